@@ -1,0 +1,64 @@
+//! Text that must not be printed, and is compared in constant time.
+
+use std::fmt;
+
+use subtle::ConstantTimeEq;
+
+/// A secret. `Debug` hides it, there is no `Display`, and equality does not leak its length of match.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// A new secret of 32 random bytes, in hexadecimal.
+    pub fn generate() -> Secret {
+        let mut bytes = [0_u8; 32];
+        getrandom::fill(&mut bytes).expect("the operating system has randomness");
+        Secret(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The text itself, for the one place that needs it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether `candidate` is this secret, in a time that does not depend on where they differ.
+    pub fn matches(&self, candidate: &str) -> bool {
+        self.0.as_bytes().ct_eq(candidate.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_printed() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2")), "[secret]");
+    }
+
+    #[test]
+    fn only_the_same_text_matches() {
+        let secret = Secret::new("correct horse");
+        assert!(secret.matches("correct horse"));
+        assert!(!secret.matches("correct hors"));
+        assert!(!secret.matches("correct horse "));
+        assert!(!secret.matches(""));
+    }
+
+    #[test]
+    fn generated_secrets_are_long_and_differ() {
+        let (a, b) = (Secret::generate(), Secret::generate());
+        assert_eq!(a.expose().len(), 64);
+        assert!(!a.matches(b.expose()));
+    }
+}

@@ -1,0 +1,267 @@
+//! Which of our own programs is calling, and how it proves that over the network.
+//!
+//! Every caller has a credential of its own, so that one that leaks names the service it leaked
+//! from and opens nothing in another's name. Inside a process the proof is the `Caller` value
+//! itself: it is put into the request as a typed extension, which no byte from a network can make.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use urr_kernel::Secret;
+
+use crate::ApiError;
+
+pub(crate) const CALLER: HeaderName = HeaderName::from_static("x-urr-caller");
+pub(crate) const CREDENTIAL: HeaderName = HeaderName::from_static("x-urr-credential");
+
+/// One of our own programs, as the maker of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Caller {
+    Gateway,
+    Auth,
+    Catalog,
+    Queue,
+    Ticket,
+    Payment,
+    Stats,
+    Community,
+    Worker,
+    Operator,
+}
+
+/// A name that none of our programs has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such caller")]
+pub struct UnknownCaller;
+
+impl Caller {
+    pub const ALL: [Caller; 10] = [
+        Caller::Gateway,
+        Caller::Auth,
+        Caller::Catalog,
+        Caller::Queue,
+        Caller::Ticket,
+        Caller::Payment,
+        Caller::Stats,
+        Caller::Community,
+        Caller::Worker,
+        Caller::Operator,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Caller::Gateway => "gateway",
+            Caller::Auth => "auth",
+            Caller::Catalog => "catalog",
+            Caller::Queue => "queue",
+            Caller::Ticket => "ticket",
+            Caller::Payment => "payment",
+            Caller::Stats => "stats",
+            Caller::Community => "community",
+            Caller::Worker => "worker",
+            Caller::Operator => "operator",
+        }
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Caller {
+    type Err = UnknownCaller;
+
+    fn from_str(name: &str) -> Result<Caller, UnknownCaller> {
+        let found = Caller::ALL.into_iter().find(|caller| caller.name() == name);
+        found.ok_or(UnknownCaller)
+    }
+}
+
+/// The credentials of all callers, derived from one root secret that the processes share.
+#[derive(Clone, Debug)]
+pub struct InternalCredentials(Arc<[Secret; Caller::ALL.len()]>);
+
+impl InternalCredentials {
+    pub fn from_root(root: &Secret) -> InternalCredentials {
+        InternalCredentials(Arc::new(
+            Caller::ALL.map(|caller| credential(root, caller)),
+        ))
+    }
+
+    /// What `caller` proves itself with.
+    pub fn for_caller(&self, caller: Caller) -> Secret {
+        self.of(caller).clone()
+    }
+
+    fn of(&self, caller: Caller) -> &Secret {
+        let position = Caller::ALL.iter().position(|other| *other == caller);
+        &self.0[position.expect("ALL names every caller")]
+    }
+
+    /// Who the headers prove the call to come from: nobody if they claim nobody.
+    fn verify(&self, headers: &HeaderMap) -> Result<Option<Caller>, InvalidCredential> {
+        let claimed = match (only(headers, &CALLER)?, only(headers, &CREDENTIAL)?) {
+            (None, None) => return Ok(None),
+            (Some(name), Some(secret)) => (name, secret),
+            (_, _) => return Err(InvalidCredential),
+        };
+        let caller: Caller = claimed.0.parse().map_err(|UnknownCaller| InvalidCredential)?;
+        match self.of(caller).matches(claimed.1) {
+            true => Ok(Some(caller)),
+            false => Err(InvalidCredential),
+        }
+    }
+}
+
+struct InvalidCredential;
+
+/// The one value of a header. Two values would let two programs read two different ones.
+fn only<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, InvalidCredential> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| InvalidCredential),
+        (Some(_), Some(_)) => Err(InvalidCredential),
+    }
+}
+
+fn credential(root: &Secret, caller: Caller) -> Secret {
+    let mut mac = Hmac::<Sha256>::new_from_slice(root.expose().as_bytes())
+        .expect("HMAC takes keys of every length");
+    mac.update(b"urr-internal-caller:");
+    mac.update(caller.name().as_bytes());
+    let bytes = mac.finalize().into_bytes();
+    Secret::new(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+}
+
+/// Layer for the network listeners of services: replaces the credential headers by the `Caller`
+/// they prove. Nothing behind it sees a credential.
+pub(crate) async fn verify_caller(
+    State(credentials): State<InternalCredentials>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let verified = credentials.verify(request.headers());
+    let claimed = request.headers_mut().remove(CALLER);
+    request.headers_mut().remove(CREDENTIAL);
+    match verified {
+        Ok(None) => {}
+        Ok(Some(caller)) => drop(request.extensions_mut().insert(caller)),
+        Err(InvalidCredential) => {
+            let peer = peer(request.extensions());
+            tracing::warn!(?claimed, ?peer, "a call with an invalid internal credential");
+            return ApiError::forbidden(
+                "INVALID_CREDENTIAL",
+                "The internal credential of this call is not valid.",
+            )
+            .into_response();
+        }
+    }
+    next.run(request).await
+}
+
+/// The address of the other end of the connection, if the call came over one.
+pub(crate) fn peer(extensions: &axum::http::Extensions) -> Option<SocketAddr> {
+    extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map(|ConnectInfo(address)| *address)
+}
+
+/// Extractor: lets only our own programs in.
+#[derive(Clone, Copy, Debug)]
+pub struct Internal(Caller);
+
+impl Internal {
+    pub fn caller(self) -> Caller {
+        self.0
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Internal {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Internal, ApiError> {
+        let caller = parts.extensions.get::<Caller>().copied();
+        caller.map(Internal).ok_or_else(|| {
+            ApiError::unauthorized(
+                "INTERNAL_CREDENTIAL_REQUIRED",
+                "This address is for internal calls only.",
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credentials() -> InternalCredentials {
+        InternalCredentials::from_root(&Secret::new("root"))
+    }
+
+    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| (name.clone(), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn a_credential_is_the_hmac_of_the_name() {
+        // printf urr-internal-caller:gateway | openssl dgst -sha256 -hmac root
+        let expected = "fc752a498cd0e2ec9d45a42e28c10ae50d26396cbcefe3e9a0ee177fe2a49ea2";
+        assert!(credentials().for_caller(Caller::Gateway).matches(expected));
+    }
+
+    #[test]
+    fn every_caller_is_found_by_its_name() {
+        for caller in Caller::ALL {
+            assert_eq!(caller.name().parse(), Ok(caller));
+        }
+        assert_eq!("Gateway".parse::<Caller>(), Err(UnknownCaller));
+    }
+
+    #[test]
+    fn a_credential_proves_one_caller_only() {
+        let all = credentials();
+        for claimed in Caller::ALL {
+            for owner in Caller::ALL {
+                let secret = all.for_caller(owner);
+                let sent = headers(&[(CALLER, claimed.name()), (CREDENTIAL, secret.expose())]);
+                let verified = all.verify(&sent).ok().flatten();
+                assert_eq!(verified, (claimed == owner).then_some(owner));
+            }
+        }
+    }
+
+    #[test]
+    fn half_double_and_unknown_claims_are_refused_and_silence_is_nobody() {
+        let all = credentials();
+        let good = all.for_caller(Caller::Queue);
+        let good = good.expose();
+        for refused in [
+            headers(&[(CALLER, "queue")]),
+            headers(&[(CREDENTIAL, good)]),
+            headers(&[(CALLER, "nobody"), (CREDENTIAL, good)]),
+            headers(&[(CALLER, "queue"), (CALLER, "auth"), (CREDENTIAL, good)]),
+            headers(&[(CALLER, "queue"), (CREDENTIAL, good), (CREDENTIAL, "x")]),
+        ] {
+            assert!(all.verify(&refused).is_err(), "{refused:?}");
+        }
+        assert!(matches!(all.verify(&HeaderMap::new()), Ok(None)));
+    }
+}

@@ -1,0 +1,171 @@
+//! The outermost layer: gives a request its context, and a response its error body, its request id
+//! and its place in the numbers.
+
+use std::str::FromStr;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use tokio::time::Instant;
+use tracing::Instrument;
+use urr_kernel::{CallContext, IdSource, TraceContext};
+use uuid::Uuid;
+
+use crate::metrics::Answered;
+use crate::{ApiError, Caller, ServiceKit};
+
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
+pub(crate) const CAUSATION_ID: HeaderName = HeaderName::from_static("x-causation-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What the layer needs: whose requests it sees, and the handed-in things.
+#[derive(Clone)]
+pub(crate) struct ContextState {
+    pub service: &'static str,
+    pub kit: ServiceKit,
+}
+
+/// Layer: see the head of this file.
+pub(crate) async fn give_context(
+    State(state): State<ContextState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let begun = Instant::now();
+    let ContextState { service, kit } = state;
+    let context = context_of(request.headers(), &kit.ids);
+    let trace_id = context.trace.trace_id();
+    let method = request.method().clone();
+    // Never the raw path: each would be a time series of its own, and it may hold what is private.
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
+    let span = tracing::info_span!("request", service, %method, route, trace_id);
+    request.extensions_mut().insert(context);
+
+    let mut response = next.run(request).instrument(span.clone()).await;
+
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        span.in_scope(|| error.log());
+        kit.metrics.count_error(service, &error);
+        error.write_into(&mut response, Some(&trace_id));
+    }
+    response.headers_mut().insert(REQUEST_ID, id_value(context.correlation_id));
+    let (status, took) = (response.status(), begun.elapsed());
+    let answered = Answered { service, method: &method, route, status, took };
+    kit.metrics.count_answer(&answered);
+    span.in_scope(|| tracing::debug!(status = status.as_u16(), ?took, "answered"));
+    response
+}
+
+/// The context that the headers carry on, or a new one. What is malformed is as good as absent.
+fn context_of(headers: &HeaderMap, ids: &IdSource) -> CallContext {
+    let fresh = ids.next_id();
+    let correlation_id = id_in(headers, &CORRELATION_ID).or_else(|| id_in(headers, &REQUEST_ID));
+    let correlation_id = correlation_id.unwrap_or(fresh);
+    let trace = text_in(headers, &TRACEPARENT).and_then(|text| TraceContext::from_str(text).ok());
+    CallContext {
+        correlation_id,
+        causation_id: None,
+        trace: trace.unwrap_or_else(|| TraceContext::root(correlation_id)).child(fresh),
+    }
+}
+
+/// Writes a context into the headers of a call, over whatever was there.
+pub(crate) fn write_context(context: &CallContext, headers: &mut HeaderMap) {
+    for name in [TRACEPARENT, CORRELATION_ID, CAUSATION_ID, REQUEST_ID] {
+        headers.remove(name);
+    }
+    let trace = HeaderValue::from_str(&context.trace.to_string());
+    headers.insert(TRACEPARENT, trace.expect("a traceparent is ASCII"));
+    headers.insert(CORRELATION_ID, id_value(context.correlation_id));
+    if let Some(id) = context.causation_id {
+        headers.insert(CAUSATION_ID, id_value(id));
+    }
+}
+
+fn id_value(id: Uuid) -> HeaderValue {
+    HeaderValue::from_str(&id.to_string()).expect("a UUID is ASCII")
+}
+
+fn text_in<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// A UUID in a header. The nil UUID would make a trace id that the standard forbids.
+fn id_in(headers: &HeaderMap, name: &HeaderName) -> Option<Uuid> {
+    let id: Option<Uuid> = text_in(headers, name).and_then(|text| text.parse().ok());
+    id.filter(|id| !id.is_nil())
+}
+
+/// Extractor: the context of this request, to be handed on with every call and event.
+#[derive(Clone, Copy, Debug)]
+pub struct Context(pub CallContext);
+
+impl<S: Sync> FromRequestParts<S> for Context {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Context, ApiError> {
+        let context = parts.extensions.get::<CallContext>().copied();
+        let mut context = context.ok_or_else(|| ApiError::internal("no context layer"))?;
+        // What caused a call is for our own programs to say; the layer did not know the caller yet.
+        if parts.extensions.get::<Caller>().is_some() {
+            context.causation_id = id_in(&parts.headers, &CAUSATION_ID);
+        }
+        Ok(Context(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use urr_kernel::Clock;
+
+    use super::*;
+
+    fn ids() -> IdSource {
+        IdSource::seeded(Clock::manual(Timestamp::UNIX_EPOCH), 1)
+    }
+
+    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| (name.clone(), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn a_context_survives_a_call() {
+        let sent = CallContext {
+            correlation_id: Uuid::from_u128(1),
+            causation_id: None,
+            trace: TraceContext::root(Uuid::from_u128(2)),
+        };
+        let mut headers = HeaderMap::new();
+        write_context(&sent, &mut headers);
+        let arrived = context_of(&headers, &ids());
+        assert_eq!(arrived.correlation_id, sent.correlation_id);
+        assert_eq!(arrived.trace.trace_id(), sent.trace.trace_id());
+        assert_ne!(arrived.trace, sent.trace, "a call is a span of its own");
+    }
+
+    #[test]
+    fn a_malformed_context_is_replaced() {
+        for bad in ["", "1", "no-uuid", "00000000-0000-0000-0000-000000000000", "<script>"] {
+            let sent = headers(&[(CORRELATION_ID, bad), (REQUEST_ID, bad), (TRACEPARENT, bad)]);
+            let context = context_of(&sent, &ids());
+            let fresh = ids().next_id();
+            assert_eq!(context.correlation_id, fresh, "{bad}");
+            assert_eq!(context.trace.trace_id(), fresh.simple().to_string());
+        }
+    }
+
+    #[test]
+    fn a_request_id_serves_as_correlation_id() {
+        let id = Uuid::from_u128(77);
+        let sent = headers(&[(REQUEST_ID, &id.to_string())]);
+        assert_eq!(context_of(&sent, &ids()).correlation_id, id);
+    }
+}

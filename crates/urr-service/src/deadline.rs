@@ -1,0 +1,73 @@
+//! Work has an end: the caller says how long it will wait, and the service stops when nobody does.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::time::Instant;
+
+use crate::ApiError;
+
+pub(crate) const DEADLINE_MS: HeaderName = HeaderName::from_static("x-urr-deadline-ms");
+
+/// Extractor: when the answer to this request is worth nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline(pub Instant);
+
+impl Deadline {
+    pub fn after(time: Duration) -> Deadline {
+        Deadline(Instant::now() + time)
+    }
+
+    /// How long is left; zero if it has passed.
+    pub fn remaining(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    /// Tells the next service how long is left.
+    pub(crate) fn write(self, headers: &mut HeaderMap) {
+        let millis = u64::try_from(self.remaining().as_millis()).unwrap_or(u64::MAX);
+        headers.insert(DEADLINE_MS, HeaderValue::from(millis));
+    }
+}
+
+/// Layer: refuses work whose time is over, and ends work whose time runs out.
+///
+/// The caller can only shorten the time that the service gives itself.
+pub(crate) async fn keep_deadline(
+    State(longest): State<Duration>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let told = request.headers_mut().remove(DEADLINE_MS);
+    let told: Option<u64> = told.and_then(|millis| millis.to_str().ok()?.parse().ok());
+    let allowed = told.map_or(longest, |millis| Duration::from_millis(millis).min(longest));
+    if allowed.is_zero() {
+        return exceeded().into_response();
+    }
+    let deadline = Deadline::after(allowed);
+    request.extensions_mut().insert(deadline);
+    match tokio::time::timeout_at(deadline.0, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => exceeded().into_response(),
+    }
+}
+
+fn exceeded() -> ApiError {
+    ApiError::timeout(
+        "DEADLINE_EXCEEDED",
+        "The answer took too long. Please try again.",
+    )
+}
+
+impl<S: Sync> FromRequestParts<S> for Deadline {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Deadline, ApiError> {
+        let deadline = parts.extensions.get::<Deadline>().copied();
+        deadline.ok_or_else(|| ApiError::internal("no deadline layer"))
+    }
+}

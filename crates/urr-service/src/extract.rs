@@ -1,0 +1,178 @@
+//! `Json`, `Path` and `Query` as axum has them, but what they refuse is an `ApiError` that says
+//! where the mistake is. A bad request is never our failure: no 500.
+
+use std::error::Error;
+
+use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::ApiError;
+
+/// A JSON body, in or out.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+/// The parameters in the path.
+#[derive(Clone, Copy, Debug)]
+pub struct Path<T>(pub T);
+
+/// The parameters after the question mark.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Json<T>, ApiError> {
+        match axum::Json::<T>::from_request(request, state).await {
+            Ok(axum::Json(value)) => Ok(Json(value)),
+            Err(rejection) => Err(json_refused(rejection)),
+        }
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        let json = HeaderValue::from_static("application/json");
+        match serde_json::to_vec(&self.0) {
+            Ok(bytes) => ([(header::CONTENT_TYPE, json)], bytes).into_response(),
+            Err(error) => ApiError::internal(error).into_response(),
+        }
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Path<T>, ApiError> {
+        match axum::extract::Path::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(value)) => Ok(Path(value)),
+            Err(rejection) => Err(path_refused(rejection)),
+        }
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query<T>, ApiError> {
+        match axum::extract::Query::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Query(value)) => Ok(Query(value)),
+            Err(rejection) => {
+                let place = innermost_place(&rejection);
+                let sentence = format!("The query of the address is not acceptable: {place}.");
+                Err(ApiError::bad_request("INVALID_QUERY", sentence))
+            }
+        }
+    }
+}
+
+/// The answer to a body that is larger than the service takes.
+pub(crate) fn too_large() -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "BODY_TOO_LARGE",
+        "The body of the request is too large.",
+    )
+}
+
+fn json_refused(rejection: JsonRejection) -> ApiError {
+    let place = innermost_place(&rejection);
+    match rejection {
+        JsonRejection::JsonSyntaxError(_) => {
+            ApiError::bad_request("INVALID_JSON", format!("The body is not JSON: {place}."))
+        }
+        JsonRejection::JsonDataError(_) => ApiError::bad_request(
+            "INVALID_BODY",
+            format!("The body is not what this address takes: {place}."),
+        ),
+        JsonRejection::MissingJsonContentType(_) => ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UNSUPPORTED_MEDIA_TYPE",
+            "The body must be JSON, with the header Content-Type: application/json.",
+        ),
+        JsonRejection::BytesRejection(rejection) => bytes_refused(&rejection),
+        _ => ApiError::bad_request("INVALID_BODY", "The body could not be read."),
+    }
+}
+
+fn bytes_refused(rejection: &BytesRejection) -> ApiError {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+        _ => ApiError::bad_request("INVALID_BODY", "The body could not be read to its end."),
+    }
+}
+
+fn path_refused(rejection: PathRejection) -> ApiError {
+    // A 5xx here means that the handler asks for parameters its route does not have.
+    if rejection.status().is_server_error() {
+        return ApiError::internal(rejection);
+    }
+    let text = rejection.body_text();
+    let place = text.strip_prefix("Invalid URL: ").unwrap_or(&text);
+    let sentence = format!("The address has an invalid part: {place}.");
+    ApiError::bad_request("INVALID_PATH", sentence)
+}
+
+/// The message of serde, with the path to the field and the place in the text.
+fn innermost_place(rejection: &dyn Error) -> String {
+    let source = rejection.source();
+    source.map_or_else(|| rejection.to_string(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    #[expect(dead_code, reason = "only whether it can be read matters")]
+    struct HoldBody {
+        seat_ids: Vec<u32>,
+    }
+
+    async fn refusal(content_type: &str, body: &'static str) -> String {
+        let request = Request::builder().header("content-type", content_type);
+        let request = request.body(Body::from(body)).unwrap();
+        let refused = Json::<HoldBody>::from_request(request, &()).await;
+        refused.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn a_refused_body_says_where_it_is_wrong() {
+        let json = "application/json";
+        for (body, expected) in [
+            ("{", "400 INVALID_JSON: The body is not JSON: EOF while parsing an object at line 1 column 1."),
+            ("{}", "400 INVALID_BODY: The body is not what this address takes: missing field `seatIds` at line 1 column 2."),
+            (r#"{"seatIds":[1,"x"]}"#, "400 INVALID_BODY: The body is not what this address takes: seatIds[1]: invalid type: string \"x\", expected u32 at line 1 column 17."),
+        ] {
+            assert_eq!(refusal(json, body).await, expected);
+        }
+        assert!(refusal("text/plain", "{}").await.starts_with("415 UNSUPPORTED_MEDIA_TYPE"));
+    }
+
+    #[tokio::test]
+    async fn a_refused_query_says_where_it_is_wrong() {
+        #[derive(Debug, Deserialize)]
+        #[expect(dead_code, reason = "only whether it can be read matters")]
+        struct Filter {
+            year: u16,
+        }
+        let request = Request::builder().uri("/?year=soon").body(()).unwrap();
+        let (mut parts, ()) = request.into_parts();
+        let refused = Query::<Filter>::from_request_parts(&mut parts, &()).await;
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "400 INVALID_QUERY: The query of the address is not acceptable: year: invalid digit \
+             found in string."
+        );
+    }
+}

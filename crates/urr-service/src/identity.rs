@@ -1,0 +1,230 @@
+//! Who the user is, as the gateway says in three headers. Nobody else is believed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use uuid::Uuid;
+
+use crate::caller::{Caller, peer};
+use crate::{ApiError, percent};
+
+const USER_ID: HeaderName = HeaderName::from_static("x-user-id");
+const USER_EMAIL: HeaderName = HeaderName::from_static("x-user-email");
+const USER_ROLE: HeaderName = HeaderName::from_static("x-user-role");
+
+/// What a user may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    User,
+    Admin,
+}
+
+/// A role that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such role: expected \"user\" or \"admin\"")]
+pub struct UnknownRole;
+
+impl Role {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(name: &str) -> Result<Role, UnknownRole> {
+        match name {
+            "user" => Ok(Role::User),
+            "admin" => Ok(Role::Admin),
+            _ => Err(UnknownRole),
+        }
+    }
+}
+
+/// A user whose token the gateway has verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub user_id: Uuid,
+    pub email: Option<String>,
+    pub role: Role,
+}
+
+/// Identity headers that the gateway would never write: a bug of ours, not of the client.
+#[derive(Debug, thiserror::Error)]
+#[error("the gateway sent a malformed {0} header")]
+struct MalformedIdentity(HeaderName);
+
+impl Identity {
+    /// Writes the identity into a request. Only the gateway has a use for this.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        Identity::strip(headers);
+        let ascii = |text: &str| HeaderValue::from_str(text).expect("the text is printable ASCII");
+        headers.insert(USER_ID, ascii(&self.user_id.to_string()));
+        headers.insert(USER_ROLE, ascii(self.role.name()));
+        if let Some(email) = &self.email {
+            headers.insert(USER_EMAIL, ascii(&percent::encode(email)));
+        }
+    }
+
+    /// Removes what somebody outside wrote into the identity headers.
+    pub fn strip(headers: &mut HeaderMap) {
+        for name in [USER_ID, USER_EMAIL, USER_ROLE] {
+            headers.remove(name);
+        }
+    }
+
+    fn read(headers: &HeaderMap) -> Result<Option<Identity>, MalformedIdentity> {
+        let text = |name: HeaderName| match headers.get(&name).map(HeaderValue::to_str) {
+            None => Ok(None),
+            Some(Ok(text)) => Ok(Some(text)),
+            Some(Err(_)) => Err(MalformedIdentity(name)),
+        };
+        let Some(user_id) = text(USER_ID)? else {
+            return Ok(None);
+        };
+        let user_id = user_id.parse().map_err(|_| MalformedIdentity(USER_ID))?;
+        let role = text(USER_ROLE)?.map_or(Ok(Role::User), str::parse);
+        let role = role.map_err(|UnknownRole| MalformedIdentity(USER_ROLE))?;
+        let email = text(USER_EMAIL)?.map(|text| percent::decode(text).ok_or(USER_EMAIL));
+        let email = email.transpose().map_err(MalformedIdentity)?;
+        Ok(Some(Identity { user_id, email, role }))
+    }
+}
+
+/// Believes the identity headers of the gateway and refuses everybody else's, loudly: they are an
+/// attempt to be someone else, or a call that went around the gateway.
+fn identify(parts: &Parts) -> Result<Option<Identity>, ApiError> {
+    let claims = [USER_ID, USER_EMAIL, USER_ROLE];
+    if !claims.iter().any(|name| parts.headers.contains_key(name)) {
+        return Ok(None);
+    }
+    let caller = parts.extensions.get::<Caller>().copied();
+    if caller == Some(Caller::Gateway) {
+        return Identity::read(&parts.headers).map_err(ApiError::internal);
+    }
+    let peer = peer(&parts.extensions);
+    tracing::warn!(?caller, ?peer, "identity headers that the gateway did not send");
+    Err(ApiError::forbidden(
+        "UNTRUSTED_IDENTITY",
+        "Identity headers are accepted from the gateway only.",
+    ))
+}
+
+/// Extractor: the user, or nobody.
+#[derive(Clone, Debug)]
+pub struct MaybeUser(pub Option<Identity>);
+
+/// Extractor: the user; 401 if nobody is logged in.
+#[derive(Clone, Debug)]
+pub struct User(pub Identity);
+
+/// Extractor: a user who is an administrator; 401 or 403 otherwise.
+#[derive(Clone, Debug)]
+pub struct Admin(pub Identity);
+
+impl<S: Sync> FromRequestParts<S> for MaybeUser {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<MaybeUser, ApiError> {
+        identify(parts).map(MaybeUser)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for User {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<User, ApiError> {
+        identify(parts)?.map(User).ok_or_else(|| {
+            ApiError::unauthorized("AUTHENTICATION_REQUIRED", "Please log in first.")
+        })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Admin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Admin, ApiError> {
+        let User(identity) = User::from_request_parts(parts, state).await?;
+        match identity.role {
+            Role::Admin => Ok(Admin(identity)),
+            Role::User => Err(ApiError::forbidden(
+                "ADMIN_REQUIRED",
+                "This is for administrators only.",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mina() -> Identity {
+        Identity {
+            user_id: Uuid::from_u128(7),
+            email: Some("민아 100%@예매.kr".to_owned()),
+            role: Role::Admin,
+        }
+    }
+
+    fn parts(headers: HeaderMap, caller: Option<Caller>) -> Parts {
+        let (mut parts, ()) = axum::http::Request::new(()).into_parts();
+        parts.headers = headers;
+        if let Some(caller) = caller {
+            parts.extensions.insert(caller);
+        }
+        parts
+    }
+
+    #[test]
+    fn an_identity_survives_its_headers_even_if_the_email_is_korean() {
+        let mut headers = HeaderMap::new();
+        mina().write(&mut headers);
+        let read = identify(&parts(headers, Some(Caller::Gateway))).unwrap();
+        assert_eq!(read, Some(mina()));
+    }
+
+    #[test]
+    fn identity_headers_of_anyone_but_the_gateway_are_refused() {
+        let mut headers = HeaderMap::new();
+        mina().write(&mut headers);
+        for caller in [None, Some(Caller::Payment), Some(Caller::Operator)] {
+            let refused = identify(&parts(headers.clone(), caller)).unwrap_err();
+            assert_eq!(refused.code(), "UNTRUSTED_IDENTITY");
+        }
+        // A lone role header is an attempt as well.
+        let mut role_only = HeaderMap::new();
+        role_only.insert(USER_ROLE, HeaderValue::from_static("admin"));
+        assert!(identify(&parts(role_only, None)).is_err());
+    }
+
+    #[test]
+    fn without_identity_headers_there_is_nobody() {
+        for caller in [None, Some(Caller::Gateway), Some(Caller::Stats)] {
+            assert_eq!(identify(&parts(HeaderMap::new(), caller)).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn writing_an_identity_removes_the_one_that_was_there() {
+        let mut headers = HeaderMap::new();
+        mina().write(&mut headers);
+        let nameless = Identity { email: None, role: Role::User, ..mina() };
+        nameless.write(&mut headers);
+        let read = identify(&parts(headers, Some(Caller::Gateway))).unwrap();
+        assert_eq!(read, Some(nameless));
+    }
+}

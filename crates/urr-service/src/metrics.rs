@@ -1,0 +1,208 @@
+//! Numbers for Prometheus. The registry is handed in like everything else: no global.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{Method, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry};
+
+use crate::ApiError;
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// From a seat looked up in memory to a payment provider that takes its time.
+const DURATION_BUCKETS: [f64; 12] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+
+/// The registry of a process and the numbers that every service has. Clones are handles.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Arc<Mutex<Registry>>,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
+    errors: Family<ErrorLabels, Counter>,
+    upstream_calls: Family<UpstreamLabels, Counter>,
+    upstream_retries: Family<RetryLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    service: &'static str,
+    method: &'static str,
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DurationLabels {
+    service: &'static str,
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ErrorLabels {
+    service: &'static str,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UpstreamLabels {
+    caller: &'static str,
+    target: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RetryLabels {
+    caller: &'static str,
+    target: &'static str,
+}
+
+/// A request that was answered.
+pub(crate) struct Answered<'a> {
+    pub service: &'static str,
+    pub method: &'a Method,
+    pub route: &'a str,
+    pub status: StatusCode,
+    pub took: Duration,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    pub fn new() -> Metrics {
+        let metrics = Metrics {
+            registry: Arc::new(Mutex::new(Registry::default())),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
+            errors: Family::default(),
+            upstream_calls: Family::default(),
+            upstream_retries: Family::default(),
+        };
+        let all = &metrics;
+        all.register("urr_http_requests", "Requests answered", all.requests.clone());
+        let durations = all.durations.clone();
+        all.register("urr_http_request_duration_seconds", "Time to the answer", durations);
+        all.register("urr_http_errors", "Refusals and failures by code", all.errors.clone());
+        let calls = all.upstream_calls.clone();
+        all.register("urr_upstream_calls", "Calls to other services by outcome", calls);
+        let retries = all.upstream_retries.clone();
+        all.register("urr_upstream_retries", "Calls that were repeated", retries);
+        metrics
+    }
+
+    /// Adds a number or a family of numbers. A counter's name goes without `_total`, which the
+    /// format adds.
+    pub fn register(&self, name: &str, help: &str, metric: impl Metric) {
+        self.lock().register(name, help, metric);
+    }
+
+    /// All numbers in the OpenMetrics text format.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.lock())
+            .expect("writing into a string does not fail");
+        text
+    }
+
+    /// `GET /metrics`. It belongs on a listener that the public does not reach.
+    pub fn router(&self) -> Router {
+        let metrics = self.clone();
+        Router::new().route("/metrics", get(async move || metrics.answer()))
+    }
+
+    fn answer(&self) -> impl IntoResponse + use<> {
+        ([(header::CONTENT_TYPE, OPENMETRICS)], self.text())
+    }
+
+    pub(crate) fn count_answer(&self, answered: &Answered<'_>) {
+        let labels = RequestLabels {
+            service: answered.service,
+            method: method_name(answered.method),
+            route: answered.route.to_owned(),
+            status: answered.status.as_u16(),
+        };
+        self.requests.get_or_create(&labels).inc();
+        let RequestLabels { service, route, .. } = labels;
+        let durations = self.durations.get_or_create(&DurationLabels { service, route });
+        durations.observe(answered.took.as_secs_f64());
+    }
+
+    pub(crate) fn count_error(&self, service: &'static str, error: &ApiError) {
+        let code = error.code().to_owned();
+        self.errors.get_or_create(&ErrorLabels { service, code }).inc();
+    }
+
+    pub(crate) fn count_call(
+        &self,
+        caller: &'static str,
+        target: &'static str,
+        outcome: &'static str,
+    ) {
+        let labels = UpstreamLabels { caller, target, outcome };
+        self.upstream_calls.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn count_retry(&self, caller: &'static str, target: &'static str) {
+        self.upstream_retries.get_or_create(&RetryLabels { caller, target }).inc();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The method as a label. Clients invent methods; each would be a new time series.
+fn method_name(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "OTHER",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invented_methods_share_one_label() {
+        let metrics = Metrics::new();
+        for name in ["GET", "BREW", "BAKE"] {
+            metrics.count_answer(&Answered {
+                service: "test",
+                method: &name.parse().unwrap(),
+                route: "/seats/{id}",
+                status: StatusCode::OK,
+                took: Duration::from_millis(3),
+            });
+        }
+        let text = metrics.text();
+        let line = |method, count| {
+            let labels = format!(
+                r#"{{service="test",method="{method}",route="/seats/{{id}}",status="200"}}"#
+            );
+            format!("urr_http_requests_total{labels} {count}\n")
+        };
+        assert!(text.contains(&line("GET", 1)), "{text}");
+        assert!(text.contains(&line("OTHER", 2)), "{text}");
+        assert!(!text.contains("BREW"));
+    }
+}

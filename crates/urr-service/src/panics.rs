@@ -1,0 +1,41 @@
+//! A handler that panics answers 500 like any other failure; the text stays in our log.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+
+use crate::ApiError;
+
+/// The text of a panic, as the source of an error.
+#[derive(Debug, thiserror::Error)]
+#[error("panicked: {0}")]
+struct Panicked(String);
+
+/// Layer: turns a panic further in into an answer.
+pub(crate) async fn catch_panic(request: Request, next: Next) -> Response {
+    caught(next.run(request)).await
+}
+
+/// Awaits `work`, or answers for it if it panics.
+///
+/// State that the panic left half-changed is behind mutexes, which tell by poisoning, or in
+/// transactions, which are rolled back: it is safe to go on serving.
+pub(crate) async fn caught(work: impl Future<Output = Response>) -> Response {
+    let panic = match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(response) => return response,
+        Err(panic) => panic,
+    };
+    ApiError::internal(Panicked(panic_text(panic.as_ref()))).into_response()
+}
+
+/// What `panic!` was given, as far as it was text.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&'static str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no text").to_owned()
+}

@@ -1,0 +1,38 @@
+//! Storage: one SQL text, two engines.
+//!
+//! A service talks to its own tables through [`Db`]. A transaction is a synchronous closure that is
+//! given to the storage and awaited: `db.write(|tx| …).await`. It never sees a network, a clock or
+//! another await; it is handed the time and the ids it needs. It may run more than once (after a
+//! deadlock, a serialisation failure, or when a neighbour in its commit group broke the
+//! transaction), so it must not have effects outside `tx`.
+//!
+//! SQL is written once, in PostgreSQL's words; [`dialect`] translates the few that SQLite lacks.
+//!
+//! Invariants:
+//! - A reply is sent after the commit, never before. What was acknowledged survives `kill -9`.
+//! - A closure that fails, panics or runs out of time leaves no trace and does not disturb others.
+//! - A full queue is refused at once with [`StorageError::Overloaded`].
+//!
+//! Deliberately absent: a trait for the database, nested transactions, and any way to begin or
+//! commit by hand.
+
+mod db;
+pub mod dialect;
+mod error;
+pub mod inbox;
+mod job;
+pub mod migrate;
+pub mod outbox;
+mod postgres;
+mod row;
+mod sqlite;
+mod tx;
+mod value;
+
+pub use db::{Db, DbStats, PostgresOptions, SqliteOptions};
+pub use error::{ConstraintKind, StorageError};
+pub use migrate::{Migration, Schema};
+pub use postgres::{ServiceRole, provision};
+pub use row::{FromColumn, Row};
+pub use tx::Tx;
+pub use value::{ToValue, Value};

@@ -1,0 +1,198 @@
+//! Migrations: written once, applied in order, each exactly once, never changed afterwards.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use urr_kernel::Timestamp;
+
+use crate::dialect::{Engine, MigrationStatement, definition_to_sqlite, split_migration};
+use crate::sqlite::SqliteConnection;
+use crate::{StorageError, Tx, Value};
+
+/// The tables of one service.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema {
+    /// Its name on PostgreSQL, and the name of its file on SQLite.
+    pub name: &'static str,
+    /// In rising order of their versions.
+    pub migrations: &'static [Migration],
+}
+
+/// One step. Its text must suit the code before and after it: expand, move, contract.
+#[derive(Clone, Copy, Debug)]
+pub struct Migration {
+    /// `service` for a service's own tables; `kit` for those that every service has.
+    pub series: &'static str,
+    pub version: i64,
+    pub name: &'static str,
+    pub sql: &'static str,
+}
+
+/// Declares a service's migrations: `migrations![1 "artists" => "../migrations/0001_artists.sql"]`.
+#[macro_export]
+macro_rules! migrations {
+    ($($version:literal $name:literal => $file:literal),* $(,)?) => {
+        &[$($crate::Migration {
+            series: "service",
+            version: $version,
+            name: $name,
+            sql: include_str!($file),
+        }),*]
+    };
+}
+
+/// The tables that every schema has: outbox, inbox, the relay's lease.
+const KIT: &[Migration] = &[Migration {
+    series: "kit",
+    version: 1,
+    name: "outbox and inbox",
+    sql: include_str!("../migrations/0001_outbox_and_inbox.sql"),
+}];
+
+impl Migration {
+    /// A fingerprint of the text, so that a changed migration is noticed.
+    pub(crate) fn checksum(&self) -> String {
+        let digest = Sha256::digest(self.sql.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub(crate) fn statements(&self) -> Result<Vec<MigrationStatement<'static>>, StorageError> {
+        split_migration(self.sql).map_err(|reason| self.broken(&reason))
+    }
+
+    fn broken(&self, reason: &str) -> StorageError {
+        StorageError::Statement {
+            message: reason.to_owned(),
+            sql: self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Migration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({})", self.series, self.version, self.name)
+    }
+}
+
+pub(crate) const JOURNAL_POSTGRES: &str = "create table if not exists schema_migrations (\
+     series text not null, version bigint not null, name text not null, checksum text not null, \
+     applied_at_us bigint not null, primary key (series, version))";
+const JOURNAL_SQLITE: &str = "create table if not exists schema_migrations (\
+     series text not null, version integer not null, name text not null, checksum text not null, \
+     applied_at_us integer not null, primary key (series, version)) strict";
+pub(crate) const JOURNAL_SELECT: &str =
+    "select series, version, checksum from schema_migrations order by series, version";
+pub(crate) const JOURNAL_INSERT: &str = "insert into schema_migrations \
+     (series, version, name, checksum, applied_at_us) values ($1, $2, $3, $4, $5)";
+
+/// A migration that the database remembers.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(crate) series: String,
+    pub(crate) version: i64,
+    pub(crate) checksum: String,
+}
+
+/// What is still to do. A migration that was changed after it had been applied is refused; one
+/// that only the database knows comes from a newer program and is left alone.
+pub(crate) fn plan(schema: &Schema, applied: &[Applied]) -> Result<Vec<Migration>, StorageError> {
+    let mut missing = Vec::new();
+    for migration in KIT.iter().chain(schema.migrations) {
+        let known = applied
+            .iter()
+            .find(|a| a.series == migration.series && a.version == migration.version);
+        match known {
+            None => missing.push(*migration),
+            Some(known) if known.checksum == migration.checksum() => {}
+            Some(_) => {
+                return Err(StorageError::Unsafe(format!(
+                    "migration {migration} of {} was changed after it had been applied; \
+                     write a new migration instead",
+                    schema.name
+                )));
+            }
+        }
+    }
+    Ok(missing)
+}
+
+/// Brings a SQLite file up to date. Returns the migrations that were applied now.
+pub fn migrate_sqlite(
+    path: &Path,
+    schema: &Schema,
+    now: Timestamp,
+) -> Result<Vec<String>, StorageError> {
+    let connection = SqliteConnection::open_writer(path, Duration::from_secs(3600))?;
+    // The write transaction is also the lock: a second program waits here.
+    connection.begin_write()?;
+    let outcome = migrate_in_transaction(&connection, schema, now);
+    match outcome {
+        Ok(names) => {
+            connection.commit()?;
+            Ok(names)
+        }
+        Err(error) => {
+            connection.abandon();
+            Err(error)
+        }
+    }
+}
+
+fn migrate_in_transaction(
+    connection: &SqliteConnection,
+    schema: &Schema,
+    now: Timestamp,
+) -> Result<Vec<String>, StorageError> {
+    connection.run_plain(JOURNAL_SQLITE)?;
+    let mut applied = Vec::new();
+    connection.query(JOURNAL_SELECT, &[], &mut |row| {
+        applied.push(Applied {
+            series: row.get("series")?,
+            version: row.get("version")?,
+            checksum: row.get("checksum")?,
+        });
+        Ok(())
+    })?;
+    let mut names = Vec::new();
+    for migration in plan(schema, &applied)? {
+        for statement in migration.statements()? {
+            let sql = match statement.only {
+                Some(Engine::Postgres) => continue,
+                Some(Engine::Sqlite) => statement.sql.into_owned(),
+                None => definition_to_sqlite(&statement.sql)
+                    .map_err(|reason| migration.broken(&reason))?,
+            };
+            connection.run_plain(&sql)?;
+        }
+        connection.execute(
+            JOURNAL_INSERT,
+            &[
+                Value::Text(migration.series),
+                Value::Int(migration.version),
+                Value::Text(migration.name),
+                Value::Text(&migration.checksum()),
+                Value::Int(now.as_microsecond()),
+            ],
+        )?;
+        names.push(migration.to_string());
+    }
+    connection.require_distinct_unique_indexes()?;
+    Ok(names)
+}
+
+/// The migrations that this program has and the database lacks: none, or `urr migrate` must run.
+pub fn missing(tx: &mut Tx<'_>, schema: &Schema) -> Result<Vec<String>, StorageError> {
+    let applied = tx.query(JOURNAL_SELECT, &[], |row| {
+        Ok(Applied {
+            series: row.get("series")?,
+            version: row.get("version")?,
+            checksum: row.get("checksum")?,
+        })
+    })?;
+    Ok(plan(schema, &applied)?
+        .iter()
+        .map(ToString::to_string)
+        .collect())
+}

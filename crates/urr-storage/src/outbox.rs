@@ -1,0 +1,138 @@
+//! Events on their way out: written with the change they announce, sent afterwards.
+//!
+//! The relay (in `urr-bus`) is the only reader. It never remembers "the highest number seen": a
+//! transaction may commit its number after a later number was seen, and its event would be lost.
+//! It asks for the rows that are not yet marked as published.
+
+use urr_kernel::{CallContext, Event, EventData, Timestamp, Uuid};
+
+use crate::{StorageError, Tx, Value, params};
+
+/// An event is a fact, not a document; what exceeds this is a mistake, found before the broker
+/// refuses it for ever.
+pub const EVENT_BYTES_MAX: usize = 256 * 1024;
+
+/// What the envelope of a new event needs beside its data. The id is handed in, so that a closure
+/// that runs twice announces the same event.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamp {
+    pub event_id: Uuid,
+    pub source: &'static str,
+    pub time: Timestamp,
+    pub context: CallContext,
+}
+
+/// Announces a fact, if and only if this transaction commits.
+pub fn append<D: EventData>(tx: &mut Tx<'_>, stamp: &Stamp, data: &D) -> Result<(), StorageError> {
+    let event = Event::new(
+        stamp.event_id,
+        stamp.source,
+        stamp.time,
+        &stamp.context,
+        data,
+    );
+    let body = String::from_utf8(event.to_bytes()).expect("JSON is UTF-8");
+    assert!(
+        body.len() <= EVENT_BYTES_MAX,
+        "a {} of {} bytes",
+        D::TYPE,
+        body.len()
+    );
+    tx.execute(
+        "insert into outbox (event_id, topic, key, body, created_at) values ($1, $2, $3, $4, $5)",
+        params![event.id, D::TOPIC, event.subject, body, stamp.time],
+    )?;
+    tx.note_outbox_row();
+    Ok(())
+}
+
+/// An event that waits to be published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxRow {
+    pub seq: i64,
+    pub topic: String,
+    pub key: String,
+    pub body: String,
+}
+
+/// Takes or keeps the right to send. Only one relay of a schema has it at a time.
+pub fn lease_take(
+    tx: &mut Tx<'_>,
+    holder: Uuid,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "insert into outbox_lease (id, holder, held_until) values (1, $1, $2) \
+         on conflict (id) do update set holder = excluded.holder, held_until = excluded.held_until \
+         where outbox_lease.holder = excluded.holder or outbox_lease.held_until < $3",
+        params![holder, until, now],
+    )?;
+    Ok(rows == 1)
+}
+
+/// Gives the right up, so that another relay need not wait for its end.
+pub fn lease_release(tx: &mut Tx<'_>, holder: Uuid) -> Result<(), StorageError> {
+    tx.execute(
+        "delete from outbox_lease where holder = $1",
+        params![holder],
+    )?;
+    Ok(())
+}
+
+/// The oldest events that were not published yet.
+pub fn unpublished(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<OutboxRow>, StorageError> {
+    tx.query(
+        "select seq, topic, key, body from outbox where published_at is null order by seq limit $1",
+        params![limit],
+        |row| {
+            Ok(OutboxRow {
+                seq: row.get("seq")?,
+                topic: row.get("topic")?,
+                key: row.get("key")?,
+                body: row.get("body")?,
+            })
+        },
+    )
+}
+
+/// So many rows are marked by one statement. The last chunk is filled up with its last number, so
+/// that there is one statement to prepare and not a hundred.
+const MARK_CHUNK: usize = 100;
+
+pub fn mark_published(tx: &mut Tx<'_>, seqs: &[i64], now: Timestamp) -> Result<(), StorageError> {
+    let numbers: Vec<String> = (2..MARK_CHUNK + 2)
+        .map(|number| format!("${number}"))
+        .collect();
+    let sql = format!(
+        "update outbox set published_at = $1 where seq in ({})",
+        numbers.join(", ")
+    );
+    for chunk in seqs.chunks(MARK_CHUNK) {
+        let last = chunk.last().expect("a chunk is not empty");
+        let padded = chunk.iter().chain(std::iter::repeat(last)).take(MARK_CHUNK);
+        let mut values = vec![Value::Time(now)];
+        values.extend(padded.map(|seq| Value::Int(*seq)));
+        tx.execute(&sql, &values)?;
+    }
+    Ok(())
+}
+
+/// Forgets events published before `before`, a bounded number at a time. Returns how many.
+pub fn purge(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, StorageError> {
+    tx.execute(
+        "delete from outbox where seq in \
+         (select seq from outbox where published_at < $1 order by published_at limit $2)",
+        params![before, limit],
+    )
+}
+
+/// How many events wait, and since when the oldest does: the lag that operators watch.
+pub fn lag(tx: &mut Tx<'_>) -> Result<(u64, Option<Timestamp>), StorageError> {
+    tx.query_one(
+        "select count(*) as waiting, min(created_at) as oldest from outbox \
+         where published_at is null",
+        &[],
+        |row| Ok((row.get("waiting")?, row.get("oldest")?)),
+    )
+}

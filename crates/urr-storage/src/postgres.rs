@@ -1,0 +1,263 @@
+//! The PostgreSQL engine: a bounded set of worker threads, each with a connection of its own.
+
+mod connection;
+mod provisioning;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use tracing::{error, info, warn};
+
+pub(crate) use connection::PostgresConnection;
+pub use provisioning::{ServiceRole, provision};
+
+use crate::db::{PostgresOptions, Shared};
+use crate::job::{Job, Verdict};
+use crate::tx::Connection;
+use crate::{StorageError, Tx};
+
+/// A closure is run at most so often when it collides with others.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// After a failed connect the next try waits this long; until then callers fail at once.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
+
+pub(crate) struct PostgresEngine {
+    queue: Sender<Message>,
+    workers: usize,
+    closed: AtomicBool,
+    threads: std::sync::Mutex<Vec<thread::JoinHandle<()>>>,
+}
+
+enum Message {
+    Job(Access, Box<dyn Job>),
+    /// Sent behind the last job, once for each worker.
+    Stop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+impl PostgresEngine {
+    pub(crate) fn open(
+        options: &PostgresOptions,
+        shared: &Arc<Shared>,
+    ) -> Result<PostgresEngine, StorageError> {
+        // The first connection is made here, so that a wrong address or an unsafe server is told
+        // at start and not at the first request.
+        let mut first = Some(PostgresConnection::open(options)?);
+        let (queue, jobs) = bounded(options.queue_max);
+        let threads = (0..options.connections)
+            .map(|_| {
+                let line = Line {
+                    options: options.clone(),
+                    connection: first.take(),
+                    last_failure: None,
+                };
+                let (jobs, shared) = (jobs.clone(), Arc::clone(shared));
+                let builder = thread::Builder::new().name("urr-postgres".to_owned());
+                let worker = builder.spawn(move || run_worker(line, &jobs, &shared));
+                worker.expect("the operating system can start a thread")
+            })
+            .collect();
+        Ok(PostgresEngine {
+            queue,
+            workers: options.connections,
+            closed: AtomicBool::new(false),
+            threads: std::sync::Mutex::new(threads),
+        })
+    }
+
+    pub(crate) fn submit_write(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
+        self.submit(Access::Write, job)
+    }
+
+    pub(crate) fn submit_read(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
+        self.submit(Access::Read, job)
+    }
+
+    fn submit(&self, access: Access, job: Box<dyn Job>) -> Result<(), StorageError> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(StorageError::Closed);
+        }
+        self.queue
+            .try_send(Message::Job(access, job))
+            .map_err(|refused| match refused {
+                TrySendError::Full(_) => StorageError::Overloaded,
+                TrySendError::Disconnected(_) => StorageError::Closed,
+            })
+    }
+
+    pub(crate) fn queue_length(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Refuses new work, finishes what is queued, and waits for the threads.
+    pub(crate) fn close(&self) {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        for _ in 0..self.workers {
+            // A worker that has already ended no longer takes the message; that is the goal.
+            drop(self.queue.send(Message::Stop));
+        }
+        let mut threads = self
+            .threads
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        for handle in threads.drain(..) {
+            if handle.join().is_err() {
+                error!("a storage thread had panicked");
+            }
+        }
+    }
+}
+
+/// A worker's connection, or the wait until it may be tried again.
+struct Line {
+    options: PostgresOptions,
+    connection: Option<PostgresConnection>,
+    last_failure: Option<(Instant, StorageError)>,
+}
+
+impl Line {
+    fn connection(&mut self) -> Result<&mut PostgresConnection, StorageError> {
+        if self
+            .connection
+            .as_ref()
+            .is_some_and(PostgresConnection::is_closed)
+        {
+            self.connection = None;
+        }
+        if self.connection.is_none() {
+            if let Some((when, error)) = &self.last_failure
+                && when.elapsed() < RECONNECT_PAUSE
+            {
+                return Err(error.clone());
+            }
+            match PostgresConnection::open(&self.options) {
+                Ok(connection) => {
+                    if self.last_failure.take().is_some() {
+                        info!(
+                            schema = self.options.schema,
+                            "connected to PostgreSQL again"
+                        );
+                    }
+                    self.connection = Some(connection);
+                }
+                Err(error) => {
+                    self.last_failure = Some((Instant::now(), error.clone()));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.connection.as_mut().expect("it was connected above"))
+    }
+}
+
+fn run_worker(mut line: Line, jobs: &Receiver<Message>, shared: &Shared) {
+    while let Ok(Message::Job(access, job)) = jobs.recv() {
+        run_job(&mut line, access, job, shared);
+    }
+}
+
+/// Runs a closure until it is decided, and answers its caller.
+fn run_job(line: &mut Line, access: Access, mut job: Box<dyn Job>, shared: &Shared) {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let connection = match line.connection() {
+            Ok(connection) => connection,
+            Err(error) => return job.finish(Err(error)),
+        };
+        match run_once(connection, access, job, shared) {
+            Outcome::Finished => return,
+            Outcome::Again(unfinished, error) => {
+                shared.stats.count_retry();
+                if attempt >= ATTEMPTS_MAX {
+                    return unfinished.finish(Err(error));
+                }
+                if matches!(error, StorageError::Unavailable(_)) {
+                    warn!(%error, "lost the connection to PostgreSQL before a commit; trying again");
+                    line.connection = None;
+                }
+                job = unfinished;
+                // The collision's other side needs a moment to finish.
+                thread::sleep(Duration::from_millis(u64::from(attempt) * 2));
+            }
+        }
+    }
+}
+
+enum Outcome {
+    Finished,
+    /// Nothing was committed, and another attempt may succeed.
+    Again(Box<dyn Job>, StorageError),
+}
+
+fn run_once(
+    connection: &mut PostgresConnection,
+    access: Access,
+    mut job: Box<dyn Job>,
+    shared: &Shared,
+) -> Outcome {
+    let begun = connection.begin(access == Access::Read);
+    if let Err(error) = begun {
+        return undecided(job, error);
+    }
+    let mut tx = Tx::new(Connection::Postgres(connection));
+    let verdict = job.run(&mut tx);
+    let (failure, has_outbox_rows) = (tx.failure().cloned(), tx.has_outbox_rows());
+    if verdict == Verdict::RollBack {
+        drop(connection.roll_back());
+        shared.stats.count_closure(false);
+        if let Some(error @ (StorageError::Contention | StorageError::Unavailable(_))) = failure {
+            return Outcome::Again(job, error);
+        }
+        job.finish(Ok(()));
+        return Outcome::Finished;
+    }
+    if shared.dangerous_acknowledge_before_commit {
+        job.finish(Ok(()));
+        drop(connection.commit());
+        return Outcome::Finished;
+    }
+    match connection.commit() {
+        Ok(()) => {
+            shared.stats.count_closure(true);
+            shared.stats.count_group();
+            job.finish(Ok(()));
+            if has_outbox_rows {
+                shared.outbox_signal.notify_one();
+            }
+            Outcome::Finished
+        }
+        Err(StorageError::Contention) => Outcome::Again(job, StorageError::Contention),
+        Err(error) => {
+            // A read has no outcome that could be unknown.
+            let error = match error {
+                StorageError::Unavailable(reason) if access == Access::Write => {
+                    StorageError::OutcomeUnknown(reason)
+                }
+                other => other,
+            };
+            job.finish(Err(error));
+            Outcome::Finished
+        }
+    }
+}
+
+/// A failure before the closure ran: only a lost connection is worth another attempt.
+fn undecided(job: Box<dyn Job>, error: StorageError) -> Outcome {
+    if matches!(error, StorageError::Unavailable(_)) {
+        return Outcome::Again(job, error);
+    }
+    job.finish(Err(error));
+    Outcome::Finished
+}

@@ -1,0 +1,378 @@
+//! One SQLite connection: how it is opened, how statements run on it, what its errors mean.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rusqlite::{ErrorCode, OpenFlags, ffi};
+
+use crate::dialect::statement_to_sqlite;
+use crate::{ConstraintKind, Row, StorageError, Value};
+
+/// Older versions can corrupt a write-ahead log when two connections write and checkpoint.
+const OLDEST_SAFE_VERSION: i32 = 3_051_003;
+
+/// The timer is looked at after so many steps of SQLite's virtual machine.
+const STEPS_BETWEEN_TIMER_CHECKS: i32 = 10_000;
+
+const STATEMENTS_CACHED_MAX: usize = 256;
+
+pub(crate) struct SqliteConnection {
+    inner: rusqlite::Connection,
+    translated: RefCell<HashMap<String, Arc<str>>>,
+    constraint_names: RefCell<HashMap<String, String>>,
+    timer: Timer,
+}
+
+/// Ends statements that run too long. Shared with the handler that SQLite calls.
+#[derive(Clone)]
+struct Timer {
+    started: Instant,
+    /// Milliseconds after `started`; `u64::MAX` when nothing is timed.
+    deadline_ms: Arc<AtomicU64>,
+    limit: Duration,
+}
+
+impl Timer {
+    fn new(limit: Duration) -> Timer {
+        let deadline_ms = Arc::new(AtomicU64::new(u64::MAX));
+        Timer {
+            started: Instant::now(),
+            deadline_ms,
+            limit,
+        }
+    }
+
+    fn elapsed_ms(&self, more: Duration) -> u64 {
+        u64::try_from((self.started.elapsed() + more).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn is_over(&self) -> bool {
+        self.elapsed_ms(Duration::ZERO) > self.deadline_ms.load(Ordering::Relaxed)
+    }
+}
+
+impl SqliteConnection {
+    pub(crate) fn open_writer(path: &Path, limit: Duration) -> Result<Self, StorageError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let connection = Self::open(path, flags, limit)?;
+        connection.pragma("journal_mode", "wal")?;
+        connection.pragma("synchronous", "full")?;
+        connection.pragma("foreign_keys", "on")?;
+        connection.require_safe_settings()?;
+        Ok(connection)
+    }
+
+    pub(crate) fn open_reader(path: &Path, limit: Duration) -> Result<Self, StorageError> {
+        let connection = Self::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, limit)?;
+        connection.pragma("query_only", "on")?;
+        Ok(connection)
+    }
+
+    fn open(path: &Path, flags: OpenFlags, limit: Duration) -> Result<Self, StorageError> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut inner = rusqlite::Connection::open_with_flags(path, flags)
+            .map_err(|error| StorageError::Unavailable(format!("{}: {error}", path.display())))?;
+        let timer = Timer::new(limit);
+        let handler = timer.clone();
+        inner
+            .progress_handler(STEPS_BETWEEN_TIMER_CHECKS, Some(move || handler.is_over()))
+            .map_err(|error| StorageError::Unavailable(error.to_string()))?;
+        inner.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+        let connection = SqliteConnection {
+            inner,
+            translated: RefCell::default(),
+            constraint_names: RefCell::default(),
+            timer,
+        };
+        connection.pragma("busy_timeout", "5000")?;
+        connection.pragma("temp_store", "memory")?;
+        Ok(connection)
+    }
+
+    fn pragma(&self, name: &str, value: &str) -> Result<(), StorageError> {
+        self.run_plain(&format!("pragma {name} = {value}"))
+    }
+
+    fn require_safe_settings(&self) -> Result<(), StorageError> {
+        if rusqlite::version_number() < OLDEST_SAFE_VERSION {
+            return Err(StorageError::Unsafe(format!(
+                "SQLite {} can corrupt its log; build with 3.51.3 or newer",
+                rusqlite::version()
+            )));
+        }
+        let read = |sql: &str| -> Result<String, StorageError> {
+            let value = self
+                .inner
+                .query_row(sql, [], |row| row.get::<_, rusqlite::types::Value>(0));
+            value
+                .map(|value| format!("{value:?}"))
+                .map_err(|error| self.explain(&error, sql))
+        };
+        let (mode, sync) = (read("pragma journal_mode")?, read("pragma synchronous")?);
+        if !mode.contains("wal") || sync != "Integer(2)" {
+            return Err(StorageError::Unsafe(format!(
+                "SQLite must run with journal_mode=wal and synchronous=full, but has {mode} and \
+                 {sync}; put the data folder on a local disk"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Runs statements as they are, without parameters: pragmas and translated migrations.
+    pub(crate) fn run_plain(&self, sql: &str) -> Result<(), StorageError> {
+        self.inner
+            .execute_batch(sql)
+            .map_err(|error| self.explain(&error, sql))
+    }
+
+    fn run_cached(&self, sql: &str) -> Result<(), StorageError> {
+        let run = || self.inner.prepare_cached(sql)?.execute([]);
+        run().map(drop).map_err(|error| self.explain(&error, sql))
+    }
+
+    pub(crate) fn begin_write(&self) -> Result<(), StorageError> {
+        self.run_cached("begin immediate")
+    }
+
+    /// Commits. After an error the transaction is certainly over and nothing of it remains.
+    pub(crate) fn commit(&self) -> Result<(), StorageError> {
+        let outcome = self.run_cached("commit");
+        self.abandon();
+        outcome
+    }
+
+    pub(crate) fn begin_read(&self) -> Result<(), StorageError> {
+        self.run_cached("begin deferred")
+    }
+
+    /// Ends the transaction without a trace, if one is still open.
+    pub(crate) fn abandon(&self) {
+        if !self.transaction_is_gone() {
+            drop(self.run_cached("rollback"));
+        }
+    }
+
+    pub(crate) fn savepoint(&self) -> Result<(), StorageError> {
+        self.run_cached("savepoint closure")
+    }
+
+    pub(crate) fn release_savepoint(&self) -> Result<(), StorageError> {
+        self.run_cached("release closure")
+    }
+
+    pub(crate) fn roll_back_to_savepoint(&self) -> Result<(), StorageError> {
+        self.run_cached("rollback to closure")?;
+        self.release_savepoint()
+    }
+
+    /// Some failures end the whole transaction, not only the statement.
+    pub(crate) fn transaction_is_gone(&self) -> bool {
+        self.inner.is_autocommit()
+    }
+
+    pub(crate) fn start_timer(&self) {
+        let deadline = self.timer.elapsed_ms(self.timer.limit);
+        self.timer.deadline_ms.store(deadline, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stop_timer(&self) {
+        self.timer.deadline_ms.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    pub(crate) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
+        let run = || -> rusqlite::Result<u64> {
+            let mut statement = self.inner.prepare_cached(&self.translate(sql))?;
+            if statement.column_count() == 0 {
+                let rows = statement.execute(rusqlite::params_from_iter(params))?;
+                return Ok(u64::try_from(rows).unwrap_or(u64::MAX));
+            }
+            // `returning` makes rows of what was changed; their number is the answer.
+            let mut rows = statement.query(rusqlite::params_from_iter(params))?;
+            let mut count = 0;
+            while rows.next()?.is_some() {
+                count += 1;
+            }
+            Ok(count)
+        };
+        run().map_err(|error| self.explain(&error, sql))
+    }
+
+    pub(crate) fn query(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        take: &mut dyn FnMut(&Row<'_>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let explain = |error: rusqlite::Error| self.explain(&error, sql);
+        let mut statement = self
+            .inner
+            .prepare_cached(&self.translate(sql))
+            .map_err(explain)?;
+        let mut rows = statement
+            .query(rusqlite::params_from_iter(params))
+            .map_err(explain)?;
+        while let Some(row) = rows.next().map_err(explain)? {
+            take(&Row::Sqlite(row))?;
+        }
+        Ok(())
+    }
+
+    fn translate(&self, sql: &str) -> Arc<str> {
+        if let Some(translated) = self.translated.borrow().get(sql) {
+            return Arc::clone(translated);
+        }
+        let translated: Arc<str> = statement_to_sqlite(sql).into();
+        self.translated
+            .borrow_mut()
+            .insert(sql.to_owned(), Arc::clone(&translated));
+        translated
+    }
+
+    fn explain(&self, error: &rusqlite::Error, sql: &str) -> StorageError {
+        let rusqlite::Error::SqliteFailure(failure, message) = error else {
+            return StorageError::Statement {
+                message: error.to_string(),
+                sql: sql.to_owned(),
+            };
+        };
+        let message = message.clone().unwrap_or_else(|| failure.to_string());
+        match failure.code {
+            ErrorCode::ConstraintViolation => self.explain_constraint(*failure, &message, sql),
+            ErrorCode::OperationInterrupted => StorageError::Timeout,
+            ErrorCode::DiskFull => StorageError::DiskFull,
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StorageError::Contention,
+            ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::OutOfMemory
+            | ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase => StorageError::Unavailable(message),
+            _ => StorageError::Statement {
+                message,
+                sql: sql.to_owned(),
+            },
+        }
+    }
+
+    fn explain_constraint(&self, failure: ffi::Error, message: &str, sql: &str) -> StorageError {
+        let detail = message.split_once(": ").map_or("", |(_, detail)| detail);
+        let (kind, name) = match failure.extended_code {
+            ffi::SQLITE_CONSTRAINT_UNIQUE
+            | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+            | ffi::SQLITE_CONSTRAINT_ROWID => {
+                (ConstraintKind::Unique, self.unique_constraint_name(detail))
+            }
+            ffi::SQLITE_CONSTRAINT_CHECK => (ConstraintKind::Check, detail.to_owned()),
+            ffi::SQLITE_CONSTRAINT_NOTNULL => (ConstraintKind::NotNull, detail.to_owned()),
+            ffi::SQLITE_CONSTRAINT_FOREIGNKEY => {
+                (ConstraintKind::ForeignKey, "foreign key".to_owned())
+            }
+            _ => {
+                let message = message.to_owned();
+                return StorageError::Statement {
+                    message,
+                    sql: sql.to_owned(),
+                };
+            }
+        };
+        StorageError::Constraint { kind, name }
+    }
+
+    /// SQLite names the columns (`seats.event_id, seats.number`); callers know the index by name.
+    fn unique_constraint_name(&self, detail: &str) -> String {
+        if let Some(name) = detail.strip_prefix("index '") {
+            return name.trim_end_matches('\'').to_owned();
+        }
+        if let Some(name) = self.constraint_names.borrow().get(detail) {
+            return name.clone();
+        }
+        let name = self
+            .find_unique_constraint(detail)
+            .unwrap_or_else(|_| detail.to_owned());
+        self.constraint_names
+            .borrow_mut()
+            .insert(detail.to_owned(), name.clone());
+        name
+    }
+
+    fn find_unique_constraint(&self, detail: &str) -> rusqlite::Result<String> {
+        let columns: Vec<&str> = detail
+            .split(", ")
+            .filter_map(|part| part.split_once('.').map(|(_, c)| c))
+            .collect();
+        let table = detail.split('.').next().unwrap_or_default();
+        for index in unique_indexes(&self.inner, table)? {
+            if index.columns == columns && !index.is_primary_key {
+                return Ok(index.name);
+            }
+        }
+        // PostgreSQL's name for a primary key.
+        Ok(format!("{table}_pkey"))
+    }
+
+    /// Refuses tables whose unique indexes SQLite could not tell apart in an error.
+    pub(crate) fn require_distinct_unique_indexes(&self) -> Result<(), StorageError> {
+        let sql = "select name from sqlite_master where type = 'table'";
+        let find = || -> rusqlite::Result<Option<(String, String)>> {
+            let mut statement = self.inner.prepare(sql)?;
+            let tables: Vec<String> = statement
+                .query_map([], |row| row.get(0))?
+                .collect::<Result<_, _>>()?;
+            for table in tables {
+                let indexes = unique_indexes(&self.inner, &table)?;
+                for (position, index) in indexes.iter().enumerate() {
+                    let twin = indexes[..position]
+                        .iter()
+                        .find(|o| o.columns == index.columns);
+                    if let Some(twin) = twin {
+                        return Ok(Some((twin.name.clone(), index.name.clone())));
+                    }
+                }
+            }
+            Ok(None)
+        };
+        match find().map_err(|error| self.explain(&error, sql))? {
+            None => Ok(()),
+            Some((one, other)) => Err(StorageError::Unsafe(format!(
+                "unique indexes {one} and {other} have the same columns: SQLite cannot say which \
+                 one was violated; give one of them another column"
+            ))),
+        }
+    }
+}
+
+struct UniqueIndex {
+    name: String,
+    columns: Vec<String>,
+    is_primary_key: bool,
+}
+
+fn unique_indexes(
+    connection: &rusqlite::Connection,
+    table: &str,
+) -> rusqlite::Result<Vec<UniqueIndex>> {
+    let mut list = connection
+        .prepare("select name, origin from pragma_index_list(?1) where \"unique\" = 1")?;
+    let found: Vec<(String, String)> = list
+        .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let mut info = connection
+        .prepare("select coalesce(name, '') from pragma_index_info(?1) order by seqno")?;
+    let mut indexes = Vec::new();
+    for (name, origin) in found {
+        let columns = info
+            .query_map([&name], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        indexes.push(UniqueIndex {
+            name,
+            columns,
+            is_primary_key: origin == "pk",
+        });
+    }
+    Ok(indexes)
+}

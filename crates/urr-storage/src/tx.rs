@@ -1,0 +1,118 @@
+//! A transaction as its closure sees it.
+
+use crate::postgres::PostgresConnection;
+use crate::sqlite::SqliteConnection;
+use crate::{Row, StorageError, Value};
+
+/// The running transaction. It ends with the closure that was given it.
+///
+/// After a failed statement nothing more can be done in it and it will be rolled back, whatever
+/// the closure returns: PostgreSQL works like that, and SQLite is held to the same. To expect a
+/// conflict, write `on conflict do nothing` and look at the number of rows.
+pub struct Tx<'a> {
+    connection: Connection<'a>,
+    failure: Option<StorageError>,
+    has_outbox_rows: bool,
+}
+
+pub(crate) enum Connection<'a> {
+    Sqlite(&'a SqliteConnection),
+    Postgres(&'a mut PostgresConnection),
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn new(connection: Connection<'a>) -> Tx<'a> {
+        Tx {
+            connection,
+            failure: None,
+            has_outbox_rows: false,
+        }
+    }
+
+    /// Runs a statement and says how many rows it touched.
+    pub fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
+        self.refuse_after_failure()?;
+        let outcome = match &mut self.connection {
+            Connection::Sqlite(connection) => connection.execute(sql, params),
+            Connection::Postgres(connection) => connection.execute(sql, params),
+        };
+        self.note_failure(outcome)
+    }
+
+    /// All rows of the answer, each turned into a `T`.
+    pub fn query<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
+    ) -> Result<Vec<T>, StorageError> {
+        self.refuse_after_failure()?;
+        let mut rows = Vec::new();
+        let mut take = |row: &Row<'_>| {
+            rows.push(read(row)?);
+            Ok(())
+        };
+        let outcome = match &mut self.connection {
+            Connection::Sqlite(connection) => connection.query(sql, params, &mut take),
+            Connection::Postgres(connection) => connection.query(sql, params, &mut take),
+        };
+        self.note_failure(outcome)?;
+        Ok(rows)
+    }
+
+    /// The only row of the answer, or none. Two rows are a bug of ours.
+    pub fn query_opt<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
+    ) -> Result<Option<T>, StorageError> {
+        let mut rows = self.query(sql, params, read)?;
+        assert!(rows.len() <= 1, "at most one row was expected of {sql:?}");
+        Ok(rows.pop())
+    }
+
+    /// The only row of the answer. None is a bug of ours: aggregates and `returning` give one.
+    pub fn query_one<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        let row = self.query_opt(sql, params, read)?;
+        Ok(row.unwrap_or_else(|| panic!("one row was expected of {sql:?}")))
+    }
+
+    /// Whether this is PostgreSQL: for the few operations that need another body to be fast there.
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.connection, Connection::Postgres(_))
+    }
+
+    pub(crate) fn note_outbox_row(&mut self) {
+        self.has_outbox_rows = true;
+    }
+
+    pub(crate) fn has_outbox_rows(&self) -> bool {
+        self.has_outbox_rows
+    }
+
+    /// The first failed statement, if there was one.
+    pub(crate) fn failure(&self) -> Option<&StorageError> {
+        self.failure.as_ref()
+    }
+
+    fn refuse_after_failure(&self) -> Result<(), StorageError> {
+        if self.failure.is_some() {
+            Err(StorageError::Aborted)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn note_failure<T>(&mut self, outcome: Result<T, StorageError>) -> Result<T, StorageError> {
+        if let Err(error) = &outcome {
+            self.failure = Some(error.clone());
+        }
+        outcome
+    }
+}

@@ -1,0 +1,124 @@
+//! Private copies of the servers URR runs on when it outgrows one machine, for contract tests.
+//!
+//! Each `start` brings up a server of its own on a free loopback port, with its data in a temporary
+//! folder; dropping it ends the process and removes the folder. `shared_*` starts one per test
+//! process, on first use, for tests that need a server but not one they may stop: only `&mut`
+//! methods stop, crash or pause, so a shared server is safe from its users.
+//!
+//! No server outlives the test process, however that ends (see [`process`]). An environment variable
+//! names a server that already runs, to be used in place of a private one:
+//! `URR_TEST_POSTGRES_URL`, `URR_TEST_REDIS_URL`, `URR_TEST_REDIS_CLUSTER_URLS` (separated by
+//! commas), `URR_TEST_KAFKA_BOOTSTRAP`, `URR_TEST_SQS_ENDPOINT`.
+//!
+//! These calls block. In an async test that is fine: nothing else waits for its thread.
+
+mod folder;
+mod kafka;
+mod port;
+mod postgres;
+mod process;
+mod program;
+mod redis;
+mod sqs;
+
+use std::sync::OnceLock;
+
+use anyhow::{Result, bail};
+
+pub use self::kafka::Kafka;
+pub use self::postgres::Postgres;
+pub use self::redis::{Redis, RedisCluster};
+pub use self::sqs::Sqs;
+
+/// A server that a contract test may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    Postgres,
+    Redis,
+    RedisCluster,
+    Kafka,
+    Sqs,
+}
+
+impl Server {
+    /// The variable that names a running server of this kind.
+    fn variable(self) -> &'static str {
+        match self {
+            Server::Postgres => "URR_TEST_POSTGRES_URL",
+            Server::Redis => "URR_TEST_REDIS_URL",
+            Server::RedisCluster => "URR_TEST_REDIS_CLUSTER_URLS",
+            Server::Kafka => "URR_TEST_KAFKA_BOOTSTRAP",
+            Server::Sqs => "URR_TEST_SQS_ENDPOINT",
+        }
+    }
+
+    /// The address of the running server that the environment names, if it names one.
+    fn external(self) -> Option<String> {
+        program::variable(self.variable())
+    }
+
+    /// Fails with what is missing, if this server cannot be started here.
+    fn find_programs(self) -> Result<()> {
+        match self {
+            Server::Postgres => postgres::find_programs(),
+            Server::Redis | Server::RedisCluster => redis::find_programs(),
+            Server::Kafka => kafka::find_programs(),
+            Server::Sqs => sqs::find_programs(),
+        }
+    }
+}
+
+/// Whether tests on this server can run here. If not, says on standard error that they are skipped
+/// and why; with `CI=true` nothing may be skipped, so that is an error.
+#[expect(clippy::print_stderr, reason = "who runs the tests must see what was skipped")]
+pub fn available(server: Server) -> Result<bool> {
+    if server.external().is_some() {
+        return Ok(true);
+    }
+    let Err(missing) = server.find_programs() else { return Ok(true) };
+    if program::variable("CI").as_deref() == Some("true") {
+        bail!("tests on {server:?} may not be skipped with CI=true: {missing:#}");
+    }
+    eprintln!("skipped: tests on {server:?}: {missing:#}");
+    Ok(false)
+}
+
+/// The PostgreSQL of this test process. Ask it for a database of your own.
+pub fn shared_postgres() -> Result<&'static Postgres> {
+    static SHARED: Shared<Postgres> = OnceLock::new();
+    share(&SHARED, Postgres::start)
+}
+
+/// The Redis of this test process. Tests share its keys: give yours a prefix of their own.
+pub fn shared_redis() -> Result<&'static Redis> {
+    static SHARED: Shared<Redis> = OnceLock::new();
+    share(&SHARED, Redis::start)
+}
+
+/// The Redis Cluster of this test process. Tests share its keys: give yours a prefix of their own.
+pub fn shared_redis_cluster() -> Result<&'static RedisCluster> {
+    static SHARED: Shared<RedisCluster> = OnceLock::new();
+    share(&SHARED, RedisCluster::start)
+}
+
+/// The Kafka of this test process. Tests share its topics: give yours names of their own.
+pub fn shared_kafka() -> Result<&'static Kafka> {
+    static SHARED: Shared<Kafka> = OnceLock::new();
+    share(&SHARED, Kafka::start)
+}
+
+/// The SQS of this test process. Tests share its queues: give yours names of their own.
+pub fn shared_sqs() -> Result<&'static Sqs> {
+    static SHARED: Shared<Sqs> = OnceLock::new();
+    share(&SHARED, Sqs::start)
+}
+
+/// Started once; a failure is kept too, so that every test reports it and none tries again.
+type Shared<T> = OnceLock<Result<T, String>>;
+
+fn share<T>(shared: &'static Shared<T>, start: fn() -> Result<T>) -> Result<&'static T> {
+    match shared.get_or_init(|| start().map_err(|error| format!("{error:#}"))) {
+        Ok(server) => Ok(server),
+        Err(error) => bail!("{error}"),
+    }
+}

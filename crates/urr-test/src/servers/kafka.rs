@@ -1,0 +1,167 @@
+//! A private Kafka: one node that is broker and controller.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::process::{Instance, Process, Recipe};
+use super::{Server, folder, port, program};
+
+/// A Kafka broker. Topics are not created by use.
+pub struct Kafka {
+    instance: Instance,
+    bootstrap: String,
+}
+
+impl Kafka {
+    pub fn start() -> Result<Kafka> {
+        if let Some(bootstrap) = Server::Kafka.external() {
+            return Ok(Kafka { instance: Instance::Theirs(Server::Kafka), bootstrap });
+        }
+        let process = Process::start(recipe)?;
+        let bootstrap = format!("127.0.0.1:{}", process.port());
+        Ok(Kafka { instance: Instance::Ours(process), bootstrap })
+    }
+
+    /// The value of `bootstrap.servers`.
+    pub fn bootstrap(&self) -> &str {
+        &self.bootstrap
+    }
+
+    /// Stops it in order: its data are written out.
+    pub fn stop(&mut self) -> Result<()> {
+        self.instance.ours()?.stop()
+    }
+
+    /// Stops it in order and starts it on the same port and data.
+    pub fn restart(&mut self) -> Result<()> {
+        self.instance.ours()?.restart()
+    }
+
+    /// Crashes it; what the file system already has survives.
+    pub fn kill(&mut self) -> Result<()> {
+        self.instance.ours()?.kill()
+    }
+
+    /// Starts it after `stop` or `kill`, on the same port and data.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.instance.ours()?.start_again()
+    }
+
+    /// Freezes it: clients can connect, but nothing answers until `resume`.
+    pub fn pause(&mut self) -> Result<()> {
+        self.instance.ours()?.pause()
+    }
+
+    pub fn resume(&mut self) -> Result<()> {
+        self.instance.ours()?.resume()
+    }
+}
+
+pub(super) fn find_programs() -> Result<()> {
+    program::find("Kafka", "java")?;
+    program::find_jars("Kafka", "kafka")?;
+    Ok(())
+}
+
+fn recipe(port: u16) -> Result<Recipe> {
+    let folder = folder::create("kafka")?;
+    fs::write(folder.path().join("server.properties"), properties(port, port::free()?))?;
+    let java = java_command(folder.path())?;
+    program::run(
+        Command::new(&java[0])
+            .args(&java[1..])
+            .args(["kafka.tools.StorageTool", "format", "--config", "server.properties"])
+            // Any id will do: it only has to stay the same.
+            .args(["--cluster-id", "dXJyLXRlc3QtY2x1c3Rlcg"])
+            .current_dir(folder.path()),
+    )
+    .context("formatting Kafka's data folder")?;
+    let command = java.into_iter().chain(["kafka.Kafka", "server.properties"].map(OsString::from));
+    Ok(Recipe {
+        name: "Kafka",
+        port,
+        command: command.collect(),
+        folder,
+        user: None,
+        ready_line: "Kafka Server started",
+        answers: |port| broker_count(port).is_ok_and(|count| count > 0),
+        stop_signal: "TERM",
+        end_signal: "KILL",
+    })
+}
+
+fn java_command(folder: &Path) -> Result<Vec<OsString>> {
+    let mut temporary_files = OsString::from("-Djava.io.tmpdir=");
+    temporary_files.push(folder);
+    Ok(vec![
+        program::find("Kafka", "java")?.into(),
+        "-Xmx512m".into(),
+        "-XX:+UseSerialGC".into(),
+        // Half the time to start; peak speed is not what tests need.
+        "-XX:TieredStopAtLevel=1".into(),
+        // Its files in /tmp would outlive a crash, as would the native libraries it unpacks.
+        "-XX:-UsePerfData".into(),
+        temporary_files,
+        "-cp".into(),
+        program::find_jars("Kafka", "kafka")?,
+    ])
+}
+
+fn properties(port: u16, controller_port: u16) -> String {
+    format!(
+        "process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=BROKER://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=BROKER://127.0.0.1:{port}
+listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=BROKER
+controller.listener.names=CONTROLLER
+log.dirs=data
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+log.cleaner.dedupe.buffer.size=4194304
+"
+    )
+}
+
+/// How many brokers this one tells its clients of: none until it has learnt that it may serve.
+fn broker_count(port: u16) -> io::Result<i32> {
+    const METADATA_KEY: i16 = 3;
+    const VERSION: i16 = 1;
+    const CORRELATION_ID: i32 = 1;
+    const NO_CLIENT_ID: i16 = -1;
+    const NO_TOPICS: i32 = 0;
+    let mut request = Vec::new();
+    request.extend(METADATA_KEY.to_be_bytes());
+    request.extend(VERSION.to_be_bytes());
+    request.extend(CORRELATION_ID.to_be_bytes());
+    request.extend(NO_CLIENT_ID.to_be_bytes());
+    request.extend(NO_TOPICS.to_be_bytes());
+
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let size = u32::try_from(request.len()).expect("the request is small");
+    stream.write_all(&size.to_be_bytes())?;
+    stream.write_all(&request)?;
+
+    // Size, correlation id, count of brokers.
+    let mut reply = [[0; 4]; 3];
+    stream.read_exact(reply.as_flattened_mut())?;
+    Ok(i32::from_be_bytes(reply[2]))
+}

@@ -1,0 +1,176 @@
+//! A private PostgreSQL: durable, and with passwords that count.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::process::{Instance, Process, Recipe};
+use super::{Server, folder, port, program};
+
+const ADMIN: &str = "urr_admin";
+
+/// The user that the distribution's package creates. PostgreSQL refuses to run as root.
+const UNPRIVILEGED_USER: &str = "postgres";
+
+/// A PostgreSQL server. `fsync` and `synchronous_commit` are on, and every login needs its password:
+/// crash tests rely on the one, tests of the services' roles on the other.
+pub struct Postgres {
+    instance: Instance,
+    url: String,
+}
+
+impl Postgres {
+    pub fn start() -> Result<Postgres> {
+        if let Some(url) = Server::Postgres.external() {
+            return Ok(Postgres { instance: Instance::Theirs(Server::Postgres), url });
+        }
+        let password = format!("{:016x}", port::random());
+        let process = Process::start(|port| recipe(port, &password))?;
+        let url = format!("postgres://{ADMIN}:{password}@127.0.0.1:{}/postgres", process.port());
+        Ok(Postgres { instance: Instance::Ours(process), url })
+    }
+
+    /// The administrator's URL of the database `postgres`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Creates an empty database and gives the administrator's URL of it. Its name gets a random
+    /// ending: tests may choose the same one, and a server that the environment names may still hold
+    /// the databases of earlier runs. Roles are shared by all databases of a server.
+    pub fn create_database(&self, name: &str) -> Result<String> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        ensure!(
+            !name.is_empty() && name.len() <= 40 && name.chars().all(plain),
+            "a database is named by at most 40 of a-z, 0-9 and _, not {name:?}"
+        );
+        let database = format!("{name}_{:016x}", port::random());
+        program::run(
+            Command::new(program::find_postgres("psql")?)
+                .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &self.url])
+                .args(["--command", &format!("create database {database}")]),
+        )?;
+        Ok(with_database(&self.url, &database))
+    }
+
+    /// Stops it in order: open transactions are rolled back, the rest is written out.
+    pub fn stop(&mut self) -> Result<()> {
+        self.instance.ours()?.stop()
+    }
+
+    /// Stops it in order and starts it on the same port and data.
+    pub fn restart(&mut self) -> Result<()> {
+        self.instance.ours()?.restart()
+    }
+
+    /// Crashes it: every process of it is killed at once.
+    pub fn kill(&mut self) -> Result<()> {
+        self.instance.ours()?.kill()
+    }
+
+    /// Starts it after `stop` or `kill`, on the same port and data.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.instance.ours()?.start_again()
+    }
+}
+
+pub(super) fn find_programs() -> Result<()> {
+    for name in ["initdb", "postgres", "psql"] {
+        program::find_postgres(name)?;
+    }
+    Ok(())
+}
+
+fn recipe(port: u16, password: &str) -> Result<Recipe> {
+    let folder = folder::create("postgres")?;
+    // The owner of our own entry in /proc is the user we run as.
+    let is_root = fs::metadata("/proc/self")?.uid() == 0;
+    let user = is_root.then_some(UNPRIVILEGED_USER);
+    initialise(folder.path(), user, password).context("initialising PostgreSQL's data")?;
+
+    let mut command: Vec<OsString> = vec![program::find_postgres("postgres")?.into()];
+    command.extend(["-D", "data"].map(OsString::from));
+    for setting in [
+        &format!("port={port}"),
+        "listen_addresses=127.0.0.1",
+        &format!("unix_socket_directories={}", folder.path().display()),
+        "max_connections=200",
+        "fsync=on",
+        "synchronous_commit=on",
+        "full_page_writes=on",
+        "logging_collector=off",
+        // In files of the data folder, so that a crash leaves nothing in /dev/shm.
+        "dynamic_shared_memory_type=mmap",
+    ] {
+        command.extend(["-c", setting].map(OsString::from));
+    }
+    Ok(Recipe {
+        name: "PostgreSQL",
+        folder,
+        port,
+        command,
+        user,
+        ready_line: "database system is ready to accept connections",
+        answers: port::accepts,
+        stop_signal: "INT",
+        // Its immediate shutdown: as quick as KILL, but it frees its System V shared memory, of which
+        // the kernel has only 4096 pieces.
+        end_signal: "QUIT",
+    })
+}
+
+/// Creates the data folder `data` and hands everything to the user that will run the server.
+fn initialise(folder: &Path, user: Option<&str>, password: &str) -> Result<()> {
+    let password_file = folder.join("password");
+    fs::write(&password_file, password)?;
+    let initdb = program::find_postgres("initdb")?;
+    let mut command = match user {
+        Some(user) => {
+            let owner = format!("{user}:{user}");
+            program::run(Command::new("chown").arg("--recursive").arg(owner).arg(folder))?;
+            let mut command = Command::new(program::find("util-linux", "setpriv")?);
+            command.args(["--reuid", user, "--regid", user, "--init-groups", "--"]).arg(initdb);
+            command
+        }
+        None => Command::new(initdb),
+    };
+    command
+        .current_dir(folder)
+        .args(["--pgdata=data", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256"])
+        .arg(format!("--username={ADMIN}"))
+        .arg(format!("--pwfile={}", password_file.display()))
+        // Only the empty data: the server itself runs with `fsync`.
+        .arg("--no-sync");
+    program::run(&mut command)?;
+    fs::remove_file(password_file)?;
+    Ok(())
+}
+
+/// The same server, user and options, but another database.
+fn with_database(url: &str, database: &str) -> String {
+    let (address, options) = match url.split_once('?') {
+        Some((address, options)) => (address, format!("?{options}")),
+        None => (url, String::new()),
+    };
+    let authority_start = address.find("://").map_or(0, |at| at + "://".len());
+    let authority_end = address[authority_start..].find('/').map_or(address.len(), |at| authority_start + at);
+    format!("{}/{database}{options}", &address[..authority_end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_database;
+
+    #[test]
+    fn a_url_keeps_all_but_its_database() {
+        let check = |url, expected| assert_eq!(with_database(url, "new"), expected);
+        check("postgres://u:p@127.0.0.1:5432/old", "postgres://u:p@127.0.0.1:5432/new");
+        check("postgres://u:p@host/old?sslmode=require", "postgres://u:p@host/new?sslmode=require");
+        check("postgres://host", "postgres://host/new");
+        check("postgres://host?a=/b", "postgres://host/new?a=/b");
+    }
+}

@@ -1,0 +1,292 @@
+//! One server process: started, awaited, stopped, crashed, and never left behind.
+//!
+//! `setpriv --pdeathsig` makes the kernel end the server when the thread that started it ends. A
+//! thread of the test harness ends with its test, so servers are started from one thread that lasts
+//! as long as the process. This holds when the test process is killed with -9, and for shared
+//! servers, which nothing drops.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{LazyLock, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+use super::{Server, port, program};
+
+/// A Java server on a busy machine of two cores takes some seconds.
+const START_MAX: Duration = Duration::from_secs(60);
+const STOP_MAX: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+const PORT_ATTEMPTS_MAX: u32 = 5;
+
+/// How a server is run and how it shows that it serves.
+pub(super) struct Recipe {
+    pub(super) name: &'static str,
+    /// Its data, its log and its current folder.
+    pub(super) folder: TempDir,
+    pub(super) port: u16,
+    /// Program and arguments.
+    pub(super) command: Vec<OsString>,
+    /// The user to run as, if it may not be ours.
+    pub(super) user: Option<&'static str>,
+    /// What it logs once it serves. Only our own process writes that log, so this cannot be mistaken
+    /// for another server that was faster to take the port.
+    pub(super) ready_line: &'static str,
+    /// Asked after the line was seen.
+    pub(super) answers: fn(port: u16) -> bool,
+    /// Asks it to finish its work and end.
+    pub(super) stop_signal: &'static str,
+    /// Ends it at once; sent when it is dropped and by the kernel when the test process is gone.
+    pub(super) end_signal: &'static str,
+}
+
+/// A server process of ours, running or not.
+pub(super) struct Process {
+    recipe: Recipe,
+    child: Option<Child>,
+}
+
+impl Process {
+    /// Starts a server on a free port, on another one if that is taken meanwhile.
+    pub(super) fn start(recipe: impl Fn(u16) -> Result<Recipe>) -> Result<Process> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let mut process = Process { recipe: recipe(port::free()?)?, child: None };
+            let Err(error) = process.start_again() else { return Ok(process) };
+            let port_was_taken = process.log().contains("Address already in use");
+            if !port_was_taken || attempts == PORT_ATTEMPTS_MAX {
+                return Err(error);
+            }
+        }
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.recipe.port
+    }
+
+    /// Starts it on the same port and data, and waits until it serves.
+    pub(super) fn start_again(&mut self) -> Result<()> {
+        let name = self.recipe.name;
+        if self.child.is_some() {
+            bail!("{name} already runs");
+        }
+        let log = File::create(self.recipe.folder.path().join("log"))?;
+        let mut command = Command::new(program::find("util-linux", "setpriv")?);
+        command.args(["--pdeathsig", self.recipe.end_signal]);
+        if let Some(user) = self.recipe.user {
+            command.args(["--reuid", user, "--regid", user, "--init-groups"]);
+        }
+        command
+            .arg("--")
+            .args(&self.recipe.command)
+            .current_dir(self.recipe.folder.path())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            // Its own group: Ctrl-C is for the test process, which takes the servers with it.
+            .process_group(0);
+        let child = spawn(command).with_context(|| format!("starting {name}"))?;
+        self.child = Some(child);
+        self.await_ready().inspect_err(|_| self.end())
+    }
+
+    /// Lets it finish its work and end.
+    pub(super) fn stop(&mut self) -> Result<()> {
+        signal(self.pid()?, self.recipe.stop_signal)?;
+        if self.await_exit(STOP_MAX)?.is_none() {
+            self.end();
+            bail!("{} did not stop within {STOP_MAX:?}", self.recipe.name);
+        }
+        self.child = None;
+        Ok(())
+    }
+
+    pub(super) fn restart(&mut self) -> Result<()> {
+        self.stop()?;
+        self.start_again()
+    }
+
+    /// Kills it and the processes it started, at once, as a crash would. PostgreSQL's would else run
+    /// on until they notice, and finish what they were at.
+    pub(super) fn kill(&mut self) -> Result<()> {
+        // While it is paused it can neither start more processes nor let the ids of ended ones go.
+        self.pause()?;
+        let pid = self.pid()?;
+        let helpers = children_of(pid)?;
+        for helper in &helpers {
+            signal(*helper, "KILL")?;
+        }
+        signal(pid, "KILL")?;
+        self.await_exit(STOP_MAX)?.context("a killed process ends")?;
+        self.child = None;
+        for helper in helpers {
+            poll(STOP_MAX, || Ok(matches!(state_of(helper), None | Some('Z')).then_some(())))?
+                .context("a killed process ends")?;
+        }
+        Ok(())
+    }
+
+    /// Freezes it: connections stay open and connect, but nothing answers.
+    pub(super) fn pause(&mut self) -> Result<()> {
+        let pid = self.pid()?;
+        signal(pid, "STOP")?;
+        poll(STOP_MAX, || Ok(matches!(state_of(pid), Some('T' | 'Z')).then_some(())))?
+            .with_context(|| format!("{} did not pause", self.recipe.name))
+    }
+
+    pub(super) fn resume(&mut self) -> Result<()> {
+        signal(self.pid()?, "CONT")
+    }
+
+    fn pid(&self) -> Result<u32> {
+        let child = self.child.as_ref();
+        child.map(Child::id).with_context(|| format!("{} does not run", self.recipe.name))
+    }
+
+    fn log(&self) -> String {
+        let bytes = fs::read(self.recipe.folder.path().join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn await_ready(&mut self) -> Result<()> {
+        let name = self.recipe.name;
+        let ready = poll(START_MAX, || {
+            if let Some(status) = self.try_wait()? {
+                bail!("{name} ended while starting, with {status}:\n{}", last_lines(&self.log()));
+            }
+            let serves = self.log().contains(self.recipe.ready_line)
+                && (self.recipe.answers)(self.recipe.port);
+            Ok(serves.then_some(()))
+        })?;
+        ready.with_context(|| {
+            format!("{name} was not ready within {START_MAX:?}:\n{}", last_lines(&self.log()))
+        })
+    }
+
+    fn await_exit(&mut self, timeout: Duration) -> Result<Option<ExitStatus>> {
+        poll(timeout, || Ok(self.try_wait()?))
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.as_mut().map_or(Ok(None), Child::try_wait)
+    }
+
+    /// Ends it at once, whatever state it is in. Nothing can be done about a failure here.
+    fn end(&mut self) {
+        let Some(pid) = self.child.as_ref().map(Child::id) else { return };
+        signal(pid, self.recipe.end_signal).ok();
+        let ended = matches!(self.await_exit(STOP_MAX), Ok(Some(_)));
+        if let Some(mut child) = self.child.take()
+            && !ended
+        {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A private server, or one that the environment named.
+pub(super) enum Instance {
+    Ours(Process),
+    Theirs(Server),
+}
+
+impl Instance {
+    /// The process, if it is ours to stop and start.
+    pub(super) fn ours(&mut self) -> Result<&mut Process> {
+        match self {
+            Instance::Ours(process) => Ok(process),
+            Instance::Theirs(server) => {
+                bail!("this server is not ours to restart: {} named it", server.variable())
+            }
+        }
+    }
+}
+
+/// Starts a process from the thread that lasts as long as we do.
+fn spawn(command: Command) -> io::Result<Child> {
+    type Request = (Command, Sender<io::Result<Child>>);
+    static SPAWNER: LazyLock<Mutex<Sender<Request>>> = LazyLock::new(|| {
+        let (requests, inbox) = mpsc::channel::<Request>();
+        thread::spawn(move || {
+            // Ends only if the sender is dropped, and it is static.
+            for (mut command, reply) in inbox {
+                reply.send(command.spawn()).expect("the caller waits for the reply");
+            }
+        });
+        Mutex::new(requests)
+    });
+    let (reply, child) = mpsc::channel();
+    let spawner = SPAWNER.lock().expect("sending does not panic");
+    spawner.send((command, reply)).expect("the spawner never ends");
+    drop(spawner);
+    child.recv().expect("the spawner replies")
+}
+
+/// The standard library sends only KILL; any shell sends the rest.
+fn signal(pid: u32, name: &str) -> Result<()> {
+    program::run(Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]))?;
+    Ok(())
+}
+
+/// The direct children of a process. Not every kernel has `/proc/<pid>/task/<pid>/children`.
+fn children_of(parent: u32) -> Result<Vec<u32>> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let pid = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        if let Some(pid) = pid
+            && stat_of(pid).is_some_and(|(_, parent_pid)| parent_pid == parent)
+        {
+            children.push(pid);
+        }
+    }
+    Ok(children)
+}
+
+/// The letter by which the kernel tells the state of a process; none if it is gone. A dead process
+/// whose new parent does not collect it stays `Z`.
+fn state_of(pid: u32) -> Option<char> {
+    stat_of(pid).map(|(state, _)| state)
+}
+
+/// State and parent of a process. The name before them is in brackets and may contain any character.
+fn stat_of(pid: u32) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// Asks until there is an answer; none if there is none in time.
+pub(super) fn poll<T>(
+    timeout: Duration,
+    mut ask: impl FnMut() -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        let answer = ask()?;
+        if answer.is_some() || Instant::now() >= deadline {
+            return Ok(answer);
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn last_lines(log: &str) -> String {
+    const LINES_MAX: usize = 20;
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+}

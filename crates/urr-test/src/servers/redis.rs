@@ -1,0 +1,155 @@
+//! A private Redis, and a private Redis Cluster of three nodes.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::process::{Instance, Process, Recipe, poll};
+use super::{Server, folder, port, program};
+
+/// A Redis server that keeps its data: an append-only file, synced every second.
+pub struct Redis {
+    instance: Instance,
+    url: String,
+}
+
+impl Redis {
+    pub fn start() -> Result<Redis> {
+        if let Some(url) = Server::Redis.external() {
+            return Ok(Redis { instance: Instance::Theirs(Server::Redis), url });
+        }
+        let process = Process::start(|port| recipe(port, &[]))?;
+        let url = url_of(&process);
+        Ok(Redis { instance: Instance::Ours(process), url })
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Stops it in order: its data are written out.
+    pub fn stop(&mut self) -> Result<()> {
+        self.instance.ours()?.stop()
+    }
+
+    /// Stops it in order and starts it on the same port and data.
+    pub fn restart(&mut self) -> Result<()> {
+        self.instance.ours()?.restart()
+    }
+
+    /// Crashes it; what the file system already has survives.
+    pub fn kill(&mut self) -> Result<()> {
+        self.instance.ours()?.kill()
+    }
+
+    /// Starts it after `stop` or `kill`, on the same port and data.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.instance.ours()?.start_again()
+    }
+
+    /// Freezes it: clients can connect, but nothing answers until `resume`.
+    pub fn pause(&mut self) -> Result<()> {
+        self.instance.ours()?.pause()
+    }
+
+    pub fn resume(&mut self) -> Result<()> {
+        self.instance.ours()?.resume()
+    }
+}
+
+/// A Redis Cluster of three nodes without replicas, which together serve every slot.
+pub struct RedisCluster {
+    /// Held for its `Drop`; empty if the environment named the cluster.
+    _nodes: Vec<Process>,
+    urls: Vec<String>,
+}
+
+impl RedisCluster {
+    pub fn start() -> Result<RedisCluster> {
+        if let Some(urls) = Server::RedisCluster.external() {
+            let urls = urls.split(',').map(|url| url.trim().to_owned()).collect();
+            return Ok(RedisCluster { _nodes: Vec::new(), urls });
+        }
+        let nodes = (0..3).map(|_| start_node()).collect::<Result<Vec<_>>>()?;
+        program::run(
+            redis_cli()?
+                .args(["--cluster", "create"])
+                .args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())))
+                .args(["--cluster-replicas", "0", "--cluster-yes"]),
+        )?;
+        for node in &nodes {
+            let port = node.port().to_string();
+            poll(Duration::from_secs(30), || {
+                let info = program::run(redis_cli()?.args(["-p", &port, "cluster", "info"]))?;
+                Ok(info.contains("cluster_state:ok").then_some(()))
+            })?
+            .context("the Redis Cluster did not form")?;
+        }
+        let urls = nodes.iter().map(url_of).collect();
+        Ok(RedisCluster { _nodes: nodes, urls })
+    }
+
+    pub fn urls(&self) -> &[String] {
+        &self.urls
+    }
+}
+
+pub(super) fn find_programs() -> Result<()> {
+    program::find("Redis", "redis-server")?;
+    redis_cli()?;
+    Ok(())
+}
+
+fn redis_cli() -> Result<Command> {
+    Ok(Command::new(program::find("Redis", "redis-cli")?))
+}
+
+fn url_of(process: &Process) -> String {
+    format!("redis://127.0.0.1:{}", process.port())
+}
+
+fn start_node() -> Result<Process> {
+    Process::start(|port| {
+        // Nodes talk to each other on a second port, by default 10000 above: where the kernel takes
+        // ports for outgoing connections from.
+        let cluster_port = port::free()?.to_string();
+        let node_timeout_ms = "2000";
+        recipe(
+            port,
+            &[
+                ["--cluster-enabled", "yes"],
+                ["--cluster-port", &cluster_port],
+                ["--cluster-node-timeout", node_timeout_ms],
+            ],
+        )
+    })
+}
+
+fn recipe(port: u16, more_settings: &[[&str; 2]]) -> Result<Recipe> {
+    let folder = folder::create("redis")?;
+    let mut command: Vec<OsString> = vec![program::find("Redis", "redis-server")?.into()];
+    let port_text = port.to_string();
+    let settings = [
+        ["--port", &port_text],
+        ["--bind", "127.0.0.1"],
+        ["--appendonly", "yes"],
+        ["--appendfsync", "everysec"],
+        ["--save", ""],
+    ];
+    for setting in settings.iter().chain(more_settings) {
+        command.extend(setting.map(OsString::from));
+    }
+    Ok(Recipe {
+        name: "Redis",
+        folder,
+        port,
+        command,
+        user: None,
+        ready_line: "Ready to accept connections",
+        answers: port::accepts,
+        stop_signal: "TERM",
+        end_signal: "KILL",
+    })
+}

@@ -1,0 +1,72 @@
+//! A private server that speaks SQS: ElasticMQ. The install script says why this one.
+
+use std::ffi::OsString;
+use std::fs;
+
+use anyhow::Result;
+
+use super::process::{Process, Recipe};
+use super::{Server, folder, port, program};
+
+/// An SQS-compatible server. Its queues live in memory.
+pub struct Sqs {
+    /// Held for its `Drop`; none if the environment named the server.
+    _process: Option<Process>,
+    endpoint: String,
+}
+
+impl Sqs {
+    pub fn start() -> Result<Sqs> {
+        if let Some(endpoint) = Server::Sqs.external() {
+            return Ok(Sqs { _process: None, endpoint });
+        }
+        let process = Process::start(recipe)?;
+        let endpoint = format!("http://127.0.0.1:{}", process.port());
+        Ok(Sqs { _process: Some(process), endpoint })
+    }
+
+    /// The URL to send requests to. Any region and credentials will do.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+}
+
+pub(super) fn find_programs() -> Result<()> {
+    program::find("ElasticMQ", "java")?;
+    program::find_jars("ElasticMQ", "elasticmq")?;
+    Ok(())
+}
+
+fn recipe(port: u16) -> Result<Recipe> {
+    let folder = folder::create("sqs")?;
+    let configuration = format!(
+        r#"include classpath("application.conf")
+rest-sqs {{ bind-hostname = "127.0.0.1", bind-port = {port}, sqs-limits = strict }}
+node-address {{ protocol = http, host = "127.0.0.1", port = {port}, context-path = "" }}
+rest-stats.enabled = false
+"#
+    );
+    fs::write(folder.path().join("elasticmq.conf"), configuration)?;
+    let command = vec![
+        program::find("ElasticMQ", "java")?.into(),
+        "-Xmx256m".into(),
+        "-XX:+UseSerialGC".into(),
+        "-XX:TieredStopAtLevel=1".into(),
+        "-XX:-UsePerfData".into(),
+        "-Dconfig.file=elasticmq.conf".into(),
+        OsString::from("-cp"),
+        program::find_jars("ElasticMQ", "elasticmq")?,
+        "org.elasticmq.server.Main".into(),
+    ];
+    Ok(Recipe {
+        name: "ElasticMQ",
+        folder,
+        port,
+        command,
+        user: None,
+        ready_line: "Started SQS rest server",
+        answers: port::accepts,
+        stop_signal: "TERM",
+        end_signal: "KILL",
+    })
+}

@@ -1,0 +1,2 @@
+//! The `urr` program.
+fn main() {}
