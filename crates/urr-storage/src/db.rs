@@ -106,7 +106,7 @@ impl Db {
 
     /// Connects to a schema that `provision` has brought up to date.
     ///
-    /// It blocks while it connects: call it at start, off the async threads.
+    /// It blocks while it connects: call it at start.
     pub fn open_postgres(options: &PostgresOptions) -> Result<Db, StorageError> {
         let shared = Shared::new(options.dangerous_acknowledge_before_commit);
         let engine = Engine::Postgres(PostgresEngine::open(options, &shared)?);

@@ -51,7 +51,7 @@ impl PostgresEngine {
     ) -> Result<PostgresEngine, StorageError> {
         // The first connection is made here, so that a wrong address or an unsafe server is told
         // at start and not at the first request.
-        let mut first = Some(PostgresConnection::open(options)?);
+        let mut first = Some(on_own_thread(|| PostgresConnection::open(options))?);
         let (queue, jobs) = bounded(options.queue_max);
         let threads = (0..options.connections)
             .map(|_| {
@@ -117,6 +117,12 @@ impl PostgresEngine {
             }
         }
     }
+}
+
+/// Runs a blocking call of the driver, which may not be made from a thread that drives async tasks.
+fn on_own_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    let finished = thread::scope(|scope| scope.spawn(body).join());
+    finished.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// A worker's connection, or the wait until it may be tried again.

@@ -29,6 +29,15 @@ pub fn provision(
     role: &ServiceRole,
     now: Timestamp,
 ) -> Result<Vec<String>, StorageError> {
+    super::on_own_thread(|| provision_here(admin_url, schema, role, now))
+}
+
+fn provision_here(
+    admin_url: &str,
+    schema: &Schema,
+    role: &ServiceRole,
+    now: Timestamp,
+) -> Result<Vec<String>, StorageError> {
     let config = parse_url(admin_url)?;
     let mut client = config
         .connect(NoTls)

@@ -1,0 +1,10 @@
+//! The storage contract: the same cases on SQLite and on PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod failures;
+mod fixture;
+mod migrations;
+mod outbox;
+mod postgres_only;
+mod transactions;
