@@ -25,8 +25,10 @@ pub struct Rule<T> {
     /// Completes "use …".
     pub fix: String,
     pub shown: Shown,
-    read: Box<dyn Fn(&Raw) -> Option<T>>,
+    read: Read<T>,
 }
+
+type Read<T> = Box<dyn Fn(&Raw) -> Option<T>>;
 
 impl<T> Rule<T> {
     pub fn read(&self, raw: &Raw) -> Option<T> {
@@ -44,15 +46,33 @@ fn rule<T>(
         Raw::Text(text) => read(text.trim()),
         Raw::List(_) => None,
     };
-    Rule { noun, fix: fix.into(), shown: Shown::Plain, read: Box::new(read) }
+    Rule {
+        noun,
+        fix: fix.into(),
+        shown: Shown::Plain,
+        read: Box::new(read),
+    }
 }
 
 /// Empty means none.
 pub fn optional<T: 'static>(inner: Rule<T>) -> Rule<Option<T>> {
     let fix = format!("{}, or leave it empty", inner.fix);
-    let Rule { noun, shown, read, .. } = inner;
-    let read = move |raw: &Raw| if raw.is_empty() { Some(None) } else { read(raw).map(Some) };
-    Rule { noun, fix, shown, read: Box::new(read) }
+    let Rule {
+        noun, shown, read, ..
+    } = inner;
+    let read = move |raw: &Raw| {
+        if raw.is_empty() {
+            Some(None)
+        } else {
+            read(raw).map(Some)
+        }
+    };
+    Rule {
+        noun,
+        fix,
+        shown,
+        read: Box::new(read),
+    }
 }
 
 /// Several values: a TOML list, or text with commas.
@@ -64,10 +84,20 @@ pub fn list<T: 'static>(inner: Rule<T>) -> Rule<Vec<T>> {
             Raw::Text(text) => text.split(',').map(str::to_owned).collect(),
             Raw::List(items) => items.clone(),
         };
-        let written = items.iter().map(|item| item.trim()).filter(|item| !item.is_empty());
-        written.map(|item| read(&Raw::Text(item.to_owned()))).collect()
+        let written = items
+            .iter()
+            .map(|item| item.trim())
+            .filter(|item| !item.is_empty());
+        written
+            .map(|item| read(&Raw::Text(item.to_owned())))
+            .collect()
     };
-    Rule { noun: "such a list", fix, shown, read: Box::new(read) }
+    Rule {
+        noun: "such a list",
+        fix,
+        shown,
+        read: Box::new(read),
+    }
 }
 
 pub fn number<T>(range: RangeInclusive<T>) -> Rule<T>
@@ -81,10 +111,13 @@ where
 }
 
 pub fn port() -> Rule<u16> {
-    Rule { noun: "a port", ..number(1..=u16::MAX) }
+    Rule {
+        noun: "a port",
+        ..number(1..=u16::MAX)
+    }
 }
 
-/// A length of time that a person or a job waits: at most a year, so that it can be added to a time.
+/// How long something lasts: at most a year, so that it can be added to any time.
 pub fn seconds() -> Rule<u64> {
     number(1..=31_536_000)
 }
@@ -95,18 +128,27 @@ pub fn millis() -> Rule<u64> {
 }
 
 pub fn flag() -> Rule<bool> {
-    rule("a yes or no", "true or false", |text| match text.to_ascii_lowercase().as_str() {
-        "true" | "yes" | "on" | "1" => Some(true),
-        "false" | "no" | "off" | "0" => Some(false),
-        _ => None,
+    rule("a yes or no", "true or false", |text| {
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Some(true),
+            "false" | "no" | "off" | "0" => Some(false),
+            _ => None,
+        }
     })
 }
 
 pub fn choice<T: Copy + 'static>(choices: &'static [(&'static str, T)]) -> Rule<T> {
     let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-    rule("a known choice", format!("one of {}", names.join(", ")), move |text| {
-        choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, value)| *value)
-    })
+    rule(
+        "a known choice",
+        format!("one of {}", names.join(", ")),
+        move |text| {
+            choices
+                .iter()
+                .find(|(name, _)| name.eq_ignore_ascii_case(text))
+                .map(|(_, value)| *value)
+        },
+    )
 }
 
 pub fn text() -> Rule<String> {
@@ -117,31 +159,40 @@ pub fn text() -> Rule<String> {
 }
 
 pub fn path() -> Rule<PathBuf> {
-    rule("a folder", "the path of a folder", |text| (!text.is_empty()).then(|| text.into()))
+    rule("a folder", "the path of a folder", |text| {
+        (!text.is_empty()).then(|| text.into())
+    })
 }
 
 pub fn ip_address() -> Rule<IpAddr> {
-    rule("an IP address", "an address such as 127.0.0.1 or 0.0.0.0", |text| text.parse().ok())
+    rule(
+        "an IP address",
+        "an address such as 127.0.0.1 or 0.0.0.0",
+        |text| text.parse().ok(),
+    )
 }
 
 /// What is logged. Stricter than the filter itself, which takes the misspelt `inof` for a module.
 pub fn log_filter() -> Rule<String> {
     let fix = "error, warn, info, debug, trace or off, also per module: info,urr_gateway=debug";
-    let is_level = |text: &str| {
-        ["off", "error", "warn", "info", "debug", "trace"].contains(&text.trim())
-    };
+    let is_level =
+        |text: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&text.trim());
     rule("a log level", fix, move |text| {
-        let known = text.split(',').all(|directive| match directive.split_once('=') {
-            Some((module, level)) => !module.trim().is_empty() && is_level(level),
-            None => is_level(directive),
-        });
+        let known = text
+            .split(',')
+            .all(|directive| match directive.split_once('=') {
+                Some((module, level)) => !module.trim().is_empty() && is_level(level),
+                None => is_level(directive),
+            });
         known.then(|| text.to_owned())
     })
 }
 
 /// `host:port`.
 pub fn host_and_port() -> Rule<String> {
-    rule("a host and port", "host:port", |text| is_host(text, true).then(|| text.to_owned()))
+    rule("a host and port", "host:port", |text| {
+        is_host(text, true).then(|| text.to_owned())
+    })
 }
 
 /// A host alone.
@@ -153,37 +204,58 @@ pub fn host() -> Rule<String> {
 
 /// An address of another service, kept without its last slash so that paths can be appended.
 pub fn http_url() -> Rule<String> {
-    let rule = rule("an HTTP address", "http://host:port or https://host", |text| {
-        let (_, rest) = scheme_of(text, &["http", "https"])?;
-        let host = rest.split('/').next().unwrap_or(rest);
-        is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
-    });
-    Rule { shown: Shown::Address, ..rule }
+    let rule = rule(
+        "an HTTP address",
+        "http://host:port or https://host",
+        |text| {
+            let (_, rest) = scheme_of(text, &["http", "https"])?;
+            let host = rest.split('/').next().unwrap_or(rest);
+            is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
+        },
+    );
+    Rule {
+        shown: Shown::Address,
+        ..rule
+    }
 }
 
 /// A web origin. `*` is refused, because our answers depend on cookies.
 pub fn web_origin() -> Rule<String> {
-    rule("a web origin", "http://host:port or https://host, without path", |text| {
-        let (_, host) = scheme_of(text, &["http", "https"])?;
-        is_host(host, false).then(|| text.to_owned())
-    })
+    rule(
+        "a web origin",
+        "http://host:port or https://host, without path",
+        |text| {
+            let (_, host) = scheme_of(text, &["http", "https"])?;
+            is_host(host, false).then(|| text.to_owned())
+        },
+    )
 }
 
 /// The address of a server that may carry a user name and password. The `jdbc:` of the addresses
 /// that Java services use is taken off.
 pub fn connection_url(schemes: &'static [&'static str]) -> Rule<Secret> {
-    let rule = rule("such an address", format!("{}://host:port", schemes[0]), move |text| {
-        let text = text.strip_prefix("jdbc:").unwrap_or(text);
-        let (_, rest) = scheme_of(text, schemes)?;
-        let host = rest.rsplit('@').next().unwrap_or(rest);
-        (!host.is_empty() && !host.starts_with(['/', '?'])).then(|| Secret::new(text))
-    });
-    Rule { shown: Shown::Address, ..rule }
+    let rule = rule(
+        "such an address",
+        format!("{}://host:port", schemes[0]),
+        move |text| {
+            let text = text.strip_prefix("jdbc:").unwrap_or(text);
+            let (_, rest) = scheme_of(text, schemes)?;
+            let host = rest.rsplit('@').next().unwrap_or(rest);
+            (!host.is_empty() && !host.starts_with(['/', '?'])).then(|| Secret::new(text))
+        },
+    );
+    Rule {
+        shown: Shown::Address,
+        ..rule
+    }
 }
 
 /// A secret that somebody else chose, such as a password.
 pub fn password() -> Rule<Secret> {
-    Rule { shown: Shown::Hidden, ..rule("a password", "one", |text| Some(Secret::new(text))) }
+    Rule {
+        shown: Shown::Hidden,
+        ..rule("a password", "one", |text| Some(Secret::new(text)))
+    }
 }
 
 /// A secret of our own.
@@ -192,7 +264,10 @@ pub fn secret(bytes_min: usize) -> Rule<Secret> {
     let rule = rule("long enough", fix, move |text| {
         (text.len() >= bytes_min).then(|| Secret::new(text))
     });
-    Rule { shown: Shown::Hidden, ..rule }
+    Rule {
+        shown: Shown::Hidden,
+        ..rule
+    }
 }
 
 /// The secret that signs log-ins: see [`signing_key`].
@@ -202,7 +277,10 @@ pub fn jwt_secret() -> Rule<Secret> {
     let rule = rule("long enough", fix, |text| {
         (signing_key(text).len() >= SIGNING_KEY_BYTES_MIN).then(|| Secret::new(text))
     });
-    Rule { shown: Shown::Hidden, ..rule }
+    Rule {
+        shown: Shown::Hidden,
+        ..rule
+    }
 }
 
 pub const SIGNING_KEY_BYTES_MIN: usize = 32;
@@ -245,11 +323,16 @@ pub struct AddressRange {
 
 pub fn address_range() -> Rule<AddressRange> {
     rule("an address range", "10.0.0.0/8, or one address", |text| {
-        let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
+        let (address, prefix) = text
+            .split_once('/')
+            .map_or((text, None), |(a, p)| (a, Some(p)));
         let address: IpAddr = address.parse().ok()?;
         let bits_max = if address.is_ipv4() { 32 } else { 128 };
         let prefix_bits = prefix.map_or(Some(bits_max), |prefix| prefix.parse().ok())?;
-        (prefix_bits <= bits_max).then_some(AddressRange { address, prefix_bits })
+        (prefix_bits <= bits_max).then_some(AddressRange {
+            address,
+            prefix_bits,
+        })
     })
 }
 
@@ -269,7 +352,9 @@ fn is_host(text: &str, port_required: bool) -> bool {
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
     let port_fits = port.strip_prefix(':').map_or(!port_required, is_port);
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
     let host_fits = bracketed.map_or(!host.is_empty() && host.chars().all(is_name), |address| {
         address.parse::<std::net::Ipv6Addr>().is_ok()
     });
@@ -282,7 +367,11 @@ fn is_host(text: &str, port_required: bool) -> bool {
 /// An address that is not one is hidden wholly.
 pub fn mask_address(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
-        return if text.is_empty() { String::new() } else { "[hidden]".to_owned() };
+        return if text.is_empty() {
+            String::new()
+        } else {
+            "[hidden]".to_owned()
+        };
     };
     let rest = match rest.rsplit_once('@') {
         Some((_, rest)) => format!("[hidden]@{rest}"),
@@ -314,9 +403,19 @@ mod tests {
 
     #[test]
     fn numbers_outside_their_range_are_refused() {
-        let cases = [("1", "1"), (" 80 ", "80"), ("0", "-"), ("70000", "-"), ("x", "-"), ("", "-")];
+        let cases = [
+            ("1", "1"),
+            (" 80 ", "80"),
+            ("0", "-"),
+            ("70000", "-"),
+            ("x", "-"),
+            ("", "-"),
+        ];
         check(port(), &cases);
-        check(number(0.0..=1.0), &[("0.5", "0.5"), ("1", "1.0"), ("1.1", "-"), ("NaN", "-")]);
+        check(
+            number(0.0..=1.0),
+            &[("0.5", "0.5"), ("1", "1.0"), ("1.1", "-"), ("NaN", "-")],
+        );
     }
 
     #[test]
@@ -325,7 +424,10 @@ mod tests {
             list(web_origin()),
             &[
                 ("", "[]"),
-                ("https://a.kr , http://b:80,", r#"["https://a.kr", "http://b:80"]"#),
+                (
+                    "https://a.kr , http://b:80,",
+                    r#"["https://a.kr", "http://b:80"]"#,
+                ),
                 ("*", "-"),
                 ("https://a.kr/path", "-"),
             ],
@@ -350,7 +452,12 @@ mod tests {
     fn hosts_and_http_addresses_are_told_from_nonsense() {
         check(
             host_and_port(),
-            &[("a:9092", "\"a:9092\""), ("[::1]:9092", "\"[::1]:9092\""), ("a", "-"), (":1", "-")],
+            &[
+                ("a:9092", "\"a:9092\""),
+                ("[::1]:9092", "\"[::1]:9092\""),
+                ("a", "-"),
+                (":1", "-"),
+            ],
         );
         check(
             http_url(),
@@ -369,9 +476,15 @@ mod tests {
     fn address_ranges_have_a_prefix_that_fits() {
         let range = |text: &str| address_range().read(&Raw::Text(text.to_owned()));
         let ten = range("10.0.0.0/8").unwrap();
-        assert_eq!((ten.address.to_string().as_str(), ten.prefix_bits), ("10.0.0.0", 8));
+        assert_eq!(
+            (ten.address.to_string().as_str(), ten.prefix_bits),
+            ("10.0.0.0", 8)
+        );
         assert_eq!(range("::1").unwrap().prefix_bits, 128);
-        assert_eq!((range("10.0.0.0/33"), range("10.0.0/8"), range("10.0.0.0/")), (None, None, None));
+        assert_eq!(
+            (range("10.0.0.0/33"), range("10.0.0/8"), range("10.0.0.0/")),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -389,10 +502,16 @@ mod tests {
     fn base64_is_decoded_when_it_is_long_enough_and_taken_as_it_is_otherwise() {
         let encoded = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
         assert_eq!(signing_key(encoded), b"0123456789abcdef0123456789abcdef");
-        assert_eq!(signing_key(encoded.trim_end_matches('=')), signing_key(encoded));
+        assert_eq!(
+            signing_key(encoded.trim_end_matches('=')),
+            signing_key(encoded)
+        );
         // Forty letters are Base64 of thirty bytes: too few, so they count as forty plain bytes.
         assert_eq!(signing_key(&"a".repeat(40)).len(), 40);
-        assert_eq!(signing_key("correct horse battery staple, twice over").len(), 40);
+        assert_eq!(
+            signing_key("correct horse battery staple, twice over").len(),
+            40
+        );
         check(jwt_secret(), &[("too short", "-"), (encoded, "[secret]")]);
     }
 
@@ -401,9 +520,15 @@ mod tests {
         for (address, expected) in [
             ("", ""),
             ("postgres://host/db", "postgres://host/db"),
-            ("postgres://urr:hunter2@host/db", "postgres://[hidden]@host/db"),
+            (
+                "postgres://urr:hunter2@host/db",
+                "postgres://[hidden]@host/db",
+            ),
             ("redis://:hun@ter/2@host", "redis://[hidden]@host"),
-            ("jdbc:postgresql://h/db?user=u&password=hunter2", "jdbc:postgresql://h/db?user=u&password=[hidden]"),
+            (
+                "jdbc:postgresql://h/db?user=u&password=hunter2",
+                "jdbc:postgresql://h/db?user=u&password=[hidden]",
+            ),
             ("urr:hunter2@host", "[hidden]"),
         ] {
             assert_eq!(mask_address(address), expected);

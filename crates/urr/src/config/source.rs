@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
+use super::ignored::is_service_link;
+
 /// The defaults, and the only list of what can be set together with its explanation.
 pub const DEFAULT_TOML: &str = include_str!("../../../../config/default.toml");
 
@@ -78,15 +80,33 @@ pub fn parse_toml(text: &str, path: &Path) -> Result<Entries, Vec<String>> {
         let describe = |error: &toml::de::Error| {
             let (line, column) = position(text, error.span().map_or(0, |span| span.start));
             let message = error.message();
-            format!("{}, line {line}, column {column}: not valid TOML: {message}", path.display())
+            format!(
+                "{}, line {line}, column {column}: not valid TOML: {message}",
+                path.display()
+            )
         };
-        return Err(errors.iter().map(describe).collect());
+        let mut problems: Vec<String> = errors.iter().map(describe).collect();
+        problems.dedup();
+        return Err(problems);
     }
     let (mut entries, mut problems) = (Entries::new(), Vec::new());
-    flatten(table.get_ref(), "", text, &mut entries, &mut |line, key, problem| {
-        problems.push(format!("{key} ({}, line {line}): {problem}", path.display()));
-    });
-    if problems.is_empty() { Ok(entries) } else { Err(problems) }
+    flatten(
+        table.get_ref(),
+        "",
+        text,
+        &mut entries,
+        &mut |line, key, problem| {
+            problems.push(format!(
+                "{key} ({}, line {line}): {problem}",
+                path.display()
+            ));
+        },
+    );
+    if problems.is_empty() {
+        Ok(entries)
+    } else {
+        Err(problems)
+    }
 }
 
 fn flatten(
@@ -104,14 +124,20 @@ fn flatten(
                 flatten(inner, &format!("{key}."), text, entries, refuse);
                 continue;
             }
-            DeValue::Array(items) => {
-                items.iter().map(|item| scalar(item.get_ref())).collect::<Option<_>>().map(Raw::List)
-            }
+            DeValue::Array(items) => items
+                .iter()
+                .map(|item| scalar(item.get_ref()))
+                .collect::<Option<_>>()
+                .map(Raw::List),
             value => scalar(value).map(Raw::Text),
         };
         match raw {
             Some(raw) => drop(entries.insert(key, Entry { raw, line })),
-            None => refuse(line, &key, "a list here holds plain values; write [\"a\", \"b\"]"),
+            None => refuse(
+                line,
+                &key,
+                "a list here holds plain values; write [\"a\", \"b\"]",
+            ),
         }
     }
 }
@@ -141,7 +167,10 @@ fn position(text: &str, byte: usize) -> (usize, usize) {
 pub fn default_comments() -> BTreeMap<String, String> {
     let (mut comments, mut section, mut comment) = (BTreeMap::new(), "", Vec::new());
     for line in DEFAULT_TOML.lines() {
-        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|line| line.strip_suffix(']'))
+        {
             section = name;
         } else if let Some((name, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
             comments.insert(format!("{section}.{name}"), comment.join(" "));
@@ -164,20 +193,28 @@ pub struct Environment {
 impl Environment {
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Environment {
         // A name that is not UTF-8 cannot be one of ours.
-        let utf8_name = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value));
-        Environment { variables: variables.into_iter().filter_map(utf8_name).collect() }
+        let utf8_name =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value));
+        Environment {
+            variables: variables.into_iter().filter_map(utf8_name).collect(),
+        }
     }
 
     /// The value of a variable. An empty one counts as not set: container files pass `NAME=` on.
     pub fn get(&self, name: &str) -> Option<Result<String, String>> {
         let value = self.variables.get(name)?;
         match value.to_str() {
-            Some(text) if text.trim().is_empty() => None,
+            Some(text) if text.trim().is_empty() || self.is_service_link(name) => None,
             Some(text) => Some(Ok(text.trim().to_owned())),
             None => Some(Err(format!(
                 "environment variable {name}: its value is not UTF-8; set it to plain text"
             ))),
         }
+    }
+
+    pub fn is_service_link(&self, name: &str) -> bool {
+        let value = self.variables.get(name).and_then(|value| value.to_str());
+        value.is_some_and(|value| is_service_link(name, value))
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -195,7 +232,9 @@ mod tests {
 
     #[test]
     fn tables_become_dotted_keys_with_the_line_they_are_on() {
-        let entries = parse("[a]\nx = 1_000\n\n[a.b]\ny = [\"p\", \"q\"]\nz = 0x10\n").ok().unwrap();
+        let entries = parse("[a]\nx = 1_000\n\n[a.b]\ny = [\"p\", \"q\"]\nz = 0x10\n")
+            .ok()
+            .unwrap();
         let found: Vec<_> = entries
             .iter()
             .map(|(key, entry)| format!("{key}={}@{}", entry.raw, entry.line))
@@ -206,7 +245,10 @@ mod tests {
     #[test]
     fn wrong_toml_is_reported_with_line_and_column_and_without_its_text() {
         let problems = parse("[a]\nsecret = \"hunter2\nx = 1\n").err().unwrap();
-        assert!(problems[0].starts_with("urr.toml, line 2, column "), "{problems:?}");
+        assert!(
+            problems[0].starts_with("urr.toml, line 2, column "),
+            "{problems:?}"
+        );
         assert!(!problems.concat().contains("hunter2"), "{problems:?}");
     }
 

@@ -1,0 +1,266 @@
+//! The configuration: read once at start, checked as a whole, and passed down as values.
+//!
+//! In rising priority: `config/default.toml`, built into the program; the secrets `urr up` made;
+//! `urr.toml` in the data folder or the file given by `--config`; the environment; the command
+//! line. Everything wrong is reported at once.
+
+mod check;
+mod describe;
+mod ignored;
+mod reader;
+mod rule;
+mod secrets;
+mod sections;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use describe::Setting;
+pub use ignored::IgnoredVariable;
+pub use sections::*;
+pub use source::DEFAULT_TOML;
+
+use reader::{Reader, Sources};
+use source::{Entries, Environment, parse_toml};
+
+/// Everything that can be set. A section's fields are explained in `config/default.toml`.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub data: DataConfig,
+    pub server: ServerConfig,
+    pub log: LogConfig,
+    pub tracing: TracingConfig,
+    pub demo: DemoConfig,
+    pub database: DatabaseConfig,
+    pub bus: BusConfig,
+    pub redis: RedisConfig,
+    pub services: ServicesConfig,
+    pub internal: InternalConfig,
+    pub auth: AuthConfig,
+    pub gateway: GatewayConfig,
+    pub queue: QueueConfig,
+    pub seats: SeatsConfig,
+    pub reservations: ReservationsConfig,
+    pub catalog: CatalogConfig,
+    pub payments: PaymentsConfig,
+    pub sqs: SqsConfig,
+    settings: Vec<Setting>,
+    ignored: Vec<IgnoredVariable>,
+}
+
+/// What the configuration is read for. It decides what becomes of secrets that nobody gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// `urr up`: they are made and kept in the data folder.
+    Embedded,
+    /// `urr serve`: they are an error. Made ones would differ from replica to replica, so the file
+    /// of an earlier `urr up` is not read either.
+    Distributed,
+    /// `urr config`: they stay empty and nothing is written. Never run a service on this.
+    Inspect,
+}
+
+/// What the command line says about the configuration.
+#[derive(Debug)]
+pub struct LoadArgs {
+    pub mode: Mode,
+    /// `--config`: read instead of `urr.toml` in the data folder.
+    pub config_file: Option<PathBuf>,
+    pub overrides: Overrides,
+}
+
+/// Settings given on the command line; they win over everything else.
+#[derive(Debug, Default)]
+pub struct Overrides {
+    pub data_dir: Option<PathBuf>,
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub log_format: Option<String>,
+}
+
+/// Everything that is wrong with the configuration, a sentence each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigErrors {
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the configuration is not usable:")?;
+        self.problems
+            .iter()
+            .try_for_each(|problem| write!(f, "\n- {problem}"))
+    }
+}
+
+/// Reads the configuration of this process. The only place that looks at its environment.
+pub fn load_for_process(args: LoadArgs) -> Result<Config, ConfigErrors> {
+    load(args, std::env::vars_os())
+}
+
+/// Reads the configuration from files, `env` and the command line.
+pub fn load(
+    args: LoadArgs,
+    env: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Config, ConfigErrors> {
+    let mut problems = Vec::new();
+    let mut sources = gather(&args, Environment::new(env), &mut problems);
+    let (config, mut read) = read_all(&sources);
+    problems.append(&mut read.problems);
+    let missing = read.missing_secrets;
+    // A file that could not be read may have held them.
+    if args.mode == Mode::Distributed && sources.file.is_some() {
+        problems.extend(missing.iter().map(|key| explain_missing(key, &config)));
+    }
+    if !problems.is_empty() {
+        return Err(ConfigErrors { problems });
+    }
+    if args.mode != Mode::Embedded || missing.is_empty() {
+        return Ok(config);
+    }
+    let entries = secrets::create(&config.data.dir, &missing)
+        .map_err(|problems| ConfigErrors { problems })?;
+    sources.generated = Some((secrets::secrets_path(&config.data.dir), entries));
+    let (config, read) = read_all(&sources);
+    if read.problems.is_empty() {
+        Ok(config)
+    } else {
+        Err(ConfigErrors {
+            problems: read.problems,
+        })
+    }
+}
+
+fn explain_missing(key: &str, config: &Config) -> String {
+    let setting = config.settings.iter().find(|setting| setting.key == key);
+    let names = setting
+        .map(|setting| setting.env_names.join(" or "))
+        .unwrap_or_default();
+    format!(
+        "{key}: missing; set {names} to the same value in every process (`openssl rand -hex 32` \
+         makes one)"
+    )
+}
+
+/// Collects what is written down. What cannot be read is noted and left out.
+fn gather(args: &LoadArgs, environment: Environment, problems: &mut Vec<String>) -> Sources {
+    let mut sources = Sources {
+        defaults: parse_toml(DEFAULT_TOML, Path::new("config/default.toml"))
+            .expect("the built-in defaults are valid TOML: a test loads them"),
+        generated: None,
+        file: None,
+        environment,
+        command_line: command_line(&args.overrides, problems),
+    };
+    if let Some(path) = &args.config_file {
+        sources.file = read_file(path, problems).map(|entries| (path.clone(), entries));
+    }
+    let data_dir = DataConfig::read(&mut Reader::new(&sources)).dir;
+    if args.config_file.is_none() {
+        sources.file = read_data_file(&data_dir, problems);
+    }
+    let secrets_path = secrets::secrets_path(&data_dir);
+    if args.mode != Mode::Distributed {
+        match secrets::read(&secrets_path) {
+            Ok(entries) => sources.generated = Some((secrets_path, entries)),
+            Err(mut wrong) => problems.append(&mut wrong),
+        }
+    }
+    sources
+}
+
+fn command_line(
+    overrides: &Overrides,
+    problems: &mut Vec<String>,
+) -> BTreeMap<&'static str, String> {
+    let data_dir = overrides.data_dir.as_ref().and_then(|dir| {
+        let text = dir.to_str().map(str::to_owned);
+        if text.is_none() {
+            problems.push(format!(
+                "data.dir = {dir:?} (from command line): not UTF-8; rename it"
+            ));
+        }
+        text
+    });
+    let given = [
+        ("data.dir", data_dir),
+        ("server.host", overrides.host.clone()),
+        ("server.port", overrides.port.map(|port| port.to_string())),
+        ("log.format", overrides.log_format.clone()),
+    ];
+    given
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
+}
+
+/// `urr.toml` of the data folder, which may be absent. The folder cannot be named from inside it.
+fn read_data_file(data_dir: &Path, problems: &mut Vec<String>) -> Option<(PathBuf, Entries)> {
+    let path = data_dir.join("urr.toml");
+    if matches!(fs::metadata(&path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+        return Some((path, Entries::new()));
+    }
+    let mut entries = read_file(&path, problems)?;
+    if let Some(entry) = entries.remove("data.dir") {
+        problems.push(format!(
+            "data.dir ({}, line {}): the file is in that folder already; use URR_DATA_DIR, the \
+             command line, or a file given by --config",
+            path.display(),
+            entry.line
+        ));
+    }
+    Some((path, entries))
+}
+
+fn read_file(path: &Path, problems: &mut Vec<String>) -> Option<Entries> {
+    match fs::read_to_string(path) {
+        Ok(text) => parse_toml(&text, path)
+            .map_err(|mut wrong| problems.append(&mut wrong))
+            .ok(),
+        Err(error) => {
+            problems.push(format!("{}: cannot be read: {error}", path.display()));
+            None
+        }
+    }
+}
+
+fn read_all(sources: &Sources) -> (Config, Reader<'_>) {
+    let mut read = Reader::new(sources);
+    let mut config = Config {
+        data: DataConfig::read(&mut read),
+        server: ServerConfig::read(&mut read),
+        log: LogConfig::read(&mut read),
+        tracing: TracingConfig::read(&mut read),
+        demo: DemoConfig::read(&mut read),
+        database: DatabaseConfig::read(&mut read),
+        bus: BusConfig::read(&mut read),
+        redis: RedisConfig::read(&mut read),
+        services: ServicesConfig::read(&mut read),
+        internal: InternalConfig::read(&mut read),
+        auth: AuthConfig::read(&mut read),
+        gateway: GatewayConfig::read(&mut read),
+        queue: QueueConfig::read(&mut read),
+        seats: SeatsConfig::read(&mut read),
+        reservations: ReservationsConfig::read(&mut read),
+        catalog: CatalogConfig::read(&mut read),
+        payments: PaymentsConfig::read(&mut read),
+        sqs: SqsConfig::read(&mut read),
+        settings: Vec::new(),
+        ignored: ignored::ignored_variables(&sources.environment),
+    };
+    read.refuse_unknown();
+    // Without its file the settings are not those that would be in force: say nothing on how they
+    // fit together.
+    if sources.file.is_some() {
+        check::check(&config, &mut read);
+    }
+    config.settings = read.settings.clone();
+    (config, read)
+}

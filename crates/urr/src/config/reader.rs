@@ -1,0 +1,285 @@
+//! Looks a setting up in every source, reads it by its rule, and remembers where it came from.
+//!
+//! There is no separate table of keys: what `sections.rs` asks for is what exists. Whatever a file
+//! or the environment holds beyond that is reported as unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use urr_kernel::Secret;
+
+use super::describe::Setting;
+use super::rule::{Rule, Shown, mask_address, optional};
+use super::source::{Entries, Environment, Origin, Raw, default_comments};
+
+/// Everything that was written down anywhere, in rising priority.
+pub struct Sources {
+    pub defaults: Entries,
+    pub generated: Option<(PathBuf, Entries)>,
+    pub file: Option<(PathBuf, Entries)>,
+    pub environment: Environment,
+    pub command_line: BTreeMap<&'static str, String>,
+}
+
+/// Reads settings one by one and collects what is wrong, so that all of it is reported together.
+pub struct Reader<'a> {
+    sources: &'a Sources,
+    comments: BTreeMap<String, String>,
+    pub settings: Vec<Setting>,
+    pub problems: Vec<String>,
+    /// Secrets of our own that nobody gave.
+    pub missing_secrets: Vec<String>,
+    /// Keys whose value could not be read and was replaced by the default.
+    unsound: BTreeSet<String>,
+    secrets: Vec<(String, Secret)>,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(sources: &'a Sources) -> Reader<'a> {
+        Reader {
+            sources,
+            comments: default_comments(),
+            settings: Vec::new(),
+            problems: Vec::new(),
+            missing_secrets: Vec::new(),
+            unsound: BTreeSet::new(),
+            secrets: Vec::new(),
+        }
+    }
+
+    /// The value in force. `aliases` are names of environment variables besides `URR_<KEY>`.
+    ///
+    /// A wrong value is noted and the default returned, so that reading goes on.
+    pub fn value<T>(&mut self, key: &str, aliases: &[&str], rule: Rule<T>) -> T {
+        let env_names: Vec<String> = std::iter::once(env_name(key))
+            .chain(aliases.iter().map(|alias| (*alias).to_owned()))
+            .collect();
+        let (raw, origin) = self.resolve(key, &env_names, rule.shown == Shown::Hidden);
+        self.settings.push(Setting {
+            key: key.to_owned(),
+            value_shown: show(&raw, &origin, rule.shown),
+            origin,
+            env_names,
+            comment: self.comments.get(key).cloned().unwrap_or_default(),
+        });
+        if let Some(value) = rule.read(&raw) {
+            return value;
+        }
+        self.problem(&[key], &format!("not {}; use {}", rule.noun, rule.fix));
+        self.unsound.insert(key.to_owned());
+        let default = &self.sources.defaults[key].raw;
+        rule.read(default)
+            .expect("the defaults are valid: a test loads them")
+    }
+
+    /// A secret that may be absent, and that no other setting may repeat.
+    pub fn secret(&mut self, key: &str, aliases: &[&str], rule: Rule<Secret>) -> Option<Secret> {
+        let secret = self.value(key, aliases, optional(rule));
+        self.secrets
+            .extend(secret.iter().map(|secret| (key.to_owned(), secret.clone())));
+        secret
+    }
+
+    /// A secret of our own, which `urr up` makes when nobody gives one. Empty until then.
+    pub fn own_secret(&mut self, key: &str, aliases: &[&str], rule: Rule<Secret>) -> Secret {
+        self.secret(key, aliases, rule).unwrap_or_else(|| {
+            if !self.unsound.contains(key) {
+                self.missing_secrets.push(key.to_owned());
+            }
+            Secret::new("")
+        })
+    }
+
+    /// Notes a problem between settings, unless one of them could not even be read.
+    pub fn require(&mut self, keys: &[&str], fulfilled: bool, otherwise: &str) {
+        if !fulfilled && !keys.iter().any(|key| self.unsound.contains(*key)) {
+            self.problem(keys, otherwise);
+        }
+    }
+
+    /// Two purposes with one secret let a token of one be used for the other.
+    pub fn require_distinct_secrets(&mut self) {
+        let secrets = std::mem::take(&mut self.secrets);
+        for (index, (key, secret)) in secrets.iter().enumerate() {
+            for (other, _) in secrets[..index]
+                .iter()
+                .filter(|(_, s)| s.matches(secret.expose()))
+            {
+                let problem = "the same secret for two purposes; give each its own";
+                self.problem(&[other, key], problem);
+            }
+        }
+    }
+
+    /// Notes what the file and the environment hold that no setting asked for.
+    pub fn refuse_unknown(&mut self) {
+        let keys: Vec<&str> = self
+            .settings
+            .iter()
+            .map(|setting| setting.key.as_str())
+            .collect();
+        let names: Vec<&str> = env_names(&self.settings).collect();
+        let mut problems = Vec::new();
+        for (path, entries) in self.sources.file.iter() {
+            for (key, entry) in entries
+                .iter()
+                .filter(|(key, _)| !keys.contains(&key.as_str()))
+            {
+                let (line, hint) = (entry.line, suggest(key, &keys));
+                problems.push(format!(
+                    "{key} ({}, line {line}): unknown key{hint}",
+                    path.display()
+                ));
+            }
+        }
+        for name in self.sources.environment.names() {
+            let ours = name.starts_with("URR_") && !name.starts_with("URR_TEST_");
+            let explained = names.contains(&name) || self.sources.environment.is_service_link(name);
+            if ours && !explained {
+                let hint = suggest(name, &names);
+                problems.push(format!("environment variable {name}: unknown{hint}"));
+            }
+        }
+        self.problems.extend(problems);
+    }
+
+    fn resolve(&mut self, key: &str, env_names: &[String], is_hidden: bool) -> (Raw, Origin) {
+        let sources = self.sources;
+        if let Some(text) = sources.command_line.get(key) {
+            return (Raw::Text(text.clone()), Origin::CommandLine);
+        }
+        if let Some((name, text)) = self.resolve_environment(key, env_names) {
+            return (Raw::Text(text), Origin::Environment(name));
+        }
+        // `token = ""` in a file must not hide the secret that was generated.
+        let given = |raw: &Raw| !(is_hidden && raw.is_empty());
+        if let Some((path, entries)) = &sources.file
+            && let Some(entry) = entries.get(key).filter(|entry| given(&entry.raw))
+        {
+            let origin = Origin::File {
+                path: path.clone(),
+                line: entry.line,
+            };
+            return (entry.raw.clone(), origin);
+        }
+        if let Some((path, entries)) = &sources.generated
+            && let Some(entry) = entries.get(key)
+        {
+            return (entry.raw.clone(), Origin::Generated(path.clone()));
+        }
+        let default = sources.defaults.get(key);
+        let default = default.unwrap_or_else(|| panic!("config/default.toml has no {key}"));
+        (default.raw.clone(), Origin::Default)
+    }
+
+    fn resolve_environment(&mut self, key: &str, names: &[String]) -> Option<(String, String)> {
+        let mut found: Option<(String, String)> = None;
+        for name in names {
+            match (self.sources.environment.get(name), &found) {
+                (None, _) => {}
+                (Some(Err(problem)), _) => self.problems.push(problem),
+                (Some(Ok(text)), None) => found = Some((name.clone(), text)),
+                (Some(Ok(text)), Some((first, first_text))) if text != *first_text => {
+                    self.problems.push(format!(
+                        "{key}: environment variables {first} and {name} both set it, differently; \
+                         keep one"
+                    ));
+                }
+                (Some(Ok(_)), Some(_)) => {}
+            }
+        }
+        found
+    }
+
+    fn problem(&mut self, keys: &[&str], problem: &str) {
+        let cited: Vec<String> = keys.iter().map(|key| self.cite(key)).collect();
+        self.problems
+            .push(format!("{}: {problem}", cited.join(" and ")));
+    }
+
+    /// A setting as problems name it: key, value, and where it came from.
+    fn cite(&self, key: &str) -> String {
+        let setting = self.settings.iter().find(|setting| setting.key == key);
+        let Setting {
+            value_shown,
+            origin,
+            ..
+        } = setting.expect("checks name settings that exist");
+        match origin {
+            Origin::Default => format!("{key} = {value_shown:?} (the default)"),
+            origin => format!("{key} = {value_shown:?} (from {origin})"),
+        }
+    }
+}
+
+/// The environment variable of a key.
+fn env_name(key: &str) -> String {
+    format!("URR_{}", key.replace('.', "_").to_ascii_uppercase())
+}
+
+pub fn env_names(settings: &[Setting]) -> impl Iterator<Item = &str> {
+    settings
+        .iter()
+        .flat_map(|setting| &setting.env_names)
+        .map(String::as_str)
+}
+
+fn show(raw: &Raw, origin: &Origin, shown: Shown) -> String {
+    let text = raw.to_string();
+    match shown {
+        Shown::Hidden if raw.is_empty() => "[empty]".to_owned(),
+        Shown::Hidden if matches!(origin, Origin::Generated(_)) => "[generated]".to_owned(),
+        Shown::Hidden => "[set]".to_owned(),
+        Shown::Address => mask_address(&text),
+        // A password in a place where none belongs is still not printed.
+        Shown::Plain if text.contains("://") => mask_address(&text),
+        Shown::Plain => text,
+    }
+}
+
+/// `; did you mean …?` when a known name is near.
+fn suggest(name: &str, known: &[&str]) -> String {
+    let nearest = known
+        .iter()
+        .map(|known| (distance(name, known), known))
+        .min();
+    match nearest {
+        Some((steps, known)) if steps <= name.len() / 3 => format!("; did you mean {known}?"),
+        _ => "; remove it".to_owned(),
+    }
+}
+
+/// Letters to insert, delete or replace to make one word of the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_of_words_counts_letters_to_change() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("port", "port"), 0);
+    }
+
+    #[test]
+    fn only_a_near_name_is_suggested() {
+        let known = ["server.port", "server.host"];
+        assert_eq!(suggest("server.prt", &known), "; did you mean server.port?");
+        assert_eq!(suggest("colour", &known), "; remove it");
+    }
+}
