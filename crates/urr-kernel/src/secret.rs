@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 /// A secret. `Debug` hides it, there is no `Display`, and equality does not leak its length of match.
@@ -17,7 +19,16 @@ impl Secret {
     pub fn generate() -> Secret {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).expect("the operating system has randomness");
-        Secret(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        Secret(hex(&bytes))
+    }
+
+    /// Another secret that follows from this one and a purpose, and from which this one does not
+    /// follow: HMAC-SHA256 in hexadecimal.
+    pub fn derive(&self, purpose: &str) -> Secret {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_bytes())
+            .expect("HMAC takes a key of any length");
+        mac.update(purpose.as_bytes());
+        Secret(hex(&mac.finalize().into_bytes()))
     }
 
     /// The text itself, for the one place that needs it.
@@ -29,6 +40,10 @@ impl Secret {
     pub fn matches(&self, candidate: &str) -> bool {
         self.0.as_bytes().ct_eq(candidate.as_bytes()).into()
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Debug for Secret {
@@ -53,6 +68,17 @@ mod tests {
         assert!(!secret.matches("correct hors"));
         assert!(!secret.matches("correct horse "));
         assert!(!secret.matches(""));
+    }
+
+    #[test]
+    fn derived_secrets_depend_on_root_and_purpose() {
+        let root = Secret::new("root");
+        assert!(root.derive("a").matches(root.derive("a").expose()));
+        assert!(!root.derive("a").matches(root.derive("b").expose()));
+        assert!(!root.derive("a").matches(Secret::new("toor").derive("a").expose()));
+        // The known answer of HMAC-SHA256 with key "root" and message "a".
+        let known = "878db70c743c23a1a3f312bd99a9959af6fd54233395dd77cfa3752e0352ea5f";
+        assert_eq!(root.derive("a").expose(), known);
     }
 
     #[test]

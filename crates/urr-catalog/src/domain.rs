@@ -1,0 +1,3 @@
+//! The rules of the catalogue: no clock, no I/O, no async.
+
+pub mod artist;

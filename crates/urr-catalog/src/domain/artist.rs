@@ -1,0 +1,82 @@
+//! Artists.
+
+use std::fmt;
+
+use urr_kernel::{Timestamp, Won, define_id};
+
+define_id!(
+    /// Which artist.
+    ArtistId
+);
+
+/// Someone who performs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artist {
+    pub id: ArtistId,
+    pub name: ArtistName,
+    pub description: String,
+    /// The price of a year's fan membership.
+    pub membership_price: Won,
+    pub created_at: Timestamp,
+}
+
+/// A name fit to be shown: trimmed, not empty, of bounded length, without control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArtistName(String);
+
+pub const NAME_CHARS_MAX: usize = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidArtistName {
+    #[error("The name is empty.")]
+    Empty,
+    #[error("The name is longer than {NAME_CHARS_MAX} characters.")]
+    TooLong,
+    #[error("The name has characters that cannot be shown.")]
+    ControlCharacter,
+}
+
+impl ArtistName {
+    pub fn parse(text: &str) -> Result<ArtistName, InvalidArtistName> {
+        let name = text.trim();
+        if name.is_empty() {
+            return Err(InvalidArtistName::Empty);
+        }
+        if name.chars().count() > NAME_CHARS_MAX {
+            return Err(InvalidArtistName::TooLong);
+        }
+        if name.chars().any(char::is_control) {
+            return Err(InvalidArtistName::ControlCharacter);
+        }
+        Ok(ArtistName(name.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ArtistName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_trimmed_and_keeps_its_letters() {
+        assert_eq!(ArtistName::parse("  한강 밴드 ").unwrap().as_str(), "한강 밴드");
+    }
+
+    #[test]
+    fn names_that_cannot_be_shown_are_refused() {
+        let long = "가".repeat(NAME_CHARS_MAX);
+        assert!(ArtistName::parse(&long).is_ok());
+        assert_eq!(ArtistName::parse(&format!("{long}나")), Err(InvalidArtistName::TooLong));
+        assert_eq!(ArtistName::parse(" \t "), Err(InvalidArtistName::Empty));
+        assert_eq!(ArtistName::parse("a\0b"), Err(InvalidArtistName::ControlCharacter));
+    }
+}
