@@ -126,7 +126,7 @@ install_jars() {
   <dependencies>$dependencies</dependencies>
 </project>
 POM
-        if ! mvn --batch-mode --quiet --file "$partial/pom.xml" \
+        if ! mvn --batch-mode --quiet -Dstyle.color=never --file "$partial/pom.xml" \
             -Dmaven.repo.local="$cache/maven" -Dmaven.wagon.http.retryHandler.count=5 \
             "org.apache.maven.plugins:maven-dependency-plugin:$DEPENDENCY_PLUGIN_VERSION:copy-dependencies" \
             -DincludeScope=runtime -DoutputDirectory="$partial" >"$cache/maven.log" 2>&1; then

@@ -5,8 +5,8 @@
 //! process, on first use, for tests that need a server but not one they may stop: only `&mut`
 //! methods stop, crash or pause, so a shared server is safe from its users.
 //!
-//! No server outlives the test process, however that ends (see [`process`]). An environment variable
-//! names a server that already runs, to be used in place of a private one:
+//! No server outlives the test process, however that ends (`process.rs` says how). An environment
+//! variable names a server that already runs, to be used in place of a private one:
 //! `URR_TEST_POSTGRES_URL`, `URR_TEST_REDIS_URL`, `URR_TEST_REDIS_CLUSTER_URLS` (separated by
 //! commas), `URR_TEST_KAFKA_BOOTSTRAP`, `URR_TEST_SQS_ENDPOINT`.
 //!
@@ -21,6 +21,7 @@ mod program;
 mod redis;
 mod sqs;
 
+use std::io::Write;
 use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
@@ -70,16 +71,21 @@ impl Server {
 
 /// Whether tests on this server can run here. If not, says on standard error that they are skipped
 /// and why; with `CI=true` nothing may be skipped, so that is an error.
-#[expect(clippy::print_stderr, reason = "who runs the tests must see what was skipped")]
 pub fn available(server: Server) -> Result<bool> {
     if server.external().is_some() {
         return Ok(true);
     }
-    let Err(missing) = server.find_programs() else { return Ok(true) };
+    let Err(missing) = server.find_programs() else {
+        return Ok(true);
+    };
     if program::variable("CI").as_deref() == Some("true") {
         bail!("tests on {server:?} may not be skipped with CI=true: {missing:#}");
     }
-    eprintln!("skipped: tests on {server:?}: {missing:#}");
+    // Not `eprintln!`, whose output the harness hides when a test passes.
+    writeln!(
+        std::io::stderr(),
+        "skipped: tests on {server:?}: {missing:#}"
+    )?;
     Ok(false)
 }
 

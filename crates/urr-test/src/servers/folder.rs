@@ -1,7 +1,7 @@
 //! Temporary folders, gathered in one folder per test process: `<tmp>/urr-test-<pid>`.
 //!
-//! Statics are never dropped in Rust, so the folders of shared servers outlive the process. The next
-//! test process removes them.
+//! Statics are never dropped in Rust, so the folders of shared servers outlive the process. The
+//! next test process removes them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,9 @@ const PREFIX: &str = "urr-test-";
 
 /// A new folder for one server, removed when dropped.
 pub(super) fn create(server: &str) -> Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix(&format!("{server}-")).tempdir_in(of_process()?)?;
+    let folder = tempfile::Builder::new()
+        .prefix(&format!("{server}-"))
+        .tempdir_in(of_process()?)?;
     Ok(folder)
 }
 
@@ -47,7 +49,9 @@ fn remove_stale(parent: &Path) -> Result<()> {
     for entry in fs::read_dir(parent).with_context(|| format!("reading {}", parent.display()))? {
         let name = entry?.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
+        let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else {
+            continue;
+        };
         if !Path::new(&format!("/proc/{pid}")).exists() {
             // Another process may be sweeping too, and another user's folder is not ours to remove.
             fs::remove_dir_all(parent.join(name)).ok();

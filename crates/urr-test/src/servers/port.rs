@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Result, bail};
 
 /// Ports below those from which the kernel takes the near end of outgoing connections (32768 and
-/// up). A port from there, as binding port 0 gives, is lost when any client takes it while the server
-/// restarts; a client that keeps reconnecting to it can even end up connected to itself.
+/// up). A port from there, as binding port 0 gives, is lost when any client takes it while the
+/// server restarts; a client that keeps reconnecting to it can even end up connected to itself.
 const PORT_MIN: u16 = 20_000;
 const PORT_COUNT: u16 = 12_000;
 
@@ -25,7 +25,10 @@ pub(super) fn free() -> Result<u16> {
             return Ok(port);
         }
     }
-    bail!("no port is free between {PORT_MIN} and {}", PORT_MIN + PORT_COUNT)
+    bail!(
+        "no port is free between {PORT_MIN} and {}",
+        PORT_MIN + PORT_COUNT
+    )
 }
 
 /// Whether something accepts connections on this port.

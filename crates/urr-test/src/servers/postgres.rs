@@ -16,8 +16,8 @@ const ADMIN: &str = "urr_admin";
 /// The user that the distribution's package creates. PostgreSQL refuses to run as root.
 const UNPRIVILEGED_USER: &str = "postgres";
 
-/// A PostgreSQL server. `fsync` and `synchronous_commit` are on, and every login needs its password:
-/// crash tests rely on the one, tests of the services' roles on the other.
+/// A PostgreSQL server. `fsync` and `synchronous_commit` are on, and every login needs its
+/// password: crash tests rely on the one, tests of the services' roles on the other.
 pub struct Postgres {
     instance: Instance,
     url: String,
@@ -26,12 +26,21 @@ pub struct Postgres {
 impl Postgres {
     pub fn start() -> Result<Postgres> {
         if let Some(url) = Server::Postgres.external() {
-            return Ok(Postgres { instance: Instance::Theirs(Server::Postgres), url });
+            return Ok(Postgres {
+                instance: Instance::Theirs(Server::Postgres),
+                url,
+            });
         }
         let password = format!("{:016x}", port::random());
         let process = Process::start(|port| recipe(port, &password))?;
-        let url = format!("postgres://{ADMIN}:{password}@127.0.0.1:{}/postgres", process.port());
-        Ok(Postgres { instance: Instance::Ours(process), url })
+        let url = format!(
+            "postgres://{ADMIN}:{password}@127.0.0.1:{}/postgres",
+            process.port()
+        );
+        Ok(Postgres {
+            instance: Instance::Ours(process),
+            url,
+        })
     }
 
     /// The administrator's URL of the database `postgres`.
@@ -40,8 +49,8 @@ impl Postgres {
     }
 
     /// Creates an empty database and gives the administrator's URL of it. Its name gets a random
-    /// ending: tests may choose the same one, and a server that the environment names may still hold
-    /// the databases of earlier runs. Roles are shared by all databases of a server.
+    /// ending: tests may choose the same one, and a server that the environment names may still
+    /// hold the databases of earlier runs. Roles are shared by all databases of a server.
     pub fn create_database(&self, name: &str) -> Result<String> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         ensure!(
@@ -51,7 +60,13 @@ impl Postgres {
         let database = format!("{name}_{:016x}", port::random());
         program::run(
             Command::new(program::find_postgres("psql")?)
-                .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &self.url])
+                .args([
+                    "--no-psqlrc",
+                    "--quiet",
+                    "--set=ON_ERROR_STOP=1",
+                    "--dbname",
+                    &self.url,
+                ])
                 .args(["--command", &format!("create database {database}")]),
         )?;
         Ok(with_database(&self.url, &database))
@@ -85,7 +100,7 @@ pub(super) fn find_programs() -> Result<()> {
     Ok(())
 }
 
-fn recipe(port: u16, password: &str) -> Result<Recipe> {
+pub(super) fn recipe(port: u16, password: &str) -> Result<Recipe> {
     let folder = folder::create("postgres")?;
     // The owner of our own entry in /proc is the user we run as.
     let is_root = fs::metadata("/proc/self")?.uid() == 0;
@@ -117,8 +132,8 @@ fn recipe(port: u16, password: &str) -> Result<Recipe> {
         ready_line: "database system is ready to accept connections",
         answers: port::accepts,
         stop_signal: "INT",
-        // Its immediate shutdown: as quick as KILL, but it frees its System V shared memory, of which
-        // the kernel has only 4096 pieces.
+        // Its immediate shutdown: as quick as KILL, but it frees its System V shared memory, of
+        // which the kernel has only 4096 pieces.
         end_signal: "QUIT",
     })
 }
@@ -131,16 +146,28 @@ fn initialise(folder: &Path, user: Option<&str>, password: &str) -> Result<()> {
     let mut command = match user {
         Some(user) => {
             let owner = format!("{user}:{user}");
-            program::run(Command::new("chown").arg("--recursive").arg(owner).arg(folder))?;
+            program::run(
+                Command::new("chown")
+                    .arg("--recursive")
+                    .arg(owner)
+                    .arg(folder),
+            )?;
             let mut command = Command::new(program::find("util-linux", "setpriv")?);
-            command.args(["--reuid", user, "--regid", user, "--init-groups", "--"]).arg(initdb);
+            command
+                .args(["--reuid", user, "--regid", user, "--init-groups", "--"])
+                .arg(initdb);
             command
         }
         None => Command::new(initdb),
     };
     command
         .current_dir(folder)
-        .args(["--pgdata=data", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256"])
+        .args([
+            "--pgdata=data",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--auth=scram-sha-256",
+        ])
         .arg(format!("--username={ADMIN}"))
         .arg(format!("--pwfile={}", password_file.display()))
         // Only the empty data: the server itself runs with `fsync`.
@@ -157,7 +184,9 @@ fn with_database(url: &str, database: &str) -> String {
         None => (url, String::new()),
     };
     let authority_start = address.find("://").map_or(0, |at| at + "://".len());
-    let authority_end = address[authority_start..].find('/').map_or(address.len(), |at| authority_start + at);
+    let authority_end = address[authority_start..]
+        .find('/')
+        .map_or(address.len(), |at| authority_start + at);
     format!("{}/{database}{options}", &address[..authority_end])
 }
 
@@ -168,8 +197,14 @@ mod tests {
     #[test]
     fn a_url_keeps_all_but_its_database() {
         let check = |url, expected| assert_eq!(with_database(url, "new"), expected);
-        check("postgres://u:p@127.0.0.1:5432/old", "postgres://u:p@127.0.0.1:5432/new");
-        check("postgres://u:p@host/old?sslmode=require", "postgres://u:p@host/new?sslmode=require");
+        check(
+            "postgres://u:p@127.0.0.1:5432/old",
+            "postgres://u:p@127.0.0.1:5432/new",
+        );
+        check(
+            "postgres://u:p@host/old?sslmode=require",
+            "postgres://u:p@host/new?sslmode=require",
+        );
         check("postgres://host", "postgres://host/new");
         check("postgres://host?a=/b", "postgres://host/new?a=/b");
     }

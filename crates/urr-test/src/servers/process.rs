@@ -26,6 +26,9 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const PORT_ATTEMPTS_MAX: u32 = 5;
 
+/// What every one of the servers logs when its port is not free.
+const PORT_TAKEN: &str = "Address already in use";
+
 /// How a server is run and how it shows that it serves.
 pub(super) struct Recipe {
     pub(super) name: &'static str,
@@ -36,8 +39,8 @@ pub(super) struct Recipe {
     pub(super) command: Vec<OsString>,
     /// The user to run as, if it may not be ours.
     pub(super) user: Option<&'static str>,
-    /// What it logs once it serves. Only our own process writes that log, so this cannot be mistaken
-    /// for another server that was faster to take the port.
+    /// What it logs once it serves. Only our own process writes that log, so this cannot be
+    /// mistaken for another server that was faster to take the port.
     pub(super) ready_line: &'static str,
     /// Asked after the line was seen.
     pub(super) answers: fn(port: u16) -> bool,
@@ -59,10 +62,14 @@ impl Process {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let mut process = Process { recipe: recipe(port::free()?)?, child: None };
-            let Err(error) = process.start_again() else { return Ok(process) };
-            let port_was_taken = process.log().contains("Address already in use");
-            if !port_was_taken || attempts == PORT_ATTEMPTS_MAX {
+            let mut process = Process {
+                recipe: recipe(port::free()?)?,
+                child: None,
+            };
+            let Err(error) = process.start_again() else {
+                return Ok(process);
+            };
+            if !process.log().contains(PORT_TAKEN) || attempts == PORT_ATTEMPTS_MAX {
                 return Err(error);
             }
         }
@@ -75,7 +82,7 @@ impl Process {
     /// Starts it on the same port and data, and waits until it serves.
     pub(super) fn start_again(&mut self) -> Result<()> {
         let name = self.recipe.name;
-        if self.child.is_some() {
+        if self.pid().is_ok() {
             bail!("{name} already runs");
         }
         let log = File::create(self.recipe.folder.path().join("log"))?;
@@ -114,8 +121,8 @@ impl Process {
         self.start_again()
     }
 
-    /// Kills it and the processes it started, at once, as a crash would. PostgreSQL's would else run
-    /// on until they notice, and finish what they were at.
+    /// Kills it and the processes it started, at once, as a crash would. PostgreSQL's would else
+    /// run on until they notice, and finish what they were at.
     pub(super) fn kill(&mut self) -> Result<()> {
         // While it is paused it can neither start more processes nor let the ids of ended ones go.
         self.pause()?;
@@ -125,11 +132,14 @@ impl Process {
             signal(*helper, "KILL")?;
         }
         signal(pid, "KILL")?;
-        self.await_exit(STOP_MAX)?.context("a killed process ends")?;
+        self.await_exit(STOP_MAX)?
+            .context("a killed process ends")?;
         self.child = None;
         for helper in helpers {
-            poll(STOP_MAX, || Ok(matches!(state_of(helper), None | Some('Z')).then_some(())))?
-                .context("a killed process ends")?;
+            poll(STOP_MAX, || {
+                Ok(matches!(state_of(helper), None | Some('Z')).then_some(()))
+            })?
+            .context("a killed process ends")?;
         }
         Ok(())
     }
@@ -138,17 +148,24 @@ impl Process {
     pub(super) fn pause(&mut self) -> Result<()> {
         let pid = self.pid()?;
         signal(pid, "STOP")?;
-        poll(STOP_MAX, || Ok(matches!(state_of(pid), Some('T' | 'Z')).then_some(())))?
-            .with_context(|| format!("{} did not pause", self.recipe.name))
+        poll(STOP_MAX, || {
+            Ok(matches!(state_of(pid), Some('T' | 'Z')).then_some(()))
+        })?
+        .with_context(|| format!("{} did not pause", self.recipe.name))
     }
 
     pub(super) fn resume(&mut self) -> Result<()> {
         signal(self.pid()?, "CONT")
     }
 
-    fn pid(&self) -> Result<u32> {
-        let child = self.child.as_ref();
-        child.map(Child::id).with_context(|| format!("{} does not run", self.recipe.name))
+    /// Its id, to send it a signal. Asked for each time: the id of a process that has ended and
+    /// been collected may be another's.
+    fn pid(&mut self) -> Result<u32> {
+        let ended = self.try_wait()?;
+        match &self.child {
+            Some(child) if ended.is_none() => Ok(child.id()),
+            _ => bail!("{} does not run", self.recipe.name),
+        }
     }
 
     fn log(&self) -> String {
@@ -159,15 +176,33 @@ impl Process {
     fn await_ready(&mut self) -> Result<()> {
         let name = self.recipe.name;
         let ready = poll(START_MAX, || {
-            if let Some(status) = self.try_wait()? {
-                bail!("{name} ended while starting, with {status}:\n{}", last_lines(&self.log()));
+            // In this order, so that the log is whole once the process has ended.
+            let ended = self.try_wait()?;
+            let log = self.log();
+            if let Some(status) = ended {
+                bail!(
+                    "{name} ended while starting, with {status}:\n{}",
+                    last_lines(&log)
+                );
             }
-            let serves = self.log().contains(self.recipe.ready_line)
-                && (self.recipe.answers)(self.recipe.port);
+            // ElasticMQ lives on without its port.
+            if log.contains(PORT_TAKEN) {
+                bail!(
+                    "{name}'s port {} was taken:\n{}",
+                    self.recipe.port,
+                    last_lines(&log)
+                );
+            }
+            let serves =
+                log.contains(self.recipe.ready_line) && (self.recipe.answers)(self.recipe.port);
             Ok(serves.then_some(()))
         })?;
         ready.with_context(|| {
-            format!("{name} was not ready within {START_MAX:?}:\n{}", last_lines(&self.log()))
+            let log = self.log();
+            format!(
+                "{name} was not ready within {START_MAX:?}:\n{}",
+                last_lines(&log)
+            )
         })
     }
 
@@ -181,7 +216,7 @@ impl Process {
 
     /// Ends it at once, whatever state it is in. Nothing can be done about a failure here.
     fn end(&mut self) {
-        let Some(pid) = self.child.as_ref().map(Child::id) else { return };
+        let Ok(pid) = self.pid() else { return };
         signal(pid, self.recipe.end_signal).ok();
         let ended = matches!(self.await_exit(STOP_MAX), Ok(Some(_)));
         if let Some(mut child) = self.child.take()
@@ -211,7 +246,10 @@ impl Instance {
         match self {
             Instance::Ours(process) => Ok(process),
             Instance::Theirs(server) => {
-                bail!("this server is not ours to restart: {} named it", server.variable())
+                bail!(
+                    "this server is not ours to restart: {} named it",
+                    server.variable()
+                )
             }
         }
     }
@@ -225,14 +263,18 @@ fn spawn(command: Command) -> io::Result<Child> {
         thread::spawn(move || {
             // Ends only if the sender is dropped, and it is static.
             for (mut command, reply) in inbox {
-                reply.send(command.spawn()).expect("the caller waits for the reply");
+                reply
+                    .send(command.spawn())
+                    .expect("the caller waits for the reply");
             }
         });
         Mutex::new(requests)
     });
     let (reply, child) = mpsc::channel();
     let spawner = SPAWNER.lock().expect("sending does not panic");
-    spawner.send((command, reply)).expect("the spawner never ends");
+    spawner
+        .send((command, reply))
+        .expect("the spawner never ends");
     drop(spawner);
     child.recv().expect("the spawner replies")
 }
@@ -247,7 +289,10 @@ fn signal(pid: u32, name: &str) -> Result<()> {
 fn children_of(parent: u32) -> Result<Vec<u32>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        let pid = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        let pid = entry?
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok());
         if let Some(pid) = pid
             && stat_of(pid).is_some_and(|(_, parent_pid)| parent_pid == parent)
         {
@@ -263,7 +308,8 @@ fn state_of(pid: u32) -> Option<char> {
     stat_of(pid).map(|(state, _)| state)
 }
 
-/// State and parent of a process. The name before them is in brackets and may contain any character.
+/// State and parent of a process. The name before them is in brackets and may contain any
+/// character.
 fn stat_of(pid: u32) -> Option<(char, u32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
@@ -289,4 +335,36 @@ fn last_lines(log: &str) -> String {
     const LINES_MAX: usize = 20;
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::OnceCell;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::super::{available, postgres, redis, sqs};
+    use super::*;
+
+    /// Takes the port that the server was given just before it starts.
+    fn check(server: Server, recipe: fn(u16) -> Result<Recipe>) -> Result<()> {
+        if !available(server)? || server.external().is_some() {
+            return Ok(());
+        }
+        let rival = OnceCell::new();
+        let process = Process::start(|port| {
+            rival.get_or_init(|| TcpListener::bind((Ipv4Addr::LOCALHOST, port)));
+            recipe(port)
+        })?;
+        let rival = rival.into_inner().context("the recipe was asked for")??;
+        assert_ne!(process.port(), rival.local_addr()?.port());
+        Ok(())
+    }
+
+    #[test]
+    fn a_server_that_loses_its_port_takes_another() -> Result<()> {
+        check(Server::Redis, |port| redis::recipe(port, &[]))?;
+        check(Server::Postgres, |port| postgres::recipe(port, "secret"))?;
+        // This one logs the loss but does not end.
+        check(Server::Sqs, sqs::recipe)
+    }
 }

@@ -18,11 +18,17 @@ pub struct Redis {
 impl Redis {
     pub fn start() -> Result<Redis> {
         if let Some(url) = Server::Redis.external() {
-            return Ok(Redis { instance: Instance::Theirs(Server::Redis), url });
+            return Ok(Redis {
+                instance: Instance::Theirs(Server::Redis),
+                url,
+            });
         }
         let process = Process::start(|port| recipe(port, &[]))?;
         let url = url_of(&process);
-        Ok(Redis { instance: Instance::Ours(process), url })
+        Ok(Redis {
+            instance: Instance::Ours(process),
+            url,
+        })
     }
 
     pub fn url(&self) -> &str {
@@ -70,13 +76,20 @@ impl RedisCluster {
     pub fn start() -> Result<RedisCluster> {
         if let Some(urls) = Server::RedisCluster.external() {
             let urls = urls.split(',').map(|url| url.trim().to_owned()).collect();
-            return Ok(RedisCluster { _nodes: Vec::new(), urls });
+            return Ok(RedisCluster {
+                _nodes: Vec::new(),
+                urls,
+            });
         }
         let nodes = (0..3).map(|_| start_node()).collect::<Result<Vec<_>>>()?;
         program::run(
             redis_cli()?
                 .args(["--cluster", "create"])
-                .args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())))
+                .args(
+                    nodes
+                        .iter()
+                        .map(|node| format!("127.0.0.1:{}", node.port())),
+                )
                 .args(["--cluster-replicas", "0", "--cluster-yes"]),
         )?;
         for node in &nodes {
@@ -88,7 +101,10 @@ impl RedisCluster {
             .context("the Redis Cluster did not form")?;
         }
         let urls = nodes.iter().map(url_of).collect();
-        Ok(RedisCluster { _nodes: nodes, urls })
+        Ok(RedisCluster {
+            _nodes: nodes,
+            urls,
+        })
     }
 
     pub fn urls(&self) -> &[String] {
@@ -127,7 +143,7 @@ fn start_node() -> Result<Process> {
     })
 }
 
-fn recipe(port: u16, more_settings: &[[&str; 2]]) -> Result<Recipe> {
+pub(super) fn recipe(port: u16, more_settings: &[[&str; 2]]) -> Result<Recipe> {
     let folder = folder::create("redis")?;
     let mut command: Vec<OsString> = vec![program::find("Redis", "redis-server")?.into()];
     let port_text = port.to_string();

@@ -18,11 +18,17 @@ pub struct Sqs {
 impl Sqs {
     pub fn start() -> Result<Sqs> {
         if let Some(endpoint) = Server::Sqs.external() {
-            return Ok(Sqs { _process: None, endpoint });
+            return Ok(Sqs {
+                _process: None,
+                endpoint,
+            });
         }
         let process = Process::start(recipe)?;
         let endpoint = format!("http://127.0.0.1:{}", process.port());
-        Ok(Sqs { _process: Some(process), endpoint })
+        Ok(Sqs {
+            _process: Some(process),
+            endpoint,
+        })
     }
 
     /// The URL to send requests to. Any region and credentials will do.
@@ -37,7 +43,7 @@ pub(super) fn find_programs() -> Result<()> {
     Ok(())
 }
 
-fn recipe(port: u16) -> Result<Recipe> {
+pub(super) fn recipe(port: u16) -> Result<Recipe> {
     let folder = folder::create("sqs")?;
     let configuration = format!(
         r#"include classpath("application.conf")
