@@ -4,9 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::{
-    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path,
-};
+use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -115,7 +113,8 @@ impl CreateArtistBody {
     fn parse(self) -> Result<NewArtist, ApiError> {
         let name = ArtistName::parse(&self.name)?;
         if self.description.chars().count() > DESCRIPTION_CHARS_MAX {
-            let sentence = format!("The description is longer than {DESCRIPTION_CHARS_MAX} characters.");
+            let sentence =
+                format!("The description is longer than {DESCRIPTION_CHARS_MAX} characters.");
             return Err(ApiError::bad_request("INVALID_DESCRIPTION", sentence));
         }
         let price = self.membership_price.unwrap_or(MEMBERSHIP_PRICE_DEFAULT_WON);

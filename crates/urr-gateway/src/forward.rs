@@ -19,9 +19,8 @@ pub async fn forward(
 ) -> Result<Response, ApiError> {
     *request.uri_mut() = without_version(request.uri());
     remove_reserved(request.headers_mut());
-    let route = find_route(request.uri().path()).ok_or_else(|| {
-        ApiError::not_found("UNKNOWN_PATH", "There is nothing at this address.")
-    })?;
+    let route = find_route(request.uri().path())
+        .ok_or_else(|| ApiError::not_found("UNKNOWN_PATH", "There is nothing at this address."))?;
     let upstream = &gateway.upstreams[route.service];
     let repeatable = [Method::GET, Method::HEAD].contains(request.method());
     let policy = if repeatable {

@@ -20,10 +20,7 @@ impl Clock {
     }
 
     /// The present moment, in whole microseconds: what both databases can store without loss.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one home of the system time"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the one home of the system time")]
     pub fn now(&self) -> Timestamp {
         match self {
             Clock::System => truncate_to_micros(Timestamp::now()),

@@ -19,11 +19,7 @@ pub struct CallContext {
 impl CallContext {
     /// The start of a new flow. The id also serves as the trace id: one number to search for.
     pub fn root(id: Uuid) -> CallContext {
-        CallContext {
-            correlation_id: id,
-            causation_id: None,
-            trace: TraceContext::root(id),
-        }
+        CallContext { correlation_id: id, causation_id: None, trace: TraceContext::root(id) }
     }
 }
 
@@ -44,19 +40,12 @@ impl TraceContext {
     /// A new trace named by a fresh id.
     pub fn root(id: Uuid) -> TraceContext {
         let (trace_id, span_id) = (id.as_u128(), id.as_u64_pair().1);
-        TraceContext {
-            trace_id,
-            span_id,
-            sampled: true,
-        }
+        TraceContext { trace_id, span_id, sampled: true }
     }
 
     /// The same trace, one span deeper.
     pub fn child(self, id: Uuid) -> TraceContext {
-        TraceContext {
-            span_id: id.as_u64_pair().1,
-            ..self
-        }
+        TraceContext { span_id: id.as_u64_pair().1, ..self }
     }
 
     /// The trace id as logs and error bodies show it.
@@ -68,11 +57,7 @@ impl TraceContext {
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = u8::from(self.sampled);
-        write!(
-            f,
-            "00-{:032x}-{:016x}-{flags:02x}",
-            self.trace_id, self.span_id
-        )
+        write!(f, "00-{:032x}-{:016x}-{flags:02x}", self.trace_id, self.span_id)
     }
 }
 
@@ -99,11 +84,7 @@ impl FromStr for TraceContext {
         if trace_id == 0 || span_id == 0 {
             return Err(InvalidTraceparent);
         }
-        Ok(TraceContext {
-            trace_id,
-            span_id,
-            sampled: flags & 1 == 1,
-        })
+        Ok(TraceContext { trace_id, span_id, sampled: flags & 1 == 1 })
     }
 }
 
@@ -141,11 +122,7 @@ mod tests {
             "00-+bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-extra",
         ] {
-            assert_eq!(
-                bad.parse::<TraceContext>(),
-                Err(InvalidTraceparent),
-                "{bad}"
-            );
+            assert_eq!(bad.parse::<TraceContext>(), Err(InvalidTraceparent), "{bad}");
         }
     }
 

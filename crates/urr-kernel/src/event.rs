@@ -34,11 +34,7 @@ pub struct Event {
     pub data: serde_json::Value,
     #[serde(rename = "correlationid")]
     pub correlation_id: Uuid,
-    #[serde(
-        rename = "causationid",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "causationid", default, skip_serializing_if = "Option::is_none")]
     pub causation_id: Option<Uuid>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
@@ -106,10 +102,7 @@ impl Event {
 
     /// The context for everything that handling this event sets off: same flow, caused by it.
     pub fn context(&self) -> CallContext {
-        let trace = self
-            .traceparent
-            .as_deref()
-            .and_then(|text| text.parse().ok());
+        let trace = self.traceparent.as_deref().and_then(|text| text.parse().ok());
         CallContext {
             correlation_id: self.correlation_id,
             causation_id: Some(self.id),
@@ -138,18 +131,10 @@ mod tests {
     }
 
     fn painted() -> (SeatPainted, Event) {
-        let data = SeatPainted {
-            seat_id: Uuid::from_u128(9),
-            colour: "red".to_owned(),
-        };
+        let data = SeatPainted { seat_id: Uuid::from_u128(9), colour: "red".to_owned() };
         let context = CallContext::root(Uuid::from_u128(5));
-        let event = Event::new(
-            Uuid::from_u128(1),
-            "urr/test",
-            Timestamp::UNIX_EPOCH,
-            &context,
-            &data,
-        );
+        let event =
+            Event::new(Uuid::from_u128(1), "urr/test", Timestamp::UNIX_EPOCH, &context, &data);
         (data, event)
     }
 
@@ -202,9 +187,6 @@ mod tests {
         );
         let (_, mut event) = painted();
         event.data = serde_json::json!({"seatId": 3});
-        assert!(matches!(
-            event.decode::<SeatPainted>(),
-            Err(DecodeEventError::WrongData { .. })
-        ));
+        assert!(matches!(event.decode::<SeatPainted>(), Err(DecodeEventError::WrongData { .. })));
     }
 }

@@ -35,13 +35,7 @@ impl IdSource {
     }
 
     fn with_generator(clock: Clock, random: StdRng) -> IdSource {
-        IdSource {
-            clock,
-            state: Arc::new(Mutex::new(State {
-                random,
-                last: Uuid::nil(),
-            })),
-        }
+        IdSource { clock, state: Arc::new(Mutex::new(State { random, last: Uuid::nil() })) }
     }
 
     /// A new id, larger than every id this source made before, even if the clock went back.
@@ -51,11 +45,7 @@ impl IdSource {
         let mut bytes = [0_u8; 10];
         state.random.fill_bytes(&mut bytes);
         let fresh = uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid();
-        let id = if fresh > state.last {
-            fresh
-        } else {
-            successor(state.last)
-        };
+        let id = if fresh > state.last { fresh } else { successor(state.last) };
         state.last = id;
         id
     }
@@ -66,10 +56,7 @@ fn successor(id: Uuid) -> Uuid {
     let number = id.as_u128();
     // The lowest 62 bits are free random bits; a carry out of them would touch the variant.
     const LOW_BITS: u128 = (1 << 62) - 1;
-    assert!(
-        number & LOW_BITS != LOW_BITS,
-        "2^62 ids within one millisecond"
-    );
+    assert!(number & LOW_BITS != LOW_BITS, "2^62 ids within one millisecond");
     Uuid::from_u128(number + 1)
 }
 
@@ -119,18 +106,12 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_ids() {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH + Duration::from_secs(5));
-        let (a, b) = (
-            IdSource::seeded(clock.clone(), 7),
-            IdSource::seeded(clock, 7),
-        );
+        let (a, b) = (IdSource::seeded(clock.clone(), 7), IdSource::seeded(clock, 7));
         assert_eq!(a.next_id(), b.next_id());
     }
 
     #[test]
     fn an_id_type_names_itself_when_debugged() {
-        assert_eq!(
-            format!("{:?}", ThingId(Uuid::nil())),
-            format!("ThingId({})", Uuid::nil())
-        );
+        assert_eq!(format!("{:?}", ThingId(Uuid::nil())), format!("ThingId({})", Uuid::nil()));
     }
 }

@@ -69,10 +69,7 @@ mod tests {
         assert_eq!(Won::new(0).to_string(), "0원");
         assert_eq!(Won::new(30_000).to_string(), "30,000원");
         assert_eq!(Won::new(-1_234_567).to_string(), "-1,234,567원");
-        assert_eq!(
-            Won::new(i64::MIN).to_string(),
-            "-9,223,372,036,854,775,808원"
-        );
+        assert_eq!(Won::new(i64::MIN).to_string(), "-9,223,372,036,854,775,808원");
     }
 
     #[test]

@@ -14,8 +14,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 use urr_kernel::Secret;
 
 use crate::ApiError;
@@ -94,9 +92,7 @@ pub struct InternalCredentials(Arc<[Secret; Caller::ALL.len()]>);
 
 impl InternalCredentials {
     pub fn from_root(root: &Secret) -> InternalCredentials {
-        InternalCredentials(Arc::new(
-            Caller::ALL.map(|caller| credential(root, caller)),
-        ))
+        InternalCredentials(Arc::new(Caller::ALL.map(|caller| credential(root, caller))))
     }
 
     /// What `caller` proves itself with.
@@ -140,12 +136,7 @@ fn only<'a>(
 }
 
 fn credential(root: &Secret, caller: Caller) -> Secret {
-    let mut mac = Hmac::<Sha256>::new_from_slice(root.expose().as_bytes())
-        .expect("HMAC takes keys of every length");
-    mac.update(b"urr-internal-caller:");
-    mac.update(caller.name().as_bytes());
-    let bytes = mac.finalize().into_bytes();
-    Secret::new(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    root.derive(&format!("urr-internal-caller:{}", caller.name()))
 }
 
 /// Layer for the network listeners of services: replaces the credential headers by the `Caller`
@@ -176,9 +167,7 @@ pub(crate) async fn verify_caller(
 
 /// The address of the other end of the connection, if the call came over one.
 pub(crate) fn peer(extensions: &axum::http::Extensions) -> Option<SocketAddr> {
-    extensions
-        .get::<ConnectInfo<SocketAddr>>()
-        .map(|ConnectInfo(address)| *address)
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| *address)
 }
 
 /// Extractor: lets only our own programs in.
@@ -215,9 +204,7 @@ mod tests {
 
     fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
         let pairs = pairs.iter();
-        pairs
-            .map(|(name, value)| (name.clone(), value.parse().unwrap()))
-            .collect()
+        pairs.map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
     }
 
     #[test]

@@ -131,9 +131,7 @@ mod tests {
 
     fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
         let pairs = pairs.iter();
-        pairs
-            .map(|(name, value)| (name.clone(), value.parse().unwrap()))
-            .collect()
+        pairs.map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
     }
 
     #[test]

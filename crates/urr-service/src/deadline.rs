@@ -57,10 +57,7 @@ pub(crate) async fn keep_deadline(
 }
 
 fn exceeded() -> ApiError {
-    ApiError::timeout(
-        "DEADLINE_EXCEEDED",
-        "The answer took too long. Please try again.",
-    )
+    ApiError::timeout("DEADLINE_EXCEEDED", "The answer took too long. Please try again.")
 }
 
 impl<S: Sync> FromRequestParts<S> for Deadline {

@@ -104,12 +104,8 @@ impl ApiError {
     /// Our own mistake. The client learns nothing but the trace id; the log learns the source.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> ApiError {
         let sentence = "Something went wrong on our side. Please try again.";
-        ApiError::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "INTERNAL_ERROR",
-            sentence,
-        )
-        .caused_by(source)
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", sentence)
+            .caused_by(source)
     }
 
     /// Adds a field to the body. `error`, `code` and `traceId` are taken.
@@ -118,6 +114,11 @@ impl ApiError {
         assert!(!taken, "{field} belongs to every error body");
         self.extra.insert(field.to_owned(), value.into());
         self
+    }
+
+    /// Adds the fields of another service's refusal.
+    pub(crate) fn extend(&mut self, fields: Map<String, Value>) {
+        self.extra.extend(fields);
     }
 
     /// Says when another attempt makes sense: in the body, and as the `Retry-After` header.
@@ -158,12 +159,17 @@ impl ApiError {
         *response.body_mut() = Value::Object(body).to_string().into();
     }
 
-    /// Logs a failure of ours with everything that led to it. Refusals are the client's business.
+    /// Logs a failure of ours with everything that led to it. Refusals are the client's business,
+    /// and a part that is down or slow is known to us: no error of the program for each request.
     pub(crate) fn log(&self) {
-        if self.status.is_server_error() {
-            let cause = self.source.as_deref().map(chain).unwrap_or_default();
-            let (status, code) = (self.status.as_u16(), self.code.as_ref());
-            tracing::error!(status, code, cause, "{}", self.sentence);
+        if !self.status.is_server_error() {
+            return;
+        }
+        let cause = self.source.as_deref().map(chain).unwrap_or_default();
+        let (status, code) = (self.status.as_u16(), self.code.as_ref());
+        match status {
+            503 | 504 => tracing::warn!(status, code, cause, "{}", self.sentence),
+            _ => tracing::error!(status, code, cause, "{}", self.sentence),
         }
     }
 }
@@ -182,21 +188,13 @@ pub(crate) fn chain(error: &(dyn Error + Send + Sync + 'static)) -> String {
 
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {}: {}",
-            self.status.as_u16(),
-            self.code,
-            self.sentence
-        )
+        write!(f, "{} {}: {}", self.status.as_u16(), self.code, self.sentence)
     }
 }
 
 impl Error for ApiError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source
-            .as_deref()
-            .map(|source| source as &(dyn Error + 'static))
+        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::error::Error;
 
+use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -16,6 +17,10 @@ use crate::ApiError;
 /// A JSON body, in or out.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
+
+/// A body as it came, for those who check a signature over its bytes.
+#[derive(Clone, Debug)]
+pub struct RawBody(pub Bytes);
 
 /// The parameters in the path.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +38,15 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
             Ok(axum::Json(value)) => Ok(Json(value)),
             Err(rejection) => Err(json_refused(rejection)),
         }
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for RawBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<RawBody, ApiError> {
+        let bytes = Bytes::from_request(request, state).await;
+        bytes.map(RawBody).map_err(|rejection| bytes_refused(&rejection))
     }
 }
 
@@ -149,10 +163,22 @@ mod tests {
     #[tokio::test]
     async fn a_refused_body_says_where_it_is_wrong() {
         let json = "application/json";
+        let wrong = "400 INVALID_BODY: The body is not what this address takes";
         for (body, expected) in [
-            ("{", "400 INVALID_JSON: The body is not JSON: EOF while parsing an object at line 1 column 1."),
-            ("{}", "400 INVALID_BODY: The body is not what this address takes: missing field `seatIds` at line 1 column 2."),
-            (r#"{"seatIds":[1,"x"]}"#, "400 INVALID_BODY: The body is not what this address takes: seatIds[1]: invalid type: string \"x\", expected u32 at line 1 column 17."),
+            (
+                "{",
+                "400 INVALID_JSON: The body is not JSON: EOF while parsing an object at line 1 \
+                 column 1."
+                    .to_owned(),
+            ),
+            ("{}", format!("{wrong}: missing field `seatIds` at line 1 column 2.")),
+            (
+                r#"{"seatIds":[1,"x"]}"#,
+                format!(
+                    "{wrong}: seatIds[1]: invalid type: string \"x\", expected u32 at line 1 \
+                     column 17."
+                ),
+            ),
         ] {
             assert_eq!(refusal(json, body).await, expected);
         }

@@ -160,10 +160,9 @@ impl<S: Sync> FromRequestParts<S> for Admin {
         let User(identity) = User::from_request_parts(parts, state).await?;
         match identity.role {
             Role::Admin => Ok(Admin(identity)),
-            Role::User => Err(ApiError::forbidden(
-                "ADMIN_REQUIRED",
-                "This is for administrators only.",
-            )),
+            Role::User => {
+                Err(ApiError::forbidden("ADMIN_REQUIRED", "This is for administrators only."))
+            }
         }
     }
 }

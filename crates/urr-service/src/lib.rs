@@ -1,1 +1,43 @@
-//! placeholder
+//! What every service needs over HTTP: error bodies, extractors, identity, the calls between
+//! services, health, metrics, documents and a server that ends in good order.
+//!
+//! A service builds an `OpenApiRouter` of handlers and has it dressed by [`Service::new`]. The
+//! result is called inside the process through [`Upstream::local`], or listens on the network
+//! behind [`Service::network_router`]; it cannot tell which.
+//!
+//! Deliberately absent: business, storage, configuration and global state. What a service is made
+//! of is handed in as a [`ServiceKit`].
+
+mod body_limit;
+mod caller;
+mod context;
+mod deadline;
+mod docs;
+mod error;
+mod extract;
+mod health;
+mod identity;
+mod metrics;
+mod page;
+mod panics;
+mod percent;
+mod server;
+mod service;
+mod storage;
+mod upstream;
+
+pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller};
+pub use context::Context;
+pub use deadline::Deadline;
+pub use docs::{docs_router, merge_openapi};
+pub use error::{ApiError, ErrorBody};
+pub use extract::{Json, Path, Query, RawBody};
+pub use health::{Health, HealthView};
+pub use identity::{Admin, Identity, MaybeUser, Role, UnknownRole, User};
+pub use metrics::Metrics;
+pub use page::{Page, Paged, Pagination};
+pub use server::serve;
+pub use service::{Limits, Service, ServiceKit};
+pub use upstream::{
+    CallPolicy, HttpClient, InvalidServiceUrl, Refusal, Remote, ServiceUrl, Upstream, UpstreamError,
+};

@@ -18,9 +18,8 @@ use crate::ApiError;
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// From a seat looked up in memory to a payment provider that takes its time.
-const DURATION_BUCKETS: [f64; 12] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
-];
+const DURATION_BUCKETS: [f64; 12] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
 /// The registry of a process and the numbers that every service has. Clones are handles.
 #[derive(Clone, Debug)]
@@ -107,6 +106,11 @@ impl Metrics {
     /// format adds.
     pub fn register(&self, name: &str, help: &str, metric: impl Metric) {
         self.lock().register(name, help, metric);
+    }
+
+    /// For those who bring a set of numbers of their own.
+    pub fn with_registry<T>(&self, add: impl FnOnce(&mut Registry) -> T) -> T {
+        add(&mut self.lock())
     }
 
     /// All numbers in the OpenMetrics text format.

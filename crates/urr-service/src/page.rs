@@ -94,7 +94,8 @@ mod tests {
 
     async fn page_of(query: &str) -> Result<(u32, u32, i64), String> {
         let uri = format!("/?{query}");
-        let (mut parts, ()) = axum::http::Request::builder().uri(uri).body(()).unwrap().into_parts();
+        let (mut parts, ()) =
+            axum::http::Request::builder().uri(uri).body(()).unwrap().into_parts();
         let page = Page::from_request_parts(&mut parts, &()).await;
         page.map(|page| (page.number(), page.limit(), page.offset()))
             .map_err(|error| error.code().to_owned())
@@ -112,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_started_page_counts_as_a_page() {
-        let pages = |total| Paged::<()>::new(vec![], total, Page::new(1, 20)).pagination.total_pages;
+        let pages =
+            |total| Paged::<()>::new(vec![], total, Page::new(1, 20)).pagination.total_pages;
         assert_eq!([pages(0), pages(1), pages(20), pages(21)], [0, 1, 1, 2]);
     }
 }

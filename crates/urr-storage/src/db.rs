@@ -98,10 +98,7 @@ impl Db {
     pub fn open_sqlite(path: &Path, options: &SqliteOptions) -> Result<Db, StorageError> {
         let shared = Shared::new(options.dangerous_acknowledge_before_commit);
         let engine = Engine::Sqlite(SqliteEngine::open(path, options, &shared)?);
-        Ok(Db {
-            engine: Arc::new(engine),
-            shared,
-        })
+        Ok(Db { engine: Arc::new(engine), shared })
     }
 
     /// Connects to a schema that `provision` has brought up to date.
@@ -110,10 +107,7 @@ impl Db {
     pub fn open_postgres(options: &PostgresOptions) -> Result<Db, StorageError> {
         let shared = Shared::new(options.dangerous_acknowledge_before_commit);
         let engine = Engine::Postgres(PostgresEngine::open(options, &shared)?);
-        Ok(Db {
-            engine: Arc::new(engine),
-            shared,
-        })
+        Ok(Db { engine: Arc::new(engine), shared })
     }
 
     /// Runs a closure in a transaction: committed if it returns `Ok`, undone otherwise.
@@ -132,9 +126,7 @@ impl Db {
         };
         self.count_refusal(&accepted);
         accepted?;
-        reply
-            .await
-            .unwrap_or_else(|_| Err(StorageError::Closed.into()))
+        reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
     }
 
     /// Runs a closure that only reads. It sees one moment of the database throughout.
@@ -151,9 +143,7 @@ impl Db {
         };
         self.count_refusal(&accepted);
         accepted?;
-        reply
-            .await
-            .unwrap_or_else(|_| Err(StorageError::Closed.into()))
+        reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
     }
 
     /// Waits until a commit has put something into the outbox. One waiter is woken for it.
@@ -177,9 +167,7 @@ impl Db {
             Engine::Sqlite(engine) => engine.write_queue_length(),
             Engine::Postgres(engine) => engine.queue_length(),
         };
-        self.shared
-            .stats
-            .snapshot(u64::try_from(queue_length).unwrap_or(u64::MAX))
+        self.shared.stats.snapshot(u64::try_from(queue_length).unwrap_or(u64::MAX))
     }
 
     fn count_refusal(&self, accepted: &Result<(), StorageError>) {
@@ -215,11 +203,7 @@ pub(crate) struct Counters {
 
 impl Counters {
     pub(crate) fn count_closure(&self, committed: bool) {
-        let counter = if committed {
-            &self.committed
-        } else {
-            &self.rolled_back
-        };
+        let counter = if committed { &self.committed } else { &self.rolled_back };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -51,9 +51,7 @@ fn next_token(rest: &str, first: char) -> (Token<'_>, usize) {
         }
         ':' if rest.starts_with("::") => (Token::Cast, 2),
         '$' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => {
-            let digits = rest[1..]
-                .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(rest.len() - 1);
+            let digits = rest[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - 1);
             (Token::Parameter(&rest[1..=digits]), digits + 1)
         }
         c if c.is_whitespace() => {
@@ -111,34 +109,21 @@ fn row_lock_length(after_for: &[Token<'_>]) -> Option<usize> {
     let mut length = next_word(after_for, 0, &["update", "share"])?;
     if let Some(end) = next_word(after_for, length, &["of"]) {
         let names = |token: &Token<'_>| matches!(token, Token::Word(_) | Token::Blank(_));
-        length = after_for
-            .iter()
-            .skip(end)
-            .position(|t| !names(t))
-            .map_or(after_for.len(), |n| end + n);
+        length =
+            after_for.iter().skip(end).position(|t| !names(t)).map_or(after_for.len(), |n| end + n);
     }
     if let Some(end) = next_word(after_for, length, &["nowait"]) {
         return Some(end);
     }
     let skip = next_word(after_for, length, &["skip"]);
-    Some(
-        skip.and_then(|end| next_word(after_for, end, &["locked"]))
-            .unwrap_or(length),
-    )
+    Some(skip.and_then(|end| next_word(after_for, end, &["locked"])).unwrap_or(length))
 }
 
 /// The position after the next word, if that word is one of `words`.
 fn next_word(tokens: &[Token<'_>], from: usize, words: &[&str]) -> Option<usize> {
-    let blanks = tokens
-        .get(from..)?
-        .iter()
-        .take_while(|t| matches!(t, Token::Blank(_)))
-        .count();
+    let blanks = tokens.get(from..)?.iter().take_while(|t| matches!(t, Token::Blank(_))).count();
     let token = tokens.get(from + blanks)?;
-    words
-        .iter()
-        .any(|word| token.is_word(word))
-        .then_some(from + blanks + 1)
+    words.iter().any(|word| token.is_word(word)).then_some(from + blanks + 1)
 }
 
 /// One statement of a migration, and where it runs.
@@ -176,10 +161,7 @@ pub fn split_migration(text: &str) -> Result<Vec<MigrationStatement<'_>>, String
             Token::Symbol(";") => {
                 if has_content {
                     let sql = Cow::Borrowed(text[start..position].trim());
-                    statements.push(MigrationStatement {
-                        sql,
-                        only: only.take(),
-                    });
+                    statements.push(MigrationStatement { sql, only: only.take() });
                 }
                 start = end;
                 has_content = false;
@@ -207,10 +189,7 @@ fn token_length(token: &Token<'_>) -> usize {
 /// A definition for SQLite: types mapped, tables strict.
 pub fn definition_to_sqlite(sql: &str) -> Result<String, String> {
     let all = tokens(sql);
-    let words: Vec<&Token<'_>> = all
-        .iter()
-        .filter(|t| !matches!(t, Token::Blank(_)))
-        .collect();
+    let words: Vec<&Token<'_>> = all.iter().filter(|t| !matches!(t, Token::Blank(_))).collect();
     let begins = |expected: &[&str]| {
         words.len() >= expected.len() && words.iter().zip(expected).all(|(t, w)| t.is_word(w))
     };
@@ -266,19 +245,16 @@ fn table_to_sqlite(all: &[Token<'_>]) -> Result<String, String> {
 }
 
 fn identity_length(after_type: &[Token<'_>]) -> Option<usize> {
-    IDENTITY
-        .iter()
-        .try_fold(0, |from, word| next_word(after_type, from, &[word]))
+    IDENTITY.iter().try_fold(0, |from, word| next_word(after_type, from, &[word]))
 }
 
 fn added_column_to_sqlite(all: &[Token<'_>]) -> Result<String, String> {
     let mut out = String::new();
     let mut words_since_column = None;
     for token in all {
-        if let (Token::Word(word), Some(2)) = (
-            token,
-            words_since_column.map(|n| n + usize::from(matches!(token, Token::Word(_)))),
-        ) {
+        if let (Token::Word(word), Some(2)) =
+            (token, words_since_column.map(|n| n + usize::from(matches!(token, Token::Word(_)))))
+        {
             out.push_str(sqlite_type(word)?);
             words_since_column = None;
             continue;
@@ -345,10 +321,7 @@ mod tests {
 
     #[test]
     fn casts_are_dropped() {
-        check_statement(
-            "select sum(price)::bigint, $1::uuid",
-            "select sum(price), ?1",
-        );
+        check_statement("select sum(price)::bigint, $1::uuid", "select sum(price), ?1");
     }
 
     #[test]
@@ -357,14 +330,8 @@ mod tests {
             "select id from t where a = $1 for update",
             "select id from t where a = ?1 ",
         );
-        check_statement(
-            "select id from t for update skip locked",
-            "select id from t ",
-        );
-        check_statement(
-            "select id from t for update of t nowait",
-            "select id from t ",
-        );
+        check_statement("select id from t for update skip locked", "select id from t ");
+        check_statement("select id from t for update of t nowait", "select id from t ");
         check_statement(
             "update t set x = 1 where id in (select id from t for update skip locked) returning id",
             "update t set x = 1 where id in (select id from t ) returning id",
@@ -411,10 +378,7 @@ mod tests {
     #[test]
     fn types_without_a_counterpart_are_refused_with_advice() {
         let error = definition_to_sqlite("create table t (a varchar(20))").unwrap_err();
-        assert!(
-            error.contains("varchar") && error.contains("text"),
-            "{error}"
-        );
+        assert!(error.contains("varchar") && error.contains("text"), "{error}");
     }
 
     #[test]
@@ -423,11 +387,7 @@ mod tests {
                     -- only: postgres\ncreate extension x;\n";
         let statements = split_migration(text).unwrap();
         assert_eq!(statements.len(), 2);
-        assert!(
-            statements[0]
-                .sql
-                .ends_with("create table a (b text default ';')")
-        );
+        assert!(statements[0].sql.ends_with("create table a (b text default ';')"));
         assert_eq!(statements[0].only, None);
         assert_eq!(statements[1].only, Some(Engine::Postgres));
         assert!(split_migration("select 1").is_err());

@@ -74,10 +74,7 @@ impl StorageError {
     /// `OutcomeUnknown` is not among them: only the caller knows how to ask whether it happened.
     pub fn is_retryable(&self) -> bool {
         use StorageError::{Contention, DiskFull, Overloaded, Timeout, Unavailable};
-        matches!(
-            self,
-            Overloaded | Timeout | Contention | Unavailable(_) | DiskFull
-        )
+        matches!(self, Overloaded | Timeout | Contention | Unavailable(_) | DiskFull)
     }
 
     /// Whether the name of the violated constraint is `name`.

@@ -32,14 +32,7 @@ where
     E: From<StorageError> + Send + 'static,
 {
     let (reply, receiver) = oneshot::channel();
-    (
-        Box::new(ClosureJob {
-            body,
-            result: None,
-            reply,
-        }),
-        receiver,
-    )
+    (Box::new(ClosureJob { body, result: None, reply }), receiver)
 }
 
 struct ClosureJob<F, T, E> {
@@ -63,20 +56,14 @@ where
             Ok(result) => result,
             Err(panic) => Err(StorageError::Panicked(panic_text(&*panic)).into()),
         };
-        let verdict = if result.is_ok() {
-            Verdict::Commit
-        } else {
-            Verdict::RollBack
-        };
+        let verdict = if result.is_ok() { Verdict::Commit } else { Verdict::RollBack };
         self.result = Some(result);
         verdict
     }
 
     fn finish(self: Box<Self>, outcome: Result<(), StorageError>) {
         let result = match outcome {
-            Ok(()) => self
-                .result
-                .expect("a job is run before it is finished well"),
+            Ok(()) => self.result.expect("a job is run before it is finished well"),
             Err(error) => Err(error.into()),
         };
         // A caller that has gone away no longer wants the answer; the transaction stands.

@@ -63,10 +63,7 @@ impl Migration {
     }
 
     fn broken(&self, reason: &str) -> StorageError {
-        StorageError::Statement {
-            message: reason.to_owned(),
-            sql: self.to_string(),
-        }
+        StorageError::Statement { message: reason.to_owned(), sql: self.to_string() }
     }
 }
 
@@ -100,9 +97,8 @@ pub(crate) struct Applied {
 pub(crate) fn plan(schema: &Schema, applied: &[Applied]) -> Result<Vec<Migration>, StorageError> {
     let mut missing = Vec::new();
     for migration in KIT.iter().chain(schema.migrations) {
-        let known = applied
-            .iter()
-            .find(|a| a.series == migration.series && a.version == migration.version);
+        let known =
+            applied.iter().find(|a| a.series == migration.series && a.version == migration.version);
         match known {
             None => missing.push(*migration),
             Some(known) if known.checksum == migration.checksum() => {}
@@ -191,8 +187,5 @@ pub fn missing(tx: &mut Tx<'_>, schema: &Schema) -> Result<Vec<String>, StorageE
             checksum: row.get("checksum")?,
         })
     })?;
-    Ok(plan(schema, &applied)?
-        .iter()
-        .map(ToString::to_string)
-        .collect())
+    Ok(plan(schema, &applied)?.iter().map(ToString::to_string).collect())
 }

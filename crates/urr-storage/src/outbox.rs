@@ -24,20 +24,9 @@ pub struct Stamp {
 
 /// Announces a fact, if and only if this transaction commits.
 pub fn append<D: EventData>(tx: &mut Tx<'_>, stamp: &Stamp, data: &D) -> Result<(), StorageError> {
-    let event = Event::new(
-        stamp.event_id,
-        stamp.source,
-        stamp.time,
-        &stamp.context,
-        data,
-    );
+    let event = Event::new(stamp.event_id, stamp.source, stamp.time, &stamp.context, data);
     let body = String::from_utf8(event.to_bytes()).expect("JSON is UTF-8");
-    assert!(
-        body.len() <= EVENT_BYTES_MAX,
-        "a {} of {} bytes",
-        D::TYPE,
-        body.len()
-    );
+    assert!(body.len() <= EVENT_BYTES_MAX, "a {} of {} bytes", D::TYPE, body.len());
     tx.execute(
         "insert into outbox (event_id, topic, key, body, created_at) values ($1, $2, $3, $4, $5)",
         params![event.id, D::TOPIC, event.subject, body, stamp.time],
@@ -73,10 +62,7 @@ pub fn lease_take(
 
 /// Gives the right up, so that another relay need not wait for its end.
 pub fn lease_release(tx: &mut Tx<'_>, holder: Uuid) -> Result<(), StorageError> {
-    tx.execute(
-        "delete from outbox_lease where holder = $1",
-        params![holder],
-    )?;
+    tx.execute("delete from outbox_lease where holder = $1", params![holder])?;
     Ok(())
 }
 
@@ -101,13 +87,8 @@ pub fn unpublished(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<OutboxRow>, Storag
 const MARK_CHUNK: usize = 100;
 
 pub fn mark_published(tx: &mut Tx<'_>, seqs: &[i64], now: Timestamp) -> Result<(), StorageError> {
-    let numbers: Vec<String> = (2..MARK_CHUNK + 2)
-        .map(|number| format!("${number}"))
-        .collect();
-    let sql = format!(
-        "update outbox set published_at = $1 where seq in ({})",
-        numbers.join(", ")
-    );
+    let numbers: Vec<String> = (2..MARK_CHUNK + 2).map(|number| format!("${number}")).collect();
+    let sql = format!("update outbox set published_at = $1 where seq in ({})", numbers.join(", "));
     for chunk in seqs.chunks(MARK_CHUNK) {
         let last = chunk.last().expect("a chunk is not empty");
         let padded = chunk.iter().chain(std::iter::repeat(last)).take(MARK_CHUNK);

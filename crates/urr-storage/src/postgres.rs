@@ -55,11 +55,8 @@ impl PostgresEngine {
         let (queue, jobs) = bounded(options.queue_max);
         let threads = (0..options.connections)
             .map(|_| {
-                let line = Line {
-                    options: options.clone(),
-                    connection: first.take(),
-                    last_failure: None,
-                };
+                let line =
+                    Line { options: options.clone(), connection: first.take(), last_failure: None };
                 let (jobs, shared) = (jobs.clone(), Arc::clone(shared));
                 let builder = thread::Builder::new().name("urr-postgres".to_owned());
                 let worker = builder.spawn(move || run_worker(line, &jobs, &shared));
@@ -86,12 +83,10 @@ impl PostgresEngine {
         if self.closed.load(Ordering::SeqCst) {
             return Err(StorageError::Closed);
         }
-        self.queue
-            .try_send(Message::Job(access, job))
-            .map_err(|refused| match refused {
-                TrySendError::Full(_) => StorageError::Overloaded,
-                TrySendError::Disconnected(_) => StorageError::Closed,
-            })
+        self.queue.try_send(Message::Job(access, job)).map_err(|refused| match refused {
+            TrySendError::Full(_) => StorageError::Overloaded,
+            TrySendError::Disconnected(_) => StorageError::Closed,
+        })
     }
 
     pub(crate) fn queue_length(&self) -> usize {
@@ -107,10 +102,7 @@ impl PostgresEngine {
             // A worker that has already ended no longer takes the message; that is the goal.
             drop(self.queue.send(Message::Stop));
         }
-        let mut threads = self
-            .threads
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut threads = self.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for handle in threads.drain(..) {
             if handle.join().is_err() {
                 error!("a storage thread had panicked");
@@ -134,11 +126,7 @@ struct Line {
 
 impl Line {
     fn connection(&mut self) -> Result<&mut PostgresConnection, StorageError> {
-        if self
-            .connection
-            .as_ref()
-            .is_some_and(PostgresConnection::is_closed)
-        {
+        if self.connection.as_ref().is_some_and(PostgresConnection::is_closed) {
             self.connection = None;
         }
         if self.connection.is_none() {
@@ -150,10 +138,7 @@ impl Line {
             match PostgresConnection::open(&self.options) {
                 Ok(connection) => {
                     if self.last_failure.take().is_some() {
-                        info!(
-                            schema = self.options.schema,
-                            "connected to PostgreSQL again"
-                        );
+                        info!(schema = self.options.schema, "connected to PostgreSQL again");
                     }
                     self.connection = Some(connection);
                 }

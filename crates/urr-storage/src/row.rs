@@ -20,10 +20,7 @@ impl Row<'_> {
     pub fn get<T: FromColumn>(&self, name: &str) -> Result<T, StorageError> {
         let decoded = match self {
             Row::Sqlite(row) => {
-                let index = row
-                    .as_ref()
-                    .column_index(name)
-                    .map_err(|_| no_column(name))?;
+                let index = row.as_ref().column_index(name).map_err(|_| no_column(name))?;
                 let value = row.get_ref(index).map_err(|_| no_column(name))?;
                 Column::from_sqlite(value).and_then(T::from_column)
             }
@@ -32,18 +29,12 @@ impl Row<'_> {
                 Column::from_postgres(&raw).and_then(T::from_column)
             }
         };
-        decoded.map_err(|reason| StorageError::Decode {
-            column: name.to_owned(),
-            reason,
-        })
+        decoded.map_err(|reason| StorageError::Decode { column: name.to_owned(), reason })
     }
 }
 
 fn no_column(name: &str) -> StorageError {
-    StorageError::Decode {
-        column: name.to_owned(),
-        reason: "the answer has no such column".into(),
-    }
+    StorageError::Decode { column: name.to_owned(), reason: "the answer has no such column".into() }
 }
 
 /// What a column holds. SQLite has fewer types: there a uuid arrives as bytes, a time as a number.
@@ -88,9 +79,7 @@ impl<'a> Column<'a> {
             Type::UUID => Column::Uuid(Uuid::from_bytes(exactly(bytes)?)),
             Type::TIMESTAMPTZ => {
                 let micros = i64::from_be_bytes(exactly(bytes)?);
-                Column::Time(time_from_micros(
-                    micros.saturating_add(POSTGRES_EPOCH_MICROS),
-                )?)
+                Column::Time(time_from_micros(micros.saturating_add(POSTGRES_EPOCH_MICROS))?)
             }
             Type::JSONB => Column::Text(text(bytes.get(1..).unwrap_or_default())?),
             ref other => return Err(format!("type {other} is not used here; cast it in the SQL")),
@@ -99,9 +88,7 @@ impl<'a> Column<'a> {
 }
 
 fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N], String> {
-    bytes
-        .try_into()
-        .map_err(|_| format!("expected {N} bytes, found {}", bytes.len()))
+    bytes.try_into().map_err(|_| format!("expected {N} bytes, found {}", bytes.len()))
 }
 
 fn time_from_micros(micros: i64) -> Result<Timestamp, String> {
@@ -116,17 +103,11 @@ struct RawColumn<'a> {
 
 impl<'a> FromSql<'a> for RawColumn<'a> {
     fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(RawColumn {
-            ty: ty.clone(),
-            bytes: Some(raw),
-        })
+        Ok(RawColumn { ty: ty.clone(), bytes: Some(raw) })
     }
 
     fn from_sql_null(ty: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(RawColumn {
-            ty: ty.clone(),
-            bytes: None,
-        })
+        Ok(RawColumn { ty: ty.clone(), bytes: None })
     }
 
     fn accepts(_: &Type) -> bool {

@@ -53,9 +53,7 @@ impl SqliteEngine {
         for _ in 0..options.readers {
             let reader = SqliteConnection::open_reader(path, options.statement_timeout)?;
             let queue = read_queue.clone();
-            threads.push(spawn("urr-sqlite-reader", move || {
-                run_reader(&reader, &queue)
-            }));
+            threads.push(spawn("urr-sqlite-reader", move || run_reader(&reader, &queue)));
         }
         Ok(SqliteEngine {
             writes,
@@ -78,12 +76,10 @@ impl SqliteEngine {
         if self.closed.load(Ordering::SeqCst) {
             return Err(StorageError::Closed);
         }
-        queue
-            .try_send(Message::Job(job))
-            .map_err(|refused| match refused {
-                TrySendError::Full(_) => StorageError::Overloaded,
-                TrySendError::Disconnected(_) => StorageError::Closed,
-            })
+        queue.try_send(Message::Job(job)).map_err(|refused| match refused {
+            TrySendError::Full(_) => StorageError::Overloaded,
+            TrySendError::Disconnected(_) => StorageError::Closed,
+        })
     }
 
     pub(crate) fn write_queue_length(&self) -> usize {
@@ -100,10 +96,7 @@ impl SqliteEngine {
         for _ in 0..self.readers {
             drop(self.reads.send(Message::Stop));
         }
-        let mut threads = self
-            .threads
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut threads = self.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for handle in threads.drain(..) {
             if handle.join().is_err() {
                 error!("a storage thread had panicked");
@@ -114,9 +107,7 @@ impl SqliteEngine {
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     let builder = thread::Builder::new().name(name.to_owned());
-    builder
-        .spawn(body)
-        .expect("the operating system can start a thread")
+    builder.spawn(body).expect("the operating system can start a thread")
 }
 
 fn run_reader(connection: &SqliteConnection, queue: &Receiver<Message>) {
@@ -177,9 +168,7 @@ fn run_group(
         match run_in_savepoint(connection, job.as_mut()) {
             Ok(outcome) => {
                 has_outbox_rows |= outcome.has_outbox_rows;
-                shared
-                    .stats
-                    .count_closure(outcome.verdict == Verdict::Commit);
+                shared.stats.count_closure(outcome.verdict == Verdict::Commit);
                 done.push(job);
             }
             Err(error) => {
@@ -254,8 +243,5 @@ fn run_in_savepoint(
         Verdict::Commit => connection.release_savepoint()?,
         Verdict::RollBack => connection.roll_back_to_savepoint()?,
     }
-    Ok(SavepointOutcome {
-        verdict,
-        has_outbox_rows,
-    })
+    Ok(SavepointOutcome { verdict, has_outbox_rows })
 }

@@ -22,11 +22,7 @@ pub(crate) enum Connection<'a> {
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(connection: Connection<'a>) -> Tx<'a> {
-        Tx {
-            connection,
-            failure: None,
-            has_outbox_rows: false,
-        }
+        Tx { connection, failure: None, has_outbox_rows: false }
     }
 
     /// Runs a statement and says how many rows it touched.
@@ -102,11 +98,7 @@ impl<'a> Tx<'a> {
     }
 
     fn refuse_after_failure(&self) -> Result<(), StorageError> {
-        if self.failure.is_some() {
-            Err(StorageError::Aborted)
-        } else {
-            Ok(())
-        }
+        if self.failure.is_some() { Err(StorageError::Aborted) } else { Ok(()) }
     }
 
     fn note_failure<T>(&mut self, outcome: Result<T, StorageError>) -> Result<T, StorageError> {

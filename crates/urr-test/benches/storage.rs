@@ -74,15 +74,8 @@ fn report(name: &str, ours: f64, baseline_name: &str, baseline: f64, target: f64
     let ratio = ours / baseline;
     println!("{name:<34} {ours:>9.0} transactions/s");
     println!("{baseline_name:<34} {baseline:>9.0} transactions/s");
-    let verdict = if ratio >= target {
-        "ok"
-    } else {
-        "BELOW TARGET"
-    };
-    println!(
-        "{:<34} {ratio:>9.2} (target ≥ {target}) {verdict}\n",
-        "ratio"
-    );
+    let verdict = if ratio >= target { "ok" } else { "BELOW TARGET" };
+    println!("{:<34} {ratio:>9.2} (target ≥ {target}) {verdict}\n", "ratio");
     ratio >= target
 }
 
@@ -126,21 +119,14 @@ async fn run_callers(db: &Db) -> f64 {
     let rate = latencies.len() as f64 / started.elapsed().as_secs_f64();
     latencies.sort_unstable();
     let at = |percent: usize| latencies[(latencies.len() - 1) * percent / 100].as_secs_f64() * 1e3;
-    println!(
-        "{CALLERS} callers: p50 {:.2} ms, p99 {:.2} ms",
-        at(50),
-        at(99)
-    );
+    println!("{CALLERS} callers: p50 {:.2} ms, p99 {:.2} ms", at(50), at(99));
     rate
 }
 
 fn bench_sqlite(runtime: &tokio::runtime::Runtime) -> Result<bool> {
     let folder = tempfile::tempdir()?;
     let ours_path = folder.path().join("ours.db");
-    let options = SqliteOptions {
-        queue_max: 4096,
-        ..SqliteOptions::default()
-    };
+    let options = SqliteOptions { queue_max: 4096, ..SqliteOptions::default() };
     migrate::migrate_sqlite(&ours_path, &SCHEMA, Timestamp::UNIX_EPOCH)?;
     fill_sqlite(&ours_path)?;
     let db = Db::open_sqlite(&ours_path, &options)?;
@@ -154,13 +140,7 @@ fn bench_sqlite(runtime: &tokio::runtime::Runtime) -> Result<bool> {
     migrate::migrate_sqlite(&bare_path, &SCHEMA, Timestamp::UNIX_EPOCH)?;
     fill_sqlite(&bare_path)?;
     let bare = bare_rusqlite(&bare_path, group)?;
-    Ok(report(
-        "SQLite through Db",
-        ours,
-        "bare rusqlite, same groups",
-        bare,
-        SQLITE_RATIO_MIN,
-    ))
+    Ok(report("SQLite through Db", ours, "bare rusqlite, same groups", bare, SQLITE_RATIO_MIN))
 }
 
 const FILL: &str = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 100000) \
@@ -206,19 +186,12 @@ fn bare_rusqlite(path: &Path, group: usize) -> Result<f64> {
 fn bench_postgres(runtime: &tokio::runtime::Runtime) -> Result<bool> {
     let server = servers::shared_postgres()?;
     let admin_url = server.create_database("bench")?;
-    let role = ServiceRole {
-        name: "bench_svc_user".to_owned(),
-        password: Secret::generate(),
-    };
+    let role = ServiceRole { name: "bench_svc_user".to_owned(), password: Secret::generate() };
     provision(&admin_url, &SCHEMA, &role, Timestamp::UNIX_EPOCH)?;
     let mut admin = postgres::Client::connect(&admin_url, postgres::NoTls)?;
     admin.batch_execute(&format!("set search_path to bench; {FILL}; analyze"))?;
     let (_, place) = admin_url.split_once('@').context("the URL names a user")?;
-    let url = format!(
-        "postgres://{}:{}@{place}",
-        role.name,
-        role.password.expose()
-    );
+    let url = format!("postgres://{}:{}@{place}", role.name, role.password.expose());
     let mut options = PostgresOptions::new(&url, SCHEMA.name);
     options.connections = CONNECTIONS;
     let db = Db::open_postgres(&options)?;
@@ -228,13 +201,7 @@ fn bench_postgres(runtime: &tokio::runtime::Runtime) -> Result<bool> {
     admin.batch_execute("vacuum analyze")?;
     let baseline = pgbench(&url)?;
     let name = "pgbench, prepared, one each";
-    Ok(report(
-        "PostgreSQL through Db",
-        ours,
-        name,
-        baseline,
-        POSTGRES_RATIO_MIN,
-    ))
+    Ok(report("PostgreSQL through Db", ours, name, baseline, POSTGRES_RATIO_MIN))
 }
 
 fn pgbench(url: &str) -> Result<f64> {
@@ -243,26 +210,16 @@ fn pgbench(url: &str) -> Result<f64> {
     // The program makes its ids itself; so does pgbench, without another round trip.
     let id = "lpad(to_hex(:id::bigint), 32, '0')::uuid";
     let reservation = INSERT_RESERVATION.replace("$1", id).replace("$2", ":seat");
-    let outbox = INSERT_OUTBOX
-        .replace("$1", id)
-        .replace("$2", "to_hex(:id::bigint)");
+    let outbox = INSERT_OUTBOX.replace("$1", id).replace("$2", "to_hex(:id::bigint)");
     let lines = [
         format!("\\set seat random(1, {SEATS})"),
         format!("\\set id random(1, {})", i64::MAX),
         "begin;".to_owned(),
         format!("{} \\gset", READ_SEAT.replace("$1", ":seat")),
-        format!(
-            "{};",
-            HOLD_SEAT.replace("$1", ":seat").replace("$2", ":version")
-        ),
+        format!("{};", HOLD_SEAT.replace("$1", ":seat").replace("$2", ":version")),
         format!("{};", reservation.replace("$3", "now()")),
         format!("{};", INSERT_SEAT.replace("$1", id).replace("$2", ":seat")),
-        format!(
-            "{};",
-            outbox
-                .replace("$3", &format!("'{BODY}'"))
-                .replace("$4", "now()")
-        ),
+        format!("{};", outbox.replace("$3", &format!("'{BODY}'")).replace("$4", "now()")),
         "end;".to_owned(),
     ];
     std::fs::write(&script, lines.join("\n"))?;
@@ -276,18 +233,7 @@ fn pgbench(url: &str) -> Result<f64> {
         .output()
         .context("pgbench comes with PostgreSQL's client programs")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    ensure!(
-        output.status.success(),
-        "pgbench: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let line = text
-        .lines()
-        .find(|line| line.starts_with("tps = "))
-        .context("pgbench gives tps")?;
-    line.split_whitespace()
-        .nth(2)
-        .context("a figure")?
-        .parse()
-        .context("a number")
+    ensure!(output.status.success(), "pgbench: {}", String::from_utf8_lossy(&output.stderr));
+    let line = text.lines().find(|line| line.starts_with("tps = ")).context("pgbench gives tps")?;
+    line.split_whitespace().nth(2).context("a figure")?.parse().context("a number")
 }

@@ -82,10 +82,7 @@ pub fn available(server: Server) -> Result<bool> {
         bail!("tests on {server:?} may not be skipped with CI=true: {missing:#}");
     }
     // Not `eprintln!`, whose output the harness hides when a test passes.
-    writeln!(
-        std::io::stderr(),
-        "skipped: tests on {server:?}: {missing:#}"
-    )?;
+    writeln!(std::io::stderr(), "skipped: tests on {server:?}: {missing:#}")?;
     Ok(false)
 }
 

@@ -30,10 +30,7 @@ fn postgres_gives_every_test_a_database_of_its_own() -> Result<()> {
         return Ok(());
     }
     let server = servers::shared_postgres()?;
-    let urls = [
-        server.create_database("same_name")?,
-        server.create_database("same_name")?,
-    ];
+    let urls = [server.create_database("same_name")?, server.create_database("same_name")?];
     for url in urls {
         // The second would find the table of the first.
         let mut client = postgres::Client::connect(&url, NoTls)?;
@@ -50,11 +47,9 @@ fn postgres_is_durable_and_asks_for_passwords() -> Result<()> {
     }
     let server = servers::shared_postgres()?;
     let mut admin = postgres::Client::connect(server.url(), NoTls)?;
-    for (setting, expected) in [
-        ("fsync", "on"),
-        ("synchronous_commit", "on"),
-        ("max_connections", "200"),
-    ] {
+    for (setting, expected) in
+        [("fsync", "on"), ("synchronous_commit", "on"), ("max_connections", "200")]
+    {
         let value: String = admin.query_one(&format!("show {setting}"), &[])?.get(0);
         assert_eq!(value, expected, "{setting}");
     }
@@ -62,16 +57,10 @@ fn postgres_is_durable_and_asks_for_passwords() -> Result<()> {
     admin.batch_execute("create role urr_ticket login password 'right'")?;
     let (_, address) = server.url().split_once('@').context("the URL has a user")?;
     let login = |password| {
-        postgres::Client::connect(
-            &format!("postgres://urr_ticket:{password}@{address}"),
-            NoTls,
-        )
+        postgres::Client::connect(&format!("postgres://urr_ticket:{password}@{address}"), NoTls)
     };
     login("right")?;
-    assert!(
-        login("wrong").is_err(),
-        "a wrong password must not be let in"
-    );
+    assert!(login("wrong").is_err(), "a wrong password must not be let in");
     Ok(())
 }
 
@@ -91,17 +80,11 @@ fn postgres_keeps_what_was_committed_through_a_restart_and_a_crash() -> Result<(
     let mut busy = connect()?;
     busy.batch_execute("begin; insert into kept values (2)")?;
     server.kill()?;
-    assert!(
-        busy.batch_execute("commit").is_err(),
-        "no process of it may survive the crash"
-    );
+    assert!(busy.batch_execute("commit").is_err(), "no process of it may survive the crash");
     assert!(connect().is_err());
     server.start_again()?;
-    let ids: Vec<i64> = connect()?
-        .query("select id from kept", &[])?
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let ids: Vec<i64> =
+        connect()?.query("select id from kept", &[])?.iter().map(|row| row.get(0)).collect();
     assert_eq!(ids, [1]);
 
     server.stop()?;
@@ -153,9 +136,7 @@ fn a_shared_server_outlives_the_thread_that_started_it() -> Result<()> {
         return Ok(());
     }
     let start = || servers::shared_redis().map(|server| server.url().to_owned());
-    let url = thread::spawn(start)
-        .join()
-        .expect("the thread does not panic")?;
+    let url = thread::spawn(start).join().expect("the thread does not panic")?;
     assert_eq!(ask_redis(&url, "PING")?, "PONG");
     assert_eq!(start()?, url, "it is started once");
     Ok(())
@@ -192,10 +173,7 @@ fn kafka_keeps_its_records_through_a_restart_and_a_crash() -> Result<()> {
     }
     let mut server = Kafka::start()?;
     let bootstrap = server.bootstrap().to_owned();
-    assert!(
-        produce(&bootstrap, "absent", A_MOMENT).is_err(),
-        "topics are not created by use"
-    );
+    assert!(produce(&bootstrap, "absent", A_MOMENT).is_err(), "topics are not created by use");
     create_topic(&bootstrap, "seats")?;
     produce(&bootstrap, "seats", PATIENCE)?;
     assert_eq!(consume(&bootstrap, "seats", 1)?, ["A1"]);
@@ -240,11 +218,8 @@ fn sqs_has_fifo_queues() -> Result<()> {
     }
     let wanted = format!(r#"{{"QueueUrl":"{queue}","MaxNumberOfMessages":10}}"#);
     let reply = ask_sqs(endpoint, "ReceiveMessage", &wanted)?;
-    let bodies: Vec<&str> = reply
-        .split(r#""Body":""#)
-        .skip(1)
-        .filter_map(|rest| rest.split('"').next())
-        .collect();
+    let bodies: Vec<&str> =
+        reply.split(r#""Body":""#).skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert_eq!(bodies, ["first", "second"]);
     Ok(())
 }
@@ -256,12 +231,7 @@ fn servers_die_with_a_killed_test_process_and_the_next_one_cleans_up() -> Result
     }
     if env::var_os("URR_TEST_ROLE").is_some() {
         let (redis, postgres) = (servers::shared_redis()?, servers::shared_postgres()?);
-        writeln!(
-            std::io::stdout(),
-            "\nURLS {} {}",
-            redis.url(),
-            postgres.url()
-        )?;
+        writeln!(std::io::stdout(), "\nURLS {} {}", redis.url(), postgres.url())?;
         // Killed here, the first time; the second time, standard input is at its end.
         std::io::stdin().read_to_end(&mut Vec::new())?;
         return Ok(());
@@ -275,11 +245,7 @@ fn servers_die_with_a_killed_test_process_and_the_next_one_cleans_up() -> Result
     for address in &addresses {
         await_refusal(address)?;
     }
-    assert!(
-        folder.exists(),
-        "nobody was left to remove {}",
-        folder.display()
-    );
+    assert!(folder.exists(), "nobody was left to remove {}", folder.display());
 
     let mut finished = this_test_again(this).stdin(Stdio::null()).spawn()?;
     let addresses = addresses_from(&mut finished)?;
@@ -298,21 +264,14 @@ fn a_server_named_by_the_environment_is_not_ours_to_restart() -> Result<()> {
         assert_eq!(server.url(), "redis://elsewhere:6379");
         for result in [server.restart(), server.kill(), server.pause()] {
             let error = result.expect_err("it is not ours").to_string();
-            assert!(
-                error.starts_with("this server is not ours to restart"),
-                "{error}"
-            );
+            assert!(error.starts_with("this server is not ours to restart"), "{error}");
         }
         return Ok(());
     }
     let output = this_test_again("a_server_named_by_the_environment_is_not_ours_to_restart")
         .env("URR_TEST_REDIS_URL", "redis://elsewhere:6379")
         .output()?;
-    ensure!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     Ok(())
 }
 
@@ -340,9 +299,7 @@ fn a_missing_server_is_skipped_here_but_not_in_ci() -> Result<()> {
 /// This test binary once more, for one test, which then takes the other branch on `URR_TEST_ROLE`.
 fn this_test_again(test: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("a test runs from a file"));
-    command
-        .args(["--exact", test, "--nocapture"])
-        .env("URR_TEST_ROLE", "other");
+    command.args(["--exact", test, "--nocapture"]).env("URR_TEST_ROLE", "other");
     command.stdout(Stdio::piped());
     command
 }
@@ -353,10 +310,7 @@ fn addresses_from(process: &mut Child) -> Result<Vec<String>> {
     let output = process.stdout.as_mut().context("its output is piped")?;
     for line in BufReader::new(output).lines() {
         if let Some(urls) = line?.strip_prefix("URLS ") {
-            return Ok(urls
-                .split(' ')
-                .map(|url| address_of(url).to_owned())
-                .collect());
+            return Ok(urls.split(' ').map(|url| address_of(url).to_owned()).collect());
         }
     }
     bail!("the other process ended without a report");
@@ -364,9 +318,7 @@ fn addresses_from(process: &mut Child) -> Result<Vec<String>> {
 
 fn address_of(url: &str) -> &str {
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let after_user = after_scheme
-        .rsplit_once('@')
-        .map_or(after_scheme, |(_, rest)| rest);
+    let after_user = after_scheme.rsplit_once('@').map_or(after_scheme, |(_, rest)| rest);
     after_user.split('/').next().unwrap_or(after_user)
 }
 
@@ -374,10 +326,7 @@ fn address_of(url: &str) -> &str {
 fn await_refusal(address: &str) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while TcpStream::connect(address).is_ok() {
-        ensure!(
-            Instant::now() < deadline,
-            "{address} still accepts connections"
-        );
+        ensure!(Instant::now() < deadline, "{address} still accepts connections");
         thread::yield_now();
     }
     Ok(())
@@ -449,10 +398,7 @@ fn produce(bootstrap: &str, topic: &str, timeout: Duration) -> Result<()> {
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T> {
-    Ok(tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(future))
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future))
 }
 
 /// Reads the first records of a topic through a consumer group.
@@ -466,11 +412,7 @@ fn consume(bootstrap: &str, topic: &str, count: usize) -> Result<Vec<String>> {
     let deadline = Instant::now() + PATIENCE;
     let mut texts = Vec::new();
     while texts.len() < count {
-        ensure!(
-            Instant::now() < deadline,
-            "only {} records came",
-            texts.len()
-        );
+        ensure!(Instant::now() < deadline, "only {} records came", texts.len());
         // It also returns, without a record, when the group has changed.
         if let Some(message) = consumer.poll(PATIENCE) {
             let payload = message?.payload().unwrap_or_default().to_vec();
@@ -482,8 +424,6 @@ fn consume(bootstrap: &str, topic: &str, count: usize) -> Result<Vec<String>> {
 
 fn kafka_config(bootstrap: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
-    config
-        .set("bootstrap.servers", bootstrap)
-        .set("log_level", "0");
+    config.set("bootstrap.servers", bootstrap).set("log_level", "0");
     config
 }

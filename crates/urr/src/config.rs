@@ -94,9 +94,7 @@ pub struct ConfigErrors {
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the configuration is not usable:")?;
-        self.problems
-            .iter()
-            .try_for_each(|problem| write!(f, "\n- {problem}"))
+        self.problems.iter().try_for_each(|problem| write!(f, "\n- {problem}"))
     }
 }
 
@@ -132,17 +130,13 @@ pub fn load(
     if read.problems.is_empty() {
         Ok(config)
     } else {
-        Err(ConfigErrors {
-            problems: read.problems,
-        })
+        Err(ConfigErrors { problems: read.problems })
     }
 }
 
 fn explain_missing(key: &str, config: &Config) -> String {
     let setting = config.settings.iter().find(|setting| setting.key == key);
-    let names = setting
-        .map(|setting| setting.env_names.join(" or "))
-        .unwrap_or_default();
+    let names = setting.map(|setting| setting.env_names.join(" or ")).unwrap_or_default();
     format!(
         "{key}: missing; set {names} to the same value in every process (`openssl rand -hex 32` \
          makes one)"
@@ -183,9 +177,7 @@ fn command_line(
     let data_dir = overrides.data_dir.as_ref().and_then(|dir| {
         let text = dir.to_str().map(str::to_owned);
         if text.is_none() {
-            problems.push(format!(
-                "data.dir = {dir:?} (from command line): not UTF-8; rename it"
-            ));
+            problems.push(format!("data.dir = {dir:?} (from command line): not UTF-8; rename it"));
         }
         text
     });
@@ -195,10 +187,7 @@ fn command_line(
         ("server.port", overrides.port.map(|port| port.to_string())),
         ("log.format", overrides.log_format.clone()),
     ];
-    given
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect()
+    given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 /// `urr.toml` of the data folder, which may be absent. The folder cannot be named from inside it.
@@ -221,9 +210,7 @@ fn read_data_file(data_dir: &Path, problems: &mut Vec<String>) -> Option<(PathBu
 
 fn read_file(path: &Path, problems: &mut Vec<String>) -> Option<Entries> {
     match fs::read_to_string(path) {
-        Ok(text) => parse_toml(&text, path)
-            .map_err(|mut wrong| problems.append(&mut wrong))
-            .ok(),
+        Ok(text) => parse_toml(&text, path).map_err(|mut wrong| problems.append(&mut wrong)).ok(),
         Err(error) => {
             problems.push(format!("{}: cannot be read: {error}", path.display()));
             None

@@ -1,2 +1,7 @@
 //! The `urr` program.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    urr::command::run()
+}

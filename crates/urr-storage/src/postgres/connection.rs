@@ -29,14 +29,9 @@ impl PostgresConnection {
              -c idle_in_transaction_session_timeout={timeout_ms}",
             options.schema
         ));
-        let mut client = config
-            .connect(NoTls)
-            .map_err(|error| explain_connect(&config, &error))?;
+        let mut client = config.connect(NoTls).map_err(|error| explain_connect(&config, &error))?;
         require_safe_settings(&mut client)?;
-        Ok(PostgresConnection {
-            client,
-            statements: HashMap::new(),
-        })
+        Ok(PostgresConnection { client, statements: HashMap::new() })
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -61,9 +56,7 @@ impl PostgresConnection {
     }
 
     fn run_plain(&mut self, sql: &str) -> Result<(), StorageError> {
-        self.client
-            .batch_execute(sql)
-            .map_err(|error| explain(&error, sql))
+        self.client.batch_execute(sql).map_err(|error| explain(&error, sql))
     }
 
     pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
@@ -91,20 +84,14 @@ impl PostgresConnection {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = self
-            .client
-            .prepare(sql)
-            .map_err(|error| explain(&error, sql))?;
+        let statement = self.client.prepare(sql).map_err(|error| explain(&error, sql))?;
         self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
 }
 
 fn as_parameters<'a>(params: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    params
-        .iter()
-        .map(|value| value as &(dyn ToSql + Sync))
-        .collect()
+    params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
 /// Reads a connection URL and adds the limits that every connection of ours has.
@@ -122,20 +109,11 @@ pub(crate) fn parse_url(url: &str) -> Result<Config, StorageError> {
 
 /// Says where we tried to connect: the password stays out.
 pub(crate) fn explain_connect(config: &Config, error: &postgres::Error) -> StorageError {
-    let reason = error
-        .as_db_error()
-        .map_or_else(|| whole_text(error), |db| db.message().to_owned());
-    let hosts: Vec<String> = config
-        .get_hosts()
-        .iter()
-        .map(|host| format!("{host:?}"))
-        .collect();
+    let reason =
+        error.as_db_error().map_or_else(|| whole_text(error), |db| db.message().to_owned());
+    let hosts: Vec<String> = config.get_hosts().iter().map(|host| format!("{host:?}")).collect();
     let user = config.get_user().unwrap_or("?");
-    let place = format!(
-        "{} port {:?} as {user}",
-        hosts.join(","),
-        config.get_ports()
-    );
+    let place = format!("{} port {:?} as {user}", hosts.join(","), config.get_ports());
     StorageError::Unavailable(format!("cannot connect to PostgreSQL at {place}: {reason}"))
 }
 
@@ -156,9 +134,7 @@ pub(crate) fn require_safe_settings(client: &mut Client) -> Result<(), StorageEr
     let sql = "select current_setting('fsync') as fsync, \
                current_setting('full_page_writes') as full_page_writes, \
                current_setting('synchronous_commit') as synchronous_commit";
-    let row = client
-        .query_one(sql, &[])
-        .map_err(|error| explain(&error, sql))?;
+    let row = client.query_one(sql, &[]).map_err(|error| explain(&error, sql))?;
     for name in ["fsync", "full_page_writes", "synchronous_commit"] {
         let value: &str = row.get(name);
         if value == "off" {
@@ -176,10 +152,7 @@ pub(crate) fn explain(error: &postgres::Error, sql: &str) -> StorageError {
         return if error.is_closed() || is_io(error) {
             StorageError::Unavailable(text)
         } else {
-            StorageError::Statement {
-                message: text,
-                sql: sql.to_owned(),
-            }
+            StorageError::Statement { message: text, sql: sql.to_owned() }
         };
     };
     let constraint = |kind| StorageError::Constraint {
@@ -195,11 +168,7 @@ pub(crate) fn explain(error: &postgres::Error, sql: &str) -> StorageError {
         },
         &SqlState::NOT_NULL_VIOLATION => StorageError::Constraint {
             kind: ConstraintKind::NotNull,
-            name: format!(
-                "{}.{}",
-                db.table().unwrap_or("?"),
-                db.column().unwrap_or("?")
-            ),
+            name: format!("{}.{}", db.table().unwrap_or("?"), db.column().unwrap_or("?")),
         },
         &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => {
             StorageError::Contention

@@ -39,16 +39,11 @@ fn provision_here(
     now: Timestamp,
 ) -> Result<Vec<String>, StorageError> {
     let config = parse_url(admin_url)?;
-    let mut client = config
-        .connect(NoTls)
-        .map_err(|error| explain_connect(&config, &error))?;
+    let mut client = config.connect(NoTls).map_err(|error| explain_connect(&config, &error))?;
     require_safe_settings(&mut client)?;
     require_plain_name(schema.name)?;
     require_plain_name(&role.name)?;
-    run(
-        &mut client,
-        &format!("select pg_advisory_lock({MIGRATION_LOCK})"),
-    )?;
+    run(&mut client, &format!("select pg_advisory_lock({MIGRATION_LOCK})"))?;
     create_role_and_schema(&mut client, schema.name, role)?;
     let applied = migrate_schema(&mut client, schema, now)?;
     grant_rows(&mut client, schema.name, &role.name)?;
@@ -84,33 +79,18 @@ fn create_role_and_schema(
         ))
         .map_err(|error| explain(&error, &format!("{verb} role {name} (password hidden)")))?;
     run(client, &format!("create schema if not exists {schema}"))?;
-    run(
-        client,
-        &format!("revoke all on schema {schema} from public"),
-    )?;
+    run(client, &format!("revoke all on schema {schema} from public"))?;
     run(client, &format!("grant usage on schema {schema} to {name}"))
 }
 
 /// Rows only: the role can neither change a table's definition nor empty it unseen.
 fn grant_rows(client: &mut Client, schema: &str, role: &str) -> Result<(), StorageError> {
     let rows = "select, insert, update, delete";
-    run(
-        client,
-        &format!("grant {rows} on all tables in schema {schema} to {role}"),
-    )?;
-    run(
-        client,
-        &format!("grant usage, select on all sequences in schema {schema} to {role}"),
-    )?;
+    run(client, &format!("grant {rows} on all tables in schema {schema} to {role}"))?;
+    run(client, &format!("grant usage, select on all sequences in schema {schema} to {role}"))?;
     let future = format!("alter default privileges in schema {schema}");
-    run(
-        client,
-        &format!("{future} grant {rows} on tables to {role}"),
-    )?;
-    run(
-        client,
-        &format!("{future} grant usage, select on sequences to {role}"),
-    )
+    run(client, &format!("{future} grant {rows} on tables to {role}"))?;
+    run(client, &format!("{future} grant usage, select on sequences to {role}"))
 }
 
 fn migrate_schema(
@@ -121,22 +101,14 @@ fn migrate_schema(
     run(client, &format!("set search_path to {}", schema.name))?;
     run(client, migrate::JOURNAL_POSTGRES)?;
     let journal = migrate::JOURNAL_SELECT;
-    let rows = client
-        .query(journal, &[])
-        .map_err(|error| explain(&error, journal))?;
+    let rows = client.query(journal, &[]).map_err(|error| explain(&error, journal))?;
     let applied = rows
         .iter()
-        .map(|row| Applied {
-            series: row.get(0),
-            version: row.get(1),
-            checksum: row.get(2),
-        })
+        .map(|row| Applied { series: row.get(0), version: row.get(1), checksum: row.get(2) })
         .collect::<Vec<_>>();
     let mut names = Vec::new();
     for migration in plan(schema, &applied)? {
-        let mut transaction = client
-            .transaction()
-            .map_err(|error| explain(&error, "begin"))?;
+        let mut transaction = client.transaction().map_err(|error| explain(&error, "begin"))?;
         for statement in migration.statements()? {
             if statement.only == Some(Engine::Sqlite) {
                 continue;
@@ -158,16 +130,12 @@ fn migrate_schema(
                 ],
             )
             .map_err(|error| explain(&error, insert))?;
-        transaction
-            .commit()
-            .map_err(|error| explain(&error, "commit"))?;
+        transaction.commit().map_err(|error| explain(&error, "commit"))?;
         names.push(migration.to_string());
     }
     Ok(names)
 }
 
 fn run(client: &mut Client, sql: &str) -> Result<(), StorageError> {
-    client
-        .batch_execute(sql)
-        .map_err(|error| explain(&error, sql))
+    client.batch_execute(sql).map_err(|error| explain(&error, sql))
 }

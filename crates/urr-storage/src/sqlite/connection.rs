@@ -40,11 +40,7 @@ struct Timer {
 impl Timer {
     fn new(limit: Duration) -> Timer {
         let deadline_ms = Arc::new(AtomicU64::new(u64::MAX));
-        Timer {
-            started: Instant::now(),
-            deadline_ms,
-            limit,
-        }
+        Timer { started: Instant::now(), deadline_ms, limit }
     }
 
     fn elapsed_ms(&self, more: Duration) -> u64 {
@@ -106,12 +102,9 @@ impl SqliteConnection {
             )));
         }
         let read = |sql: &str| -> Result<String, StorageError> {
-            let value = self
-                .inner
-                .query_row(sql, [], |row| row.get::<_, rusqlite::types::Value>(0));
-            value
-                .map(|value| format!("{value:?}"))
-                .map_err(|error| self.explain(&error, sql))
+            let value =
+                self.inner.query_row(sql, [], |row| row.get::<_, rusqlite::types::Value>(0));
+            value.map(|value| format!("{value:?}")).map_err(|error| self.explain(&error, sql))
         };
         let (mode, sync) = (read("pragma journal_mode")?, read("pragma synchronous")?);
         if !mode.contains("wal") || sync != "Integer(2)" {
@@ -125,9 +118,7 @@ impl SqliteConnection {
 
     /// Runs statements as they are, without parameters: pragmas and translated migrations.
     pub(crate) fn run_plain(&self, sql: &str) -> Result<(), StorageError> {
-        self.inner
-            .execute_batch(sql)
-            .map_err(|error| self.explain(&error, sql))
+        self.inner.execute_batch(sql).map_err(|error| self.explain(&error, sql))
     }
 
     fn run_cached(&self, sql: &str) -> Result<(), StorageError> {
@@ -209,13 +200,8 @@ impl SqliteConnection {
         take: &mut dyn FnMut(&Row<'_>) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         let explain = |error: rusqlite::Error| self.explain(&error, sql);
-        let mut statement = self
-            .inner
-            .prepare_cached(&self.translate(sql))
-            .map_err(explain)?;
-        let mut rows = statement
-            .query(rusqlite::params_from_iter(params))
-            .map_err(explain)?;
+        let mut statement = self.inner.prepare_cached(&self.translate(sql)).map_err(explain)?;
+        let mut rows = statement.query(rusqlite::params_from_iter(params)).map_err(explain)?;
         while let Some(row) = rows.next().map_err(explain)? {
             take(&Row::Sqlite(row))?;
         }
@@ -227,18 +213,13 @@ impl SqliteConnection {
             return Arc::clone(translated);
         }
         let translated: Arc<str> = statement_to_sqlite(sql).into();
-        self.translated
-            .borrow_mut()
-            .insert(sql.to_owned(), Arc::clone(&translated));
+        self.translated.borrow_mut().insert(sql.to_owned(), Arc::clone(&translated));
         translated
     }
 
     fn explain(&self, error: &rusqlite::Error, sql: &str) -> StorageError {
         let rusqlite::Error::SqliteFailure(failure, message) = error else {
-            return StorageError::Statement {
-                message: error.to_string(),
-                sql: sql.to_owned(),
-            };
+            return StorageError::Statement { message: error.to_string(), sql: sql.to_owned() };
         };
         let message = message.clone().unwrap_or_else(|| failure.to_string());
         match failure.code {
@@ -252,10 +233,7 @@ impl SqliteConnection {
             | ErrorCode::OutOfMemory
             | ErrorCode::DatabaseCorrupt
             | ErrorCode::NotADatabase => StorageError::Unavailable(message),
-            _ => StorageError::Statement {
-                message,
-                sql: sql.to_owned(),
-            },
+            _ => StorageError::Statement { message, sql: sql.to_owned() },
         }
     }
 
@@ -274,10 +252,7 @@ impl SqliteConnection {
             }
             _ => {
                 let message = message.to_owned();
-                return StorageError::Statement {
-                    message,
-                    sql: sql.to_owned(),
-                };
+                return StorageError::Statement { message, sql: sql.to_owned() };
             }
         };
         StorageError::Constraint { kind, name }
@@ -291,20 +266,14 @@ impl SqliteConnection {
         if let Some(name) = self.constraint_names.borrow().get(detail) {
             return name.clone();
         }
-        let name = self
-            .find_unique_constraint(detail)
-            .unwrap_or_else(|_| detail.to_owned());
-        self.constraint_names
-            .borrow_mut()
-            .insert(detail.to_owned(), name.clone());
+        let name = self.find_unique_constraint(detail).unwrap_or_else(|_| detail.to_owned());
+        self.constraint_names.borrow_mut().insert(detail.to_owned(), name.clone());
         name
     }
 
     fn find_unique_constraint(&self, detail: &str) -> rusqlite::Result<String> {
-        let columns: Vec<&str> = detail
-            .split(", ")
-            .filter_map(|part| part.split_once('.').map(|(_, c)| c))
-            .collect();
+        let columns: Vec<&str> =
+            detail.split(", ").filter_map(|part| part.split_once('.').map(|(_, c)| c)).collect();
         let table = detail.split('.').next().unwrap_or_default();
         for index in unique_indexes(&self.inner, table)? {
             if index.columns == columns && !index.is_primary_key {
@@ -320,15 +289,12 @@ impl SqliteConnection {
         let sql = "select name from sqlite_master where type = 'table'";
         let find = || -> rusqlite::Result<Option<(String, String)>> {
             let mut statement = self.inner.prepare(sql)?;
-            let tables: Vec<String> = statement
-                .query_map([], |row| row.get(0))?
-                .collect::<Result<_, _>>()?;
+            let tables: Vec<String> =
+                statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
             for table in tables {
                 let indexes = unique_indexes(&self.inner, &table)?;
                 for (position, index) in indexes.iter().enumerate() {
-                    let twin = indexes[..position]
-                        .iter()
-                        .find(|o| o.columns == index.columns);
+                    let twin = indexes[..position].iter().find(|o| o.columns == index.columns);
                     if let Some(twin) = twin {
                         return Ok(Some((twin.name.clone(), index.name.clone())));
                     }
@@ -358,21 +324,14 @@ fn unique_indexes(
 ) -> rusqlite::Result<Vec<UniqueIndex>> {
     let mut list = connection
         .prepare("select name, origin from pragma_index_list(?1) where \"unique\" = 1")?;
-    let found: Vec<(String, String)> = list
-        .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
+    let found: Vec<(String, String)> =
+        list.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
     let mut info = connection
         .prepare("select coalesce(name, '') from pragma_index_info(?1) order by seqno")?;
     let mut indexes = Vec::new();
     for (name, origin) in found {
-        let columns = info
-            .query_map([&name], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        indexes.push(UniqueIndex {
-            name,
-            columns,
-            is_primary_key: origin == "pk",
-        });
+        let columns = info.query_map([&name], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        indexes.push(UniqueIndex { name, columns, is_primary_key: origin == "pk" });
     }
     Ok(indexes)
 }

@@ -73,16 +73,9 @@ where
     }
     assert_eq!(numbers(&db).await, (0..20).collect::<Vec<i64>>());
     if place.form == Form::Sqlite {
-        assert!(
-            db.stats().groups < 21,
-            "they really shared a commit: {:?}",
-            db.stats()
-        );
+        assert!(db.stats().groups < 21, "they really shared a commit: {:?}", db.stats());
     }
-    bad_task
-        .await
-        .expect("the task lives")
-        .expect_err("the bad one fails")
+    bad_task.await.expect("the task lives").expect_err("the bad one fails")
 }
 
 contract! {

@@ -13,10 +13,8 @@ use urr_storage::{
 };
 use urr_test::servers;
 
-pub const SCHEMA: Schema = Schema {
-    name: "contract",
-    migrations: migrations![1 "contract" => "schema.sql"],
-};
+pub const SCHEMA: Schema =
+    Schema { name: "contract", migrations: migrations![1 "contract" => "schema.sql"] };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -36,9 +34,7 @@ impl Place {
     /// `None` when PostgreSQL is not installed; with `CI=true` that is a failure.
     pub fn new(form: Form) -> Option<Place> {
         let place = Place::empty(form)?;
-        place
-            .migrate(&SCHEMA)
-            .expect("the contract's schema is valid");
+        place.migrate(&SCHEMA).expect("the contract's schema is valid");
         Some(place)
     }
 
@@ -52,9 +48,7 @@ impl Place {
             }
             let server = servers::shared_postgres().expect("PostgreSQL starts");
             let name = format!("storage_{}_{number}", std::process::id());
-            admin_url = server
-                .create_database(&name)
-                .expect("a database can be created");
+            admin_url = server.create_database(&name).expect("a database can be created");
         }
         let role = ServiceRole {
             name: format!("contract_{}_{number}", std::process::id()),
@@ -96,11 +90,8 @@ impl Place {
     ) -> Db {
         match self.form {
             Form::Sqlite => {
-                let options = SqliteOptions {
-                    queue_max,
-                    statement_timeout,
-                    ..SqliteOptions::default()
-                };
+                let options =
+                    SqliteOptions { queue_max, statement_timeout, ..SqliteOptions::default() };
                 Db::open_sqlite(&self.path(), &options).expect("the file opens")
             }
             Form::Postgres => {
@@ -117,11 +108,7 @@ impl Place {
 /// The same server and database with another login.
 pub fn url_as(admin_url: &str, role: &ServiceRole) -> String {
     let (_, place) = admin_url.split_once('@').expect("the admin URL has a user");
-    format!(
-        "postgres://{}:{}@{place}",
-        role.name,
-        role.password.expose()
-    )
+    format!("postgres://{}:{}@{place}", role.name, role.password.expose())
 }
 
 /// Runs one case of the contract on its own database.
@@ -158,11 +145,8 @@ macro_rules! contract {
 }
 
 pub async fn insert_number(db: &Db, n: i64) -> Result<(), StorageError> {
-    db.write(move |tx| {
-        tx.execute("insert into numbers (n) values ($1)", params![n])
-            .map(drop)
-    })
-    .await
+    db.write(move |tx| tx.execute("insert into numbers (n) values ($1)", params![n]).map(drop))
+        .await
 }
 
 pub async fn numbers(db: &Db) -> Vec<i64> {

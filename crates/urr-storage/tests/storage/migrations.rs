@@ -6,12 +6,7 @@ use crate::contract;
 use crate::fixture::{Form, Place, SCHEMA, execute, numbers};
 
 const fn step(version: i64, sql: &'static str) -> Migration {
-    Migration {
-        series: "service",
-        version,
-        name: "a step",
-        sql,
-    }
+    Migration { series: "service", version, name: "a step", sql }
 }
 
 fn empty_place(place: &Place) -> Place {

@@ -34,11 +34,7 @@ async fn choose(db: &Db, n: i64, commit: bool) -> Result<(), StorageError> {
     db.write(move |tx| {
         tx.execute("insert into numbers (n) values ($1)", params![n])?;
         outbox::append(tx, &stamp(n), &NumberChosen { n })?;
-        if commit {
-            Ok(())
-        } else {
-            Err(StorageError::Aborted)
-        }
+        if commit { Ok(()) } else { Err(StorageError::Aborted) }
     })
     .await
 }

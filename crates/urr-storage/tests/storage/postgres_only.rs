@@ -30,10 +30,8 @@ fn admin(place: &Place, sql: &str) {
 #[test]
 fn a_services_role_cannot_touch_another_services_schema() {
     run(Form::Postgres, |place| async move {
-        let neighbour = ServiceRole {
-            name: format!("{}_n", place.role.name),
-            password: Secret::generate(),
-        };
+        let neighbour =
+            ServiceRole { name: format!("{}_n", place.role.name), password: Secret::generate() };
         let url = place.admin_url.clone();
         let role = neighbour.clone();
         tokio::task::spawn_blocking(move || {
@@ -53,10 +51,7 @@ fn a_services_role_cannot_touch_another_services_schema() {
         // Control: the neighbour itself may.
         let options = PostgresOptions::new(url_as(&place.admin_url, &neighbour), NEIGHBOUR.name);
         let own = Db::open_postgres(&options).unwrap();
-        assert_eq!(
-            execute(&own, "insert into neighbour.secrets (id) values (1)").await,
-            Ok(1)
-        );
+        assert_eq!(execute(&own, "insert into neighbour.secrets (id) values (1)").await, Ok(1));
     });
 }
 
@@ -75,10 +70,7 @@ fn a_services_role_can_change_rows_but_not_tables() {
         ] {
             assert_denied(&db, sql).await;
         }
-        assert_eq!(
-            execute(&db, "insert into numbers (n) values (1)").await,
-            Ok(1)
-        );
+        assert_eq!(execute(&db, "insert into numbers (n) values (1)").await, Ok(1));
     });
 }
 
@@ -99,16 +91,12 @@ fn a_wrong_password_is_told_without_showing_it() {
             password: Secret::new("not-the-password"),
         };
         let options = PostgresOptions::new(url_as(&place.admin_url, &wrong), SCHEMA.name);
-        let outcome = tokio::task::spawn_blocking(move || Db::open_postgres(&options))
-            .await
-            .unwrap();
+        let outcome =
+            tokio::task::spawn_blocking(move || Db::open_postgres(&options)).await.unwrap();
         let Err(StorageError::Unavailable(reason)) = outcome.map(drop) else {
             panic!("a wrong password must not work")
         };
-        assert!(
-            reason.contains("password authentication failed"),
-            "{reason}"
-        );
+        assert!(reason.contains("password authentication failed"), "{reason}");
         assert!(!reason.contains("not-the-password"), "{reason}");
     });
 }
@@ -117,13 +105,7 @@ fn a_wrong_password_is_told_without_showing_it() {
 fn a_server_that_may_forget_commits_is_refused() {
     run(Form::Postgres, |place| async move {
         let opened = tokio::task::spawn_blocking(move || {
-            admin(
-                &place,
-                &format!(
-                    "alter role {} set synchronous_commit = off",
-                    place.role.name
-                ),
-            );
+            admin(&place, &format!("alter role {} set synchronous_commit = off", place.role.name));
             Db::open_postgres(&PostgresOptions::new(place.service_url(), SCHEMA.name)).map(drop)
         });
         let Err(StorageError::Unsafe(reason)) = opened.await.unwrap() else {
@@ -202,11 +184,7 @@ fn transactions_that_lock_in_opposite_order_both_succeed_in_the_end() {
             assert_eq!(task.await.unwrap(), Ok::<_, StorageError>(1));
         }
         assert_eq!(numbers(&db).await, [100, 101, 200, 201]);
-        assert_eq!(
-            db.stats().retries,
-            1,
-            "one of them was the deadlock's victim"
-        );
+        assert_eq!(db.stats().retries, 1, "one of them was the deadlock's victim");
     });
 }
 
@@ -229,14 +207,9 @@ fn a_connection_lost_during_the_commit_is_an_unknown_outcome() {
         .await;
         let db = place.open_with(64, std::time::Duration::from_secs(5), 1);
         let outcome = execute(&db, "insert into events (id, title) values (1, 'A')").await;
-        assert!(
-            matches!(outcome, Err(StorageError::OutcomeUnknown(_))),
-            "{outcome:?}"
-        );
+        assert!(matches!(outcome, Err(StorageError::OutcomeUnknown(_))), "{outcome:?}");
         assert_eq!(db.stats().retries, 0);
-        insert_number(&db, 1)
-            .await
-            .expect("the worker has a new connection");
+        insert_number(&db, 1).await.expect("the worker has a new connection");
     });
 }
 
@@ -257,10 +230,7 @@ fn a_restarted_server_is_found_again() {
     }
     let mut server = Postgres::start().unwrap();
     let url = server.create_database("restarted").unwrap();
-    let role = ServiceRole {
-        name: "restarted".to_owned(),
-        password: Secret::generate(),
-    };
+    let role = ServiceRole { name: "restarted".to_owned(), password: Secret::generate() };
     provision(&url, &SCHEMA, &role, Timestamp::UNIX_EPOCH).unwrap();
     let db = Db::open_postgres(&PostgresOptions::new(url_as(&url, &role), SCHEMA.name)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -273,14 +243,8 @@ fn a_restarted_server_is_found_again() {
     runtime.block_on(async {
         let started = std::time::Instant::now();
         let refused = insert_number(&db, 99).await;
-        assert!(
-            matches!(refused, Err(StorageError::Unavailable(_))),
-            "{refused:?}"
-        );
-        assert!(
-            started.elapsed() < std::time::Duration::from_secs(10),
-            "callers do not hang"
-        );
+        assert!(matches!(refused, Err(StorageError::Unavailable(_))), "{refused:?}");
+        assert!(started.elapsed() < std::time::Duration::from_secs(10), "callers do not hang");
     });
     server.start_again().unwrap();
     runtime.block_on(async {
@@ -306,9 +270,7 @@ fn an_event_that_commits_late_is_still_unpublished_after_a_later_one_was_seen() 
                       values ($1, 't', 'k', '{}', $2) returning seq";
         let append = move |tx: &mut urr_storage::Tx<'_>, id: u128| {
             let id = urr_kernel::Uuid::from_u128(id);
-            tx.query_one(insert, params![id, Timestamp::UNIX_EPOCH], |row| {
-                row.get::<i64>("seq")
-            })
+            tx.query_one(insert, params![id, Timestamp::UNIX_EPOCH], |row| row.get::<i64>("seq"))
         };
         let late = tokio::spawn({
             let db = db.clone();
@@ -323,9 +285,7 @@ fn an_event_that_commits_late_is_still_unpublished_after_a_later_one_was_seen() 
                 .unwrap()
             }
         });
-        tokio::task::spawn_blocking(move || is_started.recv().unwrap())
-            .await
-            .unwrap();
+        tokio::task::spawn_blocking(move || is_started.recv().unwrap()).await.unwrap();
         let early: i64 = db.write(move |tx| append(tx, 2)).await.unwrap_or_else(fail);
         let seen: Vec<i64> = seqs(&db).await;
         assert_eq!(seen, [early]);
@@ -349,9 +309,6 @@ fn fail<T>(error: StorageError) -> T {
 }
 
 async fn seqs(db: &Db) -> Vec<i64> {
-    let rows = db
-        .read(|tx| urr_storage::outbox::unpublished(tx, 100))
-        .await
-        .unwrap_or_else(fail);
+    let rows = db.read(|tx| urr_storage::outbox::unpublished(tx, 100)).await.unwrap_or_else(fail);
     rows.iter().map(|row| row.seq).collect()
 }

@@ -32,10 +32,7 @@ struct Sample {
 }
 
 fn constraint(kind: ConstraintKind, name: &str) -> Result<u64, StorageError> {
-    Err(StorageError::Constraint {
-        kind,
-        name: name.to_owned(),
-    })
+    Err(StorageError::Constraint { kind, name: name.to_owned() })
 }
 
 contract! {

@@ -15,9 +15,7 @@ const PREFIX: &str = "urr-test-";
 
 /// A new folder for one server, removed when dropped.
 pub(super) fn create(server: &str) -> Result<TempDir> {
-    let folder = tempfile::Builder::new()
-        .prefix(&format!("{server}-"))
-        .tempdir_in(of_process()?)?;
+    let folder = tempfile::Builder::new().prefix(&format!("{server}-")).tempdir_in(of_process()?)?;
     Ok(folder)
 }
 

@@ -22,17 +22,11 @@ pub struct Kafka {
 impl Kafka {
     pub fn start() -> Result<Kafka> {
         if let Some(bootstrap) = Server::Kafka.external() {
-            return Ok(Kafka {
-                instance: Instance::Theirs(Server::Kafka),
-                bootstrap,
-            });
+            return Ok(Kafka { instance: Instance::Theirs(Server::Kafka), bootstrap });
         }
         let process = Process::start(recipe)?;
         let bootstrap = format!("127.0.0.1:{}", process.port());
-        Ok(Kafka {
-            instance: Instance::Ours(process),
-            bootstrap,
-        })
+        Ok(Kafka { instance: Instance::Ours(process), bootstrap })
     }
 
     /// The value of `bootstrap.servers`.
@@ -78,28 +72,18 @@ pub(super) fn find_programs() -> Result<()> {
 
 fn recipe(port: u16) -> Result<Recipe> {
     let folder = folder::create("kafka")?;
-    fs::write(
-        folder.path().join("server.properties"),
-        properties(port, port::free()?),
-    )?;
+    fs::write(folder.path().join("server.properties"), properties(port, port::free()?))?;
     let java = java_command(folder.path())?;
     program::run(
         Command::new(&java[0])
             .args(&java[1..])
-            .args([
-                "kafka.tools.StorageTool",
-                "format",
-                "--config",
-                "server.properties",
-            ])
+            .args(["kafka.tools.StorageTool", "format", "--config", "server.properties"])
             // Any id will do: it only has to stay the same.
             .args(["--cluster-id", "dXJyLXRlc3QtY2x1c3Rlcg"])
             .current_dir(folder.path()),
     )
     .context("formatting Kafka's data folder")?;
-    let command = java
-        .into_iter()
-        .chain(["kafka.Kafka", "server.properties"].map(OsString::from));
+    let command = java.into_iter().chain(["kafka.Kafka", "server.properties"].map(OsString::from));
     Ok(Recipe {
         name: "Kafka",
         port,

@@ -25,10 +25,7 @@ pub(super) fn free() -> Result<u16> {
             return Ok(port);
         }
     }
-    bail!(
-        "no port is free between {PORT_MIN} and {}",
-        PORT_MIN + PORT_COUNT
-    )
+    bail!("no port is free between {PORT_MIN} and {}", PORT_MIN + PORT_COUNT)
 }
 
 /// Whether something accepts connections on this port.

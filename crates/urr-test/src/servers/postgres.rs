@@ -26,21 +26,12 @@ pub struct Postgres {
 impl Postgres {
     pub fn start() -> Result<Postgres> {
         if let Some(url) = Server::Postgres.external() {
-            return Ok(Postgres {
-                instance: Instance::Theirs(Server::Postgres),
-                url,
-            });
+            return Ok(Postgres { instance: Instance::Theirs(Server::Postgres), url });
         }
         let password = format!("{:016x}", port::random());
         let process = Process::start(|port| recipe(port, &password))?;
-        let url = format!(
-            "postgres://{ADMIN}:{password}@127.0.0.1:{}/postgres",
-            process.port()
-        );
-        Ok(Postgres {
-            instance: Instance::Ours(process),
-            url,
-        })
+        let url = format!("postgres://{ADMIN}:{password}@127.0.0.1:{}/postgres", process.port());
+        Ok(Postgres { instance: Instance::Ours(process), url })
     }
 
     /// The administrator's URL of the database `postgres`.
@@ -60,13 +51,7 @@ impl Postgres {
         let database = format!("{name}_{:016x}", port::random());
         program::run(
             Command::new(program::find_postgres("psql")?)
-                .args([
-                    "--no-psqlrc",
-                    "--quiet",
-                    "--set=ON_ERROR_STOP=1",
-                    "--dbname",
-                    &self.url,
-                ])
+                .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &self.url])
                 .args(["--command", &format!("create database {database}")]),
         )?;
         Ok(with_database(&self.url, &database))
@@ -146,28 +131,16 @@ fn initialise(folder: &Path, user: Option<&str>, password: &str) -> Result<()> {
     let mut command = match user {
         Some(user) => {
             let owner = format!("{user}:{user}");
-            program::run(
-                Command::new("chown")
-                    .arg("--recursive")
-                    .arg(owner)
-                    .arg(folder),
-            )?;
+            program::run(Command::new("chown").arg("--recursive").arg(owner).arg(folder))?;
             let mut command = Command::new(program::find("util-linux", "setpriv")?);
-            command
-                .args(["--reuid", user, "--regid", user, "--init-groups", "--"])
-                .arg(initdb);
+            command.args(["--reuid", user, "--regid", user, "--init-groups", "--"]).arg(initdb);
             command
         }
         None => Command::new(initdb),
     };
     command
         .current_dir(folder)
-        .args([
-            "--pgdata=data",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--auth=scram-sha-256",
-        ])
+        .args(["--pgdata=data", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256"])
         .arg(format!("--username={ADMIN}"))
         .arg(format!("--pwfile={}", password_file.display()))
         // Only the empty data: the server itself runs with `fsync`.
@@ -184,9 +157,8 @@ fn with_database(url: &str, database: &str) -> String {
         None => (url, String::new()),
     };
     let authority_start = address.find("://").map_or(0, |at| at + "://".len());
-    let authority_end = address[authority_start..]
-        .find('/')
-        .map_or(address.len(), |at| authority_start + at);
+    let authority_end =
+        address[authority_start..].find('/').map_or(address.len(), |at| authority_start + at);
     format!("{}/{database}{options}", &address[..authority_end])
 }
 
@@ -197,14 +169,8 @@ mod tests {
     #[test]
     fn a_url_keeps_all_but_its_database() {
         let check = |url, expected| assert_eq!(with_database(url, "new"), expected);
-        check(
-            "postgres://u:p@127.0.0.1:5432/old",
-            "postgres://u:p@127.0.0.1:5432/new",
-        );
-        check(
-            "postgres://u:p@host/old?sslmode=require",
-            "postgres://u:p@host/new?sslmode=require",
-        );
+        check("postgres://u:p@127.0.0.1:5432/old", "postgres://u:p@127.0.0.1:5432/new");
+        check("postgres://u:p@host/old?sslmode=require", "postgres://u:p@host/new?sslmode=require");
         check("postgres://host", "postgres://host/new");
         check("postgres://host?a=/b", "postgres://host/new?a=/b");
     }

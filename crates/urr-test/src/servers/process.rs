@@ -62,10 +62,7 @@ impl Process {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let mut process = Process {
-                recipe: recipe(port::free()?)?,
-                child: None,
-            };
+            let mut process = Process { recipe: recipe(port::free()?)?, child: None };
             let Err(error) = process.start_again() else {
                 return Ok(process);
             };
@@ -132,14 +129,11 @@ impl Process {
             signal(*helper, "KILL")?;
         }
         signal(pid, "KILL")?;
-        self.await_exit(STOP_MAX)?
-            .context("a killed process ends")?;
+        self.await_exit(STOP_MAX)?.context("a killed process ends")?;
         self.child = None;
         for helper in helpers {
-            poll(STOP_MAX, || {
-                Ok(matches!(state_of(helper), None | Some('Z')).then_some(()))
-            })?
-            .context("a killed process ends")?;
+            poll(STOP_MAX, || Ok(matches!(state_of(helper), None | Some('Z')).then_some(())))?
+                .context("a killed process ends")?;
         }
         Ok(())
     }
@@ -148,10 +142,8 @@ impl Process {
     pub(super) fn pause(&mut self) -> Result<()> {
         let pid = self.pid()?;
         signal(pid, "STOP")?;
-        poll(STOP_MAX, || {
-            Ok(matches!(state_of(pid), Some('T' | 'Z')).then_some(()))
-        })?
-        .with_context(|| format!("{} did not pause", self.recipe.name))
+        poll(STOP_MAX, || Ok(matches!(state_of(pid), Some('T' | 'Z')).then_some(())))?
+            .with_context(|| format!("{} did not pause", self.recipe.name))
     }
 
     pub(super) fn resume(&mut self) -> Result<()> {
@@ -180,18 +172,11 @@ impl Process {
             let ended = self.try_wait()?;
             let log = self.log();
             if let Some(status) = ended {
-                bail!(
-                    "{name} ended while starting, with {status}:\n{}",
-                    last_lines(&log)
-                );
+                bail!("{name} ended while starting, with {status}:\n{}", last_lines(&log));
             }
             // ElasticMQ lives on without its port.
             if log.contains(PORT_TAKEN) {
-                bail!(
-                    "{name}'s port {} was taken:\n{}",
-                    self.recipe.port,
-                    last_lines(&log)
-                );
+                bail!("{name}'s port {} was taken:\n{}", self.recipe.port, last_lines(&log));
             }
             let serves =
                 log.contains(self.recipe.ready_line) && (self.recipe.answers)(self.recipe.port);
@@ -199,10 +184,7 @@ impl Process {
         })?;
         ready.with_context(|| {
             let log = self.log();
-            format!(
-                "{name} was not ready within {START_MAX:?}:\n{}",
-                last_lines(&log)
-            )
+            format!("{name} was not ready within {START_MAX:?}:\n{}", last_lines(&log))
         })
     }
 
@@ -246,10 +228,7 @@ impl Instance {
         match self {
             Instance::Ours(process) => Ok(process),
             Instance::Theirs(server) => {
-                bail!(
-                    "this server is not ours to restart: {} named it",
-                    server.variable()
-                )
+                bail!("this server is not ours to restart: {} named it", server.variable())
             }
         }
     }
@@ -263,18 +242,14 @@ fn spawn(command: Command) -> io::Result<Child> {
         thread::spawn(move || {
             // Ends only if the sender is dropped, and it is static.
             for (mut command, reply) in inbox {
-                reply
-                    .send(command.spawn())
-                    .expect("the caller waits for the reply");
+                reply.send(command.spawn()).expect("the caller waits for the reply");
             }
         });
         Mutex::new(requests)
     });
     let (reply, child) = mpsc::channel();
     let spawner = SPAWNER.lock().expect("sending does not panic");
-    spawner
-        .send((command, reply))
-        .expect("the spawner never ends");
+    spawner.send((command, reply)).expect("the spawner never ends");
     drop(spawner);
     child.recv().expect("the spawner replies")
 }
@@ -289,10 +264,7 @@ fn signal(pid: u32, name: &str) -> Result<()> {
 fn children_of(parent: u32) -> Result<Vec<u32>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        let pid = entry?
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<u32>().ok());
+        let pid = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
         if let Some(pid) = pid
             && stat_of(pid).is_some_and(|(_, parent_pid)| parent_pid == parent)
         {

@@ -9,10 +9,7 @@ use anyhow::{Context, Result, bail};
 const HINT: &str = "run scripts/install-test-servers.sh";
 
 /// An environment variable that says how tests run; set but empty counts as not set.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "no configuration of URR: it says how tests run"
-)]
+#[expect(clippy::disallowed_methods, reason = "no configuration of URR: it says how tests run")]
 pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -20,10 +17,7 @@ pub(super) fn variable(name: &str) -> Option<String> {
 /// A program on the `PATH`.
 pub(super) fn find(owner: &str, name: &str) -> Result<PathBuf> {
     let path = variable("PATH").unwrap_or_default();
-    match std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
-    {
+    match std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file()) {
         Some(file) => Ok(file),
         None => bail!("{owner}'s {name} was not found; {HINT}"),
     }
@@ -33,20 +27,13 @@ pub(super) fn find(owner: &str, name: &str) -> Result<PathBuf> {
 /// newest that is complete is taken.
 pub(super) fn find_postgres(name: &str) -> Result<PathBuf> {
     let is_complete = |folder: &PathBuf| {
-        ["initdb", "postgres", "psql"]
-            .iter()
-            .all(|name| folder.join(name).is_file())
+        ["initdb", "postgres", "psql"].iter().all(|name| folder.join(name).is_file())
     };
     let newest = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
-        .map(|version| {
-            (
-                version,
-                PathBuf::from(format!("/usr/lib/postgresql/{version}/bin")),
-            )
-        })
+        .map(|version| (version, PathBuf::from(format!("/usr/lib/postgresql/{version}/bin"))))
         .filter(|(_, folder)| is_complete(folder))
         .max();
     match newest {
@@ -57,11 +44,7 @@ pub(super) fn find_postgres(name: &str) -> Result<PathBuf> {
 
 /// The Java class path of what was downloaded into the cache under this name.
 pub(super) fn find_jars(owner: &str, name: &str) -> Result<OsString> {
-    let cache = match (
-        variable("URR_TEST_CACHE"),
-        variable("XDG_CACHE_HOME"),
-        variable("HOME"),
-    ) {
+    let cache = match (variable("URR_TEST_CACHE"), variable("XDG_CACHE_HOME"), variable("HOME")) {
         (Some(cache), _, _) => PathBuf::from(cache),
         (None, Some(caches), _) => Path::new(&caches).join("urr-test"),
         (None, None, Some(home)) => Path::new(&home).join(".cache/urr-test"),
@@ -69,10 +52,7 @@ pub(super) fn find_jars(owner: &str, name: &str) -> Result<OsString> {
     };
     let jars = cache.join(name);
     if !jars.is_dir() {
-        bail!(
-            "{owner}'s jars were not found in {}; {HINT}",
-            jars.display()
-        );
+        bail!("{owner}'s jars were not found in {}; {HINT}", jars.display());
     }
     Ok(jars.join("*").into_os_string())
 }
@@ -87,12 +67,7 @@ pub(super) fn run(command: &mut Command) -> Result<String> {
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "{name} failed with {}:\n{}{}",
-            output.status,
-            printed,
-            complaint.trim_end()
-        );
+        bail!("{name} failed with {}:\n{}{}", output.status, printed, complaint.trim_end());
     }
     Ok(printed)
 }

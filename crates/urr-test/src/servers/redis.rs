@@ -18,17 +18,11 @@ pub struct Redis {
 impl Redis {
     pub fn start() -> Result<Redis> {
         if let Some(url) = Server::Redis.external() {
-            return Ok(Redis {
-                instance: Instance::Theirs(Server::Redis),
-                url,
-            });
+            return Ok(Redis { instance: Instance::Theirs(Server::Redis), url });
         }
         let process = Process::start(|port| recipe(port, &[]))?;
         let url = url_of(&process);
-        Ok(Redis {
-            instance: Instance::Ours(process),
-            url,
-        })
+        Ok(Redis { instance: Instance::Ours(process), url })
     }
 
     pub fn url(&self) -> &str {
@@ -76,20 +70,13 @@ impl RedisCluster {
     pub fn start() -> Result<RedisCluster> {
         if let Some(urls) = Server::RedisCluster.external() {
             let urls = urls.split(',').map(|url| url.trim().to_owned()).collect();
-            return Ok(RedisCluster {
-                _nodes: Vec::new(),
-                urls,
-            });
+            return Ok(RedisCluster { _nodes: Vec::new(), urls });
         }
         let nodes = (0..3).map(|_| start_node()).collect::<Result<Vec<_>>>()?;
         program::run(
             redis_cli()?
                 .args(["--cluster", "create"])
-                .args(
-                    nodes
-                        .iter()
-                        .map(|node| format!("127.0.0.1:{}", node.port())),
-                )
+                .args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())))
                 .args(["--cluster-replicas", "0", "--cluster-yes"]),
         )?;
         for node in &nodes {
@@ -101,10 +88,7 @@ impl RedisCluster {
             .context("the Redis Cluster did not form")?;
         }
         let urls = nodes.iter().map(url_of).collect();
-        Ok(RedisCluster {
-            _nodes: nodes,
-            urls,
-        })
+        Ok(RedisCluster { _nodes: nodes, urls })
     }
 
     pub fn urls(&self) -> &[String] {

@@ -18,17 +18,11 @@ pub struct Sqs {
 impl Sqs {
     pub fn start() -> Result<Sqs> {
         if let Some(endpoint) = Server::Sqs.external() {
-            return Ok(Sqs {
-                _process: None,
-                endpoint,
-            });
+            return Ok(Sqs { _process: None, endpoint });
         }
         let process = Process::start(recipe)?;
         let endpoint = format!("http://127.0.0.1:{}", process.port());
-        Ok(Sqs {
-            _process: Some(process),
-            endpoint,
-        })
+        Ok(Sqs { _process: Some(process), endpoint })
     }
 
     /// The URL to send requests to. Any region and credentials will do.

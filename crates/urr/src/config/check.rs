@@ -26,10 +26,7 @@ fn check_times(config: &Config, read: &mut Reader) {
          the second",
     );
     read.require(
-        &[
-            "auth.jwt_refresh_expiration_seconds",
-            "auth.jwt_expiration_seconds",
-        ],
+        &["auth.jwt_refresh_expiration_seconds", "auth.jwt_expiration_seconds"],
         auth.jwt_refresh_expiration_seconds > auth.jwt_expiration_seconds,
         "a refresh token renews access tokens, so it must live longer; make the first larger than \
          the second",
@@ -63,16 +60,8 @@ fn check_engines(config: &Config, read: &mut Reader) {
 fn check_payments(config: &Config, read: &mut Reader) {
     let payments = &config.payments;
     let needs = [
-        (
-            PaymentProvider::Toss,
-            "payments.toss_client_key",
-            payments.toss_client_key.is_some(),
-        ),
-        (
-            PaymentProvider::Toss,
-            "payments.toss_secret_key",
-            payments.toss_secret_key.is_some(),
-        ),
+        (PaymentProvider::Toss, "payments.toss_client_key", payments.toss_client_key.is_some()),
+        (PaymentProvider::Toss, "payments.toss_secret_key", payments.toss_secret_key.is_some()),
         (
             PaymentProvider::PortOne,
             "payments.portone_store_id",

@@ -26,19 +26,8 @@ impl Config {
     pub fn render_text(&self) -> String {
         let head = ["key", "value", "from", "environment"].map(str::to_owned);
         let rows = self.settings.iter().map(|setting| {
-            let Setting {
-                key,
-                value_shown,
-                origin,
-                env_names,
-                ..
-            } = setting;
-            [
-                key.clone(),
-                value_shown.clone(),
-                origin.to_string(),
-                env_names.join(" "),
-            ]
+            let Setting { key, value_shown, origin, env_names, .. } = setting;
+            [key.clone(), value_shown.clone(), origin.to_string(), env_names.join(" ")]
         });
         let mut text = align(std::iter::once(head).chain(rows).collect());
         if !self.ignored.is_empty() {
@@ -67,28 +56,19 @@ impl Config {
             json!({ "name": name, "reason": reason })
         };
         let ignored: Vec<_> = self.ignored.iter().map(ignored).collect();
-        format!(
-            "{:#}\n",
-            json!({ "settings": settings, "ignored": ignored })
-        )
+        format!("{:#}\n", json!({ "settings": settings, "ignored": ignored }))
     }
 }
 
 /// Columns as wide as their widest cell; the last one is ragged.
 fn align<const N: usize>(rows: Vec<[String; N]>) -> String {
     let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or_default()
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
     };
     let widths: Vec<usize> = (0..N).map(width).collect();
     let mut text = String::new();
     for row in &rows {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }

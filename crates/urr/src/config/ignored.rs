@@ -23,10 +23,7 @@ const IGNORED: &[(&str, &str)] = &[
     ("SPRING_PROFILES_ACTIVE", SPRING),
     ("REDIS_POOL_MAX_IDLE", IDLE),
     ("REDIS_POOL_MIN_IDLE", IDLE),
-    (
-        "AWS_S3_BUCKET",
-        "posters are kept with the catalogue's own data",
-    ),
+    ("AWS_S3_BUCKET", "posters are kept with the catalogue's own data"),
     ("SPOTIFY_CLIENT_ID", SPOTIFY),
     ("SPOTIFY_CLIENT_SECRET", SPOTIFY),
     ("VWR_DYNAMODB_ENABLED", VWR),
@@ -37,16 +34,10 @@ const IGNORED: &[(&str, &str)] = &[
     ("TABLE_COUNTERS", VWR),
     ("TABLE_POSITIONS", VWR),
     ("BATCH_SIZE", VWR),
-    (
-        "CORS_ORIGIN",
-        "it belonged to a lambda; use CORS_ALLOWED_ORIGINS",
-    ),
+    ("CORS_ORIGIN", "it belonged to a lambda; use CORS_ALLOWED_ORIGINS"),
     ("NEXT_PUBLIC_API_URL", WEB),
     ("INTERNAL_API_URL", WEB),
-    (
-        "NEXT_PUBLIC_GOOGLE_CLIENT_ID",
-        "the pages ask the server; use GOOGLE_CLIENT_ID",
-    ),
+    ("NEXT_PUBLIC_GOOGLE_CLIENT_ID", "the pages ask the server; use GOOGLE_CLIENT_ID"),
     ("BASE_URL", K6),
     ("TEST_EMAIL", K6),
     ("TEST_PASSWORD", K6),
@@ -59,18 +50,11 @@ pub fn ignored_variables(environment: &Environment) -> Vec<IgnoredVariable> {
         let listed = IGNORED.iter().find(|(ignored, _)| *ignored == name);
         let ours = name.starts_with("URR_") || name.starts_with("REDIS_");
         let linked = ours && environment.is_service_link(name);
-        listed
-            .map(|(_, reason)| *reason)
-            .or(linked.then_some(SERVICE_LINK))
+        listed.map(|(_, reason)| *reason).or(linked.then_some(SERVICE_LINK))
     };
     environment
         .names()
-        .filter_map(|name| {
-            Some(IgnoredVariable {
-                name: name.to_owned(),
-                reason: reason(name)?,
-            })
-        })
+        .filter_map(|name| Some(IgnoredVariable { name: name.to_owned(), reason: reason(name)? }))
         .collect()
 }
 
@@ -79,9 +63,7 @@ pub fn ignored_variables(environment: &Environment) -> Vec<IgnoredVariable> {
 /// A Service called `redis` makes `REDIS_PORT=tcp://10.0.0.7:6379`, and one called `urr-gateway`
 /// makes half a dozen names that begin with `URR_`.
 pub fn is_service_link(name: &str, value: &str) -> bool {
-    let is_address = ["tcp://", "udp://", "sctp://"]
-        .iter()
-        .any(|scheme| value.starts_with(scheme));
+    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
     let describes_port = name
         .split_once("_PORT_")
         .is_some_and(|(_, rest)| rest.starts_with(|first: char| first.is_ascii_digit()));

@@ -68,15 +68,13 @@ impl<'a> Reader<'a> {
         self.problem(&[key], &format!("not {}; use {}", rule.noun, rule.fix));
         self.unsound.insert(key.to_owned());
         let default = &self.sources.defaults[key].raw;
-        rule.read(default)
-            .expect("the defaults are valid: a test loads them")
+        rule.read(default).expect("the defaults are valid: a test loads them")
     }
 
     /// A secret that may be absent, and that no other setting may repeat.
     pub fn secret(&mut self, key: &str, aliases: &[&str], rule: Rule<Secret>) -> Option<Secret> {
         let secret = self.value(key, aliases, optional(rule));
-        self.secrets
-            .extend(secret.iter().map(|secret| (key.to_owned(), secret.clone())));
+        self.secrets.extend(secret.iter().map(|secret| (key.to_owned(), secret.clone())));
         secret
     }
 
@@ -101,10 +99,7 @@ impl<'a> Reader<'a> {
     pub fn require_distinct_secrets(&mut self) {
         let secrets = std::mem::take(&mut self.secrets);
         for (index, (key, secret)) in secrets.iter().enumerate() {
-            for (other, _) in secrets[..index]
-                .iter()
-                .filter(|(_, s)| s.matches(secret.expose()))
-            {
+            for (other, _) in secrets[..index].iter().filter(|(_, s)| s.matches(secret.expose())) {
                 let problem = "the same secret for two purposes; give each its own";
                 self.problem(&[other, key], problem);
             }
@@ -113,23 +108,14 @@ impl<'a> Reader<'a> {
 
     /// Notes what the file and the environment hold that no setting asked for.
     pub fn refuse_unknown(&mut self) {
-        let keys: Vec<&str> = self
-            .settings
-            .iter()
-            .map(|setting| setting.key.as_str())
-            .collect();
+        let keys: Vec<&str> = self.settings.iter().map(|setting| setting.key.as_str()).collect();
         let names: Vec<&str> = env_names(&self.settings).collect();
         let mut problems = Vec::new();
         for (path, entries) in self.sources.file.iter() {
-            for (key, entry) in entries
-                .iter()
-                .filter(|(key, _)| !keys.contains(&key.as_str()))
-            {
+            for (key, entry) in entries.iter().filter(|(key, _)| !keys.contains(&key.as_str())) {
                 let (line, hint) = (entry.line, suggest(key, &keys));
-                problems.push(format!(
-                    "{key} ({}, line {line}): unknown key{hint}",
-                    path.display()
-                ));
+                problems
+                    .push(format!("{key} ({}, line {line}): unknown key{hint}", path.display()));
             }
         }
         for name in self.sources.environment.names() {
@@ -156,10 +142,7 @@ impl<'a> Reader<'a> {
         if let Some((path, entries)) = &sources.file
             && let Some(entry) = entries.get(key).filter(|entry| given(&entry.raw))
         {
-            let origin = Origin::File {
-                path: path.clone(),
-                line: entry.line,
-            };
+            let origin = Origin::File { path: path.clone(), line: entry.line };
             return (entry.raw.clone(), origin);
         }
         if let Some((path, entries)) = &sources.generated
@@ -193,18 +176,13 @@ impl<'a> Reader<'a> {
 
     fn problem(&mut self, keys: &[&str], problem: &str) {
         let cited: Vec<String> = keys.iter().map(|key| self.cite(key)).collect();
-        self.problems
-            .push(format!("{}: {problem}", cited.join(" and ")));
+        self.problems.push(format!("{}: {problem}", cited.join(" and ")));
     }
 
     /// A setting as problems name it: key, value, and where it came from.
     fn cite(&self, key: &str) -> String {
         let setting = self.settings.iter().find(|setting| setting.key == key);
-        let Setting {
-            value_shown,
-            origin,
-            ..
-        } = setting.expect("checks name settings that exist");
+        let Setting { value_shown, origin, .. } = setting.expect("checks name settings that exist");
         match origin {
             Origin::Default => format!("{key} = {value_shown:?} (the default)"),
             origin => format!("{key} = {value_shown:?} (from {origin})"),
@@ -218,10 +196,7 @@ fn env_name(key: &str) -> String {
 }
 
 pub fn env_names(settings: &[Setting]) -> impl Iterator<Item = &str> {
-    settings
-        .iter()
-        .flat_map(|setting| &setting.env_names)
-        .map(String::as_str)
+    settings.iter().flat_map(|setting| &setting.env_names).map(String::as_str)
 }
 
 fn show(raw: &Raw, origin: &Origin, shown: Shown) -> String {
@@ -239,10 +214,7 @@ fn show(raw: &Raw, origin: &Origin, shown: Shown) -> String {
 
 /// `; did you mean …?` when a known name is near.
 fn suggest(name: &str, known: &[&str]) -> String {
-    let nearest = known
-        .iter()
-        .map(|known| (distance(name, known), known))
-        .min();
+    let nearest = known.iter().map(|known| (distance(name, known), known)).min();
     match nearest {
         Some((steps, known)) if steps <= name.len() / 3 => format!("; did you mean {known}?"),
         _ => "; remove it".to_owned(),

@@ -46,33 +46,17 @@ fn rule<T>(
         Raw::Text(text) => read(text.trim()),
         Raw::List(_) => None,
     };
-    Rule {
-        noun,
-        fix: fix.into(),
-        shown: Shown::Plain,
-        read: Box::new(read),
-    }
+    Rule { noun, fix: fix.into(), shown: Shown::Plain, read: Box::new(read) }
 }
 
 /// Empty means none.
 pub fn optional<T: 'static>(inner: Rule<T>) -> Rule<Option<T>> {
     let fix = format!("{}, or leave it empty", inner.fix);
-    let Rule {
-        noun, shown, read, ..
-    } = inner;
+    let Rule { noun, shown, read, .. } = inner;
     let read = move |raw: &Raw| {
-        if raw.is_empty() {
-            Some(None)
-        } else {
-            read(raw).map(Some)
-        }
+        if raw.is_empty() { Some(None) } else { read(raw).map(Some) }
     };
-    Rule {
-        noun,
-        fix,
-        shown,
-        read: Box::new(read),
-    }
+    Rule { noun, fix, shown, read: Box::new(read) }
 }
 
 /// Several values: a TOML list, or text with commas.
@@ -84,20 +68,10 @@ pub fn list<T: 'static>(inner: Rule<T>) -> Rule<Vec<T>> {
             Raw::Text(text) => text.split(',').map(str::to_owned).collect(),
             Raw::List(items) => items.clone(),
         };
-        let written = items
-            .iter()
-            .map(|item| item.trim())
-            .filter(|item| !item.is_empty());
-        written
-            .map(|item| read(&Raw::Text(item.to_owned())))
-            .collect()
+        let written = items.iter().map(|item| item.trim()).filter(|item| !item.is_empty());
+        written.map(|item| read(&Raw::Text(item.to_owned()))).collect()
     };
-    Rule {
-        noun: "such a list",
-        fix,
-        shown,
-        read: Box::new(read),
-    }
+    Rule { noun: "such a list", fix, shown, read: Box::new(read) }
 }
 
 pub fn number<T>(range: RangeInclusive<T>) -> Rule<T>
@@ -111,10 +85,7 @@ where
 }
 
 pub fn port() -> Rule<u16> {
-    Rule {
-        noun: "a port",
-        ..number(1..=u16::MAX)
-    }
+    Rule { noun: "a port", ..number(1..=u16::MAX) }
 }
 
 /// How long something lasts: at most a year, so that it can be added to any time.
@@ -128,27 +99,18 @@ pub fn millis() -> Rule<u64> {
 }
 
 pub fn flag() -> Rule<bool> {
-    rule("a yes or no", "true or false", |text| {
-        match text.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" | "1" => Some(true),
-            "false" | "no" | "off" | "0" => Some(false),
-            _ => None,
-        }
+    rule("a yes or no", "true or false", |text| match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Some(true),
+        "false" | "no" | "off" | "0" => Some(false),
+        _ => None,
     })
 }
 
 pub fn choice<T: Copy + 'static>(choices: &'static [(&'static str, T)]) -> Rule<T> {
     let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-    rule(
-        "a known choice",
-        format!("one of {}", names.join(", ")),
-        move |text| {
-            choices
-                .iter()
-                .find(|(name, _)| name.eq_ignore_ascii_case(text))
-                .map(|(_, value)| *value)
-        },
-    )
+    rule("a known choice", format!("one of {}", names.join(", ")), move |text| {
+        choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, value)| *value)
+    })
 }
 
 pub fn text() -> Rule<String> {
@@ -159,17 +121,11 @@ pub fn text() -> Rule<String> {
 }
 
 pub fn path() -> Rule<PathBuf> {
-    rule("a folder", "the path of a folder", |text| {
-        (!text.is_empty()).then(|| text.into())
-    })
+    rule("a folder", "the path of a folder", |text| (!text.is_empty()).then(|| text.into()))
 }
 
 pub fn ip_address() -> Rule<IpAddr> {
-    rule(
-        "an IP address",
-        "an address such as 127.0.0.1 or 0.0.0.0",
-        |text| text.parse().ok(),
-    )
+    rule("an IP address", "an address such as 127.0.0.1 or 0.0.0.0", |text| text.parse().ok())
 }
 
 /// What is logged. Stricter than the filter itself, which takes the misspelt `inof` for a module.
@@ -178,21 +134,17 @@ pub fn log_filter() -> Rule<String> {
     let is_level =
         |text: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&text.trim());
     rule("a log level", fix, move |text| {
-        let known = text
-            .split(',')
-            .all(|directive| match directive.split_once('=') {
-                Some((module, level)) => !module.trim().is_empty() && is_level(level),
-                None => is_level(directive),
-            });
+        let known = text.split(',').all(|directive| match directive.split_once('=') {
+            Some((module, level)) => !module.trim().is_empty() && is_level(level),
+            None => is_level(directive),
+        });
         known.then(|| text.to_owned())
     })
 }
 
 /// `host:port`.
 pub fn host_and_port() -> Rule<String> {
-    rule("a host and port", "host:port", |text| {
-        is_host(text, true).then(|| text.to_owned())
-    })
+    rule("a host and port", "host:port", |text| is_host(text, true).then(|| text.to_owned()))
 }
 
 /// A host alone.
@@ -204,70 +156,45 @@ pub fn host() -> Rule<String> {
 
 /// An address of another service, kept without its last slash so that paths can be appended.
 pub fn http_url() -> Rule<String> {
-    let rule = rule(
-        "an HTTP address",
-        "http://host:port or https://host",
-        |text| {
-            let (_, rest) = scheme_of(text, &["http", "https"])?;
-            let host = rest.split('/').next().unwrap_or(rest);
-            is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
-        },
-    );
-    Rule {
-        shown: Shown::Address,
-        ..rule
-    }
+    let rule = rule("an HTTP address", "http://host:port or https://host", |text| {
+        let (_, rest) = scheme_of(text, &["http", "https"])?;
+        let host = rest.split('/').next().unwrap_or(rest);
+        is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
+    });
+    Rule { shown: Shown::Address, ..rule }
 }
 
 /// A web origin. `*` is refused, because our answers depend on cookies.
 pub fn web_origin() -> Rule<String> {
-    rule(
-        "a web origin",
-        "http://host:port or https://host, without path",
-        |text| {
-            let (_, host) = scheme_of(text, &["http", "https"])?;
-            is_host(host, false).then(|| text.to_owned())
-        },
-    )
+    rule("a web origin", "http://host:port or https://host, without path", |text| {
+        let (_, host) = scheme_of(text, &["http", "https"])?;
+        is_host(host, false).then(|| text.to_owned())
+    })
 }
 
 /// The address of a server that may carry a user name and password. The `jdbc:` of the addresses
 /// that Java services use is taken off.
 pub fn connection_url(schemes: &'static [&'static str]) -> Rule<Secret> {
-    let rule = rule(
-        "such an address",
-        format!("{}://host:port", schemes[0]),
-        move |text| {
-            let text = text.strip_prefix("jdbc:").unwrap_or(text);
-            let (_, rest) = scheme_of(text, schemes)?;
-            let host = rest.rsplit('@').next().unwrap_or(rest);
-            (!host.is_empty() && !host.starts_with(['/', '?'])).then(|| Secret::new(text))
-        },
-    );
-    Rule {
-        shown: Shown::Address,
-        ..rule
-    }
+    let rule = rule("such an address", format!("{}://host:port", schemes[0]), move |text| {
+        let text = text.strip_prefix("jdbc:").unwrap_or(text);
+        let (_, rest) = scheme_of(text, schemes)?;
+        let host = rest.rsplit('@').next().unwrap_or(rest);
+        (!host.is_empty() && !host.starts_with(['/', '?'])).then(|| Secret::new(text))
+    });
+    Rule { shown: Shown::Address, ..rule }
 }
 
 /// A secret that somebody else chose, such as a password.
 pub fn password() -> Rule<Secret> {
-    Rule {
-        shown: Shown::Hidden,
-        ..rule("a password", "one", |text| Some(Secret::new(text)))
-    }
+    Rule { shown: Shown::Hidden, ..rule("a password", "one", |text| Some(Secret::new(text))) }
 }
 
 /// A secret of our own.
 pub fn secret(bytes_min: usize) -> Rule<Secret> {
     let fix = format!("at least {bytes_min} bytes; `openssl rand -hex 32` makes one");
-    let rule = rule("long enough", fix, move |text| {
-        (text.len() >= bytes_min).then(|| Secret::new(text))
-    });
-    Rule {
-        shown: Shown::Hidden,
-        ..rule
-    }
+    let rule =
+        rule("long enough", fix, move |text| (text.len() >= bytes_min).then(|| Secret::new(text)));
+    Rule { shown: Shown::Hidden, ..rule }
 }
 
 /// The secret that signs log-ins: see [`signing_key`].
@@ -277,10 +204,7 @@ pub fn jwt_secret() -> Rule<Secret> {
     let rule = rule("long enough", fix, |text| {
         (signing_key(text).len() >= SIGNING_KEY_BYTES_MIN).then(|| Secret::new(text))
     });
-    Rule {
-        shown: Shown::Hidden,
-        ..rule
-    }
+    Rule { shown: Shown::Hidden, ..rule }
 }
 
 pub const SIGNING_KEY_BYTES_MIN: usize = 32;
@@ -323,16 +247,11 @@ pub struct AddressRange {
 
 pub fn address_range() -> Rule<AddressRange> {
     rule("an address range", "10.0.0.0/8, or one address", |text| {
-        let (address, prefix) = text
-            .split_once('/')
-            .map_or((text, None), |(a, p)| (a, Some(p)));
+        let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
         let address: IpAddr = address.parse().ok()?;
         let bits_max = if address.is_ipv4() { 32 } else { 128 };
         let prefix_bits = prefix.map_or(Some(bits_max), |prefix| prefix.parse().ok())?;
-        (prefix_bits <= bits_max).then_some(AddressRange {
-            address,
-            prefix_bits,
-        })
+        (prefix_bits <= bits_max).then_some(AddressRange { address, prefix_bits })
     })
 }
 
@@ -352,9 +271,7 @@ fn is_host(text: &str, port_required: bool) -> bool {
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
     let port_fits = port.strip_prefix(':').map_or(!port_required, is_port);
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    let bracketed = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let host_fits = bracketed.map_or(!host.is_empty() && host.chars().all(is_name), |address| {
         address.parse::<std::net::Ipv6Addr>().is_ok()
     });
@@ -367,11 +284,7 @@ fn is_host(text: &str, port_required: bool) -> bool {
 /// An address that is not one is hidden wholly.
 pub fn mask_address(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
-        return if text.is_empty() {
-            String::new()
-        } else {
-            "[hidden]".to_owned()
-        };
+        return if text.is_empty() { String::new() } else { "[hidden]".to_owned() };
     };
     let rest = match rest.rsplit_once('@') {
         Some((_, rest)) => format!("[hidden]@{rest}"),
@@ -403,19 +316,9 @@ mod tests {
 
     #[test]
     fn numbers_outside_their_range_are_refused() {
-        let cases = [
-            ("1", "1"),
-            (" 80 ", "80"),
-            ("0", "-"),
-            ("70000", "-"),
-            ("x", "-"),
-            ("", "-"),
-        ];
+        let cases = [("1", "1"), (" 80 ", "80"), ("0", "-"), ("70000", "-"), ("x", "-"), ("", "-")];
         check(port(), &cases);
-        check(
-            number(0.0..=1.0),
-            &[("0.5", "0.5"), ("1", "1.0"), ("1.1", "-"), ("NaN", "-")],
-        );
+        check(number(0.0..=1.0), &[("0.5", "0.5"), ("1", "1.0"), ("1.1", "-"), ("NaN", "-")]);
     }
 
     #[test]
@@ -424,10 +327,7 @@ mod tests {
             list(web_origin()),
             &[
                 ("", "[]"),
-                (
-                    "https://a.kr , http://b:80,",
-                    r#"["https://a.kr", "http://b:80"]"#,
-                ),
+                ("https://a.kr , http://b:80,", r#"["https://a.kr", "http://b:80"]"#),
                 ("*", "-"),
                 ("https://a.kr/path", "-"),
             ],
@@ -452,12 +352,7 @@ mod tests {
     fn hosts_and_http_addresses_are_told_from_nonsense() {
         check(
             host_and_port(),
-            &[
-                ("a:9092", "\"a:9092\""),
-                ("[::1]:9092", "\"[::1]:9092\""),
-                ("a", "-"),
-                (":1", "-"),
-            ],
+            &[("a:9092", "\"a:9092\""), ("[::1]:9092", "\"[::1]:9092\""), ("a", "-"), (":1", "-")],
         );
         check(
             http_url(),
@@ -476,10 +371,7 @@ mod tests {
     fn address_ranges_have_a_prefix_that_fits() {
         let range = |text: &str| address_range().read(&Raw::Text(text.to_owned()));
         let ten = range("10.0.0.0/8").unwrap();
-        assert_eq!(
-            (ten.address.to_string().as_str(), ten.prefix_bits),
-            ("10.0.0.0", 8)
-        );
+        assert_eq!((ten.address.to_string().as_str(), ten.prefix_bits), ("10.0.0.0", 8));
         assert_eq!(range("::1").unwrap().prefix_bits, 128);
         assert_eq!(
             (range("10.0.0.0/33"), range("10.0.0/8"), range("10.0.0.0/")),
@@ -502,16 +394,10 @@ mod tests {
     fn base64_is_decoded_when_it_is_long_enough_and_taken_as_it_is_otherwise() {
         let encoded = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
         assert_eq!(signing_key(encoded), b"0123456789abcdef0123456789abcdef");
-        assert_eq!(
-            signing_key(encoded.trim_end_matches('=')),
-            signing_key(encoded)
-        );
+        assert_eq!(signing_key(encoded.trim_end_matches('=')), signing_key(encoded));
         // Forty letters are Base64 of thirty bytes: too few, so they count as forty plain bytes.
         assert_eq!(signing_key(&"a".repeat(40)).len(), 40);
-        assert_eq!(
-            signing_key("correct horse battery staple, twice over").len(),
-            40
-        );
+        assert_eq!(signing_key("correct horse battery staple, twice over").len(), 40);
         check(jwt_secret(), &[("too short", "-"), (encoded, "[secret]")]);
     }
 
@@ -520,10 +406,7 @@ mod tests {
         for (address, expected) in [
             ("", ""),
             ("postgres://host/db", "postgres://host/db"),
-            (
-                "postgres://urr:hunter2@host/db",
-                "postgres://[hidden]@host/db",
-            ),
+            ("postgres://urr:hunter2@host/db", "postgres://[hidden]@host/db"),
             ("redis://:hun@ter/2@host", "redis://[hidden]@host"),
             (
                 "jdbc:postgresql://h/db?user=u&password=hunter2",

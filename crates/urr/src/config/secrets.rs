@@ -32,16 +32,9 @@ pub fn read(path: &Path) -> Result<Entries, Vec<String>> {
 pub fn create(data_dir: &Path, missing: &[String]) -> Result<Entries, Vec<String>> {
     let path = secrets_path(data_dir);
     let cannot = |error: io::Error| {
-        vec![format!(
-            "{}: cannot be written: {error}; it keeps the secrets",
-            path.display()
-        )]
+        vec![format!("{}: cannot be written: {error}; it keeps the secrets", path.display())]
     };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(data_dir)
-        .map_err(cannot)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(data_dir).map_err(cannot)?;
     let folder = File::open(data_dir).map_err(cannot)?;
     folder.lock().map_err(cannot)?;
 
@@ -98,11 +91,7 @@ fn replace(folder: &File, path: &Path, text: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&temporary, path)?;

@@ -27,9 +27,7 @@ pub struct DataConfig {
 
 impl DataConfig {
     pub fn read(read: &mut Reader) -> DataConfig {
-        DataConfig {
-            dir: read.value("data.dir", &[], path()),
-        }
+        DataConfig { dir: read.value("data.dir", &[], path()) }
     }
 }
 
@@ -108,9 +106,7 @@ pub struct DemoConfig {
 
 impl DemoConfig {
     pub fn read(read: &mut Reader) -> DemoConfig {
-        DemoConfig {
-            seed: read.value("demo.seed", &[], flag()),
-        }
+        DemoConfig { seed: read.value("demo.seed", &[], flag()) }
     }
 }
 
@@ -169,11 +165,7 @@ impl ServiceDatabase {
         ServiceDatabase {
             url: read.value(&key("url"), &[&alias("URL")], url()),
             username: read.value(&key("username"), &[&alias("USERNAME")], optional(text())),
-            password: read.value(
-                &key("password"),
-                &[&alias("PASSWORD")],
-                optional(password()),
-            ),
+            password: read.value(&key("password"), &[&alias("PASSWORD")], optional(password())),
             replica_url: read.value(&key("replica_url"), &[&alias("REPLICA_URL")], url()),
         }
     }
@@ -258,10 +250,7 @@ impl RedisConfig {
         match (&self.url, &self.host) {
             (Some(url), _) => RedisPlace::Single(url.clone()),
             (None, _) if !self.cluster_nodes.is_empty() => RedisPlace::Cluster(
-                self.cluster_nodes
-                    .iter()
-                    .map(|node| self.address(node))
-                    .collect(),
+                self.cluster_nodes.iter().map(|node| self.address(node)).collect(),
             ),
             (None, Some(host)) => {
                 RedisPlace::Single(self.address(&format!("{host}:{}", self.port)))
@@ -272,9 +261,10 @@ impl RedisConfig {
 
     fn address(&self, host_and_port: &str) -> Secret {
         let scheme = if self.tls { "rediss" } else { "redis" };
-        let login = self.password.as_ref().map_or(String::new(), |password| {
-            format!(":{}@", percent_encode(password.expose()))
-        });
+        let login = self
+            .password
+            .as_ref()
+            .map_or(String::new(), |password| format!(":{}@", percent_encode(password.expose())));
         Secret::new(format!("{scheme}://{login}{host_and_port}"))
     }
 }
@@ -303,11 +293,7 @@ impl ServicesConfig {
     pub fn read(read: &mut Reader) -> ServicesConfig {
         let mut url = |service: &str| {
             let alias = format!("{}_SERVICE_URL", service.to_ascii_uppercase());
-            read.value(
-                &format!("services.{service}_url"),
-                &[&alias],
-                optional(http_url()),
-            )
+            read.value(&format!("services.{service}_url"), &[&alias], optional(http_url()))
         };
         ServicesConfig {
             auth_url: url("auth"),
@@ -329,9 +315,7 @@ pub struct InternalConfig {
 impl InternalConfig {
     pub fn read(read: &mut Reader) -> InternalConfig {
         let rule = secret(OWN_SECRET_BYTES_MIN);
-        InternalConfig {
-            token: read.own_secret("internal.token", &["INTERNAL_API_TOKEN"], rule),
-        }
+        InternalConfig { token: read.own_secret("internal.token", &["INTERNAL_API_TOKEN"], rule) }
     }
 }
 
@@ -344,11 +328,8 @@ pub enum CookieSecure {
     Never,
 }
 
-const COOKIE_SECURE: &[(&str, CookieSecure)] = &[
-    ("auto", CookieSecure::Auto),
-    ("true", CookieSecure::Always),
-    ("false", CookieSecure::Never),
-];
+const COOKIE_SECURE: &[(&str, CookieSecure)] =
+    &[("auto", CookieSecure::Auto), ("true", CookieSecure::Always), ("false", CookieSecure::Never)];
 
 #[derive(Debug, Clone)]
 pub struct AuthConfig {
@@ -666,9 +647,7 @@ mod tests {
 
     #[test]
     fn the_redis_address_carries_the_password_encoded() {
-        let RedisPlace::Single(address) = redis(Some("cache"), &[]).place() else {
-            panic!()
-        };
+        let RedisPlace::Single(address) = redis(Some("cache"), &[]).place() else { panic!() };
         assert_eq!(address.expose(), "rediss://:p%40ss%2Fword@cache:6379");
     }
 
@@ -678,10 +657,7 @@ mod tests {
             panic!()
         };
         let nodes: Vec<_> = nodes.iter().map(Secret::expose).collect();
-        assert_eq!(
-            nodes,
-            ["rediss://:p%40ss%2Fword@a:1", "rediss://:p%40ss%2Fword@b:2"]
-        );
+        assert_eq!(nodes, ["rediss://:p%40ss%2Fword@a:1", "rediss://:p%40ss%2Fword@b:2"]);
     }
 
     #[test]

@@ -80,33 +80,17 @@ pub fn parse_toml(text: &str, path: &Path) -> Result<Entries, Vec<String>> {
         let describe = |error: &toml::de::Error| {
             let (line, column) = position(text, error.span().map_or(0, |span| span.start));
             let message = error.message();
-            format!(
-                "{}, line {line}, column {column}: not valid TOML: {message}",
-                path.display()
-            )
+            format!("{}, line {line}, column {column}: not valid TOML: {message}", path.display())
         };
         let mut problems: Vec<String> = errors.iter().map(describe).collect();
         problems.dedup();
         return Err(problems);
     }
     let (mut entries, mut problems) = (Entries::new(), Vec::new());
-    flatten(
-        table.get_ref(),
-        "",
-        text,
-        &mut entries,
-        &mut |line, key, problem| {
-            problems.push(format!(
-                "{key} ({}, line {line}): {problem}",
-                path.display()
-            ));
-        },
-    );
-    if problems.is_empty() {
-        Ok(entries)
-    } else {
-        Err(problems)
-    }
+    flatten(table.get_ref(), "", text, &mut entries, &mut |line, key, problem| {
+        problems.push(format!("{key} ({}, line {line}): {problem}", path.display()));
+    });
+    if problems.is_empty() { Ok(entries) } else { Err(problems) }
 }
 
 fn flatten(
@@ -133,11 +117,7 @@ fn flatten(
         };
         match raw {
             Some(raw) => drop(entries.insert(key, Entry { raw, line })),
-            None => refuse(
-                line,
-                &key,
-                "a list here holds plain values; write [\"a\", \"b\"]",
-            ),
+            None => refuse(line, &key, "a list here holds plain values; write [\"a\", \"b\"]"),
         }
     }
 }
@@ -167,10 +147,7 @@ fn position(text: &str, byte: usize) -> (usize, usize) {
 pub fn default_comments() -> BTreeMap<String, String> {
     let (mut comments, mut section, mut comment) = (BTreeMap::new(), "", Vec::new());
     for line in DEFAULT_TOML.lines() {
-        if let Some(name) = line
-            .strip_prefix('[')
-            .and_then(|line| line.strip_suffix(']'))
-        {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             section = name;
         } else if let Some((name, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
             comments.insert(format!("{section}.{name}"), comment.join(" "));
@@ -195,9 +172,7 @@ impl Environment {
         // A name that is not UTF-8 cannot be one of ours.
         let utf8_name =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value));
-        Environment {
-            variables: variables.into_iter().filter_map(utf8_name).collect(),
-        }
+        Environment { variables: variables.into_iter().filter_map(utf8_name).collect() }
     }
 
     /// The value of a variable. An empty one counts as not set: container files pass `NAME=` on.
@@ -232,9 +207,8 @@ mod tests {
 
     #[test]
     fn tables_become_dotted_keys_with_the_line_they_are_on() {
-        let entries = parse("[a]\nx = 1_000\n\n[a.b]\ny = [\"p\", \"q\"]\nz = 0x10\n")
-            .ok()
-            .unwrap();
+        let entries =
+            parse("[a]\nx = 1_000\n\n[a.b]\ny = [\"p\", \"q\"]\nz = 0x10\n").ok().unwrap();
         let found: Vec<_> = entries
             .iter()
             .map(|(key, entry)| format!("{key}={}@{}", entry.raw, entry.line))
@@ -245,10 +219,7 @@ mod tests {
     #[test]
     fn wrong_toml_is_reported_with_line_and_column_and_without_its_text() {
         let problems = parse("[a]\nsecret = \"hunter2\nx = 1\n").err().unwrap();
-        assert!(
-            problems[0].starts_with("urr.toml, line 2, column "),
-            "{problems:?}"
-        );
+        assert!(problems[0].starts_with("urr.toml, line 2, column "), "{problems:?}");
         assert!(!problems.concat().contains("hunter2"), "{problems:?}");
     }
 

@@ -31,35 +31,20 @@ impl Folder {
     }
 
     fn load(&self, mode: Mode, env: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
-        let env = env
-            .iter()
-            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let env = env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         load(self.args(mode), env)
     }
 
     fn args(&self, mode: Mode) -> LoadArgs {
-        let overrides = Overrides {
-            data_dir: Some(self.0.clone()),
-            ..Overrides::default()
-        };
-        LoadArgs {
-            mode,
-            config_file: None,
-            overrides,
-        }
+        let overrides = Overrides { data_dir: Some(self.0.clone()), ..Overrides::default() };
+        LoadArgs { mode, config_file: None, overrides }
     }
 
     /// The problems, with the folder's own path shortened to `DATA`.
     fn problems(&self, mode: Mode, env: &[(&str, &str)]) -> Vec<String> {
-        let problems = self
-            .load(mode, env)
-            .expect_err("the configuration is wrong")
-            .problems;
+        let problems = self.load(mode, env).expect_err("the configuration is wrong").problems;
         let path = self.0.display().to_string();
-        problems
-            .iter()
-            .map(|problem| problem.replace(&path, "DATA"))
-            .collect()
+        problems.iter().map(|problem| problem.replace(&path, "DATA")).collect()
     }
 }
 
@@ -81,11 +66,7 @@ fn problems_of(env: &[(&str, &str)]) -> Vec<String> {
 }
 
 fn setting<'a>(config: &'a Config, key: &str) -> &'a Setting {
-    config
-        .describe()
-        .iter()
-        .find(|setting| setting.key == key)
-        .expect("a known key")
+    config.describe().iter().find(|setting| setting.key == key).expect("a known key")
 }
 
 // Defaults and their file.
@@ -93,18 +74,9 @@ fn setting<'a>(config: &'a Config, key: &str) -> &'a Setting {
 #[test]
 fn the_defaults_are_those_of_the_mission() {
     let config = inspect(&[]);
-    assert_eq!(
-        (config.server.host.to_string().as_str(), config.server.port),
-        ("127.0.0.1", 3001)
-    );
-    assert_eq!(
-        (config.seats.hold_ttl_seconds, config.seats.lock_ttl_seconds),
-        (300, 420)
-    );
-    assert_eq!(
-        (config.queue.threshold, config.queue.active_seconds_max),
-        (1000, 1800)
-    );
+    assert_eq!((config.server.host.to_string().as_str(), config.server.port), ("127.0.0.1", 3001));
+    assert_eq!((config.seats.hold_ttl_seconds, config.seats.lock_ttl_seconds), (300, 420));
+    assert_eq!((config.queue.threshold, config.queue.active_seconds_max), (1000, 1800));
     assert_eq!(config.gateway.rate_limit_booking_rpm, 30);
     assert_eq!(config.payments.provider, PaymentProvider::Sandbox);
     assert!(config.database.url.is_none() && config.bus.kafka_bootstrap_servers.is_empty());
@@ -113,9 +85,7 @@ fn the_defaults_are_those_of_the_mission() {
 
 #[test]
 fn every_setting_is_in_the_default_file_and_every_key_of_that_file_is_a_setting() {
-    let written = parse_toml(DEFAULT_TOML, Path::new("config/default.toml"))
-        .ok()
-        .unwrap();
+    let written = parse_toml(DEFAULT_TOML, Path::new("config/default.toml")).ok().unwrap();
     let written: BTreeSet<&str> = written.keys().map(String::as_str).collect();
     let config = inspect(&[]);
     let read: BTreeSet<&str> = config.describe().iter().map(|s| s.key.as_str()).collect();
@@ -127,10 +97,7 @@ fn the_default_file_explains_every_key_and_names_its_variables() {
     let config = inspect(&[]);
     let (mut written, mut section, mut names) = (Vec::new(), "", "");
     for line in DEFAULT_TOML.lines() {
-        if let Some(header) = line
-            .strip_prefix('[')
-            .and_then(|line| line.strip_suffix(']'))
-        {
+        if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             section = header;
         } else if let Some(rest) = line.strip_prefix("# env: ") {
             names = rest;
@@ -163,24 +130,12 @@ fn the_command_line_wins_over_the_environment_over_the_file_over_the_default() {
     let config = folder.load(Mode::Inspect, &[]).unwrap();
     assert_eq!((config.server.port, config.queue.threshold), (1111, 5));
     let origin = setting(&config, "queue.threshold").origin.clone();
-    assert_eq!(
-        origin,
-        Origin::File {
-            path: folder.0.join("urr.toml"),
-            line: 4
-        }
-    );
-    assert_eq!(
-        setting(&config, "seats.hold_ttl_seconds").origin,
-        Origin::Default
-    );
+    assert_eq!(origin, Origin::File { path: folder.0.join("urr.toml"), line: 4 });
+    assert_eq!(setting(&config, "seats.hold_ttl_seconds").origin, Origin::Default);
 
     let config = folder.load(Mode::Inspect, &[("PORT", "2222")]).unwrap();
     assert_eq!(config.server.port, 2222);
-    assert_eq!(
-        setting(&config, "server.port").origin,
-        Origin::Environment("PORT".to_owned())
-    );
+    assert_eq!(setting(&config, "server.port").origin, Origin::Environment("PORT".to_owned()));
 
     let mut args = folder.args(Mode::Inspect);
     args.overrides.port = Some(3333);
@@ -194,22 +149,13 @@ fn a_file_given_by_name_is_read_instead_of_the_one_in_the_data_folder() {
     let named = Folder::with_file("[queue]\nthreshold = 7\n[data]\ndir = \"/nowhere/urr\"\n");
     let folder = Folder::with_file("[server]\nport = 1111\n");
     let config_file = Some(named.0.join("urr.toml"));
-    let config = load(
-        LoadArgs {
-            config_file: config_file.clone(),
-            ..folder.args(Mode::Inspect)
-        },
-        [],
-    );
+    let config =
+        load(LoadArgs { config_file: config_file.clone(), ..folder.args(Mode::Inspect) }, []);
     let config = config.unwrap();
     assert_eq!((config.queue.threshold, config.server.port), (7, 3001));
     assert_eq!(config.data.dir, folder.0);
 
-    let args = LoadArgs {
-        mode: Mode::Inspect,
-        config_file,
-        overrides: Overrides::default(),
-    };
+    let args = LoadArgs { mode: Mode::Inspect, config_file, overrides: Overrides::default() };
     assert_eq!(load(args, []).unwrap().data.dir, Path::new("/nowhere/urr"));
 }
 
@@ -217,18 +163,8 @@ fn a_file_given_by_name_is_read_instead_of_the_one_in_the_data_folder() {
 fn a_file_given_by_name_must_exist() {
     let folder = Folder::new();
     let config_file = Some(folder.0.join("absent.toml"));
-    let error = load(
-        LoadArgs {
-            config_file,
-            ..folder.args(Mode::Inspect)
-        },
-        [],
-    )
-    .unwrap_err();
-    assert!(
-        error.problems[0].contains("absent.toml: cannot be read: No such file"),
-        "{error}"
-    );
+    let error = load(LoadArgs { config_file, ..folder.args(Mode::Inspect) }, []).unwrap_err();
+    assert!(error.problems[0].contains("absent.toml: cannot be read: No such file"), "{error}");
     assert_eq!(error.problems.len(), 1);
 }
 
@@ -244,14 +180,8 @@ fn the_data_folder_cannot_be_named_by_the_file_inside_it() {
 #[test]
 fn an_empty_variable_counts_as_not_set() {
     let config = inspect(&[("MANAGEMENT_PORT", ""), ("CORS_ALLOWED_ORIGINS", " ")]);
-    assert_eq!(
-        config.gateway.cors_allowed_origins,
-        ["http://localhost:3000"]
-    );
-    assert_eq!(
-        setting(&config, "server.management_port").origin,
-        Origin::Default
-    );
+    assert_eq!(config.gateway.cors_allowed_origins, ["http://localhost:3000"]);
+    assert_eq!(setting(&config, "server.management_port").origin, Origin::Default);
 }
 
 // The variables of the system URR replaces.
@@ -353,26 +283,15 @@ fn every_variable_of_the_reference_works_under_its_own_name() {
         "[set]" => format!("{name} is a secret of this test, long enough"),
         value => value.to_owned(),
     };
-    let env: Vec<_> = variables()
-        .map(|(name, _, text)| (name.into(), value(name, text).into()))
-        .collect();
+    let env: Vec<_> =
+        variables().map(|(name, _, text)| (name.into(), value(name, text).into())).collect();
     let config = load(Folder::new().args(Mode::Inspect), env).unwrap();
     for (name, key, value) in variables() {
-        let Setting {
-            value_shown,
-            origin,
-            ..
-        } = setting(&config, key);
-        assert_eq!(
-            (origin, value_shown.as_str()),
-            (&Origin::Environment(name.to_owned()), value)
-        );
+        let Setting { value_shown, origin, .. } = setting(&config, key);
+        assert_eq!((origin, value_shown.as_str()), (&Origin::Environment(name.to_owned()), value));
     }
     assert_eq!(config.server.port, 4001);
-    assert_eq!(
-        config.gateway.cors_allowed_origins,
-        ["https://a.kr", "https://b.kr"]
-    );
+    assert_eq!(config.gateway.cors_allowed_origins, ["https://a.kr", "https://b.kr"]);
     assert_eq!(config.auth.cookie_secure, CookieSecure::Always);
     let auth_url = config.database.auth.url.unwrap();
     assert_eq!(auth_url.expose(), "postgresql://db:5432/x");
@@ -383,10 +302,7 @@ fn every_alias_is_one_of_the_reference_or_listed_as_added() {
     let config = inspect(&[]);
     let known: Vec<&str> = variables().map(|(name, ..)| name).collect();
     for name in reader::env_names(config.describe()).filter(|name| !name.starts_with("URR_")) {
-        assert!(
-            known.contains(&name) || ADDED_ALIASES.contains(&name),
-            "{name} has no test"
-        );
+        assert!(known.contains(&name) || ADDED_ALIASES.contains(&name), "{name} has no test");
     }
 }
 
@@ -396,19 +312,12 @@ fn variables_without_meaning_are_listed_with_the_reason() {
     let text = config.render_text();
     assert!(text.contains("set, but without effect:\nSPRING_PROFILES_ACTIVE: there are no Spring"));
     assert!(!text.contains("HOME"));
-    assert!(
-        config
-            .render_json()
-            .contains("\"name\": \"SPRING_PROFILES_ACTIVE\"")
-    );
+    assert!(config.render_json().contains("\"name\": \"SPRING_PROFILES_ACTIVE\""));
 }
 
 #[test]
 fn what_kubernetes_says_of_a_service_is_not_taken_for_a_setting() {
-    let env = [
-        ("REDIS_PORT", "tcp://10.0.0.7:6379"),
-        ("URR_GATEWAY_SERVICE_HOST", "10.0.0.8"),
-    ];
+    let env = [("REDIS_PORT", "tcp://10.0.0.7:6379"), ("URR_GATEWAY_SERVICE_HOST", "10.0.0.8")];
     let config = inspect(&env);
     assert_eq!(config.redis.port, 6379);
     assert_eq!(config.ignored.len(), 2);
@@ -416,18 +325,11 @@ fn what_kubernetes_says_of_a_service_is_not_taken_for_a_setting() {
 
 #[test]
 fn an_alias_and_our_own_name_may_agree_but_not_differ() {
-    assert_eq!(
-        inspect(&[("PORT", "4000"), ("URR_SERVER_PORT", "4000")])
-            .server
-            .port,
-        4000
-    );
+    assert_eq!(inspect(&[("PORT", "4000"), ("URR_SERVER_PORT", "4000")]).server.port, 4000);
     assert_eq!(
         problems_of(&[("PORT", "4000"), ("URR_SERVER_PORT", "4001")]),
-        [
-            "server.port: environment variables URR_SERVER_PORT and PORT both set it, differently; \
-          keep one"
-        ]
+        ["server.port: environment variables URR_SERVER_PORT and PORT both set it, differently; \
+          keep one"]
     );
 }
 
@@ -436,11 +338,7 @@ fn an_alias_and_our_own_name_may_agree_but_not_differ() {
 #[test]
 fn everything_wrong_is_reported_at_once_with_key_value_origin_and_fix() {
     let folder = Folder::with_file("[queue]\nthreshold = \"many\"\n\n[log]\nformat = [\"json\"]\n");
-    let env = [
-        ("PORT", "70000"),
-        ("REDIS_POOL_MAX_ACTIVE", "0"),
-        ("COOKIE_SECURE", "perhaps"),
-    ];
+    let env = [("PORT", "70000"), ("REDIS_POOL_MAX_ACTIVE", "0"), ("COOKIE_SECURE", "perhaps")];
     assert_eq!(
         folder.problems(Mode::Inspect, &env),
         [
@@ -462,10 +360,7 @@ fn everything_wrong_is_reported_at_once_with_key_value_origin_and_fix() {
 fn unknown_keys_are_reported_with_their_line_and_the_nearest_name() {
     let folder = Folder::with_file("[sever]\nport = 1\n\n[queue]\ntreshold = 2\ncolour = 3\n");
     assert_eq!(
-        folder.problems(
-            Mode::Inspect,
-            &[("URR_SERVER_PROT", "1"), ("URR_TEST_CHROMIUM", "1")]
-        ),
+        folder.problems(Mode::Inspect, &[("URR_SERVER_PROT", "1"), ("URR_TEST_CHROMIUM", "1")]),
         [
             "queue.colour (DATA/urr.toml, line 6): unknown key; remove it",
             "queue.treshold (DATA/urr.toml, line 5): unknown key; did you mean queue.threshold?",
@@ -478,10 +373,8 @@ fn unknown_keys_are_reported_with_their_line_and_the_nearest_name() {
 #[test]
 fn wrong_toml_is_reported_together_with_what_the_environment_has_wrong() {
     let folder = Folder::with_file("[server\nport = 1\n");
-    let problems = folder.problems(
-        Mode::Distributed,
-        &[("PORT", "x"), ("SEAT_LOCK_TTL_SECONDS", "9")],
-    );
+    let problems =
+        folder.problems(Mode::Distributed, &[("PORT", "x"), ("SEAT_LOCK_TTL_SECONDS", "9")]);
     assert!(problems[0].starts_with("DATA/urr.toml, line 1, column 8: not valid TOML"));
     assert!(problems[1].starts_with("server.port = \"x\""));
     // Neither the missing secrets nor the short lock: the file may have settled both.
@@ -507,58 +400,25 @@ fn settings_that_contradict_each_other_are_refused_with_the_reason() {
             "seats.lock_ttl_seconds = \"300\" (from environment variable SEAT_LOCK_TTL_SECONDS) and \
              seats.hold_ttl_seconds = \"300\" (the default): a lock that ends",
         ),
-        (
-            vec![("QUEUE_ACTIVE_TTL_SECONDS", "1801")],
-            "queue.active_seconds_max = \"1800\"",
-        ),
-        (
-            vec![("JWT_EXPIRATION_SECONDS", "604800")],
-            "auth.jwt_refresh_expiration_seconds",
-        ),
-        (
-            vec![("MANAGEMENT_PORT", "3001")],
-            "server.management_port = \"3001\"",
-        ),
-        (
-            vec![("URR_REDIS_URL", "redis://a"), ("REDIS_HOST", "b")],
-            "redis.url = \"redis://a\"",
-        ),
-        (
-            vec![
-                ("URR_REDIS_URL", "redis://a"),
-                ("REDIS_CLUSTER_NODES", "b:1"),
-            ],
-            "redis.url",
-        ),
+        (vec![("QUEUE_ACTIVE_TTL_SECONDS", "1801")], "queue.active_seconds_max = \"1800\""),
+        (vec![("JWT_EXPIRATION_SECONDS", "604800")], "auth.jwt_refresh_expiration_seconds"),
+        (vec![("MANAGEMENT_PORT", "3001")], "server.management_port = \"3001\""),
+        (vec![("URR_REDIS_URL", "redis://a"), ("REDIS_HOST", "b")], "redis.url = \"redis://a\""),
+        (vec![("URR_REDIS_URL", "redis://a"), ("REDIS_CLUSTER_NODES", "b:1")], "redis.url"),
         (vec![("SQS_ENABLED", "true")], "sqs.enabled = \"true\""),
-        (
-            vec![("URR_PAYMENTS_PROVIDER", "toss"), ("TOSS_CLIENT_KEY", "k")],
-            "payments.provider",
-        ),
+        (vec![("URR_PAYMENTS_PROVIDER", "toss"), ("TOSS_CLIENT_KEY", "k")], "payments.provider"),
     ] {
         let problems = problems_of(&env);
-        assert!(
-            problems.len() == 1 && problems[0].starts_with(problem),
-            "{problems:?}"
-        );
+        assert!(problems.len() == 1 && problems[0].starts_with(problem), "{problems:?}");
     }
-    inspect(&[
-        ("SEAT_LOCK_TTL_SECONDS", "301"),
-        ("QUEUE_ACTIVE_TTL_SECONDS", "1800"),
-    ]);
+    inspect(&[("SEAT_LOCK_TTL_SECONDS", "301"), ("QUEUE_ACTIVE_TTL_SECONDS", "1800")]);
 }
 
 #[test]
 fn a_value_that_cannot_be_read_is_not_also_blamed_for_contradicting_another() {
-    let env = [
-        ("SEAT_LOCK_TTL_SECONDS", "long"),
-        ("URR_SEATS_HOLD_TTL_SECONDS", "1000"),
-    ];
+    let env = [("SEAT_LOCK_TTL_SECONDS", "long"), ("URR_SEATS_HOLD_TTL_SECONDS", "1000")];
     let problems = problems_of(&env);
-    assert!(
-        problems.len() == 1 && problems[0].contains("\"long\""),
-        "{problems:?}"
-    );
+    assert!(problems.len() == 1 && problems[0].contains("\"long\""), "{problems:?}");
 }
 
 // Secrets.
@@ -567,10 +427,7 @@ const SECRET: &str = "hunter2-hunter2-hunter2-hunter2-hunter2";
 
 #[test]
 fn a_short_secret_is_refused_and_not_repeated() {
-    let env = [
-        ("JWT_SECRET", "hunter2"),
-        ("QUEUE_ENTRY_TOKEN_SECRET", "hunter3"),
-    ];
+    let env = [("JWT_SECRET", "hunter2"), ("QUEUE_ENTRY_TOKEN_SECRET", "hunter3")];
     let problems = problems_of(&env);
     assert_eq!(problems.len(), 2);
     assert!(problems[0].starts_with(
@@ -596,61 +453,34 @@ fn secrets_are_never_shown() {
         ("JWT_SECRET", SECRET),
         ("REDIS_PASSWORD", "hunter2"),
         ("URR_DATABASE_URL", "postgres://admin:hunter2@db/urr"),
-        (
-            "AUTH_DB_URL",
-            "jdbc:postgresql://db/auth?user=a&password=hunter2",
-        ),
+        ("AUTH_DB_URL", "jdbc:postgresql://db/auth?user=a&password=hunter2"),
         ("TOSS_SECRET_KEY", "hunter2-toss"),
     ]);
-    for shown in [
-        format!("{config:?}"),
-        config.render_text(),
-        config.render_json(),
-    ] {
+    for shown in [format!("{config:?}"), config.render_text(), config.render_json()] {
         assert!(!shown.contains("hunter2"), "{shown}");
     }
     assert_eq!(setting(&config, "auth.jwt_secret").value_shown, "[set]");
     assert_eq!(setting(&config, "internal.token").value_shown, "[empty]");
-    assert_eq!(
-        setting(&config, "database.url").value_shown,
-        "postgres://[hidden]@db/urr"
-    );
+    assert_eq!(setting(&config, "database.url").value_shown, "postgres://[hidden]@db/urr");
     let problems = problems_of(&[
         ("URR_DATABASE_URL", "mysql://u:hunter2@db"),
         ("AUTH_SERVICE_URL", "u:hunter2@a"),
     ]);
-    assert!(
-        problems.len() == 2 && !problems.concat().contains("hunter2"),
-        "{problems:?}"
-    );
+    assert!(problems.len() == 2 && !problems.concat().contains("hunter2"), "{problems:?}");
 }
 
 #[test]
 fn the_first_start_makes_the_missing_secrets_and_later_starts_keep_them() {
     let folder = Folder::new();
-    let first = folder
-        .load(Mode::Embedded, &[("JWT_SECRET", SECRET)])
-        .unwrap();
-    let second = folder
-        .load(Mode::Embedded, &[("JWT_SECRET", SECRET)])
-        .unwrap();
+    let first = folder.load(Mode::Embedded, &[("JWT_SECRET", SECRET)]).unwrap();
+    let second = folder.load(Mode::Embedded, &[("JWT_SECRET", SECRET)]).unwrap();
     assert!(first.internal.token.matches(second.internal.token.expose()));
     assert!(first.auth.data_key.matches(second.auth.data_key.expose()));
     assert!(!first.internal.token.matches(first.auth.data_key.expose()));
     assert_eq!(first.internal.token.expose().len(), 64);
-    assert_eq!(
-        setting(&second, "internal.token").value_shown,
-        "[generated]"
-    );
-    assert_eq!(
-        setting(&second, "internal.token").origin,
-        Origin::Generated(folder.secrets())
-    );
-    assert!(
-        !fs::read_to_string(folder.secrets())
-            .unwrap()
-            .contains("jwt_secret")
-    );
+    assert_eq!(setting(&second, "internal.token").value_shown, "[generated]");
+    assert_eq!(setting(&second, "internal.token").origin, Origin::Generated(folder.secrets()));
+    assert!(!fs::read_to_string(folder.secrets()).unwrap().contains("jwt_secret"));
 
     // Without the variable the one secret that is still missing is added, the others stay.
     let third = folder.load(Mode::Embedded, &[]).unwrap();
@@ -663,23 +493,14 @@ fn only_the_owner_can_read_what_was_made() {
     let folder = Folder::new();
     folder.load(Mode::Embedded, &[]).unwrap();
     let rights = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(
-        (rights(&folder.0), rights(&folder.secrets())),
-        (0o700, 0o600)
-    );
-    let names: Vec<_> = fs::read_dir(&folder.0)
-        .unwrap()
-        .map(|e| e.unwrap().file_name())
-        .collect();
+    assert_eq!((rights(&folder.0), rights(&folder.secrets())), (0o700, 0o600));
+    let names: Vec<_> = fs::read_dir(&folder.0).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["secrets.toml"]);
 
     fs::set_permissions(folder.secrets(), fs::Permissions::from_mode(0o640)).unwrap();
     let problems = folder.problems(Mode::Embedded, &[]);
     assert_eq!(problems.len(), 1);
-    assert!(
-        problems[0].contains("run `chmod 600 DATA/secrets.toml`"),
-        "{problems:?}"
-    );
+    assert!(problems[0].contains("run `chmod 600 DATA/secrets.toml`"), "{problems:?}");
 }
 
 #[test]
@@ -702,9 +523,7 @@ fn an_empty_secret_in_the_file_does_not_hide_the_one_that_was_made() {
 #[test]
 fn secrets_of_a_newer_version_are_kept() {
     let folder = Folder::new();
-    folder
-        .load(Mode::Embedded, &[("JWT_SECRET", SECRET)])
-        .unwrap();
+    folder.load(Mode::Embedded, &[("JWT_SECRET", SECRET)]).unwrap();
     let text = fs::read_to_string(folder.secrets()).unwrap() + "future.secret = \"kept\"";
     fs::write(folder.secrets(), text).unwrap();
     folder.load(Mode::Embedded, &[]).unwrap();
@@ -718,10 +537,7 @@ fn first_starts_at_the_same_time_agree_on_the_secrets() {
     let start = || folder.load(Mode::Embedded, &[]).unwrap().internal.token;
     let tokens: Vec<_> = std::thread::scope(|scope| {
         let starts: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
-        starts
-            .into_iter()
-            .map(|start| start.join().unwrap())
-            .collect()
+        starts.into_iter().map(|start| start.join().unwrap()).collect()
     });
     assert!(tokens.iter().all(|token| token.matches(tokens[0].expose())));
 }
@@ -731,23 +547,12 @@ fn distributed_processes_refuse_to_start_without_secrets_and_name_them_all() {
     let folder = Folder::new();
     folder.load(Mode::Embedded, &[]).unwrap();
     let problems = folder.problems(Mode::Distributed, &[("JWT_SECRET", SECRET)]);
-    let keys: Vec<_> = problems
-        .iter()
-        .map(|p| p.split(':').next().unwrap())
-        .collect();
+    let keys: Vec<_> = problems.iter().map(|p| p.split(':').next().unwrap()).collect();
     assert_eq!(
         keys,
-        [
-            "database.role_secret",
-            "internal.token",
-            "auth.data_key",
-            "gateway.entry_token_secret"
-        ]
+        ["database.role_secret", "internal.token", "auth.data_key", "gateway.entry_token_secret"]
     );
-    assert!(
-        problems[1].contains("set URR_INTERNAL_TOKEN or INTERNAL_API_TOKEN"),
-        "{problems:?}"
-    );
+    assert!(problems[1].contains("set URR_INTERNAL_TOKEN or INTERNAL_API_TOKEN"), "{problems:?}");
 }
 
 #[test]
@@ -762,12 +567,6 @@ fn distributed_processes_start_with_secrets_from_the_environment() {
     let secrets = names.map(|name| (OsString::from(name), format!("{name}-{SECRET}").into()));
     let folder = Folder::new();
     let config = load(folder.args(Mode::Distributed), secrets).unwrap();
-    assert!(
-        config
-            .internal
-            .token
-            .expose()
-            .starts_with("INTERNAL_API_TOKEN-")
-    );
+    assert!(config.internal.token.expose().starts_with("INTERNAL_API_TOKEN-"));
     assert!(!folder.0.exists());
 }

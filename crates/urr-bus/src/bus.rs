@@ -1,0 +1,144 @@
+//! The bus as the rest of the program sees it, whichever form it has.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use urr_kernel::{Clock, Timestamp};
+
+use crate::embedded::EmbeddedBus;
+use crate::kafka::{KafkaBus, KafkaOptions};
+use crate::{BusError, Delivery, Message, Position, Subscription};
+
+/// The bus. Clones share it.
+#[derive(Clone)]
+pub struct Bus {
+    form: Arc<Form>,
+}
+
+enum Form {
+    Embedded(EmbeddedBus),
+    Kafka(KafkaBus),
+}
+
+/// A topic that must exist. Its dead-letter topic is created with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicSpec {
+    pub name: String,
+    pub partitions: i32,
+    /// Messages are kept this long. Inboxes must remember longer, or a replay would act again.
+    pub retention: Duration,
+}
+
+const PARTITIONS: i32 = 3;
+const RETENTION: Duration = Duration::from_hours(7 * 24);
+
+impl TopicSpec {
+    /// Three partitions, kept for seven days.
+    pub fn new(name: impl Into<String>) -> TopicSpec {
+        TopicSpec { name: name.into(), partitions: PARTITIONS, retention: RETENTION }
+    }
+}
+
+const DEAD_LETTER_SUFFIX: &str = "-dlq";
+
+/// Where the dead letters of a topic go.
+pub fn dead_letter_topic(topic: &str) -> String {
+    format!("{topic}{DEAD_LETTER_SUFFIX}")
+}
+
+/// The topic whose dead letters these are, if it is such a topic.
+pub(crate) fn topic_of_dead_letters(topic: &str) -> Option<&str> {
+    topic.strip_suffix(DEAD_LETTER_SUFFIX)
+}
+
+/// A scan is for operators' commands, which hold the result in memory.
+pub(crate) const SCAN_MAX: usize = 100_000;
+
+impl Bus {
+    /// Opens the log in a SQLite file, and creates it if it is missing.
+    ///
+    /// One process owns the file while it runs; a command of an operator may join it for a moment.
+    pub fn open_embedded(path: &Path, clock: &Clock) -> Result<Bus, BusError> {
+        let form = Form::Embedded(EmbeddedBus::open(path, clock)?);
+        Ok(Bus { form: Arc::new(form) })
+    }
+
+    /// Prepares to use Kafka. The broker need not be there yet. Call it inside the async runtime.
+    pub fn connect_kafka(options: KafkaOptions) -> Result<Bus, BusError> {
+        let form = Form::Kafka(KafkaBus::connect(options)?);
+        Ok(Bus { form: Arc::new(form) })
+    }
+
+    /// Creates the topics that are missing, each with its dead-letter topic.
+    pub async fn ensure_topics(&self, topics: &[TopicSpec]) -> Result<(), BusError> {
+        match &*self.form {
+            Form::Embedded(bus) => bus.ensure_topics(topics).await,
+            Form::Kafka(bus) => bus.ensure_topics(topics).await,
+        }
+    }
+
+    /// Publishes messages and says of each, in the same order, where it is or why it is not.
+    ///
+    /// A message is not published if an earlier one of the same topic and key failed. A failed one
+    /// may still arrive (the answer was lost): publish it again, and let inboxes sort it out.
+    pub async fn publish(&self, messages: Vec<Message>) -> Vec<Result<Position, BusError>> {
+        match &*self.form {
+            Form::Embedded(bus) => bus.publish(messages).await,
+            Form::Kafka(bus) => bus.publish(messages).await,
+        }
+    }
+
+    pub async fn publish_one(&self, message: Message) -> Result<Position, BusError> {
+        let mut results = self.publish(vec![message]).await;
+        results.pop().expect("one result per message")
+    }
+
+    /// Starts to consume topics for a group, from where it last acknowledged.
+    ///
+    /// Subscriptions of one group share the partitions on Kafka. On the embedded bus the first one
+    /// has them all, and a second one for the same topic is refused.
+    pub async fn subscribe(
+        &self,
+        group: &str,
+        topics: &[String],
+    ) -> Result<Subscription, BusError> {
+        match &*self.form {
+            Form::Embedded(bus) => bus.subscribe(group, topics).await.map(Subscription::embedded),
+            Form::Kafka(bus) => bus.subscribe(group, topics).map(Subscription::kafka),
+        }
+    }
+
+    /// The names of all topics.
+    pub async fn topics(&self) -> Result<Vec<String>, BusError> {
+        match &*self.form {
+            Form::Embedded(bus) => bus.topics().await,
+            Form::Kafka(bus) => bus.topics().await,
+        }
+    }
+
+    /// Everything a topic holds at this moment, partition by partition. For operators' commands.
+    pub async fn scan(&self, topic: &str) -> Result<Vec<Delivery>, BusError> {
+        match &*self.form {
+            Form::Embedded(bus) => bus.scan(topic).await,
+            Form::Kafka(bus) => bus.scan(topic).await,
+        }
+    }
+
+    /// Forgets messages beyond their retention, a bounded number at a time, and says how many.
+    /// Kafka does that itself. Dead letters are kept.
+    pub async fn trim(&self, now: Timestamp, limit: u32) -> Result<u64, BusError> {
+        match &*self.form {
+            Form::Embedded(bus) => bus.trim(now, limit).await,
+            Form::Kafka(_) => Ok(0),
+        }
+    }
+
+    /// Finishes what is under way. End relays and consumers before.
+    pub async fn close(&self) {
+        match &*self.form {
+            Form::Embedded(bus) => bus.close().await,
+            Form::Kafka(bus) => bus.close().await,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a service says to the consumer loop, and what it is told.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use urr_kernel::{CallContext, DecodeEventError, Event, Timestamp, Uuid};
+use urr_storage::outbox::Stamp;
+use urr_storage::{StorageError, Tx};
+
+/// The effect of an event. It runs in a transaction, perhaps more than once, so it must not have
+/// effects outside it; ids come from the context.
+pub type Handler =
+    Arc<dyn Fn(&mut Tx<'_>, &Event, &HandlerContext) -> Result<Handled, HandleError> + Send + Sync>;
+
+/// How a handler dealt with an event. Each of them is final and committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Handled {
+    Done,
+    /// This type of event does not concern us.
+    Ignored,
+    /// The rules say no. It is never tried again; a compensation is part of the transaction.
+    Rejected {
+        reason: String,
+    },
+}
+
+/// Why an event could not be dealt with. The transaction is undone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandleError {
+    /// It will never work: the message becomes a dead letter at once.
+    #[error("{0}")]
+    Poison(String),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl From<DecodeEventError> for HandleError {
+    fn from(error: DecodeEventError) -> HandleError {
+        let cause = std::error::Error::source(&error);
+        let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+        HandleError::Poison(format!("{error}{cause}"))
+    }
+}
+
+/// What a handler gets beside the event.
+#[derive(Clone, Debug)]
+pub struct HandlerContext {
+    pub now: Timestamp,
+    group: String,
+    event_id: Uuid,
+    /// For what the event causes: same flow, caused by it.
+    pub call: CallContext,
+}
+
+impl HandlerContext {
+    pub fn new(group: impl Into<String>, event: &Event, now: Timestamp) -> HandlerContext {
+        HandlerContext { now, group: group.into(), event_id: event.id, call: event.context() }
+    }
+
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// An id for something that handling this event makes. The same event, group and name give the
+    /// same id, so a second run or a second delivery makes the same thing and not another.
+    pub fn derived_id(&self, name: &str) -> Uuid {
+        let mut hash = Sha256::new();
+        hash.update(self.event_id.as_bytes());
+        // Lengths keep ("ab", "c") and ("a", "bc") apart.
+        hash.update(self.group.len().to_be_bytes());
+        hash.update(self.group.as_bytes());
+        hash.update(name.as_bytes());
+        let digest = hash.finalize();
+        let bytes = digest.first_chunk::<16>().expect("SHA-256 has 32 bytes");
+        uuid::Builder::from_custom_bytes(*bytes).into_uuid()
+    }
+
+    /// The envelope of an event that handling this one announces. `name` tells it from others.
+    pub fn stamp(&self, name: &str, source: &'static str) -> Stamp {
+        Stamp { event_id: self.derived_id(name), source, time: self.now, context: self.call }
+    }
+}
+
+/// How a message ended, for the metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Done,
+    Ignored,
+    Rejected { reason: String },
+    Duplicate,
+}
+
+impl From<Handled> for Outcome {
+    fn from(handled: Handled) -> Outcome {
+        match handled {
+            Handled::Done => Outcome::Done,
+            Handled::Ignored => Outcome::Ignored,
+            Handled::Rejected { reason } => Outcome::Rejected { reason },
+        }
+    }
+}
+
+impl Outcome {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Outcome::Done => "done",
+            Outcome::Ignored => "ignored",
+            Outcome::Rejected { .. } => "rejected",
+            Outcome::Duplicate => "duplicate",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(group: &str, event_id: u128) -> HandlerContext {
+        HandlerContext {
+            now: Timestamp::UNIX_EPOCH,
+            group: group.to_owned(),
+            event_id: Uuid::from_u128(event_id),
+            call: CallContext::root(Uuid::from_u128(1)),
+        }
+    }
+
+    #[test]
+    fn the_same_event_group_and_name_give_the_same_id() {
+        let id = context("stats", 7).derived_id("refund");
+        assert_eq!(id, context("stats", 7).derived_id("refund"));
+        assert_eq!(id.get_version_num(), 8);
+    }
+
+    #[test]
+    fn another_event_group_or_name_gives_another_id() {
+        let id = context("stats", 7).derived_id("refund");
+        assert_ne!(id, context("stats", 8).derived_id("refund"));
+        assert_ne!(id, context("ticket", 7).derived_id("refund"));
+        assert_ne!(id, context("stats", 7).derived_id("cancel"));
+        let (a, b) = (context("ab", 7).derived_id("c"), context("a", 7).derived_id("bc"));
+        assert_ne!(a, b);
+    }
+}

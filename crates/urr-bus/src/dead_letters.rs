@@ -1,0 +1,226 @@
+//! Dead letters: messages that no handler can take, kept with the reason until someone looks.
+//!
+//! A dead letter is the original message on the topic `<topic>-dlq`, with headers that tell what
+//! happened. Its id is its place there. Replaying it publishes the original bytes again, for the
+//! group that had failed, and appends a mark to the dead-letter topic, so that both forms of the
+//! bus can tell what is still open.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use urr_kernel::{Event, Timestamp, Uuid};
+
+use crate::bus::{dead_letter_topic, topic_of_dead_letters};
+use crate::{Bus, BusError, Delivery, Headers, Message, Position};
+
+const REASON: &str = "urr-reason";
+const GROUP: &str = "urr-group";
+const ORIGINAL: &str = "urr-original";
+const FAILED_AT: &str = "urr-failed-at";
+const EVENT_ID: &str = "urr-event-id";
+const EVENT_TYPE: &str = "urr-event-type";
+/// On a mark: the id of the dead letter that was replayed.
+const REPLAYED: &str = "urr-replayed";
+const REPLAYED_AT: &str = "urr-replayed-at";
+/// On a replayed message: the group it is for. Others dealt with it long ago, perhaps longer than
+/// their inboxes remember.
+const REPLAY_FOR: &str = "urr-replay-for";
+
+/// A header is for people; a reason that quotes a document is cut.
+const REASON_CHARS_MAX: usize = 2_000;
+
+/// A message that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    pub id: Position,
+    pub reason: String,
+    /// The group whose handler could not take it. Empty if the letter is not of our making.
+    pub group: String,
+    /// Where the message was.
+    pub original: Option<Position>,
+    pub failed_at: Option<Timestamp>,
+    pub event_id: Option<Uuid>,
+    pub event_type: Option<String>,
+    pub key: Vec<u8>,
+    /// The message as it was.
+    pub body: Vec<u8>,
+    pub is_replayed: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DeadLetterError {
+    #[error("there is no dead letter {0}")]
+    NotFound(Position),
+    #[error("dead letter {0} was replayed before; say so if it shall be replayed again")]
+    AlreadyReplayed(Position),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+}
+
+/// Whether a dead letter that was replayed before may be replayed once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    Refuse,
+    Allow,
+}
+
+/// The dead letters of one topic (or of all), open and replayed, oldest first in each partition.
+pub async fn list(bus: &Bus, topic: Option<&str>) -> Result<Vec<DeadLetter>, BusError> {
+    let topics = match topic {
+        Some(topic) if topic_of_dead_letters(topic).is_some() => vec![topic.to_owned()],
+        Some(topic) => vec![dead_letter_topic(topic)],
+        None => {
+            let mut topics = bus.topics().await?;
+            topics.retain(|topic| topic_of_dead_letters(topic).is_some());
+            topics
+        }
+    };
+    let mut letters = Vec::new();
+    for topic in topics {
+        letters.extend(collect(bus.scan(&topic).await?));
+    }
+    Ok(letters)
+}
+
+pub async fn show(bus: &Bus, id: &Position) -> Result<DeadLetter, DeadLetterError> {
+    let is_dead_letter = topic_of_dead_letters(&id.topic).is_some();
+    let letters = if is_dead_letter { list(bus, Some(&id.topic)).await? } else { Vec::new() };
+    let found = letters.into_iter().find(|letter| letter.id == *id);
+    found.ok_or_else(|| DeadLetterError::NotFound(id.clone()))
+}
+
+/// Sends one dead letter to its topic again. Returns where it is now.
+pub async fn replay(
+    bus: &Bus,
+    id: &Position,
+    again: Again,
+    now: Timestamp,
+) -> Result<Position, DeadLetterError> {
+    let letter = show(bus, id).await?;
+    if letter.is_replayed && again == Again::Refuse {
+        return Err(DeadLetterError::AlreadyReplayed(letter.id));
+    }
+    Ok(replay_letter(bus, &letter, now).await?)
+}
+
+/// Sends all open dead letters of one topic (or of all) again. Returns where they are now.
+pub async fn replay_open(
+    bus: &Bus,
+    topic: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<Position>, BusError> {
+    let mut positions = Vec::new();
+    for letter in list(bus, topic).await?.iter().filter(|letter| !letter.is_replayed) {
+        positions.push(replay_letter(bus, letter, now).await?);
+    }
+    Ok(positions)
+}
+
+/// Publishes first and marks then: a crash in between repeats the message, which the inbox notices.
+async fn replay_letter(
+    bus: &Bus,
+    letter: &DeadLetter,
+    now: Timestamp,
+) -> Result<Position, BusError> {
+    let topic = topic_of_dead_letters(&letter.id.topic).expect("a letter is on such a topic");
+    let mut message = Message::new(topic, letter.key.clone(), letter.body.clone());
+    message.partition = letter.original.as_ref().map(|original| original.partition);
+    if !letter.group.is_empty() {
+        message.headers.insert(REPLAY_FOR.to_owned(), letter.group.clone());
+    }
+    let position = bus.publish_one(message).await?;
+    let mut mark = Message::new(letter.id.topic.clone(), letter.key.clone(), Vec::new());
+    mark.partition = Some(letter.id.partition);
+    mark.headers.insert(REPLAYED.to_owned(), letter.id.to_string());
+    mark.headers.insert(REPLAYED_AT.to_owned(), now.to_string());
+    bus.publish_one(mark).await?;
+    Ok(position)
+}
+
+/// Tells letters from marks. A consumer that crashed before it acknowledged wrote its letter twice:
+/// only the first is kept, and a mark on any of them counts.
+fn collect(deliveries: Vec<Delivery>) -> Vec<DeadLetter> {
+    let mut letters: Vec<DeadLetter> = Vec::new();
+    let mut index_of_failure = HashMap::new();
+    let mut index_of_id = HashMap::new();
+    let mut replayed: Vec<Position> = Vec::new();
+    for delivery in deliveries {
+        if let Some(id) = delivery.headers.get(REPLAYED) {
+            replayed.extend(id.parse::<Position>());
+            continue;
+        }
+        let letter = read(delivery);
+        // A letter that is not ours has no original; its own place tells it from others.
+        let message = letter.original.clone().unwrap_or_else(|| letter.id.clone());
+        let fresh = letters.len();
+        let index = *index_of_failure.entry((letter.group.clone(), message)).or_insert(fresh);
+        index_of_id.insert(letter.id.clone(), index);
+        if index == fresh {
+            letters.push(letter);
+        }
+    }
+    for index in replayed.iter().filter_map(|id| index_of_id.get(id)) {
+        letters[*index].is_replayed = true;
+    }
+    letters
+}
+
+fn read(delivery: Delivery) -> DeadLetter {
+    let header = |name: &str| delivery.headers.get(name);
+    DeadLetter {
+        reason: header(REASON).cloned().unwrap_or_default(),
+        group: header(GROUP).cloned().unwrap_or_default(),
+        original: header(ORIGINAL).and_then(|text| text.parse().ok()),
+        failed_at: header(FAILED_AT).and_then(|text| text.parse().ok()),
+        event_id: header(EVENT_ID).and_then(|text| text.parse().ok()),
+        event_type: header(EVENT_TYPE).cloned(),
+        id: delivery.position,
+        key: delivery.key,
+        body: delivery.body,
+        is_replayed: false,
+    }
+}
+
+/// Why a message is set aside, and the event it carried if it carried one.
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    event: Option<Arc<Event>>,
+}
+
+impl Failure {
+    pub(crate) fn new(reason: String, event: Option<Arc<Event>>) -> Failure {
+        Failure { reason, event }
+    }
+}
+
+/// The dead letter of a message, in the partition of the same number.
+pub(crate) fn letter(
+    group: &str,
+    delivery: &Delivery,
+    failure: &Failure,
+    now: Timestamp,
+) -> Message {
+    let original = &delivery.position;
+    let mut headers = Headers::new();
+    let mut set = |name: &str, value: String| headers.insert(name.to_owned(), value);
+    set(REASON, failure.reason.chars().take(REASON_CHARS_MAX).collect());
+    set(GROUP, group.to_owned());
+    set(ORIGINAL, original.to_string());
+    set(FAILED_AT, now.to_string());
+    if let Some(event) = &failure.event {
+        set(EVENT_ID, event.id.to_string());
+        set(EVENT_TYPE, event.event_type.clone());
+    }
+    Message {
+        topic: dead_letter_topic(&original.topic),
+        key: delivery.key.clone(),
+        body: delivery.body.clone(),
+        headers,
+        partition: Some(original.partition),
+    }
+}
+
+/// Whether a message is the replay of a dead letter of another group.
+pub(crate) fn is_replay_for_another(headers: &Headers, group: &str) -> bool {
+    headers.get(REPLAY_FOR).is_some_and(|wanted| wanted != group)
+}

@@ -1,0 +1,272 @@
+//! The embedded bus: the log is a SQLite file.
+//!
+//! Offsets are given out in the transaction of the writer, so they are dense and a reader never
+//! sees a later message before an earlier one of its partition.
+
+mod log;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use urr_kernel::{Clock, Timestamp};
+use urr_storage::{Db, Schema, SqliteOptions, migrate};
+
+use crate::bus::{SCAN_MAX, TopicSpec, dead_letter_topic};
+use crate::subscription::{BATCH_MAX, PartitionLag};
+use crate::{Batch, BusError, Delivery, Message, Position};
+
+const SCHEMA: Schema = Schema {
+    name: "bus",
+    migrations: urr_storage::migrations![1 "log" => "../migrations/0001_log.sql"],
+};
+
+/// A publisher in this process wakes the consumers; an operator's command is another process.
+const POLL: Duration = Duration::from_secs(1);
+
+type Place = (String, i32);
+
+pub(crate) struct EmbeddedBus {
+    db: Db,
+    clock: Clock,
+    /// Counts publications, to wake those who wait for one.
+    appended: watch::Sender<u64>,
+    /// Which group consumes which topic at present.
+    consuming: Arc<Mutex<HashSet<(String, String)>>>,
+}
+
+impl EmbeddedBus {
+    pub(crate) fn open(path: &Path, clock: &Clock) -> Result<EmbeddedBus, BusError> {
+        migrate::migrate_sqlite(path, &SCHEMA, clock.now())?;
+        let options = SqliteOptions { readers: 2, ..SqliteOptions::default() };
+        Ok(EmbeddedBus {
+            db: Db::open_sqlite(path, &options)?,
+            clock: clock.clone(),
+            appended: watch::Sender::new(0),
+            consuming: Arc::default(),
+        })
+    }
+
+    pub(crate) async fn ensure_topics(&self, topics: &[TopicSpec]) -> Result<(), BusError> {
+        let topics = topics.to_vec();
+        self.db
+            .write(move |tx| {
+                for topic in &topics {
+                    let retention_ms = i64::try_from(topic.retention.as_millis())
+                        .expect("messages are kept for less than centuries");
+                    let dead_letters = dead_letter_topic(&topic.name);
+                    for partition in 0..topic.partitions {
+                        log::partition_insert(tx, &topic.name, partition, retention_ms)?;
+                        log::partition_insert(tx, &dead_letters, partition, log::KEEP_FOR_EVER_MS)?;
+                    }
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// In one transaction. A message that has nowhere to go fails alone, as it does on Kafka.
+    pub(crate) async fn publish(&self, messages: Vec<Message>) -> Vec<Result<Position, BusError>> {
+        let (count, now) = (messages.len(), self.clock.now());
+        let outcome: Result<Vec<_>, BusError> = self
+            .db
+            .write(move |tx| {
+                let mut partitions = HashMap::new();
+                let mut append =
+                    |message| match log::message_append(tx, &mut partitions, message, now) {
+                        Err(BusError::Storage(error)) => Err(BusError::Storage(error)),
+                        result => Ok(result),
+                    };
+                messages.iter().map(&mut append).collect()
+            })
+            .await;
+        match outcome {
+            Ok(results) => {
+                self.appended.send_modify(|count| *count += 1);
+                results
+            }
+            Err(error) => vec![Err(error); count],
+        }
+    }
+
+    pub(crate) async fn subscribe(
+        &self,
+        group: &str,
+        topics: &[String],
+    ) -> Result<EmbeddedSubscription, BusError> {
+        let claim = Claim::take(&self.consuming, group, topics)?;
+        let (group, topics) = (group.to_owned(), topics.to_vec());
+        let reader =
+            EmbeddedLagReader { db: self.db.clone(), group: group.clone(), topics: topics.clone() };
+        let positions =
+            self.db.write(move |tx| log::group_offset_start(tx, &group, &topics)).await?;
+        Ok(EmbeddedSubscription {
+            reader,
+            appended: self.appended.subscribe(),
+            positions,
+            _claim: claim,
+        })
+    }
+
+    pub(crate) async fn topics(&self) -> Result<Vec<String>, BusError> {
+        self.db.read(|tx| Ok(log::topic_list(tx)?)).await
+    }
+
+    pub(crate) async fn scan(&self, topic: &str) -> Result<Vec<Delivery>, BusError> {
+        let name = topic.to_owned();
+        let scan = self.db.read(move |tx| log::message_scan(tx, &name, SCAN_MAX + 1));
+        let deliveries = scan.await?;
+        if deliveries.len() > SCAN_MAX {
+            return Err(BusError::TooMany { topic: topic.to_owned(), limit: SCAN_MAX });
+        }
+        Ok(deliveries)
+    }
+
+    pub(crate) async fn trim(&self, now: Timestamp, limit: u32) -> Result<u64, BusError> {
+        self.db
+            .write(move |tx| {
+                let mut trimmed = 0;
+                for partition in log::partition_ends(tx)? {
+                    trimmed += log::message_trim(tx, &partition, now, limit)?;
+                }
+                Ok(trimmed)
+            })
+            .await
+    }
+
+    pub(crate) async fn close(&self) {
+        let db = self.db.clone();
+        let closing = tokio::task::spawn_blocking(move || db.close());
+        closing.await.expect("closing the storage does not panic");
+    }
+}
+
+/// The right of one subscription to a group's topics. Given back when it is dropped.
+struct Claim {
+    consuming: Arc<Mutex<HashSet<(String, String)>>>,
+    claimed: Vec<(String, String)>,
+}
+
+impl Claim {
+    fn take(
+        consuming: &Arc<Mutex<HashSet<(String, String)>>>,
+        group: &str,
+        topics: &[String],
+    ) -> Result<Claim, BusError> {
+        let mut claim = Claim { consuming: Arc::clone(consuming), claimed: Vec::new() };
+        for topic in topics {
+            let place = (group.to_owned(), topic.clone());
+            let mut taken = consuming.lock().unwrap_or_else(PoisonError::into_inner);
+            if !taken.insert(place.clone()) {
+                let (group, topic) = place;
+                return Err(BusError::GroupBusy { group, topic });
+            }
+            claim.claimed.push(place);
+        }
+        Ok(claim)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut taken = self.consuming.lock().unwrap_or_else(PoisonError::into_inner);
+        for place in &self.claimed {
+            taken.remove(place);
+        }
+    }
+}
+
+pub(crate) struct EmbeddedSubscription {
+    reader: EmbeddedLagReader,
+    appended: watch::Receiver<u64>,
+    /// What the next batch starts with, per partition.
+    positions: BTreeMap<Place, i64>,
+    _claim: Claim,
+}
+
+impl EmbeddedSubscription {
+    pub(crate) async fn next_batch(&mut self) -> Result<Batch, BusError> {
+        loop {
+            self.appended.mark_unchanged();
+            let deliveries = self.read().await?;
+            if !deliveries.is_empty() {
+                let batch = Batch { deliveries };
+                for ((topic, partition), offset) in batch.next_offsets() {
+                    self.positions.insert((topic.to_owned(), partition), offset);
+                }
+                return Ok(batch);
+            }
+            tokio::select! {
+                // The sender is gone when the bus is: then the next read says so.
+                _ = self.appended.changed() => {}
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+    }
+
+    async fn read(&self) -> Result<Vec<Delivery>, BusError> {
+        let (topics, positions) = (self.reader.topics.clone(), self.positions.clone());
+        self.reader
+            .db
+            .read(move |tx| {
+                let mut places = Vec::new();
+                for topic in &topics {
+                    places.extend(log::partitions_with_news(tx, topic, &positions)?);
+                }
+                // Every partition with news gets its share, so that none waits behind another.
+                let share = BATCH_MAX / places.len().clamp(1, BATCH_MAX);
+                let mut deliveries = Vec::new();
+                for (topic, partition, from) in places.iter().take(BATCH_MAX) {
+                    deliveries.extend(log::message_read(tx, topic, *partition, *from, share)?);
+                }
+                Ok(deliveries)
+            })
+            .await
+    }
+
+    pub(crate) async fn acknowledge(&mut self, batch: &Batch) -> Result<(), BusError> {
+        let group = self.reader.group.clone();
+        let offsets: Vec<(Place, i64)> = batch
+            .next_offsets()
+            .into_iter()
+            .map(|((topic, partition), offset)| ((topic.to_owned(), partition), offset))
+            .collect();
+        self.reader
+            .db
+            .write(move |tx| {
+                for (place, offset) in &offsets {
+                    log::group_offset_set(tx, &group, place, *offset)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    pub(crate) fn lag_reader(&self) -> EmbeddedLagReader {
+        self.reader.clone()
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct EmbeddedLagReader {
+    db: Db,
+    group: String,
+    topics: Vec<String>,
+}
+
+impl EmbeddedLagReader {
+    pub(crate) async fn lag(&self) -> Result<Vec<PartitionLag>, BusError> {
+        let (group, topics) = (self.group.clone(), self.topics.clone());
+        self.db
+            .read(move |tx| {
+                let mut lags = Vec::new();
+                for topic in &topics {
+                    lags.extend(log::group_lag(tx, &group, topic)?);
+                }
+                Ok(lags)
+            })
+            .await
+    }
+}

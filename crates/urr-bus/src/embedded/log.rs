@@ -1,0 +1,248 @@
+//! The tables of the log.
+
+use std::collections::{BTreeMap, HashMap};
+
+use urr_kernel::Timestamp;
+use urr_storage::{Row, StorageError, Tx, params};
+
+use super::Place;
+use crate::partition::partition_of;
+use crate::subscription::PartitionLag;
+use crate::{BusError, Delivery, Headers, Message, Position};
+
+/// Dead letters have no end of retention, as Kafka writes it.
+pub(super) const KEEP_FOR_EVER_MS: i64 = -1;
+
+pub(super) fn topic_list(tx: &mut Tx<'_>) -> Result<Vec<String>, StorageError> {
+    let sql = "select distinct topic from bus_partition order by topic";
+    tx.query(sql, &[], |row| row.get("topic"))
+}
+
+pub(super) fn partition_insert(
+    tx: &mut Tx<'_>,
+    topic: &str,
+    partition: i32,
+    retention_ms: i64,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into bus_partition (topic, partition, next_offset, retention_ms) \
+         values ($1, $2, 0, $3) \
+         on conflict (topic, partition) do update set retention_ms = excluded.retention_ms",
+        params![topic, partition, retention_ms],
+    )?;
+    Ok(())
+}
+
+/// Appends one message. `partitions` remembers how many each topic has.
+pub(super) fn message_append<'a>(
+    tx: &mut Tx<'_>,
+    partitions: &mut HashMap<&'a str, i32>,
+    message: &'a Message,
+    now: Timestamp,
+) -> Result<Position, BusError> {
+    let topic = message.topic.as_str();
+    let count = match partitions.get(topic) {
+        Some(count) => *count,
+        None => {
+            let sql = "select count(*) as partitions from bus_partition where topic = $1";
+            let count = tx.query_one(sql, params![topic], |row| row.get("partitions"))?;
+            partitions.insert(topic, count);
+            count
+        }
+    };
+    if count == 0 {
+        return Err(BusError::UnknownTopic(topic.to_owned()));
+    }
+    let by_key = || partition_of(&message.key, count);
+    let partition = message.partition.unwrap_or_else(by_key);
+    let offset: Option<i64> = tx.query_opt(
+        "update bus_partition set next_offset = next_offset + 1 \
+         where topic = $1 and partition = $2 returning next_offset - 1 as message_offset",
+        params![topic, partition],
+        |row| row.get("message_offset"),
+    )?;
+    let offset = offset.ok_or_else(|| BusError::UnknownTopic(format!("{topic}/{partition}")))?;
+    let headers = serde_json::to_value(&message.headers).expect("headers are texts");
+    tx.execute(
+        "insert into bus_message \
+         (topic, partition, message_offset, key, body, headers, appended_at) \
+         values ($1, $2, $3, $4, $5, $6, $7)",
+        params![topic, partition, offset, message.key, message.body, headers, now],
+    )?;
+    Ok(Position { topic: topic.to_owned(), partition, offset })
+}
+
+/// Where a group goes on. A group that is new starts at the beginning, and is remembered, so that
+/// nothing is trimmed before it was read.
+pub(super) fn group_offset_start(
+    tx: &mut Tx<'_>,
+    group: &str,
+    topics: &[String],
+) -> Result<BTreeMap<Place, i64>, BusError> {
+    let mut positions = BTreeMap::new();
+    for topic in topics {
+        tx.execute(
+            "insert into bus_group_offset (consumer_group, topic, partition, next_offset) \
+             select $1, topic, partition, 0 from bus_partition where topic = $2 \
+             on conflict (consumer_group, topic, partition) do nothing",
+            params![group, topic],
+        )?;
+        let offsets = tx.query(
+            "select partition, next_offset from bus_group_offset \
+             where consumer_group = $1 and topic = $2",
+            params![group, topic],
+            |row| Ok(((topic.clone(), row.get("partition")?), row.get("next_offset")?)),
+        )?;
+        positions.extend(offsets);
+    }
+    Ok(positions)
+}
+
+/// A partition, and up to where every group has read it.
+pub(super) struct PartitionEnd {
+    topic: String,
+    partition: i32,
+    retention_ms: i64,
+    read_by_all: i64,
+}
+
+pub(super) fn partition_ends(tx: &mut Tx<'_>) -> Result<Vec<PartitionEnd>, StorageError> {
+    tx.query(
+        "select p.topic, p.partition, p.retention_ms, coalesce((select min(g.next_offset) \
+         from bus_group_offset g where g.topic = p.topic and g.partition = p.partition), \
+         p.next_offset) as read_by_all from bus_partition p where p.retention_ms <> $1",
+        params![KEEP_FOR_EVER_MS],
+        |row| {
+            Ok(PartitionEnd {
+                topic: row.get("topic")?,
+                partition: row.get("partition")?,
+                retention_ms: row.get("retention_ms")?,
+                read_by_all: row.get("read_by_all")?,
+            })
+        },
+    )
+}
+
+pub(super) fn message_trim(
+    tx: &mut Tx<'_>,
+    end: &PartitionEnd,
+    now: Timestamp,
+    limit: u32,
+) -> Result<u64, StorageError> {
+    let retention_us = end.retention_ms.saturating_mul(1_000);
+    let before_us = now.as_microsecond().saturating_sub(retention_us);
+    let Ok(before) = Timestamp::from_microsecond(before_us) else {
+        return Ok(0);
+    };
+    tx.execute(
+        "delete from bus_message where topic = $1 and partition = $2 and message_offset in \
+         (select message_offset from bus_message where topic = $1 and partition = $2 \
+         and message_offset < $3 and appended_at < $4 order by message_offset limit $5)",
+        params![end.topic, end.partition, end.read_by_all, before, limit],
+    )
+}
+
+fn read_delivery(row: &Row<'_>) -> Result<Delivery, StorageError> {
+    let headers: serde_json::Value = row.get("headers")?;
+    let headers: Headers = serde_json::from_value(headers).map_err(|error| {
+        StorageError::Decode { column: "headers".to_owned(), reason: error.to_string() }
+    })?;
+    Ok(Delivery {
+        position: Position {
+            topic: row.get("topic")?,
+            partition: row.get("partition")?,
+            offset: row.get("message_offset")?,
+        },
+        key: row.get("key")?,
+        body: row.get("body")?,
+        headers,
+    })
+}
+
+pub(super) fn partitions_with_news(
+    tx: &mut Tx<'_>,
+    topic: &str,
+    positions: &BTreeMap<Place, i64>,
+) -> Result<Vec<(String, i32, i64)>, StorageError> {
+    let ends: Vec<(i32, i64)> = tx.query(
+        "select partition, next_offset from bus_partition where topic = $1 order by partition",
+        params![topic],
+        |row| Ok((row.get("partition")?, row.get("next_offset")?)),
+    )?;
+    let mut places = Vec::new();
+    for (partition, end) in ends {
+        let place = (topic.to_owned(), partition);
+        let from = positions.get(&place).copied().unwrap_or(0);
+        if from < end {
+            places.push((place.0, partition, from));
+        }
+    }
+    Ok(places)
+}
+
+pub(super) fn message_read(
+    tx: &mut Tx<'_>,
+    topic: &str,
+    partition: i32,
+    from: i64,
+    limit: usize,
+) -> Result<Vec<Delivery>, StorageError> {
+    let limit = i64::try_from(limit).expect("a batch is small");
+    tx.query(
+        "select topic, partition, message_offset, key, body, headers from bus_message \
+         where topic = $1 and partition = $2 and message_offset >= $3 \
+         order by message_offset limit $4",
+        params![topic, partition, from, limit],
+        read_delivery,
+    )
+}
+
+/// The first messages of a topic, partition by partition.
+pub(super) fn message_scan(
+    tx: &mut Tx<'_>,
+    topic: &str,
+    limit: usize,
+) -> Result<Vec<Delivery>, StorageError> {
+    let limit = i64::try_from(limit).expect("the limit is small");
+    tx.query(
+        "select topic, partition, message_offset, key, body, headers from bus_message \
+         where topic = $1 order by partition, message_offset limit $2",
+        params![topic, limit],
+        read_delivery,
+    )
+}
+
+pub(super) fn group_offset_set(
+    tx: &mut Tx<'_>,
+    group: &str,
+    (topic, partition): &Place,
+    next_offset: i64,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into bus_group_offset (consumer_group, topic, partition, next_offset) \
+         values ($1, $2, $3, $4) on conflict (consumer_group, topic, partition) \
+         do update set next_offset = excluded.next_offset",
+        params![group, topic, *partition, next_offset],
+    )?;
+    Ok(())
+}
+
+pub(super) fn group_lag(
+    tx: &mut Tx<'_>,
+    group: &str,
+    topic: &str,
+) -> Result<Vec<PartitionLag>, StorageError> {
+    tx.query(
+        "select p.partition, p.next_offset - coalesce(g.next_offset, 0) as lag \
+         from bus_partition p left join bus_group_offset g on g.consumer_group = $1 \
+         and g.topic = p.topic and g.partition = p.partition where p.topic = $2",
+        params![group, topic],
+        |row| {
+            Ok(PartitionLag {
+                topic: topic.to_owned(),
+                partition: row.get("partition")?,
+                messages: row.get("lag")?,
+            })
+        },
+    )
+}

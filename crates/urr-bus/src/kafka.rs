@@ -1,0 +1,159 @@
+//! The bus on Kafka.
+
+mod producer;
+mod reader;
+mod subscription;
+
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::error::KafkaError;
+use rdkafka::types::RDKafkaErrorCode;
+
+pub(crate) use self::subscription::{KafkaLagReader, KafkaSubscription};
+
+use self::producer::Producer;
+use crate::bus::{TopicSpec, dead_letter_topic};
+use crate::{BusError, Delivery, Message, Position};
+
+/// An answer of the broker to anything but a publication takes no longer than this.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How to reach Kafka. The connection is plain: TLS and passwords are not built in.
+#[derive(Clone, Debug)]
+pub struct KafkaOptions {
+    /// `host:port`, several separated by commas.
+    pub bootstrap: String,
+    /// What the broker calls us in its logs.
+    pub client_id: String,
+    pub replication_factor: i32,
+    /// A message that the broker did not confirm in this time has failed, and is tried again.
+    pub delivery_timeout: Duration,
+    /// A consumer that is not heard of for this long loses its partitions.
+    pub session_timeout: Duration,
+    /// A consumer that does not ask for messages for this long is taken for dead. While a batch
+    /// takes long, it is asked for them at a tenth of this time.
+    pub poll_interval_max: Duration,
+}
+
+impl KafkaOptions {
+    pub fn new(bootstrap: impl Into<String>) -> KafkaOptions {
+        KafkaOptions {
+            bootstrap: bootstrap.into(),
+            client_id: "urr".to_owned(),
+            replication_factor: 1,
+            delivery_timeout: Duration::from_secs(10),
+            session_timeout: Duration::from_secs(15),
+            poll_interval_max: Duration::from_mins(5),
+        }
+    }
+
+    /// What every client of ours has in common.
+    fn config(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config
+            .set("bootstrap.servers", &self.bootstrap)
+            .set("client.id", &self.client_id)
+            // A broker that comes back is noticed within a second, not within ten.
+            .set("reconnect.backoff.ms", "100")
+            .set("reconnect.backoff.max.ms", "1000")
+            .set("socket.keepalive.enable", "true");
+        config
+    }
+}
+
+pub(crate) struct KafkaBus {
+    options: KafkaOptions,
+    producer: Producer,
+}
+
+impl KafkaBus {
+    pub(crate) fn connect(options: KafkaOptions) -> Result<KafkaBus, BusError> {
+        let producer = Producer::new(&options)?;
+        Ok(KafkaBus { options, producer })
+    }
+
+    pub(crate) async fn ensure_topics(&self, topics: &[TopicSpec]) -> Result<(), BusError> {
+        const DOING: &str = "creating topics";
+        let admin: AdminClient<DefaultClientContext> =
+            self.options.config().create().map_err(BusError::kafka(DOING))?;
+        let named: Vec<NamedTopic> = topics.iter().flat_map(NamedTopic::pair).collect();
+        let new: Vec<NewTopic<'_>> = named
+            .iter()
+            .map(|topic| {
+                let replication = TopicReplication::Fixed(self.options.replication_factor);
+                NewTopic::new(&topic.name, topic.partitions, replication)
+                    .set("retention.ms", &topic.retention_ms)
+            })
+            .collect();
+        let options = AdminOptions::new()
+            .request_timeout(Some(REQUEST_TIMEOUT))
+            .operation_timeout(Some(REQUEST_TIMEOUT));
+        let results = admin.create_topics(&new, &options).await;
+        for result in results.map_err(BusError::kafka(DOING))? {
+            match result {
+                Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+                Err((_, code)) => return Err(BusError::kafka(DOING)(KafkaError::AdminOp(code))),
+            }
+        }
+        let names = named.into_iter().map(|topic| topic.name).collect();
+        reader::wait_for_leaders(admin, names).await
+    }
+
+    pub(crate) async fn publish(&self, messages: Vec<Message>) -> Vec<Result<Position, BusError>> {
+        self.producer.publish(messages).await
+    }
+
+    pub(crate) fn subscribe(
+        &self,
+        group: &str,
+        topics: &[String],
+    ) -> Result<KafkaSubscription, BusError> {
+        KafkaSubscription::start(&self.options, group, topics)
+    }
+
+    pub(crate) async fn topics(&self) -> Result<Vec<String>, BusError> {
+        reader::topics(&self.options).await
+    }
+
+    pub(crate) async fn scan(&self, topic: &str) -> Result<Vec<Delivery>, BusError> {
+        reader::scan(&self.options, topic).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.producer.close().await;
+    }
+}
+
+/// A topic as the broker is asked for it.
+struct NamedTopic {
+    name: String,
+    partitions: i32,
+    retention_ms: String,
+}
+
+impl NamedTopic {
+    /// A topic and that of its dead letters, which are kept until someone looks at them.
+    fn pair(topic: &TopicSpec) -> [NamedTopic; 2] {
+        [
+            NamedTopic {
+                name: topic.name.clone(),
+                partitions: topic.partitions,
+                retention_ms: topic.retention.as_millis().to_string(),
+            },
+            NamedTopic {
+                name: dead_letter_topic(&topic.name),
+                partitions: topic.partitions,
+                retention_ms: "-1".to_owned(),
+            },
+        ]
+    }
+}
+
+/// Runs a call of the client that blocks, off the async threads.
+async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
+    let task = tokio::task::spawn_blocking(call);
+    task.await.expect("a call of the Kafka client does not panic")
+}

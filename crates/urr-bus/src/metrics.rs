@@ -1,0 +1,132 @@
+//! What operators watch: events on their way, and how far behind the consumers are.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use urr_kernel::Timestamp;
+
+use crate::{PartitionLag, Position};
+
+/// The figures of the bus. Clones share them; the default is registered nowhere.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    published: Family<TopicLabels, Counter>,
+    publish_failures: Family<TopicLabels, Counter>,
+    outbox_waiting: Family<ServiceLabels, Gauge>,
+    outbox_oldest_age_seconds: Family<ServiceLabels, Gauge>,
+    handled: Family<OutcomeLabels, Counter>,
+    retries: Family<GroupLabels, Counter>,
+    dead_letters: Family<GroupLabels, Counter>,
+    consumer_lag: Family<PartitionLabels, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TopicLabels {
+    topic: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServiceLabels {
+    service: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct GroupLabels {
+    group: String,
+    topic: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    group: String,
+    topic: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PartitionLabels {
+    group: String,
+    topic: String,
+    partition: i32,
+}
+
+impl Metrics {
+    /// Registers the figures under names that begin with `urr_bus_`.
+    pub fn register(registry: &mut Registry) -> Metrics {
+        let metrics = Metrics::default();
+        let registry = registry.sub_registry_with_prefix("urr_bus");
+        let published = metrics.published.clone();
+        registry.register("published", "Messages published", published);
+        let failures = metrics.publish_failures.clone();
+        registry.register("publish_failures", "Attempts to publish that failed", failures);
+        let waiting = metrics.outbox_waiting.clone();
+        registry.register("outbox_waiting", "Events not published yet", waiting);
+        let age = metrics.outbox_oldest_age_seconds.clone();
+        let help = "Age of the oldest event not published yet";
+        registry.register("outbox_oldest_age_seconds", help, age);
+        registry.register("handled", "Messages dealt with, by outcome", metrics.handled.clone());
+        let retries = metrics.retries.clone();
+        registry.register("handler_retries", "Attempts to handle that failed", retries);
+        let dead_letters = metrics.dead_letters.clone();
+        registry.register("dead_letters", "Messages set aside as dead letters", dead_letters);
+        let lag = metrics.consumer_lag.clone();
+        registry.register("consumer_lag", "Messages not acknowledged yet", lag);
+        metrics
+    }
+
+    pub(crate) fn count_published(&self, topic: &str, ok: bool) {
+        let family = if ok { &self.published } else { &self.publish_failures };
+        let topic = topic.to_owned();
+        family.get_or_create(&TopicLabels { topic }).inc();
+    }
+
+    pub(crate) fn set_outbox(
+        &self,
+        service: &str,
+        waiting: u64,
+        oldest: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        let labels = ServiceLabels { service: service.to_owned() };
+        let waiting = i64::try_from(waiting).unwrap_or(i64::MAX);
+        self.outbox_waiting.get_or_create(&labels).set(waiting);
+        let age_seconds = oldest.map_or(0, |oldest| now.as_second() - oldest.as_second());
+        let age = self.outbox_oldest_age_seconds.get_or_create(&labels);
+        age.set(age_seconds.max(0));
+    }
+
+    pub(crate) fn count_handled(&self, group: &str, place: &Position, outcome: &'static str) {
+        let labels = OutcomeLabels { group: group.to_owned(), topic: place.topic.clone(), outcome };
+        self.handled.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn count_retry(&self, group: &str, place: &Position) {
+        self.retries.get_or_create(&group_labels(group, place)).inc();
+    }
+
+    pub(crate) fn count_dead_letter(&self, group: &str, place: &Position) {
+        self.dead_letters.get_or_create(&group_labels(group, place)).inc();
+    }
+
+    /// Replaces what was known of the group: partitions that moved away are no longer ours to tell.
+    pub(crate) fn set_lag(&self, group: &str, known: &[PartitionLag], lags: &[PartitionLag]) {
+        let labels = |lag: &PartitionLag| PartitionLabels {
+            group: group.to_owned(),
+            topic: lag.topic.clone(),
+            partition: lag.partition,
+        };
+        let same = |a: &PartitionLag, b: &PartitionLag| labels(a) == labels(b);
+        for gone in known.iter().filter(|old| !lags.iter().any(|lag| same(lag, old))) {
+            self.consumer_lag.remove(&labels(gone));
+        }
+        for lag in lags {
+            self.consumer_lag.get_or_create(&labels(lag)).set(lag.messages);
+        }
+    }
+}
+
+fn group_labels(group: &str, place: &Position) -> GroupLabels {
+    GroupLabels { group: group.to_owned(), topic: place.topic.clone() }
+}

@@ -1,0 +1,79 @@
+//! Kafka goes away and comes back.
+
+use urr_bus::KafkaOptions;
+use urr_test::servers::{self, Kafka, Server};
+
+use crate::world::{World, assert_each_seat_in_order, eventually, paint, steps};
+
+const SEATS: usize = 250;
+const STEPS: i64 = 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_restarts_and_crashes_loses_and_repeats_nothing() {
+    if !servers::available(Server::Kafka).unwrap() {
+        return;
+    }
+    // One of its own: it is stopped.
+    let mut kafka = tokio::task::spawn_blocking(|| Kafka::start().unwrap()).await.unwrap();
+    let world = World::on_kafka(KafkaOptions::new(kafka.bootstrap())).await;
+    let (relay, consumer) = (world.relay(), world.consumer("group", paint()));
+    let events = steps(&world, SEATS, STEPS);
+    let mut parts = events.chunks(events.len() / 5);
+    let mut append = async || {
+        for chunk in parts.next().unwrap().chunks(50) {
+            world.outbox_append(chunk).await;
+        }
+    };
+    append().await;
+    world.effects_become(100).await;
+
+    // In order, while events are on their way both to and from it.
+    let restarting = tokio::task::spawn_blocking(move || {
+        kafka.restart().unwrap();
+        kafka
+    });
+    append().await;
+    let mut kafka = restarting.await.unwrap();
+    append().await;
+    world.effects_become(events.len() * 3 / 5).await;
+
+    append().await;
+    let crashing = tokio::task::spawn_blocking(move || {
+        kafka.kill().unwrap();
+        kafka.start_again().unwrap();
+        kafka
+    });
+    append().await;
+    let kafka = crashing.await.unwrap();
+    let effects = world.effects_become(events.len()).await;
+    assert_each_seat_in_order(&effects);
+    eventually("all are marked", async || world.outbox_waiting().await == 0).await;
+    relay.stop().await;
+    consumer.stop().await;
+    assert_eq!(world.effects().await.len(), events.len());
+    assert_eq!(events.len(), 5_000);
+    drop(kafka);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_and_a_consumer_stop_in_time_while_the_broker_is_away() {
+    if !servers::available(Server::Kafka).unwrap() {
+        return;
+    }
+    let mut kafka = tokio::task::spawn_blocking(|| Kafka::start().unwrap()).await.unwrap();
+    let world = World::on_kafka(KafkaOptions::new(kafka.bootstrap())).await;
+    let (relay, consumer) = (world.relay(), world.consumer("group", paint()));
+    world.outbox_append(&steps(&world, 10, 1)).await;
+    world.effects_become(10).await;
+    let kafka = tokio::task::spawn_blocking(move || {
+        kafka.kill().unwrap();
+        kafka
+    });
+    let kafka = kafka.await.unwrap();
+    world.outbox_append(&steps(&world, 10, 1)).await;
+    relay.stop().await;
+    consumer.stop().await;
+    world.bus.close().await;
+    assert_eq!(world.outbox_waiting().await, 10, "they wait for the next start");
+    drop(kafka);
+}

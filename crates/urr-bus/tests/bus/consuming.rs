@@ -1,0 +1,284 @@
+//! From a message to its effect, once.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use prometheus_client::registry::Registry;
+use urr_bus::{HandleError, Handled, Handler, KafkaOptions, Metrics};
+use urr_kernel::{Event, Uuid};
+use urr_storage::{StorageError, params};
+use urr_test::servers::{self, Server};
+
+use crate::on_both_forms;
+use crate::world::{
+    World, assert_each_seat_in_order, effect_insert, eventually, metrics_text, paint, steps, within,
+};
+
+on_both_forms![
+    each_event_has_its_effect_and_keys_keep_their_order,
+    a_message_delivered_twice_has_one_effect,
+    without_an_inbox_a_message_delivered_twice_has_two_effects,
+    two_groups_have_their_own_effects,
+    a_consumer_that_crashes_again_and_again_loses_and_repeats_nothing,
+    a_business_rejection_is_kept_and_never_tried_again,
+    an_outage_is_waited_for_while_other_keys_go_on,
+    an_unknown_outcome_is_tried_again,
+    what_is_not_for_us_is_ignored,
+];
+
+/// How often the handler was called for each event.
+#[derive(Clone, Default)]
+pub struct Calls(Arc<Mutex<HashMap<Uuid, u32>>>);
+
+impl Calls {
+    pub fn count(&self, event: &Event) -> u32 {
+        let mut calls = self.0.lock().unwrap();
+        let count = calls.entry(event.id).or_insert(0);
+        *count += 1;
+        *count
+    }
+
+    pub fn of(&self, event: &Event) -> u32 {
+        self.0.lock().unwrap().get(&event.id).copied().unwrap_or(0)
+    }
+}
+
+mod cases {
+    use super::*;
+
+    pub async fn each_event_has_its_effect_and_keys_keep_their_order(world: World) {
+        world.publish_events(&steps(&world, 25, 40)).await;
+        let consumer = world.consumer("group", paint());
+        assert_each_seat_in_order(&world.effects_become(1_000).await);
+        consumer.stop().await;
+        assert_eq!(world.effects().await.len(), 1_000);
+    }
+
+    pub async fn a_message_delivered_twice_has_one_effect(world: World) {
+        let (twice, after) =
+            (world.event(Uuid::from_u128(1), 0), world.event(Uuid::from_u128(1), 1));
+        world.publish_events(&[twice.clone(), twice, after]).await;
+        let consumer = world.consumer("group", paint());
+        // The last message of the key comes behind both copies.
+        assert_each_seat_in_order(&world.effects_become(2).await);
+        consumer.stop().await;
+        assert_eq!(world.effects().await.len(), 2);
+    }
+
+    /// The control of the case above: it is the inbox that makes it one.
+    pub async fn without_an_inbox_a_message_delivered_twice_has_two_effects(world: World) {
+        let twice = world.event(Uuid::from_u128(1), 0);
+        world.publish_events(&[twice.clone(), twice]).await;
+        for delivery in world.read("group", 2).await {
+            let event = Event::from_bytes(&delivery.body).unwrap();
+            let effect = world.db.write(move |tx| effect_insert(tx, &event));
+            effect.await.unwrap();
+        }
+        assert_eq!(world.effects().await.len(), 2);
+    }
+
+    pub async fn two_groups_have_their_own_effects(world: World) {
+        world.publish_events(&steps(&world, 5, 4)).await;
+        let (ticket, stats) = (world.consumer("ticket", paint()), world.consumer("stats", paint()));
+        let effects = world.effects_become(40).await;
+        let mut times = HashMap::new();
+        for effect in effects {
+            *times.entry(effect.event_id).or_insert(0) += 1;
+        }
+        assert_eq!(times.len(), 20);
+        assert!(times.values().all(|count| *count == 2), "{times:?}");
+        ticket.stop().await;
+        stats.stop().await;
+    }
+
+    pub async fn a_consumer_that_crashes_again_and_again_loses_and_repeats_nothing(world: World) {
+        world.publish_events(&steps(&world, 20, 60)).await;
+        for wanted in [100, 400, 800] {
+            let consumer = world.consumer("group", paint());
+            world.effects_become(wanted).await;
+            consumer.crash().await;
+        }
+        let consumer = world.consumer("group", paint());
+        assert_each_seat_in_order(&world.effects_become(1_200).await);
+        consumer.stop().await;
+        assert_eq!(world.effects().await.len(), 1_200);
+    }
+
+    pub async fn a_business_rejection_is_kept_and_never_tried_again(world: World) {
+        let seat = Uuid::from_u128(1);
+        let events = [world.event(seat, 0), world.event(seat, 1)];
+        world.publish_events(&events).await;
+        let calls = Calls::default();
+        let handler: Handler = {
+            let calls = calls.clone();
+            Arc::new(move |tx, event, _| {
+                calls.count(event);
+                // The compensation of a rejection is written with it.
+                effect_insert(tx, event)?;
+                let reason = "the paint is sold out".to_owned();
+                Ok(Handled::Rejected { reason })
+            })
+        };
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let consumer = world.consumer_with("group", handler, metrics);
+        assert_each_seat_in_order(&world.effects_become(2).await);
+        consumer.stop().await;
+        let text = metrics_text(&registry);
+        assert!(text.contains("outcome=\"rejected\"} 2"), "{text}");
+        assert!(!text.contains("urr_bus_dead_letters_total{"), "{text}");
+        assert_eq!((calls.of(&events[0]), calls.of(&events[1])), (1, 1));
+        assert_eq!(urr_bus::dead_letters::list(&world.bus, Some(&world.topic)).await.unwrap(), []);
+    }
+
+    pub async fn an_outage_is_waited_for_while_other_keys_go_on(world: World) {
+        let (down, up) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let events: Vec<Event> =
+            [down, up].iter().flat_map(|seat| (0..3).map(|n| world.event(*seat, n))).collect();
+        world.publish_events(&events).await;
+        let is_down = Arc::new(AtomicBool::new(true));
+        let calls = Calls::default();
+        let handler: Handler = {
+            let (is_down, calls) = (Arc::clone(&is_down), calls.clone());
+            Arc::new(move |tx, event, _| {
+                calls.count(event);
+                if event.subject == down.to_string() && is_down.load(Ordering::SeqCst) {
+                    let reason = "the server is away".to_owned();
+                    return Err(StorageError::Unavailable(reason).into());
+                }
+                effect_insert(tx, event)?;
+                Ok(Handled::Done)
+            })
+        };
+        let consumer = world.consumer("group", handler);
+        let effects = world.effects_become(3).await;
+        assert!(effects.iter().all(|effect| effect.seat_id == up), "{effects:?}");
+        // More attempts than a failure that is not an outage would get.
+        eventually("attempts", async || calls.of(&events[0]) > 6).await;
+        assert_eq!(calls.of(&events[1]), 0, "the next of the key waits");
+        assert_eq!(world.effects().await.len(), 3);
+        is_down.store(false, Ordering::SeqCst);
+        assert_each_seat_in_order(&world.effects_become(6).await);
+        consumer.stop().await;
+        assert_eq!(urr_bus::dead_letters::list(&world.bus, Some(&world.topic)).await.unwrap(), []);
+    }
+
+    pub async fn an_unknown_outcome_is_tried_again(world: World) {
+        let event = world.event(Uuid::from_u128(1), 0);
+        world.publish_events(std::slice::from_ref(&event)).await;
+        let calls = Calls::default();
+        let handler: Handler = {
+            let calls = calls.clone();
+            Arc::new(move |tx, event, _| {
+                if calls.count(event) < 7 {
+                    let reason = "the connection broke".to_owned();
+                    return Err(StorageError::OutcomeUnknown(reason).into());
+                }
+                effect_insert(tx, event)?;
+                Ok(Handled::Done)
+            })
+        };
+        let consumer = world.consumer("group", handler);
+        world.effects_become(1).await;
+        consumer.stop().await;
+        assert_eq!(calls.of(&event), 7);
+    }
+
+    pub async fn what_is_not_for_us_is_ignored(world: World) {
+        let seat = Uuid::from_u128(1);
+        let mut foreign = world.event(seat, 7);
+        foreign.event_type = "SEAT_SOLD".to_owned();
+        world.publish_events(&[foreign, world.event(seat, 0)]).await;
+        let handler: Handler = Arc::new(|tx, event, _| match event.event_type.as_str() {
+            "SEAT_PAINTED" => {
+                effect_insert(tx, event)?;
+                Ok(Handled::Done)
+            }
+            _ => Ok(Handled::Ignored),
+        });
+        let consumer = world.consumer("group", handler);
+        assert_each_seat_in_order(&world.effects_become(1).await);
+        consumer.stop().await;
+        assert_eq!(urr_bus::dead_letters::list(&world.bus, Some(&world.topic)).await.unwrap(), []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_finishes_and_acknowledges_what_is_under_way() {
+    let world = World::embedded().await;
+    world.publish_events(&steps(&world, 10, 10)).await;
+    let (entered, was_entered) = tokio::sync::mpsc::unbounded_channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let first = AtomicBool::new(true);
+    let handler: Handler = Arc::new(move |tx, event, _| {
+        if first.swap(false, Ordering::SeqCst) {
+            entered.send(()).unwrap();
+            released.lock().unwrap().recv().unwrap();
+        }
+        effect_insert(tx, event)?;
+        Ok(Handled::Done)
+    });
+    let consumer = world.consumer("group", handler);
+    let mut was_entered = was_entered;
+    within(was_entered.recv()).await.unwrap();
+    let stopping = tokio::spawn(consumer.stop());
+    release.send(()).unwrap();
+    within(stopping).await.unwrap();
+    assert_eq!(world.effects().await.len(), 100);
+    let subscription = world.bus.subscribe("group", std::slice::from_ref(&world.topic)).await;
+    let lags = subscription.unwrap().lag_reader().lag().await.unwrap();
+    assert_eq!(lags.iter().map(|lag| lag.messages).sum::<i64>(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_whose_storage_is_closed_ends_without_dead_letters() {
+    let world = World::embedded().await;
+    world.db.close();
+    world.publish_events(&[world.event(Uuid::from_u128(1), 0)]).await;
+    let consumer = world.consumer("group", paint());
+    within(consumer.ended()).await;
+    assert_eq!(urr_bus::dead_letters::list(&world.bus, None).await.unwrap(), []);
+    assert_eq!(world.read("group", 1).await.len(), 1, "it was not acknowledged");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_kafka_a_batch_that_takes_long_keeps_its_place_in_the_group() {
+    if !servers::available(Server::Kafka).unwrap() {
+        return;
+    }
+    let mut options = KafkaOptions::new(servers::shared_kafka().unwrap().bootstrap());
+    options.session_timeout = Duration::from_secs(6);
+    options.poll_interval_max = Duration::from_secs(6);
+    let world = World::on_kafka(options).await;
+    // More than a batch, so that messages are on their way to us while the first one stalls.
+    world.publish_events(&steps(&world, 50, 20)).await;
+    let resumed_at = Instant::now() + Duration::from_secs(15);
+    let handler: Handler = Arc::new(move |tx, event, _| {
+        if Instant::now() < resumed_at {
+            return Err(StorageError::Unavailable("it takes long".to_owned()).into());
+        }
+        effect_insert(tx, event)?;
+        Ok(Handled::Done)
+    });
+    let mut registry = Registry::default();
+    let consumer = world.consumer_with("group", handler, Metrics::register(&mut registry));
+    assert_each_seat_in_order(&world.effects_become(1_000).await);
+    consumer.stop().await;
+    // Who loses the place gets the messages a second time.
+    let text = metrics_text(&registry);
+    assert!(text.contains("outcome=\"done\"} 1000"), "{text}");
+    assert!(!text.contains("outcome=\"duplicate\""), "{text}");
+}
+
+/// A handler that keeps violating a guard of the schema.
+pub fn violate_a_constraint(calls: &Calls) -> Handler {
+    let calls = calls.clone();
+    Arc::new(move |tx, event, _| {
+        calls.count(event);
+        tx.execute("insert into guarded (step) values ($1)", params![-1_i64])?;
+        Err(HandleError::Poison("the constraint did not hold".to_owned()))
+    })
+}

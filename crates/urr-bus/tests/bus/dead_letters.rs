@@ -1,0 +1,211 @@
+//! Messages that no handler can take.
+
+use std::sync::Arc;
+
+use prometheus_client::registry::Registry;
+use urr_bus::dead_letters::{self, Again, DeadLetterError};
+use urr_bus::{DeadLetter, Handled, Handler, Message, Metrics};
+use urr_kernel::{Event, Uuid};
+use urr_storage::{Db, SqliteOptions, params};
+
+use crate::consuming::{Calls, violate_a_constraint};
+use crate::on_both_forms;
+use crate::world::{
+    World, assert_each_seat_in_order, effect_insert, eventually, metrics_text, paint, within,
+};
+
+on_both_forms![
+    poison_becomes_a_dead_letter_and_does_not_stop_its_partition,
+    a_replay_repairs_what_a_better_handler_can_take,
+    a_replay_reaches_only_the_group_that_had_failed,
+    a_failure_that_stays_is_tried_five_times,
+    a_dead_letter_written_twice_is_listed_once,
+];
+
+/// The key of all messages here: one partition, in which nothing may stand still.
+const SEAT: Uuid = Uuid::from_u128(1);
+
+async fn list(world: &World) -> Vec<DeadLetter> {
+    dead_letters::list(&world.bus, Some(&world.topic)).await.unwrap()
+}
+
+async fn letters_become(world: &World, count: usize) -> Vec<DeadLetter> {
+    eventually("dead letters", async || list(world).await.len() >= count).await;
+    list(world).await
+}
+
+/// Bytes, a version and data that nobody can read, and an event on which the handler panics.
+fn poison(world: &World) -> Vec<(Message, &'static str)> {
+    let key = SEAT.to_string();
+    let malformed = Message::new(&world.topic, key.clone(), b"\xff\xfe{".to_vec());
+    let mut future = world.event(SEAT, 100);
+    future.specversion = "2.0".to_owned();
+    let mut wrong = world.event(SEAT, 100);
+    wrong.data = serde_json::json!({"seat": "red"});
+    let mut panicking = world.event(SEAT, 100);
+    panicking.source = "urr/panic".to_owned();
+    vec![
+        (malformed, "not a CloudEvents JSON document"),
+        (world.message(&future), "has CloudEvents version \"2.0\""),
+        (world.message(&wrong), "data of a SEAT_PAINTED is not what its type promises"),
+        (world.message(&panicking), "a handler's bug"),
+    ]
+}
+
+fn paint_or_panic() -> Handler {
+    Arc::new(|tx, event, _| {
+        assert_ne!(event.source, "urr/panic", "a handler's bug");
+        effect_insert(tx, event)?;
+        Ok(Handled::Done)
+    })
+}
+
+mod cases {
+    use super::*;
+
+    pub async fn poison_becomes_a_dead_letter_and_does_not_stop_its_partition(world: World) {
+        let poison = poison(&world);
+        let mut messages = Vec::new();
+        for (step, (bad, _)) in (0..).zip(&poison) {
+            messages.push(bad.clone());
+            messages.push(world.message(&world.event(SEAT, step)));
+        }
+        let positions = world.publish(messages).await;
+        let consumer = world.consumer("group", paint_or_panic());
+        assert_each_seat_in_order(&world.effects_become(4).await);
+        consumer.stop().await;
+        let letters = list(&world).await;
+        assert_eq!(letters.len(), 4);
+        for (index, (letter, (message, reason))) in letters.iter().zip(&poison).enumerate() {
+            assert_eq!((&letter.key, &letter.body), (&message.key, &message.body));
+            assert!(letter.reason.contains(reason), "{}", letter.reason);
+            assert_eq!(letter.group, "group");
+            assert_eq!(letter.original.as_ref(), Some(&positions[index * 2]));
+            assert_eq!(letter.id.partition, positions[index * 2].partition);
+            assert!(letter.failed_at.is_some() && !letter.is_replayed);
+            let event = Event::from_bytes(&letter.body).ok();
+            assert_eq!(letter.event_id, event.as_ref().map(|event| event.id));
+            assert_eq!(letter.event_type, event.map(|event| event.event_type));
+        }
+    }
+
+    pub async fn a_replay_repairs_what_a_better_handler_can_take(world: World) {
+        let poison = poison(&world);
+        world.publish(poison.into_iter().map(|(message, _)| message).collect()).await;
+        let consumer = world.consumer("group", paint_or_panic());
+        let letters = letters_become(&world, 4).await;
+        consumer.stop().await;
+
+        // The panic is mended; the others stay as they are.
+        let consumer = world.consumer("group", paint());
+        let panicked = &letters[3];
+        let now = world.clock.now();
+        let replayed = dead_letters::replay(&world.bus, &panicked.id, Again::Refuse, now).await;
+        let original = panicked.original.as_ref().unwrap();
+        assert_eq!(replayed.unwrap().partition, original.partition);
+        let effects = world.effects_become(1).await;
+        assert_eq!(Some(effects[0].event_id), panicked.event_id);
+
+        let open: Vec<bool> = list(&world).await.iter().map(|letter| letter.is_replayed).collect();
+        assert_eq!(open, [false, false, false, true]);
+        let twice = dead_letters::replay(&world.bus, &panicked.id, Again::Refuse, now).await;
+        assert!(matches!(twice, Err(DeadLetterError::AlreadyReplayed(id)) if id == panicked.id));
+        dead_letters::replay(&world.bus, &panicked.id, Again::Allow, now).await.unwrap();
+        let mut unknown = panicked.id.clone();
+        unknown.offset = 4_000;
+        let nothing = dead_letters::replay(&world.bus, &unknown, Again::Refuse, now).await;
+        assert!(matches!(nothing, Err(DeadLetterError::NotFound(_))));
+
+        // What still cannot be read comes back as new letters.
+        let replayed =
+            dead_letters::replay_open(&world.bus, Some(&world.topic), now).await.unwrap();
+        assert_eq!(replayed.len(), 3);
+        let letters = letters_become(&world, 7).await;
+        assert_eq!(letters.iter().filter(|letter| !letter.is_replayed).count(), 3);
+        consumer.stop().await;
+        assert_eq!(world.effects().await.len(), 1, "the forced replay had no second effect");
+    }
+
+    pub async fn a_replay_reaches_only_the_group_that_had_failed(world: World) {
+        let (bad, _) = poison(&world).pop().unwrap();
+        world.publish(vec![bad]).await;
+        let good = world.consumer("good", paint());
+        let failing = world.consumer("failing", paint_or_panic());
+        let letters = letters_become(&world, 1).await;
+        world.effects_become(1).await;
+        failing.stop().await;
+        // The good group forgets, as it does after its retention: the replay is still not its own.
+        let forget = world.db.write(|tx| tx.execute("delete from inbox", &[]));
+        let _: u64 = within(forget).await.unwrap();
+        let mended = world.consumer("failing", paint());
+        let now = world.clock.now();
+        dead_letters::replay(&world.bus, &letters[0].id, Again::Refuse, now).await.unwrap();
+        world.publish_events(&[world.event(SEAT, 101)]).await;
+        // Both groups are past the replay when they have had the event behind it.
+        let effects = world.effects_become(4).await;
+        good.stop().await;
+        mended.stop().await;
+        let times = |step| effects.iter().filter(|effect| effect.step == step).count();
+        assert_eq!((times(100), times(101)), (2, 2));
+    }
+
+    pub async fn a_failure_that_stays_is_tried_five_times(world: World) {
+        let event = world.event(SEAT, 0);
+        world.publish_events(std::slice::from_ref(&event)).await;
+        let calls = Calls::default();
+        let consumer = world.consumer("group", violate_a_constraint(&calls));
+        let letters = letters_become(&world, 1).await;
+        consumer.stop().await;
+        assert_eq!(calls.of(&event), 5);
+        assert!(letters[0].reason.contains("guarded_step_is_positive"), "{}", letters[0].reason);
+    }
+
+    pub async fn a_dead_letter_written_twice_is_listed_once(world: World) {
+        let (bad, _) = poison(&world).remove(0);
+        world.publish(vec![bad]).await;
+        let consumer = world.consumer("group", paint());
+        letters_become(&world, 1).await;
+        consumer.stop().await;
+        // As a consumer leaves it that crashed between the letter and its acknowledgement.
+        let written = world.bus.scan(&urr_bus::dead_letter_topic(&world.topic)).await.unwrap();
+        let mut copy =
+            Message::new(&written[0].position.topic, SEAT.to_string(), &*written[0].body);
+        copy.headers = written[0].headers.clone();
+        copy.partition = Some(written[0].position.partition);
+        let copies = world.publish(vec![copy]).await;
+        assert_eq!(list(&world).await.len(), 1);
+        let now = world.clock.now();
+        dead_letters::replay_open(&world.bus, Some(&world.topic), now).await.unwrap();
+        let letters = list(&world).await;
+        assert_eq!((letters.len(), letters[0].is_replayed), (1, true));
+        assert_ne!(letters[0].id, copies[0]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_whose_dead_letter_cannot_be_written_is_not_acknowledged() {
+    let world = World::embedded().await;
+    let (bad, _) = poison(&world).remove(0);
+    world.publish(vec![bad]).await;
+    // Without its topic a dead letter has nowhere to go.
+    let path = world.folder.path().join("bus.sqlite");
+    let log = Db::open_sqlite(&path, &SqliteOptions::default()).unwrap();
+    let topic = urr_bus::dead_letter_topic(&world.topic);
+    let remove = log
+        .write(move |tx| tx.execute("delete from bus_partition where topic = $1", params![topic]));
+    assert_eq!(remove.await.unwrap(), 3);
+    let mut registry = Registry::default();
+    let consumer = world.consumer_with("group", paint(), Metrics::register(&mut registry));
+    eventually("it has tried", async || metrics_text(&registry).contains("retries_total{")).await;
+    consumer.stop().await;
+    let offsets = log.read(|tx| {
+        tx.query("select next_offset from bus_group_offset", &[], |row| {
+            row.get::<i64>("next_offset")
+        })
+    });
+    assert_eq!(offsets.await.unwrap(), [0, 0, 0]);
+    world.bus.ensure_topics(&[urr_bus::TopicSpec::new(&world.topic)]).await.unwrap();
+    let consumer = world.consumer("group", paint());
+    assert_eq!(letters_become(&world, 1).await.len(), 1);
+    consumer.stop().await;
+}

@@ -1,0 +1,230 @@
+//! Publishing and subscribing.
+
+use urr_bus::{BusError, Message};
+
+use crate::on_both_forms;
+use crate::world::{World, within};
+
+on_both_forms![
+    messages_of_one_key_arrive_in_the_order_they_were_published,
+    key_body_and_headers_arrive_as_they_were_sent,
+    every_group_gets_every_message,
+    a_restarted_group_goes_on_where_it_acknowledged,
+    an_unacknowledged_batch_comes_again,
+    a_waiting_subscription_is_woken_by_a_message,
+    a_message_for_an_unknown_topic_fails_and_the_others_do_not,
+    the_lag_is_what_was_not_acknowledged,
+];
+
+mod cases {
+    use super::*;
+
+    fn numbered(world: &World, count: usize) -> Vec<Message> {
+        let message = |number: usize| {
+            Message::new(&world.topic, format!("key {}", number % 20), number.to_string())
+        };
+        (0..count).map(message).collect()
+    }
+
+    fn number(body: &[u8]) -> usize {
+        String::from_utf8(body.to_vec()).unwrap().parse().unwrap()
+    }
+
+    pub async fn messages_of_one_key_arrive_in_the_order_they_were_published(world: World) {
+        let positions = world.publish(numbered(&world, 600)).await;
+        let partitions: std::collections::BTreeSet<_> =
+            positions.iter().map(|position| position.partition).collect();
+        assert_eq!(partitions.len(), 3, "the keys are spread");
+        let deliveries = world.read("group", 600).await;
+        let mut last_of_key = std::collections::HashMap::new();
+        let mut next_of_partition = std::collections::HashMap::new();
+        for delivery in &deliveries {
+            let number = number(&delivery.body);
+            if let Some(last) = last_of_key.insert(delivery.key.clone(), number) {
+                assert_eq!(number, last + 20);
+            }
+            assert_eq!(positions[number], delivery.position);
+            let next = next_of_partition.entry(delivery.position.partition).or_insert(0);
+            assert_eq!(delivery.position.offset, *next);
+            *next += 1;
+        }
+        assert_eq!(deliveries.len(), 600);
+    }
+
+    pub async fn key_body_and_headers_arrive_as_they_were_sent(world: World) {
+        let mut message = Message::new(&world.topic, b"\xff\x00key".to_vec(), b"\x00\xfe".to_vec());
+        message.headers.insert("name".to_owned(), "wert/값".to_owned());
+        message.partition = Some(2);
+        let no_key = Message::new(&world.topic, "", "");
+        world.publish(vec![message.clone(), no_key]).await;
+        let mut deliveries = world.read("group", 2).await;
+        deliveries.sort_by_key(|delivery| delivery.key.is_empty());
+        let delivery = &deliveries[0];
+        assert_eq!((&delivery.key, &delivery.body), (&message.key, &message.body));
+        assert_eq!((&delivery.headers, delivery.position.partition), (&message.headers, 2));
+        assert_eq!((deliveries[1].key.len(), deliveries[1].body.len()), (0, 0));
+    }
+
+    pub async fn every_group_gets_every_message(world: World) {
+        world.publish(numbered(&world, 50)).await;
+        let (ticket, stats) = tokio::join!(world.read("ticket", 50), world.read("stats", 50));
+        let numbers = |deliveries: Vec<urr_bus::Delivery>| {
+            let mut numbers: Vec<_> = deliveries.iter().map(|d| number(&d.body)).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        let all: Vec<usize> = (0..50).collect();
+        assert_eq!(numbers(ticket), all);
+        assert_eq!(numbers(stats), all);
+    }
+
+    pub async fn a_restarted_group_goes_on_where_it_acknowledged(mut world: World) {
+        let messages = numbered(&world, 30);
+        world.publish(messages[..20].to_vec()).await;
+        world.read("group", 20).await;
+        world.reopen_bus().await;
+        world.publish(messages[20..].to_vec()).await;
+        let mut numbers: Vec<usize> =
+            world.read("group", 10).await.iter().map(|d| number(&d.body)).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (20..30).collect::<Vec<_>>());
+    }
+
+    pub async fn an_unacknowledged_batch_comes_again(mut world: World) {
+        world.publish(numbered(&world, 1)).await;
+        let topics = [world.topic.clone()];
+        let mut subscription = world.bus.subscribe("group", &topics).await.unwrap();
+        let first = within(subscription.next_batch()).await.unwrap();
+        subscription.close().await;
+        world.reopen_bus().await;
+        let mut subscription = world.bus.subscribe("group", &topics).await.unwrap();
+        let second = within(subscription.next_batch()).await.unwrap();
+        assert_eq!(first, second);
+        subscription.close().await;
+    }
+
+    pub async fn a_waiting_subscription_is_woken_by_a_message(world: World) {
+        let topics = [world.topic.clone()];
+        let mut subscription = world.bus.subscribe("group", &topics).await.unwrap();
+        // A batch before this one shows that the subscription is in place.
+        world.publish(numbered(&world, 1)).await;
+        let batch = within(subscription.next_batch()).await.unwrap();
+        subscription.acknowledge(&batch).await.unwrap();
+        let (batch, positions) =
+            tokio::join!(within(subscription.next_batch()), world.publish(numbered(&world, 1)));
+        assert_eq!(batch.unwrap().deliveries[0].position, positions[0]);
+        subscription.close().await;
+    }
+
+    pub async fn a_message_for_an_unknown_topic_fails_and_the_others_do_not(world: World) {
+        let mut messages = numbered(&world, 3);
+        messages[1].topic = format!("{}-unknown", world.topic);
+        let results = within(world.bus.publish(messages)).await;
+        assert!(results[0].is_ok() && results[2].is_ok(), "{results:?}");
+        // Kafka's client may say that it waited in vain for the topic to appear.
+        let unknown =
+            matches!(&results[1], Err(BusError::UnknownTopic(_) | BusError::Kafka { .. }));
+        assert!(unknown, "{:?}", results[1]);
+        assert_eq!(world.read("group", 2).await.len(), 2);
+    }
+
+    pub async fn the_lag_is_what_was_not_acknowledged(world: World) {
+        world.publish(numbered(&world, 40)).await;
+        let topics = [world.topic.clone()];
+        let mut subscription = world.bus.subscribe("group", &topics).await.unwrap();
+        let mut read = 0;
+        let mut batches = Vec::new();
+        while read < 40 {
+            let batch = within(subscription.next_batch()).await.unwrap();
+            read += batch.deliveries.len();
+            batches.push(batch);
+        }
+        let reader = subscription.lag_reader();
+        let total = async || {
+            let lags = reader.lag().await.unwrap();
+            lags.iter().map(|lag| lag.messages).sum::<i64>()
+        };
+        assert_eq!(total().await, 40);
+        for batch in &batches {
+            subscription.acknowledge(batch).await.unwrap();
+        }
+        assert_eq!(total().await, 0);
+        subscription.close().await;
+    }
+}
+
+#[tokio::test]
+async fn on_the_embedded_bus_a_second_consumer_of_a_group_is_refused_until_the_first_leaves() {
+    let world = World::embedded().await;
+    let topics = [world.topic.clone()];
+    let first = world.bus.subscribe("group", &topics).await.unwrap();
+    let second = world.bus.subscribe("group", &topics).await;
+    assert!(matches!(second, Err(BusError::GroupBusy { .. })));
+    assert!(world.bus.subscribe("another group", &topics).await.is_ok());
+    first.close().await;
+    assert!(world.bus.subscribe("group", &topics).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_embedded_bus_forgets_old_messages_that_every_group_has_read() {
+    let world = World::embedded().await;
+    let topics = [world.topic.clone()];
+    world.publish((0..9).map(|n| Message::new(&world.topic, "key", n.to_string())).collect()).await;
+    let later = world.clock.now() + std::time::Duration::from_hours(24 * 8);
+    // A group that has subscribed but read nothing holds everything back.
+    let slow = world.bus.subscribe("slow", &topics).await.unwrap();
+    world.read("quick", 9).await;
+    assert_eq!(world.bus.trim(later, 100).await.unwrap(), 0);
+    drop(slow);
+    world.read("slow", 9).await;
+    assert_eq!(world.bus.trim(world.clock.now(), 100).await.unwrap(), 0, "it is not old yet");
+    assert_eq!(world.bus.trim(later, 4).await.unwrap(), 4);
+    assert_eq!(world.bus.trim(later, 100).await.unwrap(), 5);
+    // Offsets go on where they were.
+    let positions = world.publish(vec![Message::new(&world.topic, "key", "9")]).await;
+    assert_eq!(positions[0].offset, 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_kafka_two_consumers_of_a_group_share_the_messages() {
+    let Some(world) = World::kafka().await else {
+        return;
+    };
+    let topics = [world.topic.clone()];
+    let mut one = world.bus.subscribe("group", &topics).await.unwrap();
+    let mut two = world.bus.subscribe("group", &topics).await.unwrap();
+    // Messages are published until both have got some: the second joins while the first reads.
+    let (mut of_one, mut of_two) = (0, 0);
+    while of_one == 0 || of_two == 0 {
+        let key = |n: u8| Message::new(&world.topic, vec![n], "body");
+        world.publish((0..30).map(key).collect()).await;
+        tokio::select! {
+            batch = within(one.next_batch()) => {
+                let batch = batch.unwrap();
+                one.acknowledge(&batch).await.unwrap();
+                of_one += batch.deliveries.len();
+            }
+            batch = within(two.next_batch()) => {
+                let batch = batch.unwrap();
+                two.acknowledge(&batch).await.unwrap();
+                of_two += batch.deliveries.len();
+            }
+        }
+    }
+    one.close().await;
+    two.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_has_the_same_partition_on_both_forms() {
+    let Some(kafka) = World::kafka().await else {
+        return;
+    };
+    let embedded = World::embedded().await;
+    let partitions = async |world: World| {
+        let message = |n: u32| Message::new(&world.topic, format!("key {n}"), "");
+        let positions = world.publish((0..200).map(message).collect()).await;
+        positions.iter().map(|position| position.partition).collect::<Vec<_>>()
+    };
+    assert_eq!(partitions(kafka).await, partitions(embedded).await);
+}

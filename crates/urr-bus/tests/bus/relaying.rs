@@ -1,0 +1,274 @@
+//! From the outbox to the bus.
+
+use std::time::Duration;
+
+use urr_bus::relay::RelayOptions;
+use urr_bus::{Message, TopicSpec};
+use urr_kernel::{CallContext, Event, Secret, Uuid};
+use urr_storage::outbox::{self, OutboxRow, Stamp};
+use urr_storage::{Db, PostgresOptions, ServiceRole, StorageError, Tx, inbox, params, provision};
+use urr_test::servers::{self, Server};
+
+use crate::on_both_forms;
+use crate::world::{
+    SCHEMA, SeatPainted, World, assert_each_seat_in_order, eventually, outbox_insert, paint, steps,
+};
+
+on_both_forms![
+    what_is_in_the_outbox_has_its_effect_in_order,
+    a_relay_that_crashed_before_marking_repeats_without_a_second_effect,
+    two_relays_take_turns_and_keep_the_order,
+    an_event_without_a_topic_does_not_hold_up_others,
+];
+
+mod cases {
+    use super::*;
+
+    pub async fn what_is_in_the_outbox_has_its_effect_in_order(world: World) {
+        let (relay, consumer) = (world.relay(), world.consumer("group", paint()));
+        let events = steps(&world, 40, 30);
+        for chunk in events.chunks(100) {
+            world.outbox_append(chunk).await;
+        }
+        assert_each_seat_in_order(&world.effects_become(1_200).await);
+        eventually("all are marked", async || world.outbox_waiting().await == 0).await;
+        relay.stop().await;
+        consumer.stop().await;
+        assert_eq!(world.effects().await.len(), 1_200);
+    }
+
+    pub async fn a_relay_that_crashed_before_marking_repeats_without_a_second_effect(world: World) {
+        world.outbox_append(&steps(&world, 5, 4)).await;
+        // What a relay does, up to the crash.
+        let rows = unpublished(&world.db).await;
+        world.publish(rows.iter().map(message).collect()).await;
+        let relay = world.relay();
+        eventually("all are marked", async || world.outbox_waiting().await == 0).await;
+        relay.stop().await;
+        assert_eq!(world.bus.scan(&world.topic).await.unwrap().len(), 40, "each is there twice");
+        let consumer = world.consumer("group", paint());
+        assert_each_seat_in_order(&world.effects_become(20).await);
+        eventually("the copies are read", async || lag_is_zero(&world).await).await;
+        consumer.stop().await;
+        assert_eq!(world.effects().await.len(), 20);
+    }
+
+    pub async fn two_relays_take_turns_and_keep_the_order(world: World) {
+        let events = steps(&world, 10, 60);
+        let (one, two) = (world.relay(), world.relay());
+        for chunk in events[..300].chunks(10) {
+            world.outbox_append(chunk).await;
+        }
+        eventually("half", async || world.outbox_waiting().await == 0).await;
+        // The lease passes to the one that is left.
+        one.stop().await;
+        for chunk in events[300..].chunks(10) {
+            world.outbox_append(chunk).await;
+        }
+        eventually("all", async || world.outbox_waiting().await == 0).await;
+        two.stop().await;
+        let on_the_bus = world.bus.scan(&world.topic).await.unwrap();
+        assert_eq!(on_the_bus.len(), 600, "none is there twice");
+        assert!(is_in_order(&on_the_bus));
+    }
+
+    pub async fn an_event_without_a_topic_does_not_hold_up_others(world: World) {
+        let lost = world.event(Uuid::from_u128(9), 0);
+        let insert = world
+            .db
+            .write(move |tx| outbox_insert(tx, "no-such-topic", std::slice::from_ref(&lost)));
+        insert.await.unwrap();
+        world.outbox_append(&steps(&world, 3, 3)).await;
+        let (relay, consumer) = (world.relay(), world.consumer("group", paint()));
+        assert_each_seat_in_order(&world.effects_become(9).await);
+        eventually("only one is left", async || world.outbox_waiting().await == 1).await;
+        relay.stop().await;
+        consumer.stop().await;
+    }
+}
+
+async fn unpublished(db: &Db) -> Vec<OutboxRow> {
+    db.read(|tx| outbox::unpublished(tx, 500)).await.unwrap()
+}
+
+fn message(row: &OutboxRow) -> Message {
+    Message::new(row.topic.clone(), row.key.clone(), row.body.clone())
+}
+
+async fn lag_is_zero(world: &World) -> bool {
+    let records = world.bus.scan(&world.topic).await.unwrap().len();
+    let handled = world.db.read(|tx| {
+        tx.query_one("select count(*) as handled from inbox", &[], |row| row.get("handled"))
+    });
+    let handled: u64 = handled.await.unwrap();
+    handled * 2 == u64::try_from(records).unwrap()
+}
+
+/// Whether each seat's steps only go up.
+fn is_in_order(deliveries: &[urr_bus::Delivery]) -> bool {
+    let mut last = std::collections::HashMap::new();
+    deliveries.iter().all(|delivery| {
+        let data: SeatPainted = Event::from_bytes(&delivery.body).unwrap().decode().unwrap();
+        let before = last.insert(data.seat_id, data.step);
+        before.is_none_or(|before| before < data.step)
+    })
+}
+
+/// The control of the lease: two who publish without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_relays_without_a_lease_repeat_and_reorder() {
+    let world = World::embedded().await;
+    let seat = Uuid::from_u128(1);
+    world.outbox_append(&[world.event(seat, 0)]).await;
+    let slow = unpublished(&world.db).await;
+    world.outbox_append(&[world.event(seat, 1)]).await;
+    let quick = unpublished(&world.db).await;
+    world.publish(quick.iter().map(message).collect()).await;
+    world.publish(slow.iter().map(message).collect()).await;
+    let on_the_bus = world.bus.scan(&world.topic).await.unwrap();
+    assert_eq!(on_the_bus.len(), 3);
+    assert!(!is_in_order(&on_the_bus));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_wakes_the_relay() {
+    let world = World::embedded().await;
+    world.bus.ensure_topics(&[TopicSpec::new("paint-events")]).await.unwrap();
+    // It would never look by itself while this test runs.
+    let poll = Duration::from_hours(1);
+    let relay = world.relay_with(&world.db, RelayOptions { poll, ..RelayOptions::default() });
+    for step in 0..3 {
+        let id = world.ids.next_id();
+        let stamp = Stamp {
+            event_id: id,
+            source: "urr/test",
+            time: world.clock.now(),
+            context: CallContext::root(id),
+        };
+        let seat_id = Uuid::from_u128(1);
+        let append =
+            world.db.write(move |tx| outbox::append(tx, &stamp, &SeatPainted { seat_id, step }));
+        append.await.unwrap();
+        eventually("it is published", async || world.outbox_waiting().await == 0).await;
+    }
+    relay.stop().await;
+    assert_eq!(world.bus.scan("paint-events").await.unwrap().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_died_is_replaced_when_its_lease_ends() {
+    let world = World::embedded().await;
+    let lease = Duration::from_millis(300);
+    let poll = Duration::from_millis(20);
+    let options = RelayOptions { lease, poll, ..RelayOptions::default() };
+    let dying = world.relay_with(&world.db, options.clone());
+    world.outbox_append(&steps(&world, 1, 1)).await;
+    eventually("the first works", async || world.outbox_waiting().await == 0).await;
+    dying.crash().await;
+    let heir = world.relay_with(&world.db, options);
+    world.outbox_append(&steps(&world, 1, 1)).await;
+    eventually("the second takes over", async || world.outbox_waiting().await == 0).await;
+    heir.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_old_is_forgotten() {
+    let world = World::embedded().await;
+    world.outbox_append(&steps(&world, 1, 5)).await;
+    let now = world.clock.now();
+    let note = world.db.write(move |tx| inbox::record(tx, "group", Uuid::from_u128(1), now));
+    note.await.unwrap();
+    let options = RelayOptions {
+        poll: Duration::from_millis(20),
+        outbox_retention: Duration::ZERO,
+        inbox_retention: Duration::ZERO,
+        housekeeping_interval: Duration::from_millis(20),
+        ..RelayOptions::default()
+    };
+    let relay = world.relay_with(&world.db, options);
+    eventually("nothing is left", async || {
+        let rows = world.db.read(|tx| {
+            let sql = "select (select count(*) from outbox) + (select count(*) from inbox) as rows";
+            tx.query_one(sql, &[], |row| row.get("rows"))
+        });
+        let rows: u64 = rows.await.unwrap();
+        rows == 0
+    })
+    .await;
+    relay.stop().await;
+    assert_eq!(world.bus.scan(&world.topic).await.unwrap().len(), 5);
+}
+
+/// A database on PostgreSQL, where transactions run side by side. None where it cannot be started.
+fn postgres(world: &World) -> Option<Db> {
+    if !servers::available(Server::Postgres).unwrap() {
+        return None;
+    }
+    let admin_url = servers::shared_postgres().unwrap().create_database("bus").unwrap();
+    let role = format!("bus_test_{}", world.ids.next_id().simple());
+    let password = Secret::new("a password for a test");
+    let role = ServiceRole { name: role, password };
+    provision(&admin_url, &SCHEMA, &role, world.clock.now()).unwrap();
+    let (_, address) = admin_url.split_once('@').unwrap();
+    let password = role.password.expose().replace(' ', "%20");
+    let url = format!("postgres://{}:{password}@{address}", role.name);
+    Some(Db::open_postgres(&PostgresOptions::new(url, SCHEMA.name)).unwrap())
+}
+
+/// What not to do: asks for rows beyond the highest number seen.
+fn read_beyond(tx: &mut Tx<'_>, seen: i64) -> Result<Vec<i64>, StorageError> {
+    let sql = "select seq from outbox where seq > $1 order by seq";
+    tx.query(sql, params![seen], |row| row.get("seq"))
+}
+
+#[test]
+fn an_event_whose_transaction_commits_late_is_not_skipped() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let world = runtime.block_on(World::embedded());
+    // Opening PostgreSQL blocks, so it is done outside the runtime.
+    let Some(db) = postgres(&world) else { return };
+    runtime.block_on(async {
+        let seats = [Uuid::from_u128(1), Uuid::from_u128(2)];
+        let (late, early) = (world.event(seats[0], 0), world.event(seats[1], 0));
+        let (written, mut is_written) = tokio::sync::mpsc::unbounded_channel();
+        let (commit, may_commit) = std::sync::mpsc::channel::<()>();
+        let late_write = {
+            let (db, topic, late) = (db.clone(), world.topic.clone(), late.clone());
+            tokio::spawn(async move {
+                let write = db.write(move |tx| {
+                    outbox_insert(tx, &topic, std::slice::from_ref(&late))?;
+                    written.send(()).unwrap();
+                    may_commit.recv().unwrap();
+                    Ok::<(), StorageError>(())
+                });
+                write.await.unwrap();
+            })
+        };
+        is_written.recv().await.unwrap();
+        let topic = world.topic.clone();
+        let early_event = early.clone();
+        let write =
+            db.write(move |tx| outbox_insert(tx, &topic, std::slice::from_ref(&early_event)));
+        write.await.unwrap();
+
+        let relay = world.relay_on(&db);
+        let on_the_bus = async || world.bus.scan(&world.topic).await.unwrap();
+        eventually("the early one", async || on_the_bus().await.len() == 1).await;
+        let seen = db.read(|tx| read_beyond(tx, 0)).await.unwrap();
+        assert_eq!(seen, [2], "the later number is committed first");
+
+        commit.send(()).unwrap();
+        late_write.await.unwrap();
+        let beyond = db.read(|tx| read_beyond(tx, 2)).await.unwrap();
+        assert!(beyond.is_empty(), "who remembers the highest number never sees it");
+        eventually("the late one", async || on_the_bus().await.len() == 2).await;
+        relay.stop().await;
+        let ids: std::collections::BTreeSet<Uuid> = on_the_bus()
+            .await
+            .iter()
+            .map(|delivery| Event::from_bytes(&delivery.body).unwrap().id)
+            .collect();
+        assert_eq!(ids, [late.id, early.id].into());
+    });
+    db.close();
+}

@@ -1,0 +1,108 @@
+//! The reference of the interface: the OpenAPI documents of all services merged into one, and a
+//! small page of our own to read it with. No script or style comes from elsewhere.
+
+use axum::Router;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use utoipa::openapi::{Components, Info, InfoBuilder, OpenApi, OpenApiBuilder};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::ErrorBody;
+
+const PAGE: &str = include_str!("docs/index.html");
+const SCRIPT: &str = include_str!("docs/docs.js");
+const STYLE: &str = include_str!("docs/docs.css");
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+                      connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// One document of all services, with the error body that they share.
+pub fn merge_openapi(version: &str, services: impl IntoIterator<Item = OpenApi>) -> OpenApi {
+    let mut components = Components::new();
+    components.schemas.insert(ErrorBody::name().into_owned(), ErrorBody::schema());
+    let mut merged =
+        OpenApiBuilder::new().info(about(version)).components(Some(components)).build();
+    for service in services {
+        merged.merge(service);
+    }
+    merged
+}
+
+fn about(version: &str) -> Info {
+    let description = "Every refusal has the body ErrorBody and a status that says whose turn it \
+                       is: 4xx yours, 5xx ours.";
+    let about = InfoBuilder::new().title("URR").version(version);
+    about.description(Some(description)).build()
+}
+
+/// `/docs`, its script and style, and `/docs/openapi.json`.
+pub fn docs_router(openapi: &OpenApi) -> Router {
+    let json = openapi.to_json().expect("an OpenAPI document is plain data");
+    let file = |kind: &'static str, content: Bytes| get(async move || answer(kind, content));
+    let text = |text: &'static str| Bytes::from_static(text.as_bytes());
+    Router::new()
+        .route("/docs", file("text/html; charset=utf-8", text(PAGE)))
+        .route("/docs/docs.js", file("text/javascript; charset=utf-8", text(SCRIPT)))
+        .route("/docs/docs.css", file("text/css; charset=utf-8", text(STYLE)))
+        .route("/docs/openapi.json", file("application/json", json.into()))
+}
+
+fn answer(kind: &'static str, content: Bytes) -> Response {
+    let headers =
+        [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache"), (CONTENT_SECURITY_POLICY, POLICY)];
+    (headers, content).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[test]
+    fn the_page_is_small_and_loads_nothing_from_elsewhere() {
+        let all = [PAGE, SCRIPT, STYLE];
+        let bytes: usize = all.iter().map(|file| file.len()).sum();
+        assert!(bytes < 15_000, "{bytes} bytes");
+        for file in all {
+            assert!(!file.contains("//cdn") && !file.contains("https://"), "{file}");
+        }
+        assert!(!PAGE.contains("<script>") && !PAGE.contains("style="));
+    }
+
+    #[tokio::test]
+    async fn the_page_and_its_files_are_served_under_a_strict_policy() {
+        let router = docs_router(&merge_openapi("1", []));
+        for (path, kind) in [
+            ("/docs", "text/html"),
+            ("/docs/docs.js", "text/javascript"),
+            ("/docs/docs.css", "text/css"),
+            ("/docs/openapi.json", "application/json"),
+        ] {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), 200);
+            let headers = response.headers();
+            assert!(headers[CONTENT_TYPE].to_str().unwrap().starts_with(kind));
+            assert_eq!(headers[CONTENT_SECURITY_POLICY], POLICY);
+        }
+    }
+
+    #[test]
+    fn services_are_merged_into_one_document_with_the_error_body() {
+        #[utoipa::path(get, path = "/api/seats", responses((status = 200, body = String)))]
+        #[expect(dead_code, reason = "only its description matters")]
+        async fn list_seats() {}
+        #[derive(utoipa::OpenApi)]
+        #[openapi(paths(list_seats))]
+        struct Seats;
+        let merged = merge_openapi("1.2.3", [<Seats as utoipa::OpenApi>::openapi()]);
+        let json = serde_json::to_value(&merged).unwrap();
+        assert_eq!(json["info"]["version"], "1.2.3");
+        assert_eq!(json["paths"]["/api/seats"]["get"]["operationId"], "list_seats");
+        assert!(json["components"]["schemas"]["ErrorBody"]["properties"]["traceId"].is_object());
+    }
+}

@@ -1,0 +1,123 @@
+//! Listens, and ends in good order: no new connections, requests in flight are finished, the rest
+//! is cut off when the grace is over.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// A client that sends its headers slower than this, or is silent between two requests for as
+/// long, loses its connection. It is longer than our own client keeps a silent connection.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// Above this, further clients wait in the queue of the operating system.
+const CONNECTIONS_MAX: usize = 16_384;
+/// After an error of `accept`, most often too many open files, the world is given time to change.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
+
+/// Serves until `shutdown`, then for at most `grace` longer.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: CancellationToken,
+    grace: Duration,
+) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            Some(ended) = connections.join_next() => log_ended(ended),
+            (stream, peer, slot) = accept(&listener, &slots) => {
+                let connection = connection(stream, peer, router.clone(), shutdown.clone());
+                connections.spawn(async move {
+                    connection.await;
+                    drop(slot);
+                });
+            }
+        }
+    }
+    drop(listener);
+    tracing::info!(%address, open = connections.len(), "draining");
+    let drained = async {
+        while let Some(ended) = connections.join_next().await {
+            log_ended(ended);
+        }
+    };
+    if tokio::time::timeout(grace, drained).await.is_err() {
+        let open = connections.len();
+        tracing::warn!(%address, open, "the grace is over; open connections are cut off");
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+/// Waits for a free slot, then for a client. It may be dropped at any point without losing one.
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+    let slot = Arc::clone(slots).acquire_owned().await;
+    let slot = slot.expect("the semaphore is never closed");
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => return (stream, peer, slot),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection. At shutdown the request in flight, if any, is the last one.
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    shutdown: CancellationToken,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, %peer, "TCP_NODELAY could not be set");
+    }
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        router.clone().oneshot(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_READ_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, %peer, "a connection ended in disorder");
+    }
+}
+
+fn log_ended(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a connection's task failed");
+    }
+}

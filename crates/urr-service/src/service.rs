@@ -1,0 +1,96 @@
+//! A service as it is dressed for the world: the layers around its routes, in one visible order.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use tower::ServiceBuilder;
+use tower::util::option_layer;
+use urr_kernel::{Clock, IdSource};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::body_limit::limit_body;
+use crate::caller::{InternalCredentials, verify_caller};
+use crate::context::{ContextState, give_context};
+use crate::deadline::keep_deadline;
+use crate::error::{unknown_path, wrong_method};
+use crate::metrics::Metrics;
+use crate::panics::catch_panic;
+
+/// What every service of a process is given.
+#[derive(Clone, Debug)]
+pub struct ServiceKit {
+    pub clock: Clock,
+    pub ids: IdSource,
+    pub metrics: Metrics,
+    pub limits: Limits,
+}
+
+/// What a request may cost at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub body_bytes_max: usize,
+    /// How long a handler may take when its caller does not ask for less.
+    pub deadline_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { body_bytes_max: 1024 * 1024, deadline_max: Duration::from_secs(30) }
+    }
+}
+
+/// A service with its routes and their description, ready to be dressed.
+#[derive(Clone)]
+pub struct Service {
+    name: &'static str,
+    routes: Router,
+    openapi: OpenApi,
+    kit: ServiceKit,
+}
+
+impl Service {
+    pub fn new(name: &'static str, routes: OpenApiRouter, kit: &ServiceKit) -> Service {
+        let (routes, openapi) = routes.split_for_parts();
+        let routes = routes.fallback(unknown_path).method_not_allowed_fallback(wrong_method);
+        Service { name, routes, openapi, kit: kit.clone() }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub fn openapi(&self) -> &OpenApi {
+        &self.openapi
+    }
+
+    /// For calls inside the process, and for the public door, where nobody has a credential.
+    /// Credential headers mean nothing here: only [`crate::Upstream::local`] can say who calls.
+    pub fn local_router(&self) -> Router {
+        self.dress(None)
+    }
+
+    /// For a listener that other processes of ours call.
+    pub fn network_router(&self, credentials: &InternalCredentials) -> Router {
+        self.dress(Some(credentials))
+    }
+
+    /// The first layer is the outermost. The context comes first, so that whatever a layer
+    /// answers has its trace id and is counted; a panic is caught within the span it is logged in.
+    fn dress(&self, credentials: Option<&InternalCredentials>) -> Router {
+        let Service { name, routes, kit, .. } = self;
+        let Limits { body_bytes_max, deadline_max } = kit.limits;
+        let context = ContextState { service: name, kit: kit.clone() };
+        let credentials = credentials.cloned();
+        let layers = ServiceBuilder::new()
+            .layer(from_fn_with_state(context, give_context))
+            .layer(from_fn(catch_panic))
+            .layer(from_fn_with_state(deadline_max, keep_deadline))
+            .layer(option_layer(credentials.map(|all| from_fn_with_state(all, verify_caller))))
+            .layer(from_fn_with_state(body_bytes_max, limit_body))
+            .layer(DefaultBodyLimit::disable());
+        routes.clone().layer(layers)
+    }
+}

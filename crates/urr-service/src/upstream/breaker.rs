@@ -1,0 +1,251 @@
+//! The circuit breaker: stops calling a service that keeps failing, and probes whether it is back.
+//!
+//! Only failures of infrastructure count: no connection, no answer in time, an answer of 5xx. A
+//! refusal (4xx) is the service at work; were it counted, one user with bad requests could close
+//! the service to everybody (M-12).
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use urr_kernel::Clock;
+
+const WINDOW: usize = 20;
+const CALLS_MIN: usize = 10;
+const OPEN_FOR: Duration = Duration::from_secs(10);
+const PROBES: u32 = 3;
+
+#[derive(Debug)]
+pub(crate) struct Breaker {
+    clock: Clock,
+    circuit: Mutex<Circuit>,
+}
+
+#[derive(Debug)]
+struct Circuit {
+    state: State,
+    /// Counts the changes of state: what was let in under an older one has no say in this one.
+    generation: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Calls pass. The window holds the last outcomes; true is a failure.
+    Closed { window: VecDeque<bool> },
+    /// Calls are refused.
+    Open { since: Timestamp },
+    /// A few calls pass, to see whether the service is back.
+    HalfOpen { started: u32, succeeded: u32 },
+}
+
+/// How a call went, as far as the breaker cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Success,
+    Failure,
+    /// The call tells nothing about the service, for example because the client went away.
+    Nothing,
+}
+
+/// The breaker is open.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub retry_after: Duration,
+}
+
+/// The right to make one call. Dropped without a verdict, as when the caller is cancelled, it
+/// gives its place back.
+#[derive(Debug)]
+pub(crate) struct Permit<'a> {
+    breaker: &'a Breaker,
+    generation: u64,
+    verdict: Verdict,
+}
+
+impl Breaker {
+    pub fn new(clock: Clock) -> Breaker {
+        let state = State::Closed { window: VecDeque::with_capacity(WINDOW) };
+        Breaker { clock, circuit: Mutex::new(Circuit { state, generation: 0 }) }
+    }
+
+    /// Lets a call pass, or says when to come back.
+    pub fn admit(&self) -> Result<Permit<'_>, Open> {
+        let now = self.clock.now();
+        let mut circuit = self.lock();
+        circuit.admit(now)?;
+        let generation = circuit.generation;
+        Ok(Permit { breaker: self, generation, verdict: Verdict::Nothing })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Circuit> {
+        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permit<'_> {
+    pub fn settle(mut self, verdict: Verdict) {
+        self.verdict = verdict;
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let now = self.breaker.clock.now();
+        let mut circuit = self.breaker.lock();
+        if circuit.generation == self.generation {
+            circuit.learn(self.verdict, now);
+        }
+    }
+}
+
+impl Circuit {
+    fn enter(&mut self, state: State) {
+        self.state = state;
+        self.generation += 1;
+    }
+
+    fn admit(&mut self, now: Timestamp) -> Result<(), Open> {
+        if let State::Open { since } = self.state {
+            // A clock that was set back must not keep the breaker open for hours.
+            let open_for = Duration::try_from(now.duration_since(since)).unwrap_or(OPEN_FOR);
+            let left = OPEN_FOR.saturating_sub(open_for);
+            if !left.is_zero() {
+                return Err(Open { retry_after: left });
+            }
+            self.enter(State::HalfOpen { started: 0, succeeded: 0 });
+        }
+        match &mut self.state {
+            State::HalfOpen { started: PROBES, .. } => {
+                Err(Open { retry_after: Duration::from_secs(1) })
+            }
+            State::HalfOpen { started, .. } => {
+                *started += 1;
+                Ok(())
+            }
+            State::Closed { .. } | State::Open { .. } => Ok(()),
+        }
+    }
+
+    fn learn(&mut self, verdict: Verdict, now: Timestamp) {
+        match (&mut self.state, verdict) {
+            (State::Closed { window }, Verdict::Success | Verdict::Failure) => {
+                if window.len() == WINDOW {
+                    window.pop_front();
+                }
+                window.push_back(verdict == Verdict::Failure);
+                let failures = window.iter().filter(|failed| **failed).count();
+                if window.len() >= CALLS_MIN && failures * 2 >= window.len() {
+                    self.enter(State::Open { since: now });
+                }
+            }
+            (State::HalfOpen { succeeded, .. }, Verdict::Success) => {
+                *succeeded += 1;
+                if *succeeded == PROBES {
+                    self.enter(State::Closed { window: VecDeque::with_capacity(WINDOW) });
+                }
+            }
+            (State::HalfOpen { .. }, Verdict::Failure) => self.enter(State::Open { since: now }),
+            (State::HalfOpen { started, .. }, Verdict::Nothing) => *started -= 1,
+            (State::Closed { .. }, Verdict::Nothing) | (State::Open { .. }, _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breaker() -> (Breaker, Clock) {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        (Breaker::new(clock.clone()), clock)
+    }
+
+    fn calls(breaker: &Breaker, verdicts: &str) {
+        for verdict in verdicts.chars() {
+            let permit = breaker.admit().unwrap();
+            permit.settle(match verdict {
+                '+' => Verdict::Success,
+                '-' => Verdict::Failure,
+                _ => Verdict::Nothing,
+            });
+        }
+    }
+
+    #[test]
+    fn it_opens_when_half_of_at_least_ten_calls_failed() {
+        for (verdicts, open) in [
+            ("---------", false),
+            ("----------", true),
+            ("+++++-----", true),
+            ("++++++----", false),
+            ("++++++++++----------", true),
+            // The ten successes have left the window of twenty, nine failures are in it.
+            ("++++++++++---------+++++++++++", false),
+            ("??????????----", false),
+        ] {
+            let (breaker, _clock) = breaker();
+            calls(&breaker, verdicts);
+            assert_eq!(breaker.admit().is_err(), open, "{verdicts}");
+        }
+    }
+
+    #[test]
+    fn it_lets_three_probes_through_after_ten_seconds() {
+        let (breaker, clock) = breaker();
+        calls(&breaker, "----------");
+        clock.advance(Duration::from_secs(4));
+        let open = breaker.admit().unwrap_err();
+        assert_eq!(open.retry_after, Duration::from_secs(6));
+        clock.advance(Duration::from_secs(6));
+        let probes: Vec<_> = (0..3).map(|_| breaker.admit().unwrap()).collect();
+        assert!(breaker.admit().is_err(), "three at most");
+        for probe in probes {
+            probe.settle(Verdict::Success);
+        }
+        calls(&breaker, "---------");
+        assert!(breaker.admit().is_ok(), "closed, with a window that begins anew");
+    }
+
+    #[test]
+    fn a_failed_probe_opens_it_again_for_ten_seconds() {
+        let (breaker, clock) = breaker();
+        calls(&breaker, "----------");
+        clock.advance(OPEN_FOR);
+        calls(&breaker, "++-");
+        let open = breaker.admit().unwrap_err();
+        assert_eq!(open.retry_after, OPEN_FOR);
+    }
+
+    #[test]
+    fn a_cancelled_probe_gives_its_place_back() {
+        let (breaker, clock) = breaker();
+        calls(&breaker, "----------");
+        clock.advance(OPEN_FOR);
+        for _ in 0..10 {
+            drop(breaker.admit().unwrap());
+        }
+        calls(&breaker, "+++");
+        assert!(matches!(breaker.lock().state, State::Closed { .. }));
+    }
+
+    #[test]
+    fn a_call_from_before_has_no_say_in_what_follows() {
+        let (breaker, clock) = breaker();
+        let late = breaker.admit().unwrap();
+        calls(&breaker, "----------");
+        clock.advance(OPEN_FOR);
+        calls(&breaker, "++");
+        late.settle(Verdict::Failure);
+        calls(&breaker, "+");
+        assert!(matches!(breaker.lock().state, State::Closed { .. }));
+    }
+
+    #[test]
+    fn a_clock_set_back_does_not_keep_it_open() {
+        let (breaker, _clock) = breaker();
+        let later = Timestamp::UNIX_EPOCH + Duration::from_secs(3_600);
+        breaker.lock().enter(State::Open { since: later });
+        assert!(breaker.admit().is_ok());
+    }
+}

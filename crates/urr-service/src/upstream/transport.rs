@@ -1,0 +1,309 @@
+//! One attempt of a call: into a router of this process, or over HTTP to another one.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::uri::{Authority, Scheme};
+use axum::http::{Uri, Version};
+use axum::response::Response;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, Error as ClientError};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::{Instant, Sleep};
+use tower::ServiceExt;
+use urr_kernel::Secret;
+
+use super::error::UpstreamError;
+use crate::body_limit::is_limit;
+use crate::caller::{CALLER, CREDENTIAL, Caller};
+use crate::{ApiError, panics};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Shorter than a server keeps a silent connection, so that the two ends do not meet in closing.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+const POOL_IDLE_PER_HOST_MAX: usize = 256;
+
+/// The HTTP client of a process: one pool of connections for all upstreams. Clones share it.
+#[derive(Clone, Debug)]
+pub struct HttpClient(Client<HttpConnector, Body>);
+
+impl Default for HttpClient {
+    fn default() -> HttpClient {
+        HttpClient::new()
+    }
+}
+
+impl HttpClient {
+    pub fn new() -> HttpClient {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+            .pool_max_idle_per_host(POOL_IDLE_PER_HOST_MAX)
+            .build(connector);
+        HttpClient(client)
+    }
+}
+
+/// Where a service listens: `http://host:port`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceUrl(Authority);
+
+/// Text that is not the address of a service.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the address of a service: expected http://host:port without a path")]
+pub struct InvalidServiceUrl(String);
+
+impl FromStr for ServiceUrl {
+    type Err = InvalidServiceUrl;
+
+    fn from_str(text: &str) -> Result<ServiceUrl, InvalidServiceUrl> {
+        let invalid = || InvalidServiceUrl(text.to_owned());
+        let uri: Uri = text.parse().map_err(|_| invalid())?;
+        let plain =
+            uri.scheme() == Some(&Scheme::HTTP) && uri.path() == "/" && uri.query().is_none();
+        let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
+        let authority = authority.filter(|_| plain).ok_or_else(invalid)?;
+        Ok(ServiceUrl(authority.clone()))
+    }
+}
+
+impl fmt::Display for ServiceUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.0)
+    }
+}
+
+/// The way to a service.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    Local(Router),
+    Remote { url: ServiceUrl, credential: Secret, client: HttpClient },
+}
+
+impl Transport {
+    pub async fn send(
+        &self,
+        caller: Caller,
+        target: &'static str,
+        mut request: Request,
+    ) -> Result<Response, UpstreamError> {
+        let mut response = match self {
+            Transport::Local(router) => {
+                request.extensions_mut().insert(caller);
+                send_local(router.clone(), request).await
+            }
+            Transport::Remote { url, credential, client } => {
+                prove(request.headers_mut(), caller, credential);
+                send_remote(client, url, target, request).await?
+            }
+        };
+        remove_hop_by_hop(response.headers_mut());
+        Ok(response)
+    }
+}
+
+/// Calls a router of this process. The call is awaited in place and not spawned: a caller that is
+/// dropped drops it, exactly as a closed connection would.
+async fn send_local(router: Router, request: Request) -> Response {
+    let work = async {
+        let answer: Result<Response, Infallible> = router.oneshot(request).await;
+        answer.unwrap_or_else(|never| match never {})
+    };
+    let mut response = panics::caught(work).await;
+    // A dressed service has logged and removed its error; one of a bare router ends here.
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        error.log();
+    }
+    response.extensions_mut().clear();
+    response
+}
+
+fn prove(headers: &mut HeaderMap, caller: Caller, credential: &Secret) {
+    headers.insert(CALLER, HeaderValue::from_static(caller.name()));
+    let mut secret =
+        HeaderValue::from_str(credential.expose()).expect("credentials are derived as hexadecimal");
+    secret.set_sensitive(true);
+    headers.insert(CREDENTIAL, secret);
+}
+
+async fn send_remote(
+    client: &HttpClient,
+    url: &ServiceUrl,
+    target: &'static str,
+    mut request: Request,
+) -> Result<Response, UpstreamError> {
+    let mut uri = std::mem::take(request.uri_mut()).into_parts();
+    uri.scheme = Some(Scheme::HTTP);
+    uri.authority = Some(url.0.clone());
+    *request.uri_mut() = Uri::from_parts(uri)
+        .map_err(|source| UpstreamError::Malformed { target, source: source.into() })?;
+    *request.version_mut() = Version::HTTP_11;
+    match client.0.request(request).await {
+        Ok(response) => {
+            let (mut parts, body) = response.into_parts();
+            parts.extensions.clear();
+            Ok(Response::from_parts(parts, Body::new(body)))
+        }
+        Err(error) => Err(classify(error, target)),
+    }
+}
+
+fn classify(error: ClientError, target: &'static str) -> UpstreamError {
+    let is_user = |hyper: &hyper::Error| hyper.is_user();
+    let from_body = error.source().and_then(|source| source.downcast_ref()).is_some_and(is_user);
+    let connect = error.is_connect();
+    let too_large = is_limit(&error);
+    let source = error.into();
+    match () {
+        () if connect => UpstreamError::Unreachable { target, source },
+        () if from_body => UpstreamError::RequestBody { target, source, too_large },
+        () => UpstreamError::Interrupted { target, source },
+    }
+}
+
+/// Removes the headers that concern one connection, not the message (RFC 9110, 7.6.1).
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let listed: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in listed {
+        headers.remove(name);
+    }
+    for name in [
+        header::CONNECTION,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-connection"),
+        header::PROXY_AUTHENTICATE,
+        header::PROXY_AUTHORIZATION,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+    ] {
+        headers.remove(name);
+    }
+}
+
+/// An answer's body that fails when the service falls silent in the middle of it.
+///
+/// Only the wait for the service counts: a client that reads slowly leaves the body unpolled.
+pub(crate) struct Watched {
+    body: Body,
+    silence_max: Duration,
+    alarm: Pin<Box<Sleep>>,
+    waiting: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the service fell silent in the middle of its answer")]
+pub(crate) struct FellSilent;
+
+impl Watched {
+    pub fn new(body: Body, silence_max: Duration) -> Watched {
+        let alarm = Box::pin(tokio::time::sleep(silence_max));
+        Watched { body, silence_max, alarm, waiting: false }
+    }
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            self.waiting = false;
+            return Poll::Ready(frame);
+        }
+        if !self.waiting {
+            self.waiting = true;
+            let silent_until = Instant::now() + self.silence_max;
+            self.alarm.as_mut().reset(silent_until);
+        }
+        ready!(self.alarm.as_mut().poll(cx));
+        Poll::Ready(Some(Err(axum::Error::new(FellSilent))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{StreamExt, stream};
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[test]
+    fn only_a_plain_http_address_is_an_address() {
+        let url: ServiceUrl = "http://ticket.urr.svc:8080".parse().unwrap();
+        assert_eq!(url.to_string(), "http://ticket.urr.svc:8080");
+        for bad in [
+            "",
+            "ticket:8080",
+            "https://ticket",
+            "http://ticket/api",
+            "http://ticket/?x",
+            "http://user:secret@ticket",
+        ] {
+            assert!(bad.parse::<ServiceUrl>().is_err(), "{bad}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_stops_in_the_middle_fails_after_the_silence() {
+        let first = stream::iter([Ok::<_, axum::Error>("half")]);
+        let body = Body::from_stream(first.chain(stream::pending()));
+        let mut body = Watched::new(body, Duration::from_secs(3));
+        assert!(body.frame().await.unwrap().is_ok());
+        // A client that is slow to ask for the rest does not use up the time of the service.
+        tokio::time::advance(Duration::from_secs(60)).await;
+        let asked = Instant::now();
+        let error = body.frame().await.unwrap().unwrap_err();
+        assert!(error.into_inner().is::<FellSilent>());
+        assert_eq!(asked.elapsed().as_secs(), 3);
+    }
+
+    #[test]
+    fn headers_of_the_connection_do_not_travel_on() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Private"),
+            ("x-private", "1"),
+            ("transfer-encoding", "chunked"),
+            ("keep-alive", "timeout=5"),
+            ("upgrade", "h2c"),
+            ("accept", "*/*"),
+        ] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        remove_hop_by_hop(&mut headers);
+        assert_eq!(headers.len(), 1);
+        assert!(headers.contains_key("accept"));
+    }
+}

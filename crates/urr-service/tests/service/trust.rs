@@ -1,0 +1,153 @@
+//! Whom a service believes: its own programs by credential, the gateway about users, nobody else.
+
+use axum::body::Body;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use urr_kernel::{CallContext, Secret, Uuid};
+use urr_service::{Caller, Identity, InternalCredentials, Role};
+
+use crate::shop::{FORMS, Shop, context, get_request, once, raw, request, told};
+
+fn mina(role: Role) -> Identity {
+    Identity { user_id: Uuid::from_u128(5), email: Some("민아@예매.kr".to_owned()), role }
+}
+
+fn as_mina(path: &str, role: Role) -> axum::extract::Request {
+    let mut request = get_request(path);
+    mina(role).write(request.headers_mut());
+    request
+}
+
+#[tokio::test]
+async fn the_gateway_says_who_the_user_is() {
+    for form in FORMS {
+        let shop = Shop::open();
+        let gateway = shop.upstream(form, Caller::Gateway).await;
+        let call = async |request| told(gateway.call(request, &context(), once()).await).await;
+        let (status, me) = call(as_mina("/me", Role::User)).await;
+        assert_eq!((status, &me["email"]), (200, &json!("민아@예매.kr")));
+        assert_eq!(call(as_mina("/admin", Role::Admin)).await.0, 200);
+        let (status, body) = call(as_mina("/admin", Role::User)).await;
+        assert_eq!((status, &body["code"]), (403, &json!("ADMIN_REQUIRED")));
+        for path in ["/me", "/admin"] {
+            let (status, body) = call(get_request(path)).await;
+            assert_eq!((status, &body["code"]), (401, &json!("AUTHENTICATION_REQUIRED")));
+        }
+    }
+}
+
+#[tokio::test]
+async fn identity_headers_of_another_service_are_refused() {
+    for form in FORMS {
+        let shop = Shop::open();
+        let payment = shop.upstream(form, Caller::Payment).await;
+        let forged = payment.call(as_mina("/me", Role::Admin), &context(), once()).await;
+        let (status, body) = told(forged).await;
+        assert_eq!((status, &body["code"]), (403, &json!("UNTRUSTED_IDENTITY")), "{form:?}");
+        let counted = r#"urr_http_errors_total{service="shop",code="UNTRUSTED_IDENTITY"} 1"#;
+        assert!(shop.kit.metrics.text().contains(counted));
+    }
+}
+
+#[tokio::test]
+async fn identity_headers_from_nobody_are_refused_on_both_doors() {
+    let shop = Shop::open();
+    let local = shop.service.local_router();
+    let response = local.oneshot(as_mina("/me", Role::Admin)).await.unwrap();
+    let (status, body) = told(Ok(response)).await;
+    assert_eq!((status, &body["code"]), (403, &json!("UNTRUSTED_IDENTITY")));
+    let answer = from_network(&shop, "/me", &[("x-user-id", &Uuid::nil().to_string())]).await;
+    assert_eq!(answer, (403, json!("UNTRUSTED_IDENTITY")));
+}
+
+/// Calls with exactly these headers over a connection.
+async fn from_network(shop: &Shop, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
+    let mut text = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let answer = raw(shop.listen().await, &(text + "\r\n")).await;
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    let body: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    (status, body["code"].clone())
+}
+
+#[tokio::test]
+async fn internal_addresses_know_their_caller_and_refuse_strangers() {
+    for form in FORMS {
+        let shop = Shop::open();
+        let queue = shop.upstream(form, Caller::Queue).await;
+        let ping: Value = queue.get_json("/internal/ping", &context(), once()).await.unwrap();
+        assert_eq!(ping, json!({"caller": "queue"}));
+    }
+    let shop = Shop::open();
+    let stranger = from_network(&shop, "/internal/ping", &[]).await;
+    assert_eq!(stranger, (401, json!("INTERNAL_CREDENTIAL_REQUIRED")));
+}
+
+#[tokio::test]
+async fn a_wrong_credential_is_refused_whatever_the_address() {
+    let shop = Shop::open();
+    let elsewhere = InternalCredentials::from_root(&Secret::new("another root"));
+    let address = shop.listen().await;
+    let payment = shop.credentials.for_caller(Caller::Payment);
+    for secret in [elsewhere.for_caller(Caller::Gateway), payment, Secret::new("guess")] {
+        let forger = shop.upstream_at(address, Caller::Gateway, secret);
+        for path in ["/internal/ping", "/scripted", "/nowhere"] {
+            let answer = forger.call(get_request(path), &context(), once()).await;
+            let (status, body) = told(answer).await;
+            assert_eq!((status, &body["code"]), (403, &json!("INVALID_CREDENTIAL")));
+        }
+    }
+    assert_eq!(shop.state.hits(), 0, "no handler has run");
+}
+
+#[tokio::test]
+async fn a_credential_in_a_request_that_is_passed_on_proves_nothing() {
+    for form in FORMS {
+        let shop = Shop::open();
+        let stolen = shop.credentials.for_caller(Caller::Gateway);
+        let stolen = [("x-urr-caller", "gateway"), ("x-urr-credential", stolen.expose())];
+        let payment = shop.upstream(form, Caller::Payment).await;
+        let replayed = request("GET", "/internal/ping", &stolen, Body::empty());
+        let (_, body) = told(payment.call(replayed, &context(), once()).await).await;
+        assert_eq!(body, json!({"caller": "payment"}));
+        let replayed = request("GET", "/context", &stolen, Body::empty());
+        let (_, body) = told(payment.call(replayed, &context(), once()).await).await;
+        assert!(!body["headers"].to_string().contains("x-urr-c"), "{body}");
+    }
+    // Where only calls inside the process are expected, headers cannot make a caller at all.
+    let shop = Shop::open();
+    let real = shop.credentials.for_caller(Caller::Gateway);
+    let headers = [("x-urr-caller", "gateway"), ("x-urr-credential", real.expose())];
+    let replayed = request("GET", "/internal/ping", &headers, Body::empty());
+    let response = shop.service.local_router().oneshot(replayed).await.unwrap();
+    assert_eq!(response.status(), 401);
+    assert_eq!(from_network(&shop, "/internal/ping", &headers).await.0, 200, "negative control");
+}
+
+#[tokio::test]
+async fn the_flow_is_carried_on_and_no_handler_sees_a_credential() {
+    for form in FORMS {
+        let shop = Shop::open();
+        let payment = shop.upstream(form, Caller::Payment).await;
+        let cause = Uuid::from_u128(77);
+        let sent = CallContext { causation_id: Some(cause), ..context() };
+        let got: Value = payment.get_json("/context", &sent, once()).await.unwrap();
+        assert_eq!(got["correlationId"], json!(sent.correlation_id));
+        assert_eq!(got["causationId"], json!(cause));
+        assert_eq!(got["traceId"], json!(sent.trace.trace_id()));
+        let headers = got["headers"].to_string();
+        assert!(!headers.contains("x-urr-c"), "{headers}");
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_cannot_say_what_caused_a_call() {
+    let shop = Shop::open();
+    let id = Uuid::from_u128(9).to_string();
+    let claim = request("GET", "/context", &[("x-causation-id", &id)], Body::empty());
+    let response = shop.service.local_router().oneshot(claim).await.unwrap();
+    let (_, got) = told(Ok(response)).await;
+    assert_eq!(got["causationId"], Value::Null);
+}

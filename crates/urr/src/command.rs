@@ -1,0 +1,156 @@
+//! The command line.
+
+mod dlq;
+mod doctor;
+mod migrate;
+mod run;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::config::{self, Config, LoadArgs, Mode, Overrides};
+use crate::role::Role;
+
+/// URR (우르르): fair ticket sales for a crowd.
+#[derive(Debug, Parser)]
+#[command(name = "urr", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    shared: SharedArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct SharedArgs {
+    /// The folder for all data [default: ./data]
+    #[arg(long, value_name = "FOLDER", global = true)]
+    data: Option<PathBuf>,
+    /// A configuration file [default: urr.toml in the data folder]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// Logs as text for people or as JSON for machines [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"], global = true)]
+    log_format: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run everything in this process. Nothing else is needed.
+    Up(DoorArgs),
+    /// Run some of the services, on PostgreSQL and Kafka.
+    Serve {
+        /// Which services run here: gateway, catalog, stats
+        #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
+        roles: Vec<Role>,
+        #[command(flatten)]
+        door: DoorArgs,
+    },
+    /// Create or update the tables; on PostgreSQL also schemas, roles and grants.
+    Migrate,
+    /// Show the settings in force and where each of them came from.
+    Config {
+        /// As JSON
+        #[arg(long, conflicts_with = "defaults")]
+        json: bool,
+        /// The commented file with all defaults, to start an urr.toml from
+        #[arg(long)]
+        defaults: bool,
+    },
+    /// Look for what would keep URR from running here.
+    Doctor,
+    /// Events that could not be handled: look at them, send them again.
+    Dlq {
+        #[command(subcommand)]
+        command: dlq::DlqCommand,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct DoorArgs {
+    /// The port to listen on [default: 3001]
+    #[arg(long)]
+    port: Option<u16>,
+    /// The address to listen on [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<String>,
+}
+
+/// Runs the program and says in one sentence why, if it fails.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    match run_command(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the answer to whoever typed the command")]
+fn complain(error: &anyhow::Error) {
+    eprintln!("urr: {error:#}");
+}
+
+fn run_command(cli: Cli) -> Result<()> {
+    let shared = cli.shared;
+    match cli.command {
+        Command::Up(door) => run::up(load(Mode::Embedded, shared, Some(door))?),
+        Command::Serve { roles, door } => {
+            let roles = roles.into_iter().collect();
+            run::serve(load(Mode::Distributed, shared, Some(door))?, &roles)
+        }
+        Command::Migrate => migrate::migrate(&load_for_visit(shared)?),
+        Command::Config { json, defaults } => show_config(shared, json, defaults),
+        Command::Doctor => doctor::doctor(load_for_visit(shared)),
+        Command::Dlq { command } => dlq::run(&load_for_visit(shared)?, command),
+    }
+}
+
+/// For a command that looks at an installation without running it. Where processes share servers,
+/// the passwords of their logins follow from secrets that must be given.
+fn load_for_visit(shared: SharedArgs) -> Result<Config> {
+    let config = load(Mode::Inspect, shared.clone(), None)?;
+    match config.database.url {
+        Some(_) => load(Mode::Distributed, shared, None),
+        None => Ok(config),
+    }
+}
+
+fn load(mode: Mode, shared: SharedArgs, door: Option<DoorArgs>) -> Result<Config> {
+    let door = door.unwrap_or(DoorArgs { port: None, host: None });
+    let overrides = Overrides {
+        data_dir: shared.data,
+        host: door.host,
+        port: door.port,
+        log_format: shared.log_format,
+    };
+    let args = LoadArgs { mode, config_file: shared.config, overrides };
+    Ok(config::load_for_process(args)?)
+}
+
+#[expect(clippy::print_stdout, reason = "the answer to whoever typed the command")]
+fn show_config(shared: SharedArgs, json: bool, defaults: bool) -> Result<()> {
+    if defaults {
+        print!("{}", config::DEFAULT_TOML);
+        return Ok(());
+    }
+    let config = load(Mode::Inspect, shared, None)?;
+    match json {
+        true => println!("{}", config.render_json()),
+        false => print!("{}", config.render_text()),
+    }
+    Ok(())
+}
+
+/// Runs async work on a new runtime, and lets blocking leftovers go after a moment.
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    outcome
+}

@@ -1,0 +1,96 @@
+//! `urr dlq`: events that no handler could take.
+
+use anyhow::{Result, bail};
+use clap::Subcommand;
+use urr_bus::dead_letters::{self, Again};
+use urr_bus::{Bus, DeadLetter, Position};
+use urr_kernel::Clock;
+
+use super::block_on;
+use crate::config::Config;
+use crate::engines;
+
+#[derive(Debug, Subcommand)]
+pub enum DlqCommand {
+    /// The dead letters that were not sent again yet
+    List {
+        /// Only those of this topic, for example reservation-events
+        #[arg(long)]
+        topic: Option<String>,
+        /// Also those that were sent again
+        #[arg(long)]
+        all: bool,
+    },
+    /// One dead letter with its content
+    Show {
+        /// As `list` prints it: topic/partition/offset
+        id: Position,
+    },
+    /// Send dead letters to their topic again; consumers that had handled them skip them
+    Replay {
+        /// As `list` prints it: topic/partition/offset
+        #[arg(required_unless_present = "all")]
+        id: Option<Position>,
+        /// All that were not sent again yet
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+        /// Also if it was sent again before
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// The embedded bus is a file: this works beside a running `urr up`.
+pub fn run(config: &Config, command: DlqCommand) -> Result<()> {
+    let is_embedded = config.bus.kafka_bootstrap_servers.is_empty();
+    if is_embedded && !config.data.dir.join("bus.db").exists() {
+        bail!("there is no bus in {}; has `urr up` run there?", config.data.dir.display());
+    }
+    block_on(async {
+        let bus = engines::connect_bus(config, &Clock::System)?;
+        let outcome = run_on(&bus, command).await;
+        bus.close().await;
+        outcome
+    })
+}
+
+#[expect(clippy::print_stdout, reason = "the answer to whoever typed the command")]
+async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
+    match command {
+        DlqCommand::List { topic, all } => {
+            let letters = dead_letters::list(bus, topic.as_deref()).await?;
+            let shown: Vec<_> =
+                letters.iter().filter(|letter| all || !letter.is_replayed).collect();
+            if shown.is_empty() {
+                println!("There are no dead letters.");
+            }
+            for letter in shown {
+                println!("{}", line(letter));
+            }
+        }
+        DlqCommand::Show { id } => {
+            let letter = dead_letters::show(bus, &id).await?;
+            println!("{}", line(&letter));
+            println!("{}", String::from_utf8_lossy(&letter.body));
+        }
+        DlqCommand::Replay { id: Some(id), force, .. } => {
+            let again = if force { Again::Allow } else { Again::Refuse };
+            let position = dead_letters::replay(bus, &id, again, Clock::System.now()).await?;
+            println!("{id} was sent again as {position}.");
+        }
+        DlqCommand::Replay { .. } => {
+            let sent = dead_letters::replay_open(bus, None, Clock::System.now()).await?;
+            println!("{} dead letters were sent again.", sent.len());
+        }
+    }
+    Ok(())
+}
+
+/// Id, when, who, what, why, in one line.
+fn line(letter: &DeadLetter) -> String {
+    let when = letter.failed_at.map_or_else(|| "-".to_owned(), |time| time.to_string());
+    let what = letter.event_type.as_deref().unwrap_or("not an event");
+    let replayed = if letter.is_replayed { "  (sent again)" } else { "" };
+    let (id, group, reason) = (&letter.id, &letter.group, &letter.reason);
+    format!("{id}  {when}  {group}  {what}  {reason}{replayed}")
+}

@@ -1,0 +1,132 @@
+//! `urr doctor`: looks for what would keep URR from running here, and says how to mend it.
+
+use std::net::{SocketAddr, TcpListener};
+
+use anyhow::{Result, bail};
+use urr_kernel::Clock;
+
+use super::block_on;
+use crate::config::{Config, RedisPlace};
+use crate::data_folder::{DataFolder, FolderError};
+use crate::engines;
+use crate::role::Role;
+
+/// What a look at one thing came to.
+enum Finding {
+    Good(String),
+    /// Worth knowing, no obstacle.
+    Note(String),
+    Bad(String),
+}
+
+#[expect(clippy::print_stdout, reason = "the answer to whoever typed the command")]
+pub fn doctor(loaded: Result<Config>) -> Result<()> {
+    let findings = match &loaded {
+        Ok(config) => examine(config),
+        Err(error) => vec![Finding::Bad(error.to_string())],
+    };
+    let mut obstacles = 0;
+    for finding in findings {
+        match finding {
+            Finding::Good(text) => println!("ok       {text}"),
+            Finding::Note(text) => println!("note     {text}"),
+            Finding::Bad(text) => {
+                println!("PROBLEM  {text}");
+                obstacles += 1;
+            }
+        }
+    }
+    match obstacles {
+        0 => Ok(()),
+        1 => bail!("1 problem was found"),
+        count => bail!("{count} problems were found"),
+    }
+}
+
+fn examine(config: &Config) -> Vec<Finding> {
+    let mut findings = vec![Finding::Good("the configuration is complete and consistent".into())];
+    findings.push(examine_folder(config));
+    findings.push(examine_port(config));
+    findings.extend(examine_storage(config));
+    findings.push(examine_bus(config));
+    findings.push(examine_redis(config));
+    findings
+}
+
+fn examine_folder(config: &Config) -> Finding {
+    let folder = &config.data.dir;
+    if !folder.exists() {
+        return Finding::Note(format!("{} does not exist yet; it will be made", folder.display()));
+    }
+    match DataFolder::take(folder) {
+        Ok(_) => Finding::Good(format!("the data folder {} can be used", folder.display())),
+        Err(error @ FolderError::InUse { .. }) => Finding::Note(error.to_string()),
+        Err(error) => Finding::Bad(error.to_string()),
+    }
+}
+
+fn examine_port(config: &Config) -> Finding {
+    let address = SocketAddr::new(config.server.host, config.server.port);
+    match TcpListener::bind(address) {
+        Ok(_) => Finding::Good(format!("{address} is free")),
+        Err(error) => Finding::Note(format!(
+            "{address} cannot be listened on now ({error}); fine if URR is running"
+        )),
+    }
+}
+
+fn examine_storage(config: &Config) -> Vec<Finding> {
+    if config.database.url.is_none() {
+        return vec![Finding::Good("storage is embedded (SQLite)".into())];
+    }
+    let mut findings = Vec::new();
+    for role in Role::ALL.into_iter().filter(|role| role.schema().is_some()) {
+        let opened = block_on(async {
+            let db = engines::open_storage(config, role, &Clock::System).await?;
+            if let Some(db) = db {
+                tokio::task::spawn_blocking(move || db.close()).await?;
+            }
+            Ok(())
+        });
+        findings.push(match opened {
+            Ok(()) => Finding::Good(format!("PostgreSQL: the tables of {role} are up to date")),
+            Err(error) => Finding::Bad(format!("{error:#}")),
+        });
+    }
+    findings
+}
+
+fn examine_bus(config: &Config) -> Finding {
+    if config.bus.kafka_bootstrap_servers.is_empty() {
+        return Finding::Good("the bus is embedded".into());
+    }
+    let asked = block_on(async {
+        let bus = engines::connect_bus(config, &Clock::System)?;
+        let topics = bus.topics().await?;
+        bus.close().await;
+        Ok(topics)
+    });
+    let servers = config.bus.kafka_bootstrap_servers.join(",");
+    match asked {
+        Ok(topics) => {
+            let missing: Vec<&&str> = engines::TOPICS
+                .iter()
+                .filter(|topic| !topics.iter().any(|t| t == *topic))
+                .collect();
+            match missing.as_slice() {
+                [] => Finding::Good(format!("Kafka at {servers} has every topic")),
+                _ => Finding::Note(format!("Kafka at {servers} lacks {missing:?}; made at start")),
+            }
+        }
+        Err(error) => Finding::Bad(format!("Kafka at {servers} does not answer: {error:#}")),
+    }
+}
+
+fn examine_redis(config: &Config) -> Finding {
+    match config.redis.place() {
+        RedisPlace::InMemory => Finding::Good("locks, limits and caches are in memory".into()),
+        RedisPlace::Single(_) | RedisPlace::Cluster(_) => {
+            Finding::Note("Redis is configured; no service of this version uses it yet".into())
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Composition: which engines are opened, which services run here, which calls are local.
+//!
+//! This is the only place that knows the difference between one process and many.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use axum::Router;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use urr_bus::relay::RelayOptions;
+use urr_bus::{Bus, Consumer, Relay, consumer, relay};
+use urr_catalog::Catalog;
+use urr_gateway::Gateway;
+use urr_kernel::{Clock, IdSource};
+use urr_service::{
+    Caller, Health, HttpClient, InternalCredentials, Limits, Metrics, Remote, Service, ServiceKit,
+    Upstream, docs_router, merge_openapi,
+};
+use urr_stats::Stats;
+use urr_storage::Db;
+
+use crate::config::Config;
+use crate::data_folder::DataFolder;
+use crate::doors::private_door;
+use crate::engines;
+use crate::role::{Role, Roles};
+
+/// What the outside world gives: time and ids.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub clock: Clock,
+    pub ids: IdSource,
+}
+
+impl World {
+    pub fn real() -> World {
+        let ids = IdSource::from_system_randomness(Clock::System);
+        World { clock: Clock::System, ids }
+    }
+}
+
+/// The running services of one process. It has no ports: whoever starts it opens the doors.
+pub struct System {
+    /// For everybody: the gateway, if it runs here.
+    pub public: Option<Router>,
+    /// For our own processes and for operators: services, health, metrics.
+    pub private: Router,
+    /// The services that run here, for callers in this process.
+    pub services: Vec<Service>,
+    pub kit: ServiceKit,
+    /// Cancelled first: no new requests.
+    pub draining: CancellationToken,
+    catalog: Option<Catalog>,
+    /// Cancelled second: relays and consumers finish what they are at.
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+    databases: Vec<Db>,
+    bus: Option<Bus>,
+    _folder: Option<DataFolder>,
+}
+
+impl System {
+    /// Starts the services of `roles`. The folder is given when anything is stored in it.
+    pub async fn start(
+        config: &Config,
+        roles: &Roles,
+        world: World,
+        folder: Option<DataFolder>,
+    ) -> Result<System> {
+        let metrics = Metrics::new();
+        let bus_metrics = metrics.with_registry(urr_bus::Metrics::register);
+        let limits = Limits { body_bytes_max: config.gateway.body_bytes_max, ..Limits::default() };
+        let kit =
+            ServiceKit { clock: world.clock.clone(), ids: world.ids.clone(), metrics, limits };
+        let mut builder = Builder {
+            config,
+            kit: &kit,
+            bus_metrics,
+            stopping: CancellationToken::new(),
+            draining: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            services: Vec::new(),
+            databases: Vec::new(),
+            bus: None,
+        };
+        let has_storage = roles.iter().any(|role| role.schema().is_some());
+        if has_storage {
+            builder.bus = Some(engines::open_bus(config, &world.clock).await?);
+        }
+        let mut catalog = None;
+        if let Some(db) = builder.open(roles, Role::Catalog).await? {
+            let service = Catalog::new(db, world.clock.clone(), world.ids.clone());
+            builder.services.push(service.service(&kit));
+            catalog = Some(service);
+        }
+        if let Some(db) = builder.open(roles, Role::Stats).await? {
+            builder.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
+            builder.services.push(Stats::new(db, world.clock.clone()).service(&kit));
+        }
+        let names = builder.services.iter().map(Service::name);
+        kit.metrics.watch_storages(names.zip(builder.databases.iter().cloned()).collect());
+        let public = match roles.contains(&Role::Gateway) {
+            true => Some(builder.public_door(roles)?),
+            false => None,
+        };
+        let credentials = InternalCredentials::from_root(&config.internal.token);
+        let private = private_door(&builder.services, &credentials, builder.health("urr"), &kit);
+        Ok(System {
+            public,
+            private,
+            services: builder.services,
+            draining: builder.draining,
+            catalog,
+            stopping: builder.stopping,
+            tasks: builder.tasks,
+            databases: builder.databases,
+            bus: builder.bus,
+            kit,
+            _folder: folder,
+        })
+    }
+
+    /// Adds the demo data of the services that run here. Running it again adds nothing.
+    pub async fn seed_demo(&self) -> Result<()> {
+        if let Some(catalog) = &self.catalog {
+            catalog.seed_demo().await.context("the demo artists")?;
+        }
+        Ok(())
+    }
+
+    /// Ends in good order: the doors are closed already; background work finishes what it is at,
+    /// then the last transactions are committed.
+    pub async fn stop(self) {
+        self.draining.cancel();
+        self.stopping.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        if let Some(bus) = &self.bus {
+            bus.close().await;
+        }
+        let databases = self.databases;
+        let closed = tokio::task::spawn_blocking(move || databases.iter().for_each(Db::close));
+        closed.await.expect("closing does not panic");
+    }
+}
+
+/// What is at hand while the services are put together.
+struct Builder<'a> {
+    config: &'a Config,
+    kit: &'a ServiceKit,
+    bus_metrics: urr_bus::Metrics,
+    draining: CancellationToken,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+    services: Vec<Service>,
+    databases: Vec<Db>,
+    bus: Option<Bus>,
+}
+
+impl Builder<'_> {
+    /// The storage of a role that runs here, with the relay of its outbox.
+    async fn open(&mut self, roles: &Roles, role: Role) -> Result<Option<Db>> {
+        if !roles.contains(&role) {
+            return Ok(None);
+        }
+        let Some(db) = engines::open_storage(self.config, role, &self.kit.clock).await? else {
+            return Ok(None);
+        };
+        let relay = Relay {
+            db: db.clone(),
+            bus: self.bus().clone(),
+            clock: self.kit.clock.clone(),
+            holder: self.kit.ids.next_id(),
+            service: role.name(),
+            metrics: self.bus_metrics.clone(),
+            options: self.relay_options(),
+        };
+        self.tasks.spawn(relay::run(relay, self.stopping.clone()));
+        self.databases.push(db.clone());
+        Ok(Some(db))
+    }
+
+    fn relay_options(&self) -> RelayOptions {
+        let bus = &self.config.bus;
+        RelayOptions { poll: Duration::from_millis(bus.outbox_poll_ms), ..RelayOptions::default() }
+    }
+
+    fn bus(&self) -> &Bus {
+        self.bus.as_ref().expect("the bus is opened before any storage")
+    }
+
+    fn consume(
+        &self,
+        db: &Db,
+        group: &str,
+        topics: &[&str],
+        handler: fn(
+            &mut urr_storage::Tx<'_>,
+            &urr_kernel::Event,
+            &urr_bus::HandlerContext,
+        ) -> Result<urr_bus::Handled, urr_bus::HandleError>,
+    ) {
+        let consumer = Consumer {
+            bus: self.bus().clone(),
+            db: db.clone(),
+            group: group.to_owned(),
+            topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
+            handler: std::sync::Arc::new(handler),
+            clock: self.kit.clock.clone(),
+            metrics: self.bus_metrics.clone(),
+        };
+        self.tasks.spawn(consumer::run(consumer, self.stopping.clone()));
+    }
+
+    fn health(&self, name: &'static str) -> Health {
+        let mut health = Health::new(name, self.draining.clone());
+        for (db, service) in self.databases.iter().zip(&self.services) {
+            let db = db.clone();
+            health = health.check(service.name(), move || {
+                let db = db.clone();
+                async move {
+                    let answer = db.read(|tx| tx.query_one("select 1 as one", &[], |_| Ok(())));
+                    answer.await.map_err(|error: urr_storage::StorageError| error.to_string())
+                }
+            });
+        }
+        health
+    }
+
+    fn public_door(&self, roles: &Roles) -> Result<Router> {
+        let credentials = InternalCredentials::from_root(&self.config.internal.token);
+        let client = HttpClient::new();
+        let mut upstreams = Vec::new();
+        for role in Role::ALL.into_iter().filter(|role| *role != Role::Gateway) {
+            let here = self.services.iter().find(|service| service.name() == role.name());
+            let upstream = match here {
+                Some(service) => {
+                    let router = service.local_router();
+                    Upstream::local(Caller::Gateway, role.name(), router, self.kit)
+                }
+                None => {
+                    let remote = Remote {
+                        url: remote_url(self.config, role, roles)?,
+                        credential: credentials.for_caller(Caller::Gateway),
+                        client: client.clone(),
+                    };
+                    Upstream::remote(Caller::Gateway, role.name(), remote, self.kit)
+                }
+            };
+            upstreams.push(upstream);
+        }
+        let openapi = merge_openapi(
+            env!("CARGO_PKG_VERSION"),
+            self.services.iter().map(|service| service.openapi().clone()),
+        );
+        let mut pages = self.health("gateway").router().merge(docs_router(&openapi));
+        if self.config.server.host.is_loopback() {
+            // Figures are for operators: a door that others can reach does not show them.
+            pages = pages.merge(self.kit.metrics.router());
+        }
+        let timeout = Duration::from_secs(self.config.gateway.timeout_seconds);
+        Ok(Gateway::new(upstreams, timeout).service(pages, self.kit).local_router())
+    }
+}
+
+fn remote_url(config: &Config, role: Role, roles: &Roles) -> Result<urr_service::ServiceUrl> {
+    let Some(url) = role.url(&config.services) else {
+        let here: Vec<&str> = roles.iter().map(|role| role.name()).collect();
+        bail!(
+            "the {role} service does not run here ({}) and its address is not known; \
+             set services.{role}_url, or add {role} to --roles",
+            here.join(", ")
+        );
+    };
+    url.parse().with_context(|| format!("services.{role}_url"))
+}

@@ -1,0 +1,144 @@
+//! The data folder: one process at a time, and only if it can really keep data.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// A start needs at least this much room: the first transactions and their log.
+const PROBE_BYTES: usize = 4 * 1024 * 1024;
+
+/// The folder, held by this process until it is dropped or dies.
+#[derive(Debug)]
+pub struct DataFolder {
+    path: PathBuf,
+    /// The lock ends with the file handle, also in a crash.
+    _lock: File,
+}
+
+/// Why a folder cannot be used; each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    #[error(
+        "the data folder {} is in use by another urr process{pid}; stop it, or choose another \
+         folder with --data", folder.display()
+    )]
+    InUse { folder: PathBuf, pid: String },
+    #[error(
+        "the data folder {} cannot be written to: {reason}; change its rights, or choose another \
+         folder with --data", folder.display()
+    )]
+    NotWritable { folder: PathBuf, reason: String },
+    #[error(
+        "the disk of the data folder {} is full; make room, or choose another folder with --data",
+        folder.display()
+    )]
+    DiskFull { folder: PathBuf },
+}
+
+impl DataFolder {
+    /// Creates the folder if it is missing, and takes it for this process.
+    pub fn take(path: &Path) -> Result<DataFolder, FolderError> {
+        let explain = |error: io::Error| explain(path, &error);
+        create_private(path).map_err(explain)?;
+        let mut lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(path.join("urr.lock"))
+            .map_err(explain)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use(path, lock)),
+            Err(TryLockError::Error(error)) => return Err(explain(error)),
+        }
+        lock.set_len(0).map_err(explain)?;
+        lock.write_all(std::process::id().to_string().as_bytes()).map_err(explain)?;
+        probe(path).map_err(explain)?;
+        Ok(DataFolder { path: path.to_owned(), _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The folder holds secrets and personal data: nobody else needs to see it.
+fn create_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Writes something and syncs it, so that a full or broken disk is told now and not in a sale.
+fn probe(path: &Path) -> io::Result<()> {
+    let file = path.join("urr.probe");
+    let written = File::create(&file).and_then(|mut probe| {
+        probe.write_all(&vec![0; PROBE_BYTES])?;
+        probe.sync_all()
+    });
+    // Half a probe file must not stay behind on a full disk.
+    let removed = fs::remove_file(&file);
+    written.and(removed)
+}
+
+fn in_use(path: &Path, mut lock: File) -> FolderError {
+    let mut text = String::new();
+    let read = lock.rewind().and_then(|()| lock.read_to_string(&mut text));
+    let pid = match read {
+        Ok(_) if !text.is_empty() => format!(" (process {text})"),
+        _ => String::new(),
+    };
+    FolderError::InUse { folder: path.to_owned(), pid }
+}
+
+fn explain(path: &Path, error: &io::Error) -> FolderError {
+    let folder = path.to_owned();
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FolderError::DiskFull { folder },
+        _ => FolderError::NotWritable { folder, reason: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_belongs_to_one_process_at_a_time() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("new/data");
+        let taken = DataFolder::take(&path).unwrap();
+        let error = DataFolder::take(&path).unwrap_err();
+        assert!(matches!(error, FolderError::InUse { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&std::process::id().to_string()), "{text}");
+        drop(taken);
+        DataFolder::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_new_folder_is_private_and_holds_no_probe() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let folder = DataFolder::take(&parent.path().join("data")).unwrap();
+        let mode = fs::metadata(folder.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(!folder.path().join("urr.probe").exists());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_told_with_the_reason() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        fs::write(&file, "not a folder").unwrap();
+        let error = DataFolder::take(&file).unwrap_err();
+        assert!(matches!(error, FolderError::NotWritable { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_in_a_sentence() {
+        let error = io::Error::from(ErrorKind::StorageFull);
+        let text = explain(Path::new("/data"), &error).to_string();
+        assert!(text.starts_with("the disk of the data folder /data is full"), "{text}");
+    }
+}

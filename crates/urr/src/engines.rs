@@ -1,0 +1,151 @@
+//! Opening the engines: the embedded form by default, the distributed one when its address is set.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use urr_bus::{Bus, KafkaOptions, TopicSpec};
+use urr_kernel::{Clock, Secret, Timestamp};
+use urr_storage::{Db, PostgresOptions, Schema, ServiceRole, SqliteOptions, migrate, provision};
+
+use crate::config::Config;
+use crate::role::Role;
+
+/// Every topic of the platform.
+pub const TOPICS: &[&str] = &["catalog-events"];
+
+/// The file of a role's tables in the data folder.
+pub fn sqlite_path(folder: &Path, schema: &Schema) -> PathBuf {
+    folder.join(format!("{}.db", schema.name))
+}
+
+fn bus_path(folder: &Path) -> PathBuf {
+    folder.join("bus.db")
+}
+
+/// The role's tables on SQLite, brought up to date, or on PostgreSQL, checked to be so.
+pub async fn open_storage(config: &Config, role: Role, clock: &Clock) -> Result<Option<Db>> {
+    let Some(schema) = role.schema() else {
+        return Ok(None);
+    };
+    let Some(url) = service_url(config, role) else {
+        let path = sqlite_path(&config.data.dir, &schema);
+        let opened = migrate::migrate_sqlite(&path, &schema, clock.now())
+            .and_then(|_| Db::open_sqlite(&path, &sqlite_options(config)));
+        return opened.map(Some).with_context(|| format!("the database file {}", path.display()));
+    };
+    let mut options = PostgresOptions::new(url.expose(), schema.name);
+    options.connections = config.database.connections_per_service;
+    options.queue_max = config.database.queue_max;
+    options.statement_timeout = Duration::from_millis(config.database.statement_timeout_ms);
+    let db = Db::open_postgres(&options)
+        .with_context(|| format!("the {role} service; has `urr migrate` been run?"))?;
+    let missing = db.read(move |tx| migrate::missing(tx, &schema)).await.with_context(|| {
+        format!("the schema {} has no migrations; run `urr migrate`", schema.name)
+    })?;
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        bail!("the schema {} lacks migrations ({missing}); run `urr migrate`", schema.name);
+    }
+    Ok(Some(db))
+}
+
+fn sqlite_options(config: &Config) -> SqliteOptions {
+    SqliteOptions {
+        readers: config.database.sqlite_readers,
+        queue_max: config.database.queue_max,
+        statement_timeout: Duration::from_millis(config.database.statement_timeout_ms),
+        ..SqliteOptions::default()
+    }
+}
+
+/// Brings the role's tables up to date. Returns what was applied now.
+pub fn migrate_storage(config: &Config, role: Role, now: Timestamp) -> Result<Vec<String>> {
+    let Some(schema) = role.schema() else {
+        return Ok(Vec::new());
+    };
+    let applied = match admin_url(config, role) {
+        None => migrate::migrate_sqlite(&sqlite_path(&config.data.dir, &schema), &schema, now),
+        Some(url) => provision(url.expose(), &schema, &service_role(config, role), now),
+    };
+    applied.with_context(|| format!("the tables of the {role} service"))
+}
+
+/// The database of a role: its own, or the one that all share.
+fn admin_url(config: &Config, role: Role) -> Option<&Secret> {
+    let own = role.database(&config.database).and_then(|database| database.url.as_ref());
+    own.or(config.database.url.as_ref())
+}
+
+/// The role's login: as configured, or a password that follows from a secret of the installation.
+fn service_role(config: &Config, role: Role) -> ServiceRole {
+    let own = role.database(&config.database);
+    let name = own.and_then(|database| database.username.clone());
+    let name = name.unwrap_or_else(|| role.database_user().to_owned());
+    let password = own.and_then(|database| database.password.clone());
+    let password = password.unwrap_or_else(|| {
+        config.database.role_secret.derive(&format!("urr-database-role:{name}"))
+    });
+    ServiceRole { name, password }
+}
+
+fn service_url(config: &Config, role: Role) -> Option<Secret> {
+    let url = admin_url(config, role)?;
+    Some(with_login(url, &service_role(config, role)))
+}
+
+/// The same database with another login.
+fn with_login(url: &Secret, role: &ServiceRole) -> Secret {
+    let (scheme, rest) = url.expose().split_once("://").unwrap_or(("postgres", url.expose()));
+    // The login ends at the last `@` before the path: a password may hold one, a host may not.
+    let authority_end = rest.find('/').unwrap_or(rest.len());
+    let host_start = rest[..authority_end].rfind('@').map_or(0, |at| at + 1);
+    let (user, password) = (percent(&role.name), percent(role.password.expose()));
+    Secret::new(format!("{scheme}://{user}:{password}@{}", &rest[host_start..]))
+}
+
+fn percent(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// The bus, with every topic present.
+pub async fn open_bus(config: &Config, clock: &Clock) -> Result<Bus> {
+    let bus = connect_bus(config, clock)?;
+    let topics: Vec<TopicSpec> = TOPICS.iter().map(|topic| TopicSpec::new(*topic)).collect();
+    bus.ensure_topics(&topics).await.context("the topics of the bus")?;
+    Ok(bus)
+}
+
+/// The bus as it is.
+pub fn connect_bus(config: &Config, clock: &Clock) -> Result<Bus> {
+    if config.bus.kafka_bootstrap_servers.is_empty() {
+        let path = bus_path(&config.data.dir);
+        let opened = Bus::open_embedded(&path, clock);
+        return opened.with_context(|| format!("the bus in {}", path.display()));
+    }
+    let mut options = KafkaOptions::new(config.bus.kafka_bootstrap_servers.join(","));
+    options.replication_factor = i32::from(config.bus.topic_replication_factor);
+    Bus::connect_kafka(options).context("Kafka")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_replaces_another_and_keeps_the_place() {
+        let role = ServiceRole { name: "svc".to_owned(), password: Secret::new("p@ss/w:rd") };
+        let check = |url: &str, expected: &str| {
+            assert_eq!(with_login(&Secret::new(url), &role).expose(), expected);
+        };
+        check(
+            "postgres://admin:a@b@host:5432/urr?sslmode=disable",
+            "postgres://svc:p%40ss%2Fw%3Ard@host:5432/urr?sslmode=disable",
+        );
+        check("postgresql://host/urr", "postgresql://svc:p%40ss%2Fw%3Ard@host/urr");
+        check("postgres://host", "postgres://svc:p%40ss%2Fw%3Ard@host");
+    }
+}

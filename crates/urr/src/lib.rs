@@ -1,0 +1,15 @@
+//! The `urr` program: command line, configuration, composition.
+//!
+//! Everything is a library so that tests can run the whole system in their own process; `main.rs`
+//! only hands over the command line.
+
+pub mod command;
+pub mod compose;
+pub mod config;
+mod data_folder;
+mod doors;
+mod engines;
+mod logging;
+pub mod role;
+
+pub use data_folder::{DataFolder, FolderError};

@@ -1,0 +1,112 @@
+//! The roles that a process can play, and what each of them keeps.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use urr_storage::Schema;
+
+use crate::config::{DatabaseConfig, ServiceDatabase, ServicesConfig};
+
+/// A service that can run here or elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Gateway,
+    Catalog,
+    Stats,
+}
+
+/// A set of roles.
+pub type Roles = BTreeSet<Role>;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a role; the roles are {known}", known = Role::ALL.map(Role::name).join(", "))]
+pub struct UnknownRole(String);
+
+impl Role {
+    pub const ALL: [Role; 3] = [Role::Gateway, Role::Catalog, Role::Stats];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Gateway => "gateway",
+            Role::Catalog => "catalog",
+            Role::Stats => "stats",
+        }
+    }
+
+    /// The tables of the role. The gateway keeps nothing.
+    pub const fn schema(self) -> Option<Schema> {
+        match self {
+            Role::Gateway => None,
+            Role::Catalog => Some(urr_catalog::SCHEMA),
+            Role::Stats => Some(urr_stats::SCHEMA),
+        }
+    }
+
+    /// The login of the role on PostgreSQL, unless the configuration names another.
+    pub const fn database_user(self) -> &'static str {
+        match self {
+            Role::Gateway => "",
+            Role::Catalog => "event_svc_user",
+            Role::Stats => "stats_svc_user",
+        }
+    }
+
+    /// What the configuration says about the role's own database.
+    pub fn database(self, config: &DatabaseConfig) -> Option<&ServiceDatabase> {
+        match self {
+            Role::Gateway => None,
+            Role::Catalog => Some(&config.catalog),
+            Role::Stats => Some(&config.stats),
+        }
+    }
+
+    /// Where the role listens when it runs elsewhere.
+    pub fn url(self, config: &ServicesConfig) -> Option<&str> {
+        match self {
+            Role::Gateway => None,
+            Role::Catalog => config.catalog_url.as_deref(),
+            Role::Stats => config.stats_url.as_deref(),
+        }
+    }
+
+    pub fn all() -> Roles {
+        Role::ALL.into_iter().collect()
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(text: &str) -> Result<Role, UnknownRole> {
+        let found = Role::ALL.into_iter().find(|role| role.name() == text.trim());
+        found.ok_or_else(|| UnknownRole(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_role_is_known_by_its_name() {
+        for role in Role::ALL {
+            assert_eq!(role.name().parse(), Ok(role));
+        }
+        let error = "catalogue".parse::<Role>().unwrap_err().to_string();
+        assert_eq!(error, "\"catalogue\" is not a role; the roles are gateway, catalog, stats");
+    }
+
+    #[test]
+    fn every_route_of_the_gateway_leads_to_a_role() {
+        for route in urr_gateway::ROUTES {
+            assert!(route.service.parse::<Role>().is_ok(), "{route:?}");
+        }
+    }
+}
