@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, Uri};
 use axum::response::Response;
-use urr_service::{ApiError, CallPolicy, Context};
+use urr_service::{ApiError, CallPolicy, Context, unknown_path};
 
 use crate::{Gateway, find_route};
 
@@ -19,8 +19,9 @@ pub async fn forward(
 ) -> Result<Response, ApiError> {
     *request.uri_mut() = without_version(request.uri());
     remove_reserved(request.headers_mut());
-    let route = find_route(request.uri().path())
-        .ok_or_else(|| ApiError::not_found("UNKNOWN_PATH", "There is nothing at this address."))?;
+    let Some(route) = find_route(request.uri().path()) else {
+        return Err(unknown_path().await);
+    };
     let upstream = &gateway.upstreams[route.service];
     let repeatable = [Method::GET, Method::HEAD].contains(request.method());
     let policy = if repeatable {

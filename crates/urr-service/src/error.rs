@@ -209,7 +209,7 @@ impl IntoResponse for ApiError {
 }
 
 /// The answer to a path that no route has.
-pub(crate) async fn unknown_path() -> ApiError {
+pub async fn unknown_path() -> ApiError {
     ApiError::not_found("NOT_FOUND", "There is nothing at this address.")
 }
 

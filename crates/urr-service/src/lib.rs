@@ -30,7 +30,7 @@ pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller};
 pub use context::Context;
 pub use deadline::Deadline;
 pub use docs::{docs_router, merge_openapi};
-pub use error::{ApiError, ErrorBody};
+pub use error::{ApiError, ErrorBody, unknown_path};
 pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
 pub use identity::{Admin, Identity, MaybeUser, Role, UnknownRole, User};

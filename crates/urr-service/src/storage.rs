@@ -63,12 +63,12 @@ impl fmt::Debug for WatchedStorages {
 type Figure = (&'static str, &'static str, fn(&DbStats) -> u64);
 
 const COUNTERS: [Figure; 6] = [
-    ("urr_storage_committed", "Closures committed", |stats| stats.committed),
-    ("urr_storage_rolled_back", "Closures undone", |stats| stats.rolled_back),
-    ("urr_storage_commits", "Commits, each of a group of closures", |stats| stats.groups),
-    ("urr_storage_groups_lost", "Groups that had to run again", |stats| stats.groups_lost),
-    ("urr_storage_retries", "Closures that had to run again", |stats| stats.retries),
-    ("urr_storage_refused", "Closures refused, the queue being full", |stats| stats.refused),
+    ("urr_storage_committed", "Closures committed.", |stats| stats.committed),
+    ("urr_storage_rolled_back", "Closures undone.", |stats| stats.rolled_back),
+    ("urr_storage_commits", "Commits, each of a group of closures.", |stats| stats.groups),
+    ("urr_storage_groups_lost", "Groups that had to run again.", |stats| stats.groups_lost),
+    ("urr_storage_retries", "Closures that had to run again.", |stats| stats.retries),
+    ("urr_storage_refused", "Closures refused, the queue being full.", |stats| stats.refused),
 ];
 
 impl Collector for WatchedStorages {
@@ -81,7 +81,7 @@ impl Collector for WatchedStorages {
                 ConstCounter::new(read(stats)).encode(family.encode_family(&label)?)?;
             }
         }
-        let (name, help) = ("urr_storage_queue_length", "Closures waiting for their turn");
+        let (name, help) = ("urr_storage_queue_length", "Closures waiting for their turn.");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (service, stats) in &stats {
             let waiting = i64::try_from(stats.queue_length).unwrap_or(i64::MAX);

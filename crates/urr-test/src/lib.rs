@@ -1,3 +1,9 @@
-//! placeholder
+//! What tests need: the whole system in process, and private copies of the real servers.
 
+pub mod app;
+mod eventually;
 pub mod servers;
+pub mod snapshot;
+
+pub use app::{Answer, TestApp};
+pub use eventually::eventually;

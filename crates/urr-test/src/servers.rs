@@ -28,6 +28,7 @@ use anyhow::{Result, bail};
 
 pub use self::kafka::Kafka;
 pub use self::postgres::Postgres;
+pub(crate) use self::program::variable;
 pub use self::redis::{Redis, RedisCluster};
 pub use self::sqs::Sqs;
 

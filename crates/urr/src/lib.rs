@@ -13,3 +13,4 @@ mod logging;
 pub mod role;
 
 pub use data_folder::{DataFolder, FolderError};
+pub use engines::migrate_storage;

@@ -228,3 +228,25 @@ async fn a_key_has_the_same_partition_on_both_forms() {
     };
     assert_eq!(partitions(kafka).await, partitions(embedded).await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_kafka_a_message_that_fails_holds_back_those_of_its_key_behind_it() {
+    let Some(world) = World::kafka().await else {
+        return;
+    };
+    // More than the client takes.
+    let large = vec![0; 2_000_000];
+    let messages = vec![
+        Message::new(&world.topic, "key", "before"),
+        Message::new(&world.topic, "key", large),
+        Message::new(&world.topic, "key", "behind"),
+        Message::new(&world.topic, "key", "far behind"),
+        Message::new(&world.topic, "another key", "beside"),
+    ];
+    let results = within(world.bus.publish(messages)).await;
+    assert!(results[0].is_ok() && results[4].is_ok(), "{results:?}");
+    assert!(matches!(results[1], Err(BusError::Kafka { .. })), "{results:?}");
+    assert!(matches!(results[2], Err(BusError::HeldBack)), "{results:?}");
+    assert!(matches!(results[3], Err(BusError::HeldBack)), "{results:?}");
+    assert_eq!(world.bus.scan(&world.topic).await.unwrap().len(), 2);
+}

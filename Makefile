@@ -1,0 +1,35 @@
+# Two commands do everything: `make up` runs the product, `make test` installs what tests need and
+# runs them all.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help up build test servers bench lint fmt clean
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+up: ## Build and run URR with demo data; the address is printed
+	cargo run --release --locked --bin urr -- up $(ARGS)
+
+build: ## Build the program into target/release/urr
+	cargo build --release --locked --bin urr
+
+servers: ## Install the servers that tests need (PostgreSQL, Redis, Kafka, SQS)
+	scripts/install-test-servers.sh
+
+test: servers ## Run all tests, on the embedded engines and on the real servers
+	cargo test --workspace --locked
+
+bench: servers ## Print speeds beside a baseline of the same run
+	cargo bench --locked -p urr-test --bench storage
+
+lint: ## Check format and lints; warnings fail
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+fmt: ## Format the code
+	cargo fmt --all
+
+clean: ## Remove what was built; data stay
+	cargo clean

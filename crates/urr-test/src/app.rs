@@ -1,0 +1,199 @@
+//! `TestApp`: the whole system in this process, with data, time and ids of its own and no ports.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use tempfile::TempDir;
+use tower::ServiceExt;
+use urr::DataFolder;
+use urr::compose::{System, World};
+use urr::config::{self, Config, LoadArgs, Mode, Overrides};
+use urr::role::Role;
+use urr_gateway::find_route;
+use urr_kernel::{CallContext, Clock, IdSource, Timestamp, Uuid};
+use urr_service::{CallPolicy, Caller, Identity, Upstream};
+
+use crate::servers::{self, Kafka, Postgres, Server};
+
+/// Tests begin on a morning in Seoul.
+const START: &str = "2026-11-15T00:30:00Z";
+const SEED: u64 = 20_261_115;
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// On which engines a test runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// SQLite and the embedded bus, as `urr up`.
+    Embedded,
+    /// PostgreSQL and Kafka, as `urr serve` with every role.
+    Distributed,
+}
+
+/// The running system. Its clock stands still unless the test moves it.
+pub struct TestApp {
+    pub clock: Clock,
+    pub ids: IdSource,
+    system: System,
+    /// Kept until the end: dropping them removes the data and ends the servers.
+    _folder: TempDir,
+    _servers: Option<(Postgres, Kafka)>,
+}
+
+impl TestApp {
+    pub async fn embedded() -> TestApp {
+        TestApp::start(Form::Embedded).await.expect("the embedded form needs nothing")
+    }
+
+    /// `None` when the servers of the form are not installed; with `CI=true` that is a failure.
+    pub async fn start(form: Form) -> Option<TestApp> {
+        let mut variables = Vec::new();
+        let mut own_servers = None;
+        if form == Form::Distributed {
+            for server in [Server::Postgres, Server::Kafka] {
+                if !servers::available(server).expect("the servers are installed") {
+                    return None;
+                }
+            }
+            // Servers of its own: logins and topics are shared by everyone on a server.
+            let postgres = Postgres::start().expect("PostgreSQL starts");
+            let kafka = Kafka::start().expect("Kafka starts");
+            variables.push(("URR_DATABASE_URL", postgres.url().to_owned()));
+            variables.push(("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap().to_owned()));
+            own_servers = Some((postgres, kafka));
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let config = configure(folder.path().join("data"), variables);
+        let clock = Clock::manual(START.parse::<Timestamp>().expect("a valid time"));
+        let ids = IdSource::seeded(clock.clone(), SEED);
+        let world = World { clock: clock.clone(), ids: ids.clone() };
+        for role in Role::ALL {
+            urr::migrate_storage(&config, role, clock.now()).expect("the tables can be made");
+        }
+        let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
+        let system = System::start(&config, &Role::all(), world, Some(data)).await;
+        let system = system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"));
+        Some(TestApp { clock, ids, system, _folder: folder, _servers: own_servers })
+    }
+
+    /// A request as a client on the network would send it, to the public door.
+    pub fn request(&self, method: Method, path: &str) -> Call<'_> {
+        let (path, headers) = (path.to_owned(), HeaderMap::new());
+        Call { app: self, method, path, headers, body: Vec::new(), identity: None }
+    }
+
+    pub fn get(&self, path: &str) -> Call<'_> {
+        self.request(Method::GET, path)
+    }
+
+    pub fn post(&self, path: &str) -> Call<'_> {
+        self.request(Method::POST, path)
+    }
+
+    /// Ends in good order, as a process does.
+    pub async fn stop(self) {
+        self.system.stop().await;
+    }
+
+    fn context(&self) -> CallContext {
+        CallContext::root(self.ids.next_id())
+    }
+}
+
+fn configure(data_dir: PathBuf, variables: Vec<(&str, String)>) -> Config {
+    let overrides = Overrides { data_dir: Some(data_dir), ..Overrides::default() };
+    let args = LoadArgs { mode: Mode::Embedded, config_file: None, overrides };
+    let variables = variables.into_iter();
+    let environment = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    config::load(args, environment).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// A request on its way.
+pub struct Call<'a> {
+    app: &'a TestApp,
+    method: Method,
+    path: String,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    identity: Option<Identity>,
+}
+
+impl Call<'_> {
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        let name: HeaderName = name.parse().expect("a test's header name is valid");
+        self.headers.append(name, HeaderValue::from_str(value).expect("and so is its value"));
+        self
+    }
+
+    pub fn json(mut self, body: &serde_json::Value) -> Self {
+        self.body = body.to_string().into_bytes();
+        self.header(header::CONTENT_TYPE.as_str(), "application/json")
+    }
+
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Sends it as someone: straight to the service, as the gateway would after a login.
+    pub fn as_user(mut self, role: urr_service::Role) -> Self {
+        let user_id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa);
+        self.identity = Some(Identity { user_id, email: None, role });
+        self
+    }
+
+    pub fn as_admin(self) -> Self {
+        self.as_user(urr_service::Role::Admin)
+    }
+
+    pub async fn send(self) -> Answer {
+        let Call { app, method, path, headers, body, identity } = self;
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().expect("a test's path is valid");
+        *request.headers_mut() = headers;
+        let response = match identity {
+            None => {
+                let public = app.system.public.clone().expect("the gateway runs here");
+                let Ok(response) = public.oneshot(request).await;
+                response
+            }
+            Some(identity) => {
+                identity.write(request.headers_mut());
+                let route = find_route(request.uri().path()).expect("the path has a service");
+                let service = app.system.services.iter().find(|s| s.name() == route.service);
+                let router = service.expect("every service runs here").local_router();
+                let upstream =
+                    Upstream::local(Caller::Gateway, route.service, router, &app.system.kit);
+                let policy = CallPolicy::once(std::time::Duration::from_secs(30));
+                let answered = upstream.call(request, &app.context(), policy).await;
+                answered.unwrap_or_else(|error| panic!("{error}"))
+            }
+        };
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, ANSWER_BYTES_MAX).await.expect("the answer ends well");
+        Answer { status: parts.status, headers: parts.headers, bytes: bytes.to_vec() }
+    }
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.bytes)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.bytes)))
+    }
+
+    /// Status and code of a refusal, for one assertion.
+    pub fn refusal(&self) -> (u16, String) {
+        let code = self.json()["code"].as_str().unwrap_or_default().to_owned();
+        (self.status.as_u16(), code)
+    }
+}

@@ -1,0 +1,7 @@
+//! The interface of the whole system, on the embedded engines and on PostgreSQL with Kafka.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod artists;
+mod conventions;
+mod fixture;
