@@ -120,17 +120,7 @@ impl Relay {
             return Ok(Round::NotOurs);
         }
         let limit = self.options.batch_max;
-        let rows = self.db.read(move |tx| {
-            outbox::unpublished(tx, limit).map(|rows| {
-                static SEEN: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new(0);
-                let seen = SEEN.load(std::sync::atomic::Ordering::SeqCst);
-                let rows: Vec<OutboxRow> = rows.into_iter().filter(|row| row.seq > seen).collect();
-                if let Some(last) = rows.last() {
-                    SEEN.store(last.seq, std::sync::atomic::Ordering::SeqCst);
-                }
-                rows
-            })
-        });
+        let rows = self.db.read(move |tx| outbox::unpublished(tx, limit));
         let rows: Vec<OutboxRow> = rows.await?;
         if rows.is_empty() {
             return Ok(Round::Idle);
