@@ -18,10 +18,12 @@ build: ## Build the program into target/release/urr
 servers: ## Install the servers that tests need (PostgreSQL, Redis, Kafka, SQS)
 	scripts/install-test-servers.sh
 
-test: servers ## Run all tests, on the embedded engines and on the real servers
+test: ## Run all tests, on the embedded engines and on the real servers
+	scripts/install-test-servers.sh || test "$${CI:-}" != true
 	cargo test --workspace --locked
 
-bench: servers ## Print speeds beside a baseline of the same run
+bench: ## Print speeds beside a baseline of the same run
+	scripts/install-test-servers.sh
 	cargo bench --locked -p urr-test --bench storage
 
 lint: ## Check format and lints; warnings fail

@@ -9,7 +9,7 @@ use urr_kernel::Timestamp;
 
 use crate::dialect::{Engine, MigrationStatement, definition_to_sqlite, split_migration};
 use crate::sqlite::SqliteConnection;
-use crate::{StorageError, Tx, Value};
+use crate::{Row, StorageError, Tx, Value};
 
 /// The tables of one service.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,17 @@ impl Migration {
         split_migration(self.sql).map_err(|reason| self.broken(&reason))
     }
 
+    /// What is remembered of it.
+    pub(crate) fn journal_row<'a>(&self, checksum: &'a str, now: Timestamp) -> [Value<'a>; 5] {
+        [
+            Value::Text(self.series),
+            Value::Int(self.version),
+            Value::Text(self.name),
+            Value::Text(checksum),
+            Value::Int(now.as_microsecond()),
+        ]
+    }
+
     fn broken(&self, reason: &str) -> StorageError {
         StorageError::Statement { message: reason.to_owned(), sql: self.to_string() }
     }
@@ -90,6 +101,16 @@ pub(crate) struct Applied {
     pub(crate) series: String,
     pub(crate) version: i64,
     pub(crate) checksum: String,
+}
+
+impl Applied {
+    pub(crate) fn read(row: &Row<'_>) -> Result<Applied, StorageError> {
+        Ok(Applied {
+            series: row.get("series")?,
+            version: row.get("version")?,
+            checksum: row.get("checksum")?,
+        })
+    }
 }
 
 /// What is still to do. A migration that was changed after it had been applied is refused; one
@@ -144,11 +165,7 @@ fn migrate_in_transaction(
     connection.run_plain(JOURNAL_SQLITE)?;
     let mut applied = Vec::new();
     connection.query(JOURNAL_SELECT, &[], &mut |row| {
-        applied.push(Applied {
-            series: row.get("series")?,
-            version: row.get("version")?,
-            checksum: row.get("checksum")?,
-        });
+        applied.push(Applied::read(row)?);
         Ok(())
     })?;
     let mut names = Vec::new();
@@ -162,16 +179,7 @@ fn migrate_in_transaction(
             };
             connection.run_plain(&sql)?;
         }
-        connection.execute(
-            JOURNAL_INSERT,
-            &[
-                Value::Text(migration.series),
-                Value::Int(migration.version),
-                Value::Text(migration.name),
-                Value::Text(&migration.checksum()),
-                Value::Int(now.as_microsecond()),
-            ],
-        )?;
+        connection.execute(JOURNAL_INSERT, &migration.journal_row(&migration.checksum(), now))?;
         names.push(migration.to_string());
     }
     connection.require_distinct_unique_indexes()?;
@@ -180,12 +188,6 @@ fn migrate_in_transaction(
 
 /// The migrations that this program has and the database lacks: none, or `urr migrate` must run.
 pub fn missing(tx: &mut Tx<'_>, schema: &Schema) -> Result<Vec<String>, StorageError> {
-    let applied = tx.query(JOURNAL_SELECT, &[], |row| {
-        Ok(Applied {
-            series: row.get("series")?,
-            version: row.get("version")?,
-            checksum: row.get("checksum")?,
-        })
-    })?;
+    let applied = tx.query(JOURNAL_SELECT, &[], Applied::read)?;
     Ok(plan(schema, &applied)?.iter().map(ToString::to_string).collect())
 }

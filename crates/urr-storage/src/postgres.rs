@@ -198,10 +198,7 @@ fn run_once(
     mut job: Box<dyn Job>,
     shared: &Shared,
 ) -> Outcome {
-    let begun = connection.begin(access == Access::Read);
-    if let Err(error) = begun {
-        return undecided(job, error);
-    }
+    connection.begin(access == Access::Read);
     let mut tx = Tx::new(Connection::Postgres(connection));
     let verdict = job.run(&mut tx);
     let (failure, has_outbox_rows) = (tx.failure().cloned(), tx.has_outbox_rows());
@@ -242,13 +239,4 @@ fn run_once(
             Outcome::Finished
         }
     }
-}
-
-/// A failure before the closure ran: only a lost connection is worth another attempt.
-fn undecided(job: Box<dyn Job>, error: StorageError) -> Outcome {
-    if matches!(error, StorageError::Unavailable(_)) {
-        return Outcome::Again(job, error);
-    }
-    job.finish(Err(error));
-    Outcome::Finished
 }

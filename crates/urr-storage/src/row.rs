@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use postgres::types::{FromSql, Type};
+use tokio_postgres::types::{FromSql, Type};
 use urr_kernel::{Timestamp, Uuid, Won};
 
 use crate::StorageError;
@@ -13,7 +13,7 @@ pub enum Row<'a> {
     #[doc(hidden)]
     Sqlite(&'a rusqlite::Row<'a>),
     #[doc(hidden)]
-    Postgres(&'a postgres::Row),
+    Postgres(&'a tokio_postgres::Row),
 }
 
 impl Row<'_> {

@@ -22,6 +22,10 @@ use crate::{StorageError, Tx};
 /// wait of the first one short.
 const GROUP_MAX: usize = 256;
 
+/// After a closure spoiled its group, so many groups run with savepoints from the start: who fails
+/// once after writing tends to come again.
+const CAREFUL_GROUPS: u32 = 64;
+
 pub(crate) struct SqliteEngine {
     writes: Sender<Message>,
     reads: Sender<Message>,
@@ -124,74 +128,118 @@ fn run_reader(connection: &SqliteConnection, queue: &Receiver<Message>) {
 }
 
 fn run_writer(connection: &SqliteConnection, queue: &Receiver<Message>, shared: &Shared) {
+    let mut careful_groups = 0_u32;
     loop {
-        let Ok(Message::Job(first)) = queue.recv() else {
-            break;
+        let Ok(Message::Job(first)) = queue.recv() else { break };
+        let mut group = Group {
+            connection,
+            shared,
+            waiting: VecDeque::from([first]),
+            done: Vec::new(),
+            has_outbox_rows: false,
+            is_careful: careful_groups > 0,
+            is_spoiled: false,
         };
-        let stop = run_group(connection, first, queue, shared);
+        let stop = group.run(queue);
+        careful_groups = match group.is_spoiled {
+            true => CAREFUL_GROUPS,
+            false => careful_groups.saturating_sub(1),
+        };
         if stop {
             break;
         }
     }
 }
 
-/// Runs a group in one transaction, each closure in a savepoint of its own, and answers them all
-/// after the commit. Says whether the message to stop came along.
+/// Closures that share a commit.
 ///
-/// Also rejections are answered only then: they may rest on what a neighbour wrote before.
-fn run_group(
-    connection: &SqliteConnection,
-    first: Box<dyn Job>,
-    queue: &Receiver<Message>,
-    shared: &Shared,
-) -> bool {
-    let mut waiting = VecDeque::from([first]);
-    let mut done: Vec<Box<dyn Job>> = Vec::new();
-    let (mut stop, mut has_outbox_rows) = (false, false);
-    if let Err(error) = connection.begin_write() {
-        for job in waiting {
-            job.finish(Err(error.clone()));
+/// Most closures either succeed or refuse before they write, so a group first runs without
+/// savepoints, which cost a copy of every page touched. When a closure fails after it has written,
+/// the whole group is undone and run again with a savepoint for each.
+struct Group<'a> {
+    connection: &'a SqliteConnection,
+    shared: &'a Shared,
+    waiting: VecDeque<Box<dyn Job>>,
+    done: Vec<Box<dyn Job>>,
+    has_outbox_rows: bool,
+    /// A savepoint for each closure.
+    is_careful: bool,
+    is_spoiled: bool,
+}
+
+impl Group<'_> {
+    /// Runs what is queued, up to a full group, and answers everyone after the commit. Says whether
+    /// the message to stop came along.
+    ///
+    /// Also rejections are answered only then: they may rest on what a neighbour wrote before.
+    fn run(&mut self, queue: &Receiver<Message>) -> bool {
+        let mut stop = false;
+        if let Err(error) = self.connection.begin_write() {
+            self.fail_all(&error);
+            return stop;
         }
-        return false;
-    }
-    while done.len() < GROUP_MAX {
-        if waiting.is_empty() && !stop {
-            match queue.try_recv() {
-                Ok(Message::Job(job)) => waiting.push_back(job),
-                Ok(Message::Stop) => stop = true,
-                Err(_) => break,
+        while self.done.len() < GROUP_MAX {
+            if self.waiting.is_empty() && !stop {
+                match queue.try_recv() {
+                    Ok(Message::Job(job)) => self.waiting.push_back(job),
+                    Ok(Message::Stop) => stop = true,
+                    Err(_) => break,
+                }
+            }
+            let Some(job) = self.waiting.pop_front() else { break };
+            if let Err(error) = self.run_job(job) {
+                self.fail_all(&error);
+                return stop;
             }
         }
-        let Some(mut job) = waiting.pop_front() else {
-            break;
-        };
-        match run_in_savepoint(connection, job.as_mut()) {
-            Ok(outcome) => {
-                has_outbox_rows |= outcome.has_outbox_rows;
-                shared.stats.count_closure(outcome.verdict == Verdict::Commit);
-                done.push(job);
+        finish_group(
+            self.connection,
+            std::mem::take(&mut self.done),
+            self.has_outbox_rows,
+            self.shared,
+        );
+        stop
+    }
+
+    /// Runs one closure. An error means that no transaction can be had at all.
+    fn run_job(&mut self, mut job: Box<dyn Job>) -> Result<(), StorageError> {
+        match run_closure(self.connection, job.as_mut(), self.is_careful) {
+            Ok(Outcome::Stands { verdict, has_outbox_rows }) => {
+                self.has_outbox_rows |= has_outbox_rows;
+                self.shared.stats.count_closure(verdict == Verdict::Commit);
+                self.done.push(job);
+                Ok(())
+            }
+            Ok(Outcome::MustBeUndone) => {
+                self.waiting.push_front(job);
+                self.is_careful = true;
+                self.is_spoiled = true;
+                self.start_again()
             }
             Err(error) => {
                 // The statement took the whole transaction with it (out of time in the middle of a
                 // write, disk full, …). Only this closure is to blame: the others run again.
                 job.finish(Err(error));
-                shared.stats.count_lost_group();
-                for innocent in done.drain(..).rev() {
-                    waiting.push_front(innocent);
-                }
-                has_outbox_rows = false;
-                connection.abandon();
-                if let Err(error) = connection.begin_write() {
-                    for job in waiting.drain(..) {
-                        job.finish(Err(error.clone()));
-                    }
-                    return stop;
-                }
+                self.start_again()
             }
         }
     }
-    finish_group(connection, done, has_outbox_rows, shared);
-    stop
+
+    fn start_again(&mut self) -> Result<(), StorageError> {
+        self.shared.stats.count_lost_group();
+        for job in self.done.drain(..).rev() {
+            self.waiting.push_front(job);
+        }
+        self.has_outbox_rows = false;
+        self.connection.abandon();
+        self.connection.begin_write()
+    }
+
+    fn fail_all(&mut self, error: &StorageError) {
+        for job in self.waiting.drain(..) {
+            job.finish(Err(error.clone()));
+        }
+    }
 }
 
 fn finish_group(
@@ -220,17 +268,23 @@ fn finish_group(
     }
 }
 
-struct SavepointOutcome {
-    verdict: Verdict,
-    has_outbox_rows: bool,
+enum Outcome {
+    /// What the closure wrote, if anything, is part of the transaction or undone, as it asked.
+    Stands { verdict: Verdict, has_outbox_rows: bool },
+    /// It failed after it had written, and there is no savepoint to go back to.
+    MustBeUndone,
 }
 
 /// Runs one closure. An error means that the surrounding transaction is gone.
-fn run_in_savepoint(
+fn run_closure(
     connection: &SqliteConnection,
     job: &mut dyn Job,
-) -> Result<SavepointOutcome, StorageError> {
-    connection.savepoint()?;
+    with_savepoint: bool,
+) -> Result<Outcome, StorageError> {
+    if with_savepoint {
+        connection.savepoint()?;
+    }
+    let changes_before = connection.total_changes();
     connection.start_timer();
     let mut tx = Tx::new(Connection::Sqlite(connection));
     let verdict = job.run(&mut tx);
@@ -239,9 +293,12 @@ fn run_in_savepoint(
         return Err(tx.failure().cloned().unwrap_or(StorageError::Aborted));
     }
     let has_outbox_rows = tx.has_outbox_rows() && verdict == Verdict::Commit;
-    match verdict {
-        Verdict::Commit => connection.release_savepoint()?,
-        Verdict::RollBack => connection.roll_back_to_savepoint()?,
+    match (verdict, with_savepoint) {
+        (Verdict::Commit, false) => {}
+        (Verdict::Commit, true) => connection.release_savepoint()?,
+        (Verdict::RollBack, true) => connection.roll_back_to_savepoint()?,
+        (Verdict::RollBack, false) if connection.total_changes() == changes_before => {}
+        (Verdict::RollBack, false) => return Ok(Outcome::MustBeUndone),
     }
-    Ok(SavepointOutcome { verdict, has_outbox_rows })
+    Ok(Outcome::Stands { verdict, has_outbox_rows })
 }

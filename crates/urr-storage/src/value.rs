@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use bytes::{BufMut, BytesMut};
-use postgres::types::{IsNull, ToSql, Type};
 use rusqlite::types::{ToSqlOutput, ValueRef};
+use tokio_postgres::types::{IsNull, ToSql, Type};
 use urr_kernel::{Timestamp, Uuid, Won};
 
 /// One parameter. Floating point is deliberately absent: money and counts are whole.
@@ -151,5 +151,5 @@ impl ToSql for Value<'_> {
         true
     }
 
-    postgres::types::to_sql_checked!();
+    tokio_postgres::types::to_sql_checked!();
 }

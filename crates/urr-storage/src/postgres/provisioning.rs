@@ -3,13 +3,12 @@
 //! Each service has a schema and a role of its own. The role may read and change the rows of its
 //! schema and nothing else; the tables belong to whoever runs the migrations.
 
-use postgres::{Client, NoTls};
 use urr_kernel::{Secret, Timestamp};
 
-use super::connection::{explain, explain_connect, parse_url, require_safe_settings};
+use super::connection::{PostgresConnection, parse_url};
 use crate::dialect::Engine;
-use crate::migrate::{Applied, Schema, plan};
-use crate::{StorageError, migrate};
+use crate::migrate::{self, Applied, Migration, Schema, plan};
+use crate::{StorageError, params};
 
 /// Two programs that migrate at once take turns by this lock of the database.
 const MIGRATION_LOCK: i64 = 0x0075_7272_6d69_6772;
@@ -38,12 +37,10 @@ fn provision_here(
     role: &ServiceRole,
     now: Timestamp,
 ) -> Result<Vec<String>, StorageError> {
-    let config = parse_url(admin_url)?;
-    let mut client = config.connect(NoTls).map_err(|error| explain_connect(&config, &error))?;
-    require_safe_settings(&mut client)?;
+    let mut client = PostgresConnection::connect(&parse_url(admin_url)?)?;
     require_plain_name(schema.name)?;
     require_plain_name(&role.name)?;
-    run(&mut client, &format!("select pg_advisory_lock({MIGRATION_LOCK})"))?;
+    client.run_plain(&format!("select pg_advisory_lock({MIGRATION_LOCK})"))?;
     create_role_and_schema(&mut client, schema.name, role)?;
     let applied = migrate_schema(&mut client, schema, now)?;
     grant_rows(&mut client, schema.name, &role.name)?;
@@ -62,80 +59,85 @@ fn require_plain_name(name: &str) -> Result<(), StorageError> {
 }
 
 fn create_role_and_schema(
-    client: &mut Client,
+    client: &mut PostgresConnection,
     schema: &str,
     role: &ServiceRole,
 ) -> Result<(), StorageError> {
     let name = &role.name;
-    let known = client
-        .query_opt("select 1 from pg_roles where rolname = $1", &[name])
-        .map_err(|error| explain(&error, "select from pg_roles"))?;
-    let verb = if known.is_some() { "alter" } else { "create" };
+    let mut is_known = false;
+    let look = "select 1 as one from pg_roles where rolname = $1::text";
+    client.query(look, params![name], &mut |_| {
+        is_known = true;
+        Ok(())
+    })?;
+    let verb = if is_known { "alter" } else { "create" };
     let password = role.password.expose().replace('\'', "''");
-    client
-        .batch_execute(&format!(
-            "{verb} role {name} with login nosuperuser nocreatedb nocreaterole noinherit \
-             password '{password}'"
-        ))
-        .map_err(|error| explain(&error, &format!("{verb} role {name} (password hidden)")))?;
-    run(client, &format!("create schema if not exists {schema}"))?;
-    run(client, &format!("revoke all on schema {schema} from public"))?;
-    run(client, &format!("grant usage on schema {schema} to {name}"))
+    let login = format!(
+        "{verb} role {name} with login nosuperuser nocreatedb nocreaterole noinherit \
+         password '{password}'"
+    );
+    // The error would quote the statement, and with it the password.
+    client.run_plain(&login).map_err(|error| hide(error, format!("{verb} role {name}")))?;
+    client.run_plain(&format!("create schema if not exists {schema}"))?;
+    client.run_plain(&format!("revoke all on schema {schema} from public"))?;
+    client.run_plain(&format!("grant usage on schema {schema} to {name}"))
 }
 
 /// Rows only: the role can neither change a table's definition nor empty it unseen.
-fn grant_rows(client: &mut Client, schema: &str, role: &str) -> Result<(), StorageError> {
+fn grant_rows(
+    client: &mut PostgresConnection,
+    schema: &str,
+    role: &str,
+) -> Result<(), StorageError> {
     let rows = "select, insert, update, delete";
-    run(client, &format!("grant {rows} on all tables in schema {schema} to {role}"))?;
-    run(client, &format!("grant usage, select on all sequences in schema {schema} to {role}"))?;
+    client.run_plain(&format!("grant {rows} on all tables in schema {schema} to {role}"))?;
+    client
+        .run_plain(&format!("grant usage, select on all sequences in schema {schema} to {role}"))?;
     let future = format!("alter default privileges in schema {schema}");
-    run(client, &format!("{future} grant {rows} on tables to {role}"))?;
-    run(client, &format!("{future} grant usage, select on sequences to {role}"))
+    client.run_plain(&format!("{future} grant {rows} on tables to {role}"))?;
+    client.run_plain(&format!("{future} grant usage, select on sequences to {role}"))
 }
 
 fn migrate_schema(
-    client: &mut Client,
+    client: &mut PostgresConnection,
     schema: &Schema,
     now: Timestamp,
 ) -> Result<Vec<String>, StorageError> {
-    run(client, &format!("set search_path to {}", schema.name))?;
-    run(client, migrate::JOURNAL_POSTGRES)?;
-    let journal = migrate::JOURNAL_SELECT;
-    let rows = client.query(journal, &[]).map_err(|error| explain(&error, journal))?;
-    let applied = rows
-        .iter()
-        .map(|row| Applied { series: row.get(0), version: row.get(1), checksum: row.get(2) })
-        .collect::<Vec<_>>();
+    client.run_plain(&format!("set search_path to {}", schema.name))?;
+    client.run_plain(migrate::JOURNAL_POSTGRES)?;
+    let mut applied = Vec::new();
+    client.query(migrate::JOURNAL_SELECT, &[], &mut |row| {
+        applied.push(Applied::read(row)?);
+        Ok(())
+    })?;
     let mut names = Vec::new();
     for migration in plan(schema, &applied)? {
-        let mut transaction = client.transaction().map_err(|error| explain(&error, "begin"))?;
-        for statement in migration.statements()? {
-            if statement.only == Some(Engine::Sqlite) {
-                continue;
-            }
-            transaction
-                .batch_execute(&statement.sql)
-                .map_err(|error| explain(&error, &statement.sql))?;
-        }
-        let insert = migrate::JOURNAL_INSERT;
-        transaction
-            .execute(
-                insert,
-                &[
-                    &migration.series,
-                    &migration.version,
-                    &migration.name,
-                    &migration.checksum(),
-                    &now.as_microsecond(),
-                ],
-            )
-            .map_err(|error| explain(&error, insert))?;
-        transaction.commit().map_err(|error| explain(&error, "commit"))?;
+        client.begin(false);
+        apply(client, &migration, now)?;
+        client.commit()?;
         names.push(migration.to_string());
     }
     Ok(names)
 }
 
-fn run(client: &mut Client, sql: &str) -> Result<(), StorageError> {
-    client.batch_execute(sql).map_err(|error| explain(&error, sql))
+/// After an error the connection is given up, and with it the transaction.
+fn apply(
+    client: &mut PostgresConnection,
+    migration: &Migration,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    client.execute(migrate::JOURNAL_INSERT, &migration.journal_row(&migration.checksum(), now))?;
+    for statement in migration.statements()? {
+        if statement.only != Some(Engine::Sqlite) {
+            client.run_plain(&statement.sql)?;
+        }
+    }
+    Ok(())
+}
+
+fn hide(error: StorageError, sql: String) -> StorageError {
+    match error {
+        StorageError::Statement { message, .. } => StorageError::Statement { message, sql },
+        other => other,
+    }
 }

@@ -166,6 +166,11 @@ impl SqliteConnection {
         self.inner.is_autocommit()
     }
 
+    /// How many rows this connection has changed since it was opened.
+    pub(crate) fn total_changes(&self) -> u64 {
+        self.inner.total_changes()
+    }
+
     pub(crate) fn start_timer(&self) {
         let deadline = self.timer.elapsed_ms(self.timer.limit);
         self.timer.deadline_ms.store(deadline, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Closures that fail, panic or take too long; callers that go away; queues that are full.
 
-use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -45,35 +45,48 @@ async fn until_queued(db: &Db, count: u64) {
 }
 
 /// Puts good closures before and after a bad one into one group, and returns the bad one's answer.
+///
+/// It does so twice: on SQLite the first group begins without savepoints, the second with them.
 async fn in_a_group_with<F>(place: &Place, timeout: Duration, bad: F) -> StorageError
 where
-    F: Fn(&mut urr_storage::Tx<'_>) -> Result<(), StorageError> + Send + 'static,
+    F: Fn(&mut urr_storage::Tx<'_>) -> Result<(), StorageError> + Send + Sync + 'static,
 {
     // One connection: PostgreSQL has no groups, but the order is the same.
     let db = place.open_with(64, timeout, 1);
-    let (release, occupant) = occupy(&db).await;
+    let bad = Arc::new(bad);
+    let first = run_group_with(&db, 0, Arc::clone(&bad)).await;
+    let second = run_group_with(&db, 20, bad).await;
+    assert_eq!(first, second);
+    assert_eq!(numbers(&db).await, (0..40).collect::<Vec<i64>>());
+    if place.form == Form::Sqlite {
+        assert!(db.stats().groups < 42, "they really shared commits: {:?}", db.stats());
+    }
+    second
+}
+
+async fn run_group_with<F>(db: &Db, start: i64, bad: Arc<F>) -> StorageError
+where
+    F: Fn(&mut urr_storage::Tx<'_>) -> Result<(), StorageError> + Send + Sync + 'static,
+{
+    let (release, occupant) = occupy(db).await;
     let mut good = Vec::new();
     for n in 0..10 {
-        good.push(submit(&db, n));
-        until_queued(&db, u64::try_from(n).unwrap() + 1).await;
+        good.push(submit(db, start + n));
     }
+    until_queued(db, 10).await;
     let bad_task = tokio::spawn({
         let db = db.clone();
-        async move { db.write(bad).await }
+        async move { db.write(move |tx| bad(tx)).await }
     });
-    until_queued(&db, 11).await;
+    until_queued(db, 11).await;
     for n in 10..20 {
-        good.push(submit(&db, n));
+        good.push(submit(db, start + n));
     }
-    until_queued(&db, 21).await;
+    until_queued(db, 21).await;
     drop(release);
     assert_eq!(occupant.await.expect("the task lives"), Ok(()));
     for task in good {
         assert_eq!(task.await.expect("the task lives"), Ok(()));
-    }
-    assert_eq!(numbers(&db).await, (0..20).collect::<Vec<i64>>());
-    if place.form == Form::Sqlite {
-        assert!(db.stats().groups < 21, "they really shared a commit: {:?}", db.stats());
     }
     bad_task.await.expect("the task lives").expect_err("the bad one fails")
 }
