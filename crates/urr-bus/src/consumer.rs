@@ -28,6 +28,9 @@ const KEYS_AT_ONCE: usize = 32;
 /// A failure that waiting will hardly mend gets so many attempts before the message is set aside.
 const ATTEMPTS_MAX: u32 = 5;
 
+/// A handler that is always too slow, or always collides, is given about two minutes.
+const SLOW_ATTEMPTS_MAX: u32 = 30;
+
 /// The lag is read this often.
 const LAG_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -216,9 +219,7 @@ impl Consumer {
                 Err(HandleError::Storage(StorageError::Closed)) => return Err(Stopped),
                 Err(HandleError::Storage(error)) => error,
             };
-            // The inbox tells whether a commit of unknown outcome happened, so it may be repeated.
-            let may_pass = error.is_retryable() || matches!(error, StorageError::OutcomeUnknown(_));
-            if !may_pass && attempt >= ATTEMPTS_MAX {
+            if attempts_max(&error).is_some_and(|max| attempt >= max) {
                 return Ok(Err(format!("{error} (after {attempt} attempts)")));
             }
             let (group, place, id) = (&self.group, &delivery.position, event.id);
@@ -304,6 +305,17 @@ impl Consumer {
             }
             tokio::time::sleep(LAG_INTERVAL).await;
         }
+    }
+}
+
+/// How often a failure is worth an attempt; `None`: until it passes.
+fn attempts_max(error: &StorageError) -> Option<u32> {
+    match error {
+        // The inbox tells whether a commit of unknown outcome happened, so it may be repeated.
+        StorageError::OutcomeUnknown(_) => None,
+        StorageError::Timeout | StorageError::Contention => Some(SLOW_ATTEMPTS_MAX),
+        error if error.is_retryable() => None,
+        _ => Some(ATTEMPTS_MAX),
     }
 }
 

@@ -40,7 +40,10 @@ pub struct RelayOptions {
     pub outbox_retention: Duration,
     /// Longer than the bus keeps messages: a forgotten event would have its effect again.
     pub inbox_retention: Duration,
-    pub housekeeping_interval: Duration,
+    /// How often the lag is read.
+    pub lag_interval: Duration,
+    /// How often what is old is forgotten.
+    pub purge_interval: Duration,
     /// So many rows are forgotten by one transaction.
     pub purge_max: u32,
 }
@@ -53,7 +56,8 @@ impl Default for RelayOptions {
             batch_max: 500,
             outbox_retention: Duration::from_hours(24),
             inbox_retention: Duration::from_hours(30 * 24),
-            housekeeping_interval: Duration::from_secs(15),
+            lag_interval: Duration::from_secs(15),
+            purge_interval: Duration::from_mins(1),
             purge_max: 1_000,
         }
     }
@@ -74,10 +78,17 @@ enum Round {
     Closed,
 }
 
+/// Whether something old is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PurgeState {
+    Done,
+    MoreIsOld,
+}
+
 /// Publishes until it is cancelled, and then gives up the lease.
 pub async fn run(relay: Relay, cancel: CancellationToken) {
     let (mut failures, mut leased_at) = (0, None);
-    let mut housekeeping_due = Instant::now();
+    let (mut lag_due, mut purge_due) = (Instant::now(), Instant::now());
     while !cancel.is_cancelled() {
         let round = relay.round(&mut leased_at).await;
         let round = round.unwrap_or_else(|error| relay.explain(&error));
@@ -86,9 +97,17 @@ pub async fn run(relay: Relay, cancel: CancellationToken) {
             return;
         }
         // Also while nothing can be published: that is when the lag matters.
-        if Instant::now() >= housekeeping_due {
-            relay.keep_house().await;
-            housekeeping_due = Instant::now() + relay.options.housekeeping_interval;
+        if Instant::now() >= lag_due {
+            relay.note_failure(relay.read_lag().await);
+            lag_due = Instant::now() + relay.options.lag_interval;
+        }
+        if Instant::now() >= purge_due {
+            let purge = relay.purge_some().await;
+            let is_done = !matches!(purge, Ok(PurgeState::MoreIsOld));
+            relay.note_failure(purge.map(drop));
+            // A backlog is worked off between the rounds, so that publishing goes on.
+            purge_due = Instant::now();
+            purge_due += if is_done { relay.options.purge_interval } else { Duration::ZERO };
         }
         tokio::select! {
             () = cancel.cancelled() => {}
@@ -207,21 +226,27 @@ impl Relay {
         Round::Failed
     }
 
-    /// Reads the lag and forgets what is old. A failure is told and left for the next time.
-    async fn keep_house(&self) {
-        let outcome = async {
-            let (waiting, oldest) = self.db.read(outbox::lag).await?;
-            let now = self.clock.now();
-            self.metrics.set_outbox(self.service, waiting, oldest, now);
-            let limit = self.options.purge_max;
-            let outbox_before = now - self.options.outbox_retention;
-            let inbox_before = now - self.options.inbox_retention;
-            self.db.write(move |tx| outbox::purge(tx, outbox_before, limit)).await?;
-            self.db.write(move |tx| inbox::purge(tx, inbox_before, limit)).await?;
-            self.bus.trim(now, limit).await?;
-            Ok::<(), BusError>(())
-        };
-        if let Err(error) = outcome.await {
+    async fn read_lag(&self) -> Result<(), BusError> {
+        let (waiting, oldest) = self.db.read(outbox::lag).await?;
+        self.metrics.set_outbox(self.service, waiting, oldest, self.clock.now());
+        Ok(())
+    }
+
+    /// Forgets a bounded number of old rows.
+    async fn purge_some(&self) -> Result<PurgeState, BusError> {
+        let (now, limit) = (self.clock.now(), self.options.purge_max);
+        let outbox_before = now - self.options.outbox_retention;
+        let inbox_before = now - self.options.inbox_retention;
+        let outbox = self.db.write(move |tx| outbox::purge(tx, outbox_before, limit)).await?;
+        let inbox = self.db.write(move |tx| inbox::purge(tx, inbox_before, limit)).await?;
+        let bus = self.bus.trim(now, limit).await?;
+        let is_full = [outbox, inbox, bus].iter().any(|purged| *purged >= u64::from(limit));
+        Ok(if is_full { PurgeState::MoreIsOld } else { PurgeState::Done })
+    }
+
+    /// A failure of housekeeping is told and left for the next time.
+    fn note_failure(&self, outcome: Result<(), BusError>) {
+        if let Err(error) = outcome {
             let (service, error) = (self.service, error.full_text());
             warn!(service, error, "housekeeping of the outbox failed");
         }

@@ -183,7 +183,13 @@ impl Builder<'_> {
 
     fn relay_options(&self) -> RelayOptions {
         let bus = &self.config.bus;
-        RelayOptions { poll: Duration::from_millis(bus.outbox_poll_ms), ..RelayOptions::default() }
+        RelayOptions {
+            poll: Duration::from_millis(bus.outbox_poll_ms),
+            // Longer than the bus keeps events: a forgotten one would have its effect again.
+            inbox_retention: 4 * engines::bus_retention(self.config),
+            purge_interval: Duration::from_millis(bus.inbox_cleanup_interval_ms),
+            ..RelayOptions::default()
+        }
     }
 
     fn bus(&self) -> &Bus {

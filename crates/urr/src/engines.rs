@@ -114,9 +114,19 @@ fn percent(text: &str) -> String {
 /// The bus, with every topic present.
 pub async fn open_bus(config: &Config, clock: &Clock) -> Result<Bus> {
     let bus = connect_bus(config, clock)?;
-    let topics: Vec<TopicSpec> = TOPICS.iter().map(|topic| TopicSpec::new(*topic)).collect();
+    let topic = |name: &&str| TopicSpec {
+        name: (*name).to_owned(),
+        partitions: i32::from(config.bus.topic_partitions),
+        retention: bus_retention(config),
+    };
+    let topics: Vec<TopicSpec> = TOPICS.iter().map(topic).collect();
     bus.ensure_topics(&topics).await.context("the topics of the bus")?;
     Ok(bus)
+}
+
+/// How long the bus keeps events.
+pub fn bus_retention(config: &Config) -> Duration {
+    Duration::from_hours(24 * u64::from(config.bus.retention_days))
 }
 
 /// The bus as it is.

@@ -182,7 +182,8 @@ async fn what_is_old_is_forgotten() {
         poll: Duration::from_millis(20),
         outbox_retention: Duration::ZERO,
         inbox_retention: Duration::ZERO,
-        housekeeping_interval: Duration::from_millis(20),
+        lag_interval: Duration::from_millis(20),
+        purge_interval: Duration::from_millis(20),
         ..RelayOptions::default()
     };
     let relay = world.relay_with(&world.db, options);
