@@ -17,12 +17,11 @@ const MEMBERSHIP_PRICE_DEFAULT_WON: i64 = 30_000;
 const MEMBERSHIP_PRICE_MAX_WON: i64 = 10_000_000;
 const DESCRIPTION_CHARS_MAX: usize = 2_000;
 
-pub fn routes(catalog: Catalog) -> OpenApiRouter {
+pub fn routes() -> OpenApiRouter<Catalog> {
     OpenApiRouter::new()
         .routes(routes!(list_artists))
         .routes(routes!(get_artist))
         .routes(routes!(create_artist))
-        .with_state(catalog)
 }
 
 #[derive(Serialize, ToSchema)]

@@ -15,6 +15,7 @@ use urr_kernel::{CallContext, Clock, IdSource, Won};
 use urr_service::{Page, Service, ServiceKit};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Db, Schema, StorageError, migrations};
+use utoipa::openapi::OpenApi;
 
 pub use domain::artist::{Artist, ArtistId, ArtistName, InvalidArtistName};
 pub use events::ArtistCreated;
@@ -51,6 +52,11 @@ pub enum CreateArtistError {
     Storage(#[from] StorageError),
 }
 
+/// What the service answers to, for a process that does not run it.
+pub fn openapi() -> OpenApi {
+    http::routes().into_openapi()
+}
+
 impl Catalog {
     pub fn new(db: Db, clock: Clock, ids: IdSource) -> Catalog {
         Catalog { db, clock, ids }
@@ -58,7 +64,7 @@ impl Catalog {
 
     /// The catalogue as a service on the network or within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
-        Service::new("catalog", http::routes(self.clone()), kit)
+        Service::new("catalog", http::routes().with_state(self.clone()), kit)
     }
 
     /// Adds an artist and announces it; one transaction.

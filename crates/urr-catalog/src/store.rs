@@ -36,7 +36,9 @@ pub fn artist_insert(tx: &mut Tx<'_>, artist: &Artist) -> Result<bool, StorageEr
 
 pub fn artist_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<Artist>, StorageError> {
     tx.query(
-        &format!("select {ARTIST_COLUMNS} from artists order by name limit $1 offset $2"),
+        &format!(
+            "select {ARTIST_COLUMNS} from artists order by name collate \"C\" limit $1 offset $2"
+        ),
         params![page.limit(), page.offset()],
         artist_read,
     )

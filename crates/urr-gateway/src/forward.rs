@@ -18,7 +18,6 @@ pub async fn forward(
     mut request: Request,
 ) -> Result<Response, ApiError> {
     *request.uri_mut() = without_version(request.uri());
-    remove_reserved(request.headers_mut());
     let Some(route) = find_route(request.uri().path()) else {
         return Err(unknown_path().await);
     };
@@ -37,6 +36,12 @@ fn without_version(uri: &Uri) -> Uri {
     let whole = uri.path_and_query().map_or("/", |path| path.as_str());
     let Some(rest) = whole.strip_prefix("/api/v1/") else { return uri.clone() };
     format!("/api/{rest}").parse().expect("a part of a valid path is a valid path")
+}
+
+/// Layer: removes what only we may say.
+pub async fn without_reserved(mut request: Request) -> Request {
+    remove_reserved(request.headers_mut());
+    request
 }
 
 fn remove_reserved(headers: &mut HeaderMap) {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::map_request;
 use axum::routing::{any, get};
 use urr_service::{Service, ServiceKit, Upstream};
 use utoipa_axum::router::OpenApiRouter;
@@ -36,13 +37,15 @@ impl Gateway {
     }
 
     /// The door itself. `pages` are answered by the gateway: health, documents.
-    pub fn service(self, pages: Router, kit: &ServiceKit) -> Service {
+    pub fn door(self, pages: Router, kit: &ServiceKit) -> Router {
         let routes = OpenApiRouter::new()
             .route("/api/{*rest}", any(forward::forward))
             .with_state(Arc::new(self))
             .route("/", get(home::home))
             .route("/home.css", get(home::style))
             .merge(OpenApiRouter::from(pages));
-        Service::new("gateway", routes, kit)
+        let router = Service::new("gateway", routes, kit).local_router();
+        // Before anything else looks at them.
+        router.layer(map_request(forward::without_reserved))
     }
 }

@@ -5,7 +5,7 @@
 //! result is called inside the process through [`Upstream::local`], or listens on the network
 //! behind [`Service::network_router`]; it cannot tell which.
 //!
-//! Deliberately absent: business, storage, configuration and global state. What a service is made
+//! Deliberately absent: business, SQL, configuration and global state. What a service is made
 //! of is handed in as a [`ServiceKit`].
 
 mod body_limit;

@@ -12,8 +12,8 @@ use crate::{Activity, Stats};
 const DAYS_DEFAULT: i64 = 30;
 const DAYS_MAX: i64 = 365;
 
-pub fn routes(stats: Stats) -> OpenApiRouter {
-    OpenApiRouter::new().routes(routes!(list_activity)).with_state(stats)
+pub fn routes() -> OpenApiRouter<Stats> {
+    OpenApiRouter::new().routes(routes!(list_activity))
 }
 
 #[derive(Deserialize, IntoParams)]

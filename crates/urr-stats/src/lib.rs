@@ -12,6 +12,7 @@ use jiff::civil::Date;
 use urr_kernel::Clock;
 use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, StorageError, migrations};
+use utoipa::openapi::OpenApi;
 
 pub use domain::{Activity, day_in_korea};
 pub use events::{GROUP, TOPICS, handle};
@@ -29,6 +30,11 @@ pub struct Stats {
     clock: Clock,
 }
 
+/// What the service answers to, for a process that does not run it.
+pub fn openapi() -> OpenApi {
+    http::routes().into_openapi()
+}
+
 impl Stats {
     pub fn new(db: Db, clock: Clock) -> Stats {
         Stats { db, clock }
@@ -36,7 +42,7 @@ impl Stats {
 
     /// The statistics as a service on the network or within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
-        Service::new("stats", http::routes(self.clone()), kit)
+        Service::new("stats", http::routes().with_state(self.clone()), kit)
     }
 
     /// What happened in the last `days` days, today included, newest first.

@@ -171,7 +171,7 @@ impl Db {
     }
 
     fn count_refusal(&self, accepted: &Result<(), StorageError>) {
-        if accepted.is_err() {
+        if *accepted == Err(StorageError::Overloaded) {
             self.shared.stats.refused.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -181,7 +181,9 @@ impl Db {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DbStats {
     pub queue_length: u64,
+    /// Writing closures that were committed.
     pub committed: u64,
+    /// Writing closures that refused, failed or were lost with their commit.
     pub rolled_back: u64,
     /// Commits of the database. On SQLite each carries a group of closures.
     pub groups: u64,
@@ -202,13 +204,15 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn count_closure(&self, committed: bool) {
-        let counter = if committed { &self.committed } else { &self.rolled_back };
-        counter.fetch_add(1, Ordering::Relaxed);
+    /// A commit of the database that carried `committed` closures, `rolled_back` having refused.
+    pub(crate) fn count_group(&self, committed: u64, rolled_back: u64) {
+        self.groups.fetch_add(1, Ordering::Relaxed);
+        self.committed.fetch_add(committed, Ordering::Relaxed);
+        self.count_rolled_back(rolled_back);
     }
 
-    pub(crate) fn count_group(&self) {
-        self.groups.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count_rolled_back(&self, count: u64) {
+        self.rolled_back.fetch_add(count, Ordering::Relaxed);
     }
 
     pub(crate) fn count_lost_group(&self) {

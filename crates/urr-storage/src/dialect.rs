@@ -1,9 +1,10 @@
 //! From PostgreSQL's words to SQLite's.
 //!
-//! All SQL in the project is PostgreSQL's. For SQLite three things are rewritten in statements:
+//! All SQL in the project is PostgreSQL's. For SQLite a few things are rewritten in statements:
 //! `$1` becomes `?1` (in SQLite `$1` is a name, numbered by first appearance), a cast `::type` is
 //! dropped (SQLite's values carry their types), and `for update [skip locked]` is dropped (SQLite's
-//! writer is alone). In table definitions the types are mapped and the table becomes `strict`.
+//! writer is alone). `collate "C"` is dropped too: comparing bytes is what SQLite does anyway, and
+//! what PostgreSQL does not unless told. In table definitions the types are mapped and the table becomes `strict`.
 //! Anything else must be valid in both, which the contract tests show.
 
 use std::borrow::Cow;
@@ -96,12 +97,24 @@ pub fn statement_to_sqlite(sql: &str) -> String {
                 Some(length) => index += length,
                 None => out.push_str("for"),
             },
+            Token::Word(_) if token.is_word("collate") => {
+                match c_collation_length(&tokens[index..]) {
+                    Some(length) => index += length,
+                    None => out.push_str("collate"),
+                }
+            }
             Token::Word(text) | Token::Quoted(text) | Token::Blank(text) | Token::Symbol(text) => {
                 out.push_str(text);
             }
         }
     }
     out
+}
+
+/// How many tokens after `collate` name PostgreSQL's order of bytes, if they do.
+fn c_collation_length(after_collate: &[Token<'_>]) -> Option<usize> {
+    let blanks = after_collate.iter().take_while(|t| matches!(t, Token::Blank(_))).count();
+    (after_collate.get(blanks) == Some(&Token::Quoted("\"C\""))).then_some(blanks + 1)
 }
 
 /// How many tokens after `for` belong to a row lock, if it is one.
@@ -196,7 +209,7 @@ pub fn definition_to_sqlite(sql: &str) -> Result<String, String> {
     if begins(&["create", "table"]) {
         return table_to_sqlite(&all);
     }
-    if begins(&["alter", "table"]) {
+    if begins(&["alter", "table"]) && words.iter().any(|token| token.is_word("add")) {
         return added_column_to_sqlite(&all);
     }
     Ok(statement_to_sqlite(sql))
@@ -339,6 +352,12 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_bytes_is_sqlites_own() {
+        check_statement("order by a collate \"C\" limit 1", "order by a  limit 1");
+        check_statement("order by a collate nocase", "order by a collate nocase");
+    }
+
+    #[test]
     fn the_word_for_alone_is_not_a_lock() {
         check_statement("select substring(a for 3)", "select substring(a for 3)");
     }
@@ -373,6 +392,12 @@ mod tests {
             definition_to_sqlite("alter table t add column made timestamptz").as_deref(),
             Ok("alter table t add column made INTEGER")
         );
+    }
+
+    #[test]
+    fn renamed_columns_have_no_type() {
+        let rename = "alter table t rename column a to b";
+        assert_eq!(definition_to_sqlite(rename).as_deref(), Ok(rename));
     }
 
     #[test]

@@ -204,9 +204,11 @@ fn run_once(
     let (failure, has_outbox_rows) = (tx.failure().cloned(), tx.has_outbox_rows());
     if verdict == Verdict::RollBack {
         drop(connection.roll_back());
-        shared.stats.count_closure(false);
         if let Some(error @ (StorageError::Contention | StorageError::Unavailable(_))) = failure {
             return Outcome::Again(job, error);
+        }
+        if access == Access::Write {
+            shared.stats.count_rolled_back(1);
         }
         job.finish(Ok(()));
         return Outcome::Finished;
@@ -218,8 +220,9 @@ fn run_once(
     }
     match connection.commit() {
         Ok(()) => {
-            shared.stats.count_closure(true);
-            shared.stats.count_group();
+            if access == Access::Write {
+                shared.stats.count_group(1, 0);
+            }
             job.finish(Ok(()));
             if has_outbox_rows {
                 shared.outbox_signal.notify_one();

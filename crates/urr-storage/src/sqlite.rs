@@ -31,6 +31,7 @@ pub(crate) struct SqliteEngine {
     reads: Sender<Message>,
     readers: usize,
     closed: AtomicBool,
+    /// The writer is the last of them.
     threads: std::sync::Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
@@ -50,15 +51,15 @@ impl SqliteEngine {
         let (reads, read_queue) = bounded(options.queue_max);
         let mut threads = Vec::new();
         let writer = SqliteConnection::open_writer(path, options.statement_timeout)?;
-        let writer_shared = Arc::clone(shared);
-        threads.push(spawn("urr-sqlite-writer", move || {
-            run_writer(&writer, &write_queue, &writer_shared);
-        }));
         for _ in 0..options.readers {
             let reader = SqliteConnection::open_reader(path, options.statement_timeout)?;
             let queue = read_queue.clone();
             threads.push(spawn("urr-sqlite-reader", move || run_reader(&reader, &queue)));
         }
+        let writer_shared = Arc::clone(shared);
+        threads.push(spawn("urr-sqlite-writer", move || {
+            run_writer(&writer, &write_queue, &writer_shared);
+        }));
         Ok(SqliteEngine {
             writes,
             reads,
@@ -96,16 +97,22 @@ impl SqliteEngine {
             return;
         }
         // A thread that has already ended no longer takes the message; that is the goal.
-        drop(self.writes.send(Message::Stop));
         for _ in 0..self.readers {
             drop(self.reads.send(Message::Stop));
         }
         let mut threads = self.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for handle in threads.drain(..) {
-            if handle.join().is_err() {
-                error!("a storage thread had panicked");
-            }
-        }
+        let writer = threads.pop();
+        threads.drain(..).for_each(join);
+        // Alone: the last connection folds the log into the file, and of two that close at the same
+        // moment neither is the last.
+        drop(self.writes.send(Message::Stop));
+        writer.into_iter().for_each(join);
+    }
+}
+
+fn join(thread: thread::JoinHandle<()>) {
+    if thread.join().is_err() {
+        error!("a storage thread had panicked");
     }
 }
 
@@ -136,6 +143,7 @@ fn run_writer(connection: &SqliteConnection, queue: &Receiver<Message>, shared: 
             shared,
             waiting: VecDeque::from([first]),
             done: Vec::new(),
+            committed: 0,
             has_outbox_rows: false,
             is_careful: careful_groups > 0,
             is_spoiled: false,
@@ -161,6 +169,8 @@ struct Group<'a> {
     shared: &'a Shared,
     waiting: VecDeque<Box<dyn Job>>,
     done: Vec<Box<dyn Job>>,
+    /// How many of `done` are to be committed.
+    committed: u64,
     has_outbox_rows: bool,
     /// A savepoint for each closure.
     is_careful: bool,
@@ -192,12 +202,7 @@ impl Group<'_> {
                 return stop;
             }
         }
-        finish_group(
-            self.connection,
-            std::mem::take(&mut self.done),
-            self.has_outbox_rows,
-            self.shared,
-        );
+        self.finish();
         stop
     }
 
@@ -206,7 +211,7 @@ impl Group<'_> {
         match run_closure(self.connection, job.as_mut(), self.is_careful) {
             Ok(Outcome::Stands { verdict, has_outbox_rows }) => {
                 self.has_outbox_rows |= has_outbox_rows;
-                self.shared.stats.count_closure(verdict == Verdict::Commit);
+                self.committed += u64::from(verdict == Verdict::Commit);
                 self.done.push(job);
                 Ok(())
             }
@@ -230,41 +235,43 @@ impl Group<'_> {
         for job in self.done.drain(..).rev() {
             self.waiting.push_front(job);
         }
+        self.committed = 0;
         self.has_outbox_rows = false;
         self.connection.abandon();
         self.connection.begin_write()
+    }
+
+    /// Commits and answers.
+    fn finish(&mut self) {
+        let done = std::mem::take(&mut self.done);
+        if self.shared.dangerous_acknowledge_before_commit {
+            for job in done {
+                job.finish(Ok(()));
+            }
+            drop(self.connection.commit());
+            return;
+        }
+        let closures = u64::try_from(done.len()).unwrap_or(u64::MAX);
+        let outcome = self.connection.commit();
+        match &outcome {
+            Ok(()) => self.shared.stats.count_group(self.committed, closures - self.committed),
+            Err(error) => {
+                warn!(%error, closures, "a group commit failed; all of it is undone");
+                self.shared.stats.count_rolled_back(closures);
+            }
+        }
+        for job in done {
+            job.finish(outcome.clone());
+        }
+        if self.has_outbox_rows && outcome.is_ok() {
+            self.shared.outbox_signal.notify_one();
+        }
     }
 
     fn fail_all(&mut self, error: &StorageError) {
         for job in self.waiting.drain(..) {
             job.finish(Err(error.clone()));
         }
-    }
-}
-
-fn finish_group(
-    connection: &SqliteConnection,
-    done: Vec<Box<dyn Job>>,
-    has_outbox_rows: bool,
-    shared: &Shared,
-) {
-    if shared.dangerous_acknowledge_before_commit {
-        for job in done {
-            job.finish(Ok(()));
-        }
-        drop(connection.commit());
-        return;
-    }
-    let outcome = connection.commit();
-    if let Err(error) = &outcome {
-        warn!(%error, closures = done.len(), "a group commit failed; all of it is undone");
-    }
-    shared.stats.count_group();
-    for job in done {
-        job.finish(outcome.clone());
-    }
-    if has_outbox_rows && outcome.is_ok() {
-        shared.outbox_signal.notify_one();
     }
 }
 

@@ -5,13 +5,16 @@ mod doctor;
 mod migrate;
 mod run;
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 use crate::config::{self, Config, LoadArgs, Mode, Overrides};
+use crate::data_folder::DataFolder;
+use crate::engines;
 use crate::role::Role;
 
 /// URR (우르르): fair ticket sales for a crowd.
@@ -69,7 +72,7 @@ enum Command {
     },
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 struct DoorArgs {
     /// The port to listen on [default: 3001]
     #[arg(long)]
@@ -99,7 +102,12 @@ fn complain(error: &anyhow::Error) {
 fn run_command(cli: Cli) -> Result<()> {
     let shared = cli.shared;
     match cli.command {
-        Command::Up(door) => run::up(load(Mode::Embedded, shared, Some(door))?),
+        Command::Up(door) => {
+            // The folder is taken before secrets are made in it: it explains itself better.
+            let seen = load(Mode::Inspect, shared.clone(), Some(door.clone()))?;
+            let folder = DataFolder::take(&seen.data.dir)?;
+            run::up(load(Mode::Embedded, shared, Some(door))?, folder)
+        }
         Command::Serve { roles, door } => {
             let roles = roles.into_iter().collect();
             run::serve(load(Mode::Distributed, shared, Some(door))?, &roles)
@@ -115,9 +123,9 @@ fn run_command(cli: Cli) -> Result<()> {
 /// the passwords of their logins follow from secrets that must be given.
 fn load_for_visit(shared: SharedArgs) -> Result<Config> {
     let config = load(Mode::Inspect, shared.clone(), None)?;
-    match config.database.url {
-        Some(_) => load(Mode::Distributed, shared, None),
-        None => Ok(config),
+    match engines::uses_postgres(&config) {
+        true => load(Mode::Distributed, shared, None),
+        false => Ok(config),
     }
 }
 
@@ -133,18 +141,22 @@ fn load(mode: Mode, shared: SharedArgs, door: Option<DoorArgs>) -> Result<Config
     Ok(config::load_for_process(args)?)
 }
 
-#[expect(clippy::print_stdout, reason = "the answer to whoever typed the command")]
 fn show_config(shared: SharedArgs, json: bool, defaults: bool) -> Result<()> {
     if defaults {
-        print!("{}", config::DEFAULT_TOML);
-        return Ok(());
+        return say(config::DEFAULT_TOML.trim_end());
     }
     let config = load(Mode::Inspect, shared, None)?;
-    match json {
-        true => println!("{}", config.render_json()),
-        false => print!("{}", config.render_text()),
+    let text = if json { config.render_json() } else { config.render_text() };
+    say(text.trim_end())
+}
+
+/// Answers whoever typed the command. One who no longer listens, as in `urr config | head`, has
+/// heard enough.
+fn say(line: &str) -> Result<()> {
+    match writeln!(io::stdout(), "{line}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output"),
     }
-    Ok(())
 }
 
 /// Runs async work on a new runtime, and lets blocking leftovers go after a moment.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::warn;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::Catalog;
@@ -18,7 +19,7 @@ use urr_service::{
     Upstream, docs_router, merge_openapi,
 };
 use urr_stats::Stats;
-use urr_storage::Db;
+use urr_storage::{Db, StorageError};
 
 use crate::config::Config;
 use crate::data_folder::DataFolder;
@@ -70,7 +71,7 @@ impl System {
     ) -> Result<System> {
         let metrics = Metrics::new();
         let bus_metrics = metrics.with_registry(urr_bus::Metrics::register);
-        let limits = Limits { body_bytes_max: config.gateway.body_bytes_max, ..Limits::default() };
+        let limits = limits(config);
         let kit =
             ServiceKit { clock: world.clock.clone(), ids: world.ids.clone(), metrics, limits };
         let mut builder = Builder {
@@ -227,7 +228,11 @@ impl Builder<'_> {
                 let db = db.clone();
                 async move {
                     let answer = db.read(|tx| tx.query_one("select 1 as one", &[], |_| Ok(())));
-                    answer.await.map_err(|error: urr_storage::StorageError| error.to_string())
+                    answer.await.map_err(|error: StorageError| {
+                        // Everybody may ask for health: addresses and logins stay in the log.
+                        warn!(%error, "a storage does not answer");
+                        "the storage does not answer".to_owned()
+                    })
                 }
             });
         }
@@ -258,7 +263,7 @@ impl Builder<'_> {
         }
         let openapi = merge_openapi(
             env!("CARGO_PKG_VERSION"),
-            self.services.iter().map(|service| service.openapi().clone()),
+            Role::ALL.into_iter().filter_map(Role::openapi),
         );
         let mut pages = self.health("gateway").router().merge(docs_router(&openapi));
         if self.config.server.host.is_loopback() {
@@ -266,7 +271,17 @@ impl Builder<'_> {
             pages = pages.merge(self.kit.metrics.router());
         }
         let timeout = Duration::from_secs(self.config.gateway.timeout_seconds);
-        Ok(Gateway::new(upstreams, timeout).service(pages, self.kit).local_router())
+        Ok(Gateway::new(upstreams, timeout).door(pages, self.kit))
+    }
+}
+
+/// The gateway decides per route how long a request may take; a service stops at the longest.
+fn limits(config: &Config) -> Limits {
+    let gateway = &config.gateway;
+    let longest = gateway.timeout_seconds.max(gateway.payment_timeout_seconds);
+    Limits {
+        body_bytes_max: gateway.body_bytes_max,
+        deadline_max: Duration::from_secs(longest.max(gateway.queue_timeout_seconds)),
     }
 }
 

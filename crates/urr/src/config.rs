@@ -193,7 +193,7 @@ fn command_line(
 /// `urr.toml` of the data folder, which may be absent. The folder cannot be named from inside it.
 fn read_data_file(data_dir: &Path, problems: &mut Vec<String>) -> Option<(PathBuf, Entries)> {
     let path = data_dir.join("urr.toml");
-    if matches!(fs::metadata(&path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+    if matches!(fs::metadata(&path), Err(error) if is_absent(&error)) {
         return Some((path, Entries::new()));
     }
     let mut entries = read_file(&path, problems)?;
@@ -206,6 +206,11 @@ fn read_data_file(data_dir: &Path, problems: &mut Vec<String>) -> Option<(PathBu
         ));
     }
     Some((path, entries))
+}
+
+/// Also a file in the way of the folder: whoever needs the folder tells that better.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn read_file(path: &Path, problems: &mut Vec<String>) -> Option<Entries> {

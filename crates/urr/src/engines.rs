@@ -28,7 +28,7 @@ pub async fn open_storage(config: &Config, role: Role, clock: &Clock) -> Result<
     let Some(schema) = role.schema() else {
         return Ok(None);
     };
-    let Some(url) = service_url(config, role) else {
+    let Some(url) = service_url(config, role)? else {
         let path = sqlite_path(&config.data.dir, &schema);
         let opened = migrate::migrate_sqlite(&path, &schema, clock.now())
             .and_then(|_| Db::open_sqlite(&path, &sqlite_options(config)));
@@ -66,7 +66,7 @@ pub fn migrate_storage(config: &Config, role: Role, now: Timestamp) -> Result<Ve
     };
     let applied = match admin_url(config, role) {
         None => migrate::migrate_sqlite(&sqlite_path(&config.data.dir, &schema), &schema, now),
-        Some(url) => provision(url.expose(), &schema, &service_role(config, role), now),
+        Some(url) => provision(url.expose(), &schema, &service_role(config, role)?, now),
     };
     applied.with_context(|| format!("the tables of the {role} service"))
 }
@@ -77,21 +77,33 @@ fn admin_url(config: &Config, role: Role) -> Option<&Secret> {
     own.or(config.database.url.as_ref())
 }
 
+/// Whether any role keeps its tables on PostgreSQL.
+pub fn uses_postgres(config: &Config) -> bool {
+    Role::ALL.into_iter().any(|role| role.schema().is_some() && admin_url(config, role).is_some())
+}
+
 /// The role's login: as configured, or a password that follows from a secret of the installation.
-fn service_role(config: &Config, role: Role) -> ServiceRole {
+fn service_role(config: &Config, role: Role) -> Result<ServiceRole> {
     let own = role.database(&config.database);
     let name = own.and_then(|database| database.username.clone());
     let name = name.unwrap_or_else(|| role.database_user().to_owned());
     let password = own.and_then(|database| database.password.clone());
-    let password = password.unwrap_or_else(|| {
-        config.database.role_secret.derive(&format!("urr-database-role:{name}"))
-    });
-    ServiceRole { name, password }
+    let secret = &config.database.role_secret;
+    let password = match password {
+        Some(password) => password,
+        // What follows from an empty secret, everybody can work out.
+        None if secret.expose().is_empty() => bail!(
+            "the {role} service has no password for PostgreSQL; set database.role_secret, or \
+             database.{role}.password"
+        ),
+        None => secret.derive(&format!("urr-database-role:{name}")),
+    };
+    Ok(ServiceRole { name, password })
 }
 
-fn service_url(config: &Config, role: Role) -> Option<Secret> {
-    let url = admin_url(config, role)?;
-    Some(with_login(url, &service_role(config, role)))
+fn service_url(config: &Config, role: Role) -> Result<Option<Secret>> {
+    let Some(url) = admin_url(config, role) else { return Ok(None) };
+    Ok(Some(with_login(url, &service_role(config, role)?)))
 }
 
 /// The same database with another login.

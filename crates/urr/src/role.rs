@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use urr_storage::Schema;
+use utoipa::openapi::OpenApi;
 
 use crate::config::{DatabaseConfig, ServiceDatabase, ServicesConfig};
 
@@ -40,6 +41,15 @@ impl Role {
             Role::Gateway => None,
             Role::Catalog => Some(urr_catalog::SCHEMA),
             Role::Stats => Some(urr_stats::SCHEMA),
+        }
+    }
+
+    /// What the role answers to, wherever it runs.
+    pub fn openapi(self) -> Option<OpenApi> {
+        match self {
+            Role::Gateway => None,
+            Role::Catalog => Some(urr_catalog::openapi()),
+            Role::Stats => Some(urr_stats::openapi()),
         }
     }
 

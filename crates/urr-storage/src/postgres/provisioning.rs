@@ -72,10 +72,8 @@ fn create_role_and_schema(
     })?;
     let verb = if is_known { "alter" } else { "create" };
     let password = role.password.expose().replace('\'', "''");
-    let login = format!(
-        "{verb} role {name} with login nosuperuser nocreatedb nocreaterole noinherit \
-         password '{password}'"
-    );
+    // A new role has no special rights. Saying so again would need a superuser.
+    let login = format!("{verb} role {name} with login password '{password}'");
     // The error would quote the statement, and with it the password.
     client.run_plain(&login).map_err(|error| hide(error, format!("{verb} role {name}")))?;
     client.run_plain(&format!("create schema if not exists {schema}"))?;
@@ -91,6 +89,9 @@ fn grant_rows(
 ) -> Result<(), StorageError> {
     let rows = "select, insert, update, delete";
     client.run_plain(&format!("grant {rows} on all tables in schema {schema} to {role}"))?;
+    // Only who migrates writes down what was migrated.
+    client.run_plain(&format!("revoke all on {schema}.schema_migrations from {role}"))?;
+    client.run_plain(&format!("grant select on {schema}.schema_migrations to {role}"))?;
     client
         .run_plain(&format!("grant usage, select on all sequences in schema {schema} to {role}"))?;
     let future = format!("alter default privileges in schema {schema}");

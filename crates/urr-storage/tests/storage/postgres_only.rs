@@ -67,6 +67,7 @@ fn a_services_role_can_change_rows_but_not_tables() {
             "create table public.mine (id bigint)",
             "create schema mine",
             "create role mine",
+            "delete from schema_migrations",
         ] {
             assert_denied(&db, sql).await;
         }

@@ -3,10 +3,10 @@
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use urr_bus::dead_letters::{self, Again};
-use urr_bus::{Bus, DeadLetter, Position};
+use urr_bus::{Bus, DeadLetter, DeadLetterError, Position};
 use urr_kernel::Clock;
 
-use super::block_on;
+use super::{block_on, say};
 use crate::config::Config;
 use crate::engines;
 
@@ -54,7 +54,6 @@ pub fn run(config: &Config, command: DlqCommand) -> Result<()> {
     })
 }
 
-#[expect(clippy::print_stdout, reason = "the answer to whoever typed the command")]
 async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
     match command {
         DlqCommand::List { topic, all } => {
@@ -62,28 +61,28 @@ async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
             let shown: Vec<_> =
                 letters.iter().filter(|letter| all || !letter.is_replayed).collect();
             if shown.is_empty() {
-                println!("There are no dead letters.");
+                return say("There are no dead letters.");
             }
-            for letter in shown {
-                println!("{}", line(letter));
-            }
+            shown.into_iter().try_for_each(|letter| say(&line(letter)))
         }
         DlqCommand::Show { id } => {
             let letter = dead_letters::show(bus, &id).await?;
-            println!("{}", line(&letter));
-            println!("{}", String::from_utf8_lossy(&letter.body));
+            say(&format!("{}\n{}", line(&letter), String::from_utf8_lossy(&letter.body)))
         }
         DlqCommand::Replay { id: Some(id), force, .. } => {
             let again = if force { Again::Allow } else { Again::Refuse };
-            let position = dead_letters::replay(bus, &id, again, Clock::System.now()).await?;
-            println!("{id} was sent again as {position}.");
+            match dead_letters::replay(bus, &id, again, Clock::System.now()).await {
+                Err(DeadLetterError::AlreadyReplayed(id)) => {
+                    bail!("{id} was sent again before; add --force to send it once more")
+                }
+                replayed => say(&format!("{id} was sent again as {}.", replayed?)),
+            }
         }
         DlqCommand::Replay { .. } => {
             let sent = dead_letters::replay_open(bus, None, Clock::System.now()).await?;
-            println!("{} dead letters were sent again.", sent.len());
+            say(&format!("{} dead letters were sent again.", sent.len()))
         }
     }
-    Ok(())
 }
 
 /// Id, when, who, what, why, in one line.

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use anyhow::{Result, bail};
 use urr_kernel::Clock;
 
-use super::block_on;
+use super::{block_on, say};
 use crate::config::{Config, RedisPlace};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::engines;
@@ -19,7 +19,6 @@ enum Finding {
     Bad(String),
 }
 
-#[expect(clippy::print_stdout, reason = "the answer to whoever typed the command")]
 pub fn doctor(loaded: Result<Config>) -> Result<()> {
     let findings = match &loaded {
         Ok(config) => examine(config),
@@ -28,10 +27,10 @@ pub fn doctor(loaded: Result<Config>) -> Result<()> {
     let mut obstacles = 0;
     for finding in findings {
         match finding {
-            Finding::Good(text) => println!("ok       {text}"),
-            Finding::Note(text) => println!("note     {text}"),
+            Finding::Good(text) => say(&format!("ok       {text}"))?,
+            Finding::Note(text) => say(&format!("note     {text}"))?,
             Finding::Bad(text) => {
-                println!("PROBLEM  {text}");
+                say(&format!("PROBLEM  {text}"))?;
                 obstacles += 1;
             }
         }
@@ -55,6 +54,13 @@ fn examine(config: &Config) -> Vec<Finding> {
 
 fn examine_folder(config: &Config) -> Finding {
     let folder = &config.data.dir;
+    if let Some(file) = folder.ancestors().find(|part| part.is_file()) {
+        let (folder, file) = (folder.display(), file.display());
+        return Finding::Bad(format!(
+            "the data folder {folder} cannot be made: {file} is a file; choose another folder with \
+             --data"
+        ));
+    }
     if !folder.exists() {
         return Finding::Note(format!("{} does not exist yet; it will be made", folder.display()));
     }
@@ -76,7 +82,7 @@ fn examine_port(config: &Config) -> Finding {
 }
 
 fn examine_storage(config: &Config) -> Vec<Finding> {
-    if config.database.url.is_none() {
+    if !engines::uses_postgres(config) {
         return vec![Finding::Good("storage is embedded (SQLite)".into())];
     }
     let mut findings = Vec::new();

@@ -3,28 +3,27 @@
 use anyhow::Result;
 use urr_kernel::Clock;
 
+use super::say;
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;
 use crate::role::Role;
 
 pub fn migrate(config: &Config) -> Result<()> {
-    let _folder = match config.database.url {
-        Some(_) => None,
-        None => Some(DataFolder::take(&config.data.dir)?),
+    let _folder = match engines::uses_postgres(config) {
+        true => None,
+        false => Some(DataFolder::take(&config.data.dir)?),
     };
     Role::ALL.into_iter().try_for_each(|role| migrate_role(config, role))
 }
 
-#[expect(clippy::print_stdout, reason = "the answer to whoever typed the command")]
 fn migrate_role(config: &Config, role: Role) -> Result<()> {
     let Some(schema) = role.schema() else {
         return Ok(());
     };
     let applied = engines::migrate_storage(config, role, Clock::System.now())?;
     match applied.as_slice() {
-        [] => println!("{}: up to date", schema.name),
-        applied => println!("{}: applied {}", schema.name, applied.join(", ")),
+        [] => say(&format!("{}: up to date", schema.name)),
+        applied => say(&format!("{}: applied {}", schema.name, applied.join(", "))),
     }
-    Ok(())
 }

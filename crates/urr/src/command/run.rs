@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 use urr_kernel::Clock;
 
-use super::block_on;
+use super::{block_on, say};
 use crate::compose::{System, World};
 use crate::config::Config;
 use crate::data_folder::DataFolder;
@@ -23,9 +23,9 @@ use crate::role::{Role, Roles};
 /// After the requests in flight, this is left for the last commits before we must be gone.
 const CLOSING_SHARE: Duration = Duration::from_secs(2);
 
-pub fn up(config: Config) -> Result<()> {
+/// Everything in this process, on the folder that is taken for it.
+pub fn up(config: Config, folder: DataFolder) -> Result<()> {
     logging::start(&config.log)?;
-    let folder = DataFolder::take(&config.data.dir)?;
     block_on(async {
         let listeners = listen(&config, true).await?;
         let is_first_start = !seeded_mark(&config).exists();
@@ -63,7 +63,7 @@ pub fn serve(config: Config, roles: &Roles) -> Result<()> {
 /// Services in several processes can only meet in servers that all of them reach.
 fn require_distributed(config: &Config, roles: &Roles) -> Result<()> {
     let keeps_data = roles.iter().any(|role| role.schema().is_some());
-    if keeps_data && config.database.url.is_none() {
+    if keeps_data && !engines::uses_postgres(config) {
         bail!("`urr serve` needs PostgreSQL: set database.url; `urr up` runs without it");
     }
     if keeps_data && config.bus.kafka_bootstrap_servers.is_empty() {
@@ -164,11 +164,10 @@ async fn stop_signal() -> Result<()> {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the banner is for whoever started the program")]
 fn greet(config: &Config, listeners: &Listeners) -> Result<()> {
     let address = listeners.main.local_addr()?;
     let folder = std::path::absolute(&config.data.dir)?;
-    println!(
+    say(&format!(
         "
   URR 우르르 {version} is running.
 
@@ -183,6 +182,5 @@ fn greet(config: &Config, listeners: &Listeners) -> Result<()> {
 ",
         version = env!("CARGO_PKG_VERSION"),
         folder = folder.display(),
-    );
-    Ok(())
+    ))
 }

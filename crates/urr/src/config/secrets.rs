@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use urr_kernel::Secret;
 
+use super::is_absent;
 use super::source::{Entries, parse_toml};
 
 const HEADER: &str = "# Made by `urr up`. Keep a copy: without these, log-ins end and encrypted \
@@ -77,7 +78,7 @@ fn read_private(path: &Path) -> Result<String, String> {
              replace the secrets if somebody may have seen them"
         )),
         Ok((_, text)) => Ok(text),
-        Err(error) if io::Error::kind(&error) == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) if is_absent(&error) => Ok(String::new()),
         Err(error) => Err(format!("{shown}: cannot be read: {error}")),
     }
 }

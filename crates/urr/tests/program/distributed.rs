@@ -1,0 +1,102 @@
+//! `urr serve`: the services in processes of their own, on PostgreSQL and Kafka.
+
+use anyhow::{Result, ensure};
+use axum::http::HeaderMap;
+use urr_test::servers::{self, Server};
+
+use crate::http::{activity, artist_names, create_artist, get, identity_headers, request};
+use crate::program::{Installation, eventually, free_port};
+
+/// After so many failed calls the gateway stops asking.
+const CALLS_UNTIL_OPEN: usize = 10;
+
+#[test]
+fn three_processes_are_one_system() -> Result<()> {
+    if !servers::available(Server::Postgres)? || !servers::available(Server::Kafka)? {
+        return Ok(());
+    }
+    let (catalog_port, stats_port) = (free_port(), free_port());
+    let installation = distributed_installation(catalog_port, stats_port)?;
+    let catalog = installation.serve(catalog_port, "catalog")?;
+    let stats = installation.serve(stats_port, "stats")?;
+    let gateway = installation.serve(free_port(), "gateway")?;
+
+    assert_eq!(artist_names(gateway.port)?, [] as [String; 0], "demo data are for `urr up`");
+    let created = create_artist(catalog_port, "한강 밴드")?;
+    ensure!(created.status == 201, "{created:?}");
+    assert_eq!(artist_names(gateway.port)?, ["한강 밴드"]);
+    eventually("the event reaches the statistics", || {
+        Ok(activity(stats_port, "ARTIST_CREATED")? == 1)
+    })?;
+
+    check_forged_identity(catalog_port, gateway.port)?;
+
+    catalog.stop("TERM")?.succeeded()?;
+    check_outage(gateway.port)?;
+    let catalog = installation.serve(catalog_port, "catalog")?;
+    eventually("the gateway notices that the catalogue is back", || {
+        Ok(get(gateway.port, "/api/artists")?.status == 200)
+    })?;
+    assert_eq!(artist_names(gateway.port)?, ["한강 밴드"]);
+    assert_eq!(activity(stats_port, "ARTIST_CREATED")?, 1, "counted once, also after the restart");
+    for process in [gateway, stats, catalog] {
+        process.stop("TERM")?.succeeded()?;
+    }
+    assert!(!installation.path("data").exists(), "nothing is stored in a folder");
+    Ok(())
+}
+
+fn distributed_installation(catalog_port: u16, stats_port: u16) -> Result<Installation> {
+    let mut installation = Installation::new()?;
+    installation.share_secrets();
+    let url = servers::shared_postgres()?.create_database("distributed")?;
+    installation.set("URR_DATABASE_URL", &url);
+    installation.set("KAFKA_BOOTSTRAP_SERVERS", servers::shared_kafka()?.bootstrap());
+    installation.set("CATALOG_SERVICE_URL", &format!("http://127.0.0.1:{catalog_port}"));
+    installation.set("STATS_SERVICE_URL", &format!("http://127.0.0.1:{stats_port}"));
+    installation.run(&["migrate"])?.succeeded()?;
+    Ok(installation)
+}
+
+/// Who says it is an administrator is refused by the service and not heard by the gateway.
+fn check_forged_identity(catalog_port: u16, gateway_port: u16) -> Result<()> {
+    let forge = |port: u16, headers: &HeaderMap| {
+        request(port, "POST", "/api/admin/artists", headers, r#"{"name":"Forger"}"#)
+    };
+    let mut forged = identity_headers();
+    forged.insert("content-type", "application/json".parse()?);
+    let refused = forge(catalog_port, &forged)?;
+    assert_eq!((refused.status, code_of(&refused.body)?.as_str()), (403, "UNTRUSTED_IDENTITY"));
+    let unheard = forge(gateway_port, &forged)?;
+    assert_eq!(
+        (unheard.status, code_of(&unheard.body)?.as_str()),
+        (401, "AUTHENTICATION_REQUIRED")
+    );
+    forged.insert("x-urr-caller", "gateway".parse()?);
+    forged.insert("x-urr-credential", "guessed".parse()?);
+    let refused = forge(catalog_port, &forged)?;
+    assert_eq!((refused.status, code_of(&refused.body)?.as_str()), (403, "INVALID_CREDENTIAL"));
+    assert_eq!(forge(gateway_port, &forged)?.status, 401);
+    Ok(())
+}
+
+/// Without its service a path is answered at once, and says when to come back.
+fn check_outage(gateway_port: u16) -> Result<()> {
+    for _ in 0..CALLS_UNTIL_OPEN + 2 {
+        let reply = get(gateway_port, "/api/artists")?;
+        assert_eq!(reply.status, 503, "{reply:?}");
+        assert_eq!(code_of(&reply.body)?, "SERVICE_UNAVAILABLE");
+        let seconds: u64 = reply.header("retry-after").unwrap_or("none").parse()?;
+        assert!((1..=10).contains(&seconds), "{reply:?}");
+        assert!(reply.json()?["traceId"].is_string(), "{reply:?}");
+    }
+    let reply = get(gateway_port, "/api/stats/activity")?;
+    assert_eq!(reply.status, 401, "other services answer: {reply:?}");
+    assert_eq!(get(gateway_port, "/health")?.status, 200);
+    Ok(())
+}
+
+fn code_of(body: &str) -> Result<String> {
+    let body: serde_json::Value = serde_json::from_str(body)?;
+    Ok(body["code"].as_str().unwrap_or_default().to_owned())
+}

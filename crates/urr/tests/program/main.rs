@@ -1,0 +1,10 @@
+//! The program as its users have it: the real binary, an empty folder, and what it says and does.
+
+mod configuration;
+mod dead_letters;
+mod distributed;
+mod http;
+mod migration;
+mod program;
+mod refusals;
+mod running;
