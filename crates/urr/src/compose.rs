@@ -13,7 +13,7 @@ use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::Catalog;
 use urr_gateway::Gateway;
-use urr_kernel::{Clock, IdSource};
+use urr_kernel::{Clock, IdSource, Uuid};
 use urr_service::{
     Caller, Health, HttpClient, InternalCredentials, Limits, Metrics, Remote, Service, ServiceKit,
     Upstream, docs_router, merge_openapi,
@@ -172,7 +172,7 @@ impl Builder<'_> {
             db: db.clone(),
             bus: self.bus().clone(),
             clock: self.kit.clock.clone(),
-            holder: self.kit.ids.next_id(),
+            holder: self.relay_holder(role),
             service: role.name(),
             metrics: self.bus_metrics.clone(),
             options: self.relay_options(),
@@ -180,6 +180,15 @@ impl Builder<'_> {
         self.tasks.spawn(relay::run(relay, self.stopping.clone()));
         self.databases.push(db.clone());
         Ok(Some(db))
+    }
+
+    /// Who the relay is among those of its outbox. On SQLite it is always the same one, because the
+    /// data folder has one process: after a crash it need not wait for its own lease to end.
+    fn relay_holder(&self, role: Role) -> Uuid {
+        match engines::is_on_postgres(self.config, role) {
+            true => self.kit.ids.next_id(),
+            false => Uuid::max(),
+        }
     }
 
     fn relay_options(&self) -> RelayOptions {

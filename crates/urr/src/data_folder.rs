@@ -55,6 +55,7 @@ impl DataFolder {
         lock.set_len(0).map_err(explain)?;
         lock.write_all(std::process::id().to_string().as_bytes()).map_err(explain)?;
         probe(path).map_err(explain)?;
+        warn_if_shared(path);
         Ok(DataFolder { path: path.to_owned(), _lock: lock })
     }
 
@@ -67,6 +68,16 @@ impl DataFolder {
 fn create_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A folder that was there before is somebody's choice: it is told, not changed.
+fn warn_if_shared(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
+    if mode & 0o077 != 0 {
+        let folder = path.display();
+        tracing::warn!(%folder, "others on this machine can look into the data folder; chmod 700 it");
+    }
 }
 
 /// Writes something and syncs it, so that a full or broken disk is told now and not in a sale.

@@ -79,7 +79,11 @@ fn admin_url(config: &Config, role: Role) -> Option<&Secret> {
 
 /// Whether any role keeps its tables on PostgreSQL.
 pub fn uses_postgres(config: &Config) -> bool {
-    Role::ALL.into_iter().any(|role| role.schema().is_some() && admin_url(config, role).is_some())
+    Role::ALL.into_iter().any(|role| is_on_postgres(config, role))
+}
+
+pub fn is_on_postgres(config: &Config, role: Role) -> bool {
+    role.schema().is_some() && admin_url(config, role).is_some()
 }
 
 /// The role's login: as configured, or a password that follows from a secret of the installation.

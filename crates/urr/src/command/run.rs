@@ -165,7 +165,11 @@ async fn stop_signal() -> Result<()> {
 }
 
 fn greet(config: &Config, listeners: &Listeners) -> Result<()> {
-    let address = listeners.main.local_addr()?;
+    let mut address = listeners.main.local_addr()?;
+    if address.ip().is_unspecified() {
+        // Every address of the machine: this one works from here.
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
     let folder = std::path::absolute(&config.data.dir)?;
     say(&format!(
         "
