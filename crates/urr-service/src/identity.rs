@@ -16,7 +16,8 @@ const USER_EMAIL: HeaderName = HeaderName::from_static("x-user-email");
 const USER_ROLE: HeaderName = HeaderName::from_static("x-user-role");
 
 /// What a user may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     User,
     Admin,

@@ -24,6 +24,7 @@ mod percent;
 mod server;
 mod service;
 mod storage;
+pub mod token;
 mod upstream;
 
 pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller};
