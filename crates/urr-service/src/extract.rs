@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,10 +34,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Json<T>, ApiError> {
-        match axum::Json::<T>::from_request(request, state).await {
-            Ok(axum::Json(value)) => Ok(Json(value)),
-            Err(rejection) => Err(json_refused(rejection)),
+        if !has_json_type(request.headers()) {
+            return Err(not_json());
         }
+        let RawBody(bytes) = RawBody::from_request(request, state).await?;
+        if has_nul(&bytes) {
+            let sentence = "The body has the character U+0000, which no text may have.";
+            return Err(ApiError::bad_request("INVALID_BODY", sentence));
+        }
+        axum::Json::<T>::from_bytes(&bytes)
+            .map(|axum::Json(value)| Json(value))
+            .map_err(json_refused)
     }
 }
 
@@ -64,6 +71,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Path<T>, ApiError> {
+        refuse_nul(Some(parts.uri.path()), |place| invalid_path(place))?;
         match axum::extract::Path::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Path(value)),
             Err(rejection) => Err(path_refused(rejection)),
@@ -75,13 +83,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query<T>, ApiError> {
+        refuse_nul(parts.uri.query(), |place| invalid_query(place))?;
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Query(value)),
-            Err(rejection) => {
-                let place = innermost_place(&rejection);
-                let sentence = format!("The query of the address is not acceptable: {place}.");
-                Err(ApiError::bad_request("INVALID_QUERY", sentence))
-            }
+            Err(rejection) => Err(invalid_query(&innermost_place(&rejection))),
         }
     }
 }
@@ -105,13 +110,55 @@ fn json_refused(rejection: JsonRejection) -> ApiError {
             "INVALID_BODY",
             format!("The body is not what this address takes: {place}."),
         ),
-        JsonRejection::MissingJsonContentType(_) => ApiError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "UNSUPPORTED_MEDIA_TYPE",
-            "The body must be JSON, with the header Content-Type: application/json.",
-        ),
+        JsonRejection::MissingJsonContentType(_) => not_json(),
         JsonRejection::BytesRejection(rejection) => bytes_refused(&rejection),
         _ => ApiError::bad_request("INVALID_BODY", "The body could not be read."),
+    }
+}
+
+fn not_json() -> ApiError {
+    ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "UNSUPPORTED_MEDIA_TYPE",
+        "The body must be JSON, with the header Content-Type: application/json.",
+    )
+}
+
+/// `application/json`, or a format that is JSON with a name of its own.
+fn has_json_type(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = content_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
+    let lower = essence.to_ascii_lowercase();
+    lower == "application/json" || (lower.starts_with("application/") && lower.ends_with("+json"))
+}
+
+/// Whether a text in the document has the character U+0000: PostgreSQL cannot store it.
+fn has_nul(json: &[u8]) -> bool {
+    const ESCAPED: &[u8] = b"\\u0000";
+    if !json.windows(ESCAPED.len()).any(|window| window == ESCAPED) {
+        return false;
+    }
+    // It may be an escaped backslash before the letters: rare enough to be read twice.
+    serde_json::from_slice(json).is_ok_and(|document| value_has_nul(&document))
+}
+
+fn value_has_nul(value: &serde_json::Value) -> bool {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(value_has_nul),
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| name.contains('\0') || value_has_nul(value))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// In an address the character can only be written `%00`.
+fn refuse_nul(part: Option<&str>, refusal: fn(&'static str) -> ApiError) -> Result<(), ApiError> {
+    match part {
+        Some(text) if text.contains("%00") => Err(refusal("the character U+0000")),
+        _ => Ok(()),
     }
 }
 
@@ -129,8 +176,16 @@ fn path_refused(rejection: PathRejection) -> ApiError {
     }
     let text = rejection.body_text();
     let place = text.strip_prefix("Invalid URL: ").unwrap_or(&text);
-    let sentence = format!("The address has an invalid part: {place}.");
-    ApiError::bad_request("INVALID_PATH", sentence)
+    invalid_path(place)
+}
+
+fn invalid_path(place: &str) -> ApiError {
+    ApiError::bad_request("INVALID_PATH", format!("The address has an invalid part: {place}."))
+}
+
+fn invalid_query(place: &str) -> ApiError {
+    let sentence = format!("The query of the address is not acceptable: {place}.");
+    ApiError::bad_request("INVALID_QUERY", sentence)
 }
 
 /// The message of serde, with the path to the field and the place in the text.

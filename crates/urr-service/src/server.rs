@@ -1,6 +1,8 @@
 //! Listens, and ends in good order: no new connections, requests in flight are finished, the rest
 //! is cut off when the grace is over.
 
+mod write_limit;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,9 +21,15 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use self::write_limit::WriteLimited;
+
 /// A client that sends its headers slower than this, or is silent between two requests for as
 /// long, loses its connection. It is longer than our own client keeps a silent connection.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// A client that does not take its answer for this long loses its connection.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The gateway adds some headers to those of its clients, which the service behind must still take.
+const HEADERS_MAX: usize = 128;
 /// Above this, further clients wait in the queue of the operating system.
 const CONNECTIONS_MAX: usize = 16_384;
 /// After an error of `accept`, most often too many open files, the world is given time to change.
@@ -102,7 +110,8 @@ async fn connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_READ_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(WriteLimited::new(stream, WRITE_TIMEOUT)), service);
     tokio::pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,

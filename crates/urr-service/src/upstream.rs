@@ -9,6 +9,7 @@ mod error;
 mod transport;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -27,7 +28,7 @@ use self::breaker::{Breaker, Verdict};
 use self::budget::RetryBudget;
 pub use self::error::{Refusal, UpstreamError};
 pub use self::transport::{HttpClient, InvalidServiceUrl, ServiceUrl};
-use self::transport::{Transport, Watched, remove_hop_by_hop};
+use self::transport::{Observed, Transport, Watched, remove_hop_by_hop};
 use crate::ServiceKit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
 use crate::context::write_context;
@@ -43,22 +44,26 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub struct CallPolicy {
     deadline: Duration,
     idempotent: bool,
+    /// The caller had less time left than the service may take.
+    is_hurried: bool,
 }
 
 impl CallPolicy {
     /// A call that must not be made twice.
     pub fn once(deadline: Duration) -> CallPolicy {
-        CallPolicy { deadline, idempotent: false }
+        CallPolicy { deadline, idempotent: false, is_hurried: false }
     }
 
     /// A call that may be repeated if it fails on the way.
     pub fn idempotent(deadline: Duration) -> CallPolicy {
-        CallPolicy { deadline, idempotent: true }
+        CallPolicy { deadline, idempotent: true, is_hurried: false }
     }
 
     /// The same, but no longer than the request it serves will live.
     pub fn within(self, deadline: Deadline) -> CallPolicy {
-        CallPolicy { deadline: self.deadline.min(deadline.remaining()), ..self }
+        let remaining = deadline.remaining();
+        let is_hurried = self.is_hurried || remaining < self.deadline;
+        CallPolicy { deadline: self.deadline.min(remaining), is_hurried, ..self }
     }
 }
 
@@ -208,7 +213,7 @@ impl Upstream {
         write_context(context, &mut parts.headers);
         budget.deposit();
         let repeatable = policy.idempotent && matches!(payload, Payload::Held(_));
-        let mut answer = self.attempt(&parts, payload.take(), deadline).await;
+        let mut answer = self.attempt(&parts, payload.take(), deadline, policy).await;
         for retry in 1..ATTEMPTS_MAX {
             if !repeatable || !is_transient(&answer) {
                 break;
@@ -219,7 +224,7 @@ impl Upstream {
             }
             tokio::time::sleep(pause).await;
             metrics.count_retry(caller.name(), target);
-            let next = self.attempt(&parts, payload.take(), deadline).await;
+            let next = self.attempt(&parts, payload.take(), deadline, policy).await;
             if matches!(next, Err(UpstreamError::Open { .. })) {
                 // What the service said before the breaker opened says more than the breaker.
                 break;
@@ -235,6 +240,7 @@ impl Upstream {
         parts: &Parts,
         body: Body,
         deadline: Deadline,
+        policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let Inner { caller, target, transport, breaker, metrics, .. } = &*self.0;
         let permit = match breaker.admit() {
@@ -244,14 +250,22 @@ impl Upstream {
                 return Err(UpstreamError::Open { target, retry_after });
             }
         };
-        let mut request = Request::from_parts(parts.clone(), body);
+        let (body, sent_whole) = Observed::new(body);
+        let mut request = Request::from_parts(parts.clone(), Body::new(body));
         deadline.write(request.headers_mut());
         let sent = transport.send(*caller, target, request);
         let answer = match tokio::time::timeout_at(deadline.0, sent).await {
             Ok(answer) => answer,
+            // Who waits for the client's body is not slow himself.
+            Err(_) if !sent_whole.load(Ordering::Relaxed) => {
+                Err(UpstreamError::RequestStalled { target })
+            }
             Err(_) => Err(UpstreamError::Timeout { target }),
         };
-        let (verdict, outcome) = judge(&answer);
+        let (mut verdict, outcome) = judge(&answer);
+        if policy.is_hurried && matches!(answer, Err(UpstreamError::Timeout { .. })) {
+            verdict = Verdict::Nothing;
+        }
         permit.settle(verdict);
         metrics.count_call(caller.name(), target, outcome);
         answer

@@ -34,5 +34,6 @@ pub use error::{ConstraintKind, StorageError};
 pub use migrate::{Migration, Schema};
 pub use postgres::{ServiceRole, provision};
 pub use row::{FromColumn, Row};
+pub use sqlite::check_sqlite;
 pub use tx::Tx;
 pub use value::{ToValue, Value};

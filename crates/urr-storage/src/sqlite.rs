@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use tracing::{error, warn};
@@ -17,6 +18,11 @@ use crate::db::{Shared, SqliteOptions};
 use crate::job::{Job, Verdict};
 use crate::tx::Connection;
 use crate::{StorageError, Tx};
+
+/// Looks whether a file is a sound database, without changing it.
+pub fn check_sqlite(path: &Path) -> Result<(), StorageError> {
+    SqliteConnection::open_reader(path, Duration::from_secs(3600))?.check()
+}
 
 /// At most so many closures share a commit: enough to hide the disk's sync, few enough to keep the
 /// wait of the first one short.

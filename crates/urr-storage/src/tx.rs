@@ -28,6 +28,7 @@ impl<'a> Tx<'a> {
     /// Runs a statement and says how many rows it touched.
     pub fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
         self.refuse_after_failure()?;
+        self.refuse_nul(sql, params)?;
         let outcome = match &mut self.connection {
             Connection::Sqlite(connection) => connection.execute(sql, params),
             Connection::Postgres(connection) => connection.execute(sql, params),
@@ -43,6 +44,7 @@ impl<'a> Tx<'a> {
         mut read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
     ) -> Result<Vec<T>, StorageError> {
         self.refuse_after_failure()?;
+        self.refuse_nul(sql, params)?;
         let mut rows = Vec::new();
         let mut take = |row: &Row<'_>| {
             rows.push(read(row)?);
@@ -95,6 +97,17 @@ impl<'a> Tx<'a> {
     /// The first failed statement, if there was one.
     pub(crate) fn failure(&self) -> Option<&StorageError> {
         self.failure.as_ref()
+    }
+
+    /// PostgreSQL has no text with U+0000, and SQLite is held to the same. Whatever a client can
+    /// send is refused long before.
+    fn refuse_nul(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StorageError> {
+        let has_nul = |value: &Value<'_>| matches!(value, Value::Text(text) if text.contains('\0'));
+        if !params.iter().any(has_nul) {
+            return Ok(());
+        }
+        let message = "a text has the character U+0000".to_owned();
+        self.note_failure(Err(StorageError::Statement { message, sql: sql.to_owned() }))
     }
 
     fn refuse_after_failure(&self) -> Result<(), StorageError> {

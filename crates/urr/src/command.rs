@@ -14,7 +14,6 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{self, Config, LoadArgs, Mode, Overrides};
 use crate::data_folder::DataFolder;
-use crate::engines;
 use crate::role::Role;
 
 /// URR (우르르): fair ticket sales for a crowd.
@@ -119,14 +118,10 @@ fn run_command(cli: Cli) -> Result<()> {
     }
 }
 
-/// For a command that looks at an installation without running it. Where processes share servers,
-/// the passwords of their logins follow from secrets that must be given.
+/// For a command that looks at an installation without running it: secrets that it does not need
+/// may be absent, and none are made.
 fn load_for_visit(shared: SharedArgs) -> Result<Config> {
-    let config = load(Mode::Inspect, shared.clone(), None)?;
-    match engines::uses_postgres(&config) {
-        true => load(Mode::Distributed, shared, None),
-        false => Ok(config),
-    }
+    load(Mode::Inspect, shared, None)
 }
 
 fn load(mode: Mode, shared: SharedArgs, door: Option<DoorArgs>) -> Result<Config> {

@@ -26,6 +26,7 @@ use crate::data_folder::DataFolder;
 use crate::doors::private_door;
 use crate::engines;
 use crate::role::{Role, Roles};
+use crate::watch::Watch;
 
 /// What the outside world gives: time and ids.
 #[derive(Clone, Debug)]
@@ -52,6 +53,7 @@ pub struct System {
     pub kit: ServiceKit,
     /// Cancelled first: no new requests.
     pub draining: CancellationToken,
+    pub watch: Watch,
     catalog: Option<Catalog>,
     /// Cancelled second: relays and consumers finish what they are at.
     stopping: CancellationToken,
@@ -74,12 +76,14 @@ impl System {
         let limits = limits(config);
         let kit =
             ServiceKit { clock: world.clock.clone(), ids: world.ids.clone(), metrics, limits };
+        let draining = CancellationToken::new();
         let mut builder = Builder {
             config,
             kit: &kit,
             bus_metrics,
             stopping: CancellationToken::new(),
-            draining: CancellationToken::new(),
+            watch: Watch::new(draining.clone()),
+            draining,
             tasks: TaskTracker::new(),
             services: Vec::new(),
             databases: Vec::new(),
@@ -112,6 +116,7 @@ impl System {
             private,
             services: builder.services,
             draining: builder.draining,
+            watch: builder.watch,
             catalog,
             stopping: builder.stopping,
             tasks: builder.tasks,
@@ -153,6 +158,7 @@ struct Builder<'a> {
     bus_metrics: urr_bus::Metrics,
     draining: CancellationToken,
     stopping: CancellationToken,
+    watch: Watch,
     tasks: TaskTracker,
     services: Vec<Service>,
     databases: Vec<Db>,
@@ -177,7 +183,7 @@ impl Builder<'_> {
             metrics: self.bus_metrics.clone(),
             options: self.relay_options(),
         };
-        self.tasks.spawn(relay::run(relay, self.stopping.clone()));
+        self.spawn("a relay", relay::run(relay, self.stopping.clone()));
         self.databases.push(db.clone());
         Ok(Some(db))
     }
@@ -226,7 +232,12 @@ impl Builder<'_> {
             clock: self.kit.clock.clone(),
             metrics: self.bus_metrics.clone(),
         };
-        self.tasks.spawn(consumer::run(consumer, self.stopping.clone()));
+        self.spawn("a consumer", consumer::run(consumer, self.stopping.clone()));
+    }
+
+    /// Runs something until we stop.
+    fn spawn(&self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(self.watch.guard(name, self.stopping.clone(), part));
     }
 
     fn health(&self, name: &'static str) -> Health {

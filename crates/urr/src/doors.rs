@@ -20,11 +20,11 @@ pub fn private_door(
         .map(|service| (service.name(), service.network_router(credentials)))
         .collect();
     let pages = health.router().merge(kit.metrics.router());
-    let nothing = Service::new("urr", OpenApiRouter::new(), kit).local_router();
-    pages.fallback(async move |request: Request| -> Response {
+    let pages = Service::new("urr", OpenApiRouter::from(pages), kit).local_router();
+    Router::new().fallback(async move |request: Request| -> Response {
         let name = service_of(request.uri().path());
         let found = services.iter().find(|(service, _)| Some(*service) == name);
-        let router = found.map_or_else(|| nothing.clone(), |(_, router)| router.clone());
+        let router = found.map_or_else(|| pages.clone(), |(_, router)| router.clone());
         let Ok(response) = router.oneshot(request).await;
         response
     })

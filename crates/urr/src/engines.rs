@@ -19,7 +19,8 @@ pub fn sqlite_path(folder: &Path, schema: &Schema) -> PathBuf {
     folder.join(format!("{}.db", schema.name))
 }
 
-fn bus_path(folder: &Path) -> PathBuf {
+/// The file of the embedded bus in the data folder.
+pub fn bus_path(folder: &Path) -> PathBuf {
     folder.join("bus.db")
 }
 
@@ -77,11 +78,12 @@ fn admin_url(config: &Config, role: Role) -> Option<&Secret> {
     own.or(config.database.url.as_ref())
 }
 
-/// Whether any role keeps its tables on PostgreSQL.
-pub fn uses_postgres(config: &Config) -> bool {
-    Role::ALL.into_iter().any(|role| is_on_postgres(config, role))
+/// Whether the role keeps tables in a file of the data folder.
+pub fn is_on_sqlite(config: &Config, role: Role) -> bool {
+    role.schema().is_some() && admin_url(config, role).is_none()
 }
 
+/// Whether the role keeps tables on PostgreSQL.
 pub fn is_on_postgres(config: &Config, role: Role) -> bool {
     role.schema().is_some() && admin_url(config, role).is_some()
 }
@@ -117,7 +119,13 @@ fn with_login(url: &Secret, role: &ServiceRole) -> Secret {
     let authority_end = rest.find('/').unwrap_or(rest.len());
     let host_start = rest[..authority_end].rfind('@').map_or(0, |at| at + 1);
     let (user, password) = (percent(&role.name), percent(role.password.expose()));
-    Secret::new(format!("{scheme}://{user}:{password}@{}", &rest[host_start..]))
+    let (place, query) = rest[host_start..].split_once('?').unwrap_or((&rest[host_start..], ""));
+    // A login in the query would win over ours.
+    let is_login = |pair: &&str| ["user=", "password="].iter().any(|name| pair.starts_with(name));
+    let query: Vec<&str> =
+        query.split('&').filter(|pair| !pair.is_empty() && !is_login(pair)).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    Secret::new(format!("{scheme}://{user}:{password}@{place}{mark}{}", query.join("&")))
 }
 
 fn percent(text: &str) -> String {
@@ -171,6 +179,11 @@ mod tests {
             "postgres://admin:a@b@host:5432/urr?sslmode=disable",
             "postgres://svc:p%40ss%2Fw%3Ard@host:5432/urr?sslmode=disable",
         );
+        check(
+            "postgresql://host/urr?user=admin&password=x&connect_timeout=3",
+            "postgresql://svc:p%40ss%2Fw%3Ard@host/urr?connect_timeout=3",
+        );
+        check("postgresql://host/urr?user=admin", "postgresql://svc:p%40ss%2Fw%3Ard@host/urr");
         check("postgresql://host/urr", "postgresql://svc:p%40ss%2Fw%3Ard@host/urr");
         check("postgres://host", "postgres://svc:p%40ss%2Fw%3Ard@host");
     }

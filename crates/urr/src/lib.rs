@@ -11,6 +11,7 @@ mod doors;
 mod engines;
 mod logging;
 pub mod role;
+mod watch;
 
 pub use data_folder::{DataFolder, FolderError};
 pub use engines::migrate_storage;

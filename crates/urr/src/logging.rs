@@ -1,26 +1,164 @@
 //! Logs: text for people, one JSON object per line for machines, always on standard error.
+//!
+//! Whoever reads the log must not be able to stop the sale. Lines go through a bounded queue to a
+//! thread of their own; when the reader is slow, lines are dropped and counted, and when it is gone,
+//! nothing happens at all.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::config::{LogConfig, LogFormat};
 
-/// Starts logging for this process. A second call changes nothing.
-pub fn start(config: &LogConfig) -> anyhow::Result<()> {
+const LINES_WAITING_MAX: usize = 8_192;
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Keeps the log alive; dropped last, it lets the lines that wait be written.
+#[must_use]
+pub struct LogGuard(LogQueue);
+
+/// Starts logging for this process. A second start changes nothing.
+pub fn start(config: &LogConfig) -> anyhow::Result<LogGuard> {
     let filter = EnvFilter::try_new(&config.level)
         .map_err(|error| anyhow::anyhow!("log.level = {:?}: {error}", config.level))?;
+    let queue = LogQueue::start(io::stderr());
+    let writer = queue.clone();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_span_events(FmtSpan::NONE);
+        // Its complaints go to standard error by a call that panics when nobody reads that.
+        .log_internal_errors(false)
+        .with_writer(move || writer.clone());
     let started = match config.format {
-        LogFormat::Text => {
-            let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-            builder.with_ansi(colours).try_init()
-        }
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => builder.with_ansi(false).json().flatten_event(true).try_init(),
     };
     // Only a second start fails, and the first one goes on.
     drop(started);
-    Ok(())
+    Ok(LogGuard(queue))
+}
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        let (done, is_done) = sync_channel(1);
+        let is_queued = self.0.entries.try_send(Entry::Flush(done)).is_ok();
+        // A reader that does not read is not waited for any longer.
+        let _is_written = is_queued && is_done.recv_timeout(FLUSH_TIMEOUT).is_ok();
+    }
+}
+
+enum Entry {
+    Line(Vec<u8>),
+    Flush(SyncSender<()>),
+}
+
+#[derive(Clone)]
+struct LogQueue {
+    entries: SyncSender<Entry>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl LogQueue {
+    fn start(sink: impl Write + Send + 'static) -> LogQueue {
+        let (entries, queue) = sync_channel(LINES_WAITING_MAX);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&dropped);
+        let builder = thread::Builder::new().name("urr-log".to_owned());
+        let writer = builder.spawn(move || write_lines(sink, &queue, &counter));
+        drop(writer.expect("the operating system can start a thread"));
+        LogQueue { entries, dropped }
+    }
+}
+
+/// One call is one line: the formatter hands over whole lines.
+impl Write for LogQueue {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.entries.try_send(Entry::Line(line.to_vec())).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn write_lines(mut sink: impl Write, queue: &Receiver<Entry>, dropped: &AtomicU64) {
+    while let Ok(entry) = queue.recv() {
+        // Errors are of no interest: there is nowhere left to tell them.
+        let written = match entry {
+            Entry::Line(line) => sink.write_all(&line),
+            Entry::Flush(done) => done.try_send(()).map_err(io::Error::other),
+        };
+        drop(written);
+        let missing = dropped.swap(0, Ordering::Relaxed);
+        if missing > 0 {
+            drop(writeln!(sink, "… {missing} log lines were dropped: nobody read them in time"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Keeps what is written, after it has been allowed to write.
+    #[derive(Clone)]
+    struct Sink {
+        written: Arc<Mutex<Vec<u8>>>,
+        allowed: Arc<Mutex<std::sync::mpsc::Receiver<()>>>,
+    }
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let stopped_waiting = self.allowed.lock().unwrap().recv();
+            assert!(stopped_waiting.is_err(), "the test allows everything by dropping its end");
+            self.written.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_does_not_read_costs_lines_and_not_the_program() {
+        let (allow, allowed) = channel();
+        let sink = Sink { written: Arc::default(), allowed: Arc::new(Mutex::new(allowed)) };
+        let mut queue = LogQueue::start(sink.clone());
+        for _ in 0..LINES_WAITING_MAX + 100 {
+            queue.write_all(b"line\n").unwrap();
+        }
+        drop(allow);
+        drop(LogGuard(queue));
+        let text = String::from_utf8(sink.written.lock().unwrap().clone()).unwrap();
+        let kept = text.lines().filter(|line| *line == "line").count();
+        assert!(kept >= LINES_WAITING_MAX, "{kept}");
+        assert!(text.contains("log lines were dropped"), "{}", text.len());
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_costs_nothing() {
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut queue = LogQueue::start(Gone);
+        queue.write_all(b"line\n").unwrap();
+        drop(LogGuard(queue));
+    }
 }

@@ -28,6 +28,9 @@ pub enum UpstreamError {
     /// The body to be sent on could not be read, or was too large. Not the service's fault.
     #[error("the body for {target} could not be read to its end")]
     RequestBody { target: &'static str, source: Source, too_large: bool },
+    /// The client was too slow in sending its body. Not the service's fault.
+    #[error("the body for {target} did not arrive in time")]
+    RequestStalled { target: &'static str },
     /// The service answered, but not with success. Only the typed helpers say this.
     #[error("{target} answered {} {}", .refusal.status.as_u16(), .refusal.code)]
     Refused { target: &'static str, refusal: Box<Refusal> },
@@ -83,6 +86,7 @@ impl UpstreamError {
             UpstreamError::Interrupted { .. }
             | UpstreamError::Timeout { .. }
             | UpstreamError::RequestBody { .. }
+            | UpstreamError::RequestStalled { .. }
             | UpstreamError::Unreadable { .. } => false,
         }
     }
@@ -106,6 +110,11 @@ impl From<UpstreamError> for ApiError {
             UpstreamError::RequestBody { .. } => {
                 ApiError::bad_request("INVALID_BODY", "The body could not be read to its end.")
             }
+            UpstreamError::RequestStalled { .. } => ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "REQUEST_TIMEOUT",
+                "The body of the request did not arrive in time.",
+            ),
             UpstreamError::Refused { ref refusal, .. } => match passed_on(refusal) {
                 Some(refused) => refused,
                 None if refusal.status.is_server_error() => {

@@ -5,6 +5,8 @@ use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -183,7 +185,10 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    for name in listed {
+    // A client may not name what only we say: that would take it away from the service behind.
+    let is_ours =
+        |name: &HeaderName| ["x-user-", "x-urr-"].iter().any(|p| name.as_str().starts_with(p));
+    for name in listed.into_iter().filter(|name| !is_ours(name)) {
         headers.remove(name);
     }
     for name in [
@@ -198,6 +203,43 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         header::UPGRADE,
     ] {
         headers.remove(name);
+    }
+}
+
+/// A request's body that tells whether it was read to its end.
+pub(crate) struct Observed {
+    body: Body,
+    is_whole: Arc<AtomicBool>,
+}
+
+impl Observed {
+    pub fn new(body: Body) -> (Observed, Arc<AtomicBool>) {
+        let is_whole = Arc::new(AtomicBool::new(body.is_end_stream()));
+        (Observed { body, is_whole: Arc::clone(&is_whole) }, is_whole)
+    }
+}
+
+impl HttpBody for Observed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.is_whole.store(true, Ordering::Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -293,8 +335,10 @@ mod tests {
     fn headers_of_the_connection_do_not_travel_on() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
-            ("connection", "close, X-Private"),
+            ("connection", "close, X-Private, x-user-id, X-Urr-Caller"),
             ("x-private", "1"),
+            ("x-user-id", "ours"),
+            ("x-urr-caller", "ours"),
             ("transfer-encoding", "chunked"),
             ("keep-alive", "timeout=5"),
             ("upgrade", "h2c"),
@@ -303,7 +347,8 @@ mod tests {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         remove_hop_by_hop(&mut headers);
-        assert_eq!(headers.len(), 1);
+        assert_eq!(headers.len(), 3);
+        assert!(headers.contains_key("x-user-id") && headers.contains_key("x-urr-caller"));
         assert!(headers.contains_key("accept"));
     }
 }

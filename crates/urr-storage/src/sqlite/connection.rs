@@ -90,6 +90,19 @@ impl SqliteConnection {
         Ok(connection)
     }
 
+    /// Whether the file is a database without damage that a quick look can see.
+    pub(crate) fn check(&self) -> Result<(), StorageError> {
+        let mut report = String::new();
+        self.query("pragma quick_check(1)", &[], &mut |row| {
+            report = row.get("quick_check")?;
+            Ok(())
+        })?;
+        match report.as_str() {
+            "ok" => Ok(()),
+            _ => Err(StorageError::Unavailable(report)),
+        }
+    }
+
     fn pragma(&self, name: &str, value: &str) -> Result<(), StorageError> {
         self.run_plain(&format!("pragma {name} = {value}"))
     }

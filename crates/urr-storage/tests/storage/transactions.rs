@@ -95,6 +95,14 @@ contract! {
         assert!(matches!(outcome, Err(StorageError::Decode { .. })), "{outcome:?}");
     }
 
+    async fn a_text_with_the_character_nul_is_refused_on_both_engines(place: Place) {
+        let db = place.open();
+        let outcome: Result<u64, StorageError> = db.write(|tx| {
+            tx.execute("insert into events (id, title) values (1, $1)", params!["a\0b"])
+        }).await;
+        assert!(matches!(outcome, Err(StorageError::Statement { .. })), "{outcome:?}");
+    }
+
     async fn a_refused_closure_leaves_no_trace(place: Place) {
         let db = place.open();
         let outcome: Result<(), Refusal> = db.write(|tx| {

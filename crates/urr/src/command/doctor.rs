@@ -1,6 +1,7 @@
 //! `urr doctor`: looks for what would keep URR from running here, and says how to mend it.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 
 use anyhow::{Result, bail};
 use urr_kernel::Clock;
@@ -82,11 +83,13 @@ fn examine_port(config: &Config) -> Finding {
 }
 
 fn examine_storage(config: &Config) -> Vec<Finding> {
-    if !engines::uses_postgres(config) {
-        return vec![Finding::Good("storage is embedded (SQLite)".into())];
-    }
     let mut findings = Vec::new();
-    for role in Role::ALL.into_iter().filter(|role| role.schema().is_some()) {
+    for schema in
+        Role::ALL.into_iter().filter(|r| engines::is_on_sqlite(config, *r)).filter_map(Role::schema)
+    {
+        findings.push(examine_file(&engines::sqlite_path(&config.data.dir, &schema)));
+    }
+    for role in Role::ALL.into_iter().filter(|role| engines::is_on_postgres(config, *role)) {
         let opened = block_on(async {
             let db = engines::open_storage(config, role, &Clock::System).await?;
             if let Some(db) = db {
@@ -102,9 +105,23 @@ fn examine_storage(config: &Config) -> Vec<Finding> {
     findings
 }
 
+/// A database file may be absent, but not damaged.
+fn examine_file(path: &Path) -> Finding {
+    if !path.exists() {
+        return Finding::Note(format!("{} does not exist yet; it will be made", path.display()));
+    }
+    match urr_storage::check_sqlite(path) {
+        Ok(()) => Finding::Good(format!("{} is sound", path.display())),
+        Err(error) => Finding::Bad(format!(
+            "{} is damaged or not a database: {error}; restore it from a backup",
+            path.display()
+        )),
+    }
+}
+
 fn examine_bus(config: &Config) -> Finding {
     if config.bus.kafka_bootstrap_servers.is_empty() {
-        return Finding::Good("the bus is embedded".into());
+        return examine_file(&engines::bus_path(&config.data.dir));
     }
     let asked = block_on(async {
         let bus = engines::connect_bus(config, &Clock::System)?;

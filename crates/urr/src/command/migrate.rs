@@ -10,9 +10,10 @@ use crate::engines;
 use crate::role::Role;
 
 pub fn migrate(config: &Config) -> Result<()> {
-    let _folder = match engines::uses_postgres(config) {
-        true => None,
-        false => Some(DataFolder::take(&config.data.dir)?),
+    let needs_folder = Role::ALL.into_iter().any(|role| engines::is_on_sqlite(config, role));
+    let _folder = match needs_folder {
+        true => Some(DataFolder::take(&config.data.dir)?),
+        false => None,
     };
     Role::ALL.into_iter().try_for_each(|role| migrate_role(config, role))
 }

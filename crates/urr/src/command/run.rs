@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use axum::Router;
+use futures_util::FutureExt;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 use urr_kernel::Clock;
@@ -25,47 +24,67 @@ const CLOSING_SHARE: Duration = Duration::from_secs(2);
 
 /// Everything in this process, on the folder that is taken for it.
 pub fn up(config: Config, folder: DataFolder) -> Result<()> {
-    logging::start(&config.log)?;
+    let _log = logging::start(&config.log)?;
     block_on(async {
-        let listeners = listen(&config, true).await?;
-        let is_first_start = !seeded_mark(&config).exists();
-        for role in Role::ALL {
-            engines::migrate_storage(&config, role, Clock::System.now())?;
+        let mut signals = StopSignals::listen()?;
+        let start = async {
+            let listeners = listen(&config, true).await?;
+            for role in Role::ALL {
+                engines::migrate_storage(&config, role, Clock::System.now())?;
+            }
+            let system = System::start(&config, &Role::all(), World::real(), Some(folder)).await?;
+            seed_once(&system, &config).await?;
+            greet(&config, &listeners)?;
+            Ok((system, listeners))
+        };
+        match signals.unless_stopped(start).await? {
+            Some((system, listeners)) => run(system, listeners, &config, signals).await,
+            None => Ok(()),
         }
-        let system = System::start(&config, &Role::all(), World::real(), Some(folder)).await?;
-        if config.demo.seed && is_first_start {
-            system.seed_demo().await?;
-            std::fs::write(seeded_mark(&config), "The demo data were added.\n")
-                .context("the data folder")?;
-        }
-        greet(&config, &listeners)?;
-        run_until_stopped(system, listeners, &config).await
     })
 }
 
-/// Demo data are added once: what an organiser deletes stays deleted.
-fn seeded_mark(config: &Config) -> std::path::PathBuf {
-    config.data.dir.join("demo-data-added")
+/// Demo data are for the first start: what an organiser deletes stays deleted, and a shop that
+/// began without them never gets them.
+async fn seed_once(system: &System, config: &Config) -> Result<()> {
+    let mark = config.data.dir.join("first-start-done");
+    if mark.exists() {
+        return Ok(());
+    }
+    if config.demo.seed {
+        system.seed_demo().await?;
+    }
+    std::fs::write(mark, "URR has been started here before.\n").context("the data folder")
 }
 
 pub fn serve(config: Config, roles: &Roles) -> Result<()> {
-    logging::start(&config.log)?;
+    let _log = logging::start(&config.log)?;
     require_distributed(&config, roles)?;
     block_on(async {
-        let listeners = listen(&config, roles.contains(&Role::Gateway)).await?;
-        let system = System::start(&config, roles, World::real(), None).await?;
-        let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
-        info!(roles = names.join(","), address = %listeners.main.local_addr()?, "ready");
-        run_until_stopped(system, listeners, &config).await
+        let mut signals = StopSignals::listen()?;
+        let start = async {
+            let listeners = listen(&config, roles.contains(&Role::Gateway)).await?;
+            let system = System::start(&config, roles, World::real(), None).await?;
+            let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
+            info!(roles = names.join(","), address = %listeners.main.local_addr()?, "ready");
+            Ok((system, listeners))
+        };
+        match signals.unless_stopped(start).await? {
+            Some((system, listeners)) => run(system, listeners, &config, signals).await,
+            None => Ok(()),
+        }
     })
 }
 
 /// Services in several processes can only meet in servers that all of them reach.
 fn require_distributed(config: &Config, roles: &Roles) -> Result<()> {
-    let keeps_data = roles.iter().any(|role| role.schema().is_some());
-    if keeps_data && !engines::uses_postgres(config) {
-        bail!("`urr serve` needs PostgreSQL: set database.url; `urr up` runs without it");
+    if let Some(role) = roles.iter().find(|role| engines::is_on_sqlite(config, **role)) {
+        bail!(
+            "`urr serve` needs PostgreSQL for the {role} service: set database.url; `urr up` runs \
+             without it"
+        );
     }
+    let keeps_data = roles.iter().any(|role| role.schema().is_some());
     if keeps_data && config.bus.kafka_bootstrap_servers.is_empty() {
         bail!("`urr serve` needs Kafka: set KAFKA_BOOTSTRAP_SERVERS; `urr up` runs without it");
     }
@@ -103,25 +122,32 @@ async fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener> {
     })
 }
 
-async fn run_until_stopped(system: System, listeners: Listeners, config: &Config) -> Result<()> {
+/// Serves until told to stop, or until a part fails without which the rest is worth nothing.
+async fn run(
+    system: System,
+    listeners: Listeners,
+    config: &Config,
+    mut signals: StopSignals,
+) -> Result<()> {
     let grace = Duration::from_secs(config.server.shutdown_grace_seconds);
     let drain = grace.saturating_sub(CLOSING_SHARE);
-    let draining = system.draining.clone();
-    let doors = TaskTracker::new();
+    let (draining, watch) = (system.draining.clone(), system.watch.clone());
     let main = match &system.public {
         Some(public) if listeners.is_public => public.clone(),
         _ => system.private.clone(),
     };
     let private = system.private.clone();
+    let doors = TaskTracker::new();
     for (listener, router) in [(Some(listeners.main), main), (listeners.management, private)] {
         if let Some(listener) = listener {
-            doors.spawn(serve_door(listener, router, draining.clone(), drain));
+            let door = urr_service::serve(listener, router, draining.clone(), drain);
+            doors.spawn(watch.guard("a door", draining.clone(), door.map(drop)));
         }
     }
     doors.close();
     tokio::select! {
-        stopped = stop_signal() => stopped?,
-        () = doors.wait() => {}
+        () = signals.next() => {}
+        () = draining.cancelled() => {}
     }
     info!("stopping: finishing what is under way");
     draining.cancel();
@@ -135,32 +161,48 @@ async fn run_until_stopped(system: System, listeners: Listeners, config: &Config
                 warn!("not everything ended in time; what was acknowledged is stored");
             }
         }
-        again = stop_signal() => {
-            again?;
-            warn!("told to stop again: stopping at once");
-        }
+        () = signals.next() => warn!("told to stop again: stopping at once"),
+    }
+    if watch.has_failed() {
+        bail!("a part of URR ended by itself, so all of it was stopped; the log says which");
     }
     info!("stopped");
     Ok(())
 }
 
-async fn serve_door(
-    listener: TcpListener,
-    router: Router,
-    draining: CancellationToken,
-    drain: Duration,
-) {
-    if let Err(error) = urr_service::serve(listener, router, draining.clone(), drain).await {
-        warn!(%error, "a door failed");
-        draining.cancel();
-    }
+/// Ctrl-C and SIGTERM, from the first moment on: as the first process of a container we would
+/// otherwise not be stopped by them while we start.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
 }
 
-async fn stop_signal() -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM")?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted.context("Ctrl-C"),
-        _ = terminate.recv() => Ok(()),
+impl StopSignals {
+    fn listen() -> Result<StopSignals> {
+        let interrupt = signal(SignalKind::interrupt()).context("Ctrl-C")?;
+        let terminate = signal(SignalKind::terminate()).context("SIGTERM")?;
+        Ok(StopSignals { interrupt, terminate })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// What `start` comes to, or nothing if we are told to stop before.
+    async fn unless_stopped<T>(
+        &mut self,
+        start: impl Future<Output = Result<T>>,
+    ) -> Result<Option<T>> {
+        tokio::select! {
+            started = start => started.map(Some),
+            () = self.next() => {
+                info!("told to stop during the start");
+                Ok(None)
+            }
+        }
     }
 }
 

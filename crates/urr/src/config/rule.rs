@@ -164,6 +164,16 @@ pub fn http_url() -> Rule<String> {
     Rule { shown: Shown::Address, ..rule }
 }
 
+/// Where one of our own services listens. Between them there is no TLS.
+pub fn service_url() -> Rule<String> {
+    let rule = rule("the address of a service", "http://host:port without a path", |text| {
+        let (_, rest) = scheme_of(text, &["http"])?;
+        let host = rest.strip_suffix('/').unwrap_or(rest);
+        is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
+    });
+    Rule { shown: Shown::Address, ..rule }
+}
+
 /// A web origin. `*` is refused, because our answers depend on cookies.
 pub fn web_origin() -> Rule<String> {
     rule("a web origin", "http://host:port or https://host, without path", |text| {
@@ -287,6 +297,8 @@ pub fn mask_address(text: &str) -> String {
         return if text.is_empty() { String::new() } else { "[hidden]".to_owned() };
     };
     let rest = match rest.rsplit_once('@') {
+        // The last `@` is in the query, where a password may stand too.
+        Some((before, _)) if before.contains('?') => return format!("{scheme}://[hidden]"),
         Some((_, rest)) => format!("[hidden]@{rest}"),
         None => rest.to_owned(),
     };

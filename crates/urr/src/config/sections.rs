@@ -13,7 +13,7 @@ use super::reader::Reader;
 use super::rule::{
     AddressRange, address_range, choice, connection_url, flag, host, host_and_port, http_url,
     ip_address, jwt_secret, list, log_filter, millis, number, optional, password, path, port,
-    seconds, secret, signing_key, text, web_origin,
+    seconds, secret, service_url, signing_key, text, web_origin,
 };
 
 const OWN_SECRET_BYTES_MIN: usize = 32;
@@ -293,7 +293,7 @@ impl ServicesConfig {
     pub fn read(read: &mut Reader) -> ServicesConfig {
         let mut url = |service: &str| {
             let alias = format!("{}_SERVICE_URL", service.to_ascii_uppercase());
-            read.value(&format!("services.{service}_url"), &[&alias], optional(http_url()))
+            read.value(&format!("services.{service}_url"), &[&alias], optional(service_url()))
         };
         ServicesConfig {
             auth_url: url("auth"),
