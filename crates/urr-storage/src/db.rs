@@ -165,7 +165,7 @@ impl Db {
     pub fn stats(&self) -> DbStats {
         let queue_length = match &*self.engine {
             Engine::Sqlite(engine) => engine.write_queue_length(),
-            Engine::Postgres(engine) => engine.queue_length(),
+            Engine::Postgres(engine) => engine.write_queue_length(),
         };
         self.shared.stats.snapshot(u64::try_from(queue_length).unwrap_or(u64::MAX))
     }

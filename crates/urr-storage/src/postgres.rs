@@ -22,19 +22,23 @@ use crate::{StorageError, Tx};
 /// A closure is run at most so often when it collides with others.
 const ATTEMPTS_MAX: u32 = 8;
 
+/// And so often when its connection is lost: once more on a new one, then the server is gone.
+const ATTEMPTS_WITHOUT_CONNECTION_MAX: u32 = 2;
+
 /// After a failed connect the next try waits this long; until then callers fail at once.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 
 pub(crate) struct PostgresEngine {
-    queue: Sender<Message>,
+    writes: Sender<Message>,
+    reads: Sender<Message>,
     workers: usize,
     closed: AtomicBool,
     threads: std::sync::Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
 enum Message {
-    Job(Access, Box<dyn Job>),
-    /// Sent behind the last job, once for each worker.
+    Job(Box<dyn Job>),
+    /// Sent behind the last write, once for each worker.
     Stop,
 }
 
@@ -52,19 +56,25 @@ impl PostgresEngine {
         // The first connection is made here, so that a wrong address or an unsafe server is told
         // at start and not at the first request.
         let mut first = Some(on_own_thread(|| PostgresConnection::open(options))?);
-        let (queue, jobs) = bounded(options.queue_max);
+        let (writes, write_queue) = bounded(options.queue_max);
+        let (reads, read_queue) = bounded(options.queue_max);
         let threads = (0..options.connections)
-            .map(|_| {
+            .map(|number| {
                 let line =
                     Line { options: options.clone(), connection: first.take(), last_failure: None };
-                let (jobs, shared) = (jobs.clone(), Arc::clone(shared));
+                let queues = Queues {
+                    writes: write_queue.clone(),
+                    reads: takes_reads(number, options.connections).then(|| read_queue.clone()),
+                };
+                let shared = Arc::clone(shared);
                 let builder = thread::Builder::new().name("urr-postgres".to_owned());
-                let worker = builder.spawn(move || run_worker(line, &jobs, &shared));
+                let worker = builder.spawn(move || run_worker(line, &queues, &shared));
                 worker.expect("the operating system can start a thread")
             })
             .collect();
         Ok(PostgresEngine {
-            queue,
+            writes,
+            reads,
             workers: options.connections,
             closed: AtomicBool::new(false),
             threads: std::sync::Mutex::new(threads),
@@ -72,25 +82,25 @@ impl PostgresEngine {
     }
 
     pub(crate) fn submit_write(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
-        self.submit(Access::Write, job)
+        self.submit(&self.writes, job)
     }
 
     pub(crate) fn submit_read(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
-        self.submit(Access::Read, job)
+        self.submit(&self.reads, job)
     }
 
-    fn submit(&self, access: Access, job: Box<dyn Job>) -> Result<(), StorageError> {
+    fn submit(&self, queue: &Sender<Message>, job: Box<dyn Job>) -> Result<(), StorageError> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(StorageError::Closed);
         }
-        self.queue.try_send(Message::Job(access, job)).map_err(|refused| match refused {
+        queue.try_send(Message::Job(job)).map_err(|refused| match refused {
             TrySendError::Full(_) => StorageError::Overloaded,
             TrySendError::Disconnected(_) => StorageError::Closed,
         })
     }
 
-    pub(crate) fn queue_length(&self) -> usize {
-        self.queue.len()
+    pub(crate) fn write_queue_length(&self) -> usize {
+        self.writes.len()
     }
 
     /// Refuses new work, finishes what is queued, and waits for the threads.
@@ -100,7 +110,7 @@ impl PostgresEngine {
         }
         for _ in 0..self.workers {
             // A worker that has already ended no longer takes the message; that is the goal.
-            drop(self.queue.send(Message::Stop));
+            drop(self.writes.send(Message::Stop));
         }
         let mut threads = self.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for handle in threads.drain(..) {
@@ -126,7 +136,7 @@ struct Line {
 
 impl Line {
     fn connection(&mut self) -> Result<&mut PostgresConnection, StorageError> {
-        if self.connection.as_ref().is_some_and(PostgresConnection::is_closed) {
+        if self.connection.as_ref().is_some_and(PostgresConnection::is_unusable) {
             self.connection = None;
         }
         if self.connection.is_none() {
@@ -152,9 +162,56 @@ impl Line {
     }
 }
 
-fn run_worker(mut line: Line, jobs: &Receiver<Message>, shared: &Shared) {
-    while let Ok(Message::Job(access, job)) = jobs.recv() {
+/// Some workers take no reads, so that many or slow readers never stop the sale.
+fn takes_reads(number: usize, workers: usize) -> bool {
+    let only_writing = workers / 3;
+    number >= only_writing
+}
+
+/// Where a worker gets its jobs.
+struct Queues {
+    writes: Receiver<Message>,
+    reads: Option<Receiver<Message>>,
+}
+
+impl Queues {
+    /// The next job, a write if there is one; `None` when it is time to stop.
+    fn next(&self) -> Option<(Access, Box<dyn Job>)> {
+        let Some(reads) = &self.reads else { return job_of(Access::Write, self.writes.recv()) };
+        if let Ok(message) = self.writes.try_recv() {
+            return job_of(Access::Write, Ok(message));
+        }
+        crossbeam_channel::select! {
+            recv(self.writes) -> message => job_of(Access::Write, message),
+            recv(reads) -> message => job_of(Access::Read, message),
+        }
+    }
+
+    /// A read that is still queued when the worker stops.
+    fn last_read(&self) -> Option<Box<dyn Job>> {
+        match self.reads.as_ref()?.try_recv() {
+            Ok(Message::Job(job)) => Some(job),
+            Ok(Message::Stop) | Err(_) => None,
+        }
+    }
+}
+
+fn job_of(
+    access: Access,
+    message: Result<Message, crossbeam_channel::RecvError>,
+) -> Option<(Access, Box<dyn Job>)> {
+    match message {
+        Ok(Message::Job(job)) => Some((access, job)),
+        Ok(Message::Stop) | Err(_) => None,
+    }
+}
+
+fn run_worker(mut line: Line, queues: &Queues, shared: &Shared) {
+    while let Some((access, job)) = queues.next() {
         run_job(&mut line, access, job, shared);
+    }
+    while let Some(job) = queues.last_read() {
+        run_job(&mut line, Access::Read, job, shared);
     }
 }
 
@@ -171,10 +228,13 @@ fn run_job(line: &mut Line, access: Access, mut job: Box<dyn Job>, shared: &Shar
             Outcome::Finished => return,
             Outcome::Again(unfinished, error) => {
                 shared.stats.count_retry();
-                if attempt >= ATTEMPTS_MAX {
+                let is_lost = matches!(error, StorageError::Unavailable(_));
+                let attempts_max =
+                    if is_lost { ATTEMPTS_WITHOUT_CONNECTION_MAX } else { ATTEMPTS_MAX };
+                if attempt >= attempts_max {
                     return unfinished.finish(Err(error));
                 }
-                if matches!(error, StorageError::Unavailable(_)) {
+                if is_lost {
                     warn!(%error, "lost the connection to PostgreSQL before a commit; trying again");
                     line.connection = None;
                 }

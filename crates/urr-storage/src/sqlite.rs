@@ -3,9 +3,9 @@
 mod connection;
 
 use std::collections::VecDeque;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -27,6 +27,10 @@ pub fn check_sqlite(path: &Path) -> Result<(), StorageError> {
 /// At most so many closures share a commit: enough to hide the disk's sync, few enough to keep the
 /// wait of the first one short.
 const GROUP_MAX: usize = 256;
+
+/// A log longer than this is shortened, even if readers must wait for it.
+const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const GROUPS_BETWEEN_LOOKS: u32 = 64;
 
 /// After a closure spoiled its group, so many groups run with savepoints from the start: who fails
 /// once after writing tends to come again.
@@ -55,16 +59,18 @@ impl SqliteEngine {
     ) -> Result<SqliteEngine, StorageError> {
         let (writes, write_queue) = bounded(options.queue_max);
         let (reads, read_queue) = bounded(options.queue_max);
+        let gate = Gate::default();
         let mut threads = Vec::new();
         let writer = SqliteConnection::open_writer(path, options.statement_timeout)?;
         for _ in 0..options.readers {
             let reader = SqliteConnection::open_reader(path, options.statement_timeout)?;
-            let queue = read_queue.clone();
-            threads.push(spawn("urr-sqlite-reader", move || run_reader(&reader, &queue)));
+            let (queue, gate) = (read_queue.clone(), Arc::clone(&gate));
+            threads.push(spawn("urr-sqlite-reader", move || run_reader(&reader, &queue, &gate)));
         }
         let writer_shared = Arc::clone(shared);
+        let log = WriteAheadLog::new(path, gate);
         threads.push(spawn("urr-sqlite-writer", move || {
-            run_writer(&writer, &write_queue, &writer_shared);
+            run_writer(&writer, &write_queue, &log, &writer_shared);
         }));
         Ok(SqliteEngine {
             writes,
@@ -127,8 +133,12 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle
     builder.spawn(body).expect("the operating system can start a thread")
 }
 
-fn run_reader(connection: &SqliteConnection, queue: &Receiver<Message>) {
+/// Readers hold it while they read; the writer takes it whole to shorten the log.
+type Gate = Arc<RwLock<()>>;
+
+fn run_reader(connection: &SqliteConnection, queue: &Receiver<Message>, gate: &Gate) {
     while let Ok(Message::Job(mut job)) = queue.recv() {
+        let _pass = gate.read().unwrap_or_else(PoisonError::into_inner);
         let outcome = connection.begin_read().map(|()| {
             connection.start_timer();
             let mut tx = Tx::new(Connection::Sqlite(connection));
@@ -140,8 +150,41 @@ fn run_reader(connection: &SqliteConnection, queue: &Receiver<Message>) {
     }
 }
 
-fn run_writer(connection: &SqliteConnection, queue: &Receiver<Message>, shared: &Shared) {
+/// The log beside the file. SQLite starts it anew only at a moment without readers; under steady
+/// reading that moment never comes by itself, and the log would grow without end.
+struct WriteAheadLog {
+    path: PathBuf,
+    gate: Gate,
+}
+
+impl WriteAheadLog {
+    fn new(database: &Path, gate: Gate) -> WriteAheadLog {
+        let mut path = database.as_os_str().to_owned();
+        path.push("-wal");
+        WriteAheadLog { path: path.into(), gate }
+    }
+
+    /// Stops the readers for a moment and folds the log into the file, if it has grown long.
+    fn shorten(&self, connection: &SqliteConnection) {
+        let bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
+        if bytes < LOG_BYTES_MAX {
+            return;
+        }
+        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = connection.fold_log() {
+            warn!(%error, bytes, "the write-ahead log could not be shortened");
+        }
+    }
+}
+
+fn run_writer(
+    connection: &SqliteConnection,
+    queue: &Receiver<Message>,
+    log: &WriteAheadLog,
+    shared: &Shared,
+) {
     let mut careful_groups = 0_u32;
+    let mut groups = 0_u32;
     loop {
         let Ok(Message::Job(first)) = queue.recv() else { break };
         let mut group = Group {
@@ -161,6 +204,10 @@ fn run_writer(connection: &SqliteConnection, queue: &Receiver<Message>, shared: 
         };
         if stop {
             break;
+        }
+        groups = groups.wrapping_add(1);
+        if groups.is_multiple_of(GROUPS_BETWEEN_LOOKS) {
+            log.shorten(connection);
         }
     }
 }

@@ -17,6 +17,9 @@ use crate::{ConstraintKind, Row, StorageError, Value};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The server ends what takes too long. If it does not say so within this time, it is gone.
+const ANSWER_MARGIN: Duration = Duration::from_secs(2);
+
 /// A peer that acknowledges nothing for this long is dead.
 const PEER_SILENT_MAX: Duration = Duration::from_secs(10);
 
@@ -26,47 +29,67 @@ pub(crate) struct PostgresConnection {
     statements: HashMap<String, Statement>,
     /// The `begin` that goes out with the first statement.
     pending_begin: Option<&'static str>,
+    only_reads: bool,
+    answer_timeout: Duration,
+    is_broken: bool,
 }
 
 impl PostgresConnection {
     pub(crate) fn open(options: &PostgresOptions) -> Result<PostgresConnection, StorageError> {
         let mut config = parse_url(&options.url)?;
         let timeout_ms = options.statement_timeout.as_millis();
+        // Read-only unless a transaction says otherwise: a statement whose `begin` failed in front
+        // of it would else be committed alone.
         config.options(format!(
             "-c search_path={} -c statement_timeout={timeout_ms} -c lock_timeout={timeout_ms} \
-             -c idle_in_transaction_session_timeout={timeout_ms}",
+             -c idle_in_transaction_session_timeout={timeout_ms} \
+             -c default_transaction_read_only=on",
             options.schema
         ));
-        PostgresConnection::connect(&config)
+        PostgresConnection::connect(&config, options.statement_timeout)
     }
 
     /// Connects and refuses a server that may forget acknowledged commits.
-    pub(crate) fn connect(config: &Config) -> Result<PostgresConnection, StorageError> {
+    pub(crate) fn connect(
+        config: &Config,
+        statement_timeout: Duration,
+    ) -> Result<PostgresConnection, StorageError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| StorageError::Unavailable(error.to_string()))?;
-        let (client, connection) = runtime
-            .block_on(config.connect(NoTls))
-            .map_err(|error| explain_connect(config, &error))?;
+        let connecting =
+            async { tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await };
+        let (client, connection) = match runtime.block_on(connecting) {
+            Ok(connected) => connected.map_err(|error| explain_connect(config, &error))?,
+            Err(_) => return Err(unreachable_at(config, "no answer in time")),
+        };
         // It moves the bytes. How it ends, the client tells with every statement.
         runtime.spawn(async move { drop(connection.await) });
-        let statements = HashMap::new();
-        let mut connection =
-            PostgresConnection { runtime, client, statements, pending_begin: None };
+        let mut connection = PostgresConnection {
+            runtime,
+            client,
+            statements: HashMap::new(),
+            pending_begin: None,
+            only_reads: false,
+            answer_timeout: statement_timeout + ANSWER_MARGIN,
+            is_broken: false,
+        };
         connection.require_safe_settings()?;
         Ok(connection)
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.client.is_closed()
+    /// Whether it must be given up: closed by the other side, silent, or in an unknown state.
+    pub(crate) fn is_unusable(&self) -> bool {
+        self.is_broken || self.client.is_closed()
     }
 
     /// Begins with the first statement. A reader sees one moment for all of its statements.
     pub(crate) fn begin(&mut self, read_only: bool) {
+        self.only_reads = read_only;
         self.pending_begin = Some(match read_only {
             true => "begin isolation level repeatable read, read only",
-            false => "begin",
+            false => "begin read write",
         });
     }
 
@@ -82,22 +105,54 @@ impl PostgresConnection {
     fn end(&mut self, sql: &str) -> Result<(), StorageError> {
         match self.pending_begin.take() {
             Some(_) => Ok(()),
-            None => self.run_plain(sql),
+            None => {
+                let ended = self.run_plain(sql);
+                // Whether the transaction is over is not known; the next closure must not be in it.
+                self.is_broken |= ended.is_err();
+                ended
+            }
         }
     }
 
     /// Runs statements as they are, without parameters.
     pub(crate) fn run_plain(&mut self, sql: &str) -> Result<(), StorageError> {
-        let done = self.runtime.block_on(self.client.batch_execute(sql));
-        done.map_err(|error| explain(&error, sql))
+        let done = answer(&self.runtime, self.answer_timeout, self.client.batch_execute(sql));
+        self.settle(done, sql)
+    }
+
+    /// Explains a failure and remembers what it means for the connection.
+    fn settle<T>(&mut self, done: Answer<T>, sql: &str) -> Result<T, StorageError> {
+        match done {
+            Answer::Given(value) => Ok(value),
+            Answer::Refused(error) => {
+                if is_stale_statement(&error) {
+                    self.statements.clear();
+                }
+                let writes_in_a_read =
+                    self.only_reads && error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION);
+                let error = match explain(&error, sql) {
+                    StorageError::Unavailable(message) if writes_in_a_read => {
+                        StorageError::Statement { message, sql: sql.to_owned() }
+                    }
+                    error => error,
+                };
+                self.is_broken |= matches!(error, StorageError::Unavailable(_));
+                Err(error)
+            }
+            Answer::Missing => {
+                self.is_broken = true;
+                Err(StorageError::Unavailable("PostgreSQL has fallen silent".to_owned()))
+            }
+        }
     }
 
     pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
         let statement = self.prepare(sql)?;
         let begin = self.pending_begin.take();
         let (client, params) = (&self.client, as_parameters(params));
-        let done = self.runtime.block_on(after(begin, client, client.execute(&statement, &params)));
-        done.map_err(|error| explain(&error, sql))
+        let work = after(begin, client, client.execute(&statement, &params));
+        let done = answer(&self.runtime, self.answer_timeout, work);
+        self.settle(done, sql)
     }
 
     pub(crate) fn query(
@@ -109,8 +164,9 @@ impl PostgresConnection {
         let statement = self.prepare(sql)?;
         let begin = self.pending_begin.take();
         let (client, params) = (&self.client, as_parameters(params));
-        let rows = self.runtime.block_on(after(begin, client, client.query(&statement, &params)));
-        for row in rows.map_err(|error| explain(&error, sql))? {
+        let work = after(begin, client, client.query(&statement, &params));
+        let rows = answer(&self.runtime, self.answer_timeout, work);
+        for row in self.settle(rows, sql)? {
             take(&Row::Postgres(&row))?;
         }
         Ok(())
@@ -122,8 +178,9 @@ impl PostgresConnection {
         }
         // A statement that cannot be prepared ends the transaction, so that must have begun.
         let begin = self.pending_begin.take();
-        let prepared = self.runtime.block_on(after(begin, &self.client, self.client.prepare(sql)));
-        let statement = prepared.map_err(|error| explain(&error, sql))?;
+        let work = after(begin, &self.client, self.client.prepare(sql));
+        let prepared = answer(&self.runtime, self.answer_timeout, work);
+        let statement = self.settle(prepared, sql)?;
         self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
@@ -133,8 +190,8 @@ impl PostgresConnection {
         let sql = "select current_setting('fsync') as fsync, \
                    current_setting('full_page_writes') as full_page_writes, \
                    current_setting('synchronous_commit') as synchronous_commit";
-        let row = self.runtime.block_on(self.client.query_one(sql, &[]));
-        let row = row.map_err(|error| explain(&error, sql))?;
+        let row = answer(&self.runtime, self.answer_timeout, self.client.query_one(sql, &[]));
+        let row = self.settle(row, sql)?;
         for name in ["fsync", "full_page_writes", "synchronous_commit"] {
             let value: &str = row.get(name);
             if value == "off" {
@@ -145,6 +202,26 @@ impl PostgresConnection {
             }
         }
         Ok(())
+    }
+}
+
+/// What came of asking the server.
+enum Answer<T> {
+    Given(T),
+    Refused(tokio_postgres::Error),
+    /// Nothing, although the server's own limit is long over.
+    Missing,
+}
+
+fn answer<T>(
+    runtime: &Runtime,
+    limit: Duration,
+    work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Answer<T> {
+    match runtime.block_on(async { tokio::time::timeout(limit, work).await }) {
+        Ok(Ok(value)) => Answer::Given(value),
+        Ok(Err(error)) => Answer::Refused(error),
+        Err(_) => Answer::Missing,
     }
 }
 
@@ -174,7 +251,9 @@ pub(crate) fn parse_url(url: &str) -> Result<Config, StorageError> {
         .application_name("urr")
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_user_timeout(PEER_SILENT_MAX)
-        .keepalives_idle(PEER_SILENT_MAX);
+        .keepalives_idle(PEER_SILENT_MAX)
+        .keepalives_interval(Duration::from_secs(2))
+        .keepalives_retries(3);
     Ok(config)
 }
 
@@ -182,6 +261,10 @@ pub(crate) fn parse_url(url: &str) -> Result<Config, StorageError> {
 pub(crate) fn explain_connect(config: &Config, error: &tokio_postgres::Error) -> StorageError {
     let reason =
         error.as_db_error().map_or_else(|| whole_text(error), |db| db.message().to_owned());
+    unreachable_at(config, &reason)
+}
+
+fn unreachable_at(config: &Config, reason: &str) -> StorageError {
     let hosts: Vec<String> = config.get_hosts().iter().map(|host| format!("{host:?}")).collect();
     let user = config.get_user().unwrap_or("?");
     let place = format!("{} port {:?} as {user}", hosts.join(","), config.get_ports());
@@ -229,18 +312,32 @@ pub(crate) fn explain(error: &tokio_postgres::Error, sql: &str) -> StorageError 
         }
         &SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE => StorageError::Timeout,
         &SqlState::DISK_FULL => StorageError::DiskFull,
-        &SqlState::ADMIN_SHUTDOWN
-        | &SqlState::CRASH_SHUTDOWN
-        | &SqlState::CANNOT_CONNECT_NOW
-        | &SqlState::TOO_MANY_CONNECTIONS
-        | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => {
-            StorageError::Unavailable(db.message().to_owned())
-        }
+        // Prepared against tables that have changed since: prepared anew, it works.
+        _ if is_stale_statement(error) => StorageError::Contention,
+        code if is_passing(code) => StorageError::Unavailable(db.message().to_owned()),
         code => StorageError::Statement {
             message: format!("{} ({})", db.message(), code.code()),
             sql: sql.to_owned(),
         },
     }
+}
+
+/// Failures of the server or the way to it, which pass: lost connections (08), lack of resources
+/// (53), shutdowns (57), errors of its disk (58), and a server that only reads, as it does while
+/// another one takes over.
+fn is_passing(code: &SqlState) -> bool {
+    ["08", "53", "57", "58"].into_iter().any(|class| code.code().starts_with(class))
+        || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+        || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+        || *code == SqlState::IN_FAILED_SQL_TRANSACTION
+}
+
+fn is_stale_statement(error: &tokio_postgres::Error) -> bool {
+    let is_old_plan = |db: &tokio_postgres::error::DbError| {
+        db.code() == &SqlState::FEATURE_NOT_SUPPORTED && db.message().contains("cached plan")
+    };
+    error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)
+        || error.as_db_error().is_some_and(is_old_plan)
 }
 
 fn is_io(error: &tokio_postgres::Error) -> bool {

@@ -3,6 +3,9 @@
 //! Each service has a schema and a role of its own. The role may read and change the rows of its
 //! schema and nothing else; the tables belong to whoever runs the migrations.
 
+use std::time::Duration;
+
+use postgres_protocol::password::scram_sha_256;
 use urr_kernel::{Secret, Timestamp};
 
 use super::connection::{PostgresConnection, parse_url};
@@ -12,6 +15,9 @@ use crate::{StorageError, params};
 
 /// Two programs that migrate at once take turns by this lock of the database.
 const MIGRATION_LOCK: i64 = 0x0075_7272_6d69_6772;
+
+/// A migration may rewrite a large table.
+const MIGRATION_TIMEOUT: Duration = Duration::from_hours(6);
 
 /// The login of one service.
 #[derive(Clone, Debug)]
@@ -37,7 +43,7 @@ fn provision_here(
     role: &ServiceRole,
     now: Timestamp,
 ) -> Result<Vec<String>, StorageError> {
-    let mut client = PostgresConnection::connect(&parse_url(admin_url)?)?;
+    let mut client = PostgresConnection::connect(&parse_url(admin_url)?, MIGRATION_TIMEOUT)?;
     require_plain_name(schema.name)?;
     require_plain_name(&role.name)?;
     client.run_plain(&format!("select pg_advisory_lock({MIGRATION_LOCK})"))?;
@@ -64,18 +70,25 @@ fn create_role_and_schema(
     role: &ServiceRole,
 ) -> Result<(), StorageError> {
     let name = &role.name;
-    let mut is_known = false;
-    let look = "select 1 as one from pg_roles where rolname = $1::text";
-    client.query(look, params![name], &mut |_| {
-        is_known = true;
+    let mut known = None;
+    let look = "select rolsuper or rolname = current_user as is_ours from pg_roles \
+                where rolname = $1::text";
+    client.query(look, params![name], &mut |row| {
+        known = Some(row.get::<bool>("is_ours")?);
         Ok(())
     })?;
-    let verb = if is_known { "alter" } else { "create" };
-    let password = role.password.expose().replace('\'', "''");
+    if known == Some(true) {
+        return Err(StorageError::Unsafe(format!(
+            "{name} is an administrator of this database and cannot be the login of a service; \
+             choose another name"
+        )));
+    }
+    let verb = if known.is_some() { "alter" } else { "create" };
+    // A verifier instead of the password: the server may write statements into its log.
+    let password = scram_sha_256(role.password.expose().as_bytes());
     // A new role has no special rights. Saying so again would need a superuser.
     let login = format!("{verb} role {name} with login password '{password}'");
-    // The error would quote the statement, and with it the password.
-    client.run_plain(&login).map_err(|error| hide(error, format!("{verb} role {name}")))?;
+    client.run_plain(&login)?;
     client.run_plain(&format!("create schema if not exists {schema}"))?;
     client.run_plain(&format!("revoke all on schema {schema} from public"))?;
     client.run_plain(&format!("grant usage on schema {schema} to {name}"))
@@ -134,11 +147,4 @@ fn apply(
         }
     }
     Ok(())
-}
-
-fn hide(error: StorageError, sql: String) -> StorageError {
-    match error {
-        StorageError::Statement { message, .. } => StorageError::Statement { message, sql },
-        other => other,
-    }
 }

@@ -150,6 +150,11 @@ impl SqliteConnection {
         outcome
     }
 
+    /// Moves all of the log into the file and makes it empty. Nobody may be reading.
+    pub(crate) fn fold_log(&self) -> Result<(), StorageError> {
+        self.query("pragma wal_checkpoint(truncate)", &[], &mut |_| Ok(()))
+    }
+
     pub(crate) fn begin_read(&self) -> Result<(), StorageError> {
         self.run_cached("begin deferred")
     }

@@ -147,6 +147,31 @@ contract! {
         assert_eq!(numbers(&db).await, [0, 1, 2, 3, 4]);
     }
 
+    async fn readers_that_take_their_time_do_not_stop_the_writers(place: Place) {
+        let db = place.open_with(64, Duration::from_secs(5), 3);
+        let (release, wait) = channel::<()>();
+        let wait = Arc::new(Mutex::new(wait));
+        let reads: Vec<_> = (0..16).map(|_| {
+            let (db, wait) = (db.clone(), Arc::clone(&wait));
+            tokio::spawn(async move {
+                db.read(move |tx| {
+                    tx.query_one("select 1 as one", &[], |row| row.get::<i64>("one"))?;
+                    let released = wait.lock().expect("nobody panics holding it").recv();
+                    assert!(released.is_err(), "it is released by dropping the sender");
+                    Ok::<_, StorageError>(())
+                }).await
+            })
+        }).collect();
+        for n in 0..10 {
+            let written = tokio::time::timeout(Duration::from_secs(4), insert_number(&db, n)).await;
+            assert_eq!(written.expect("no reader is in the way"), Ok(()));
+        }
+        drop(release);
+        for read in reads {
+            assert_eq!(read.await.unwrap(), Ok(()));
+        }
+    }
+
     async fn a_closure_runs_to_its_end_when_its_caller_has_gone(place: Place) {
         let db = place.open_with(64, Duration::from_secs(5), 1);
         let (release, occupant) = occupy(&db).await;

@@ -7,4 +7,5 @@ mod fixture;
 mod migrations;
 mod outbox;
 mod postgres_only;
+mod sqlite_only;
 mod transactions;

@@ -85,6 +85,83 @@ async fn assert_denied(db: &Db, sql: &'static str) {
 }
 
 #[test]
+fn an_administrator_cannot_become_the_login_of_a_service() {
+    let Some(place) = Place::empty(Form::Postgres) else { return };
+    let admin = place.admin_url.split("//").nth(1).unwrap().split(':').next().unwrap();
+    let role = ServiceRole { name: admin.to_owned(), password: Secret::generate() };
+    let outcome = provision(&place.admin_url, &SCHEMA, &role, Timestamp::UNIX_EPOCH);
+    let Err(StorageError::Unsafe(reason)) = outcome else { panic!("{outcome:?}") };
+    assert!(reason.contains("is an administrator"), "{reason}");
+}
+
+/// `begin` travels together with the first statement. If it fails, that one must not be committed
+/// alone: outside of a transaction that says otherwise, nothing can be written.
+#[test]
+fn a_statement_whose_begin_failed_cannot_be_committed_alone() {
+    run(Form::Postgres, |place| async move {
+        let db = place.open();
+        let ask = "select current_setting('default_transaction_read_only') as outside, \
+                   current_setting('transaction_read_only') as inside";
+        let settings = db
+            .write(move |tx| {
+                tx.query_one(ask, &[], |row| {
+                    Ok((row.get::<String>("outside")?, row.get::<String>("inside")?))
+                })
+            })
+            .await;
+        let expected = ("on".to_owned(), "off".to_owned());
+        assert_eq!(settings, Ok::<_, StorageError>(expected));
+    });
+}
+
+/// A server that stands still without closing its connections: nobody waits for it without end.
+#[test]
+fn a_server_that_falls_silent_is_given_up() {
+    run(Form::Postgres, |place| async move {
+        let db = place.open_with(64, std::time::Duration::from_millis(500), 1);
+        let silent: Result<i64, StorageError> = db
+            .write(|tx| {
+                // The server's own limit is switched off, as if it could no longer enforce it.
+                tx.execute("set local statement_timeout = 0", &[])?;
+                tx.query_one("select 1 as one from pg_sleep(60)", &[], |row| row.get("one"))
+            })
+            .await;
+        assert!(matches!(silent, Err(StorageError::Unavailable(_))), "{silent:?}");
+        insert_number(&db, 1).await.expect("the worker has a new connection");
+    });
+}
+
+/// A failover to a server that only reads must not look like a bug of ours.
+#[test]
+fn a_server_that_only_reads_is_unavailable_for_writing() {
+    run(Form::Postgres, |place| async move {
+        let db = place.open_with(64, std::time::Duration::from_secs(5), 1);
+        let outcome: Result<u64, StorageError> = db
+            .write(|tx| {
+                tx.execute("set local transaction_read_only = on", &[])?;
+                tx.execute("insert into numbers (n) values (1)", &[])
+            })
+            .await;
+        assert!(matches!(outcome, Err(StorageError::Unavailable(_))), "{outcome:?}");
+    });
+}
+
+#[test]
+fn a_changed_table_does_not_break_prepared_statements_for_ever() {
+    run(Form::Postgres, |place| async move {
+        let db = place.open_with(64, std::time::Duration::from_secs(5), 1);
+        let read = "select n from numbers";
+        let count = |db: Db| async move {
+            db.write(move |tx| tx.query(read, &[], |_| Ok(()))).await.map(|rows| rows.len())
+        };
+        assert_eq!(count(db.clone()).await, Ok::<_, StorageError>(0));
+        let change = "set search_path to contract; alter table numbers alter column n type integer";
+        admin_async(&place, change.to_owned()).await;
+        assert_eq!(count(db).await, Ok(0));
+    });
+}
+
+#[test]
 fn a_wrong_password_is_told_without_showing_it() {
     run(Form::Postgres, |place| async move {
         let wrong = ServiceRole {

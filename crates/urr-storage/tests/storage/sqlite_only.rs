@@ -1,0 +1,65 @@
+//! What only SQLite can do to us: a log that readers keep from starting anew.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use urr_kernel::Uuid;
+use urr_storage::{StorageError, check_sqlite, params};
+
+use crate::fixture::{Form, run};
+
+const WRITES: u128 = 260;
+const PAYLOAD_BYTES: usize = 512 * 1024;
+
+#[test]
+fn the_log_does_not_grow_without_end_under_steady_reading() {
+    run(Form::Sqlite, |place| async move {
+        let db = place.open();
+        let is_over = Arc::new(AtomicBool::new(false));
+        // They overlap, so that there is always one: SQLite alone would never empty the log.
+        let readers: Vec<_> = (0..4)
+            .map(|_| {
+                let (db, is_over) = (db.clone(), Arc::clone(&is_over));
+                tokio::spawn(async move {
+                    while !is_over.load(Ordering::SeqCst) {
+                        db.read(|tx| {
+                            std::thread::sleep(Duration::from_millis(2));
+                            tx.query_one("select count(*) as n from samples", &[], |row| {
+                                row.get::<i64>("n")
+                            })
+                        })
+                        .await
+                        .unwrap_or_else(|error: StorageError| panic!("{error}"));
+                    }
+                })
+            })
+            .collect();
+        for n in 0..WRITES {
+            let insert = "insert into samples (id, payload) values ($1, $2)";
+            db.write(move |tx| {
+                tx.execute(insert, params![Uuid::from_u128(n), vec![7_u8; PAYLOAD_BYTES]])
+            })
+            .await
+            .unwrap_or_else(|error: StorageError| panic!("{error}"));
+        }
+        let mut log = place.path().into_os_string();
+        log.push("-wal");
+        let bytes = std::fs::metadata(log).unwrap().len();
+        is_over.store(true, Ordering::SeqCst);
+        for reader in readers {
+            reader.await.unwrap();
+        }
+        assert!(bytes < 100 * 1024 * 1024, "{bytes} bytes after {WRITES} writes");
+    });
+}
+
+#[test]
+fn a_damaged_file_is_told_from_a_sound_one() {
+    run(Form::Sqlite, |place| async move {
+        assert_eq!(check_sqlite(&place.path()), Ok(()));
+        let garbage = place.path().with_file_name("garbage.db");
+        std::fs::write(&garbage, vec![7; 10_000]).unwrap();
+        assert!(check_sqlite(&garbage).is_err());
+    });
+}
