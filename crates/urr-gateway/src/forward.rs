@@ -1,81 +1,126 @@
 //! Passing a request on to its service.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, Method, Uri};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
-use urr_service::{ApiError, CallPolicy, Context, unknown_path};
+use tracing::warn;
+use urr_kernel::CallContext;
+use urr_service::{ApiError, CallPolicy};
 
-use crate::{Gateway, find_route};
+use crate::Gateway;
+use crate::credential::{Credential, cookies};
+use crate::routes::{RateClass, Route};
+use crate::visitor::Visitor;
 
-/// What a client may not say itself: who it is, and that it is one of our services.
-const RESERVED_PREFIXES: [&str; 2] = ["x-user-", "x-urr-"];
+/// Credentials end here, but for the service that issues them.
+const AUTH: &str = "auth";
+const REFRESH_COOKIE: &str = "refresh_token";
 
+/// Calls the service of the route.
 pub async fn forward(
-    State(gateway): State<Arc<Gateway>>,
-    Context(context): Context,
-    mut request: Request,
+    gateway: &Gateway,
+    route: &Route,
+    context: &CallContext,
+    request: Request,
 ) -> Result<Response, ApiError> {
-    *request.uri_mut() = without_version(request.uri());
-    let Some(route) = find_route(request.uri().path()) else {
-        return Err(unknown_path().await);
-    };
-    let upstream = &gateway.upstreams[route.service];
+    let can_revoke = can_revoke(route, request.method());
+    let timeout = gateway.settings.timeouts.of(route.timeout);
     let repeatable = [Method::GET, Method::HEAD].contains(request.method());
-    let policy = if repeatable {
-        CallPolicy::idempotent(gateway.timeout)
-    } else {
-        CallPolicy::once(gateway.timeout)
+    let policy = match repeatable {
+        true => CallPolicy::idempotent(timeout),
+        false => CallPolicy::once(timeout),
     };
-    Ok(upstream.call(request, &context, policy).await?)
-}
-
-/// `/api/v1/x` is `/api/x`.
-fn without_version(uri: &Uri) -> Uri {
-    let whole = uri.path_and_query().map_or("/", |path| path.as_str());
-    let Some(rest) = whole.strip_prefix("/api/v1/") else { return uri.clone() };
-    format!("/api/{rest}").parse().expect("a part of a valid path is a valid path")
-}
-
-/// Layer: removes what only we may say.
-pub async fn without_reserved(mut request: Request) -> Request {
-    remove_reserved(request.headers_mut());
-    request
-}
-
-fn remove_reserved(headers: &mut HeaderMap) {
-    let is_reserved =
-        |name: &&HeaderName| RESERVED_PREFIXES.iter().any(|p| name.as_str().starts_with(p));
-    let reserved: Vec<HeaderName> = headers.keys().filter(is_reserved).cloned().collect();
-    for name in reserved {
-        headers.remove(name);
+    let answer = gateway.upstream(route).call(request, context, policy).await;
+    if can_revoke && let Some(feed) = &gateway.feed {
+        // Whoever logs out and asks again sees that they are logged out.
+        if let Err(error) = feed.refresh().await {
+            warn!(%error, "a revocation takes effect with the next look at the list");
+        }
     }
+    Ok(answer?)
+}
+
+/// Services learn who the user is from the identity headers and need no token that they could
+/// leak. Only auth gets what it issued: a good access token, and the refresh token.
+pub fn keep_credentials(
+    headers: &mut HeaderMap,
+    route: &Route,
+    visitor: Visitor,
+    credential: &Credential,
+) {
+    headers.remove(header::AUTHORIZATION);
+    if route.service != AUTH {
+        headers.remove(header::COOKIE);
+        return;
+    }
+    let refresh = refresh_cookies(headers);
+    headers.remove(header::COOKIE);
+    if let Some(refresh) = refresh {
+        headers.insert(header::COOKIE, refresh);
+    }
+    let (Credential::Header(token) | Credential::Cookie(token)) = credential else { return };
+    if let Visitor::User { .. } = visitor
+        && let Ok(bearer) = HeaderValue::try_from(format!("Bearer {token}"))
+    {
+        headers.insert(header::AUTHORIZATION, bearer);
+    }
+}
+
+fn refresh_cookies(headers: &HeaderMap) -> Option<HeaderValue> {
+    let pairs = cookies(headers).filter(|(name, _)| *name == REFRESH_COOKIE);
+    let pairs: Vec<String> =
+        pairs.filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect();
+    if pairs.is_empty() { None } else { HeaderValue::try_from(pairs.join("; ")).ok() }
+}
+
+/// Whether a request may end the life of access tokens: whatever changes something at the auth
+/// service, but for log-ins and registrations. A refresh can, also when it is refused: a token
+/// that is used twice ends its session.
+fn can_revoke(route: &Route, method: &Method) -> bool {
+    route.service == AUTH && route.rate_class != RateClass::Login && !method.is_safe()
 }
 
 #[cfg(test)]
 mod tests {
+    use urr_kernel::Uuid;
+    use urr_service::Role;
+
     use super::*;
+    use crate::routes::find_route;
+    use crate::visitor::TokenFault;
 
     #[test]
-    fn the_version_is_removed_and_the_query_kept() {
-        let check = |given: &str, expected: &str| {
-            let uri = without_version(&given.parse().unwrap());
-            assert_eq!(uri.to_string(), expected);
+    fn credentials_end_at_the_gateway() {
+        let given = || {
+            let cookie = "access_token=a; theme=dark; refresh_token=r";
+            let pairs = [(header::AUTHORIZATION, "Bearer h"), (header::COOKIE, cookie)];
+            pairs.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter()
         };
-        check("/api/v1/artists?page=2", "/api/artists?page=2");
-        check("/api/artists", "/api/artists");
-        check("/api/v10/artists", "/api/v10/artists");
+        let fan = Visitor::User { id: Uuid::from_u128(1), role: Role::User };
+        let kept = |path, visitor| {
+            let mut headers: HeaderMap = given().collect();
+            let credential = Credential::read(&headers);
+            keep_credentials(&mut headers, find_route(path).unwrap(), visitor, &credential);
+            headers
+        };
+        let elsewhere = kept("/api/artists", fan);
+        assert!(elsewhere.is_empty(), "{elsewhere:?}");
+        let auth = kept("/api/auth/logout", fan);
+        assert_eq!(auth[header::COOKIE], "refresh_token=r");
+        assert_eq!(auth[header::AUTHORIZATION], "Bearer h");
+        let bad = kept("/api/auth/logout", Visitor::Invalid(TokenFault::Revoked));
+        assert!(!bad.contains_key(header::AUTHORIZATION), "a bad token is not passed on");
+        assert_eq!(bad[header::COOKIE], "refresh_token=r");
     }
 
     #[test]
-    fn a_client_cannot_say_who_it_is() {
-        let mut headers = HeaderMap::new();
-        for name in ["x-user-id", "X-User-Role", "x-urr-caller", "x-urr-credential", "accept"] {
-            headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), "x".parse().unwrap());
-        }
-        headers.append("x-user-id", "twice".parse().unwrap());
-        remove_reserved(&mut headers);
-        assert_eq!(headers.keys().collect::<Vec<_>>(), ["accept"]);
+    fn only_some_requests_can_end_sessions() {
+        let can = |method, path| can_revoke(find_route(path).unwrap(), &method);
+        assert!(can(Method::POST, "/api/auth/logout"));
+        assert!(can(Method::POST, "/api/auth/refresh"));
+        assert!(can(Method::DELETE, "/api/auth/sessions"));
+        assert!(!can(Method::POST, "/api/auth/login"));
+        assert!(!can(Method::GET, "/api/auth/me"));
+        assert!(!can(Method::POST, "/api/payments/confirm"));
     }
 }

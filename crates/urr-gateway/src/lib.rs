@@ -1,51 +1,116 @@
 //! The gateway: the only public door.
 //!
-//! It knows which service answers which path, and passes requests on, inside the process or over
-//! HTTP. Identity headers of a client are removed: only the gateway says who someone is.
+//! It knows who may ask what of which service, how often and how urgently (`routes.rs`), and passes
+//! requests on, inside the process or over HTTP. Only the gateway says who someone is.
+//!
+//! A request passes three things, from the outside in: the frame (`frame.rs`), the layers of every
+//! service (request id, panics, deadline, size of the body), and the way (`way.rs`), where the
+//! order of all checks is. Each of them has a file of its own.
 
+mod client_address;
+mod cors;
+mod coverage;
+mod credential;
+mod csrf;
+mod entry;
+mod find;
 mod forward;
+mod frame;
 mod home;
+mod overload;
+mod path;
+mod policy;
+mod rate_limit;
+mod refused;
+mod reserved;
+mod revoked;
 mod routes;
+mod security_headers;
+mod settings;
+mod sizes;
+mod visitor;
+mod way;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::map_request;
-use axum::routing::{any, get};
+use axum::routing::get;
+use urr_kernel::Clock;
+use urr_limit::Limiter;
 use urr_service::{Service, ServiceKit, Upstream};
 use utoipa_axum::router::OpenApiRouter;
 
-pub use routes::{ROUTES, Route, find_route};
+pub use client_address::AddressRange;
+pub use coverage::check_coverage;
+pub use overload::Concurrency;
+pub use rate_limit::Rates;
+pub use revoked::{RevocationFeed, RevokedTokens};
+pub use routes::{
+    Found, Methods, Policy, Priority, ROUTES, RateClass, Route, Timeout, find_route, match_route,
+};
+pub use settings::{Settings, Timeouts};
 
-/// The services behind the door, by name.
+use crate::frame::Frame;
+use crate::overload::Overload;
+use crate::way::Way;
+
+/// The door and what it needs: the services behind it, by name, and what is known about clients.
 pub struct Gateway {
     upstreams: BTreeMap<&'static str, Upstream>,
-    timeout: Duration,
+    settings: Settings,
+    limiter: Limiter,
+    overload: Overload,
+    revoked: RevokedTokens,
+    feed: Option<RevocationFeed>,
+    clock: Clock,
 }
 
 impl Gateway {
-    /// Every service that [`ROUTES`] names must have an upstream.
-    pub fn new(upstreams: Vec<Upstream>, timeout: Duration) -> Gateway {
+    /// Rows of [`ROUTES`] whose service has no upstream are not there.
+    pub fn new(
+        upstreams: Vec<Upstream>,
+        limiter: Limiter,
+        settings: Settings,
+        kit: &ServiceKit,
+    ) -> Gateway {
         let upstreams: BTreeMap<_, _> =
             upstreams.into_iter().map(|upstream| (upstream.target(), upstream)).collect();
-        for route in ROUTES {
-            assert!(upstreams.contains_key(route.service), "{} has no upstream", route.service);
-        }
-        Gateway { upstreams, timeout }
+        let revoked = RevokedTokens::default();
+        let feed = upstreams.get("auth").map(|auth| {
+            RevocationFeed::new(auth.clone(), revoked.clone(), kit.clock.clone(), kit.ids.clone())
+        });
+        let overload = Overload::new(upstreams.keys().copied(), settings.concurrency);
+        let clock = kit.clock.clone();
+        Gateway { upstreams, settings, limiter, overload, revoked, feed, clock }
+    }
+
+    /// What keeps the gateway informed of revoked tokens, if there is an auth service. Refresh it
+    /// once before the door opens, then run it.
+    pub fn revocation_feed(&self) -> Option<RevocationFeed> {
+        self.feed.clone()
     }
 
     /// The door itself. `pages` are answered by the gateway: health, documents.
     pub fn door(self, pages: Router, kit: &ServiceKit) -> Router {
-        let routes = OpenApiRouter::new()
-            .route("/api/{*rest}", any(forward::forward))
-            .with_state(Arc::new(self))
+        let gateway = Arc::new(self);
+        let services = Router::new().route_service("/api/{*rest}", Way(Arc::clone(&gateway)));
+        let routes = OpenApiRouter::from(services)
             .route("/", get(home::home))
             .route("/home.css", get(home::style))
             .merge(OpenApiRouter::from(pages));
-        let router = Service::new("gateway", routes, kit).local_router();
-        // Before anything else looks at them.
-        router.layer(map_request(forward::without_reserved))
+        Service::new("gateway", routes, kit).local_router().layer(Frame(gateway))
+    }
+
+    fn has(&self, route: &Route) -> bool {
+        self.upstreams.contains_key(route.service)
+    }
+
+    fn upstream(&self, route: &Route) -> &Upstream {
+        &self.upstreams[route.service]
+    }
+
+    fn allows_origin(&self, origin: &str) -> bool {
+        self.settings.allowed_origins.iter().any(|allowed| allowed == origin)
     }
 }

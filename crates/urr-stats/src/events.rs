@@ -10,7 +10,7 @@ use crate::{day_in_korea, store};
 pub const GROUP: &str = "stats-service-group";
 
 /// The topics that are counted.
-pub const TOPICS: &[&str] = &["catalog-events"];
+pub const TOPICS: &[&str] = &["catalog-events", "user-events"];
 
 /// Counts an event on the day it happened.
 pub fn handle(

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
@@ -10,10 +11,9 @@ use tower::ServiceExt;
 use urr::DataFolder;
 use urr::compose::{System, World};
 use urr::config::{self, Config, LoadArgs, Mode, Overrides};
-use urr::role::Role;
-use urr_gateway::find_route;
-use urr_kernel::{CallContext, Clock, IdSource, Timestamp, Uuid};
-use urr_service::{CallPolicy, Caller, Identity, Upstream};
+use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
+use urr_service::Role;
+use urr_service::token::{self, AccessClaims, Issue, TokenKey};
 
 use crate::servers::{self, Kafka, Postgres, Server};
 
@@ -35,6 +35,8 @@ pub enum Form {
 pub struct TestApp {
     pub clock: Clock,
     pub ids: IdSource,
+    /// Signs access tokens as the accounts do.
+    token_key: TokenKey,
     system: System,
     /// Kept until the end: dropping them removes the data and ends the servers.
     _folder: TempDir,
@@ -68,19 +70,20 @@ impl TestApp {
         let clock = Clock::manual(START.parse::<Timestamp>().expect("a valid time"));
         let ids = IdSource::seeded(clock.clone(), SEED);
         let world = World { clock: clock.clone(), ids: ids.clone() };
-        for role in Role::ALL {
+        for role in urr::role::Role::ALL {
             urr::migrate_storage(&config, role, clock.now()).expect("the tables can be made");
         }
+        let token_key = TokenKey::new(&config.auth.jwt_key());
         let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
-        let system = System::start(&config, &Role::all(), world, Some(data)).await;
+        let system = System::start(&config, &urr::role::Role::all(), world, Some(data)).await;
         let system = system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"));
-        Some(TestApp { clock, ids, system, _folder: folder, _servers: own_servers })
+        Some(TestApp { clock, ids, token_key, system, _folder: folder, _servers: own_servers })
     }
 
     /// A request as a client on the network would send it, to the public door.
     pub fn request(&self, method: Method, path: &str) -> Call<'_> {
         let (path, headers) = (path.to_owned(), HeaderMap::new());
-        Call { app: self, method, path, headers, body: Vec::new(), identity: None }
+        Call { app: self, method, path, headers, body: Vec::new() }
     }
 
     pub fn get(&self, path: &str) -> Call<'_> {
@@ -94,10 +97,6 @@ impl TestApp {
     /// Ends in good order, as a process does.
     pub async fn stop(self) {
         self.system.stop().await;
-    }
-
-    fn context(&self) -> CallContext {
-        CallContext::root(self.ids.next_id())
     }
 }
 
@@ -116,7 +115,6 @@ pub struct Call<'a> {
     path: String,
     headers: HeaderMap,
     body: Vec<u8>,
-    identity: Option<Identity>,
 }
 
 impl Call<'_> {
@@ -136,41 +134,34 @@ impl Call<'_> {
         self
     }
 
-    /// Sends it as someone: straight to the service, as the gateway would after a login.
-    pub fn as_user(mut self, role: urr_service::Role) -> Self {
+    /// Sends it as someone who has logged in.
+    pub fn as_user(self, role: Role) -> Self {
         let user_id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa);
-        self.identity = Some(Identity { user_id, email: None, role });
-        self
+        let app = self.app;
+        let issue = Issue {
+            subject: user_id.to_string(),
+            id: app.ids.next_id(),
+            issued_at: app.clock.now(),
+            lifetime: Duration::from_mins(30),
+        };
+        let family_id = app.ids.next_id();
+        let claims = AccessClaims { email: "fan@example.com".to_owned(), role, family_id };
+        let token = app.token_key.sign(token::ACCESS, &issue, &claims);
+        self.header(header::AUTHORIZATION.as_str(), &format!("Bearer {token}"))
     }
 
     pub fn as_admin(self) -> Self {
-        self.as_user(urr_service::Role::Admin)
+        self.as_user(Role::Admin)
     }
 
     pub async fn send(self) -> Answer {
-        let Call { app, method, path, headers, body, identity } = self;
+        let Call { app, method, path, headers, body } = self;
         let mut request = Request::new(Body::from(body));
         *request.method_mut() = method;
         *request.uri_mut() = path.parse().expect("a test's path is valid");
         *request.headers_mut() = headers;
-        let response = match identity {
-            None => {
-                let public = app.system.public.clone().expect("the gateway runs here");
-                let Ok(response) = public.oneshot(request).await;
-                response
-            }
-            Some(identity) => {
-                identity.write(request.headers_mut());
-                let route = find_route(request.uri().path()).expect("the path has a service");
-                let service = app.system.services.iter().find(|s| s.name() == route.service);
-                let router = service.expect("every service runs here").local_router();
-                let upstream =
-                    Upstream::local(Caller::Gateway, route.service, router, &app.system.kit);
-                let policy = CallPolicy::once(std::time::Duration::from_secs(30));
-                let answered = upstream.call(request, &app.context(), policy).await;
-                answered.unwrap_or_else(|error| panic!("{error}"))
-            }
-        };
+        let public = app.system.public.clone().expect("the gateway runs here");
+        let Ok(response) = public.oneshot(request).await;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, ANSWER_BYTES_MAX).await.expect("the answer ends well");
         Answer { status: parts.status, headers: parts.headers, bytes: bytes.to_vec() }

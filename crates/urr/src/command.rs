@@ -1,5 +1,6 @@
 //! The command line.
 
+mod admin;
 mod dlq;
 mod doctor;
 mod migrate;
@@ -45,7 +46,7 @@ enum Command {
     Up(DoorArgs),
     /// Run some of the services, on PostgreSQL and Kafka.
     Serve {
-        /// Which services run here: gateway, catalog, stats
+        /// Which services run here: gateway, auth, catalog, stats
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
         roles: Vec<Role>,
         #[command(flatten)]
@@ -64,6 +65,11 @@ enum Command {
     },
     /// Look for what would keep URR from running here.
     Doctor,
+    /// Administrators' accounts.
+    Admin {
+        #[command(subcommand)]
+        command: admin::AdminCommand,
+    },
     /// Events that could not be handled: look at them, send them again.
     Dlq {
         #[command(subcommand)]
@@ -114,6 +120,7 @@ fn run_command(cli: Cli) -> Result<()> {
         Command::Migrate => migrate::migrate(&load_for_visit(shared)?),
         Command::Config { json, defaults } => show_config(shared, json, defaults),
         Command::Doctor => doctor::doctor(load_for_visit(shared)),
+        Command::Admin { command } => admin::run(&load_for_visit(shared)?, command),
         Command::Dlq { command } => dlq::run(&load_for_visit(shared)?, command),
     }
 }

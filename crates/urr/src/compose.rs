@@ -9,11 +9,14 @@ use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
+use urr_auth::{Auth, AuthParts, CookieSecurity, DataKeys};
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::Catalog;
-use urr_gateway::Gateway;
-use urr_kernel::{Clock, IdSource, Uuid};
+use urr_gateway::{AddressRange, Gateway, Rates, Settings, Timeouts};
+use urr_kernel::{Clock, IdSource, Secret, Uuid};
+use urr_limit::Limiter;
+use urr_service::token::TokenKey;
 use urr_service::{
     Caller, Health, HttpClient, InternalCredentials, Limits, Metrics, Remote, Service, ServiceKit,
     Upstream, docs_router, merge_openapi,
@@ -21,7 +24,7 @@ use urr_service::{
 use urr_stats::Stats;
 use urr_storage::{Db, StorageError};
 
-use crate::config::Config;
+use crate::config::{Config, CookieSecure};
 use crate::data_folder::DataFolder;
 use crate::doors::private_door;
 use crate::engines;
@@ -54,6 +57,7 @@ pub struct System {
     /// Cancelled first: no new requests.
     pub draining: CancellationToken,
     pub watch: Watch,
+    auth: Option<Auth>,
     catalog: Option<Catalog>,
     /// Cancelled second: relays and consumers finish what they are at.
     stopping: CancellationToken,
@@ -91,7 +95,16 @@ impl System {
         };
         let has_storage = roles.iter().any(|role| role.schema().is_some());
         if has_storage {
+            warn_of_split_memory(config, roles);
             builder.bus = Some(engines::open_bus(config, &world.clock).await?);
+        }
+        let mut auth = None;
+        if let Some(db) = builder.open(roles, Role::Auth).await? {
+            let service = Auth::new(auth_parts(config, db, &world));
+            builder.services.push(service.service(&kit));
+            let (jobs, stopping) = (service.clone(), builder.stopping.clone());
+            builder.spawn("the accounts' jobs", async move { jobs.run_jobs(stopping).await });
+            auth = Some(service);
         }
         let mut catalog = None;
         if let Some(db) = builder.open(roles, Role::Catalog).await? {
@@ -117,6 +130,7 @@ impl System {
             services: builder.services,
             draining: builder.draining,
             watch: builder.watch,
+            auth,
             catalog,
             stopping: builder.stopping,
             tasks: builder.tasks,
@@ -133,6 +147,14 @@ impl System {
             catalog.seed_demo().await.context("the demo artists")?;
         }
         Ok(())
+    }
+
+    /// A key to the first administrator's account, as long as there is none.
+    pub async fn admin_invite(&self) -> Result<Option<Secret>> {
+        match &self.auth {
+            Some(auth) => auth.issue_admin_invite().await.context("the administrators"),
+            None => Ok(None),
+        }
     }
 
     /// Ends in good order: the doors are closed already; background work finishes what it is at,
@@ -247,7 +269,8 @@ impl Builder<'_> {
             health = health.check(service.name(), move || {
                 let db = db.clone();
                 async move {
-                    let answer = db.read(|tx| tx.query_one("select 1 as one", &[], |_| Ok(())));
+                    // Through the writers: they are what a sale needs.
+                    let answer = db.write(|tx| tx.query_one("select 1 as one", &[], |_| Ok(())));
                     answer.await.map_err(|error: StorageError| {
                         // Everybody may ask for health: addresses and logins stay in the log.
                         warn!(%error, "a storage does not answer");
@@ -290,8 +313,76 @@ impl Builder<'_> {
             // Figures are for operators: a door that others can reach does not show them.
             pages = pages.merge(self.kit.metrics.router());
         }
-        let timeout = Duration::from_secs(self.config.gateway.timeout_seconds);
-        Ok(Gateway::new(upstreams, timeout).door(pages, self.kit))
+        let limiter = Limiter::memory(self.kit.clock.clone());
+        let settings = gateway_settings(self.config);
+        let gateway = Gateway::new(upstreams, limiter, settings, self.kit);
+        if let Some(feed) = gateway.revocation_feed() {
+            self.spawn("the feed of revoked tokens", feed.run(self.stopping.clone()));
+        }
+        Ok(gateway.door(pages, self.kit))
+    }
+}
+
+/// What accounts are made of, here and in the commands that work on them.
+pub fn auth_parts(config: &Config, db: Db, world: &World) -> AuthParts {
+    let auth = &config.auth;
+    AuthParts {
+        db,
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        token_key: TokenKey::new(&auth.jwt_key()),
+        data_keys: DataKeys::single(auth.data_key.clone()),
+        settings: urr_auth::Settings {
+            access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
+            refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),
+            cookie_security: match auth.cookie_secure {
+                CookieSecure::Auto => CookieSecurity::Auto,
+                CookieSecure::Always => CookieSecurity::Always,
+                CookieSecure::Never => CookieSecurity::Never,
+            },
+            ..urr_auth::Settings::default()
+        },
+    }
+}
+
+fn gateway_settings(config: &Config) -> Settings {
+    let gateway = &config.gateway;
+    let access_key = TokenKey::new(&config.auth.jwt_key());
+    let entry_key = TokenKey::new(gateway.entry_token_secret.expose().as_bytes());
+    Settings {
+        trusted_edge_secret: gateway.trusted_edge_secret.clone(),
+        trusted_proxies: gateway
+            .trusted_proxies
+            .iter()
+            .map(|range| AddressRange { address: range.address, prefix_bits: range.prefix_bits })
+            .collect(),
+        allowed_origins: gateway.cors_allowed_origins.clone(),
+        rates: Rates {
+            auth: gateway.rate_limit_auth_rpm,
+            queue: gateway.rate_limit_queue_rpm,
+            booking: gateway.rate_limit_booking_rpm,
+            general: gateway.rate_limit_general_rpm,
+            ..Rates::default()
+        },
+        timeouts: Timeouts {
+            general: Duration::from_secs(gateway.timeout_seconds),
+            payment: Duration::from_secs(gateway.payment_timeout_seconds),
+            queue: Duration::from_secs(gateway.queue_timeout_seconds),
+        },
+        header_bytes_max: gateway.header_bytes_max,
+        auth_body_bytes_max: gateway.auth_body_bytes_max,
+        is_loopback: config.server.host.is_loopback(),
+        ..Settings::new(access_key, entry_key)
+    }
+}
+
+/// Events that are marked in PostgreSQL as published but exist only in a local folder are lost with
+/// that folder.
+fn warn_of_split_memory(config: &Config, roles: &Roles) {
+    let is_on_postgres = roles.iter().any(|role| engines::is_on_postgres(config, *role));
+    if is_on_postgres && config.bus.kafka_bootstrap_servers.is_empty() {
+        let folder = config.data.dir.display();
+        warn!(%folder, "tables are on PostgreSQL, but the bus is in this folder: keep both");
     }
 }
 

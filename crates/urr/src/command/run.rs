@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
-use urr_kernel::Clock;
+use urr_kernel::{Clock, Secret};
 
 use super::{block_on, say};
 use crate::compose::{System, World};
@@ -34,7 +34,8 @@ pub fn up(config: Config, folder: DataFolder) -> Result<()> {
             }
             let system = System::start(&config, &Role::all(), World::real(), Some(folder)).await?;
             seed_once(&system, &config).await?;
-            greet(&config, &listeners)?;
+            let invite = system.admin_invite().await?;
+            greet(&config, &listeners, invite.as_ref())?;
             Ok((system, listeners))
         };
         match signals.unless_stopped(start).await? {
@@ -206,7 +207,7 @@ impl StopSignals {
     }
 }
 
-fn greet(config: &Config, listeners: &Listeners) -> Result<()> {
+fn greet(config: &Config, listeners: &Listeners, invite: Option<&Secret>) -> Result<()> {
     let mut address = listeners.main.local_addr()?;
     if address.ip().is_unspecified() {
         // Every address of the machine: this one works from here.
@@ -224,9 +225,22 @@ fn greet(config: &Config, listeners: &Listeners) -> Result<()> {
   Try:  curl http://{address}/api/artists
         urr config     shows every setting and where it came from
         urr doctor     looks for problems
-  Stop: Ctrl-C
+{first_admin}  Stop: Ctrl-C
 ",
         version = env!("CARGO_PKG_VERSION"),
         folder = folder.display(),
+        first_admin = first_admin(invite),
     ))
+}
+
+/// How the first administrator gets in; a shop that has one needs no advice.
+fn first_admin(invite: Option<&Secret>) -> String {
+    let Some(invite) = invite else { return String::new() };
+    format!(
+        "        urr admin create --email you@example.com     makes the first administrator;
+        or send this once, within a day, to /api/auth/admin-invite:
+        {}
+",
+        invite.expose()
+    )
 }

@@ -11,12 +11,14 @@ use crate::program::{Installation, eventually, free_port};
 const CALLS_UNTIL_OPEN: usize = 10;
 
 #[test]
-fn three_processes_are_one_system() -> Result<()> {
+fn four_processes_are_one_system() -> Result<()> {
     if !servers::available(Server::Postgres)? || !servers::available(Server::Kafka)? {
         return Ok(());
     }
-    let (catalog_port, stats_port) = (free_port(), free_port());
-    let installation = distributed_installation(catalog_port, stats_port)?;
+    let (auth_port, catalog_port, stats_port) = (free_port(), free_port(), free_port());
+    let mut installation = distributed_installation(catalog_port, stats_port)?;
+    installation.set("AUTH_SERVICE_URL", &format!("http://127.0.0.1:{auth_port}"));
+    let auth = installation.serve(auth_port, "auth")?;
     let catalog = installation.serve(catalog_port, "catalog")?;
     let stats = installation.serve(stats_port, "stats")?;
     let gateway = installation.serve(free_port(), "gateway")?;
@@ -30,6 +32,7 @@ fn three_processes_are_one_system() -> Result<()> {
     })?;
 
     check_forged_identity(catalog_port, gateway.port)?;
+    check_login(gateway.port)?;
 
     catalog.stop("TERM")?.succeeded()?;
     check_outage(gateway.port)?;
@@ -39,7 +42,7 @@ fn three_processes_are_one_system() -> Result<()> {
     })?;
     assert_eq!(artist_names(gateway.port)?, ["한강 밴드"]);
     assert_eq!(activity(stats_port, "ARTIST_CREATED")?, 1, "counted once, also after the restart");
-    for process in [gateway, stats, catalog] {
+    for process in [gateway, stats, catalog, auth] {
         process.stop("TERM")?.succeeded()?;
     }
     assert!(!installation.path("data").exists(), "nothing is stored in a folder");
@@ -56,6 +59,31 @@ fn distributed_installation(catalog_port: u16, stats_port: u16) -> Result<Instal
     installation.set("STATS_SERVICE_URL", &format!("http://127.0.0.1:{stats_port}"));
     installation.run(&["migrate"])?.succeeded()?;
     Ok(installation)
+}
+
+/// Someone registers at the gateway and is known there, until they leave.
+fn check_login(gateway_port: u16) -> Result<()> {
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", "application/json".parse()?);
+    let body = r#"{"email":"fan@example.com","password":"a long enough secret","name":"Fan",
+        "terms":[{"type":"SERVICE","agreed":true,"version":"1"},
+                 {"type":"PRIVACY","agreed":true,"version":"1"}]}"#;
+    let registered = request(gateway_port, "POST", "/api/auth/register", &headers, body)?;
+    assert_eq!(registered.status, 201, "{registered:?}");
+    let tokens = registered.json()?;
+    headers.insert("authorization", format!("Bearer {}", text(&tokens["token"])).parse()?);
+    let me = request(gateway_port, "GET", "/api/auth/me", &headers, "")?;
+    assert_eq!((me.status, text(&me.json()?["user"]["name"])), (200, "Fan".to_owned()));
+    let refresh = format!(r#"{{"refreshToken":"{}"}}"#, text(&tokens["refreshToken"]));
+    let left = request(gateway_port, "POST", "/api/auth/logout", &headers, &refresh)?;
+    assert_eq!(left.status, 200, "{left:?}");
+    let me = request(gateway_port, "GET", "/api/auth/me", &headers, "")?;
+    assert_eq!((me.status, code_of(&me.body)?.as_str()), (401, "TOKEN_REVOKED"));
+    Ok(())
+}
+
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Who says it is an administrator is refused by the service and not heard by the gateway.

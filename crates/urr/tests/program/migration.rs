@@ -6,9 +6,11 @@ use urr_test::servers::{self, Postgres, Server};
 
 use crate::program::Installation;
 
-const SERVICES: [(&str, &str, &str); 2] = [
-    ("event_svc_user", "event_service", "artists"),
-    ("stats_svc_user", "stats_service", "activity"),
+/// Role, schema, name of the first migration and a table of it, for each service.
+const SERVICES: [(&str, &str, &str, &str); 3] = [
+    ("user_svc_user", "user_service", "accounts", "users"),
+    ("event_svc_user", "event_service", "artists", "artists"),
+    ("stats_svc_user", "stats_service", "activity", "activity"),
 ];
 
 #[test]
@@ -27,13 +29,13 @@ fn each_service_gets_a_schema_that_no_other_can_read() -> Result<()> {
     assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
     assert_eq!(doctor.stdout.matches("PROBLEM").count(), SERVICES.len(), "{doctor:?}");
     assert!(doctor.stdout.contains("urr migrate"), "{doctor:?}");
-    assert_eq!(doctor.stderr, "urr: 2 problems were found\n");
+    assert_eq!(doctor.stderr, "urr: 3 problems were found\n");
 
     let first = installation.run(&["migrate"])?.succeeded()?.stdout;
     let again = installation.run(&["migrate"])?.succeeded()?.stdout;
     assert_eq!(first.lines().count(), SERVICES.len(), "{first}");
-    for (_, schema, table) in SERVICES {
-        let applied = format!("{schema}: applied kit 1 (outbox and inbox), service 1 ({table})\n");
+    for (_, schema, name, _) in SERVICES {
+        let applied = format!("{schema}: applied kit 1 (outbox and inbox), service 1 ({name})\n");
         assert!(first.contains(&applied), "{first}");
         assert!(again.contains(&format!("{schema}: up to date\n")), "{again}");
     }
@@ -50,8 +52,8 @@ fn check_rights(url: &str) -> Result<()> {
     let mut may = |sql: &str, role: &str, thing: &str, right: &str| -> Result<bool> {
         Ok(admin.query_one(sql, &[&role, &thing, &right])?.get(0))
     };
-    for (role, own, _) in SERVICES {
-        for (_, schema, table) in SERVICES {
+    for (role, own, ..) in SERVICES {
+        for (_, schema, _, table) in SERVICES {
             let is_own = schema == own;
             let sql = "select has_schema_privilege($1::text, $2::text, $3::text)";
             assert_eq!(may(sql, role, schema, "usage")?, is_own, "{role} in {schema}");

@@ -113,7 +113,7 @@ fn a_command_line_with_a_mistake() -> Result<()> {
     for (arguments, parts) in [
         (vec!["up", "--prot", "1"], ["unexpected argument '--prot'", "'--port'"]),
         (vec!["upp"], ["unrecognized subcommand 'upp'", "'up'"]),
-        (vec!["serve", "--roles", "catalog,shop"], ["\"shop\" is not a role", "gateway, catalog"]),
+        (vec!["serve", "--roles", "catalog,shop"], ["\"shop\" is not a role", "gateway, auth"]),
         (vec!["serve"], ["--roles <A,B>", "required"]),
     ] {
         let outcome = installation.run(&arguments)?;

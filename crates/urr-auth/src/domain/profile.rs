@@ -1,0 +1,113 @@
+//! What people tell about themselves.
+
+use std::fmt;
+
+/// A person's name, fit to be shown: trimmed, not empty, of bounded length.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Name(String);
+
+/// A telephone number as people write it: digits, `+` and `-`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Phone(String);
+
+pub const NAME_CHARS_MAX: usize = 100;
+pub const PHONE_CHARS_MAX: usize = 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidName {
+    #[error("The name is empty.")]
+    Empty,
+    #[error("The name is longer than {NAME_CHARS_MAX} characters.")]
+    TooLong,
+    #[error("The name has characters that cannot be shown.")]
+    ControlCharacter,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPhone {
+    #[error("The phone number has no digits.")]
+    NoDigits,
+    #[error("The phone number is longer than {PHONE_CHARS_MAX} characters.")]
+    TooLong,
+    #[error("The phone number may have digits, + and - only.")]
+    BadCharacter,
+}
+
+impl Name {
+    pub fn parse(text: &str) -> Result<Name, InvalidName> {
+        let name = text.trim();
+        if name.is_empty() {
+            return Err(InvalidName::Empty);
+        }
+        if name.chars().count() > NAME_CHARS_MAX {
+            return Err(InvalidName::TooLong);
+        }
+        if name.chars().any(char::is_control) {
+            return Err(InvalidName::ControlCharacter);
+        }
+        Ok(Name(name.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Phone {
+    pub fn parse(text: &str) -> Result<Phone, InvalidPhone> {
+        let phone = text.trim();
+        if phone.len() > PHONE_CHARS_MAX {
+            return Err(InvalidPhone::TooLong);
+        }
+        if !phone.chars().all(|c| c.is_ascii_digit() || c == '+' || c == '-') {
+            return Err(InvalidPhone::BadCharacter);
+        }
+        if !phone.contains(|c: char| c.is_ascii_digit()) {
+            return Err(InvalidPhone::NoDigits);
+        }
+        Ok(Phone(phone.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[name]")
+    }
+}
+
+impl fmt::Debug for Phone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[phone]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cannot_be_shown_are_refused() {
+        assert_eq!(Name::parse(" 김민아 ").unwrap().as_str(), "김민아");
+        let long = "가".repeat(NAME_CHARS_MAX);
+        assert!(Name::parse(&long).is_ok());
+        assert_eq!(Name::parse(&format!("{long}나")), Err(InvalidName::TooLong));
+        assert_eq!(Name::parse(" \t "), Err(InvalidName::Empty));
+        assert_eq!(Name::parse("a\u{7}b"), Err(InvalidName::ControlCharacter));
+    }
+
+    #[test]
+    fn phone_numbers_have_digits_and_little_else() {
+        for good in ["010-1234-5678", "+82-10-1234-5678", "1"] {
+            assert_eq!(Phone::parse(good).unwrap().as_str(), good);
+        }
+        assert_eq!(Phone::parse(&"1".repeat(21)), Err(InvalidPhone::TooLong));
+        assert_eq!(Phone::parse("010 1234"), Err(InvalidPhone::BadCharacter));
+        assert_eq!(Phone::parse("٠١٠"), Err(InvalidPhone::BadCharacter));
+        assert_eq!(Phone::parse("+-"), Err(InvalidPhone::NoDigits));
+        assert_eq!(Phone::parse(""), Err(InvalidPhone::NoDigits));
+    }
+}

@@ -1,0 +1,210 @@
+//! Opening, changing and closing one's account.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use serde::Deserialize;
+use urr_kernel::Secret;
+use urr_service::{ApiError, Context, ErrorBody, Json, User};
+use utoipa::ToSchema;
+
+use super::cookies;
+use super::origin::RequestOrigin;
+use super::views::{MessageView, ProfileDetailView, SessionView, session_answer};
+use crate::{
+    Agreement, Auth, Email, Name, Password, PasswordChange, Person, Phone, Registration, Terms,
+    TermsKind, UserId,
+};
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum TermsKindBody {
+    Service,
+    Privacy,
+    Marketing,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AgreementBody {
+    #[serde(rename = "type")]
+    kind: TermsKindBody,
+    #[schema(max_length = 20, example = "2026-11")]
+    version: String,
+    agreed: bool,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RegisterBody {
+    #[schema(max_length = 254, example = "mina@example.com")]
+    email: String,
+    #[schema(min_length = 8, max_length = 128)]
+    password: String,
+    #[schema(max_length = 100, example = "김민아")]
+    name: String,
+    #[schema(max_length = 20, example = "010-1234-5678")]
+    phone: Option<String>,
+    /// SERVICE and PRIVACY must be agreed to, MARKETING may be.
+    #[schema(max_items = 3)]
+    terms: Vec<AgreementBody>,
+}
+
+impl RegisterBody {
+    fn parse(self) -> Result<Registration, ApiError> {
+        let email = Email::parse(&self.email)?;
+        let password = Password::parse(&self.password, &email)?;
+        let name = Name::parse(&self.name)?;
+        let phone = parse_phone(self.phone)?;
+        let answers = self.terms.into_iter().map(|answer| Agreement {
+            kind: match answer.kind {
+                TermsKindBody::Service => TermsKind::Service,
+                TermsKindBody::Privacy => TermsKind::Privacy,
+                TermsKindBody::Marketing => TermsKind::Marketing,
+            },
+            version: answer.version,
+            agreed: answer.agreed,
+        });
+        let terms = Terms::parse(answers.collect())?;
+        Ok(Registration { person: Person { email, name, phone }, password, terms })
+    }
+}
+
+/// Forms send an empty text for a field that was left out.
+fn parse_phone(phone: Option<String>) -> Result<Option<Phone>, ApiError> {
+    let phone = phone.filter(|phone| !phone.trim().is_empty());
+    Ok(phone.map(|phone| Phone::parse(&phone)).transpose()?)
+}
+
+/// Opens an account and logs in.
+#[utoipa::path(
+    post, path = "/api/auth/register", tag = "auth", request_body = RegisterBody,
+    responses(
+        (status = 201, body = SessionView),
+        (status = 400, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn register(
+    State(auth): State<Auth>,
+    Context(context): Context,
+    RequestOrigin(origin): RequestOrigin,
+    headers: HeaderMap,
+    Json(body): Json<RegisterBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let session = auth.register(body.parse()?, origin, context).await?;
+    let answer = session_answer(&auth, &headers, "Registration completed", session);
+    Ok((StatusCode::CREATED, answer))
+}
+
+/// My account.
+#[utoipa::path(
+    get, path = "/api/auth/me", tag = "auth",
+    responses(
+        (status = 200, body = ProfileDetailView),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn get_me(
+    State(auth): State<Auth>,
+    User(identity): User,
+) -> Result<Json<ProfileDetailView>, ApiError> {
+    let user = auth.get_user(UserId(identity.user_id)).await?;
+    Ok(Json(ProfileDetailView { user: (&user).into() }))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateMeBody {
+    #[schema(max_length = 100)]
+    name: String,
+    /// Without it the number is forgotten.
+    #[schema(max_length = 20)]
+    phone: Option<String>,
+}
+
+/// Replaces my name and phone.
+#[utoipa::path(
+    put, path = "/api/auth/me", tag = "auth", request_body = UpdateMeBody,
+    responses(
+        (status = 200, body = ProfileDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn update_me(
+    State(auth): State<Auth>,
+    User(identity): User,
+    Json(body): Json<UpdateMeBody>,
+) -> Result<Json<ProfileDetailView>, ApiError> {
+    let (name, phone) = (Name::parse(&body.name)?, parse_phone(body.phone)?);
+    let user = auth.update_profile(UserId(identity.user_id), name, phone).await?;
+    Ok(Json(ProfileDetailView { user: (&user).into() }))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteMeBody {
+    password: String,
+}
+
+/// Closes my account and forgets who I am.
+#[utoipa::path(
+    delete, path = "/api/auth/me", tag = "auth", request_body = DeleteMeBody,
+    responses(
+        (status = 200, body = MessageView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn delete_me(
+    State(auth): State<Auth>,
+    User(identity): User,
+    Context(context): Context,
+    headers: HeaderMap,
+    Json(body): Json<DeleteMeBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let id = UserId(identity.user_id);
+    auth.delete_user(id, Secret::new(body.password), context).await?;
+    let cookies = cookies::clear(&auth.settings, &headers);
+    Ok((cookies, Json(MessageView { message: "Account deleted" })))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangePasswordBody {
+    old_password: String,
+    #[schema(min_length = 8, max_length = 128)]
+    new_password: String,
+}
+
+/// Changes my password. Every session ends; the answer begins a new one.
+#[utoipa::path(
+    put, path = "/api/auth/password", tag = "auth", request_body = ChangePasswordBody,
+    responses(
+        (status = 200, body = SessionView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn change_password(
+    State(auth): State<Auth>,
+    User(identity): User,
+    RequestOrigin(origin): RequestOrigin,
+    headers: HeaderMap,
+    Json(body): Json<ChangePasswordBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let change = PasswordChange { old: Secret::new(body.old_password), new: body.new_password };
+    let session = auth.change_password(UserId(identity.user_id), change, origin).await?;
+    Ok(session_answer(&auth, &headers, "Password changed", session))
+}

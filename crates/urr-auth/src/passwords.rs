@@ -1,0 +1,242 @@
+//! Passwords as they are stored and compared: Argon2id, in a pool that has a bound.
+//!
+//! A comparison costs tens of milliseconds and 19 MiB on purpose. So at most as many run at once as
+//! there are processors, a few wait, and everyone else is told at once to come back: a storm of
+//! logins must not take the processors from those who are buying.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use argon2::password_hash::PasswordVerifier;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
+use tokio::sync::Semaphore;
+use urr_kernel::Secret;
+
+use crate::domain::password::Password;
+
+/// How expensive a hash is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PasswordCost {
+    pub memory_kib: u32,
+    pub passes: u32,
+    pub lanes: u32,
+}
+
+impl Default for PasswordCost {
+    /// The least that OWASP advises: 22 ms on a processor of 2024.
+    fn default() -> PasswordCost {
+        PasswordCost { memory_kib: 19_456, passes: 2, lanes: 1 }
+    }
+}
+
+/// Too many wait already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many passwords wait to be compared")]
+pub struct HashingBusy;
+
+/// The outcome of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared {
+    pub matches: bool,
+    /// The stored hash is weaker than what would be made today.
+    pub is_outdated: bool,
+}
+
+/// The pool. Clones share it.
+#[derive(Clone)]
+pub struct Passwords(Arc<Pool>);
+
+struct Pool {
+    /// Those who run and those who wait.
+    places: Arc<Semaphore>,
+    /// Those who run.
+    turns: Arc<Semaphore>,
+    cost: PasswordCost,
+    compared: AtomicU64,
+}
+
+impl Passwords {
+    pub fn new(cost: PasswordCost, parallel_max: usize, waiting_max: usize) -> Passwords {
+        let parallel = parallel_max.max(1);
+        Passwords(Arc::new(Pool {
+            places: Arc::new(Semaphore::new(parallel + waiting_max)),
+            turns: Arc::new(Semaphore::new(parallel)),
+            cost,
+            compared: AtomicU64::new(0),
+        }))
+    }
+
+    pub async fn hash(&self, password: Password) -> Result<String, HashingBusy> {
+        let cost = self.0.cost;
+        self.run(move || hash(password.expose(), cost)).await
+    }
+
+    /// Compares with a stored hash. Without one it compares with a hash that nothing matches: an
+    /// address that has no account must take as long as one that has.
+    pub async fn compare(
+        &self,
+        candidate: Secret,
+        stored: Option<String>,
+    ) -> Result<Compared, HashingBusy> {
+        let cost = self.0.cost;
+        let compared = self
+            .run(move || match stored {
+                Some(stored) => compare(candidate.expose(), &stored, cost),
+                None => {
+                    let Compared { .. } = compare(candidate.expose(), &nobodys_hash(cost), cost);
+                    Compared { matches: false, is_outdated: false }
+                }
+            })
+            .await?;
+        self.0.compared.fetch_add(1, Ordering::Relaxed);
+        Ok(compared)
+    }
+
+    /// How many comparisons were made.
+    pub fn compared(&self) -> u64 {
+        self.0.compared.load(Ordering::Relaxed)
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, HashingBusy> {
+        let place = Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| HashingBusy)?;
+        let turn = Arc::clone(&self.0.turns).acquire_owned().await;
+        let turn = turn.expect("the semaphore is never closed");
+        // The permits go with the work, not with the caller: who goes away frees no processor.
+        let working = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop((place, turn));
+            done
+        });
+        Ok(working.await.expect("hashing does not panic"))
+    }
+}
+
+fn argon2(cost: PasswordCost) -> Argon2<'static> {
+    let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, None);
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params.expect("the cost is within bounds"))
+}
+
+fn hash(password: &str, cost: PasswordCost) -> String {
+    let mut salt = [0_u8; 16];
+    getrandom::fill(&mut salt).expect("the operating system has randomness");
+    let hash = argon2(cost).hash_password_with_salt(password.as_bytes(), &salt);
+    hash.expect("a bounded password can be hashed").to_string()
+}
+
+fn compare(candidate: &str, stored: &str, cost: PasswordCost) -> Compared {
+    // An account from elsewhere. It is hashed anew at its first login.
+    if stored.starts_with("$2") {
+        let matches = bcrypt::verify(candidate, stored).unwrap_or(false);
+        return Compared { matches, is_outdated: true };
+    }
+    let Ok(hash) = PasswordHash::new(stored) else {
+        tracing::error!("a stored password hash is of no known form");
+        return Compared { matches: false, is_outdated: true };
+    };
+    // The cost is read from the hash itself.
+    let matches = Argon2::default().verify_password(candidate.as_bytes(), &hash).is_ok();
+    let ours = argon2(cost);
+    let is_outdated = Params::try_from(&hash).is_ok_and(|params| {
+        let made = (params.m_cost(), params.t_cost(), params.p_cost());
+        made != (ours.params().m_cost(), ours.params().t_cost(), ours.params().p_cost())
+    });
+    Compared { matches, is_outdated }
+}
+
+/// A hash of the right form and cost that no password leads to.
+fn nobodys_hash(cost: PasswordCost) -> String {
+    let PasswordCost { memory_kib, passes, lanes } = cost;
+    let (salt, output) = ("A".repeat(22), "A".repeat(43));
+    format!("$argon2id$v=19$m={memory_kib},t={passes},p={lanes}${salt}${output}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::email::Email;
+
+    const CHEAP: PasswordCost = PasswordCost { memory_kib: 8, passes: 1, lanes: 1 };
+
+    fn password(text: &str) -> Password {
+        Password::parse(text, &Email::parse("a@b").unwrap()).unwrap()
+    }
+
+    async fn compare_with(stored: &str, candidate: &str) -> (bool, bool) {
+        let pool = Passwords::new(CHEAP, 1, 1);
+        let compared = pool.compare(Secret::new(candidate), Some(stored.to_owned())).await;
+        let Compared { matches, is_outdated } = compared.unwrap();
+        (matches, is_outdated)
+    }
+
+    #[tokio::test]
+    async fn only_the_same_password_matches() {
+        let pool = Passwords::new(CHEAP, 1, 1);
+        let hash = pool.hash(password("correct horse")).await.unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=8,t=1,p=1$"), "{hash}");
+        assert_eq!(compare_with(&hash, "correct horse").await, (true, false));
+        assert_eq!(compare_with(&hash, "correct horsf").await, (false, false));
+        let again = pool.hash(password("correct horse")).await.unwrap();
+        assert_ne!(again, hash, "every hash has its own salt");
+    }
+
+    #[tokio::test]
+    async fn the_usual_cost_is_what_is_advised() {
+        let pool = Passwords::new(PasswordCost::default(), 1, 1);
+        let hash = pool.hash(password("correct horse")).await.unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+        assert_eq!(compare_with(&hash, "correct horse").await, (true, true), "not the cost here");
+    }
+
+    #[tokio::test]
+    async fn hashes_from_elsewhere_are_accepted_and_called_outdated() {
+        // From the reference implementation.
+        let known = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
+        assert_eq!(compare_with(known, "U*U").await, (true, true));
+        let made = bcrypt::hash("correct horse", 4).unwrap();
+        assert_eq!(compare_with(&made, "correct horse").await, (true, true));
+        assert_eq!(compare_with(&made, "correct horsf").await, (false, true));
+        for broken in ["", "$2b$", "$argon2id$v=19$m=1", "plain"] {
+            assert!(!compare_with(broken, "plain").await.0, "{broken}");
+        }
+    }
+
+    #[tokio::test]
+    async fn d_15_nobodys_hash_costs_a_comparison_and_matches_nothing() {
+        let nobody = nobodys_hash(CHEAP);
+        assert!(PasswordHash::new(&nobody).is_ok(), "otherwise it would be refused at once");
+        assert_eq!(compare_with(&nobody, "").await, (false, false));
+        let pool = Passwords::new(CHEAP, 1, 1);
+        let compared = pool.compare(Secret::new("x"), None).await.unwrap();
+        assert_eq!((compared.matches, pool.compared()), (false, 1));
+    }
+
+    #[tokio::test]
+    async fn those_beyond_the_bound_are_told_at_once() {
+        let pool = Passwords::new(CHEAP, 1, 1);
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let runs = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(move || wait.recv()).await }
+        });
+        let waits = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(|| ()).await }
+        });
+        while pool.0.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(pool.run(|| ()).await, Err(HashingBusy));
+        // Who goes away while waiting gives up the place; who runs keeps it until the work is done.
+        waits.abort();
+        assert!(waits.await.is_err());
+        runs.abort();
+        assert!(runs.await.is_err());
+        assert_eq!(pool.0.places.available_permits(), 1);
+        release.send(()).unwrap();
+        assert_eq!(pool.run(|| ()).await, Ok(()));
+    }
+}

@@ -1,0 +1,13 @@
+//! The contract of accounts: the same cases on SQLite and on PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod administrators;
+mod fixture;
+mod housekeeping;
+mod interface;
+mod passwords;
+mod personal_data;
+mod refreshing;
+mod registering;
+mod revoking;

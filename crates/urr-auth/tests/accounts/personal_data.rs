@@ -1,0 +1,146 @@
+//! What names a person is not to be found in what is stored; keys can be changed.
+
+use urr_auth::{
+    DataKey, DataKeys, Fault, LoginError, Name, Origin, RegisterError, Rotation, UnsealError,
+};
+use urr_kernel::Secret;
+
+use crate::contract;
+use crate::fixture::{Form, PASSWORD, World, cheap_settings, login, registration};
+
+fn key(version: u16) -> DataKey {
+    DataKey { version, secret: Secret::new(format!("the data key of version {version}")) }
+}
+
+/// Everything that is stored, as text and as bytes of the files.
+fn stored(world: &World) -> Vec<u8> {
+    match world.form {
+        Form::Sqlite => {
+            let path = world.path();
+            let wal = path.with_extension("db-wal");
+            let mut bytes = std::fs::read(path).unwrap();
+            bytes.extend(std::fs::read(wal).unwrap_or_default());
+            bytes
+        }
+        Form::Postgres => {
+            let url = world.admin_url.clone();
+            // The client blocks, and may not do so on the threads of the tests.
+            let dump = std::thread::spawn(move || {
+                let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).unwrap();
+                let tables =
+                    "select tablename::text from pg_tables where schemaname = 'user_service'";
+                let mut bytes = Vec::new();
+                for table in client.query(tables, &[]).unwrap() {
+                    let table: String = table.get(0);
+                    let rows = format!("select t::text from user_service.{table} t");
+                    for row in client.query(&rows, &[]).unwrap() {
+                        bytes.extend(row.get::<_, String>(0).into_bytes());
+                    }
+                }
+                bytes
+            });
+            dump.join().unwrap()
+        }
+    }
+}
+
+fn contains(haystack: &[u8], text: &str) -> bool {
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let holds = |needle: &[u8]| haystack.windows(needle.len()).any(|window| window == needle);
+    holds(text.as_bytes()) || holds(hex.as_bytes())
+}
+
+contract! {
+    async fn neither_address_nor_name_nor_phone_can_be_read_in_what_is_stored(world: World) {
+        let mut canary = registration("Canary.Bird@Example.com");
+        canary.person.name = Name::parse("새장 속의 카나리아").unwrap();
+        canary.person.phone = Some(urr_auth::Phone::parse("010-9876-1234").unwrap());
+        let origin = Origin { address: "203.0.113.77".to_owned(), user_agent: "found".to_owned() };
+        let session = world.auth.register(canary, origin, world.context()).await.unwrap();
+        let name = Name::parse("새장을 떠난 카나리아").unwrap();
+        world.auth.update_profile(session.user.id, name, session.user.person.phone).await.unwrap();
+        login(&world.auth, "canary.bird@example.com", PASSWORD).await.unwrap();
+        let stored = stored(&world);
+        for secret in [
+            "Canary.Bird@Example.com", "canary.bird@example.com", "anary", "카나리아", "9876",
+            PASSWORD, session.refresh_token.as_str(), session.access_token.as_str(),
+        ] {
+            assert!(!contains(&stored, secret), "{secret}");
+        }
+        // The control: what is stored in clear is found.
+        assert!(contains(&stored, "203.0.113.77"));
+        assert!(contains(&stored, "USER_REGISTERED"));
+    }
+
+    async fn keys_are_changed_while_people_log_in_and_register(world: World) {
+        let old = world.auth_with(DataKeys::new(key(1), &[]).unwrap(), cheap_settings());
+        for n in 0..25 {
+            world.try_register(&old, &format!("fan{n}@example.com")).await.unwrap();
+        }
+        let both = world.auth_with(DataKeys::new(key(2), &[key(1)]).unwrap(), cheap_settings());
+        let mut progress = Vec::new();
+        loop {
+            let rotation = both.rotate_personal_data(10).await.unwrap();
+            progress.push((rotation.rotated, rotation.remaining));
+            for n in [0, 12, 24] {
+                let email = format!("Fan{n}@example.com");
+                let session = login(&both, &email, PASSWORD).await.unwrap();
+                assert_eq!(session.user.person.email.as_str(), format!("fan{n}@example.com"));
+                let taken = world.try_register(&both, &email).await;
+                assert_eq!(taken, Err(RegisterError::EmailTaken), "in either key");
+            }
+            if rotation.remaining == 0 {
+                break;
+            }
+        }
+        assert_eq!(progress, [(10, 15), (10, 5), (5, 0)]);
+        let done = both.rotate_personal_data(10).await.unwrap();
+        assert_eq!(done, Rotation { rotated: 0, remaining: 0 });
+        let new = world.auth_with(DataKeys::new(key(2), &[]).unwrap(), cheap_settings());
+        assert!(login(&new, "fan7@example.com", PASSWORD).await.is_ok(), "the old key can go");
+        // The controls: without the new key nobody is found, and the old one is not in use.
+        let nobody = login(&old, "fan7@example.com", PASSWORD).await;
+        assert_eq!(nobody, Err(LoginError::InvalidCredentials));
+    }
+
+    async fn the_look_up_under_the_old_key_is_what_keeps_an_address_unique(world: World) {
+        let old = world.auth_with(DataKeys::new(key(1), &[]).unwrap(), cheap_settings());
+        world.try_register(&old, "mina@example.com").await.unwrap();
+        let both = world.auth_with(DataKeys::new(key(2), &[key(1)]).unwrap(), cheap_settings());
+        let taken = world.try_register(&both, "mina@example.com").await;
+        assert_eq!(taken, Err(RegisterError::EmailTaken));
+        let forgetful = world.auth_with(DataKeys::new(key(2), &[]).unwrap(), cheap_settings());
+        assert!(world.try_register(&forgetful, "mina@example.com").await.is_ok());
+    }
+
+    async fn a_profile_that_changes_during_the_change_of_keys_is_not_overwritten(world: World) {
+        let old = world.auth_with(DataKeys::new(key(1), &[]).unwrap(), cheap_settings());
+        let mut ids = Vec::new();
+        for n in 0..20 {
+            let session = world.try_register(&old, &format!("fan{n}@example.com")).await.unwrap();
+            ids.push(session.user.id);
+        }
+        let both = world.auth_with(DataKeys::new(key(2), &[key(1)]).unwrap(), cheap_settings());
+        let rotating = tokio::spawn({
+            let both = both.clone();
+            async move { while both.rotate_personal_data(3).await.unwrap().remaining > 0 {} }
+        });
+        for id in &ids {
+            let name = Name::parse("새 이름").unwrap();
+            both.update_profile(*id, name, None).await.unwrap();
+        }
+        rotating.await.unwrap();
+        for user in both.get_users(ids).await.unwrap() {
+            assert_eq!((user.person.name.as_str(), &user.person.phone), ("새 이름", &None));
+        }
+    }
+
+    async fn a_missing_key_is_an_error_and_not_an_empty_name(world: World) {
+        let old = world.auth_with(DataKeys::new(key(1), &[]).unwrap(), cheap_settings());
+        let id = world.try_register(&old, "mina@example.com").await.unwrap().user.id;
+        let new = world.auth_with(DataKeys::new(key(2), &[]).unwrap(), cheap_settings());
+        let unreadable = Fault::PersonalData(UnsealError::UnknownVersion(1));
+        assert_eq!(new.get_user(id).await, Err(unreadable.clone().into()));
+        assert_eq!(new.rotate_personal_data(10).await, Err(unreadable));
+    }
+}

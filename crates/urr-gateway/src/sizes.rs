@@ -1,0 +1,79 @@
+//! Sizes: headers and bodies that are too large are refused before anybody works on them.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Body as _;
+use urr_service::ApiError;
+
+/// How much of a refused body is read and thrown away, as a multiple of the limit. A client that
+/// is still sending when the connection closes sees a reset instead of the answer.
+const DRAINED_MAX: usize = 4;
+
+/// Refuses headers that are too large.
+pub fn bound_headers(headers: &HeaderMap, bytes_max: usize) -> Result<(), ApiError> {
+    if header_bytes(headers) <= bytes_max {
+        return Ok(());
+    }
+    let sentence = "The headers of the request are too large.";
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    Err(ApiError::new(status, "HEADERS_TOO_LARGE", sentence))
+}
+
+/// Refuses a body that has two lengths: which one counts is a matter of opinion, and a proxy in
+/// front of us may have another one.
+pub fn one_length(headers: &HeaderMap) -> Result<(), ApiError> {
+    let in_chunks = headers.contains_key(header::TRANSFER_ENCODING);
+    if in_chunks && headers.contains_key(header::CONTENT_LENGTH) {
+        let sentence = "The length of the body is stated in two ways.";
+        return Err(ApiError::bad_request("AMBIGUOUS_LENGTH", sentence));
+    }
+    Ok(())
+}
+
+/// What the headers take on the wire: name, colon, blank, value and the end of the line.
+fn header_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+}
+
+/// The request with a body that cannot grow beyond `bytes_max`.
+pub async fn bound_body(request: Request, bytes_max: usize) -> Result<Request, ApiError> {
+    let announced = request.body().size_hint().lower();
+    if announced > u64::try_from(bytes_max).unwrap_or(u64::MAX) {
+        let mut rest = Limited::new(request.into_body(), bytes_max.saturating_mul(DRAINED_MAX));
+        while let Some(Ok(_)) = rest.frame().await {}
+        return Err(body_too_large());
+    }
+    Ok(request.map(|body| Body::new(Limited::new(body, bytes_max))))
+}
+
+pub fn body_too_large() -> ApiError {
+    let sentence = "The body of the request is too large.";
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_measured_as_they_travel() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(header_bytes(&headers), 0);
+        headers.append("cookie", "a=b".parse().unwrap());
+        headers.append("cookie", "c=d".parse().unwrap());
+        assert_eq!(header_bytes(&headers), 2 * "cookie: a=b\r\n".len());
+    }
+
+    #[tokio::test]
+    async fn a_body_is_refused_by_its_announcement_or_cut_at_the_limit() {
+        let post = |body: Body| Request::new(body);
+        assert!(bound_body(post(Body::from(vec![0; 11])), 10).await.is_err());
+        let fits = bound_body(post(Body::from(vec![0; 10])), 10).await.unwrap();
+        assert!(fits.into_body().collect().await.is_ok());
+        let silent = futures_util::stream::iter([Ok::<_, std::io::Error>(vec![0; 11])]);
+        let silent = bound_body(post(Body::from_stream(silent)), 10).await.unwrap();
+        assert!(silent.into_body().collect().await.is_err());
+    }
+}

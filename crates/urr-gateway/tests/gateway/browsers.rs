@@ -1,0 +1,141 @@
+//! What browsers are told and asked: origins, pre-flights, cross-site requests, careful headers.
+
+use axum::http::Method;
+use serde_json::json;
+use urr_service::Role;
+
+use crate::house::{Ask, House, ORIGIN, passed, refused};
+
+const ALLOW_ORIGIN: &str = "access-control-allow-origin";
+
+/// E-1: the page that asked can read every answer, whoever made it.
+#[tokio::test]
+async fn e_1_every_answer_has_the_headers_of_its_origin() {
+    let house = House::with(|settings| settings.rates.booking = 1);
+    let token = house.token(Role::User);
+    let slow = |path| house.post(path).bearer(&token);
+    let cases: Vec<(u16, Ask<'_>)> = vec![
+        (200, house.get("/api/artists")),
+        (400, house.get("/api/artists/%2e%2e/x")),
+        (401, house.get("/api/reservations/my")),
+        (403, house.get("/api/stats/x").bearer(&token)),
+        (404, house.get("/api/nothing")),
+        (404, house.get("/nothing")),
+        (405, house.ask(Method::DELETE, "/api/artists")),
+        (413, house.post("/api/auth/login").body(vec![b' '; 20_000])),
+        (413, house.post("/api/payments/confirm").body(vec![b' '; 2_000_000])),
+        (431, house.get("/api/artists").header("x-long", &"x".repeat(20_000))),
+        (403, slow("/api/seats/reserve")),
+        (429, slow("/api/seats/reserve")),
+    ];
+    for (status, ask) in cases {
+        let answer = ask.header("origin", ORIGIN).send().await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header(ALLOW_ORIGIN), ORIGIN, "{status}");
+        assert_eq!(answer.header("access-control-allow-credentials"), "true", "{status}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{status}");
+        assert!(!answer.header("x-request-id").is_empty(), "{status}");
+    }
+    // Control: other origins get none.
+    for other in ["https://evil.example", "null", "https://web.example.evil", ""] {
+        let answer = house.get("/api/artists").header("origin", other).send().await;
+        assert_eq!(answer.header(ALLOW_ORIGIN), "", "{other}");
+        assert_eq!(answer.header("vary"), "origin");
+    }
+}
+
+#[tokio::test]
+async fn e_1_a_preflight_costs_nothing() {
+    let house = House::with(|settings| settings.rates.general = 1);
+    let ask = |origin| {
+        house
+            .ask(Method::OPTIONS, "/api/payments/confirm")
+            .header("origin", origin)
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", "x-queue-entry-token")
+    };
+    for _ in 0..10 {
+        let answer = ask(ORIGIN).send().await;
+        assert_eq!(answer.status, 204);
+        assert!(answer.header("access-control-allow-methods").contains("PATCH"));
+        assert!(answer.header("access-control-allow-headers").contains("x-queue-entry-token"));
+        assert_eq!(answer.header("access-control-max-age"), "3600");
+        assert!(!answer.header("x-request-id").is_empty());
+    }
+    let stranger = ask("https://evil.example").send().await;
+    assert_eq!(stranger.header("access-control-allow-methods"), "");
+    assert!(house.services.seen().is_empty());
+    // Control: the allowance is still whole, and it is one.
+    assert_eq!(house.get("/api/artists").send().await.outcome(), passed());
+    assert_eq!(house.get("/api/artists").send().await.outcome(), refused(429, "RATE_LIMITED"));
+}
+
+/// D-14: a stranger's page can make a browser send our cookie, but not make it lie about the page.
+#[tokio::test]
+async fn d_14_a_change_by_cookie_needs_a_page_of_ours() {
+    let house = House::open();
+    let token = house.token(Role::User);
+    let ask = |method: &Method, headers: &[(&str, &str)]| {
+        let ask = house.ask(method.clone(), "/api/reservations/1/cancel").cookie(&token);
+        headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value))
+    };
+    let foreign: [&[(&str, &str)]; 6] = [
+        &[],
+        &[("sec-fetch-site", "cross-site")],
+        &[("sec-fetch-site", "same-site"), ("host", "urr.example")],
+        &[("origin", "https://evil.example"), ("host", "urr.example")],
+        &[("origin", "null")],
+        &[("referer", "https://evil.example/urr.example"), ("host", "urr.example")],
+    ];
+    for headers in foreign {
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let answer = ask(&method, headers).send().await;
+            assert_eq!(answer.outcome(), refused(403, "CROSS_SITE_REQUEST"), "{headers:?}");
+        }
+    }
+    assert!(house.services.seen().is_empty());
+    let own: [&[(&str, &str)]; 5] = [
+        &[("sec-fetch-site", "same-origin")],
+        &[("sec-fetch-site", "none")],
+        &[("sec-fetch-site", "cross-site"), ("origin", ORIGIN)],
+        &[("origin", "https://urr.example"), ("host", "urr.example")],
+        &[("referer", "https://urr.example/seats"), ("host", "urr.example")],
+    ];
+    for headers in own {
+        assert_eq!(ask(&Method::POST, headers).send().await.outcome(), passed(), "{headers:?}");
+    }
+    // What changes nothing, and what a page cannot make a browser send, is not asked.
+    let read = house.get("/api/reservations/my").cookie(&token);
+    assert_eq!(read.header("sec-fetch-site", "cross-site").send().await.outcome(), passed());
+    let bearer = house.post("/api/reservations/1/cancel").bearer(&token);
+    assert_eq!(bearer.header("sec-fetch-site", "cross-site").send().await.outcome(), passed());
+}
+
+#[tokio::test]
+async fn d_14_a_refresh_by_cookie_needs_a_page_of_ours() {
+    let house = House::open();
+    let ask = |site| {
+        let ask = house.post("/api/auth/refresh").header("cookie", "refresh_token=r");
+        ask.header("sec-fetch-site", site).json(&json!({}))
+    };
+    assert_eq!(ask("cross-site").send().await.outcome(), refused(403, "CROSS_SITE_REQUEST"));
+    assert_eq!(ask("same-origin").send().await.outcome(), passed());
+}
+
+#[tokio::test]
+async fn pages_and_data_have_their_policies() {
+    let house = House::with(|settings| settings.is_loopback = false);
+    let page = house.get("/").send().await;
+    assert!(page.header("content-security-policy").contains("style-src 'self'"), "its own");
+    assert_eq!(page.header("strict-transport-security"), "max-age=31536000");
+    assert_eq!(page.header("cross-origin-opener-policy"), "same-origin");
+    let health = house.get("/health").send().await;
+    assert!(health.header("content-security-policy").contains("frame-ancestors 'none'"));
+    let data = house.get("/api/artists").send().await;
+    assert!(data.header("content-security-policy").starts_with("default-src 'none'"));
+    assert_eq!(data.header("cache-control"), "no-store");
+    assert_eq!(data.header("referrer-policy"), "strict-origin-when-cross-origin");
+    // Control: a browser must not insist on TLS where there is none.
+    let loopback = House::open().get("/").send().await;
+    assert_eq!(loopback.header("strict-transport-security"), "");
+}

@@ -1,0 +1,163 @@
+//! How often and how much: rates per client, per account and per address; sizes.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use serde_json::json;
+use urr_gateway::{AddressRange, Rates};
+use urr_kernel::Uuid;
+use urr_service::Role;
+
+use crate::house::{Ask, House, passed, refused};
+
+const SMALL: Rates =
+    Rates { auth: 3, queue: 4, booking: 2, general: 5, login_address: 1_000, login_account: 1_000 };
+
+fn limited() -> House {
+    House::with(|settings| settings.rates = SMALL)
+}
+
+async fn allowed(ask: impl Fn() -> Ask<'static>) -> usize {
+    let mut count = 0;
+    while count < 100 {
+        if ask().send().await.status == 429 {
+            break;
+        }
+        count += 1;
+    }
+    count
+}
+
+fn leak(house: House) -> &'static House {
+    Box::leak(Box::new(house))
+}
+
+#[tokio::test]
+async fn each_class_has_its_own_allowance() {
+    let house = leak(limited());
+    let token: &'static str = house.token(Role::User).leak();
+    assert_eq!(allowed(|| house.post("/api/auth/verify-token").bearer(token)).await, 3);
+    assert_eq!(allowed(|| house.get("/api/queue/status/1").bearer(token)).await, 4);
+    assert_eq!(allowed(|| house.post("/api/reservations/1/cancel").bearer(token)).await, 2);
+    assert_eq!(allowed(|| house.get("/api/artists").bearer(token)).await, 5);
+    // One client's is not another's, and an address is not a user.
+    let other: &'static str = house.token_of(Uuid::from_u128(5), Role::User).leak();
+    assert_eq!(allowed(|| house.get("/api/artists").bearer(other)).await, 5);
+    assert_eq!(allowed(|| house.get("/api/artists").from("203.0.113.1")).await, 5);
+    assert_eq!(allowed(|| house.get("/api/artists").from("203.0.113.2")).await, 5);
+    // After a while there is some again.
+    house.clock.advance(Duration::from_secs(12));
+    assert_eq!(allowed(|| house.get("/api/artists").bearer(other)).await, 1);
+}
+
+#[tokio::test]
+async fn a_refusal_says_when_to_come_back() {
+    let house = limited();
+    let ask = || house.get("/api/artists").from("203.0.113.1");
+    let first = ask().send().await;
+    assert_eq!(first.header("ratelimit-limit"), "5");
+    assert_eq!(first.header("ratelimit-remaining"), "4");
+    assert_eq!(first.header("ratelimit-reset"), "12");
+    for _ in 0..4 {
+        ask().send().await;
+    }
+    let refusal = ask().send().await;
+    assert_eq!(refusal.outcome(), refused(429, "RATE_LIMITED"));
+    assert_eq!(refusal.header("retry-after"), "12");
+    assert_eq!(refusal.header("ratelimit-remaining"), "0");
+    assert_eq!(refusal.json()["retryAfter"], 12);
+    assert_eq!(house.services.seen().len(), 5, "it did not reach the service");
+}
+
+#[tokio::test]
+async fn e_2_clients_behind_our_proxy_are_told_apart() {
+    let house = House::with(|settings| {
+        settings.rates = SMALL;
+        let address = "10.0.0.0".parse().unwrap();
+        settings.trusted_proxies = vec![AddressRange { address, prefix_bits: 8 }];
+    });
+    let house = leak(house);
+    let behind = |client: &'static str| {
+        move || house.get("/api/artists").from("10.1.1.1").header("x-forwarded-for", client)
+    };
+    assert_eq!(allowed(behind("198.51.100.1")).await, 5);
+    assert_eq!(allowed(behind("198.51.100.2")).await, 5);
+    assert_eq!(allowed(behind("6.6.6.6, 198.51.100.2")).await, 0, "an invented hop is no escape");
+    // Others say what they like: they are counted by their own address.
+    let stranger = |claim: &'static str| {
+        move || house.get("/api/artists").from("203.0.113.9").header("x-forwarded-for", claim)
+    };
+    assert_eq!(allowed(stranger("198.51.100.3")).await, 5);
+    assert_eq!(allowed(stranger("198.51.100.4")).await, 0);
+    // Services are told the real one, and nothing of what was claimed.
+    house.services.seen();
+    behind("6.6.6.6, 198.51.100.7")().header("x-urr-client-address", "6.6.6.6").send().await;
+    let seen = house.services.seen().pop().unwrap().headers;
+    assert_eq!(seen["x-urr-client-address"], "198.51.100.7");
+    assert!(!seen.contains_key("x-forwarded-for"));
+}
+
+#[tokio::test]
+async fn d_15_guessing_is_counted_by_account_and_by_address() {
+    let house = House::with(|settings| {
+        settings.rates.login_account = 3;
+        settings.rates.login_address = 5;
+    });
+    let login = async |address: &str, email: &str, path: &str| {
+        let body = json!({ "email": email, "password": "guess" });
+        house.post(path).from(address).json(&body).send().await.status.as_u16()
+    };
+    // One account from many places.
+    for (n, expected) in [(1, 200), (2, 200), (3, 200), (4, 429), (5, 429)] {
+        let address = format!("198.51.100.{n}");
+        let spelling = if n % 2 == 0 { "Mina@Example.com" } else { "mina@example.com " };
+        assert_eq!(login(&address, spelling, "/api/auth/login").await, expected, "{n}");
+    }
+    // Many accounts from one place.
+    for (n, expected) in [(1, 200), (2, 200), (3, 200), (4, 200), (5, 200), (6, 429)] {
+        let email = format!("fan{n}@example.com");
+        assert_eq!(login("203.0.113.1", &email, "/api/v1/auth/login").await, expected, "{n}");
+    }
+    // Registrations count with them; other places and accounts are not hurt.
+    assert_eq!(login("203.0.113.1", "new@example.com", "/api/auth/register").await, 429);
+    assert_eq!(login("198.51.100.9", "mina@example.com", "/api/auth/register").await, 429);
+    assert_eq!(login("198.51.100.9", "jun@example.com", "/api/auth/login").await, 200);
+    // A refusal by the address takes nothing from the account.
+    assert_eq!(login("203.0.113.1", "jun@example.com", "/api/auth/login").await, 429);
+    assert_eq!(login("198.51.100.8", "jun@example.com", "/api/auth/login").await, 200);
+    assert_eq!(login("198.51.100.7", "jun@example.com", "/api/auth/login").await, 200);
+    let body = house.services.seen().pop().unwrap().body;
+    assert!(body.starts_with(b"{\"email\":\"jun@example.com\""), "the body is passed on whole");
+}
+
+#[tokio::test]
+async fn headers_have_a_largest_size() {
+    let house = House::open();
+    let ask = |bytes: usize| house.get("/api/artists").header("x-long", &"x".repeat(bytes));
+    assert_eq!(ask(16_384 - 10).send().await.outcome(), passed());
+    assert_eq!(ask(16_384 - 9).send().await.outcome(), refused(431, "HEADERS_TOO_LARGE"));
+}
+
+#[tokio::test]
+async fn bodies_have_a_largest_size_and_those_for_auth_a_smaller_one() {
+    let house = House::open();
+    let token = house.token(Role::User);
+    let unannounced = |bytes: usize| {
+        let chunk = Ok::<_, std::io::Error>(vec![b' '; bytes]);
+        Body::from_stream(futures_util::stream::iter([chunk]))
+    };
+    for (path, bytes, outcome) in [
+        ("/api/auth/login", 10_240, passed()),
+        ("/api/auth/login", 10_241, refused(413, "BODY_TOO_LARGE")),
+        ("/api/auth/refresh", 10_240, passed()),
+        ("/api/auth/refresh", 10_241, refused(413, "BODY_TOO_LARGE")),
+        ("/api/payments/confirm", 1_048_576, passed()),
+        ("/api/payments/confirm", 1_048_577, refused(413, "BODY_TOO_LARGE")),
+    ] {
+        let ask = house.post(path).bearer(&token).body(vec![b' '; bytes]);
+        assert_eq!(ask.send().await.outcome(), outcome, "{path} {bytes}");
+    }
+    let login = house.post("/api/auth/login").body(unannounced(10_241)).send().await;
+    assert_eq!(login.outcome(), refused(413, "BODY_TOO_LARGE"));
+    assert_eq!(house.services.seen().len(), 3);
+}

@@ -1,0 +1,12 @@
+//! The gateway as its clients see it, before services that only note what reaches them.
+
+mod browsers;
+mod entry;
+mod house;
+mod limits;
+mod overload;
+mod paths;
+mod policies;
+mod proxying;
+mod smuggling;
+mod tokens;

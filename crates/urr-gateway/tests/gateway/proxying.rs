@@ -1,0 +1,99 @@
+//! Passing on: the same to services in the process and elsewhere, and what clients learn of trouble.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Method;
+use axum::response::IntoResponse;
+use axum::routing::any;
+use serde_json::json;
+use urr_gateway::Timeouts;
+use urr_kernel::Secret;
+use urr_service::{Caller, HttpClient, InternalCredentials, Remote, Role, Upstream};
+
+use crate::house::{FAN, House, kit, passed, refused, services};
+
+#[tokio::test]
+async fn services_here_and_elsewhere_are_asked_the_same() {
+    for house in [House::open(), House::remote(|_| {}).await] {
+        let token = house.token(Role::User);
+        let ask = house.post("/api/v1/payments/confirm?x=1").bearer(&token);
+        let ask = ask.header("x-user-role", "admin").header("connection", "x-private");
+        let ask = ask.header("x-private", "1").json(&json!({ "amount": 1 }));
+        let answer = ask.send().await;
+        assert_eq!(answer.outcome(), passed());
+        assert_eq!(answer.json()["service"], "payment");
+        let seen = house.services.seen().pop().unwrap();
+        assert_eq!((seen.method, seen.path.as_str()), (Method::POST, "/api/payments/confirm?x=1"));
+        assert_eq!(seen.user, Some((FAN, Role::User)));
+        assert_eq!(seen.body, r#"{"amount":1}"#);
+        for gone in ["connection", "x-private", "authorization", "x-urr-credential"] {
+            assert!(!seen.headers.contains_key(gone), "{gone}");
+        }
+        house.feed.clone().unwrap().refresh().await.unwrap();
+    }
+}
+
+/// E-7: a service that is down, slow or failing is told as such, with a time to come back.
+#[tokio::test]
+async fn e_7_trouble_behind_the_gateway_is_503_or_504_and_never_a_bare_500() {
+    let kit = kit();
+    let nobody = Remote {
+        // Port 1 of loopback: nobody listens there.
+        url: "http://127.0.0.1:1".parse().unwrap(),
+        credential: InternalCredentials::from_root(&Secret::new("root"))
+            .for_caller(Caller::Gateway),
+        client: HttpClient::new(),
+    };
+    let never = Router::new().route("/{*rest}", any(std::future::pending::<()>));
+    let panics = Router::new().route("/{*rest}", any(async || -> () { panic!("a bug") }));
+    let upstreams = vec![
+        Upstream::remote(Caller::Gateway, "catalog", nobody, &kit),
+        Upstream::local(Caller::Gateway, "queue", never, &kit),
+        Upstream::local(Caller::Gateway, "community", panics, &kit),
+    ];
+    let house = House::put_together(upstreams, services(), kit, |settings| {
+        let queue = Duration::from_millis(50);
+        settings.timeouts = Timeouts { queue, ..Timeouts::default() };
+    });
+    let down = house.get("/api/artists").send().await;
+    assert_eq!(down.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
+    assert_eq!(down.header("retry-after"), "1");
+    let token = house.token(Role::User);
+    let slow = house.get("/api/queue/status/1").bearer(&token).send().await;
+    assert_eq!(slow.outcome(), refused(504, "UPSTREAM_TIMEOUT"));
+    let broken = house.get("/api/news").send().await;
+    assert_eq!(broken.status, 500);
+    for answer in [down, slow, broken] {
+        assert!(answer.json()["error"].is_string());
+        assert!(!String::from_utf8_lossy(&answer.bytes).contains("bug"));
+    }
+    // A service that keeps failing is left alone for a while, and the others are not.
+    for _ in 0..20 {
+        house.get("/api/artists").send().await;
+    }
+    let open = house.get("/api/artists").send().await;
+    assert_eq!(open.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
+    assert_eq!(open.header("retry-after"), "10", "the breaker says when it tries again");
+}
+
+#[tokio::test]
+async fn an_answer_is_streamed_and_not_collected() {
+    let kit = kit();
+    let endless = Router::new().route(
+        "/{*rest}",
+        any(async || {
+            let first = futures_util::stream::iter([Ok::<_, std::io::Error>("first")]);
+            let rest = futures_util::stream::pending();
+            Body::from_stream(futures_util::StreamExt::chain(first, rest)).into_response()
+        }),
+    );
+    let upstream = Upstream::local(Caller::Gateway, "catalog", endless, &kit);
+    let house = House::put_together(vec![upstream], services(), kit, |_| {});
+    let request = axum::http::Request::get("/api/artists").body(Body::empty()).unwrap();
+    let response = tower::ServiceExt::oneshot(house.door.clone(), request).await.unwrap();
+    let mut body = response.into_body();
+    let frame = http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
+    assert_eq!(frame.into_data().unwrap(), "first");
+}

@@ -1,0 +1,155 @@
+//! The connection: one for all callers, made when needed and again when it broke.
+//!
+//! The connection manager of the client library is not used. It keeps a failed attempt for ever if
+//! the failure was an answer (as while Redis loads its data), makes callers wait through its own
+//! repetitions, and leaves open whether a call was sent.
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::cluster::{ClusterClient, ClusterClientBuilder};
+use redis::cluster_async::ClusterConnection;
+use redis::io::tcp::TcpSettings;
+use redis::{AsyncConnectionConfig, Cmd, IntoConnectionInfo, Value};
+use tokio::time::timeout;
+use urr_kernel::Secret;
+
+use crate::error::Failure;
+use crate::{RedisError, RedisOptions, RedisPlace};
+
+/// Bytes that stay unacknowledged for so long break the connection. Without it, a server that
+/// vanished from the network would be waited for until the system gives up, a quarter of an hour.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(3);
+/// A Cluster's redirections need some attempts. They also repeat calls whose connection broke.
+const CLUSTER_ATTEMPTS_MORE: u32 = 3;
+const CLUSTER_RETRY_WAIT_MS_MIN: u64 = 5;
+const CLUSTER_RETRY_WAIT_MS_MAX: u64 = 50;
+
+/// Makes connections and keeps the one in use.
+pub(crate) struct Link {
+    client: Client,
+    connection_timeout: Duration,
+    current: Mutex<Current>,
+    /// Whoever holds this makes the connection; the others wait for it.
+    connecting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Current {
+    live: Option<Live>,
+    made: u64,
+}
+
+/// A connection in use. All callers share it; answers come in the order of the calls.
+#[derive(Clone)]
+pub(crate) struct Live {
+    number: u64,
+    connection: Connection,
+}
+
+#[derive(Clone)]
+enum Connection {
+    Single(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+enum Client {
+    Single(redis::Client, AsyncConnectionConfig),
+    Cluster(ClusterClient),
+}
+
+impl Link {
+    pub fn new(place: &RedisPlace, options: &RedisOptions) -> Result<Link, RedisError> {
+        let client = Client::new(place, options)
+            .map_err(|error| RedisError::Rejected(format!("the address of Redis: {error}")))?;
+        Ok(Link {
+            client,
+            connection_timeout: options.connection_timeout,
+            current: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// The connection, made now if there is none.
+    pub async fn live(&self) -> Result<Live, Failure> {
+        if let Some(live) = self.current().live.clone() {
+            return Ok(live);
+        }
+        let too_long = |_| Failure::to_connect("no connection in time");
+        let turn = timeout(self.connection_timeout, self.connecting.lock()).await;
+        let _turn = turn.map_err(too_long)?;
+        if let Some(live) = self.current().live.clone() {
+            return Ok(live);
+        }
+        let connection = timeout(self.connection_timeout, self.client.connect()).await;
+        let connection = connection.map_err(too_long)?.map_err(Failure::to_connect)?;
+        let mut current = self.current();
+        current.made += 1;
+        let live = Live { number: current.made, connection };
+        current.live = Some(live.clone());
+        Ok(live)
+    }
+
+    /// Forgets a broken connection, unless another has taken its place. That of a Cluster mends
+    /// itself: only one of its nodes may be gone.
+    pub fn let_go(&self, broken: &Live) {
+        let mut current = self.current();
+        let in_use = current.live.as_ref().is_some_and(|live| live.number == broken.number);
+        if in_use && matches!(broken.connection, Connection::Single(_)) {
+            current.live = None;
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().expect("nothing panics while it holds this lock")
+    }
+}
+
+impl Live {
+    pub async fn send(&self, command: &Cmd) -> redis::RedisResult<Value> {
+        match self.connection.clone() {
+            Connection::Single(mut connection) => command.query_async(&mut connection).await,
+            Connection::Cluster(mut connection) => command.query_async(&mut connection).await,
+        }
+    }
+}
+
+impl Client {
+    fn new(place: &RedisPlace, options: &RedisOptions) -> redis::RedisResult<Client> {
+        let tcp = TcpSettings::default().set_nodelay(true).set_user_timeout(UNACKNOWLEDGED_MAX);
+        match place {
+            RedisPlace::Single(url) => {
+                let info = url.expose().into_connection_info()?.set_tcp_settings(tcp);
+                let config = AsyncConnectionConfig::new()
+                    .set_connection_timeout(Some(options.connection_timeout))
+                    .set_response_timeout(Some(options.response_timeout));
+                Ok(Client::Single(redis::Client::open(info)?, config))
+            }
+            RedisPlace::Cluster(nodes) => {
+                let client = ClusterClientBuilder::new(nodes.iter().map(Secret::expose))
+                    .connection_timeout(options.connection_timeout)
+                    .response_timeout(options.response_timeout)
+                    .retries(CLUSTER_ATTEMPTS_MORE)
+                    .min_retry_wait(CLUSTER_RETRY_WAIT_MS_MIN)
+                    .max_retry_wait(CLUSTER_RETRY_WAIT_MS_MAX)
+                    .tcp_settings(tcp)
+                    .build()?;
+                Ok(Client::Cluster(client))
+            }
+        }
+    }
+
+    async fn connect(&self) -> redis::RedisResult<Connection> {
+        match self {
+            Client::Single(client, config) => {
+                let connection =
+                    client.get_multiplexed_async_connection_with_config(config).await?;
+                Ok(Connection::Single(connection))
+            }
+            Client::Cluster(client) => {
+                Ok(Connection::Cluster(client.get_async_connection().await?))
+            }
+        }
+    }
+}
