@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that the contract tests start privately: PostgreSQL, Redis, Kafka and an
-# SQS-compatible server. Safe to run again: what is present is left alone.
+# SQS-compatible server; and Schemathesis, which tries the interface with whatever its description
+# allows and forbids. Safe to run again: what is present is left alone.
 #
 # PostgreSQL, Redis, Java and Maven come from the distribution (as root on Debian). Kafka and
 # ElasticMQ come as Maven artifacts into a cache folder, which may be kept between CI runs.
@@ -14,6 +15,7 @@ KAFKA_VERSION=4.3.1
 # The logging binding for the slf4j that this Kafka brings (1.7); it writes to standard error.
 SLF4J_VERSION=1.7.36
 ELASTICMQ_VERSION=1.7.1
+SCHEMATHESIS_VERSION=4.32.5
 SCALA_VERSION=2.13
 DEPENDENCY_PLUGIN_VERSION=2.8
 JAVA_VERSION_MIN=17
@@ -53,6 +55,11 @@ java_version() {
     local version
     version=$(java -version 2>&1 | sed -nE '1s/.*"([^"]+)".*/\1/p')
     [[ ${version%%.*} =~ ^[0-9]+$ && ${version%%.*} -ge $JAVA_VERSION_MIN ]] && echo "$version"
+}
+
+# Debian splits off what a virtual environment needs.
+python_version() {
+    python3 -c 'import ensurepip, venv' 2>/dev/null && python3 --version | sed 's/^Python //'
 }
 
 # Starting a JVM only to ask Maven for its version would double the time of a run with nothing to do.
@@ -142,6 +149,31 @@ POM
     ln -sfn "$name-$version" "$cache/$name"
 }
 
+# In a Python environment of its own. The mark tells a complete one from one that was interrupted.
+install_schemathesis() {
+    local folder="$cache/schemathesis-$SCHEMATHESIS_VERSION"
+    if [[ -e $folder/complete ]]; then
+        say schemathesis "present ($SCHEMATHESIS_VERSION)"
+    elif ! python_version >/dev/null; then
+        say schemathesis "missing; it is installed once Python 3 with venv is"
+        missing+=(schemathesis)
+        return
+    else
+        say schemathesis "installing $SCHEMATHESIS_VERSION ..."
+        rm -rf "$folder"
+        if ! { python3 -m venv "$folder" &&
+            "$folder/bin/pip" install --quiet "schemathesis==$SCHEMATHESIS_VERSION"; } \
+            >"$cache/pip.log" 2>&1; then
+            tail -n 20 "$cache/pip.log" >&2
+            missing+=(schemathesis)
+            return
+        fi
+        touch "$folder/complete"
+        say schemathesis "installed $SCHEMATHESIS_VERSION in $folder"
+    fi
+    ln -sfn "schemathesis-$SCHEMATHESIS_VERSION" "$cache/schemathesis"
+}
+
 main() {
     mkdir -p "$cache"
     # Two runs at once would share one half-filled download.
@@ -158,8 +190,10 @@ main() {
     if [[ ! -d $cache/kafka-$KAFKA_VERSION || ! -d $cache/elasticmq-$ELASTICMQ_VERSION ]]; then
         want maven maven_version maven "install Maven 3 (mvn)"
     fi
+    want python python_version python3-venv "install Python 3.10 or newer with venv"
     install_packages
     hash -r
+    install_schemathesis
 
     install_jars kafka "$KAFKA_VERSION" "$(
         dependency org.apache.kafka "kafka_$SCALA_VERSION" "$KAFKA_VERSION"

@@ -1,8 +1,9 @@
 //! Personal data as they are stored: sealed with AES-256-GCM under a versioned key, and found by a
 //! keyed hash of the address.
 //!
-//! Each sealed text is bound to its table, column and user, so that a text moved to another row does
-//! not open. The hash leaks only that two addresses are equal, and nothing to who lacks the key.
+//! Each sealed text is bound to its table, column and user, so that a text moved to another row
+//! does not open. The hash leaks only that two addresses are equal, and nothing to those without
+//! the key.
 //!
 //! Keys are changed in three steps: every process learns the new key beside the old one, then it
 //! becomes the current one, then `Auth::rotate_personal_data` re-encrypts what is stored. A row

@@ -6,7 +6,11 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
-use utoipa::openapi::{Components, Info, InfoBuilder, OpenApi, OpenApiBuilder};
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{
+    Components, ContentBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr,
+    ResponseBuilder,
+};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::ErrorBody;
@@ -26,7 +30,44 @@ pub fn merge_openapi(version: &str, services: impl IntoIterator<Item = OpenApi>)
     for service in services {
         merged.merge(service);
     }
+    for item in merged.paths.paths.values_mut() {
+        let operations =
+            [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        for operation in operations.into_iter().flatten() {
+            add_common_answers(operation);
+        }
+    }
     merged
+}
+
+/// What the door may answer instead of any service.
+const COMMON: [(&str, &str); 5] = [
+    ("400", "The address, a header or the body is not acceptable."),
+    ("429", "Too many requests; `Retry-After` says when to come back."),
+    ("431", "The headers are too large."),
+    ("503", "The service is not available or too busy; `Retry-After` says when to come back."),
+    ("504", "The answer took too long."),
+];
+
+/// And to a request with a body.
+const COMMON_WITH_BODY: [(&str, &str); 3] = [
+    ("408", "The body did not arrive in time."),
+    ("413", "The body is too large."),
+    ("415", "The body is not JSON."),
+];
+
+fn add_common_answers(operation: &mut Operation) {
+    let with_body = operation.request_body.is_some();
+    let answers = COMMON.iter().chain(COMMON_WITH_BODY.iter().filter(|_| with_body));
+    for (status, description) in answers {
+        let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(ErrorBody::name())));
+        let answer = ResponseBuilder::new()
+            .description(*description)
+            .content("application/json", body.build())
+            .build();
+        let answers = &mut operation.responses.responses;
+        answers.entry((*status).to_owned()).or_insert(RefOr::T(answer));
+    }
 }
 
 fn about(version: &str) -> Info {

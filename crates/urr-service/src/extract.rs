@@ -71,7 +71,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Path<T>, ApiError> {
-        refuse_nul(Some(parts.uri.path()), |place| invalid_path(place))?;
+        refuse_nul(Some(parts.uri.path()), invalid_path)?;
         match axum::extract::Path::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Path(value)),
             Err(rejection) => Err(path_refused(rejection)),
@@ -83,7 +83,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query<T>, ApiError> {
-        refuse_nul(parts.uri.query(), |place| invalid_query(place))?;
+        refuse_nul(parts.uri.query(), invalid_query)?;
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Query(value)),
             Err(rejection) => Err(invalid_query(&innermost_place(&rejection))),

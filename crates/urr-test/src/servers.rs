@@ -21,7 +21,6 @@ mod program;
 mod redis;
 mod sqs;
 
-use std::io::Write;
 use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
@@ -76,15 +75,25 @@ pub fn available(server: Server) -> Result<bool> {
     if server.external().is_some() {
         return Ok(true);
     }
-    let Err(missing) = server.find_programs() else {
-        return Ok(true);
+    Ok(or_skip(&format!("{server:?}"), server.find_programs())?.is_some())
+}
+
+/// The program `schemathesis`, under the same rule.
+pub fn schemathesis() -> Result<Option<std::path::PathBuf>> {
+    or_skip("Schemathesis", program::find_schemathesis())
+}
+
+#[expect(clippy::print_stderr, reason = "who runs the tests must see what was skipped")]
+fn or_skip<T>(what: &str, found: Result<T>) -> Result<Option<T>> {
+    let missing = match found {
+        Ok(found) => return Ok(Some(found)),
+        Err(missing) => missing,
     };
     if program::variable("CI").as_deref() == Some("true") {
-        bail!("tests on {server:?} may not be skipped with CI=true: {missing:#}");
+        bail!("tests on {what} may not be skipped with CI=true: {missing:#}");
     }
-    // Not `eprintln!`, whose output the harness hides when a test passes.
-    writeln!(std::io::stderr(), "skipped: tests on {server:?}: {missing:#}")?;
-    Ok(false)
+    eprintln!("skipped: tests on {what}: {missing:#}");
+    Ok(None)
 }
 
 /// The PostgreSQL of this test process. Ask it for a database of your own.

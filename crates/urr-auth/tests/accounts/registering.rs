@@ -1,10 +1,12 @@
 //! Opening accounts, logging in, changing and closing them.
 
-use urr_auth::{ConfirmedError, LoginError, Name, Origin, Phone, RegisterError, UserError, UserId};
+use urr_auth::{
+    ConfirmedError, LoginError, Name, Origin, Phone, RegisterError, Settings, UserError, UserId,
+};
 use urr_kernel::{Event, Secret};
 
 use crate::contract;
-use crate::fixture::{PASSWORD, SECOND, all, login, registration};
+use crate::fixture::{PASSWORD, SECOND, all, cheap_settings, data_keys, login, registration};
 
 contract! {
     async fn someone_registers_and_logs_in_with_any_spelling_of_the_address(world: World) {
@@ -26,8 +28,8 @@ contract! {
         let terms = world.rows(sql, |row| {
             Ok((row.get::<String>("kind")?, row.get::<String>("version")?, row.get("agreed")?))
         }).await;
-        let expected = ["PRIVACY", "SERVICE"].map(|kind| (kind.to_owned(), "2026-11".to_owned(), true));
-        assert_eq!(terms, expected);
+        let agreed = |kind: &str| (kind.to_owned(), "2026-11".to_owned(), true);
+        assert_eq!(terms, [agreed("PRIVACY"), agreed("SERVICE")]);
     }
 
     async fn d_15_a_wrong_password_and_an_unknown_address_cannot_be_told_apart(world: World) {
@@ -52,7 +54,7 @@ contract! {
             let credentials = urr_auth::Credentials { email, password: Secret::new(password) };
             drop(world.auth.login(credentials, origin.clone()).await);
         }
-        let sql = "select user_id, method, success, failure, address from login_history order by id";
+        let sql = "select user_id, method, success, failure from login_history order by id";
         let history = world.rows(sql, |row| {
             let known = row.get::<Option<urr_kernel::Uuid>>("user_id")?.map(UserId);
             let (method, success): (String, bool) = (row.get("method")?, row.get("success")?);
@@ -135,7 +137,8 @@ contract! {
         assert_eq!(world.auth.get_user(user.id).await, Err(UserError::NotFound));
         assert!(world.login("mina@example.com", PASSWORD).await.is_err());
         assert_eq!(world.auth.get_users(vec![user.id]).await.unwrap(), []);
-        let traces = "select count(*) as n from login_history where address <> '' or user_agent <> ''";
+        let traces = "select count(*) as n from login_history \
+                      where address <> '' or user_agent <> ''";
         assert_eq!(world.number(traces).await, 0);
         let again = world.auth.delete_user(user.id, right, world.context()).await;
         assert_eq!(again, Err(ConfirmedError::NotFound));
@@ -152,8 +155,8 @@ contract! {
     }
 
     async fn a_login_beyond_the_bound_ends_the_oldest_session(world: World) {
-        let settings = urr_auth::Settings { sessions_per_user_max: 3, ..crate::fixture::cheap_settings() };
-        let auth = world.auth_with(crate::fixture::data_keys(), settings);
+        let settings = Settings { sessions_per_user_max: 3, ..cheap_settings() };
+        let auth = world.auth_with(data_keys(), settings);
         let mut sessions = vec![world.register("mina@example.com").await];
         for _ in 0..3 {
             world.clock.advance(SECOND);

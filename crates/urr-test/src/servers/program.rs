@@ -42,14 +42,28 @@ pub(super) fn find_postgres(name: &str) -> Result<PathBuf> {
     }
 }
 
+/// Where the install script keeps what is no package of the system.
+fn cache(owner: &str) -> Result<PathBuf> {
+    match (variable("URR_TEST_CACHE"), variable("XDG_CACHE_HOME"), variable("HOME")) {
+        (Some(cache), _, _) => Ok(PathBuf::from(cache)),
+        (None, Some(caches), _) => Ok(Path::new(&caches).join("urr-test")),
+        (None, None, Some(home)) => Ok(Path::new(&home).join(".cache/urr-test")),
+        (None, None, None) => bail!("{owner} is looked for in URR_TEST_CACHE, which is not set"),
+    }
+}
+
+/// The program that tries an interface by its description.
+pub(super) fn find_schemathesis() -> Result<PathBuf> {
+    let program = cache("Schemathesis")?.join("schemathesis/bin/schemathesis");
+    if !program.is_file() {
+        bail!("Schemathesis was not found at {}; {HINT}", program.display());
+    }
+    Ok(program)
+}
+
 /// The Java class path of what was downloaded into the cache under this name.
 pub(super) fn find_jars(owner: &str, name: &str) -> Result<OsString> {
-    let cache = match (variable("URR_TEST_CACHE"), variable("XDG_CACHE_HOME"), variable("HOME")) {
-        (Some(cache), _, _) => PathBuf::from(cache),
-        (None, Some(caches), _) => Path::new(&caches).join("urr-test"),
-        (None, None, Some(home)) => Path::new(&home).join(".cache/urr-test"),
-        (None, None, None) => bail!("{owner} is looked for in URR_TEST_CACHE, which is not set"),
-    };
+    let cache = cache(owner)?;
     let jars = cache.join(name);
     if !jars.is_dir() {
         bail!("{owner}'s jars were not found in {}; {HINT}", jars.display());

@@ -4,6 +4,7 @@ mod configuration;
 mod dead_letters;
 mod distributed;
 mod http;
+mod interface;
 mod migration;
 mod program;
 mod refusals;
