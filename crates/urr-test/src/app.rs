@@ -15,7 +15,7 @@ use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_service::Role;
 use urr_service::token::{self, AccessClaims, Issue, TokenKey};
 
-use crate::servers::{self, Kafka, Postgres, Server};
+use crate::servers::{self, Kafka, Postgres, Redis, Server};
 
 /// Tests begin on a morning in Seoul.
 const START: &str = "2026-11-15T00:30:00Z";
@@ -27,7 +27,7 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub enum Form {
     /// SQLite and the embedded bus, as `urr up`.
     Embedded,
-    /// PostgreSQL and Kafka, as `urr serve` with every role.
+    /// PostgreSQL, Kafka and Redis, as `urr serve` with every role.
     Distributed,
 }
 
@@ -40,7 +40,7 @@ pub struct TestApp {
     system: System,
     /// Kept until the end: dropping them removes the data and ends the servers.
     _folder: TempDir,
-    _servers: Option<(Postgres, Kafka)>,
+    _servers: Option<(Postgres, Kafka, Redis)>,
 }
 
 impl TestApp {
@@ -53,7 +53,7 @@ impl TestApp {
         let mut variables = Vec::new();
         let mut own_servers = None;
         if form == Form::Distributed {
-            for server in [Server::Postgres, Server::Kafka] {
+            for server in [Server::Postgres, Server::Kafka, Server::Redis] {
                 if !servers::available(server).expect("the servers are installed") {
                     return None;
                 }
@@ -63,7 +63,9 @@ impl TestApp {
             let kafka = Kafka::start().expect("Kafka starts");
             variables.push(("URR_DATABASE_URL", postgres.url().to_owned()));
             variables.push(("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap().to_owned()));
-            own_servers = Some((postgres, kafka));
+            let redis = Redis::start().expect("Redis starts");
+            variables.push(("URR_REDIS_URL", redis.url().to_owned()));
+            own_servers = Some((postgres, kafka, redis));
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
         let config = configure(folder.path().join("data"), variables);

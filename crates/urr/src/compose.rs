@@ -9,13 +9,14 @@ use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
-use urr_auth::{Auth, AuthParts, CookieSecurity, DataKeys};
+use urr_auth::{Auth, AuthParts, CookieSecurity, DataKey, DataKeys};
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::Catalog;
 use urr_gateway::{AddressRange, Gateway, Rates, Settings, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_limit::Limiter;
+use urr_redis::Redis;
 use urr_service::token::TokenKey;
 use urr_service::{
     Caller, Health, HttpClient, InternalCredentials, Limits, Metrics, Remote, Service, ServiceKit,
@@ -92,6 +93,7 @@ impl System {
             services: Vec::new(),
             databases: Vec::new(),
             bus: None,
+            redis: engines::open_redis(config).await?,
         };
         let has_storage = roles.iter().any(|role| role.schema().is_some());
         if has_storage {
@@ -100,7 +102,7 @@ impl System {
         }
         let mut auth = None;
         if let Some(db) = builder.open(roles, Role::Auth).await? {
-            let service = Auth::new(auth_parts(config, db, &world));
+            let service = Auth::new(auth_parts(config, db, &world)?);
             builder.services.push(service.service(&kit));
             let (jobs, stopping) = (service.clone(), builder.stopping.clone());
             builder.spawn("the accounts' jobs", async move { jobs.run_jobs(stopping).await });
@@ -185,6 +187,7 @@ struct Builder<'a> {
     services: Vec<Service>,
     databases: Vec<Db>,
     bus: Option<Bus>,
+    redis: Option<Redis>,
 }
 
 impl Builder<'_> {
@@ -279,6 +282,18 @@ impl Builder<'_> {
                 }
             });
         }
+        if let Some(redis) = &self.redis {
+            let redis = redis.clone();
+            health = health.check("redis", move || {
+                let redis = redis.clone();
+                async move {
+                    redis.ping().await.map_err(|error| {
+                        warn!(%error, "Redis does not answer");
+                        "Redis does not answer".to_owned()
+                    })
+                }
+            });
+        }
         health
     }
 
@@ -313,7 +328,10 @@ impl Builder<'_> {
             // Figures are for operators: a door that others can reach does not show them.
             pages = pages.merge(self.kit.metrics.router());
         }
-        let limiter = Limiter::memory(self.kit.clock.clone());
+        let limiter = match &self.redis {
+            Some(redis) => Limiter::redis(redis.clone(), self.kit.clock.clone()),
+            None => Limiter::memory(self.kit.clock.clone()),
+        };
         let settings = gateway_settings(self.config);
         let gateway = Gateway::new(upstreams, limiter, settings, self.kit);
         if let Some(feed) = gateway.revocation_feed() {
@@ -324,14 +342,14 @@ impl Builder<'_> {
 }
 
 /// What accounts are made of, here and in the commands that work on them.
-pub fn auth_parts(config: &Config, db: Db, world: &World) -> AuthParts {
+pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
     let auth = &config.auth;
-    AuthParts {
+    Ok(AuthParts {
         db,
         clock: world.clock.clone(),
         ids: world.ids.clone(),
         token_key: TokenKey::new(&auth.jwt_key()),
-        data_keys: DataKeys::single(auth.data_key.clone()),
+        data_keys: data_keys(config)?,
         settings: urr_auth::Settings {
             access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
             refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),
@@ -342,7 +360,16 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> AuthParts {
             },
             ..urr_auth::Settings::default()
         },
-    }
+    })
+}
+
+fn data_keys(config: &Config) -> Result<DataKeys> {
+    let auth = &config.auth;
+    let current = DataKey { version: auth.data_key_version, secret: auth.data_key.clone() };
+    let other = auth.other_data_key.clone();
+    let other = other.map(|secret| DataKey { version: auth.other_data_key_version, secret });
+    DataKeys::new(current, other.as_slice())
+        .context("auth.data_key_version and auth.other_data_key_version")
 }
 
 fn gateway_settings(config: &Config) -> Settings {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use urr_bus::{Bus, KafkaOptions, TopicSpec};
 use urr_kernel::{Clock, Secret, Timestamp};
+use urr_redis::Redis;
 use urr_storage::{Db, PostgresOptions, Schema, ServiceRole, SqliteOptions, migrate, provision};
 
-use crate::config::Config;
+use crate::config::{Config, RedisPlace};
 use crate::role::Role;
 
 /// Every topic of the platform.
@@ -133,6 +134,16 @@ fn percent(text: &str) -> String {
     text.bytes()
         .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
         .collect()
+}
+
+/// Redis, if it is configured. It need not answer yet.
+pub async fn open_redis(config: &Config) -> Result<Option<Redis>> {
+    let place = match config.redis.place() {
+        RedisPlace::InMemory => return Ok(None),
+        RedisPlace::Single(url) => urr_redis::RedisPlace::Single(url),
+        RedisPlace::Cluster(urls) => urr_redis::RedisPlace::Cluster(urls),
+    };
+    Ok(Some(Redis::connect(&place).await.context("redis")?))
 }
 
 /// The bus, with every topic present.

@@ -22,27 +22,58 @@ pub enum AdminCommand {
         #[arg(long, default_value = "Administrator")]
         name: String,
     },
+    /// Seal all personal data with the current data key; URR may go on running meanwhile
+    RotateKeys,
 }
 
 /// Works beside a running URR as well as without one.
 pub fn run(config: &Config, command: AdminCommand) -> Result<()> {
-    let AdminCommand::Create { email, name } = command;
-    let password = read_password()?;
-    let email = Email::parse(&email).context("--email")?;
-    let password = Password::parse(&password, &email)?;
-    let admin = NewAdmin { email, name: Name::parse(&name).context("--name")?, password };
     if config.auth.data_key.expose().is_empty() {
         bail!("there are no secrets in {}; has `urr up` run there?", config.data.dir.display());
     }
+    match command {
+        AdminCommand::Create { email, name } => {
+            let admin = read_admin(&email, &name)?;
+            with_accounts(config, async move |auth| {
+                let user = auth.create_admin(admin).await?;
+                say(&format!("{} is an administrator now.", user.person.email.as_str()))
+            })
+        }
+        AdminCommand::RotateKeys => with_accounts(config, rotate_keys),
+    }
+}
+
+fn with_accounts(config: &Config, work: impl AsyncFnOnce(Auth) -> Result<()>) -> Result<()> {
     block_on(async {
         let world = World::real();
         let db = engines::open_storage(config, Role::Auth, &world.clock).await?;
         let db = db.context("accounts are stored")?;
-        let created = Auth::new(auth_parts(config, db.clone(), &world)).create_admin(admin).await;
+        let done = work(Auth::new(auth_parts(config, db.clone(), &world)?)).await;
         tokio::task::spawn_blocking(move || db.close()).await?;
-        let user = created?;
-        say(&format!("{} is an administrator now.", user.person.email.as_str()))
+        done
     })
+}
+
+/// So many accounts at a time: the sale goes on in between.
+const ROTATION_BATCH: u32 = 500;
+
+async fn rotate_keys(auth: Auth) -> Result<()> {
+    let mut done = 0;
+    loop {
+        let rotation = auth.rotate_personal_data(ROTATION_BATCH).await?;
+        done += rotation.rotated;
+        say(&format!("{done} accounts sealed anew, {} to go", rotation.remaining))?;
+        if rotation.remaining == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn read_admin(email: &str, name: &str) -> Result<NewAdmin> {
+    let email = Email::parse(email).context("--email")?;
+    let name = Name::parse(name).context("--name")?;
+    let password = Password::parse(&read_password()?, &email)?;
+    Ok(NewAdmin { email, name, password })
 }
 
 /// Without an echo if somebody types it, so that nobody reads it over their shoulder.

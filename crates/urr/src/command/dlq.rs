@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use urr_bus::dead_letters::{self, Again};
+use urr_bus::dead_letters::{self, Again, Which};
 use urr_bus::{Bus, DeadLetter, DeadLetterError, Position};
 use urr_kernel::Clock;
 
@@ -20,6 +20,9 @@ pub enum DlqCommand {
         /// Also those that were sent again
         #[arg(long)]
         all: bool,
+        /// So many at most
+        #[arg(long, default_value_t = 1_000)]
+        limit: usize,
     },
     /// One dead letter with its content
     Show {
@@ -56,14 +59,14 @@ pub fn run(config: &Config, command: DlqCommand) -> Result<()> {
 
 async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
     match command {
-        DlqCommand::List { topic, all } => {
-            let letters = dead_letters::list(bus, topic.as_deref()).await?;
-            let shown: Vec<_> =
-                letters.iter().filter(|letter| all || !letter.is_replayed).collect();
-            if shown.is_empty() {
+        DlqCommand::List { topic, all, limit } => {
+            let which = if all { Which::OpenAndReplayed } else { Which::Open };
+            let listing = dead_letters::list(bus, topic.as_deref(), which, limit).await?;
+            if listing.letters.is_empty() && !listing.is_cut {
                 return say("There are no dead letters.");
             }
-            shown.into_iter().try_for_each(|letter| say(&line(letter)))
+            listing.letters.iter().try_for_each(|letter| say(&line(letter)))?;
+            if listing.is_cut { say("There are more; raise --limit to see them.") } else { Ok(()) }
         }
         DlqCommand::Show { id } => {
             let letter = dead_letters::show(bus, &id).await?;
@@ -80,7 +83,7 @@ async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
         }
         DlqCommand::Replay { .. } => {
             let sent = dead_letters::replay_open(bus, None, Clock::System.now()).await?;
-            say(&format!("{} dead letters were sent again.", sent.len()))
+            say(&format!("{sent} dead letters were sent again."))
         }
     }
 }

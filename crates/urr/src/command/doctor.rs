@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use urr_kernel::Clock;
 
 use super::{block_on, say};
-use crate::config::{Config, RedisPlace};
+use crate::config::Config;
 use crate::data_folder::{DataFolder, FolderError};
 use crate::engines;
 use crate::role::Role;
@@ -146,10 +146,15 @@ fn examine_bus(config: &Config) -> Finding {
 }
 
 fn examine_redis(config: &Config) -> Finding {
-    match config.redis.place() {
-        RedisPlace::InMemory => Finding::Good("locks, limits and caches are in memory".into()),
-        RedisPlace::Single(_) | RedisPlace::Cluster(_) => {
-            Finding::Note("Redis is configured; no service of this version uses it yet".into())
+    let asked = block_on(async {
+        match engines::open_redis(config).await? {
+            Some(redis) => Ok(Some(redis.ping().await?)),
+            None => Ok(None),
         }
+    });
+    match asked {
+        Ok(None) => Finding::Good("locks, limits and caches are in memory".into()),
+        Ok(Some(())) => Finding::Good("Redis answers".into()),
+        Err(error) => Finding::Bad(format!("Redis does not answer: {error:#}")),
     }
 }

@@ -339,6 +339,10 @@ pub struct AuthConfig {
     pub cookie_secure: CookieSecure,
     pub google_client_id: Option<String>,
     pub data_key: Secret,
+    pub data_key_version: u16,
+    /// Another key that stored data may need, and its version.
+    pub other_data_key: Option<Secret>,
+    pub other_data_key_version: u16,
 }
 
 impl AuthConfig {
@@ -366,6 +370,13 @@ impl AuthConfig {
                 optional(text()),
             ),
             data_key: read.own_secret("auth.data_key", &[], secret(OWN_SECRET_BYTES_MIN)),
+            data_key_version: read.value("auth.data_key_version", &[], number(1..=u16::MAX)),
+            other_data_key: read.secret("auth.other_data_key", &[], secret(OWN_SECRET_BYTES_MIN)),
+            other_data_key_version: read.value(
+                "auth.other_data_key_version",
+                &[],
+                number(1..=u16::MAX),
+            ),
         }
     }
 

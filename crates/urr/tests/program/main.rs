@@ -1,5 +1,6 @@
 //! The program as its users have it: the real binary, an empty folder, and what it says and does.
 
+mod accounts;
 mod configuration;
 mod dead_letters;
 mod distributed;
