@@ -8,6 +8,7 @@ use urr_kernel::{Clock, Timestamp};
 
 use crate::embedded::EmbeddedBus;
 use crate::kafka::{KafkaBus, KafkaOptions};
+use crate::reader::{Extent, Reader};
 use crate::{BusError, Delivery, Message, Position, Subscription};
 
 /// The bus. Clones share it.
@@ -51,9 +52,6 @@ pub fn dead_letter_topic(topic: &str) -> String {
 pub(crate) fn topic_of_dead_letters(topic: &str) -> Option<&str> {
     topic.strip_suffix(DEAD_LETTER_SUFFIX)
 }
-
-/// A scan is for operators' commands, which hold the result in memory.
-pub(crate) const SCAN_MAX: usize = 100_000;
 
 impl Bus {
     /// Opens the log in a SQLite file, and creates it if it is missing.
@@ -117,11 +115,36 @@ impl Bus {
         }
     }
 
-    /// Everything a topic holds at this moment, partition by partition. For operators' commands.
+    /// Everything a topic holds at this moment, partition by partition. For tests and audits, which
+    /// have the memory for it.
     pub async fn scan(&self, topic: &str) -> Result<Vec<Delivery>, BusError> {
+        let mut deliveries = Vec::new();
+        let extents = self.extents(topic).await?;
+        for extent in extents.into_iter().filter(|extent| extent.start < extent.end) {
+            let mut reader = self.reader(&extent).await?;
+            loop {
+                let page = reader.next_page().await?;
+                if page.is_empty() {
+                    break;
+                }
+                deliveries.extend(page);
+            }
+        }
+        Ok(deliveries)
+    }
+
+    /// The partitions of a topic as they are at this moment; nothing if there is no such topic.
+    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<Extent>, BusError> {
         match &*self.form {
-            Form::Embedded(bus) => bus.scan(topic).await,
-            Form::Kafka(bus) => bus.scan(topic).await,
+            Form::Embedded(bus) => bus.extents(topic).await,
+            Form::Kafka(bus) => bus.extents(topic).await,
+        }
+    }
+
+    pub(crate) async fn reader(&self, extent: &Extent) -> Result<Reader, BusError> {
+        match &*self.form {
+            Form::Embedded(bus) => Ok(Reader::Embedded(bus.reader(extent))),
+            Form::Kafka(bus) => bus.reader(extent).await.map(Reader::Kafka),
         }
     }
 

@@ -70,6 +70,10 @@ pub async fn run(consumer: Consumer, cancel: CancellationToken) {
         };
         failures = 0;
         if consumer.run_subscription(subscription, &cancel).await.is_err() {
+            if !cancel.is_cancelled() {
+                let group = &consumer.group;
+                error!(group, "the storage was closed under the consumer; it ends");
+            }
             return;
         }
     }
@@ -256,7 +260,7 @@ impl Consumer {
         loop {
             attempt += 1;
             let letter = dead_letters::letter(&self.group, delivery, failure, self.clock.now());
-            match self.bus.publish_one(letter).await {
+            match dead_letters::publish(&self.bus, letter).await {
                 Ok(id) => {
                     info!(group, %place, %id, "the dead letter is written");
                     self.metrics.count_dead_letter(&self.group, place);

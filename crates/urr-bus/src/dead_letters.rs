@@ -5,11 +5,14 @@
 //! group that had failed, and appends a mark to the dead-letter topic, so that both forms of the
 //! bus can tell what is still open.
 
-use std::collections::HashMap;
+mod walk;
+
 use std::sync::Arc;
 
+use tracing::warn;
 use urr_kernel::{Event, Timestamp, Uuid};
 
+use self::walk::{SURVEY_LETTERS_MAX, Walk};
 use crate::bus::{dead_letter_topic, topic_of_dead_letters};
 use crate::{Bus, BusError, Delivery, Headers, Message, Position};
 
@@ -64,29 +67,51 @@ pub enum Again {
     Allow,
 }
 
-/// The dead letters of one topic (or of all), open and replayed, oldest first in each partition.
-pub async fn list(bus: &Bus, topic: Option<&str>) -> Result<Vec<DeadLetter>, BusError> {
-    let topics = match topic {
-        Some(topic) if topic_of_dead_letters(topic).is_some() => vec![topic.to_owned()],
-        Some(topic) => vec![dead_letter_topic(topic)],
-        None => {
-            let mut topics = bus.topics().await?;
-            topics.retain(|topic| topic_of_dead_letters(topic).is_some());
-            topics
-        }
-    };
-    let mut letters = Vec::new();
-    for topic in topics {
-        letters.extend(collect(bus.scan(&topic).await?));
-    }
-    Ok(letters)
+/// Which dead letters to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    Open,
+    OpenAndReplayed,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Oldest first in each partition.
+    pub letters: Vec<DeadLetter>,
+    /// Whether there are more than were asked for.
+    pub is_cut: bool,
+}
+
+/// The first dead letters of one topic (or of all).
+pub async fn list(
+    bus: &Bus,
+    topic: Option<&str>,
+    which: Which,
+    limit: usize,
+) -> Result<Listing, BusError> {
+    let mut letters = Vec::new();
+    let mut walk = walk(bus, topic).await?;
+    while let Some(letter) = walk.next().await? {
+        if letter.is_replayed && which == Which::Open {
+            continue;
+        }
+        if letters.len() == limit {
+            return Ok(Listing { letters, is_cut: true });
+        }
+        letters.push(letter);
+    }
+    Ok(Listing { letters, is_cut: false })
+}
+
+/// Reads at the place of the letter, and on from there: its mark is in the same partition.
 pub async fn show(bus: &Bus, id: &Position) -> Result<DeadLetter, DeadLetterError> {
-    let is_dead_letter = topic_of_dead_letters(&id.topic).is_some();
-    let letters = if is_dead_letter { list(bus, Some(&id.topic)).await? } else { Vec::new() };
-    let found = letters.into_iter().find(|letter| letter.id == *id);
-    found.ok_or_else(|| DeadLetterError::NotFound(id.clone()))
+    let not_found = || DeadLetterError::NotFound(id.clone());
+    topic_of_dead_letters(&id.topic).ok_or_else(not_found)?;
+    let mut extents = bus.extents(&id.topic).await?;
+    extents.retain(|extent| extent.partition == id.partition && extent.start <= id.offset);
+    extents.iter_mut().for_each(|extent| extent.start = id.offset);
+    let found = Walk::new(bus, extents, 1).next().await?;
+    found.filter(|letter| letter.id == *id).ok_or_else(not_found)
 }
 
 /// Sends one dead letter to its topic again. Returns where it is now.
@@ -103,17 +128,35 @@ pub async fn replay(
     Ok(replay_letter(bus, &letter, now).await?)
 }
 
-/// Sends all open dead letters of one topic (or of all) again. Returns where they are now.
-pub async fn replay_open(
-    bus: &Bus,
-    topic: Option<&str>,
-    now: Timestamp,
-) -> Result<Vec<Position>, BusError> {
-    let mut positions = Vec::new();
-    for letter in list(bus, topic).await?.iter().filter(|letter| !letter.is_replayed) {
-        positions.push(replay_letter(bus, letter, now).await?);
+/// Sends all dead letters of one topic (or of all) again that are open now. Returns how many.
+pub async fn replay_open(bus: &Bus, topic: Option<&str>, now: Timestamp) -> Result<u64, BusError> {
+    let mut replayed = 0;
+    let mut walk = walk(bus, topic).await?;
+    while let Some(letter) = walk.next().await? {
+        if !letter.is_replayed {
+            replay_letter(bus, &letter, now).await?;
+            replayed += 1;
+        }
     }
-    Ok(positions)
+    Ok(replayed)
+}
+
+/// All dead letters of one topic (or of all).
+async fn walk<'a>(bus: &'a Bus, topic: Option<&str>) -> Result<Walk<'a>, BusError> {
+    let topics = match topic {
+        Some(topic) if topic_of_dead_letters(topic).is_some() => vec![topic.to_owned()],
+        Some(topic) => vec![dead_letter_topic(topic)],
+        None => {
+            let mut topics = bus.topics().await?;
+            topics.retain(|topic| topic_of_dead_letters(topic).is_some());
+            topics
+        }
+    };
+    let mut extents = Vec::new();
+    for topic in topics {
+        extents.extend(bus.extents(&topic).await?);
+    }
+    Ok(Walk::new(bus, extents, SURVEY_LETTERS_MAX))
 }
 
 /// Publishes first and marks then: a crash in between repeats the message, which the inbox notices.
@@ -128,41 +171,13 @@ async fn replay_letter(
     if !letter.group.is_empty() {
         message.headers.insert(REPLAY_FOR.to_owned(), letter.group.clone());
     }
-    let position = bus.publish_one(message).await?;
+    let position = publish(bus, message).await?;
     let mut mark = Message::new(letter.id.topic.clone(), letter.key.clone(), Vec::new());
     mark.partition = Some(letter.id.partition);
     mark.headers.insert(REPLAYED.to_owned(), letter.id.to_string());
     mark.headers.insert(REPLAYED_AT.to_owned(), now.to_string());
     bus.publish_one(mark).await?;
     Ok(position)
-}
-
-/// Tells letters from marks. A consumer that crashed before it acknowledged wrote its letter twice:
-/// only the first is kept, and a mark on any of them counts.
-fn collect(deliveries: Vec<Delivery>) -> Vec<DeadLetter> {
-    let mut letters: Vec<DeadLetter> = Vec::new();
-    let mut index_of_failure = HashMap::new();
-    let mut index_of_id = HashMap::new();
-    let mut replayed: Vec<Position> = Vec::new();
-    for delivery in deliveries {
-        if let Some(id) = delivery.headers.get(REPLAYED) {
-            replayed.extend(id.parse::<Position>());
-            continue;
-        }
-        let letter = read(delivery);
-        // A letter that is not ours has no original; its own place tells it from others.
-        let message = letter.original.clone().unwrap_or_else(|| letter.id.clone());
-        let fresh = letters.len();
-        let index = *index_of_failure.entry((letter.group.clone(), message)).or_insert(fresh);
-        index_of_id.insert(letter.id.clone(), index);
-        if index == fresh {
-            letters.push(letter);
-        }
-    }
-    for index in replayed.iter().filter_map(|id| index_of_id.get(id)) {
-        letters[*index].is_replayed = true;
-    }
-    letters
 }
 
 fn read(delivery: Delivery) -> DeadLetter {
@@ -217,6 +232,18 @@ pub(crate) fn letter(
         body: delivery.body.clone(),
         headers,
         partition: Some(original.partition),
+    }
+}
+
+/// Publishes to the partition that is asked for. If there is none of that number (someone made one of
+/// the two topics with fewer partitions), the key decides: elsewhere is better than nowhere.
+pub(crate) async fn publish(bus: &Bus, message: Message) -> Result<Position, BusError> {
+    match bus.publish_one(message.clone()).await {
+        Err(BusError::UnknownTopic(place)) if message.partition.is_some() => {
+            warn!(place, partition = message.partition, "there is no such partition");
+            bus.publish_one(Message { partition: None, ..message }).await
+        }
+        result => result,
     }
 }
 

@@ -5,16 +5,18 @@
 
 mod log;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tracing::error;
 use urr_kernel::{Clock, Timestamp};
 use urr_storage::{Db, Schema, SqliteOptions, migrate};
 
-use crate::bus::{SCAN_MAX, TopicSpec, dead_letter_topic};
+use crate::bus::{TopicSpec, dead_letter_topic};
+use crate::reader::{Extent, PAGE_MAX};
 use crate::subscription::{BATCH_MAX, PartitionLag};
 use crate::{Batch, BusError, Delivery, Message, Position};
 
@@ -114,32 +116,58 @@ impl EmbeddedBus {
         self.db.read(|tx| Ok(log::topic_list(tx)?)).await
     }
 
-    pub(crate) async fn scan(&self, topic: &str) -> Result<Vec<Delivery>, BusError> {
-        let name = topic.to_owned();
-        let scan = self.db.read(move |tx| log::message_scan(tx, &name, SCAN_MAX + 1));
-        let deliveries = scan.await?;
-        if deliveries.len() > SCAN_MAX {
-            return Err(BusError::TooMany { topic: topic.to_owned(), limit: SCAN_MAX });
-        }
-        Ok(deliveries)
+    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<Extent>, BusError> {
+        let topic = topic.to_owned();
+        self.db.read(move |tx| Ok(log::extent_list(tx, &topic)?)).await
+    }
+
+    pub(crate) fn reader(&self, extent: &Extent) -> EmbeddedReader {
+        EmbeddedReader { db: self.db.clone(), rest: extent.clone() }
     }
 
     pub(crate) async fn trim(&self, now: Timestamp, limit: u32) -> Result<u64, BusError> {
-        self.db
-            .write(move |tx| {
-                let mut trimmed = 0;
-                for partition in log::partition_ends(tx)? {
-                    trimmed += log::message_trim(tx, &partition, now, limit)?;
+        let trim = self.db.write(move |tx| {
+            let (mut trimmed, mut unread, mut groups) = (0, 0, BTreeSet::new());
+            for partition in log::partition_ends(tx)? {
+                trimmed += log::message_trim(tx, &partition, now, limit)?;
+                let lost = log::message_trim_unread(tx, &partition, now, limit)?;
+                if lost > 0 {
+                    unread += lost;
+                    groups.extend(log::group_deprived_list(tx, &partition)?);
                 }
-                Ok(trimmed)
-            })
-            .await
+            }
+            Ok::<_, BusError>((trimmed + unread, unread, groups))
+        });
+        let (trimmed, unread, groups) = trim.await?;
+        if unread > 0 {
+            error!(unread, ?groups, "messages were forgotten that these groups never read");
+        }
+        Ok(trimmed)
     }
 
     pub(crate) async fn close(&self) {
         let db = self.db.clone();
         let closing = tokio::task::spawn_blocking(move || db.close());
         closing.await.expect("closing the storage does not panic");
+    }
+}
+
+/// Reads a stretch of a partition.
+pub(crate) struct EmbeddedReader {
+    db: Db,
+    rest: Extent,
+}
+
+impl EmbeddedReader {
+    pub(crate) async fn next_page(&mut self) -> Result<Vec<Delivery>, BusError> {
+        let Extent { topic, partition, start, end } = self.rest.clone();
+        let read = self.db.read(move |tx| {
+            Ok::<_, BusError>(log::message_read(tx, &topic, partition, start, PAGE_MAX)?)
+        });
+        let mut page = read.await?;
+        page.retain(|delivery| delivery.position.offset < end);
+        self.rest.start = page.last().map_or(end, |delivery| delivery.position.offset + 1);
+        Ok(page)
     }
 }
 

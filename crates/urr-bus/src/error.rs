@@ -15,8 +15,6 @@ pub enum BusError {
     /// Publishing it would have overtaken a message of the same key that failed.
     #[error("held back, because an earlier message of the same key was not published")]
     HeldBack,
-    #[error("topic {topic:?} has more than {limit} messages to look through")]
-    TooMany { topic: String, limit: usize },
     #[error("the embedded log failed")]
     Storage(#[from] StorageError),
     #[error("Kafka failed while {doing}")]

@@ -4,19 +4,28 @@ mod producer;
 mod reader;
 mod subscription;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaErrorCode;
+use tracing::warn;
 
+pub(crate) use self::reader::KafkaReader;
 pub(crate) use self::subscription::{KafkaLagReader, KafkaSubscription};
 
 use self::producer::Producer;
 use crate::bus::{TopicSpec, dead_letter_topic};
-use crate::{BusError, Delivery, Message, Position};
+use crate::reader::Extent;
+use crate::{BusError, Message, Position};
+
+type Admin = AdminClient<DefaultClientContext>;
+
+const CREATING: &str = "creating topics";
 
 /// An answer of the broker to anything but a publication takes no longer than this.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -75,12 +84,28 @@ impl KafkaBus {
         Ok(KafkaBus { options, producer })
     }
 
+    /// Creates topics that are missing, and partitions of topics that have too few.
     pub(crate) async fn ensure_topics(&self, topics: &[TopicSpec]) -> Result<(), BusError> {
-        const DOING: &str = "creating topics";
-        let admin: AdminClient<DefaultClientContext> =
-            self.options.config().create().map_err(BusError::kafka(DOING))?;
+        let admin: Admin = self.options.config().create().map_err(BusError::kafka(CREATING))?;
+        let admin = Arc::new(admin);
         let named: Vec<NamedTopic> = topics.iter().flat_map(NamedTopic::pair).collect();
-        let new: Vec<NewTopic<'_>> = named
+        self.create_topics(&admin, &named).await?;
+        let names = named.into_iter().map(|topic| (topic.name, 1)).collect();
+        let found = reader::wait_for_leaders(&admin, names).await?;
+        let mut wanted = BTreeMap::new();
+        for topic in topics {
+            // A dead letter goes to the partition of the same number, also if someone gave the
+            // topic more partitions than we ask for.
+            let partitions = topic.partitions.max(found[&topic.name]);
+            wanted.insert(topic.name.clone(), partitions);
+            wanted.insert(dead_letter_topic(&topic.name), partitions);
+        }
+        create_partitions(&admin, &wanted, &found).await?;
+        reader::wait_for_leaders(&admin, wanted).await.map(drop)
+    }
+
+    async fn create_topics(&self, admin: &Admin, topics: &[NamedTopic]) -> Result<(), BusError> {
+        let new: Vec<NewTopic<'_>> = topics
             .iter()
             .map(|topic| {
                 let replication = TopicReplication::Fixed(self.options.replication_factor);
@@ -88,18 +113,14 @@ impl KafkaBus {
                     .set("retention.ms", &topic.retention_ms)
             })
             .collect();
-        let options = AdminOptions::new()
-            .request_timeout(Some(REQUEST_TIMEOUT))
-            .operation_timeout(Some(REQUEST_TIMEOUT));
-        let results = admin.create_topics(&new, &options).await;
-        for result in results.map_err(BusError::kafka(DOING))? {
+        let results = admin.create_topics(&new, &admin_options()).await;
+        for result in results.map_err(BusError::kafka(CREATING))? {
             match result {
                 Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
-                Err((_, code)) => return Err(BusError::kafka(DOING)(KafkaError::AdminOp(code))),
+                Err((_, code)) => return Err(BusError::kafka(CREATING)(KafkaError::AdminOp(code))),
             }
         }
-        let names = named.into_iter().map(|topic| topic.name).collect();
-        reader::wait_for_leaders(admin, names).await
+        Ok(())
     }
 
     pub(crate) async fn publish(&self, messages: Vec<Message>) -> Vec<Result<Position, BusError>> {
@@ -118,13 +139,48 @@ impl KafkaBus {
         reader::topics(&self.options).await
     }
 
-    pub(crate) async fn scan(&self, topic: &str) -> Result<Vec<Delivery>, BusError> {
-        reader::scan(&self.options, topic).await
+    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<Extent>, BusError> {
+        reader::extents(&self.options, topic).await
+    }
+
+    pub(crate) async fn reader(&self, extent: &Extent) -> Result<KafkaReader, BusError> {
+        KafkaReader::open(&self.options, extent).await
     }
 
     pub(crate) async fn close(&self) {
         self.producer.close().await;
     }
+}
+
+fn admin_options() -> AdminOptions {
+    AdminOptions::new()
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .operation_timeout(Some(REQUEST_TIMEOUT))
+}
+
+async fn create_partitions(
+    admin: &Admin,
+    wanted: &BTreeMap<String, i32>,
+    found: &BTreeMap<String, i32>,
+) -> Result<(), BusError> {
+    let mut new = Vec::new();
+    for (topic, partitions) in wanted.iter().filter(|(topic, count)| found[*topic] < **count) {
+        warn!(topic, partitions, found = found[topic], "a topic gets the partitions it lacks");
+        let count = usize::try_from(*partitions).expect("a topic has partitions");
+        new.push(NewPartitions::new(topic, count));
+    }
+    if new.is_empty() {
+        return Ok(());
+    }
+    let results = admin.create_partitions(&new, &admin_options()).await;
+    for result in results.map_err(BusError::kafka(CREATING))? {
+        match result {
+            // Another process did it at the same time; if not, waiting for them will tell.
+            Ok(_) | Err((_, RDKafkaErrorCode::InvalidPartitions)) => {}
+            Err((_, code)) => return Err(BusError::kafka(CREATING)(KafkaError::AdminOp(code))),
+        }
+    }
+    Ok(())
 }
 
 /// A topic as the broker is asked for it.

@@ -26,6 +26,7 @@ mod kafka;
 mod message;
 mod metrics;
 mod partition;
+mod reader;
 pub mod relay;
 mod subscription;
 

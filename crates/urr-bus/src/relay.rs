@@ -2,17 +2,21 @@
 //!
 //! It asks for rows that are not marked as published, publishes them and marks them. A crash in
 //! between publishes them again, which the inboxes notice. It never remembers how far it came: a
-//! transaction may commit an earlier number later.
+//! transaction may commit an earlier number later. Only while rows cannot be published it reads on
+//! behind them, to the end, and then begins anew.
+
+mod pass;
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use urr_kernel::{Clock, Uuid};
 use urr_storage::outbox::OutboxRow;
 use urr_storage::{Db, StorageError, inbox, outbox};
 
+use self::pass::Pass;
 use crate::{Bus, BusError, Message, Metrics, Position, backoff};
 
 /// What a relay needs. Several may run on one outbox; one at a time works.
@@ -70,7 +74,9 @@ enum Round {
     Idle,
     /// Something was published; there may be more.
     Busy,
-    /// Not everything could be published.
+    /// Not everything could be published; there may be more behind it.
+    ReadOn,
+    /// All was read, and not everything could be published.
     Failed,
     /// Another relay has the lease.
     NotOurs,
@@ -78,49 +84,61 @@ enum Round {
     Closed,
 }
 
-/// Whether something old is still there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PurgeState {
-    Done,
-    MoreIsOld,
+/// What a relay remembers from round to round.
+#[derive(Default)]
+struct Progress {
+    /// When the lease was last taken, if it is ours.
+    leased_at: Option<Instant>,
+    /// Published, but the mark was refused: they must be marked before rows are read again, or they
+    /// would be published again.
+    unmarked: Vec<i64>,
+    pass: Pass,
+    /// Whether it was told that another relay has the lease.
+    told_not_ours: bool,
+}
+
+/// When the side work is due.
+struct Chores {
+    lag: Instant,
+    purge: Instant,
+    trim: Instant,
 }
 
 /// Publishes until it is cancelled, and then gives up the lease.
 pub async fn run(relay: Relay, cancel: CancellationToken) {
-    let (mut failures, mut leased_at) = (0, None);
-    let (mut lag_due, mut purge_due) = (Instant::now(), Instant::now());
+    let (mut failures, mut progress) = (0, Progress::default());
+    let now = Instant::now();
+    let mut chores = Chores { lag: now, purge: now, trim: now };
     while !cancel.is_cancelled() {
-        let round = relay.round(&mut leased_at).await;
+        let round = relay.round(&mut progress).await;
         let round = round.unwrap_or_else(|error| relay.explain(&error));
-        failures = if round == Round::Failed { failures + 1 } else { 0 };
+        failures = match round {
+            Round::Failed => failures + 1,
+            Round::ReadOn => failures,
+            Round::Idle | Round::Busy | Round::NotOurs | Round::Closed => 0,
+        };
+        if round != Round::ReadOn {
+            progress.pass = Pass::default();
+        }
         if round == Round::Closed {
+            if !cancel.is_cancelled() {
+                error!(service = relay.service, "the storage was closed under the relay; it ends");
+            }
             return;
         }
-        // Also while nothing can be published: that is when the lag matters.
-        if Instant::now() >= lag_due {
-            relay.note_failure(relay.read_lag().await);
-            lag_due = Instant::now() + relay.options.lag_interval;
-        }
-        if Instant::now() >= purge_due {
-            let purge = relay.purge_some().await;
-            let is_done = !matches!(purge, Ok(PurgeState::MoreIsOld));
-            relay.note_failure(purge.map(drop));
-            // A backlog is worked off between the rounds, so that publishing goes on.
-            purge_due = Instant::now();
-            purge_due += if is_done { relay.options.purge_interval } else { Duration::ZERO };
-        }
+        relay.do_chores(&mut chores, round, &mut progress.told_not_ours).await;
         tokio::select! {
             () = cancel.cancelled() => {}
             () = relay.wait_after(round, failures) => {}
         }
     }
-    relay.release().await;
+    relay.release(&mut progress).await;
 }
 
 impl Relay {
     async fn wait_after(&self, round: Round, failures: u32) {
         match round {
-            Round::Busy | Round::Closed => {}
+            Round::Busy | Round::ReadOn | Round::Closed => {}
             Round::Idle => tokio::select! {
                 () = self.db.outbox_filled() => {}
                 () = tokio::time::sleep(self.options.poll) => {}
@@ -134,39 +152,66 @@ impl Relay {
     }
 
     /// Takes the lease, publishes what waits, marks what arrived.
-    async fn round(&self, leased_at: &mut Option<Instant>) -> Result<Round, StorageError> {
-        if !self.has_lease(leased_at).await? {
+    async fn round(&self, progress: &mut Progress) -> Result<Round, StorageError> {
+        let lease = self.has_lease(&mut progress.leased_at).await;
+        // Whoever has the lease by now: these were published.
+        self.mark(&mut progress.unmarked).await?;
+        if !lease? {
             return Ok(Round::NotOurs);
         }
-        let limit = self.options.batch_max;
-        let rows = self.db.read(move |tx| outbox::unpublished(tx, limit));
-        let rows: Vec<OutboxRow> = rows.await?;
-        if rows.is_empty() {
-            return Ok(Round::Idle);
+        let Some(page) = self.read(&progress.pass).await? else {
+            return Ok(Round::Failed);
+        };
+        let was_clean = progress.pass.is_clean();
+        if page.is_empty() {
+            return Ok(if was_clean { Round::Idle } else { Round::Failed });
         }
-        let Some(results) = self.publish(&rows, leased_at).await else {
+        let is_last = page.len() < usize::try_from(self.options.batch_max).expect("32 bits fit");
+        let rows = progress.pass.take(page);
+        let Some(results) = self.publish(&rows, &mut progress.leased_at).await else {
             return Ok(Round::NotOurs);
         };
-        let mut published = Vec::with_capacity(rows.len());
         let mut failed = None;
         for (row, result) in rows.iter().zip(results) {
             self.metrics.count_published(&row.topic, result.is_ok());
             match result {
-                Ok(_) => published.push(row.seq),
-                Err(error) => failed = failed.or(Some(error)),
+                Ok(_) => progress.unmarked.push(row.seq),
+                Err(error) => {
+                    progress.pass.note_failure(row);
+                    failed = failed.or(Some(error));
+                }
             }
         }
-        if !published.is_empty() {
-            let now = self.clock.now();
-            let mark = self.db.write(move |tx| outbox::mark_published(tx, &published, now));
-            mark.await?;
+        if let Some(error) = failed.filter(|_| was_clean) {
+            let (service, error) = (self.service, error.full_text());
+            warn!(service, error, "events could not be published; once more");
         }
-        let Some(error) = failed else {
-            return Ok(Round::Busy);
-        };
-        let (service, error) = (self.service, error.full_text());
-        warn!(service, error, "events could not be published; once more");
-        Ok(Round::Failed)
+        self.mark(&mut progress.unmarked).await?;
+        Ok(match (progress.pass.is_clean(), is_last) {
+            (true, _) => Round::Busy,
+            (false, false) => Round::ReadOn,
+            (false, true) => Round::Failed,
+        })
+    }
+
+    /// The next page of rows. None: rows were committed late, so the reading must begin anew.
+    async fn read(&self, pass: &Pass) -> Result<Option<Vec<OutboxRow>>, StorageError> {
+        let (seq, passed, limit) = (pass.seq, pass.passed, self.options.batch_max);
+        if pass.is_clean() {
+            return self.db.read(move |tx| outbox::unpublished(tx, limit)).await.map(Some);
+        }
+        self.db.read(move |tx| outbox::unpublished_behind(tx, seq, passed, limit)).await
+    }
+
+    /// Marks what was published, and forgets the numbers when that succeeded.
+    async fn mark(&self, published: &mut Vec<i64>) -> Result<(), StorageError> {
+        if published.is_empty() {
+            return Ok(());
+        }
+        let (seqs, now) = (published.clone(), self.clock.now());
+        self.db.write(move |tx| outbox::mark_published(tx, &seqs, now)).await?;
+        published.clear();
+        Ok(())
     }
 
     /// Takes the lease, or renews it when a third of it has passed: not at every round, which
@@ -179,9 +224,9 @@ impl Relay {
         // Counted from before the request, so that we never believe in it for too long.
         let asked_at = Instant::now();
         let (holder, now) = (self.holder, self.clock.now());
-        let until = now + self.options.lease;
+        let lease = self.options.lease;
         *leased_at = None;
-        let taken = self.db.write(move |tx| outbox::lease_take(tx, holder, now, until));
+        let taken = self.db.write(move |tx| outbox::lease_take(tx, holder, now, lease));
         if taken.await? {
             *leased_at = Some(asked_at);
         }
@@ -195,6 +240,9 @@ impl Relay {
         rows: &[OutboxRow],
         leased_at: &mut Option<Instant>,
     ) -> Option<Vec<Result<Position, BusError>>> {
+        if rows.is_empty() {
+            return Some(Vec::new());
+        }
         let message =
             |row: &OutboxRow| Message::new(row.topic.clone(), row.key.clone(), row.body.clone());
         let publishing = self.bus.publish(rows.iter().map(message).collect());
@@ -222,43 +270,74 @@ impl Relay {
         if *error == StorageError::Closed {
             return Round::Closed;
         }
-        warn!(service = self.service, %error, "the outbox could not be read; once more");
+        warn!(service = self.service, %error, "the outbox could not be read or marked; once more");
         Round::Failed
     }
 
-    async fn read_lag(&self) -> Result<(), BusError> {
-        let (waiting, oldest) = self.db.read(outbox::lag).await?;
-        self.metrics.set_outbox(self.service, waiting, oldest, self.clock.now());
-        Ok(())
+    /// Does what is due, also while nothing can be published: that is when the lag matters.
+    async fn do_chores(&self, chores: &mut Chores, round: Round, told_not_ours: &mut bool) {
+        *told_not_ours &= round == Round::NotOurs;
+        if Instant::now() >= chores.lag {
+            let waiting = self.note_failure(self.read_lag().await).unwrap_or(0);
+            chores.lag = Instant::now() + self.options.lag_interval;
+            if round == Round::NotOurs && waiting > 0 && !*told_not_ours {
+                info!(service = self.service, waiting, "another relay has the lease of the outbox");
+                *told_not_ours = true;
+            }
+        }
+        // A backlog is worked off between the rounds, so that publishing goes on. That of the bus
+        // is another than that of the tables: each look at it takes the bus's only writer.
+        if Instant::now() >= chores.purge {
+            let purged = self.note_failure(self.purge_some().await);
+            chores.purge = Instant::now() + self.wait_after_purge(purged);
+        }
+        if Instant::now() >= chores.trim {
+            let trim = self.bus.trim(self.clock.now(), self.options.purge_max);
+            let trimmed = self.note_failure(trim.await);
+            chores.trim = Instant::now() + self.wait_after_purge(trimmed);
+        }
     }
 
-    /// Forgets a bounded number of old rows.
-    async fn purge_some(&self) -> Result<PurgeState, BusError> {
+    fn wait_after_purge(&self, purged: Option<u64>) -> Duration {
+        let is_full = purged.is_some_and(|purged| purged >= u64::from(self.options.purge_max));
+        if is_full { Duration::ZERO } else { self.options.purge_interval }
+    }
+
+    /// How many events wait.
+    async fn read_lag(&self) -> Result<u64, BusError> {
+        let (waiting, oldest) = self.db.read(outbox::lag).await?;
+        self.metrics.set_outbox(self.service, waiting, oldest, self.clock.now());
+        Ok(waiting)
+    }
+
+    /// Forgets a bounded number of old rows. Returns how many it were in the fuller table.
+    async fn purge_some(&self) -> Result<u64, BusError> {
         let (now, limit) = (self.clock.now(), self.options.purge_max);
         let outbox_before = now - self.options.outbox_retention;
         let inbox_before = now - self.options.inbox_retention;
         let outbox = self.db.write(move |tx| outbox::purge(tx, outbox_before, limit)).await?;
         let inbox = self.db.write(move |tx| inbox::purge(tx, inbox_before, limit)).await?;
-        let bus = self.bus.trim(now, limit).await?;
-        let is_full = [outbox, inbox, bus].iter().any(|purged| *purged >= u64::from(limit));
-        Ok(if is_full { PurgeState::MoreIsOld } else { PurgeState::Done })
+        Ok(outbox.max(inbox))
     }
 
     /// A failure of housekeeping is told and left for the next time.
-    fn note_failure(&self, outcome: Result<(), BusError>) {
-        if let Err(error) = outcome {
+    fn note_failure<T>(&self, outcome: Result<T, BusError>) -> Option<T> {
+        let note = |error: BusError| {
             let (service, error) = (self.service, error.full_text());
             warn!(service, error, "housekeeping of the outbox failed");
-        }
+        };
+        outcome.map_err(note).ok()
     }
 
-    async fn release(&self) {
+    async fn release(&self, progress: &mut Progress) {
+        // What is not marked by now is published again by the next relay.
+        let marked = self.mark(&mut progress.unmarked).await;
         let holder = self.holder;
         let released = self.db.write(move |tx| outbox::lease_release(tx, holder)).await;
-        match released {
+        match marked.and(released) {
             Ok(()) => info!(service = self.service, "the relay has stopped"),
             Err(StorageError::Closed) => {}
-            Err(error) => warn!(service = self.service, %error, "the lease was not released"),
+            Err(error) => warn!(service = self.service, %error, "the relay stopped in disorder"),
         }
     }
 }

@@ -4,6 +4,8 @@
 //! transaction may commit its number after a later number was seen, and its event would be lost.
 //! It asks for the rows that are not yet marked as published.
 
+use std::time::Duration;
+
 use urr_kernel::{CallContext, Event, EventData, Timestamp, Uuid};
 
 use crate::{StorageError, Tx, Value, params};
@@ -45,17 +47,22 @@ pub struct OutboxRow {
 }
 
 /// Takes or keeps the right to send. Only one relay of a schema has it at a time.
+///
+/// A lease that ends later than two of its length from now was set by a clock that is far ahead: it
+/// is not believed, or nothing would be sent for hours. The second length is for clocks that differ
+/// a little.
 pub fn lease_take(
     tx: &mut Tx<'_>,
     holder: Uuid,
     now: Timestamp,
-    until: Timestamp,
+    lease: Duration,
 ) -> Result<bool, StorageError> {
     let rows = tx.execute(
         "insert into outbox_lease (id, holder, held_until) values (1, $1, $2) \
          on conflict (id) do update set holder = excluded.holder, held_until = excluded.held_until \
-         where outbox_lease.holder = excluded.holder or outbox_lease.held_until < $3",
-        params![holder, until, now],
+         where outbox_lease.holder = excluded.holder or outbox_lease.held_until < $3 \
+         or outbox_lease.held_until > $4",
+        params![holder, now + lease, now, now + lease * 2],
     )?;
     Ok(rows == 1)
 }
@@ -68,9 +75,18 @@ pub fn lease_release(tx: &mut Tx<'_>, holder: Uuid) -> Result<(), StorageError> 
 
 /// The oldest events that were not published yet.
 pub fn unpublished(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<OutboxRow>, StorageError> {
+    unpublished_after(tx, 0, limit)
+}
+
+fn unpublished_after(
+    tx: &mut Tx<'_>,
+    seq: i64,
+    limit: u32,
+) -> Result<Vec<OutboxRow>, StorageError> {
     tx.query(
-        "select seq, topic, key, body from outbox where published_at is null order by seq limit $1",
-        params![limit],
+        "select seq, topic, key, body from outbox where published_at is null and seq > $1 \
+         order by seq limit $2",
+        params![seq, limit],
         |row| {
             Ok(OutboxRow {
                 seq: row.get("seq")?,
@@ -80,6 +96,23 @@ pub fn unpublished(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<OutboxRow>, Storag
             })
         },
     )
+}
+
+/// The oldest unpublished events behind `seq`, of which the reader left `passed` unpublished up to
+/// there. None: more are there by now. One of them was committed late, and it may come before a row
+/// of its key that stands behind `seq`: who publishes that one first breaks their order.
+///
+/// The rows are read first: what had been committed when they were read is counted.
+pub fn unpublished_behind(
+    tx: &mut Tx<'_>,
+    seq: i64,
+    passed: u64,
+    limit: u32,
+) -> Result<Option<Vec<OutboxRow>>, StorageError> {
+    let rows = unpublished_after(tx, seq, limit)?;
+    let sql = "select count(*) as waiting from outbox where published_at is null and seq <= $1";
+    let waiting: u64 = tx.query_one(sql, params![seq], |row| row.get("waiting"))?;
+    Ok((waiting <= passed).then_some(rows))
 }
 
 /// So many rows are marked by one statement. The last chunk is filled up with its last number, so

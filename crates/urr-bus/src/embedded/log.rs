@@ -1,12 +1,14 @@
 //! The tables of the log.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use urr_kernel::Timestamp;
 use urr_storage::{Row, StorageError, Tx, params};
 
 use super::Place;
 use crate::partition::partition_of;
+use crate::reader::Extent;
 use crate::subscription::PartitionLag;
 use crate::{BusError, Delivery, Headers, Message, Position};
 
@@ -16,6 +18,25 @@ pub(super) const KEEP_FOR_EVER_MS: i64 = -1;
 pub(super) fn topic_list(tx: &mut Tx<'_>) -> Result<Vec<String>, StorageError> {
     let sql = "select distinct topic from bus_partition order by topic";
     tx.query(sql, &[], |row| row.get("topic"))
+}
+
+/// The partitions of a topic, each from its first message to its end.
+pub(super) fn extent_list(tx: &mut Tx<'_>, topic: &str) -> Result<Vec<Extent>, StorageError> {
+    tx.query(
+        "select p.partition, p.next_offset, coalesce((select min(m.message_offset) \
+         from bus_message m where m.topic = p.topic and m.partition = p.partition), \
+         p.next_offset) as first_offset from bus_partition p where p.topic = $1 \
+         order by p.partition",
+        params![topic],
+        |row| {
+            Ok(Extent {
+                topic: topic.to_owned(),
+                partition: row.get("partition")?,
+                start: row.get("first_offset")?,
+                end: row.get("next_offset")?,
+            })
+        },
+    )
 }
 
 pub(super) fn partition_insert(
@@ -98,19 +119,25 @@ pub(super) fn group_offset_start(
     Ok(positions)
 }
 
-/// A partition, and up to where every group has read it.
+/// A group that reads nothing holds messages back for so many times their retention. Then they go
+/// unread, as they would on Kafka.
+const RETENTIONS_UNREAD_MAX: i64 = 4;
+
+/// A partition, where it ends, and up to where every group has read it.
 pub(super) struct PartitionEnd {
     topic: String,
     partition: i32,
     retention_ms: i64,
     read_by_all: i64,
+    next_offset: i64,
 }
 
 pub(super) fn partition_ends(tx: &mut Tx<'_>) -> Result<Vec<PartitionEnd>, StorageError> {
     tx.query(
-        "select p.topic, p.partition, p.retention_ms, coalesce((select min(g.next_offset) \
-         from bus_group_offset g where g.topic = p.topic and g.partition = p.partition), \
-         p.next_offset) as read_by_all from bus_partition p where p.retention_ms <> $1",
+        "select p.topic, p.partition, p.retention_ms, p.next_offset, \
+         coalesce((select min(g.next_offset) from bus_group_offset g \
+         where g.topic = p.topic and g.partition = p.partition), p.next_offset) as read_by_all \
+         from bus_partition p where p.retention_ms <> $1",
         params![KEEP_FOR_EVER_MS],
         |row| {
             Ok(PartitionEnd {
@@ -118,27 +145,66 @@ pub(super) fn partition_ends(tx: &mut Tx<'_>) -> Result<Vec<PartitionEnd>, Stora
                 partition: row.get("partition")?,
                 retention_ms: row.get("retention_ms")?,
                 read_by_all: row.get("read_by_all")?,
+                next_offset: row.get("next_offset")?,
             })
         },
     )
 }
 
+/// Forgets old messages that every group has read.
 pub(super) fn message_trim(
     tx: &mut Tx<'_>,
     end: &PartitionEnd,
     now: Timestamp,
     limit: u32,
 ) -> Result<u64, StorageError> {
-    let retention_us = end.retention_ms.saturating_mul(1_000);
-    let before_us = now.as_microsecond().saturating_sub(retention_us);
-    let Ok(before) = Timestamp::from_microsecond(before_us) else {
-        return Ok(0);
-    };
+    message_trim_range(tx, end, 0..end.read_by_all, before(now, end.retention_ms), limit)
+}
+
+/// Forgets messages that are so old that no group is waited for any longer.
+pub(super) fn message_trim_unread(
+    tx: &mut Tx<'_>,
+    end: &PartitionEnd,
+    now: Timestamp,
+    limit: u32,
+) -> Result<u64, StorageError> {
+    let age_ms = end.retention_ms.saturating_mul(RETENTIONS_UNREAD_MAX);
+    message_trim_range(tx, end, end.read_by_all..end.next_offset, before(now, age_ms), limit)
+}
+
+fn before(now: Timestamp, age_ms: i64) -> Timestamp {
+    let before_us = now.as_microsecond().saturating_sub(age_ms.saturating_mul(1_000));
+    Timestamp::from_microsecond(before_us).unwrap_or(Timestamp::MIN)
+}
+
+/// Looks at no more than `limit` messages: the log is long, and this is its only writer.
+fn message_trim_range(
+    tx: &mut Tx<'_>,
+    end: &PartitionEnd,
+    offsets: Range<i64>,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, StorageError> {
     tx.execute(
         "delete from bus_message where topic = $1 and partition = $2 and message_offset in \
-         (select message_offset from bus_message where topic = $1 and partition = $2 \
-         and message_offset < $3 and appended_at < $4 order by message_offset limit $5)",
-        params![end.topic, end.partition, end.read_by_all, before, limit],
+         (select message_offset from (select message_offset, appended_at from bus_message \
+         where topic = $1 and partition = $2 and message_offset >= $3 and message_offset < $4 \
+         order by message_offset limit $6) as oldest where appended_at < $5)",
+        params![end.topic, end.partition, offsets.start, offsets.end, before, limit],
+    )
+}
+
+/// The groups that have not read up to where a partition begins by now.
+pub(super) fn group_deprived_list(
+    tx: &mut Tx<'_>,
+    end: &PartitionEnd,
+) -> Result<Vec<String>, StorageError> {
+    tx.query(
+        "select consumer_group from bus_group_offset \
+         where topic = $1 and partition = $2 and next_offset < coalesce((select \
+         min(message_offset) from bus_message where topic = $1 and partition = $2), $3)",
+        params![end.topic, end.partition, end.next_offset],
+        |row| row.get("consumer_group"),
     )
 }
 
@@ -193,21 +259,6 @@ pub(super) fn message_read(
          where topic = $1 and partition = $2 and message_offset >= $3 \
          order by message_offset limit $4",
         params![topic, partition, from, limit],
-        read_delivery,
-    )
-}
-
-/// The first messages of a topic, partition by partition.
-pub(super) fn message_scan(
-    tx: &mut Tx<'_>,
-    topic: &str,
-    limit: usize,
-) -> Result<Vec<Delivery>, StorageError> {
-    let limit = i64::try_from(limit).expect("the limit is small");
-    tx.query(
-        "select topic, partition, message_offset, key, body, headers from bus_message \
-         where topic = $1 order by partition, message_offset limit $2",
-        params![topic, limit],
         read_delivery,
     )
 }

@@ -1,59 +1,66 @@
 //! Looking at Kafka's topics without being part of a group: for start and operators' commands.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::AdminClient;
-use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::metadata::MetadataPartition;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::subscription::to_delivery;
-use super::{KafkaOptions, REQUEST_TIMEOUT, blocking};
-use crate::bus::SCAN_MAX;
+use super::{Admin, KafkaOptions, REQUEST_TIMEOUT, blocking};
+use crate::reader::{Extent, PAGE_MAX};
 use crate::{BusError, Delivery};
 
-const SCAN_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// Waits until each partition has a leader: a consumer that starts before would look again only
-/// after a while.
+/// Waits until each topic has so many partitions, each with a leader: a consumer that starts before
+/// would look again only after a while. Says how many there are.
 pub(super) async fn wait_for_leaders(
-    admin: AdminClient<DefaultClientContext>,
-    topics: Vec<String>,
-) -> Result<(), BusError> {
+    admin: &Arc<Admin>,
+    wanted: BTreeMap<String, i32>,
+) -> Result<BTreeMap<String, i32>, BusError> {
     let deadline = Instant::now() + REQUEST_TIMEOUT;
+    let admin = Arc::clone(admin);
     blocking(move || {
-        for topic in topics {
-            while !has_leaders(&admin, &topic)? {
+        let mut counts = BTreeMap::new();
+        for (topic, wanted) in wanted {
+            let mut led = count_if_led(&admin, &topic)?;
+            while led.is_none_or(|count| count < wanted) {
                 if Instant::now() > deadline {
                     let doing = "choosing the leaders of new topics";
                     return Err(BusError::Slow { doing });
                 }
                 std::thread::sleep(Duration::from_millis(50));
+                led = count_if_led(&admin, &topic)?;
             }
+            counts.extend(led.map(|count| (topic, count)));
         }
-        Ok(())
+        Ok(counts)
     })
     .await
 }
 
-fn has_leaders(admin: &AdminClient<DefaultClientContext>, topic: &str) -> Result<bool, BusError> {
+/// How many partitions a topic has, if each has a leader.
+fn count_if_led(admin: &Admin, topic: &str) -> Result<Option<i32>, BusError> {
     let metadata = admin
         .inner()
         .fetch_metadata(Some(topic), REQUEST_TIMEOUT)
         .map_err(BusError::kafka("reading metadata"))?;
-    Ok(metadata.topics().iter().all(|topic| {
-        let led = |partition: &rdkafka::metadata::MetadataPartition| partition.leader() >= 0;
-        !topic.partitions().is_empty() && topic.partitions().iter().all(led)
-    }))
+    let mut partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+    let count = partitions.clone().count();
+    let are_led = partitions.all(|partition: &MetadataPartition| partition.leader() >= 0);
+    let count = i32::try_from(count).expect("partitions have 32-bit numbers");
+    Ok(are_led.then_some(count))
 }
 
 /// Kafka wants a group even of those who choose their partitions themselves. It is never joined.
-fn reader(options: &KafkaOptions) -> Result<BaseConsumer, BusError> {
+fn consumer(options: &KafkaOptions) -> Result<BaseConsumer, BusError> {
     let mut config = options.config();
     config
         .set("group.id", "urr-operator")
         .set("enable.auto.commit", "false")
+        .set("auto.offset.reset", "earliest")
         .set("enable.partition.eof", "true");
     config.create().map_err(BusError::kafka("starting"))
 }
@@ -61,7 +68,7 @@ fn reader(options: &KafkaOptions) -> Result<BaseConsumer, BusError> {
 pub(super) async fn topics(options: &KafkaOptions) -> Result<Vec<String>, BusError> {
     let options = options.clone();
     blocking(move || {
-        let metadata = reader(&options)?
+        let metadata = consumer(&options)?
             .fetch_metadata(None, REQUEST_TIMEOUT)
             .map_err(BusError::kafka("reading metadata"))?;
         let mut names: Vec<String> =
@@ -72,74 +79,100 @@ pub(super) async fn topics(options: &KafkaOptions) -> Result<Vec<String>, BusErr
     .await
 }
 
-pub(super) async fn scan(options: &KafkaOptions, topic: &str) -> Result<Vec<Delivery>, BusError> {
+pub(super) async fn extents(options: &KafkaOptions, topic: &str) -> Result<Vec<Extent>, BusError> {
+    const DOING: &str = "looking at a topic";
     let (options, topic) = (options.clone(), topic.to_owned());
     blocking(move || {
-        let reader = reader(&options)?;
-        let ends = assign_all(&reader, &topic)?;
-        let mut deliveries = read_to(&reader, &topic, ends)?;
-        deliveries.sort_by(|a, b| a.position.cmp(&b.position));
-        Ok(deliveries)
+        let consumer = consumer(&options)?;
+        let metadata = consumer
+            .fetch_metadata(Some(&topic), REQUEST_TIMEOUT)
+            .map_err(BusError::kafka(DOING))?;
+        let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+        let mut numbers: Vec<i32> = partitions.map(MetadataPartition::id).collect();
+        numbers.sort_unstable();
+        let mut extents = Vec::with_capacity(numbers.len());
+        for partition in numbers {
+            let (start, end) = consumer
+                .fetch_watermarks(&topic, partition, REQUEST_TIMEOUT)
+                .map_err(BusError::kafka(DOING))?;
+            extents.push(Extent { topic: topic.clone(), partition, start, end });
+        }
+        Ok(extents)
     })
     .await
 }
 
-/// Starts to read every partition at its beginning, and says where each ends now.
-fn assign_all(reader: &BaseConsumer, topic: &str) -> Result<HashMap<i32, i64>, BusError> {
-    const DOING: &str = "opening a topic";
-    let metadata =
-        reader.fetch_metadata(Some(topic), REQUEST_TIMEOUT).map_err(BusError::kafka(DOING))?;
-    let (mut assignment, mut ends) = (TopicPartitionList::new(), HashMap::new());
-    for partition in metadata.topics().iter().flat_map(|topic| topic.partitions()) {
-        let (low, high) = reader
-            .fetch_watermarks(topic, partition.id(), REQUEST_TIMEOUT)
-            .map_err(BusError::kafka(DOING))?;
-        if low < high {
-            ends.insert(partition.id(), high);
-            assignment
-                .add_partition_offset(topic, partition.id(), Offset::Offset(low))
-                .map_err(BusError::kafka(DOING))?;
-        }
-    }
-    reader.assign(&assignment).map_err(BusError::kafka(DOING))?;
-    Ok(ends)
+/// Reads a stretch of a partition.
+pub(crate) struct KafkaReader {
+    /// Taken out only to be dropped.
+    consumer: Option<Arc<BaseConsumer>>,
+    next: i64,
+    end: i64,
 }
 
-fn read_to(
-    reader: &BaseConsumer,
-    topic: &str,
-    mut ends: HashMap<i32, i64>,
-) -> Result<Vec<Delivery>, BusError> {
-    let deadline = Instant::now() + SCAN_TIMEOUT;
-    let mut deliveries = Vec::new();
-    while !ends.is_empty() {
-        if Instant::now() > deadline {
-            let doing = "reading a topic to its end";
-            return Err(BusError::Slow { doing });
-        }
-        match reader.poll(Duration::from_millis(100)) {
-            None => {}
-            Some(Ok(message)) => {
-                let delivery = to_delivery(&message);
-                let position = &delivery.position;
-                let end = ends.get(&position.partition).copied().unwrap_or(0);
-                if position.offset + 1 >= end {
-                    ends.remove(&position.partition);
-                }
-                if position.offset < end {
-                    deliveries.push(delivery);
-                }
-            }
-            // The last offsets may belong to no message; the end is the end all the same.
-            Some(Err(rdkafka::error::KafkaError::PartitionEOF(partition))) => {
-                ends.remove(&partition);
-            }
-            Some(Err(error)) => return Err(BusError::kafka("reading a topic")(error)),
-        }
-        if deliveries.len() > SCAN_MAX {
-            let topic = topic.to_owned();
-            return Err(BusError::TooMany { topic, limit: SCAN_MAX });
+impl KafkaReader {
+    pub(super) async fn open(
+        options: &KafkaOptions,
+        extent: &Extent,
+    ) -> Result<KafkaReader, BusError> {
+        const DOING: &str = "opening a topic";
+        let (options, extent) = (options.clone(), extent.clone());
+        blocking(move || {
+            let consumer = consumer(&options)?;
+            let mut assignment = TopicPartitionList::new();
+            assignment
+                .add_partition_offset(&extent.topic, extent.partition, Offset::Offset(extent.start))
+                .and_then(|()| consumer.assign(&assignment))
+                .map_err(BusError::kafka(DOING))?;
+            let consumer = Some(Arc::new(consumer));
+            Ok(KafkaReader { consumer, next: extent.start, end: extent.end })
+        })
+        .await
+    }
+
+    pub(crate) async fn next_page(&mut self) -> Result<Vec<Delivery>, BusError> {
+        let consumer = Arc::clone(self.consumer.as_ref().expect("only dropping takes it out"));
+        let (next, end) = (self.next, self.end);
+        let (next, page) = blocking(move || read_page(&consumer, next, end)).await?;
+        self.next = next;
+        Ok(page)
+    }
+}
+
+impl Drop for KafkaReader {
+    /// The end of a client waits for its threads, which an async thread must not.
+    fn drop(&mut self) {
+        if let Some(consumer) = self.consumer.take() {
+            std::thread::spawn(move || drop(consumer));
         }
     }
-    Ok(deliveries)
+}
+
+/// The messages from `next` on, before `end`, and where to go on. No messages: that
+/// was the end.
+fn read_page(
+    consumer: &BaseConsumer,
+    mut next: i64,
+    end: i64,
+) -> Result<(i64, Vec<Delivery>), BusError> {
+    let mut deadline = Instant::now() + REQUEST_TIMEOUT;
+    let mut page = Vec::new();
+    while next < end && page.len() < PAGE_MAX {
+        if Instant::now() > deadline {
+            return Err(BusError::Slow { doing: "reading a topic" });
+        }
+        match consumer.poll(Duration::from_millis(100)) {
+            None => continue,
+            Some(Ok(message)) => {
+                let delivery = to_delivery(&message);
+                next = delivery.position.offset + 1;
+                page.extend(Some(delivery).filter(|_| next <= end));
+            }
+            // The last offsets may belong to no message; the end is the end all the same.
+            Some(Err(KafkaError::PartitionEOF(_))) => next = end,
+            Some(Err(error)) => return Err(BusError::kafka("reading a topic")(error)),
+        }
+        deadline = Instant::now() + REQUEST_TIMEOUT;
+    }
+    Ok((next, page))
 }

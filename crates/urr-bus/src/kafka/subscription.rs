@@ -6,13 +6,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
-use rdkafka::Message as _;
-use rdkafka::consumer::{CommitMode, Consumer, DefaultConsumerContext, StreamConsumer};
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{
+    BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance, StreamConsumer,
+};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers as _};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::RDKafkaErrorCode;
-use tracing::{info, warn};
+use rdkafka::{ClientContext, Message as _};
+use tracing::{error, info, warn};
 
 use super::{KafkaOptions, REQUEST_TIMEOUT, blocking};
 use crate::subscription::{BATCH_MAX, PartitionLag};
@@ -20,9 +23,27 @@ use crate::{Batch, BusError, Delivery, Headers, Position};
 
 const DOING: &str = "consuming";
 
+/// The client remembers that a partition was paused also while another consumer has it. One that
+/// comes back would never be read again, so what is assigned to us is always resumed.
+struct ResumeAssigned;
+
+impl ClientContext for ResumeAssigned {}
+
+impl ConsumerContext for ResumeAssigned {
+    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        if let Rebalance::Assign(partitions) = rebalance
+            && let Err(error) = consumer.resume(partitions)
+        {
+            error!(%error, "assigned partitions could not be resumed and may not be read");
+        }
+    }
+}
+
+type GroupConsumer = StreamConsumer<ResumeAssigned>;
+
 pub(crate) struct KafkaSubscription {
     /// Taken out only to be closed.
-    consumer: Option<Arc<StreamConsumer>>,
+    consumer: Option<Arc<GroupConsumer>>,
     /// What arrived although we had paused: a partition was assigned to us in the meantime.
     early: VecDeque<Delivery>,
     paused: bool,
@@ -47,7 +68,8 @@ impl KafkaSubscription {
             .set("max.poll.interval.ms", options.poll_interval_max.as_millis().to_string())
             // A topic that appears after us is found within seconds.
             .set("topic.metadata.refresh.interval.ms", "10000");
-        let consumer: StreamConsumer = config.create().map_err(BusError::kafka("starting"))?;
+        let consumer = GroupConsumer::from_config_and_context(&config, ResumeAssigned)
+            .map_err(BusError::kafka("starting"))?;
         let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
         consumer.subscribe(&topics).map_err(BusError::kafka("subscribing"))?;
         Ok(KafkaSubscription {
@@ -58,7 +80,7 @@ impl KafkaSubscription {
         })
     }
 
-    fn consumer(&self) -> &Arc<StreamConsumer> {
+    fn consumer(&self) -> &Arc<GroupConsumer> {
         self.consumer.as_ref().expect("only closing takes it out")
     }
 
@@ -211,7 +233,7 @@ pub(super) fn to_delivery(message: &BorrowedMessage<'_>) -> Delivery {
 
 pub(crate) struct KafkaLagReader {
     /// Not a reason to stay in the group.
-    consumer: Weak<StreamConsumer>,
+    consumer: Weak<GroupConsumer>,
 }
 
 impl KafkaLagReader {
@@ -224,9 +246,7 @@ impl KafkaLagReader {
     }
 }
 
-fn read_lag(
-    consumer: &StreamConsumer<DefaultConsumerContext>,
-) -> Result<Vec<PartitionLag>, KafkaError> {
+fn read_lag(consumer: &GroupConsumer) -> Result<Vec<PartitionLag>, KafkaError> {
     let committed = consumer.committed(REQUEST_TIMEOUT)?;
     let places: HashMap<(String, i32), Offset> = committed.to_topic_map();
     let mut lags = Vec::with_capacity(places.len());

@@ -11,6 +11,8 @@ use urr_kernel::{Event, Uuid};
 use urr_storage::{StorageError, params};
 use urr_test::servers::{self, Server};
 
+use crate::dead_letters::list;
+use crate::logs::Logs;
 use crate::on_both_forms;
 use crate::world::{
     World, assert_each_seat_in_order, effect_insert, eventually, metrics_text, paint, steps, within,
@@ -130,7 +132,7 @@ mod cases {
         assert!(text.contains("outcome=\"rejected\"} 2"), "{text}");
         assert!(!text.contains("urr_bus_dead_letters_total{"), "{text}");
         assert_eq!((calls.of(&events[0]), calls.of(&events[1])), (1, 1));
-        assert_eq!(urr_bus::dead_letters::list(&world.bus, Some(&world.topic)).await.unwrap(), []);
+        assert_eq!(list(&world).await, []);
     }
 
     pub async fn an_outage_is_waited_for_while_other_keys_go_on(world: World) {
@@ -162,7 +164,7 @@ mod cases {
         is_down.store(false, Ordering::SeqCst);
         assert_each_seat_in_order(&world.effects_become(6).await);
         consumer.stop().await;
-        assert_eq!(urr_bus::dead_letters::list(&world.bus, Some(&world.topic)).await.unwrap(), []);
+        assert_eq!(list(&world).await, []);
     }
 
     pub async fn an_unknown_outcome_is_tried_again(world: World) {
@@ -201,7 +203,7 @@ mod cases {
         let consumer = world.consumer("group", handler);
         assert_each_seat_in_order(&world.effects_become(1).await);
         consumer.stop().await;
-        assert_eq!(urr_bus::dead_letters::list(&world.bus, Some(&world.topic)).await.unwrap(), []);
+        assert_eq!(list(&world).await, []);
     }
 }
 
@@ -233,14 +235,17 @@ async fn a_stop_finishes_and_acknowledges_what_is_under_way() {
     assert_eq!(lags.iter().map(|lag| lag.messages).sum::<i64>(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_whose_storage_is_closed_ends_without_dead_letters() {
+#[tokio::test]
+async fn a_consumer_whose_storage_is_closed_ends_loudly_and_without_dead_letters() {
+    let (logs, _guard) = Logs::collect();
     let world = World::embedded().await;
     world.db.close();
     world.publish_events(&[world.event(Uuid::from_u128(1), 0)]).await;
     let consumer = world.consumer("group", paint());
     within(consumer.ended()).await;
-    assert_eq!(urr_bus::dead_letters::list(&world.bus, None).await.unwrap(), []);
+    assert_eq!(list(&world).await, []);
+    let lines = logs.lines_with("the storage was closed under the consumer");
+    assert!(lines.len() == 1 && lines[0].starts_with("ERROR"), "{lines:?}");
     assert_eq!(world.read("group", 1).await.len(), 1, "it was not acknowledged");
 }
 

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
-use urr_bus::dead_letters::{self, Again, DeadLetterError};
-use urr_bus::{DeadLetter, Handled, Handler, Message, Metrics};
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use urr_bus::dead_letters::{self, Again, DeadLetterError, Which};
+use urr_bus::{DeadLetter, Handled, Handler, Message, Metrics, TopicSpec};
 use urr_kernel::{Event, Uuid};
-use urr_storage::{Db, SqliteOptions, params};
+use urr_storage::{StorageError, params};
 
 use crate::consuming::{Calls, violate_a_constraint};
 use crate::on_both_forms;
@@ -20,13 +23,16 @@ on_both_forms![
     a_replay_reaches_only_the_group_that_had_failed,
     a_failure_that_stays_is_tried_five_times,
     a_dead_letter_written_twice_is_listed_once,
+    pages_of_dead_letters_are_listed_up_to_a_limit,
 ];
 
 /// The key of all messages here: one partition, in which nothing may stand still.
 const SEAT: Uuid = Uuid::from_u128(1);
 
-async fn list(world: &World) -> Vec<DeadLetter> {
-    dead_letters::list(&world.bus, Some(&world.topic)).await.unwrap()
+pub async fn list(world: &World) -> Vec<DeadLetter> {
+    let topic = Some(world.topic.as_str());
+    let listing = dead_letters::list(&world.bus, topic, Which::OpenAndReplayed, 1_000).await;
+    listing.unwrap().letters
 }
 
 async fn letters_become(world: &World, count: usize) -> Vec<DeadLetter> {
@@ -119,7 +125,7 @@ mod cases {
         // What still cannot be read comes back as new letters.
         let replayed =
             dead_letters::replay_open(&world.bus, Some(&world.topic), now).await.unwrap();
-        assert_eq!(replayed.len(), 3);
+        assert_eq!(replayed, 3);
         let letters = letters_become(&world, 7).await;
         assert_eq!(letters.iter().filter(|letter| !letter.is_replayed).count(), 3);
         consumer.stop().await;
@@ -183,6 +189,73 @@ mod cases {
         assert_eq!((letters.len(), letters[0].is_replayed), (1, true));
         assert_ne!(letters[0].id, copies[0]);
     }
+
+    pub async fn pages_of_dead_letters_are_listed_up_to_a_limit(world: World) {
+        let topic = urr_bus::dead_letter_topic(&world.topic);
+        // Not of our making, and more than two pages of each partition.
+        let letter = |n: i32| {
+            let partition = Some(n % 3);
+            Message { partition, ..Message::new(&topic, n.to_string(), "not an event") }
+        };
+        let ids = world.publish((0..3_600).map(letter).collect()).await;
+        let now = world.clock.now();
+        for id in [&ids[0], &ids[1_802], &ids[3_599]] {
+            dead_letters::replay(&world.bus, id, Again::Refuse, now).await.unwrap();
+            assert!(dead_letters::show(&world.bus, id).await.unwrap().is_replayed);
+        }
+        let list = async |which, limit| {
+            let topic = Some(world.topic.as_str());
+            let listing = dead_letters::list(&world.bus, topic, which, limit).await.unwrap();
+            (listing.letters.len(), listing.is_cut)
+        };
+        assert_eq!(list(Which::Open, 3_596).await, (3_596, true));
+        assert_eq!(list(Which::Open, 3_597).await, (3_597, false));
+        assert_eq!(list(Which::OpenAndReplayed, 5_000).await, (3_600, false));
+        let open = dead_letters::list(&world.bus, None, Which::Open, 1).await.unwrap();
+        assert!(open.is_cut && open.letters.len() == 1);
+        // The mark of the first is a message of its partition too, but no letter.
+        let mut mark = ids[0].clone();
+        mark.offset = 1_200;
+        let shown = dead_letters::show(&world.bus, &mark).await;
+        assert!(matches!(shown, Err(DeadLetterError::NotFound(_))), "{shown:?}");
+    }
+}
+
+/// More than are known at a time. All but the last few were replayed.
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_can_be_listed_shown_and_replayed_however_many_there_are() {
+    const LETTERS: i64 = 101_000;
+    const OPEN: i64 = 3;
+    let world = World::embedded().await;
+    let topic = urr_bus::dead_letter_topic(&world.topic);
+    let (log, now) = (world.log(), world.clock.now());
+    let fill = log.write(move |tx| {
+        let sql = "insert into bus_message \
+             (topic, partition, message_offset, key, body, headers, appended_at) \
+             with recursive numbers (n) as \
+             (select 0 union all select n + 1 from numbers where n < $2 - 1) \
+             select $1, 0, n + $3, zeroblob(0), zeroblob(8), case when $3 = 0 then '{}' \
+             else '{\"urr-replayed\":\"' || $1 || '/0/' || n || '\"}' end, $4 from numbers";
+        tx.execute(sql, params![topic, LETTERS, 0, now])?;
+        tx.execute(sql, params![topic, LETTERS - OPEN, LETTERS, now])?;
+        let sql = "update bus_partition set next_offset = $2 where topic = $1 and partition = 0";
+        tx.execute(sql, params![topic, 2 * LETTERS - OPEN])
+    });
+    assert_eq!(fill.await.unwrap_or_else(|error: StorageError| panic!("{error}")), 1);
+    let open = async |limit| {
+        let topic = Some(world.topic.as_str());
+        let listing = dead_letters::list(&world.bus, topic, Which::Open, limit).await.unwrap();
+        (listing.letters, listing.is_cut)
+    };
+    let (letters, is_cut) = open(2).await;
+    assert!(is_cut);
+    assert_eq!(letters[0].id.offset, LETTERS - OPEN);
+    let shown = dead_letters::show(&world.bus, &letters[1].id).await.unwrap();
+    assert_eq!(shown, letters[1]);
+    dead_letters::replay(&world.bus, &letters[1].id, Again::Refuse, now).await.unwrap();
+    let replayed = dead_letters::replay_open(&world.bus, None, now).await.unwrap();
+    assert_eq!(replayed, 2);
+    assert_eq!(open(2).await, (Vec::new(), false));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,8 +264,7 @@ async fn a_message_whose_dead_letter_cannot_be_written_is_not_acknowledged() {
     let (bad, _) = poison(&world).remove(0);
     world.publish(vec![bad]).await;
     // Without its topic a dead letter has nowhere to go.
-    let path = world.folder.path().join("bus.sqlite");
-    let log = Db::open_sqlite(&path, &SqliteOptions::default()).unwrap();
+    let log = world.log();
     let topic = urr_bus::dead_letter_topic(&world.topic);
     let remove = log
         .write(move |tx| tx.execute("delete from bus_partition where topic = $1", params![topic]));
@@ -211,4 +283,92 @@ async fn a_message_whose_dead_letter_cannot_be_written_is_not_acknowledged() {
     let consumer = world.consumer("group", paint());
     assert_eq!(letters_become(&world, 1).await.len(), 1);
     consumer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_whose_partition_is_missing_goes_to_another_and_can_be_replayed() {
+    let world = World::embedded().await;
+    let (bad, _) = poison(&world).pop().unwrap();
+    let original = Message { partition: Some(2), ..bad };
+    world.publish(vec![original]).await;
+    let (log, topic) = (world.log(), urr_bus::dead_letter_topic(&world.topic));
+    let remove = log.write(move |tx| {
+        let sql = "delete from bus_partition where topic = $1 and partition > 0";
+        tx.execute(sql, params![topic])
+    });
+    assert_eq!(remove.await.unwrap_or_else(|error: StorageError| panic!("{error}")), 2);
+    let consumer = world.consumer("group", paint_or_panic());
+    let letters = letters_become(&world, 1).await;
+    consumer.stop().await;
+    assert_eq!(letters[0].id.partition, 0);
+    replay_and_paint(&world, &letters[0]).await;
+}
+
+async fn replay_and_paint(world: &World, letter: &DeadLetter) {
+    let now = world.clock.now();
+    let replayed = dead_letters::replay(&world.bus, &letter.id, Again::Refuse, now).await.unwrap();
+    assert_eq!(replayed.partition, letter.original.as_ref().unwrap().partition);
+    let consumer = world.consumer("group", paint());
+    world.effects_become(1).await;
+    consumer.stop().await;
+    assert!(list(world).await[0].is_replayed);
+}
+
+/// A topic with more partitions than its dead letters have.
+async fn uneven_topics(world: &mut World) {
+    let Some(options) = world.kafka_options() else { panic!("it is on Kafka") };
+    let mut config = ClientConfig::new();
+    let admin: AdminClient<DefaultClientContext> =
+        config.set("bootstrap.servers", &options.bootstrap).create().unwrap();
+    world.topic = format!("{}-uneven", world.topic);
+    let letters = urr_bus::dead_letter_topic(&world.topic);
+    let new = [(&world.topic, 6), (&letters, 3)]
+        .map(|(name, partitions)| NewTopic::new(name, partitions, TopicReplication::Fixed(1)));
+    for created in admin.create_topics(&new, &AdminOptions::new()).await.unwrap() {
+        created.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_kafka_a_dead_letter_whose_partition_is_missing_goes_to_another() {
+    let Some(mut world) = World::kafka().await else {
+        return;
+    };
+    uneven_topics(&mut world).await;
+    let (bad, _) = poison(&world).pop().unwrap();
+    let original = Message { partition: Some(5), ..bad };
+    eventually("the topic is known", async || {
+        world.bus.publish_one(original.clone()).await.is_ok()
+    })
+    .await;
+    let consumer = world.consumer("group", paint_or_panic());
+    let letters = letters_become(&world, 1).await;
+    consumer.stop().await;
+    assert!(letters[0].id.partition < 3, "{}", letters[0].id);
+    replay_and_paint(&world, &letters[0]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_kafka_missing_partitions_are_created_for_topics_and_their_dead_letters() {
+    let Some(mut world) = World::kafka().await else {
+        return;
+    };
+    let letters = urr_bus::dead_letter_topic(&world.topic);
+    let mut spec = TopicSpec::new(&world.topic);
+    spec.partitions = 4;
+    // Two processes may start at once.
+    let (specs, bus) = ([spec], &world.bus);
+    let (one, two) = tokio::join!(bus.ensure_topics(&specs), bus.ensure_topics(&specs));
+    one.and(two).unwrap();
+    world.reopen_bus().await;
+    for topic in [&world.topic, &letters] {
+        let message = Message { partition: Some(3), ..Message::new(topic, "", "") };
+        assert_eq!(world.publish(vec![message]).await[0].partition, 3);
+    }
+    // Who gave the topic more partitions forgot the dead letters.
+    uneven_topics(&mut world).await;
+    let letters = urr_bus::dead_letter_topic(&world.topic);
+    world.bus.ensure_topics(&[TopicSpec::new(&world.topic)]).await.unwrap();
+    let message = Message { partition: Some(5), ..Message::new(letters, "", "") };
+    assert_eq!(world.publish(vec![message]).await[0].partition, 5);
 }

@@ -1,7 +1,13 @@
 //! Publishing and subscribing.
 
-use urr_bus::{BusError, Message};
+use std::time::Duration;
 
+use urr_bus::{BusError, KafkaOptions, Message, Position, Subscription};
+use urr_kernel::Timestamp;
+use urr_storage::{StorageError, params};
+use urr_test::servers::{self, Server};
+
+use crate::logs::Logs;
 use crate::on_both_forms;
 use crate::world::{World, within};
 
@@ -170,7 +176,7 @@ async fn the_embedded_bus_forgets_old_messages_that_every_group_has_read() {
     let world = World::embedded().await;
     let topics = [world.topic.clone()];
     world.publish((0..9).map(|n| Message::new(&world.topic, "key", n.to_string())).collect()).await;
-    let later = world.clock.now() + std::time::Duration::from_hours(24 * 8);
+    let later = world.clock.now() + Duration::from_hours(24 * 8);
     // A group that has subscribed but read nothing holds everything back.
     let slow = world.bus.subscribe("slow", &topics).await.unwrap();
     world.read("quick", 9).await;
@@ -183,6 +189,94 @@ async fn the_embedded_bus_forgets_old_messages_that_every_group_has_read() {
     // Offsets go on where they were.
     let positions = world.publish(vec![Message::new(&world.topic, "key", "9")]).await;
     assert_eq!(positions[0].offset, 9);
+}
+
+/// The log of a week is long, and trimming it is done by its only writer.
+#[tokio::test]
+async fn the_embedded_bus_looks_at_no_more_messages_than_it_may_forget() {
+    let world = World::embedded().await;
+    world.publish((0..9).map(|n| Message::new(&world.topic, "key", n.to_string())).collect()).await;
+    // One that is old, behind more young ones than a look may take in.
+    let log = world.log();
+    let age = log.write(|tx| {
+        let sql = "update bus_message set appended_at = $1 where message_offset = 8";
+        tx.execute(sql, params![Timestamp::UNIX_EPOCH])
+    });
+    assert_eq!(age.await.unwrap_or_else(|error: StorageError| panic!("{error}")), 1);
+    let now = world.clock.now();
+    assert_eq!(world.bus.trim(now, 8).await.unwrap(), 0);
+    assert_eq!(world.bus.trim(now, 9).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn the_embedded_bus_waits_for_a_group_that_reads_nothing_no_longer_than_four_retentions() {
+    let (logs, _guard) = Logs::collect();
+    let world = World::embedded().await;
+    let topics = [world.topic.clone()];
+    drop(world.bus.subscribe("abandoned", &topics).await.unwrap());
+    world.publish((0..9).map(|n| Message::new(&world.topic, "key", n.to_string())).collect()).await;
+    world.read("quick", 9).await;
+    let later = |days: u64| world.clock.now() + Duration::from_hours(24 * days);
+    assert_eq!(world.bus.trim(later(27), 100).await.unwrap(), 0);
+    let told = || logs.lines_with("messages were forgotten that these groups never read");
+    assert!(told().is_empty());
+    assert_eq!(world.bus.trim(later(29), 4).await.unwrap(), 4);
+    assert_eq!(told().len(), 1);
+    assert!(told()[0].starts_with("ERROR") && told()[0].contains("unread=4"), "{:?}", told());
+    assert!(told()[0].contains("abandoned") && !told()[0].contains("quick"), "{:?}", told());
+    // It goes on with what is left.
+    let bodies = world.read("abandoned", 5).await.into_iter().map(|delivery| delivery.body);
+    assert_eq!(bodies.collect::<Vec<_>>(), [b"4", b"5", b"6", b"7", b"8"]);
+    assert_eq!(world.bus.trim(later(29), 2).await.unwrap(), 2);
+    assert_eq!(world.bus.trim(later(29), 100).await.unwrap(), 3);
+    assert_eq!(told().len(), 1, "these were read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_kafka_a_partition_that_was_paused_lost_and_regained_is_read_again() {
+    if !servers::available(Server::Kafka).unwrap() {
+        return;
+    }
+    let mut options = KafkaOptions::new(servers::shared_kafka().unwrap().bootstrap());
+    options.session_timeout = Duration::from_secs(6);
+    options.poll_interval_max = Duration::from_secs(6);
+    let pause_after = options.poll_interval_max / 10;
+    let world = World::on_kafka(options).await;
+    let publish_to_each = async || {
+        let mut messages = vec![Message::new(&world.topic, "", ""); 3];
+        (0..).zip(&mut messages).for_each(|(number, message)| message.partition = Some(number));
+        world.publish(messages).await
+    };
+    let topics = [world.topic.clone()];
+    let mut first = world.bus.subscribe("group", &topics).await.unwrap();
+    read_all(&mut first, publish_to_each().await).await;
+
+    // The first is busy for long and has paused when the second takes a partition from it.
+    let busy = tokio::time::timeout(pause_after * 2, first.keep_alive()).await;
+    assert!(busy.is_err());
+    let mut second = world.bus.subscribe("group", &topics).await.unwrap();
+    let mut positions = publish_to_each().await;
+    let batch = tokio::select! {
+        batch = within(second.next_batch()) => batch.unwrap(),
+        never = first.keep_alive() => match never {},
+    };
+    second.acknowledge(&batch).await.unwrap();
+    positions.retain(|position| batch.deliveries.iter().all(|d| d.position != *position));
+    assert!((1..3).contains(&positions.len()), "each has some: {positions:?}");
+    read_all(&mut first, positions).await;
+
+    second.close().await;
+    read_all(&mut first, publish_to_each().await).await;
+    first.close().await;
+}
+
+/// Reads until all of these have come.
+async fn read_all(subscription: &mut Subscription, mut positions: Vec<Position>) {
+    while !positions.is_empty() {
+        let batch = within(subscription.next_batch()).await.unwrap();
+        subscription.acknowledge(&batch).await.unwrap();
+        positions.retain(|position| batch.deliveries.iter().all(|d| d.position != *position));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

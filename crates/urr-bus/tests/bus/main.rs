@@ -8,6 +8,7 @@ mod broker;
 mod consuming;
 mod dead_letters;
 mod delivery;
+mod logs;
 mod relaying;
 mod world;
 

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Message, TopicSpec};
-use urr_kernel::{CallContext, Event, Secret, Uuid};
+use urr_kernel::{CallContext, Event, Secret, Timestamp, Uuid};
 use urr_storage::outbox::{self, OutboxRow, Stamp};
 use urr_storage::{Db, PostgresOptions, ServiceRole, StorageError, Tx, inbox, params, provision};
 use urr_test::servers::{self, Server};
 
+use crate::logs::Logs;
 use crate::on_both_forms;
 use crate::world::{
     SCHEMA, SeatPainted, World, assert_each_seat_in_order, eventually, outbox_insert, paint, steps,
+    within,
 };
 
 on_both_forms![
@@ -19,6 +21,7 @@ on_both_forms![
     a_relay_that_crashed_before_marking_repeats_without_a_second_effect,
     two_relays_take_turns_and_keep_the_order,
     an_event_without_a_topic_does_not_hold_up_others,
+    pages_of_events_that_cannot_be_published_do_not_hold_up_those_behind_them,
 ];
 
 mod cases {
@@ -84,6 +87,26 @@ mod cases {
         eventually("only one is left", async || world.outbox_waiting().await == 1).await;
         relay.stop().await;
         consumer.stop().await;
+    }
+
+    pub async fn pages_of_events_that_cannot_be_published_do_not_hold_up_those_behind_them(
+        world: World,
+    ) {
+        // More than two pages, with the second event of each seat on another page than the first.
+        let late_topic = format!("{}-late", world.topic);
+        let (topic, lost) = (late_topic.clone(), steps(&world, 600, 2));
+        world.db.write(move |tx| outbox_insert(tx, &topic, &lost)).await.unwrap();
+        world.outbox_append(&steps(&world, 3, 3)).await;
+        let (relay, consumer) = (world.relay(), world.consumer("group", paint()));
+        assert_each_seat_in_order(&world.effects_become(9).await);
+        eventually("the others wait", async || world.outbox_waiting().await == 1_200).await;
+        world.bus.ensure_topics(&[TopicSpec::new(&late_topic)]).await.unwrap();
+        eventually("they had to wait only", async || world.outbox_waiting().await == 0).await;
+        relay.stop().await;
+        consumer.stop().await;
+        let on_the_bus = world.bus.scan(&late_topic).await.unwrap();
+        assert_eq!(on_the_bus.len(), 1_200, "none is there twice");
+        assert!(is_in_order(&on_the_bus));
     }
 }
 
@@ -169,6 +192,135 @@ async fn a_relay_that_died_is_replaced_when_its_lease_ends() {
     world.outbox_append(&steps(&world, 1, 1)).await;
     eventually("the second takes over", async || world.outbox_waiting().await == 0).await;
     heir.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_from_a_clock_far_ahead_is_not_waited_for() {
+    let world = World::embedded().await;
+    let ahead = world.clock.now() + Duration::from_hours(9);
+    let (holder, lease) = (Uuid::from_u128(1), Duration::from_secs(10));
+    let take = world.db.write(move |tx| outbox::lease_take(tx, holder, ahead, lease));
+    assert!(take.await.unwrap_or_else(|error: StorageError| panic!("{error}")));
+    world.outbox_append(&steps(&world, 1, 1)).await;
+    let relay = world.relay();
+    eventually("it is published", async || world.outbox_waiting().await == 0).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_relay_that_waits_for_another_says_so_once_if_there_is_work() {
+    let (logs, _guard) = Logs::collect();
+    let world = World::embedded().await;
+    let (holder, now) = (Uuid::from_u128(1), world.clock.now());
+    let lease = Duration::from_hours(1);
+    let take = world.db.write(move |tx| outbox::lease_take(tx, holder, now, lease));
+    assert!(take.await.unwrap_or_else(|error: StorageError| panic!("{error}")));
+    let (poll, lag_interval) = (Duration::from_millis(5), Duration::from_millis(5));
+    let options = RelayOptions { lease, poll, lag_interval, ..RelayOptions::default() };
+    let relay = world.relay_with(&world.db, options);
+    world.outbox_append(&steps(&world, 1, 1)).await;
+    let told = || logs.lines_with("another relay has the lease");
+    eventually("it is told", async || !told().is_empty()).await;
+    let release = world.db.write(move |tx| outbox::lease_release(tx, holder));
+    release.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
+    eventually("it is published", async || world.outbox_waiting().await == 0).await;
+    relay.stop().await;
+    assert!(told().len() == 1 && told()[0].starts_with("INFO"), "{:?}", told());
+}
+
+#[tokio::test]
+async fn a_relay_whose_storage_is_closed_ends_loudly() {
+    let (logs, _guard) = Logs::collect();
+    let world = World::embedded().await;
+    world.db.close();
+    within(world.relay().ended()).await;
+    let lines = logs.lines_with("the storage was closed under the relay");
+    assert!(lines.len() == 1 && lines[0].starts_with("ERROR"), "{lines:?}");
+}
+
+/// Whoever reads on behind stuck events must notice one of a lower number that was committed since.
+#[tokio::test]
+async fn a_late_event_is_noticed_behind_which_another_would_be_read() {
+    let world = World::embedded().await;
+    world.outbox_append(&steps(&world, 4, 1)).await;
+    let behind = async |seq, passed| {
+        let read = world.db.read(move |tx| outbox::unpublished_behind(tx, seq, passed, 500));
+        let rows: Option<Vec<OutboxRow>> =
+            read.await.unwrap_or_else(|e: StorageError| panic!("{e}"));
+        rows.map(|rows| rows.iter().map(|row| row.seq).collect::<Vec<_>>())
+    };
+    assert_eq!(behind(3, 3).await, Some(vec![4]));
+    assert_eq!(behind(3, 2).await, None, "one of the three was not there before");
+    // What another relay published in the meantime is no reason to begin anew.
+    assert_eq!(behind(3, 4).await, Some(vec![4]));
+}
+
+async fn execute(db: &Db, sql: &'static str) {
+    let rows: Result<u64, StorageError> = db.write(move |tx| tx.execute(sql, &[])).await;
+    rows.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_that_is_refused_is_made_later_and_nothing_is_published_twice() {
+    let world = World::embedded().await;
+    world.outbox_append(&steps(&world, 20, 1)).await;
+    let refuse = "create trigger refuse before update on outbox \
+                  begin select raise(abort, 'not now'); end";
+    execute(&world.db, refuse).await;
+    let (lease, poll) = (Duration::from_millis(300), Duration::from_millis(20));
+    let options = RelayOptions { lease, poll, ..RelayOptions::default() };
+    let relay = world.relay_with(&world.db, options);
+    let on_the_bus = async || world.bus.scan(&world.topic).await.unwrap().len();
+    eventually("they are published", async || on_the_bus().await == 20).await;
+    let held_until = async || {
+        let sql = "select held_until from outbox_lease";
+        let read = world.db.read(move |tx| tx.query_one(sql, &[], |row| row.get("held_until")));
+        let held_until: Result<Timestamp, StorageError> = read.await;
+        held_until.unwrap()
+    };
+    // A renewed lease shows that it went on, and nobody else can take over.
+    for _ in 0..3 {
+        let before = held_until().await;
+        eventually("the lease is renewed", async || held_until().await > before).await;
+    }
+    assert_eq!(world.outbox_waiting().await, 20);
+    execute(&world.db, "drop trigger refuse").await;
+    eventually("they are marked", async || world.outbox_waiting().await == 0).await;
+    relay.stop().await;
+    assert_eq!(on_the_bus().await, 20);
+}
+
+/// Each look at the log takes the bus's only writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_of_the_outbox_does_not_trim_the_bus_again_and_again() {
+    let world = World::embedded().await;
+    let mut spec = TopicSpec::new(&world.topic);
+    spec.retention = Duration::ZERO;
+    world.bus.ensure_topics(&[spec]).await.unwrap();
+    world.publish_events(&steps(&world, 1, 1)).await;
+    world.outbox_append(&steps(&world, 1, 300)).await;
+    execute(&world.db, "update outbox set published_at = created_at").await;
+    let options = RelayOptions {
+        poll: Duration::from_millis(20),
+        outbox_retention: Duration::ZERO,
+        purge_interval: Duration::from_hours(1),
+        purge_max: 2,
+        ..RelayOptions::default()
+    };
+    let relay = world.relay_with(&world.db, options);
+    let on_the_bus = async || world.bus.scan(&world.topic).await.unwrap().len();
+    eventually("the bus was trimmed", async || on_the_bus().await == 0).await;
+    let rows = async || {
+        let sql = "select count(*) as rows from outbox";
+        let read = world.db.read(move |tx| tx.query_one(sql, &[], |row| row.get("rows")));
+        let rows: Result<u64, StorageError> = read.await;
+        rows.unwrap()
+    };
+    world.publish_events(&steps(&world, 1, 1)).await;
+    assert!(rows().await > 100, "there is a backlog");
+    eventually("the backlog is gone", async || rows().await == 0).await;
+    relay.stop().await;
+    assert_eq!(on_the_bus().await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

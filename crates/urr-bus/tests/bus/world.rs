@@ -52,7 +52,7 @@ pub struct World {
     pub ids: IdSource,
     /// A name that no other test uses, not even on a broker that outlives this run.
     pub topic: String,
-    pub folder: TempDir,
+    _folder: TempDir,
 }
 
 impl World {
@@ -84,13 +84,28 @@ impl World {
         let topic = format!("paint-{}", ids.next_id().simple());
         let bus = open(&form, &clock);
         bus.ensure_topics(&[TopicSpec::new(&topic)]).await.unwrap();
-        World { form, bus, db, clock, ids, topic, folder }
+        World { form, bus, db, clock, ids, topic, _folder: folder }
     }
 
     /// The bus as another start of the program sees it.
     pub async fn reopen_bus(&mut self) {
         self.bus.close().await;
         self.bus = open(&self.form, &self.clock);
+    }
+
+    pub fn kafka_options(&self) -> Option<&KafkaOptions> {
+        match &self.form {
+            Form::Embedded(_) => None,
+            Form::Kafka(options) => Some(options),
+        }
+    }
+
+    /// The tables of the embedded bus.
+    pub fn log(&self) -> Db {
+        let Form::Embedded(path) = &self.form else {
+            panic!("only the embedded bus has a log of its own");
+        };
+        Db::open_sqlite(path, &SqliteOptions::default()).unwrap()
     }
 
     pub fn event(&self, seat_id: Uuid, step: i64) -> Event {

@@ -1,5 +1,7 @@
 //! Outbox and inbox: an event exists if and only if its change does.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use urr_kernel::{CallContext, Event, EventData, Timestamp, Uuid};
 use urr_storage::outbox::{self, Stamp};
@@ -106,12 +108,13 @@ contract! {
     }
 
     async fn one_relay_at_a_time_has_the_lease(place: Place) {
+        const LEASE: Duration = Duration::from_secs(10);
         let db = place.open();
         let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let take = |holder: Uuid, now: i64| {
             let db = db.clone();
             async move {
-                db.write(move |tx| outbox::lease_take(tx, holder, at(now), at(now + 10)))
+                db.write(move |tx| outbox::lease_take(tx, holder, at(now), LEASE))
                     .await
                     .unwrap_or_else(|error: StorageError| panic!("{error}"))
             }
@@ -125,6 +128,10 @@ contract! {
         let released = db.write(move |tx| outbox::lease_release(tx, two)).await;
         assert_eq!(released, Ok::<_, StorageError>(()));
         assert!(take(one, 21).await, "it was given up");
+        assert!(take(two, 32_400).await, "a clock is nine hours ahead");
+        assert!(take(one, 22).await, "nobody can have it for so long");
+        assert!(take(two, 33).await, "a clock is one second ahead");
+        assert!(!take(one, 32).await, "that is believed");
     }
 
     async fn an_event_is_recorded_once_per_consumer(place: Place) {

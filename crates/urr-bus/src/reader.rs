@@ -1,0 +1,32 @@
+//! Reading stretches of partitions page by page, apart from any group: for operators' commands.
+
+use crate::embedded::EmbeddedReader;
+use crate::kafka::KafkaReader;
+use crate::{BusError, Delivery};
+
+/// So many messages are in memory at a time, however long the topic is.
+pub(crate) const PAGE_MAX: usize = 500;
+
+/// A stretch of a partition: the offsets from `start` on, before `end`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) topic: String,
+    pub(crate) partition: i32,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+}
+
+pub(crate) enum Reader {
+    Embedded(EmbeddedReader),
+    Kafka(KafkaReader),
+}
+
+impl Reader {
+    /// The messages that follow, in order. No messages: that was the end.
+    pub(crate) async fn next_page(&mut self) -> Result<Vec<Delivery>, BusError> {
+        match self {
+            Reader::Embedded(reader) => reader.next_page().await,
+            Reader::Kafka(reader) => reader.next_page().await,
+        }
+    }
+}
