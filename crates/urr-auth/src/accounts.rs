@@ -14,8 +14,9 @@ use crate::fault::from_faults;
 use crate::sessions::{Opening, Session};
 use crate::store::records::{self, LoginMethod, Origin};
 use crate::store::sessions::{self, Sessions};
+use crate::store::social;
 use crate::store::users::{self, StoredUser};
-use crate::{Auth, Fault, SOURCE};
+use crate::{Auth, Fault, SOURCE, identity_check};
 
 /// What someone who registers says.
 #[derive(Clone, Debug)]
@@ -120,7 +121,8 @@ impl NewAccount {
 /// What `Auth::new_account` puts together.
 pub(crate) struct AccountParts {
     pub person: Person,
-    pub password: Password,
+    /// None: one gets in by another service only.
+    pub password: Option<Password>,
     pub terms: Option<Terms>,
     pub role: Role,
     pub method: LoginMethod,
@@ -137,7 +139,8 @@ impl Auth {
         context: CallContext,
     ) -> Result<Session, RegisterError> {
         let Registration { person, password, terms } = registration;
-        let (terms, role, method) = (Some(terms), Role::User, LoginMethod::Registration);
+        let (password, terms) = (Some(password), Some(terms));
+        let (role, method) = (Role::User, LoginMethod::Registration);
         let parts = AccountParts { person, password, terms, role, method, origin, context };
         let account = self.new_account(parts).await?;
         let opened = self.db.write(move |tx| {
@@ -152,7 +155,10 @@ impl Auth {
     /// if the address is taken: the time must not tell.
     pub(crate) async fn new_account(&self, parts: AccountParts) -> Result<NewAccount, Fault> {
         let AccountParts { person, password, terms, role, method, origin, context } = parts;
-        let password_hash = Some(self.passwords.hash(password).await?);
+        let password_hash = match password {
+            Some(password) => Some(self.passwords.hash(password).await?),
+            None => None,
+        };
         let (id, now) = (UserId(self.ids.next_id()), self.clock.now());
         let sealed = self.data_keys.seal(id, &person);
         let user = StoredUser {
@@ -260,6 +266,8 @@ impl Auth {
                 sessions::sessions_end(tx, Sessions::AllOf(id), now)?;
                 users::user_erase(tx, id, now)?;
                 records::login_history_erase(tx, id)?;
+                social::identity_erase(tx, id)?;
+                identity_check::identity_erase(tx, id)?;
                 outbox::append(tx, &stamp, &UserDeleted { user_id: id.0 })?;
                 Ok(())
             })

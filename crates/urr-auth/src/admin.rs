@@ -147,6 +147,7 @@ impl Auth {
 impl NewAdmin {
     fn parts(self, method: LoginMethod, origin: Origin, context: CallContext) -> AccountParts {
         let NewAdmin { email, name, password } = self;
+        let password = Some(password);
         let person = Person { email, name, phone: None };
         let (terms, role) = (None, Role::Admin);
         AccountParts { person, password, terms, role, method, origin, context }

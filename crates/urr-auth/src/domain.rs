@@ -5,4 +5,5 @@ pub mod email;
 pub mod password;
 pub mod profile;
 pub mod refresh;
+pub mod social;
 pub mod terms;

@@ -2,10 +2,13 @@
 
 mod accounts;
 mod admin;
+mod bot_check;
 mod cookies;
+mod identity_check;
 mod internal;
 mod origin;
 mod sessions;
+mod social;
 mod views;
 
 use axum::http::StatusCode;
@@ -30,6 +33,13 @@ pub fn routes() -> OpenApiRouter<Auth> {
         .routes(routes!(sessions::verify_token))
         .routes(routes!(accounts::get_me, accounts::update_me, accounts::delete_me))
         .routes(routes!(accounts::change_password))
+        .routes(routes!(bot_check::get_challenge))
+        .routes(routes!(identity_check::start_verification))
+        .routes(routes!(identity_check::complete_verification))
+        .routes(routes!(social::start_social))
+        .routes(routes!(social::link_social))
+        .routes(routes!(social::finish_social))
+        .routes(routes!(social::login_by_google))
         .routes(routes!(admin::redeem_admin_invite))
         .routes(routes!(admin::list_users))
         .routes(routes!(admin::change_role))

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use urr_storage::{StorageError, Tx};
 
 use crate::store::users::{self, StoredUser};
-use crate::store::{records, sessions};
-use crate::{Auth, Fault};
+use crate::store::{records, sessions, social};
+use crate::{Auth, Fault, bot_check, identity_check};
 
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 const DORMANT_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -21,11 +21,21 @@ pub struct Purged {
     pub refresh_tokens: u64,
     pub revoked_access_tokens: u64,
     pub login_history: u64,
+    pub spent_challenges: u64,
+    pub failed_logins: u64,
+    pub verifications: u64,
+    pub social_attempts: u64,
 }
 
 impl Purged {
     pub fn total(self) -> u64 {
-        self.refresh_tokens + self.revoked_access_tokens + self.login_history
+        self.refresh_tokens
+            + self.revoked_access_tokens
+            + self.login_history
+            + self.spent_challenges
+            + self.failed_logins
+            + self.verifications
+            + self.social_attempts
     }
 }
 
@@ -43,7 +53,12 @@ impl Auth {
         let history_before = now - self.settings.login_history_kept;
         self.db
             .write(move |tx| {
+                let (spent_challenges, failed_logins) = bot_check::purge(tx, now, limit)?;
                 Ok(Purged {
+                    spent_challenges,
+                    failed_logins,
+                    verifications: identity_check::purge(tx, now, limit)?,
+                    social_attempts: social::attempt_purge(tx, now, limit)?,
                     refresh_tokens: sessions::refresh_purge(tx, now, limit)?,
                     revoked_access_tokens: sessions::revoked_purge(tx, now, limit)?,
                     login_history: records::login_history_purge(tx, history_before, limit)?,
@@ -79,7 +94,13 @@ impl Auth {
             let remaining = users::user_count_sealed_otherwise(tx, current)?;
             Ok::<_, StorageError>(Rotation { rotated, remaining })
         });
-        Ok(rotation.await?)
+        let Rotation { rotated, remaining } = rotation.await?;
+        let (identities, identities_left) = self.rotate_identities(batch).await?;
+        let social = self.rotate_social(batch).await?;
+        Ok(Rotation {
+            rotated: rotated + identities + social.rotated,
+            remaining: remaining + identities_left + social.remaining,
+        })
     }
 
     /// Does what has to be done from time to time, until it is told to stop.

@@ -10,25 +10,31 @@
 //!   it, and that is committed although the answer is a refusal.
 //! - Whatever ends a session or changes a role revokes the live access tokens in the same
 //!   transaction.
+//! - A person who was verified has one account.
+//! - An identity at another service joins an account by its address only if both sides proved it.
 //!
 //! Deliberately absent: an account with a known password, and any way to read a password back.
 
 mod accounts;
 mod admin;
+mod bot_check;
 mod domain;
 mod events;
 mod fault;
 mod http;
+mod identity_check;
 mod jobs;
 mod passwords;
 mod personal_data;
 mod sessions;
 mod settings;
+mod social;
 mod store;
 
 use std::sync::Arc;
 
 use urr_kernel::{Clock, EventData, IdSource};
+use urr_outbound::Outbound;
 use urr_service::token::TokenKey;
 use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
@@ -38,25 +44,42 @@ pub use accounts::{
     ConfirmedError, Credentials, PasswordChange, RegisterError, Registration, UserError,
 };
 pub use admin::{ChangeRoleError, InviteError, NewAdmin};
+pub use bot_check::{
+    BotAttempt, BotCheck, BotCheckError, BotCheckMethod, Challenge, Door, LoginCheck,
+    PROOF_DIFFICULTY_MAX, Refusal, RemoteCheck, RemoteKind, Task, solve_challenge,
+};
 pub use domain::account::{AccountStatus, Person, User, UserId};
 pub use domain::email::{Email, InvalidEmail};
 pub use domain::password::{InvalidPassword, Password};
 pub use domain::profile::{InvalidName, InvalidPhone, Name, Phone};
+pub use domain::social::{LocalPath, Provider};
 pub use domain::terms::{Agreement, InvalidTerms, Terms, TermsKind};
 pub use events::{UserDeleted, UserRegistered};
 pub use fault::Fault;
+pub use identity_check::{
+    CompleteVerificationError, IdentityProvider, PORTONE_ENDPOINT, PortOne, ProviderError,
+    SandboxPerson, StartVerificationError, Verification, VerificationId, VerificationStatus,
+};
 pub use jobs::{Purged, Rotation};
 pub use passwords::PasswordCost;
 pub use personal_data::{DataKey, DataKeys, DuplicateKeyVersion, UnsealError};
 pub use sessions::{LoginError, Logout, RefreshError, Session, VerifyTokenError};
 pub use settings::{CookieSecurity, Settings};
+pub use social::{
+    Endpoints, ProviderSettings, SocialArrival, SocialError, SocialFailure, SocialReturn,
+    SocialSettings, SocialStart, SocialWay,
+};
 pub use store::records::Origin;
 pub use store::sessions::RevokedToken;
 
 /// The tables of accounts.
 pub const SCHEMA: Schema = Schema {
     name: "user_service",
-    migrations: migrations![1 "accounts" => "../migrations/0001_accounts.sql"],
+    migrations: migrations![
+        1 "accounts" => "../migrations/0001_accounts.sql",
+        2 "social" => "../migrations/0002_social.sql",
+        3 "identity" => "../migrations/0003_identity.sql",
+    ],
 };
 
 /// Where accounts announce what happened.
@@ -90,6 +113,9 @@ pub struct Auth {
     data_keys: DataKeys,
     settings: Arc<Settings>,
     passwords: passwords::Passwords,
+    bot_counter: Arc<bot_check::Counter>,
+    outbound: Outbound,
+    social: social::SocialClient,
 }
 
 /// What the service answers to, for a process that does not run it.
@@ -105,7 +131,20 @@ impl Auth {
             settings.hashing_parallel_max,
             settings.hashing_waiting_max,
         );
-        Auth { db, clock, ids, token_key, data_keys, settings: Arc::new(settings), passwords }
+        let (settings, outbound) = (Arc::new(settings), Outbound::new());
+        let (bot_counter, social) = (Arc::default(), social::SocialClient::new(outbound.clone()));
+        Auth {
+            db,
+            clock,
+            ids,
+            token_key,
+            data_keys,
+            settings,
+            passwords,
+            bot_counter,
+            outbound,
+            social,
+        }
     }
 
     /// Accounts as a service on the network or within the process.

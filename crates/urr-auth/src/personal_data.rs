@@ -38,6 +38,7 @@ struct Key {
     version: u16,
     cipher: Aes256Gcm,
     index: Secret,
+    person_index: Secret,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,6 +128,31 @@ impl DataKeys {
         })
     }
 
+    /// Seals a key of a verified person with the current data key.
+    pub(crate) fn seal_text(&self, kind: &'static str, user_id: UserId, text: &str) -> Vec<u8> {
+        self.current().seal(&associated_identity(kind, user_id), text)
+    }
+
+    pub(crate) fn open_text(
+        &self,
+        key_version: u16,
+        kind: &'static str,
+        user_id: UserId,
+        cipher: &[u8],
+    ) -> Result<String, UnsealError> {
+        let key = self.0.iter().find(|key| key.version == key_version);
+        let key = key.ok_or(UnsealError::UnknownVersion(key_version))?;
+        let text = key.open(&associated_identity(kind, user_id), cipher);
+        text.ok_or(UnsealError::Broken(kind))
+    }
+
+    /// What a key of a person may be stored under, the current version first.
+    pub(crate) fn person_indexes(&self, kind: &'static str, text: &str) -> Vec<Vec<u8>> {
+        let index =
+            |key: &Key| from_hex(key.person_index.derive(&format!("{kind}:{text}")).expose());
+        self.0.iter().map(index).collect()
+    }
+
     fn current(&self) -> &Key {
         self.0.first().expect("there is always a current key")
     }
@@ -146,6 +172,7 @@ impl Key {
             version: key.version,
             cipher: Aes256Gcm::new_from_slice(&cipher_key).expect("a derived key has 32 bytes"),
             index: purpose("email-index"),
+            person_index: purpose("person-index"),
         }
     }
 
@@ -173,6 +200,10 @@ impl Key {
 /// What a sealed text is bound to.
 fn associated(column: &str, user_id: UserId) -> String {
     format!("users/{column}/{user_id}")
+}
+
+fn associated_identity(kind: &str, user_id: UserId) -> String {
+    format!("identities/{kind}/{user_id}")
 }
 
 /// The bytes of a derived secret, which is text in hexadecimal.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use crate::bot_check::BotCheck;
+use crate::identity_check::IdentityProvider;
 use crate::passwords::PasswordCost;
+use crate::social::SocialSettings;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -33,6 +36,12 @@ pub struct Settings {
     pub dormant_after: Duration,
     pub login_history_kept: Duration,
     pub admin_invite_lifetime: Duration,
+    /// How programs are kept out. Off unless someone switches it on.
+    pub bot_check: BotCheck,
+    /// Who tells who someone is. Nobody unless someone names one.
+    pub identity: IdentityProvider,
+    /// By whom else one can log in. Nobody unless someone is named.
+    pub social: SocialSettings,
 }
 
 impl Default for Settings {
@@ -49,6 +58,9 @@ impl Default for Settings {
             dormant_after: 365 * DAY,
             login_history_kept: 365 * DAY,
             admin_invite_lifetime: DAY,
+            bot_check: BotCheck::default(),
+            identity: IdentityProvider::Off,
+            social: SocialSettings::default(),
         }
     }
 }

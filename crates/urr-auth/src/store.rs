@@ -7,4 +7,5 @@
 
 pub mod records;
 pub mod sessions;
+pub mod social;
 pub mod users;

@@ -2,7 +2,7 @@
 //! axum route on the same server, in the same run.
 //!
 //! Both listen on loopback and are asked in turns, so that a busy moment of the machine hits both.
-//! Server and client have a thread each: the figures are those of one core.
+//! Clients and servers share all cores, as they do when a machine is tried with `wrk` or `oha` on it.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::float_arithmetic, reason = "rates and ratios, not money")]
@@ -26,30 +26,27 @@ use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
 use urr_service::{Caller, Limits, Metrics, Role, Service, ServiceKit, Upstream, serve};
 use utoipa_axum::router::OpenApiRouter;
 
-const CONNECTIONS: u32 = 32;
+const CONNECTIONS: u32 = 64;
 const ROUNDS: u32 = 7;
 const ROUND: Duration = Duration::from_millis(1_500);
 const RATIO_MIN: f64 = 0.6;
 const P99_RATIO_MAX: f64 = 2.0;
 
 fn main() {
-    let server = runtime();
-    let client = runtime();
-    let (bare_address, gateway_address) = server.block_on(async {
+    let machine = Runtime::new().expect("threads can be started");
+    let (bare_address, gateway_address) = machine.block_on(async {
         let bare = Router::new().route("/api/time", get(async || "now"));
         (listen(bare).await, listen(gateway().await).await)
     });
-    if std::env::args().any(|argument| argument == "chain") {
-        client.block_on(chain());
-        return;
-    }
-    let bare = Target { address: bare_address, request: request(None) };
-    let gateway = Target { address: gateway_address, request: request(Some(&token())) };
+    // The same bytes to both: what differs is the gateway.
+    let request = request(&token());
+    let bare = Target { address: bare_address, request: request.clone() };
+    let gateway = Target { address: gateway_address, request };
 
     let (mut bares, mut gateways) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        bares.push(client.block_on(full_load(&bare)));
-        gateways.push(client.block_on(full_load(&gateway)));
+        bares.push(machine.block_on(full_load(&bare)));
+        gateways.push(machine.block_on(full_load(&gateway)));
     }
     let (bare_rate, gateway_rate) = (median(&mut bares), median(&mut gateways));
     let ratio = gateway_rate / bare_rate;
@@ -60,8 +57,8 @@ fn main() {
     let half = gateway_rate / 2.0;
     let (mut bares, mut gateways) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        bares.push(client.block_on(p99_micros(&bare, half)));
-        gateways.push(client.block_on(p99_micros(&gateway, half)));
+        bares.push(machine.block_on(p99_micros(&bare, half)));
+        gateways.push(machine.block_on(p99_micros(&gateway, half)));
     }
     let (bare_p99, gateway_p99) = (median(&mut bares), median(&mut gateways));
     let ratio = gateway_p99 / bare_p99;
@@ -69,11 +66,6 @@ fn main() {
     println!("bare p99          {bare_p99:>8.0} us");
     println!("gateway p99       {gateway_p99:>8.0} us");
     println!("ratio             {ratio:>8.2}   (target: at most {P99_RATIO_MAX})");
-}
-
-fn runtime() -> Runtime {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(1).enable_all().build().expect("a thread can be started")
 }
 
 async fn listen(router: Router) -> SocketAddr {
@@ -118,10 +110,9 @@ fn token() -> String {
     key().sign(ACCESS, &issue, &claims)
 }
 
-fn request(token: Option<&str>) -> Vec<u8> {
-    let cookie = token.map_or(String::new(), |token| format!("cookie: access_token={token}\r\n"));
+fn request(token: &str) -> Vec<u8> {
     let head = "GET /api/time HTTP/1.1\r\nhost: localhost\r\naccept: application/json\r\n";
-    format!("{head}{cookie}\r\n").into_bytes()
+    format!("{head}cookie: access_token={token}\r\n\r\n").into_bytes()
 }
 
 struct Target {
@@ -192,80 +183,4 @@ async fn p99_micros(target: &Target, rate: f64) -> f64 {
 fn median(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]
-}
-
-async fn chain() {
-    use tower::ServiceExt;
-    let bare = Router::new().route("/api/time", get(async || "now"));
-    let kit = ServiceKit {
-        ids: IdSource::from_system_randomness(Clock::System),
-        clock: Clock::System,
-        metrics: Metrics::new(),
-        limits: Limits::default(),
-    };
-    let dressed =
-        Service::new("ticket", OpenApiRouter::new().route("/api/time", get(async || "now")), &kit)
-            .local_router();
-    let upstream = Upstream::local(Caller::Gateway, "ticket", dressed.clone(), &kit);
-    let whole = gateway().await;
-    let token = token();
-    let make = || {
-        axum::http::Request::get("/api/time")
-            .header("host", "localhost")
-            .header("accept", "application/json")
-            .header("cookie", format!("access_token={token}"))
-            .body(axum::body::Body::empty())
-            .unwrap()
-    };
-    let only = std::env::args().nth(2);
-    for (name, router) in
-        [("make", None), ("bare", Some(bare)), ("dressed", Some(dressed)), ("whole", Some(whole))]
-    {
-        if only.as_deref().is_some_and(|o| o != name) {
-            continue;
-        }
-        let n = std::env::args().nth(3).map_or(200_000, |n| n.parse().unwrap());
-        let begun = Instant::now();
-        for _ in 0..n {
-            let request = make();
-            if let Some(router) = &router {
-                let response = router.clone().oneshot(request).await.unwrap();
-                assert_eq!(response.status(), 200);
-            }
-        }
-        println!("{name} {:?}", begun.elapsed() / n);
-    }
-    let n = 200_000;
-    let begun = Instant::now();
-    let context = urr_kernel::CallContext::root(kit.ids.next_id());
-    if only.is_none() {
-        for _ in 0..n {
-            let _ = upstream
-                .call(make(), &context, urr_service::CallPolicy::idempotent(Duration::from_secs(1)))
-                .await
-                .unwrap();
-        }
-        println!("upstream {:?}", begun.elapsed() / n);
-        let begun = Instant::now();
-        for _ in 0..n {
-            key().verify::<AccessClaims>(ACCESS, &token, Clock::System.now()).unwrap();
-        }
-        println!("verify {:?}", begun.elapsed() / n);
-        let begun = Instant::now();
-        for _ in 0..n {
-            kit.ids.next_id();
-        }
-        println!("id {:?}", begun.elapsed() / n);
-        let limiter = Limiter::memory(Clock::System);
-        let begun = Instant::now();
-        for _ in 0..n {
-            limiter
-                .check(
-                    "general:user:0000000000000000000000000000",
-                    urr_limit::Quota { per_minute: 1_000_000_000, burst: 1_000_000_000 },
-                )
-                .await;
-        }
-        println!("limit {:?}", begun.elapsed() / n);
-    }
 }

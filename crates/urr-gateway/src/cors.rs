@@ -14,7 +14,8 @@ use crate::refused::Refused;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
 const HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, idempotency-key, traceparent, x-queue-entry-token, x-request-id",
+    "authorization, content-type, idempotency-key, traceparent, x-bot-check-token, x-proof-of-work, \
+     x-queue-entry-token, x-request-id",
 );
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, x-request-id",

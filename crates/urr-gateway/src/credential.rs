@@ -69,8 +69,8 @@ fn from_cookies(headers: &HeaderMap) -> Credential {
 
 /// All cookies in order; a value that is not text is none.
 pub fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, Option<&str>)> {
-    let texts = headers.get_all(header::COOKIE).iter().map(|value| value.as_bytes());
-    let pairs = texts.flat_map(|text| text.split(|byte| *byte == b';'));
+    let lines = headers.get_all(header::COOKIE).iter().map(|line| line.as_bytes());
+    let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';'));
     pairs.filter_map(|pair| {
         let equals = pair.iter().position(|byte| *byte == b'=')?;
         let name = std::str::from_utf8(pair[..equals].trim_ascii()).ok()?;

@@ -1,7 +1,7 @@
 //! Passing a request on to its service.
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::Response;
 use tracing::warn;
 use urr_kernel::CallContext;
@@ -14,7 +14,9 @@ use crate::visitor::Visitor;
 
 /// Credentials end here, but for the service that issues them.
 const AUTH: &str = "auth";
-const REFRESH_COOKIE: &str = "refresh_token";
+const ACCESS_COOKIE: &str = "access_token";
+/// The host that the client asked for. `Host` itself is that of the service.
+const CLIENT_HOST: HeaderName = HeaderName::from_static("x-urr-client-host");
 
 /// Calls the service of the route.
 pub async fn forward(
@@ -41,7 +43,8 @@ pub async fn forward(
 }
 
 /// Services learn who the user is from the identity headers and need no token that they could
-/// leak. Only auth gets what it issued: a good access token, and the refresh token.
+/// leak. Only auth gets its cookies, the access token as one of them if it is good, however it
+/// came; and the host, which decides how its cookies are made.
 pub fn keep_credentials(
     headers: &mut HeaderMap,
     route: &Route,
@@ -53,24 +56,24 @@ pub fn keep_credentials(
         headers.remove(header::COOKIE);
         return;
     }
-    let refresh = refresh_cookies(headers);
-    headers.remove(header::COOKIE);
-    if let Some(refresh) = refresh {
-        headers.insert(header::COOKIE, refresh);
-    }
-    let (Credential::Header(token) | Credential::Cookie(token)) = credential else { return };
-    if let Visitor::User { .. } = visitor
-        && let Ok(bearer) = HeaderValue::try_from(format!("Bearer {token}"))
+    let mut kept: Vec<String> = cookies(headers)
+        .filter(|(name, _)| *name != ACCESS_COOKIE)
+        .filter_map(|(name, value)| Some(format!("{name}={}", value?)))
+        .collect();
+    if let (Visitor::User { .. }, Credential::Header(token) | Credential::Cookie(token)) =
+        (visitor, credential)
     {
-        headers.insert(header::AUTHORIZATION, bearer);
+        kept.push(format!("{ACCESS_COOKIE}={token}"));
     }
-}
-
-fn refresh_cookies(headers: &HeaderMap) -> Option<HeaderValue> {
-    let pairs = cookies(headers).filter(|(name, _)| *name == REFRESH_COOKIE);
-    let pairs: Vec<String> =
-        pairs.filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect();
-    if pairs.is_empty() { None } else { HeaderValue::try_from(pairs.join("; ")).ok() }
+    headers.remove(header::COOKIE);
+    if !kept.is_empty()
+        && let Ok(kept) = HeaderValue::try_from(kept.join("; "))
+    {
+        headers.insert(header::COOKIE, kept);
+    }
+    if let Some(host) = headers.get(header::HOST).cloned() {
+        headers.insert(CLIENT_HOST, host);
+    }
 }
 
 /// Whether a request may end the life of access tokens: whatever changes something at the auth
@@ -93,7 +96,11 @@ mod tests {
     fn credentials_end_at_the_gateway() {
         let given = || {
             let cookie = "access_token=a; theme=dark; refresh_token=r";
-            let pairs = [(header::AUTHORIZATION, "Bearer h"), (header::COOKIE, cookie)];
+            let pairs = [
+                (header::AUTHORIZATION, "Bearer h"),
+                (header::COOKIE, cookie),
+                (header::HOST, "urr.example"),
+            ];
             pairs.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter()
         };
         let fan = Visitor::User { id: Uuid::from_u128(1), role: Role::User };
@@ -104,13 +111,16 @@ mod tests {
             headers
         };
         let elsewhere = kept("/api/artists", fan);
-        assert!(elsewhere.is_empty(), "{elsewhere:?}");
+        assert_eq!(elsewhere.keys().collect::<Vec<_>>(), [header::HOST]);
         let auth = kept("/api/auth/logout", fan);
-        assert_eq!(auth[header::COOKIE], "refresh_token=r");
-        assert_eq!(auth[header::AUTHORIZATION], "Bearer h");
+        assert_eq!(auth[header::COOKIE], "theme=dark; refresh_token=r; access_token=h");
+        assert_eq!(auth[CLIENT_HOST], "urr.example");
         let bad = kept("/api/auth/logout", Visitor::Invalid(TokenFault::Revoked));
-        assert!(!bad.contains_key(header::AUTHORIZATION), "a bad token is not passed on");
-        assert_eq!(bad[header::COOKIE], "refresh_token=r");
+        assert_eq!(
+            bad[header::COOKIE],
+            "theme=dark; refresh_token=r",
+            "a bad token is not passed on"
+        );
     }
 
     #[test]

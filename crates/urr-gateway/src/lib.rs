@@ -28,6 +28,7 @@ mod routes;
 mod security_headers;
 mod settings;
 mod sizes;
+mod verified;
 mod visitor;
 mod way;
 
@@ -53,6 +54,7 @@ pub use settings::{Settings, Timeouts};
 
 use crate::frame::Frame;
 use crate::overload::Overload;
+use crate::verified::VerifiedTokens;
 use crate::way::Way;
 
 /// The door and what it needs: the services behind it, by name, and what is known about clients.
@@ -61,6 +63,7 @@ pub struct Gateway {
     settings: Settings,
     limiter: Limiter,
     overload: Overload,
+    verified: VerifiedTokens,
     revoked: RevokedTokens,
     feed: Option<RevocationFeed>,
     clock: Clock,
@@ -82,7 +85,16 @@ impl Gateway {
         });
         let overload = Overload::new(upstreams.keys().copied(), settings.concurrency);
         let clock = kit.clock.clone();
-        Gateway { upstreams, settings, limiter, overload, revoked, feed, clock }
+        Gateway {
+            upstreams,
+            settings,
+            limiter,
+            overload,
+            verified: VerifiedTokens::default(),
+            revoked,
+            feed,
+            clock,
+        }
     }
 
     /// What keeps the gateway informed of revoked tokens, if there is an auth service. Refresh it

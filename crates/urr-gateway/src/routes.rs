@@ -150,8 +150,13 @@ pub const ROUTES: &[Route] = {
         route(POST, "/api/auth/register", "auth", Public, Login, Hold, Usual),
         // Every page asks who is here; that must not use up the attempts to log in.
         route(GET, "/api/auth/me", "auth", User, General, Hold, Usual),
-        route(UNSAFE, "/api/auth/me/**", "auth", User, Auth, Hold, Usual),
-        // The service decides for each of them; most are for those who are not logged in yet.
+        route(UNSAFE, "/api/auth/me", "auth", User, Auth, Hold, Usual),
+        route(UNSAFE, "/api/auth/password", "auth", User, Auth, Hold, Usual),
+        route(ALL, "/api/auth/admin/**", "auth", Admin, General, Hold, Usual),
+        route(ALL, "/api/auth/identity/**", "auth", User, Auth, Hold, Usual),
+        // A task to do before the attempt, which is counted itself.
+        route(GET, "/api/auth/challenge", "auth", Public, General, Hold, Usual),
+        // Refreshing, logging out, signing in by other means: for those who are not logged in.
         route(ALL, "/api/auth/**", "auth", Public, Auth, Hold, Usual),
         // Payment providers have no login; the service verifies what they say.
         route(POST, "/api/payments/webhooks/**", "payment", Public, General, Pay, Payment),
@@ -163,7 +168,6 @@ pub const ROUTES: &[Route] = {
         // E-6: these belong to the waiting room although their prefix is the catalogue's.
         route(ALL, "/api/admin/vwr/**", "queue", Admin, General, Hold, Queue),
         route(ALL, "/api/admin/queue/**", "queue", Admin, General, Hold, Queue),
-        route(ALL, "/api/admin/users/**", "auth", Admin, General, Hold, Usual),
         route(ALL, "/api/admin/**", "catalog", Admin, General, Browse, Usual),
         route(GET, "/api/image/**", "catalog", Public, General, Browse, Usual),
         route(POST, "/api/image/**", "catalog", Admin, General, Browse, Usual),
@@ -297,6 +301,7 @@ mod tests {
         check("GET", "/api/reservations/1", Policy::User);
         check("POST", "/api/reservations/1/cancel", Policy::User);
         check("DELETE", "/api/reservations/1", Policy::User);
+        check("PUT", "/api/auth/admin/users/1/role", Policy::Admin);
     }
 
     #[test]

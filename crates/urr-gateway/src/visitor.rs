@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::token::{ACCESS, AccessClaims, TokenError};
+use urr_service::token::TokenError;
 use urr_service::{ApiError, Identity, Role};
 
 use crate::Gateway;
@@ -74,11 +74,9 @@ pub fn identify(gateway: &Gateway, credential: &Credential, headers: &mut Header
 }
 
 fn verify(gateway: &Gateway, token: &str, now: Timestamp) -> Result<Identity, TokenFault> {
-    let verified = gateway.settings.access_key.verify::<AccessClaims>(ACCESS, token, now)?;
-    let user_id = verified.subject.parse().map_err(|_| TokenFault::Malformed)?;
-    if gateway.revoked.contains(verified.id) {
-        return Err(TokenFault::Revoked);
+    let verified = gateway.verified.verify(&gateway.settings.access_key, token, now)?;
+    match gateway.revoked.contains(verified.token_id) {
+        true => Err(TokenFault::Revoked),
+        false => Ok(verified.identity),
     }
-    let AccessClaims { email, role, .. } = verified.claims;
-    Ok(Identity { user_id, email: Some(email), role })
 }

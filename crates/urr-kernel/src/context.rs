@@ -56,8 +56,20 @@ impl TraceContext {
 
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags = u8::from(self.sampled);
-        write!(f, "00-{:032x}-{:016x}-{flags:02x}", self.trace_id, self.span_id)
+        // Written for every call: digits from a table are several times faster than `{:032x}`.
+        let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
+        write_hex(&mut text[3..35], self.trace_id);
+        write_hex(&mut text[36..52], u128::from(self.span_id));
+        text[54] += u8::from(self.sampled);
+        f.write_str(str::from_utf8(&text).expect("hexadecimal is ASCII"))
+    }
+}
+
+/// The low digits of a number in lower-case hexadecimal, as many as there is room for.
+fn write_hex(digits: &mut [u8], mut number: u128) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(number & 15) as usize];
+        number >>= 4;
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use redis::IntoConnectionInfo;
 use tokio::runtime::Runtime;
 use urr_kernel::{Clock, Secret};
 use urr_limit::{Limiter, Quota};
@@ -80,7 +81,9 @@ async fn bench_redis() -> Result<bool> {
     let url = servers::shared_redis()?.url();
     let redis = Redis::connect(&RedisPlace::Single(Secret::new(url))).await?;
     let limiter = Limiter::redis(redis, Clock::System);
-    let client = redis::Client::open(url)?;
+    // As redis-benchmark and we do: each call leaves at once.
+    let at_once = redis::io::tcp::TcpSettings::default().set_nodelay(true);
+    let client = redis::Client::open(url.into_connection_info()?.set_tcp_settings(at_once))?;
     let connection = client.get_multiplexed_async_connection().await?;
     let script = Arc::new(redis::Script::new(include_str!("../src/take.lua")));
     script.load_async(&mut connection.clone()).await?;

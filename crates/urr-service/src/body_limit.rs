@@ -1,31 +1,28 @@
 //! A body larger than the service takes is refused, whether it announces its size or not.
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::extract::Request;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
 
+use crate::ApiError;
 use crate::extract::too_large;
 
 /// How much of a refused body is read and thrown away, as a multiple of the limit. A client that
 /// is still sending when the connection closes sees a reset instead of the answer.
 const DRAINED_MAX: usize = 4;
 
-/// Layer: bounds the body.
-pub(crate) async fn limit_body(
-    State(bytes_max): State<usize>,
-    request: Request,
-    next: Next,
-) -> Response {
+/// The request with a body that cannot grow beyond `bytes_max`.
+pub(crate) async fn limit_body(bytes_max: usize, request: Request) -> Result<Request, ApiError> {
+    if request.body().is_end_stream() {
+        return Ok(request);
+    }
     let announced = request.body().size_hint().lower();
     if announced > u64::try_from(bytes_max).unwrap_or(u64::MAX) {
         drain(request.into_body(), bytes_max.saturating_mul(DRAINED_MAX)).await;
-        return too_large().into_response();
+        return Err(too_large());
     }
-    let limited = request.map(|body| Body::new(Limited::new(body, bytes_max)));
-    next.run(limited).await
+    Ok(request.map(|body| Body::new(Limited::new(body, bytes_max))))
 }
 
 async fn drain(body: Body, bytes_max: usize) {

@@ -9,11 +9,9 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use urr_kernel::Secret;
 
 use crate::ApiError;
@@ -139,30 +137,30 @@ fn credential(root: &Secret, caller: Caller) -> Secret {
     root.derive(&format!("urr-internal-caller:{}", caller.name()))
 }
 
-/// Layer for the network listeners of services: replaces the credential headers by the `Caller`
-/// they prove. Nothing behind it sees a credential.
-pub(crate) async fn verify_caller(
-    State(credentials): State<InternalCredentials>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+/// For the network listeners of services: replaces the credential headers by the `Caller` they
+/// prove. Nothing behind it sees a credential.
+pub(crate) fn verify_caller(
+    credentials: &InternalCredentials,
+    request: &mut Request,
+) -> Result<(), ApiError> {
     let verified = credentials.verify(request.headers());
     let claimed = request.headers_mut().remove(CALLER);
     request.headers_mut().remove(CREDENTIAL);
     match verified {
-        Ok(None) => {}
-        Ok(Some(caller)) => drop(request.extensions_mut().insert(caller)),
+        Ok(None) => Ok(()),
+        Ok(Some(caller)) => {
+            request.extensions_mut().insert(caller);
+            Ok(())
+        }
         Err(InvalidCredential) => {
             let peer = peer(request.extensions());
             tracing::warn!(?claimed, ?peer, "a call with an invalid internal credential");
-            return ApiError::forbidden(
+            Err(ApiError::forbidden(
                 "INVALID_CREDENTIAL",
                 "The internal credential of this call is not valid.",
-            )
-            .into_response();
+            ))
         }
     }
-    next.run(request).await
 }
 
 /// The address of the other end of the connection, if the call came over one.

@@ -1,12 +1,11 @@
-//! The outermost layer: gives a request its context, and a response its error body, its request id
+//! The outermost step: gives a request its context, and a response its error body, its request id
 //! and its place in the numbers.
 
 use std::str::FromStr;
 
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::middleware::Next;
 use axum::response::Response;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -21,36 +20,38 @@ pub(crate) const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correla
 pub(crate) const CAUSATION_ID: HeaderName = HeaderName::from_static("x-causation-id");
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What the layer needs: whose requests it sees, and the handed-in things.
-#[derive(Clone)]
+/// What the step needs: whose requests it sees, and the handed-in things.
 pub(crate) struct ContextState {
     pub service: &'static str,
     pub kit: ServiceKit,
 }
 
-/// Layer: see the head of this file.
+/// See the head of this file. `next` is the rest of the way.
 pub(crate) async fn give_context(
-    State(state): State<ContextState>,
+    state: &ContextState,
     mut request: Request,
-    next: Next,
+    next: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
     let begun = Instant::now();
     let ContextState { service, kit } = state;
     let context = context_of(request.headers(), &kit.ids);
-    let trace_id = context.trace.trace_id();
     let method = request.method().clone();
     // Never the raw path: each would be a time series of its own, and it may hold what is private.
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
-    let span = tracing::info_span!("request", service, %method, route, trace_id);
+    let span =
+        tracing::info_span!("request", service, %method, route, trace_id = tracing::field::Empty);
+    if !span.is_disabled() {
+        span.record("trace_id", context.trace.trace_id());
+    }
     request.extensions_mut().insert(context);
 
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let mut response = next(request).instrument(span.clone()).await;
 
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         span.in_scope(|| error.log());
         kit.metrics.count_error(service, &error);
-        error.write_into(&mut response, Some(&trace_id));
+        error.write_into(&mut response, Some(&context.trace.trace_id()));
     }
     response.headers_mut().insert(REQUEST_ID, id_value(context.correlation_id));
     let (status, took) = (response.status(), begun.elapsed());
@@ -75,7 +76,8 @@ fn context_of(headers: &HeaderMap, ids: &IdSource) -> CallContext {
 
 /// Writes a context into the headers of a call, over whatever was there.
 pub(crate) fn write_context(context: &CallContext, headers: &mut HeaderMap) {
-    for name in [TRACEPARENT, CORRELATION_ID, CAUSATION_ID, REQUEST_ID] {
+    // The other two are written over.
+    for name in [CAUSATION_ID, REQUEST_ID] {
         headers.remove(name);
     }
     let trace = HeaderValue::from_str(&context.trace.to_string());
@@ -87,7 +89,8 @@ pub(crate) fn write_context(context: &CallContext, headers: &mut HeaderMap) {
 }
 
 fn id_value(id: Uuid) -> HeaderValue {
-    HeaderValue::from_str(&id.to_string()).expect("a UUID is ASCII")
+    let mut text = Uuid::encode_buffer();
+    HeaderValue::from_str(id.hyphenated().encode_lower(&mut text)).expect("a UUID is ASCII")
 }
 
 fn text_in<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
 
@@ -34,13 +33,13 @@ impl Deadline {
     }
 }
 
-/// Layer: refuses work whose time is over, and ends work whose time runs out.
+/// Refuses work whose time is over, and ends work whose time runs out.
 ///
 /// The caller can only shorten the time that the service gives itself.
 pub(crate) async fn keep_deadline(
-    State(longest): State<Duration>,
+    longest: Duration,
     mut request: Request,
-    next: Next,
+    next: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
     let told = request.headers_mut().remove(DEADLINE_MS);
     let told: Option<u64> = told.and_then(|millis| millis.to_str().ok()?.parse().ok());
@@ -50,7 +49,7 @@ pub(crate) async fn keep_deadline(
     }
     let deadline = Deadline::after(allowed);
     request.extensions_mut().insert(deadline);
-    match tokio::time::timeout_at(deadline.0, next.run(request)).await {
+    match tokio::time::timeout_at(deadline.0, next(request)).await {
         Ok(response) => response,
         Err(_) => exceeded().into_response(),
     }

@@ -13,6 +13,7 @@ mod caller;
 mod context;
 mod deadline;
 mod docs;
+mod dress;
 mod error;
 mod extract;
 mod health;

@@ -4,8 +4,6 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 
-use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
@@ -15,11 +13,6 @@ use crate::ApiError;
 #[derive(Debug, thiserror::Error)]
 #[error("panicked: {0}")]
 struct Panicked(String);
-
-/// Layer: turns a panic further in into an answer.
-pub(crate) async fn catch_panic(request: Request, next: Next) -> Response {
-    caught(next.run(request)).await
-}
 
 /// Awaits `work`, or answers for it if it panics.
 ///

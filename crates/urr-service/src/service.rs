@@ -1,23 +1,19 @@
-//! A service as it is dressed for the world: the layers around its routes, in one visible order.
+//! A service as it is dressed for the world.
 
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
 use tower::ServiceBuilder;
-use tower::util::option_layer;
 use urr_kernel::{Clock, IdSource};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::body_limit::limit_body;
-use crate::caller::{InternalCredentials, verify_caller};
-use crate::context::{ContextState, give_context};
-use crate::deadline::keep_deadline;
+use crate::caller::InternalCredentials;
+use crate::context::ContextState;
+use crate::dress::Dress;
 use crate::error::{unknown_path, wrong_method};
 use crate::metrics::Metrics;
-use crate::panics::catch_panic;
 
 /// What every service of a process is given.
 #[derive(Clone, Debug)]
@@ -77,20 +73,11 @@ impl Service {
         self.dress(Some(credentials))
     }
 
-    /// The first layer is the outermost. The context comes first, so that whatever a layer
-    /// answers has its trace id and is counted; a panic is caught within the span it is logged in.
     fn dress(&self, credentials: Option<&InternalCredentials>) -> Router {
         let Service { name, routes, kit, .. } = self;
-        let Limits { body_bytes_max, deadline_max } = kit.limits;
         let context = ContextState { service: name, kit: kit.clone() };
-        let credentials = credentials.cloned();
-        let layers = ServiceBuilder::new()
-            .layer(from_fn_with_state(context, give_context))
-            .layer(from_fn(catch_panic))
-            .layer(from_fn_with_state(deadline_max, keep_deadline))
-            .layer(option_layer(credentials.map(|all| from_fn_with_state(all, verify_caller))))
-            .layer(from_fn_with_state(body_bytes_max, limit_body))
-            .layer(DefaultBodyLimit::disable());
+        let dress = Dress::new(context, credentials.cloned());
+        let layers = ServiceBuilder::new().layer(dress).layer(DefaultBodyLimit::disable());
         routes.clone().layer(layers)
     }
 }

@@ -9,7 +9,11 @@ use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
-use urr_auth::{Auth, AuthParts, CookieSecurity, DataKey, DataKeys};
+use urr_auth::{
+    Auth, AuthParts, BotCheck, BotCheckMethod, CookieSecurity, DataKey, DataKeys, Endpoints,
+    IdentityProvider, PORTONE_ENDPOINT, PortOne, Provider, ProviderSettings, RemoteCheck,
+    RemoteKind, SocialSettings,
+};
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::Catalog;
@@ -25,7 +29,7 @@ use urr_service::{
 use urr_stats::Stats;
 use urr_storage::{Db, StorageError};
 
-use crate::config::{Config, CookieSecure};
+use crate::config::{BotCheckKind, Config, CookieSecure, IdentityProviderKind};
 use crate::data_folder::DataFolder;
 use crate::doors::private_door;
 use crate::engines;
@@ -121,7 +125,7 @@ impl System {
         let names = builder.services.iter().map(Service::name);
         kit.metrics.watch_storages(names.zip(builder.databases.iter().cloned()).collect());
         let public = match roles.contains(&Role::Gateway) {
-            true => Some(builder.public_door(roles)?),
+            true => Some(builder.public_door(roles).await?),
             false => None,
         };
         let credentials = InternalCredentials::from_root(&config.internal.token);
@@ -282,22 +286,10 @@ impl Builder<'_> {
                 }
             });
         }
-        if let Some(redis) = &self.redis {
-            let redis = redis.clone();
-            health = health.check("redis", move || {
-                let redis = redis.clone();
-                async move {
-                    redis.ping().await.map_err(|error| {
-                        warn!(%error, "Redis does not answer");
-                        "Redis does not answer".to_owned()
-                    })
-                }
-            });
-        }
         health
     }
 
-    fn public_door(&self, roles: &Roles) -> Result<Router> {
+    async fn public_door(&self, roles: &Roles) -> Result<Router> {
         let credentials = InternalCredentials::from_root(&self.config.internal.token);
         let client = HttpClient::new();
         let mut upstreams = Vec::new();
@@ -335,6 +327,9 @@ impl Builder<'_> {
         let settings = gateway_settings(self.config);
         let gateway = Gateway::new(upstreams, limiter, settings, self.kit);
         if let Some(feed) = gateway.revocation_feed() {
+            if let Err(error) = feed.refresh().await {
+                warn!(%error, "the revoked tokens are not known yet; they are asked for every second");
+            }
             self.spawn("the feed of revoked tokens", feed.run(self.stopping.clone()));
         }
         Ok(gateway.door(pages, self.kit))
@@ -358,9 +353,73 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
                 CookieSecure::Always => CookieSecurity::Always,
                 CookieSecure::Never => CookieSecurity::Never,
             },
+            social: social_settings(config),
+            bot_check: bot_check(config),
+            identity: identity_provider(config),
             ..urr_auth::Settings::default()
         },
     })
+}
+
+/// How long a verifier or provider may take before we go on without it.
+const REMOTE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Below this score somebody is taken for a program.
+const BOT_SCORE_MIN: f64 = 0.5;
+
+fn social_settings(config: &Config) -> SocialSettings {
+    let auth = &config.auth;
+    let settings = |provider: Provider, id: &Option<String>, secret: &Option<Secret>| {
+        id.clone().map(|client_id| ProviderSettings {
+            client_id,
+            client_secret: secret.clone(),
+            endpoints: Endpoints::of(provider),
+        })
+    };
+    SocialSettings {
+        public_url: auth.public_url.clone().unwrap_or_default(),
+        google: settings(Provider::Google, &auth.google_client_id, &auth.google_client_secret),
+        kakao: settings(Provider::Kakao, &auth.kakao_client_id, &auth.kakao_client_secret),
+        naver: settings(Provider::Naver, &auth.naver_client_id, &auth.naver_client_secret),
+        ..SocialSettings::default()
+    }
+}
+
+fn bot_check(config: &Config) -> BotCheck {
+    let auth = &config.auth;
+    let remote = |kind: RemoteKind| {
+        BotCheckMethod::Remote(RemoteCheck {
+            kind,
+            site_key: auth.bot_check_site_key.clone().unwrap_or_default(),
+            secret: auth.bot_check_secret.clone().expect("the configuration demands it"),
+            endpoint: kind.endpoint().to_owned(),
+            hostname: None,
+            score_min: BOT_SCORE_MIN,
+            timeout: REMOTE_TIMEOUT,
+        })
+    };
+    let method = match auth.bot_check {
+        BotCheckKind::Off => BotCheckMethod::Off,
+        BotCheckKind::ProofOfWork => BotCheckMethod::ProofOfWork,
+        BotCheckKind::RecaptchaV2 => remote(RemoteKind::RecaptchaV2),
+        BotCheckKind::RecaptchaV3 => remote(RemoteKind::RecaptchaV3),
+        BotCheckKind::Turnstile => remote(RemoteKind::Turnstile),
+    };
+    BotCheck { method, ..BotCheck::default() }
+}
+
+fn identity_provider(config: &Config) -> IdentityProvider {
+    let (auth, payments) = (&config.auth, &config.payments);
+    match auth.identity_provider {
+        IdentityProviderKind::Off => IdentityProvider::Off,
+        IdentityProviderKind::Sandbox => IdentityProvider::Sandbox,
+        IdentityProviderKind::PortOne => IdentityProvider::PortOne(PortOne {
+            secret: payments.portone_api_secret.clone().expect("the configuration demands it"),
+            store_id: payments.portone_store_id.clone().unwrap_or_default(),
+            channel_key: auth.portone_channel_key.clone().unwrap_or_default(),
+            endpoint: PORTONE_ENDPOINT.to_owned(),
+            timeout: REMOTE_TIMEOUT,
+        }),
+    }
 }
 
 fn data_keys(config: &Config) -> Result<DataKeys> {

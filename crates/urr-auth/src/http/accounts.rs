@@ -8,12 +8,12 @@ use urr_kernel::Secret;
 use urr_service::{ApiError, Context, ErrorBody, Json, User};
 use utoipa::ToSchema;
 
-use super::cookies;
 use super::origin::RequestOrigin;
-use super::views::{MessageView, ProfileDetailView, SessionView, session_answer};
+use super::views::{MessageView, ProfileDetailView, ProfileView, SessionView, session_answer};
+use super::{bot_check, cookies};
 use crate::{
-    Agreement, Auth, Email, Name, Password, PasswordChange, Person, Phone, Registration, Terms,
-    TermsKind, UserId,
+    Agreement, Auth, Door, Email, Name, Password, PasswordChange, Person, Phone, Registration,
+    Terms, TermsKind, UserId,
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -82,6 +82,7 @@ fn parse_phone(phone: Option<String>) -> Result<Option<Phone>, ApiError> {
     responses(
         (status = 201, body = SessionView),
         (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody),
         (status = 409, body = ErrorBody),
         (status = 503, body = ErrorBody),
     ),
@@ -93,7 +94,11 @@ pub async fn register(
     headers: HeaderMap,
     Json(body): Json<RegisterBody>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let session = auth.register(body.parse()?, origin, context).await?;
+    let registration = body.parse()?;
+    let email = &registration.person.email;
+    let attempt = bot_check::attempt(Door::Register, email, &headers, &origin);
+    bot_check::check(&auth, attempt).await?;
+    let session = auth.register(registration, origin, context).await?;
     let answer = session_answer(&auth, &headers, "Registration completed", session);
     Ok((StatusCode::CREATED, answer))
 }
@@ -112,7 +117,8 @@ pub async fn get_me(
     User(identity): User,
 ) -> Result<Json<ProfileDetailView>, ApiError> {
     let user = auth.get_user(UserId(identity.user_id)).await?;
-    Ok(Json(ProfileDetailView { user: (&user).into() }))
+    let identity_verified = auth.is_identity_verified(user.id).await?;
+    Ok(Json(ProfileDetailView { user: ProfileView::new(&user, identity_verified) }))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -142,7 +148,8 @@ pub async fn update_me(
 ) -> Result<Json<ProfileDetailView>, ApiError> {
     let (name, phone) = (Name::parse(&body.name)?, parse_phone(body.phone)?);
     let user = auth.update_profile(UserId(identity.user_id), name, phone).await?;
-    Ok(Json(ProfileDetailView { user: (&user).into() }))
+    let identity_verified = auth.is_identity_verified(user.id).await?;
+    Ok(Json(ProfileDetailView { user: ProfileView::new(&user, identity_verified) }))
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -4,12 +4,17 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::http::header::{CACHE_CONTROL, COOKIE, HOST, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use urr_kernel::Secret;
 
 use crate::{CookieSecurity, Session, Settings};
 
+const CLIENT_HOST: HeaderName = HeaderName::from_static("x-urr-client-host");
 const ACCESS: &str = "access_token";
 const REFRESH: &str = "refresh_token";
+/// Held while someone is at a provider to log in.
+const SOCIAL: &str = "urr_social";
 const ACCESS_PATH: &str = "/";
 /// Above both `/api/auth` and `/api/v1/auth`, or one of them would not get it.
 const REFRESH_PATH: &str = "/api";
@@ -26,6 +31,26 @@ pub fn give(settings: &Settings, request: &HeaderMap, session: &Session) -> Head
 pub fn clear(settings: &Settings, request: &HeaderMap) -> HeaderMap {
     let nothing = ("", Duration::ZERO);
     set(is_secure(settings.cookie_security, request), nothing, nothing)
+}
+
+/// The headers that bind the way to a provider to this browser.
+pub fn give_social(settings: &Settings, request: &HeaderMap, secret: &Secret) -> HeaderMap {
+    set_social(settings, request, (secret.expose(), settings.social.attempt_lifetime))
+}
+
+/// The headers that end it.
+pub fn clear_social(settings: &Settings, request: &HeaderMap) -> HeaderMap {
+    set_social(settings, request, ("", Duration::ZERO))
+}
+
+/// Sent back with a navigation from the provider's site, which `Lax` allows.
+fn set_social(settings: &Settings, request: &HeaderMap, value: (&str, Duration)) -> HeaderMap {
+    let secure = is_secure(settings.cookie_security, request);
+    HeaderMap::from_iter([(SET_COOKIE, cookie(SOCIAL, REFRESH_PATH, value, secure))])
+}
+
+pub fn social_secret(headers: &HeaderMap) -> Option<&str> {
+    read(headers, SOCIAL)
 }
 
 fn set(secure: bool, access: (&str, Duration), refresh: (&str, Duration)) -> HeaderMap {
@@ -65,7 +90,9 @@ fn is_secure(security: CookieSecurity, request: &HeaderMap) -> bool {
         CookieSecurity::Always => true,
         CookieSecurity::Never => false,
         CookieSecurity::Auto => {
-            let host = request.get(HOST).and_then(|host| host.to_str().ok());
+            // The gateway says what the client called; without it the client is right here.
+            let host = request.get(CLIENT_HOST).or_else(|| request.get(HOST));
+            let host = host.and_then(|host| host.to_str().ok());
             !host.is_some_and(is_loopback)
         }
     }

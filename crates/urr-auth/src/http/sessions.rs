@@ -8,10 +8,10 @@ use urr_kernel::Secret;
 use urr_service::{ApiError, ErrorBody, Json, MaybeUser, RawBody};
 use utoipa::ToSchema;
 
-use super::cookies;
 use super::origin::RequestOrigin;
 use super::views::{MessageView, SessionUserView, SessionView, session_answer};
-use crate::{Auth, Credentials, Email, LoginError, Logout, UserId};
+use super::{bot_check, cookies};
+use crate::{Auth, Credentials, Door, Email, LoginError, Logout, UserId};
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -28,6 +28,7 @@ pub struct LoginBody {
         (status = 200, body = SessionView),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
         (status = 503, body = ErrorBody),
     ),
 )]
@@ -39,9 +40,13 @@ pub async fn login(
 ) -> Result<impl IntoResponse, ApiError> {
     // What is no address has no account; that is no secret, so it needs no comparison.
     let email = Email::parse(&body.email).map_err(|_| LoginError::InvalidCredentials)?;
-    let credentials = Credentials { email, password: Secret::new(body.password) };
-    let session = auth.login(credentials, origin).await?;
-    Ok(session_answer(&auth, &headers, "Login successful", session))
+    bot_check::check(&auth, bot_check::attempt(Door::Login, &email, &headers, &origin)).await?;
+    let credentials = Credentials { email: email.clone(), password: Secret::new(body.password) };
+    let session = auth.login(credentials, origin).await;
+    if session == Err(LoginError::InvalidCredentials) {
+        auth.note_failed_login(&email).await?;
+    }
+    Ok(session_answer(&auth, &headers, "Login successful", session?))
 }
 
 #[derive(Default, Deserialize, ToSchema)]

@@ -72,12 +72,14 @@ pub struct ProfileView {
     phone: Option<String>,
     #[schema(example = "user")]
     role: &'static str,
+    /// Whether a provider has told who this is.
+    identity_verified: bool,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 
-impl From<&User> for ProfileView {
-    fn from(user: &User) -> ProfileView {
+impl ProfileView {
+    pub fn new(user: &User, identity_verified: bool) -> ProfileView {
         ProfileView {
             id: user.id.0,
             user_id: user.id.0,
@@ -85,6 +87,7 @@ impl From<&User> for ProfileView {
             name: user.person.name.as_str().to_owned(),
             phone: user.person.phone.as_ref().map(|phone| phone.as_str().to_owned()),
             role: user.role.name(),
+            identity_verified,
             created_at: user.created_at,
         }
     }

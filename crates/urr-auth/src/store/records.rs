@@ -4,6 +4,7 @@ use urr_kernel::Timestamp;
 use urr_storage::{StorageError, Tx, params};
 
 use crate::domain::account::UserId;
+use crate::domain::social::Provider;
 use crate::domain::terms::Terms;
 
 /// How someone tried to get in.
@@ -14,6 +15,7 @@ pub enum LoginMethod {
     AdminInvite,
     PasswordChange,
     Refresh,
+    Social(Provider),
 }
 
 impl LoginMethod {
@@ -24,6 +26,7 @@ impl LoginMethod {
             LoginMethod::AdminInvite => "admin_invite",
             LoginMethod::PasswordChange => "password_change",
             LoginMethod::Refresh => "refresh",
+            LoginMethod::Social(provider) => provider.name(),
         }
     }
 }

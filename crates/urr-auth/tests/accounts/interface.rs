@@ -14,29 +14,29 @@ use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
 use crate::contract;
 use crate::fixture::{MINUTE, PASSWORD, World, all, cheap_settings, data_keys};
 
-struct Answer {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Value,
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Value,
 }
 
 impl Answer {
-    fn refusal(&self) -> (u16, &str) {
+    pub fn refusal(&self) -> (u16, &str) {
         (self.status.as_u16(), self.body["code"].as_str().unwrap_or_default())
     }
 
-    fn cookies(&self) -> Vec<&str> {
+    pub fn cookies(&self) -> Vec<&str> {
         self.headers.get_all(SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect()
     }
 }
 
 /// A request as the gateway hands it on.
-struct Call {
+pub struct Call {
     request: Request<Body>,
     router: Router,
 }
 
-fn router(world: &World, settings: Settings) -> Router {
+pub fn router(world: &World, settings: Settings) -> Router {
     let kit = ServiceKit {
         clock: world.clock.clone(),
         ids: world.ids.clone(),
@@ -46,7 +46,7 @@ fn router(world: &World, settings: Settings) -> Router {
     world.auth_with(data_keys(), settings).service(&kit).local_router()
 }
 
-fn call(world: &World, method: Method, path: &str) -> Call {
+pub fn call(world: &World, method: Method, path: &str) -> Call {
     let mut request = Request::new(Body::empty());
     *request.method_mut() = method;
     *request.uri_mut() = path.parse().unwrap();
@@ -54,45 +54,45 @@ fn call(world: &World, method: Method, path: &str) -> Call {
     Call { request, router: router(world, cheap_settings()) }
 }
 
-fn post(world: &World, path: &str) -> Call {
+pub fn post(world: &World, path: &str) -> Call {
     call(world, Method::POST, path)
 }
 
-fn get(world: &World, path: &str) -> Call {
+pub fn get(world: &World, path: &str) -> Call {
     call(world, Method::GET, path)
 }
 
 impl Call {
-    fn header(mut self, name: impl axum::http::header::IntoHeaderName, value: &str) -> Call {
+    pub fn header(mut self, name: impl axum::http::header::IntoHeaderName, value: &str) -> Call {
         self.request.headers_mut().append(name, value.parse().unwrap());
         self
     }
 
-    fn json(mut self, body: &Value) -> Call {
+    pub fn json(mut self, body: &Value) -> Call {
         *self.request.body_mut() = Body::from(body.to_string());
         self.header(CONTENT_TYPE, "application/json")
     }
 
-    fn body(mut self, body: &str) -> Call {
+    pub fn body(mut self, body: &str) -> Call {
         *self.request.body_mut() = Body::from(body.to_owned());
         self
     }
 
-    fn user(mut self, user_id: Uuid, role: Role) -> Call {
+    pub fn user(mut self, user_id: Uuid, role: Role) -> Call {
         Identity { user_id, email: None, role }.write(self.request.headers_mut());
         self
     }
 
-    fn of(self, session: &Session) -> Call {
+    pub fn of(self, session: &Session) -> Call {
         self.user(session.user.id.0, session.user.role)
     }
 
-    fn settings(mut self, world: &World, settings: Settings) -> Call {
+    pub fn settings(mut self, world: &World, settings: Settings) -> Call {
         self.router = router(world, settings);
         self
     }
 
-    fn from(mut self, caller: Option<Caller>) -> Call {
+    pub fn from(mut self, caller: Option<Caller>) -> Call {
         self.request.extensions_mut().remove::<Caller>();
         if let Some(caller) = caller {
             self.request.extensions_mut().insert(caller);
@@ -100,7 +100,7 @@ impl Call {
         self
     }
 
-    async fn send(self) -> Answer {
+    pub async fn send(self) -> Answer {
         let response = self.router.oneshot(self.request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
@@ -109,7 +109,7 @@ impl Call {
     }
 }
 
-fn registration(email: &str) -> Value {
+pub fn registration(email: &str) -> Value {
     json!({
         "email": email, "password": PASSWORD, "name": "김민아", "phone": "010-1234-5678",
         "terms": [
@@ -120,7 +120,7 @@ fn registration(email: &str) -> Value {
     })
 }
 
-fn with(mut body: Value, field: &str, value: Value) -> Value {
+pub fn with(mut body: Value, field: &str, value: Value) -> Value {
     body[field] = value;
     body
 }
@@ -301,7 +301,8 @@ contract! {
         let id = session.user.id.0;
         assert_eq!(answer.body, json!({ "user": {
             "id": id, "userId": id, "email": "mina@example.com", "name": "김민아",
-            "phone": "010-1234-5678", "role": "user", "createdAt": "2026-11-15T00:30:00Z",
+            "phone": "010-1234-5678", "role": "user", "identityVerified": false,
+            "createdAt": "2026-11-15T00:30:00Z",
         }}));
         let changed = me(Method::PUT).of(&session).json(&json!({ "name": "민아" })).send().await;
         assert_eq!(changed.body["user"]["name"], "민아");

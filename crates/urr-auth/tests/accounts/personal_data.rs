@@ -8,12 +8,12 @@ use urr_kernel::Secret;
 use crate::contract;
 use crate::fixture::{Form, PASSWORD, World, cheap_settings, login, registration};
 
-fn key(version: u16) -> DataKey {
+pub fn key(version: u16) -> DataKey {
     DataKey { version, secret: Secret::new(format!("the data key of version {version}")) }
 }
 
 /// Everything that is stored, as text and as bytes of the files.
-fn stored(world: &World) -> Vec<u8> {
+pub fn stored(world: &World) -> Vec<u8> {
     match world.form {
         Form::Sqlite => {
             let path = world.path();
@@ -44,7 +44,7 @@ fn stored(world: &World) -> Vec<u8> {
     }
 }
 
-fn contains(haystack: &[u8], text: &str) -> bool {
+pub fn contains(haystack: &[u8], text: &str) -> bool {
     let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
     let holds = |needle: &[u8]| haystack.windows(needle.len()).any(|window| window == needle);
     holds(text.as_bytes()) || holds(hex.as_bytes())

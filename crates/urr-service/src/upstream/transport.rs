@@ -176,8 +176,24 @@ fn classify(error: ClientError, target: &'static str) -> UpstreamError {
     }
 }
 
+const HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
 /// Removes the headers that concern one connection, not the message (RFC 9110, 7.6.1).
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    // Most messages have none of them; looking is cheaper than removing what is not there.
+    if !headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
+        return;
+    }
     let listed: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -191,17 +207,7 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     for name in listed.into_iter().filter(|name| !is_ours(name)) {
         headers.remove(name);
     }
-    for name in [
-        header::CONNECTION,
-        HeaderName::from_static("keep-alive"),
-        HeaderName::from_static("proxy-connection"),
-        header::PROXY_AUTHENTICATE,
-        header::PROXY_AUTHORIZATION,
-        header::TE,
-        header::TRAILER,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
-    ] {
+    for name in &HOP_BY_HOP {
         headers.remove(name);
     }
 }

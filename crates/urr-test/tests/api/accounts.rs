@@ -91,6 +91,23 @@ on_both_forms! {
     }
 }
 
+/// A browser on this machine has no HTTPS; everybody else has.
+#[tokio::test]
+async fn cookies_travel_over_https_only_unless_the_client_is_on_this_machine() {
+    let app = TestApp::embedded().await;
+    assert_eq!(register(&app, "fan@example.com").await.status, StatusCode::CREATED);
+    for (host, is_secure) in [("localhost:3001", false), ("urr.example", true)] {
+        let body = json!({ "email": "fan@example.com", "password": PASSWORD });
+        let answer = app.post("/api/auth/login").header("host", host).json(&body).send().await;
+        assert_eq!(answer.status, StatusCode::OK);
+        for cookie in answer.headers.get_all("set-cookie") {
+            let cookie = cookie.to_str().unwrap();
+            assert_eq!(cookie.contains("; Secure"), is_secure, "{host}: {cookie}");
+        }
+    }
+    app.stop().await;
+}
+
 #[tokio::test]
 async fn d_14_a_foreign_page_cannot_act_with_somebodys_cookie() {
     let app = TestApp::embedded().await;

@@ -1,13 +1,16 @@
 //! What must hold between settings, each with the reason.
 
+use urr_kernel::Secret;
+
 use super::Config;
 use super::reader::Reader;
-use super::sections::PaymentProvider;
+use super::sections::{BotCheckKind, IdentityProviderKind, PaymentProvider};
 
 pub fn check(config: &Config, read: &mut Reader) {
     check_times(config, read);
     check_engines(config, read);
     check_payments(config, read);
+    check_accounts(config, read);
     read.require_distinct_secrets();
 }
 
@@ -40,6 +43,12 @@ fn check_engines(config: &Config, read: &mut Reader) {
         server.management_port != server.port,
         "one port cannot be opened twice; use 0 to have health and metrics on server.port",
     );
+    let is_plain = |url: &Secret| !url.expose().starts_with("rediss://");
+    read.require(
+        &["redis.tls", "redis.url"],
+        !redis.tls && redis.url.as_ref().is_none_or(is_plain),
+        "this version does not speak TLS to Redis; use redis:// within a private network",
+    );
     read.require(
         &["redis.url", "redis.host"],
         redis.url.is_none() || redis.host.is_none(),
@@ -54,6 +63,35 @@ fn check_engines(config: &Config, read: &mut Reader) {
         &["sqs.enabled", "sqs.queue_url"],
         !sqs.enabled || sqs.queue_url.is_some(),
         "there is no queue to announce admissions on; give its address or switch it off",
+    );
+}
+
+fn check_accounts(config: &Config, read: &mut Reader) {
+    let auth = &config.auth;
+    // With an id alone only the tokens of Google's own button are checked: nobody is sent anywhere.
+    let secrets =
+        [&auth.google_client_secret, &auth.kakao_client_secret, &auth.naver_client_secret];
+    read.require(
+        &["auth.public_url"],
+        auth.public_url.is_some() || secrets.iter().all(|secret| secret.is_none()),
+        "Google, Kakao and Naver must know where to send people back; set it to this site's \
+         address, such as https://urr.example",
+    );
+    let is_remote = !matches!(auth.bot_check, BotCheckKind::Off | BotCheckKind::ProofOfWork);
+    read.require(
+        &["auth.bot_check", "auth.bot_check_site_key", "auth.bot_check_secret"],
+        !is_remote || (auth.bot_check_site_key.is_some() && auth.bot_check_secret.is_some()),
+        "a remote check needs both of its keys; set them, or use proof-of-work",
+    );
+    let payments = &config.payments;
+    let has_portone = auth.portone_channel_key.is_some()
+        && payments.portone_store_id.is_some()
+        && payments.portone_api_secret.is_some();
+    read.require(
+        &["auth.identity_provider", "auth.portone_channel_key", "payments.portone_store_id"],
+        auth.identity_provider != IdentityProviderKind::PortOne || has_portone,
+        "PortOne needs its store, secret and channel; set payments.portone_store_id, \
+         payments.portone_api_secret and auth.portone_channel_key",
     );
 }
 

@@ -331,13 +331,55 @@ pub enum CookieSecure {
 const COOKIE_SECURE: &[(&str, CookieSecure)] =
     &[("auto", CookieSecure::Auto), ("true", CookieSecure::Always), ("false", CookieSecure::Never)];
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BotCheckKind {
+    Off,
+    ProofOfWork,
+    RecaptchaV2,
+    RecaptchaV3,
+    Turnstile,
+}
+
+const BOT_CHECK: &[(&str, BotCheckKind)] = &[
+    ("off", BotCheckKind::Off),
+    ("proof-of-work", BotCheckKind::ProofOfWork),
+    ("recaptcha-v2", BotCheckKind::RecaptchaV2),
+    ("recaptcha-v3", BotCheckKind::RecaptchaV3),
+    ("turnstile", BotCheckKind::Turnstile),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdentityProviderKind {
+    Off,
+    Sandbox,
+    PortOne,
+}
+
+const IDENTITY_PROVIDER: &[(&str, IdentityProviderKind)] = &[
+    ("off", IdentityProviderKind::Off),
+    ("sandbox", IdentityProviderKind::Sandbox),
+    ("portone", IdentityProviderKind::PortOne),
+];
+
 #[derive(Debug, Clone)]
 pub struct AuthConfig {
     pub jwt_secret: Secret,
     pub jwt_expiration_seconds: u64,
     pub jwt_refresh_expiration_seconds: u64,
     pub cookie_secure: CookieSecure,
+    /// Where browsers find this site.
+    pub public_url: Option<String>,
     pub google_client_id: Option<String>,
+    pub google_client_secret: Option<Secret>,
+    pub kakao_client_id: Option<String>,
+    pub kakao_client_secret: Option<Secret>,
+    pub naver_client_id: Option<String>,
+    pub naver_client_secret: Option<Secret>,
+    pub bot_check: BotCheckKind,
+    pub bot_check_site_key: Option<String>,
+    pub bot_check_secret: Option<Secret>,
+    pub identity_provider: IdentityProviderKind,
+    pub portone_channel_key: Option<String>,
     pub data_key: Secret,
     pub data_key_version: u16,
     /// Another key that stored data may need, and its version.
@@ -364,11 +406,22 @@ impl AuthConfig {
                 &["COOKIE_SECURE"],
                 choice(COOKIE_SECURE),
             ),
+            public_url: read.value("auth.public_url", &[], optional(web_origin())),
             google_client_id: read.value(
                 "auth.google_client_id",
                 &["GOOGLE_CLIENT_ID"],
                 optional(text()),
             ),
+            google_client_secret: read.secret("auth.google_client_secret", &[], password()),
+            kakao_client_id: read.value("auth.kakao_client_id", &[], optional(text())),
+            kakao_client_secret: read.secret("auth.kakao_client_secret", &[], password()),
+            naver_client_id: read.value("auth.naver_client_id", &[], optional(text())),
+            naver_client_secret: read.secret("auth.naver_client_secret", &[], password()),
+            bot_check: read.value("auth.bot_check", &[], choice(BOT_CHECK)),
+            bot_check_site_key: read.value("auth.bot_check_site_key", &[], optional(text())),
+            bot_check_secret: read.secret("auth.bot_check_secret", &[], password()),
+            identity_provider: read.value("auth.identity_provider", &[], choice(IDENTITY_PROVIDER)),
+            portone_channel_key: read.value("auth.portone_channel_key", &[], optional(text())),
             data_key: read.own_secret("auth.data_key", &[], secret(OWN_SECRET_BYTES_MIN)),
             data_key_version: read.value("auth.data_key_version", &[], number(1..=u16::MAX)),
             other_data_key: read.secret("auth.other_data_key", &[], secret(OWN_SECRET_BYTES_MIN)),

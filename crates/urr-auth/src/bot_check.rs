@@ -1,0 +1,301 @@
+//! Whether a program registers or logs in.
+//!
+//! The check is off, our own proof of work, or a verifier of someone else's. It comes before a
+//! password is hashed, because hashing is what a program could exhaust.
+//!
+//! A verifier that cannot judge does not open the door: the client is given a proof of work
+//! instead. While the verifier works nobody gets one, so nobody can choose the easier way.
+
+mod counter;
+mod remote;
+mod store;
+mod work;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::Timestamp;
+use urr_service::token::{Issue, Purpose, TokenError};
+use urr_storage::{StorageError, Tx};
+
+use crate::domain::email::Email;
+use crate::fault::from_faults;
+use crate::{Auth, Fault};
+
+pub(crate) use counter::Counter;
+use remote::Verdict;
+pub use remote::{RemoteCheck, RemoteKind};
+pub use work::{DIFFICULTY_MAX as PROOF_DIFFICULTY_MAX, solve as solve_challenge};
+
+const CHALLENGE: Purpose = Purpose { audience: "urr-bot-check", typ: "pow+jwt" };
+const CHALLENGE_LIFETIME: Duration = Duration::from_secs(120);
+/// So far back failed logins count against an address.
+const FAILURES_WINDOW: Duration = Duration::from_secs(15 * 60);
+/// Spent challenges are kept a little longer than they live: clocks of processes differ.
+const SPENT_KEPT: Duration = Duration::from_secs(60);
+
+/// How programs are kept out.
+#[derive(Clone, Debug)]
+pub struct BotCheck {
+    pub method: BotCheckMethod,
+    /// Whether registering is checked.
+    pub register: bool,
+    pub login: LoginCheck,
+    /// How many zero bits a proof of work needs on a calm day. Sixteen take a telephone less than
+    /// a second.
+    pub base_difficulty: u8,
+}
+
+#[derive(Clone, Debug)]
+pub enum BotCheckMethod {
+    Off,
+    ProofOfWork,
+    Remote(RemoteCheck),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginCheck {
+    Never,
+    /// When so many logins failed for an address within a quarter of an hour.
+    AfterFailures(u32),
+    Always,
+}
+
+impl Default for BotCheck {
+    fn default() -> BotCheck {
+        BotCheck {
+            method: BotCheckMethod::Off,
+            register: true,
+            login: LoginCheck::AfterFailures(3),
+            base_difficulty: 16,
+        }
+    }
+}
+
+/// What a proof is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    Register,
+    Login,
+}
+
+impl Door {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Door::Register => "register",
+            Door::Login => "login",
+        }
+    }
+}
+
+/// Someone wants to get in.
+#[derive(Clone, Debug)]
+pub struct BotAttempt {
+    pub door: Door,
+    pub email: Email,
+    /// `<challenge>:<nonce>`.
+    pub proof_of_work: Option<String>,
+    /// What the page got from the verifier.
+    pub remote_token: Option<String>,
+    /// Where the request came from, or nothing.
+    pub address: String,
+}
+
+/// A puzzle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Challenge {
+    pub text: String,
+    pub difficulty: u8,
+    pub expires_at: Timestamp,
+}
+
+/// What a client has to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    Nothing,
+    Work(Challenge),
+    Remote { kind: RemoteKind, site_key: String },
+}
+
+/// Why someone was not let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no proof")]
+    Missing,
+    #[error("the proof is not of the form it must have")]
+    Malformed,
+    #[error("the challenge is not ours")]
+    Forged,
+    #[error("the challenge has expired")]
+    Expired,
+    #[error("the challenge is for another door")]
+    OtherDoor,
+    #[error("the proof cost less than was asked")]
+    TooEasy,
+    #[error("the challenge was used before")]
+    Spent,
+    #[error("the verifier said no")]
+    Denied,
+    #[error("the verifier could not judge")]
+    VerifierDown,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BotCheckError {
+    #[error("{refusal}")]
+    ProofRequired { refusal: Refusal, task: Box<Task> },
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+from_faults!(BotCheckError);
+
+/// What a challenge says beside its door, which is its subject.
+#[derive(Serialize, Deserialize)]
+struct ChallengeClaims {
+    difficulty: u8,
+}
+
+impl Auth {
+    /// What a client has to do before it gets through this door.
+    pub fn bot_task(&self, door: Door) -> Task {
+        let BotCheck { method, register, login, .. } = &self.settings.bot_check;
+        let is_guarded = match door {
+            Door::Register => *register,
+            Door::Login => *login != LoginCheck::Never,
+        };
+        match method {
+            BotCheckMethod::ProofOfWork if is_guarded => Task::Work(self.issue_challenge(door)),
+            BotCheckMethod::Remote(RemoteCheck { kind, site_key, .. }) if is_guarded => {
+                Task::Remote { kind: *kind, site_key: site_key.clone() }
+            }
+            BotCheckMethod::Off | BotCheckMethod::ProofOfWork | BotCheckMethod::Remote(_) => {
+                Task::Nothing
+            }
+        }
+    }
+
+    /// Lets someone through who proves not to be a program, where a proof is asked for.
+    pub async fn check_bot(&self, attempt: &BotAttempt) -> Result<(), BotCheckError> {
+        if !self.is_checked(attempt).await? {
+            return Ok(());
+        }
+        let door = attempt.door;
+        let work = attempt.proof_of_work.as_deref();
+        let refusal = match &self.settings.bot_check.method {
+            BotCheckMethod::Off => None,
+            BotCheckMethod::ProofOfWork => self.refuse_work(door, work).await?,
+            // Whoever has a challenge of ours was given it because the verifier was down.
+            BotCheckMethod::Remote(_) if work.is_some() => self.refuse_work(door, work).await?,
+            BotCheckMethod::Remote(remote) => self.refuse_remote(remote, attempt).await,
+        };
+        let Some(refusal) = refusal else { return Ok(()) };
+        if !matches!(refusal, Refusal::Missing | Refusal::VerifierDown) {
+            self.bot_counter.count_failure(self.clock.now());
+        }
+        let task = match refusal {
+            Refusal::VerifierDown => Task::Work(self.issue_challenge(door)),
+            _ => self.bot_task(door),
+        };
+        Err(BotCheckError::ProofRequired { refusal, task: task.into() })
+    }
+
+    /// Remembers that a password or an address was wrong, if that counts.
+    pub async fn note_failed_login(&self, email: &Email) -> Result<(), StorageError> {
+        let BotCheck { method, login, .. } = &self.settings.bot_check;
+        if matches!(method, BotCheckMethod::Off) {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        self.bot_counter.count_failure(now);
+        if !matches!(login, LoginCheck::AfterFailures(_)) {
+            return Ok(());
+        }
+        let index = self.email_index(email);
+        self.db.write(move |tx| store::failure_insert(tx, &index, now)).await
+    }
+
+    async fn is_checked(&self, attempt: &BotAttempt) -> Result<bool, StorageError> {
+        let BotCheck { method, register, login, .. } = &self.settings.bot_check;
+        if matches!(method, BotCheckMethod::Off) {
+            return Ok(false);
+        }
+        match (attempt.door, *login) {
+            (Door::Register, _) => Ok(*register),
+            (Door::Login, LoginCheck::Never) => Ok(false),
+            (Door::Login, LoginCheck::Always) => Ok(true),
+            (Door::Login, LoginCheck::AfterFailures(enough)) => {
+                let index = self.email_index(&attempt.email);
+                let since = self.clock.now() - FAILURES_WINDOW;
+                let count = move |tx: &mut Tx<'_>| store::failure_count(tx, &index, since, enough);
+                let failures: u32 = self.db.read(count).await?;
+                Ok(failures >= enough)
+            }
+        }
+    }
+
+    fn email_index(&self, email: &Email) -> Vec<u8> {
+        let indexes = self.data_keys.email_indexes(email);
+        indexes.into_iter().next().expect("there is always a current key")
+    }
+
+    fn issue_challenge(&self, door: Door) -> Challenge {
+        let now = self.clock.now();
+        let pressure = self.bot_counter.count_challenge(now);
+        let base = self.settings.bot_check.base_difficulty;
+        let difficulty = work::difficulty_now(base, pressure);
+        let (subject, id) = (door.name().to_owned(), self.ids.next_id());
+        let issue = Issue { subject, id, issued_at: now, lifetime: CHALLENGE_LIFETIME };
+        let text = self.token_key.sign(CHALLENGE, &issue, &ChallengeClaims { difficulty });
+        Challenge { text, difficulty, expires_at: now + CHALLENGE_LIFETIME }
+    }
+
+    /// Why a proof of work does not count. One that does is spent by this.
+    async fn refuse_work(
+        &self,
+        door: Door,
+        proof: Option<&str>,
+    ) -> Result<Option<Refusal>, StorageError> {
+        let Some(proof) = proof else { return Ok(Some(Refusal::Missing)) };
+        let Some(challenge) = work::challenge_of(proof) else {
+            return Ok(Some(Refusal::Malformed));
+        };
+        let now = self.clock.now();
+        let verified = self.token_key.verify::<ChallengeClaims>(CHALLENGE, challenge, now);
+        let verified = match verified {
+            Ok(verified) => verified,
+            Err(TokenError::Expired) => return Ok(Some(Refusal::Expired)),
+            Err(TokenError::Malformed) => return Ok(Some(Refusal::Malformed)),
+            Err(_) => return Ok(Some(Refusal::Forged)),
+        };
+        if verified.subject != door.name() {
+            return Ok(Some(Refusal::OtherDoor));
+        }
+        if !work::is_solved(proof, verified.claims.difficulty) {
+            return Ok(Some(Refusal::TooEasy));
+        }
+        let (id, expires_at) = (verified.id, verified.expires_at);
+        let spend = move |tx: &mut Tx<'_>| store::challenge_spend(tx, id, expires_at);
+        let is_first: bool = self.db.write(spend).await?;
+        Ok((!is_first).then_some(Refusal::Spent))
+    }
+
+    async fn refuse_remote(&self, remote: &RemoteCheck, attempt: &BotAttempt) -> Option<Refusal> {
+        let Some(token) = &attempt.remote_token else { return Some(Refusal::Missing) };
+        match remote.ask(&self.outbound, attempt.door, token, &attempt.address).await {
+            Verdict::Passed => None,
+            Verdict::Denied => Some(Refusal::Denied),
+            Verdict::Unknown => Some(Refusal::VerifierDown),
+        }
+    }
+}
+
+/// Forgets what bot checks no longer need. Returns how many challenges and failed logins.
+pub(crate) fn purge(
+    tx: &mut Tx<'_>,
+    now: Timestamp,
+    limit: u32,
+) -> Result<(u64, u64), StorageError> {
+    let challenges = store::challenge_purge(tx, now - SPENT_KEPT, limit)?;
+    Ok((challenges, store::failure_purge(tx, now - FAILURES_WINDOW, limit)?))
+}

@@ -1,0 +1,263 @@
+//! Signing in by another service: there, back, and the provider's own button.
+
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, LOCATION};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use urr_kernel::Secret;
+use urr_service::{ApiError, Context, ErrorBody, Json, MaybeUser, Path, Query, User};
+use utoipa::{IntoParams, ToSchema};
+
+use super::cookies;
+use super::origin::RequestOrigin;
+use super::views::{SessionView, session_answer};
+use crate::{
+    Auth, LocalPath, Provider, SocialArrival, SocialError, SocialReturn, SocialStart, UserId,
+};
+
+/// Where someone who did not get in is told why.
+const LOGIN_PAGE: &str = "/login";
+
+fn parse_provider(name: &str) -> Result<Provider, ApiError> {
+    Ok(Provider::parse(name).ok_or(SocialError::NotConfigured)?)
+}
+
+fn parse_redirect(redirect: Option<&str>) -> Result<LocalPath, ApiError> {
+    let Some(redirect) = redirect.filter(|redirect| !redirect.is_empty()) else {
+        return Ok(LocalPath::root());
+    };
+    LocalPath::parse(redirect).ok_or_else(|| {
+        ApiError::bad_request("INVALID_REDIRECT", "Only paths of this site can be gone on at.")
+    })
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct StartSocialQuery {
+    /// The path of this site to go on at. The first page if it is missing.
+    #[param(max_length = 512, example = "/events")]
+    redirect: Option<String>,
+    /// `1`: the terms of service and privacy were shown and agreed to. New accounts need it.
+    terms: Option<String>,
+}
+
+/// Sends the browser to a provider to log in.
+#[utoipa::path(
+    get, path = "/api/auth/social/{provider}/start", tag = "auth",
+    params(("provider" = String, Path, example = "google"), StartSocialQuery),
+    responses(
+        (status = 302),
+        (status = 400, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn start_social(
+    State(auth): State<Auth>,
+    Path(provider): Path<String>,
+    Query(query): Query<StartSocialQuery>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let provider = parse_provider(&provider)?;
+    let redirect = parse_redirect(query.redirect.as_deref())?;
+    let terms_agreed = query.terms.as_deref() == Some("1");
+    let start = SocialStart { redirect, terms_agreed, link_user_id: None };
+    let way = auth.start_social(provider, start).await?;
+    let cookies = cookies::give_social(&auth.settings, &headers, &way.secret);
+    Ok((StatusCode::FOUND, cookies, leading_to(&way.url)))
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LinkSocialBody {
+    /// The path of this site to go on at. The first page if it is missing.
+    #[schema(max_length = 512, example = "/my/profile")]
+    redirect: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct SocialWayView {
+    /// Where the browser goes next.
+    url: String,
+}
+
+/// Begins to add an identity of a provider to my account.
+///
+/// It is no `GET`: a link on another site must not begin it.
+#[utoipa::path(
+    post, path = "/api/auth/social/{provider}/link", tag = "auth",
+    request_body = LinkSocialBody,
+    params(("provider" = String, Path, example = "google")),
+    responses(
+        (status = 200, body = SocialWayView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn link_social(
+    State(auth): State<Auth>,
+    User(identity): User,
+    Path(provider): Path<String>,
+    headers: HeaderMap,
+    Json(body): Json<LinkSocialBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let provider = parse_provider(&provider)?;
+    let redirect = parse_redirect(body.redirect.as_deref())?;
+    let link_user_id = Some(UserId(identity.user_id));
+    let start = SocialStart { redirect, terms_agreed: false, link_user_id };
+    let way = auth.start_social(provider, start).await?;
+    let cookies = cookies::give_social(&auth.settings, &headers, &way.secret);
+    Ok((cookies, Json(SocialWayView { url: way.url })))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct FinishSocialQuery {
+    #[serde(default)]
+    state: String,
+    /// Missing if the person did not agree.
+    code: Option<String>,
+}
+
+/// Where a provider sends the browser back to. It always leads to a page.
+#[utoipa::path(
+    get, path = "/api/auth/social/{provider}/callback", tag = "auth",
+    params(("provider" = String, Path, example = "google"), FinishSocialQuery),
+    responses((status = 302), (status = 404, body = ErrorBody)),
+)]
+pub async fn finish_social(
+    State(auth): State<Auth>,
+    MaybeUser(identity): MaybeUser,
+    Context(context): Context,
+    RequestOrigin(origin): RequestOrigin,
+    Path(provider): Path<String>,
+    Query(query): Query<FinishSocialQuery>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let provider = parse_provider(&provider)?;
+    let returned = SocialReturn {
+        code: query.code.filter(|code| !code.is_empty()).map(Secret::new),
+        state: query.state,
+        secret: cookies::social_secret(&headers).map(Secret::new),
+        user_id: identity.map(|identity| UserId(identity.user_id)),
+    };
+    let mut answer = cookies::clear_social(&auth.settings, &headers);
+    let target = match auth.finish_social(provider, returned, origin, context).await {
+        Ok(SocialArrival { redirect, session }) => {
+            if let Some(session) = &session {
+                for (name, value) in &cookies::give(&auth.settings, &headers, session) {
+                    answer.append(name, value.clone());
+                }
+            }
+            redirect.as_str().to_owned()
+        }
+        Err(failure) => {
+            if let SocialError::Fault(fault) = &failure.error {
+                tracing::error!(error = %fault, "signing in by a provider failed on our side");
+            }
+            let page = failure.redirect.or_else(|| LocalPath::parse(LOGIN_PAGE));
+            let page = page.expect("the page to log in at is a path of this site");
+            page.with_error(ApiError::from(failure.error).code())
+        }
+    };
+    Ok((StatusCode::FOUND, answer, leading_to(&target)))
+}
+
+/// An address of a provider was encoded, and a path was checked: both are visible ASCII.
+fn leading_to(target: &str) -> HeaderMap {
+    let target = HeaderValue::from_str(target).expect("addresses are visible ASCII");
+    let no_store = HeaderValue::from_static("no-store");
+    HeaderMap::from_iter([(LOCATION, target), (CACHE_CONTROL, no_store)])
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GoogleLoginBody {
+    /// The ID token that Google's button gave to the page.
+    credential: String,
+    /// The terms of service and privacy were shown and agreed to. New accounts need it.
+    #[serde(default)]
+    terms_agreed: bool,
+}
+
+/// Logs in by Google's button.
+#[utoipa::path(
+    post, path = "/api/auth/google", tag = "auth", request_body = GoogleLoginBody,
+    responses(
+        (status = 200, body = SessionView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn login_by_google(
+    State(auth): State<Auth>,
+    Context(context): Context,
+    RequestOrigin(origin): RequestOrigin,
+    headers: HeaderMap,
+    Json(body): Json<GoogleLoginBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let GoogleLoginBody { credential, terms_agreed } = body;
+    let login =
+        auth.login_by_credential(Provider::Google, &credential, terms_agreed, origin, context);
+    Ok(session_answer(&auth, &headers, "Google login successful", login.await?))
+}
+
+impl From<SocialError> for ApiError {
+    fn from(error: SocialError) -> ApiError {
+        match error {
+            SocialError::NotConfigured => ApiError::not_found(
+                "PROVIDER_NOT_CONFIGURED",
+                "One cannot log in by this service here.",
+            ),
+            SocialError::InvalidState => ApiError::bad_request(
+                "SOCIAL_STATE_INVALID",
+                "Logging in took too long or was begun elsewhere. Please begin again.",
+            ),
+            SocialError::Cancelled => {
+                ApiError::bad_request("SOCIAL_CANCELLED", "You did not log in there.")
+            }
+            SocialError::Rejected => ApiError::unauthorized(
+                "SOCIAL_LOGIN_REJECTED",
+                "What the service told about you could not be verified. Please begin again.",
+            ),
+            SocialError::EmailRequired => ApiError::bad_request(
+                "EMAIL_REQUIRED",
+                "We need your e-mail address. Please let the service tell it.",
+            ),
+            SocialError::TermsRequired => {
+                ApiError::bad_request("TERMS_REQUIRED", "Please agree to the terms first.")
+            }
+            SocialError::EmailInUse => ApiError::conflict(
+                "EMAIL_IN_USE",
+                "This address has an account. Please log in as usual, and connect the service in \
+                 your profile.",
+            ),
+            SocialError::IdentityInUse => ApiError::conflict(
+                "IDENTITY_IN_USE",
+                "This login is connected to another account already.",
+            ),
+            SocialError::AlreadyLinked => ApiError::conflict(
+                "SOCIAL_ALREADY_LINKED",
+                "Your account is connected to another login of this service.",
+            ),
+            SocialError::LoginRequired => {
+                ApiError::unauthorized("LOGIN_REQUIRED", "Please log in, then connect again.")
+            }
+            SocialError::Unavailable => ApiError::unavailable(
+                "PROVIDER_UNAVAILABLE",
+                "The service cannot be reached now. Please try again, or log in another way.",
+                std::time::Duration::from_secs(5),
+            ),
+            SocialError::Overtaken => ApiError::unavailable(
+                "LOGIN_BUSY",
+                "You are logging in elsewhere at this moment. Please try again.",
+                std::time::Duration::from_secs(1),
+            ),
+            SocialError::Fault(fault) => fault.into(),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Who is behind an account: verified by a provider, and then theirs alone.
+//!
+//! A user starts an attempt, which has an id of ours. Their browser goes to the provider with it;
+//! what comes back from there proves nothing. Then we ask the provider ourselves about this id.
+//!
+//! Of the person only two keys are kept, sealed: `ci`, the same everywhere, and `di`, with us only.
+//! A person has one account. A provider that does not tell the `ci` cannot show that, so its word
+//! does not count.
+
+mod provider;
+mod store;
+
+use std::time::Duration;
+
+use urr_kernel::{Timestamp, define_id};
+use urr_storage::{StorageError, Tx};
+
+use crate::domain::account::UserId;
+use crate::fault::from_faults;
+use crate::personal_data::{DataKeys, UnsealError};
+use crate::store::users;
+use crate::{Auth, Fault};
+
+pub use provider::{IdentityProvider, PORTONE_ENDPOINT, PortOne, ProviderError, SandboxPerson};
+use provider::{Outcome, PersonKey, Report, ask_sandbox};
+pub(crate) use store::identity_erase;
+use store::{SealedIdentity, StoredIdentity};
+
+/// So long the person has.
+const VERIFICATION_LIFETIME: Duration = Duration::from_secs(15 * 60);
+/// So many attempts a user may begin within that time: providers are paid by the attempt.
+const VERIFICATIONS_OPEN_MAX: u32 = 10;
+/// Attempts are kept for questions.
+const VERIFICATIONS_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
+define_id!(
+    /// Which attempt.
+    VerificationId
+);
+
+/// Where an attempt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerificationStatus {
+    Started,
+    Verified,
+    Failed,
+    Expired,
+}
+
+impl VerificationStatus {
+    const ALL: [VerificationStatus; 4] = [
+        VerificationStatus::Started,
+        VerificationStatus::Verified,
+        VerificationStatus::Failed,
+        VerificationStatus::Expired,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            VerificationStatus::Started => "started",
+            VerificationStatus::Verified => "verified",
+            VerificationStatus::Failed => "failed",
+            VerificationStatus::Expired => "expired",
+        }
+    }
+
+    fn parse(name: &str) -> Option<VerificationStatus> {
+        VerificationStatus::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// An attempt of a user to prove who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verification {
+    pub id: VerificationId,
+    pub user_id: UserId,
+    pub status: VerificationStatus,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartVerificationError {
+    #[error("identity checks are off")]
+    Off,
+    #[error("there is no such user")]
+    UserNotFound,
+    #[error("the user is verified")]
+    AlreadyVerified,
+    #[error("the user has begun too many attempts")]
+    TooMany,
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompleteVerificationError {
+    #[error("identity checks are off")]
+    Off,
+    /// Or it is someone else's.
+    #[error("there is no such attempt")]
+    NotFound,
+    #[error("the person has not done their part")]
+    Pending,
+    #[error("the person could not be verified")]
+    Failed,
+    #[error("the provider did not tell the key of the person")]
+    KeyMissing,
+    #[error("the attempt is too old")]
+    Expired,
+    #[error("the person has another account")]
+    VerifiedElsewhere,
+    #[error("the account belongs to another person")]
+    OtherPerson,
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+from_faults!(StartVerificationError, CompleteVerificationError);
+
+/// The keys of a verified person.
+#[derive(Clone)]
+struct PersonKeys {
+    ci: PersonKey,
+    di: Option<PersonKey>,
+}
+
+/// What is to be written about an attempt.
+#[derive(Clone)]
+enum Verdict {
+    Verified(PersonKeys),
+    Failed(FailedBecause),
+}
+
+#[derive(Clone, Copy)]
+enum FailedBecause {
+    Provider,
+    KeyMissing,
+}
+
+/// What was written, and what the user is told.
+type Written = Result<Timestamp, CompleteVerificationError>;
+
+/// Reads a report about this attempt. An error leaves the attempt open.
+fn decide(id: VerificationId, report: Report) -> Result<Verdict, CompleteVerificationError> {
+    if report.verification_id != id.to_string() {
+        return Err(ProviderError::OtherAttempt.into());
+    }
+    match report.outcome {
+        Outcome::Pending => Err(CompleteVerificationError::Pending),
+        Outcome::Failed => Ok(Verdict::Failed(FailedBecause::Provider)),
+        Outcome::Verified { ci: None, .. } => Ok(Verdict::Failed(FailedBecause::KeyMissing)),
+        Outcome::Verified { ci: Some(ci), di } => Ok(Verdict::Verified(PersonKeys { ci, di })),
+    }
+}
+
+impl Auth {
+    /// Begins an attempt.
+    pub async fn start_verification(
+        &self,
+        user_id: UserId,
+    ) -> Result<Verification, StartVerificationError> {
+        let provider = self.settings.identity.name();
+        if matches!(self.settings.identity, IdentityProvider::Off) {
+            return Err(StartVerificationError::Off);
+        }
+        let now = self.clock.now();
+        let verification = Verification {
+            id: VerificationId(self.ids.next_id()),
+            user_id,
+            status: VerificationStatus::Started,
+            created_at: now,
+            expires_at: now + VERIFICATION_LIFETIME,
+        };
+        let settings = self.settings.clone();
+        self.db
+            .write(move |tx| {
+                let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
+                if user.is_none() {
+                    return Err(StartVerificationError::UserNotFound);
+                }
+                let known = store::identity_find(tx, user_id)?;
+                if known.is_some_and(|known| settings.identity.trusts(&known.provider)) {
+                    return Err(StartVerificationError::AlreadyVerified);
+                }
+                let since = now - VERIFICATION_LIFETIME;
+                if store::verification_count(tx, user_id, since)? >= VERIFICATIONS_OPEN_MAX {
+                    return Err(StartVerificationError::TooMany);
+                }
+                store::verification_insert(tx, &verification, provider)?;
+                Ok(verification.clone())
+            })
+            .await
+    }
+
+    /// Asks the provider what came of an attempt, and keeps what it says. An attempt that was
+    /// completed can be completed again, with the same answer.
+    ///
+    /// `sandbox` is what the sandbox has instead of a person; PortOne is not told of it.
+    pub async fn complete_verification(
+        &self,
+        user_id: UserId,
+        id: VerificationId,
+        sandbox: Option<SandboxPerson>,
+    ) -> Written {
+        if matches!(self.settings.identity, IdentityProvider::Off) {
+            return Err(CompleteVerificationError::Off);
+        }
+        let now = self.clock.now();
+        let look = move |tx: &mut Tx<'_>| attempt_ended(tx, user_id, id, now);
+        let ended: Option<Written> = self.db.write(look).await?;
+        if let Some(ended) = ended {
+            return ended;
+        }
+        let report = match &self.settings.identity {
+            IdentityProvider::Off => return Err(CompleteVerificationError::Off),
+            IdentityProvider::Sandbox => ask_sandbox(id, sandbox.as_ref())?,
+            IdentityProvider::PortOne(portone) => portone.ask(&self.outbound, id).await?,
+        };
+        let (auth, verdict) = (self.clone(), decide(id, report)?);
+        let write = move |tx: &mut Tx<'_>| {
+            let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
+            user.ok_or(CompleteVerificationError::NotFound)?;
+            // Another request may have completed it while we asked.
+            match attempt_ended(tx, user_id, id, now)? {
+                Some(ended) => Ok(ended),
+                None => auth.write_verdict(tx, user_id, id, &verdict),
+            }
+        };
+        let written: Result<Written, CompleteVerificationError> = self.db.write(write).await;
+        written?
+    }
+
+    /// Whether a provider has told who is behind this account.
+    pub async fn is_identity_verified(&self, user_id: UserId) -> Result<bool, StorageError> {
+        let find = move |tx: &mut Tx<'_>| store::identity_find(tx, user_id);
+        let found: Option<StoredIdentity> = self.db.read(find).await?;
+        Ok(found.is_some_and(|found| self.settings.identity.trusts(&found.provider)))
+    }
+
+    /// Writes what the provider said. A refusal is a value and not an error of the transaction:
+    /// that the attempt has ended must be committed.
+    fn write_verdict(
+        &self,
+        tx: &mut Tx<'_>,
+        user_id: UserId,
+        id: VerificationId,
+        verdict: &Verdict,
+    ) -> Result<Written, CompleteVerificationError> {
+        let now = self.clock.now();
+        let written = match verdict {
+            Verdict::Failed(FailedBecause::Provider) => Err(CompleteVerificationError::Failed),
+            Verdict::Failed(FailedBecause::KeyMissing) => {
+                Err(CompleteVerificationError::KeyMissing)
+            }
+            Verdict::Verified(keys) => self.take_identity(tx, user_id, keys, now)?,
+        };
+        let status = match written {
+            Ok(_) => VerificationStatus::Verified,
+            Err(_) => VerificationStatus::Failed,
+        };
+        store::verification_end(tx, id, status, now)?;
+        Ok(written)
+    }
+
+    /// Ties the account to the person, unless one of the two has another already. The caller
+    /// holds the lock of the user.
+    fn take_identity(
+        &self,
+        tx: &mut Tx<'_>,
+        user_id: UserId,
+        keys: &PersonKeys,
+        now: Timestamp,
+    ) -> Result<Written, StorageError> {
+        let ci_indexes = self.data_keys.person_indexes("ci", keys.ci.expose());
+        let di = keys.di.as_ref();
+        let di_indexes =
+            di.map(|di| self.data_keys.person_indexes("di", di.expose())).unwrap_or_default();
+        let (known, provider) = (store::identity_find(tx, user_id)?, &self.settings.identity);
+        if known.as_ref().is_some_and(|known| !provider.trusts(&known.provider)) {
+            store::identity_delete(tx, user_id)?;
+        } else if let Some(own) = known {
+            return Ok(match ci_indexes.contains(&own.sealed.ci_index) {
+                true => Ok(own.verified_at),
+                false => Err(CompleteVerificationError::OtherPerson),
+            });
+        }
+        // The unique indexes guard the current data key only. While keys are being changed, the
+        // person may still be stored under another.
+        if store::identity_find_by_keys(tx, &ci_indexes, &di_indexes)?.is_some() {
+            return Ok(Err(CompleteVerificationError::VerifiedElsewhere));
+        }
+        let sealed = seal(&self.data_keys, user_id, keys);
+        let provider = provider.name().to_owned();
+        let identity = StoredIdentity { user_id, sealed, provider, verified_at: now };
+        Ok(match store::identity_insert(tx, &identity)? {
+            true => Ok(now),
+            false => Err(CompleteVerificationError::VerifiedElsewhere),
+        })
+    }
+
+    /// Seals the identities of so many users at most with the current key. Returns how many were
+    /// sealed and how many remain.
+    pub(crate) async fn rotate_identities(&self, batch: u32) -> Result<(u64, u64), Fault> {
+        let current = self.data_keys.current_version();
+        let list = move |tx: &mut Tx<'_>| store::identity_list_sealed_otherwise(tx, current, batch);
+        let stored: Vec<StoredIdentity> = self.db.read(list).await?;
+        let mut resealed = Vec::with_capacity(stored.len());
+        for old in stored {
+            let keys = open(&self.data_keys, &old)?;
+            let new = seal(&self.data_keys, old.user_id, &keys);
+            resealed.push((old, new));
+        }
+        let rotated = self.db.write(move |tx| {
+            let mut rotated = 0;
+            for (old, new) in &resealed {
+                rotated += u64::from(store::identity_reseal(tx, old, new)?);
+            }
+            Ok::<_, StorageError>((rotated, store::identity_count_sealed_otherwise(tx, current)?))
+        });
+        Ok(rotated.await?)
+    }
+}
+
+/// What an attempt that has ended led to; `None` if it is open. One that is too old ends here.
+fn attempt_ended(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+    id: VerificationId,
+    now: Timestamp,
+) -> Result<Option<Written>, CompleteVerificationError> {
+    let found = store::verification_find(tx, id)?.filter(|found| found.user_id == user_id);
+    let found = found.ok_or(CompleteVerificationError::NotFound)?;
+    Ok(match found.status {
+        VerificationStatus::Started if now < found.expires_at => None,
+        VerificationStatus::Started => {
+            store::verification_end(tx, id, VerificationStatus::Expired, now)?;
+            Some(Err(CompleteVerificationError::Expired))
+        }
+        VerificationStatus::Verified => {
+            let own = store::identity_find(tx, user_id)?;
+            Some(own.map(|own| own.verified_at).ok_or(CompleteVerificationError::NotFound))
+        }
+        VerificationStatus::Failed => Some(Err(CompleteVerificationError::Failed)),
+        VerificationStatus::Expired => Some(Err(CompleteVerificationError::Expired)),
+    })
+}
+
+fn seal(data_keys: &DataKeys, user_id: UserId, keys: &PersonKeys) -> SealedIdentity {
+    let index = |kind, key: &PersonKey| {
+        let indexes = data_keys.person_indexes(kind, key.expose());
+        indexes.into_iter().next().expect("there is always a current key")
+    };
+    let cipher = |kind, key: &PersonKey| data_keys.seal_text(kind, user_id, key.expose());
+    SealedIdentity {
+        key_version: data_keys.current_version(),
+        ci_cipher: cipher("ci", &keys.ci),
+        ci_index: index("ci", &keys.ci),
+        di: keys.di.as_ref().map(|di| (cipher("di", di), index("di", di))),
+    }
+}
+
+fn open(data_keys: &DataKeys, identity: &StoredIdentity) -> Result<PersonKeys, UnsealError> {
+    let SealedIdentity { key_version, ci_cipher, di, .. } = &identity.sealed;
+    let open = |kind, cipher: &[u8]| {
+        let text = data_keys.open_text(*key_version, kind, identity.user_id, cipher)?;
+        Ok::<_, UnsealError>(PersonKey::stored(text))
+    };
+    let di = di.as_ref().map(|(cipher, _)| open("di", cipher)).transpose()?;
+    Ok(PersonKeys { ci: open("ci", ci_cipher)?, di })
+}
+
+/// Forgets old attempts.
+pub(crate) fn purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
+    store::verification_purge(tx, now - VERIFICATIONS_KEPT, limit)
+}

@@ -1,0 +1,255 @@
+//! Who can tell who someone is: a sandbox that believes everything, and PortOne.
+
+use std::time::Duration;
+
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use urr_kernel::Secret;
+use urr_outbound::{Outbound, OutboundError};
+
+use super::VerificationId;
+
+/// Where PortOne answers.
+pub const PORTONE_ENDPOINT: &str = "https://api.portone.io";
+/// Real ones have 88 characters.
+const KEY_CHARS_MAX: usize = 512;
+
+/// Who is asked.
+#[derive(Clone, Debug)]
+pub enum IdentityProvider {
+    Off,
+    /// Takes people for who they say they are. For trying things out.
+    Sandbox,
+    PortOne(PortOne),
+}
+
+impl IdentityProvider {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            IdentityProvider::Off => "off",
+            IdentityProvider::Sandbox => "sandbox",
+            IdentityProvider::PortOne(_) => "portone",
+        }
+    }
+
+    /// Whether what a provider of this name told counts. What the sandbox believed counts for
+    /// nothing anywhere else.
+    pub(super) fn trusts(&self, provider: &str) -> bool {
+        provider != IdentityProvider::Sandbox.name() || matches!(self, IdentityProvider::Sandbox)
+    }
+}
+
+/// PortOne's second interface.
+#[derive(Clone, Debug)]
+pub struct PortOne {
+    pub secret: Secret,
+    /// Pages need it and the next one; both are public.
+    pub store_id: String,
+    pub channel_key: String,
+    /// [`PORTONE_ENDPOINT`], unless it is a test.
+    pub endpoint: String,
+    pub timeout: Duration,
+}
+
+/// What someone says of themselves in the sandbox. Some names stand for what can go wrong:
+/// `FAILED`, `PENDING`, `SLOW`, `WRONG-ID`, `NO-CI`.
+#[derive(Clone, Debug)]
+pub struct SandboxPerson {
+    pub name: String,
+    pub birth_date: String,
+}
+
+/// What the provider says about an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Whose attempt the provider speaks of.
+    pub verification_id: String,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The person has not done their part.
+    Pending,
+    Failed,
+    /// The keys of the person, as far as the provider tells them.
+    Verified {
+        ci: Option<PersonKey>,
+        di: Option<PersonKey>,
+    },
+}
+
+/// A key that stands for a person. It is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PersonKey(String);
+
+impl PersonKey {
+    fn parse(text: Option<String>) -> Result<Option<PersonKey>, ProviderError> {
+        let text = text.filter(|text| !text.trim().is_empty());
+        match &text {
+            Some(text) if text.len() > KEY_CHARS_MAX => Err(ProviderError::Unreadable),
+            _ => Ok(text.map(PersonKey)),
+        }
+    }
+
+    /// One that was accepted before.
+    pub fn stored(text: String) -> PersonKey {
+        PersonKey(text)
+    }
+
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for PersonKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[key]")
+    }
+}
+
+/// Why the provider was of no help. The attempt stays open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    #[error("the identity provider cannot be reached")]
+    Unreachable,
+    #[error("the identity provider did not answer in time")]
+    Timeout,
+    #[error("the identity provider answered with the status {0}")]
+    Status(u16),
+    #[error("the answer of the identity provider cannot be read")]
+    Unreadable,
+    #[error("the identity provider spoke of another attempt")]
+    OtherAttempt,
+}
+
+impl From<OutboundError> for ProviderError {
+    fn from(error: OutboundError) -> ProviderError {
+        match error {
+            OutboundError::Timeout => ProviderError::Timeout,
+            OutboundError::TooLarge => ProviderError::Unreadable,
+            OutboundError::RefusedAddress(_)
+            | OutboundError::Unreachable(_)
+            | OutboundError::Interrupted(_) => ProviderError::Unreachable,
+        }
+    }
+}
+
+/// What the sandbox says.
+pub fn ask_sandbox(
+    id: VerificationId,
+    person: Option<&SandboxPerson>,
+) -> Result<Report, ProviderError> {
+    let outcome = match person {
+        None => Outcome::Pending,
+        Some(person) => match person.name.as_str() {
+            "FAILED" => Outcome::Failed,
+            "PENDING" => Outcome::Pending,
+            "SLOW" => return Err(ProviderError::Timeout),
+            "NO-CI" => Outcome::Verified { ci: None, di: Some(sandbox_key("di", person)) },
+            _ => Outcome::Verified {
+                ci: Some(sandbox_key("ci", person)),
+                di: Some(sandbox_key("di", person)),
+            },
+        },
+    };
+    let is_wrong = person.is_some_and(|person| person.name == "WRONG-ID");
+    let verification_id = match is_wrong {
+        true => "somebody-elses-attempt".to_owned(),
+        false => id.to_string(),
+    };
+    Ok(Report { verification_id, outcome })
+}
+
+/// The same person always has the same key.
+fn sandbox_key(kind: &str, person: &SandboxPerson) -> PersonKey {
+    let text = format!("{kind}\n{}\n{}", person.name, person.birth_date);
+    let hash = Sha256::digest(text.as_bytes());
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    PersonKey(format!("SANDBOX-{kind}-{hex}"))
+}
+
+/// PortOne's answer, as far as it matters here. It may grow fields.
+#[derive(Deserialize)]
+struct PortOneAnswer {
+    id: String,
+    status: String,
+    #[serde(rename = "verifiedCustomer")]
+    customer: Option<PortOneCustomer>,
+}
+
+#[derive(Deserialize)]
+struct PortOneCustomer {
+    ci: Option<String>,
+    di: Option<String>,
+}
+
+impl PortOne {
+    /// Asks what came of an attempt. Name, birth date and phone are told, too, and not kept.
+    pub(super) async fn ask(
+        &self,
+        outbound: &Outbound,
+        id: VerificationId,
+    ) -> Result<Report, ProviderError> {
+        let url = format!("{}/identity-verifications/{id}", self.endpoint.trim_end_matches('/'));
+        let credential = HeaderValue::from_str(&format!("PortOne {}", self.secret.expose()));
+        let mut credential = credential.map_err(|_| ProviderError::Unreachable)?;
+        credential.set_sensitive(true);
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, credential)]);
+        let response = outbound.get_json(&url, headers, self.timeout).await?;
+        match response.status {
+            // The attempt begins when the page opens the provider's window.
+            StatusCode::NOT_FOUND => {
+                let verification_id = id.to_string();
+                return Ok(Report { verification_id, outcome: Outcome::Pending });
+            }
+            status if !status.is_success() => return Err(ProviderError::Status(status.as_u16())),
+            _ => {}
+        }
+        let answer: PortOneAnswer = response.json().map_err(|_| ProviderError::Unreadable)?;
+        let outcome = match (answer.status.as_str(), answer.customer) {
+            ("READY", _) => Outcome::Pending,
+            ("FAILED", _) => Outcome::Failed,
+            ("VERIFIED", Some(PortOneCustomer { ci, di })) => {
+                Outcome::Verified { ci: PersonKey::parse(ci)?, di: PersonKey::parse(di)? }
+            }
+            _ => return Err(ProviderError::Unreadable),
+        };
+        Ok(Report { verification_id: answer.id, outcome })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_kernel::Uuid;
+
+    use super::*;
+
+    fn ask(name: &str, birth_date: &str) -> Result<Report, ProviderError> {
+        let (name, birth_date) = (name.to_owned(), birth_date.to_owned());
+        let person = SandboxPerson { name, birth_date };
+        ask_sandbox(VerificationId(Uuid::from_u128(7)), Some(&person))
+    }
+
+    #[test]
+    fn the_sandbox_gives_a_person_the_same_key_each_time_and_others_another() {
+        let mina = ask("김민아", "1999-01-31").unwrap();
+        assert_eq!(ask("김민아", "1999-01-31").unwrap(), mina);
+        assert_ne!(ask("김민아", "1999-02-01").unwrap(), mina);
+        assert_ne!(ask("박준", "1999-01-31").unwrap(), mina);
+        assert!(!format!("{mina:?}").contains("SANDBOX"), "keys are not printed");
+    }
+
+    #[test]
+    fn some_names_stand_for_what_can_go_wrong() {
+        assert_eq!(ask("FAILED", "").unwrap().outcome, Outcome::Failed);
+        assert_eq!(ask("PENDING", "").unwrap().outcome, Outcome::Pending);
+        assert_eq!(ask("SLOW", ""), Err(ProviderError::Timeout));
+        let own_id = Uuid::from_u128(7).to_string();
+        assert_ne!(ask("WRONG-ID", "").unwrap().verification_id, own_id);
+        let nobody = ask_sandbox(VerificationId(Uuid::from_u128(7)), None).unwrap();
+        assert_eq!(nobody, Report { verification_id: own_id, outcome: Outcome::Pending });
+    }
+}

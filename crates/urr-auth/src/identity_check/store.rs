@@ -1,0 +1,222 @@
+//! The SQL of identity checks.
+
+use urr_kernel::Timestamp;
+use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
+
+use super::{Verification, VerificationId, VerificationStatus};
+use crate::domain::account::UserId;
+
+/// The keys of a person as the table holds them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedIdentity {
+    pub key_version: u16,
+    pub ci_cipher: Vec<u8>,
+    pub ci_index: Vec<u8>,
+    /// Cipher and index.
+    pub di: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Whose they are, and since when.
+#[derive(Clone, Debug)]
+pub struct StoredIdentity {
+    pub user_id: UserId,
+    pub sealed: SealedIdentity,
+    /// Who told it.
+    pub provider: String,
+    pub verified_at: Timestamp,
+}
+
+const IDENTITY_COLUMNS: &str =
+    "user_id, ci_cipher, ci_index, di_cipher, di_index, key_version, provider, verified_at";
+
+fn identity_read(row: &Row<'_>) -> Result<StoredIdentity, StorageError> {
+    let di_cipher: Option<Vec<u8>> = row.get("di_cipher")?;
+    let di_index: Option<Vec<u8>> = row.get("di_index")?;
+    Ok(StoredIdentity {
+        user_id: UserId(row.get("user_id")?),
+        sealed: SealedIdentity {
+            key_version: row.get("key_version")?,
+            ci_cipher: row.get("ci_cipher")?,
+            ci_index: row.get("ci_index")?,
+            di: di_cipher.zip(di_index),
+        },
+        provider: row.get("provider")?,
+        verified_at: row.get("verified_at")?,
+    })
+}
+
+pub fn verification_insert(
+    tx: &mut Tx<'_>,
+    verification: &Verification,
+    provider: &str,
+) -> Result<(), StorageError> {
+    let Verification { id, user_id, status, created_at, expires_at } = verification;
+    tx.execute(
+        "insert into identity_verifications (id, user_id, provider, status, created_at, \
+         expires_at) values ($1, $2, $3, $4, $5, $6)",
+        params![id.0, user_id.0, provider, status.name(), *created_at, *expires_at],
+    )
+    .map(drop)
+}
+
+fn verification_read(row: &Row<'_>) -> Result<Verification, StorageError> {
+    let status: String = row.get("status")?;
+    Ok(Verification {
+        id: VerificationId(row.get("id")?),
+        user_id: UserId(row.get("user_id")?),
+        status: VerificationStatus::parse(&status).expect("the table checks the status"),
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+    })
+}
+
+pub fn verification_find(
+    tx: &mut Tx<'_>,
+    id: VerificationId,
+) -> Result<Option<Verification>, StorageError> {
+    let sql = "select id, user_id, status, created_at, expires_at from identity_verifications \
+               where id = $1";
+    tx.query_opt(sql, params![id.0], verification_read)
+}
+
+/// How many attempts a user began since then.
+pub fn verification_count(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+    since: Timestamp,
+) -> Result<u32, StorageError> {
+    let sql = "select count(*) as total from identity_verifications \
+               where user_id = $1 and created_at > $2";
+    tx.query_one(sql, params![user_id.0, since], |row| row.get("total"))
+}
+
+/// Ends an attempt. `false`: it had ended before.
+pub fn verification_end(
+    tx: &mut Tx<'_>,
+    id: VerificationId,
+    status: VerificationStatus,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let sql = "update identity_verifications set status = $2, ended_at = $3 \
+               where id = $1 and status = 'started'";
+    Ok(tx.execute(sql, params![id.0, status.name(), now])? == 1)
+}
+
+pub fn verification_purge(
+    tx: &mut Tx<'_>,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, StorageError> {
+    tx.execute(
+        "delete from identity_verifications where id in (select id from identity_verifications \
+         where expires_at < $1 order by expires_at limit $2)",
+        params![before, limit],
+    )
+}
+
+/// `false`: one of the keys belongs to another account.
+pub fn identity_insert(tx: &mut Tx<'_>, identity: &StoredIdentity) -> Result<bool, StorageError> {
+    let StoredIdentity { user_id, sealed, provider, verified_at } = identity;
+    let (di_cipher, di_index) = sealed.di.clone().unzip();
+    let rows = tx.execute(
+        "insert into identities (user_id, ci_cipher, ci_index, di_cipher, di_index, key_version, \
+         provider, verified_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing",
+        params![
+            user_id.0,
+            sealed.ci_cipher,
+            sealed.ci_index,
+            di_cipher,
+            di_index,
+            sealed.key_version,
+            *provider,
+            *verified_at
+        ],
+    )?;
+    Ok(rows == 1)
+}
+
+pub fn identity_find(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+) -> Result<Option<StoredIdentity>, StorageError> {
+    let sql = format!("select {IDENTITY_COLUMNS} from identities where user_id = $1");
+    tx.query_opt(&sql, params![user_id.0], identity_read)
+}
+
+/// Someone with one of these keys, whichever data key they were indexed with.
+pub fn identity_find_by_keys(
+    tx: &mut Tx<'_>,
+    ci_indexes: &[Vec<u8>],
+    di_indexes: &[Vec<u8>],
+) -> Result<Option<StoredIdentity>, StorageError> {
+    for (column, indexes) in [("ci_index", ci_indexes), ("di_index", di_indexes)] {
+        if indexes.is_empty() {
+            continue;
+        }
+        let numbers: Vec<String> = (1..=indexes.len()).map(|number| format!("${number}")).collect();
+        let sql = format!(
+            "select {IDENTITY_COLUMNS} from identities where {column} in ({}) limit 1",
+            numbers.join(", ")
+        );
+        let values: Vec<Value<'_>> = indexes.iter().map(ToValue::to_value).collect();
+        if let Some(found) = tx.query_opt(&sql, &values, identity_read)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+pub fn identity_delete(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
+    tx.execute("delete from identities where user_id = $1", params![user_id.0]).map(drop)
+}
+
+/// Forgets who is behind an account, and their attempts.
+pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
+    identity_delete(tx, user_id)?;
+    let sql = "delete from identity_verifications where user_id = $1";
+    tx.execute(sql, params![user_id.0]).map(drop)
+}
+
+/// Identities that were sealed with another key than this.
+pub fn identity_list_sealed_otherwise(
+    tx: &mut Tx<'_>,
+    key_version: u16,
+    limit: u32,
+) -> Result<Vec<StoredIdentity>, StorageError> {
+    let sql = format!(
+        "select {IDENTITY_COLUMNS} from identities where key_version <> $1 \
+         order by user_id limit $2"
+    );
+    tx.query(&sql, params![key_version, limit], identity_read)
+}
+
+pub fn identity_count_sealed_otherwise(
+    tx: &mut Tx<'_>,
+    key_version: u16,
+) -> Result<u64, StorageError> {
+    let sql = "select count(*) as total from identities where key_version <> $1";
+    tx.query_one(sql, params![key_version], |row| row.get("total"))
+}
+
+/// Replaces sealed keys by the same ones under another data key, unless they were changed.
+pub fn identity_reseal(
+    tx: &mut Tx<'_>,
+    old: &StoredIdentity,
+    new: &SealedIdentity,
+) -> Result<bool, StorageError> {
+    let (di_cipher, di_index) = new.di.clone().unzip();
+    let rows = tx.execute(
+        "update identities set ci_cipher = $2, ci_index = $3, di_cipher = $4, di_index = $5, \
+         key_version = $6 where user_id = $1 and ci_cipher = $7",
+        params![
+            old.user_id.0,
+            new.ci_cipher,
+            new.ci_index,
+            di_cipher,
+            di_index,
+            new.key_version,
+            old.sealed.ci_cipher
+        ],
+    )?;
+    Ok(rows == 1)
+}

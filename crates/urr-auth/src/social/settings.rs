@@ -1,0 +1,107 @@
+//! Which providers there are, and where.
+
+use std::time::Duration;
+
+use urr_kernel::Secret;
+
+use crate::domain::social::Provider;
+
+#[derive(Clone, Debug)]
+pub struct SocialSettings {
+    /// Where browsers find this site, such as `https://urr.example`. Providers send them back there.
+    pub public_url: String,
+    pub google: Option<ProviderSettings>,
+    pub kakao: Option<ProviderSettings>,
+    pub naver: Option<ProviderSettings>,
+    /// Which version of the terms the pages show.
+    pub terms_version: String,
+    /// How long someone may take at the provider.
+    pub attempt_lifetime: Duration,
+    /// How long a call to a provider may take.
+    pub call_timeout: Duration,
+}
+
+impl Default for SocialSettings {
+    /// No provider.
+    fn default() -> SocialSettings {
+        SocialSettings {
+            public_url: String::new(),
+            google: None,
+            kakao: None,
+            naver: None,
+            terms_version: "2026-11".to_owned(),
+            attempt_lifetime: Duration::from_secs(10 * 60),
+            call_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+impl SocialSettings {
+    pub(crate) fn provider(&self, provider: Provider) -> Option<&ProviderSettings> {
+        match provider {
+            Provider::Google => self.google.as_ref(),
+            Provider::Kakao => self.kakao.as_ref(),
+            Provider::Naver => self.naver.as_ref(),
+        }
+    }
+}
+
+/// Who we are to a provider.
+#[derive(Clone, Debug)]
+pub struct ProviderSettings {
+    pub client_id: String,
+    /// Without it only ID tokens that the provider's own button brings can be checked.
+    pub client_secret: Option<Secret>,
+    pub endpoints: Endpoints,
+}
+
+/// Where a provider answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// Where browsers are sent.
+    pub authorize: String,
+    /// Where a code becomes tokens.
+    pub token: String,
+    /// Which names its ID tokens bear. None: it issues no ID tokens.
+    pub issuers: Vec<String>,
+    /// The public keys of its ID tokens.
+    pub keys: Option<String>,
+    /// What it tells about someone beyond that.
+    pub user_info: Option<String>,
+    /// What we ask to be told.
+    pub scope: Option<String>,
+}
+
+impl Endpoints {
+    /// The addresses that the provider publishes.
+    pub fn of(provider: Provider) -> Endpoints {
+        let text = str::to_owned;
+        match provider {
+            Provider::Google => Endpoints {
+                authorize: text("https://accounts.google.com/o/oauth2/v2/auth"),
+                token: text("https://oauth2.googleapis.com/token"),
+                issuers: vec![text("https://accounts.google.com"), text("accounts.google.com")],
+                keys: Some(text("https://www.googleapis.com/oauth2/v3/certs")),
+                user_info: None,
+                scope: Some(text("openid email profile")),
+            },
+            // Its ID tokens do not say whether the address is verified; the other address does.
+            Provider::Kakao => Endpoints {
+                authorize: text("https://kauth.kakao.com/oauth/authorize"),
+                token: text("https://kauth.kakao.com/oauth/token"),
+                issuers: vec![text("https://kauth.kakao.com")],
+                keys: Some(text("https://kauth.kakao.com/.well-known/jwks.json")),
+                user_info: Some(text("https://kapi.kakao.com/v1/oidc/userinfo")),
+                scope: Some(text("openid account_email profile_nickname")),
+            },
+            Provider::Naver => Endpoints {
+                authorize: text("https://nid.naver.com/oauth2.0/authorize"),
+                token: text("https://nid.naver.com/oauth2.0/token"),
+                issuers: Vec::new(),
+                keys: None,
+                user_info: Some(text("https://openapi.naver.com/v1/nid/me")),
+                scope: None,
+            },
+        }
+    }
+}

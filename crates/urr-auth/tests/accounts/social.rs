@@ -1,0 +1,667 @@
+//! Signing in by another service, against a provider that speaks the real protocol.
+
+mod provider;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, COOKIE, HOST, LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use urr_auth::{Auth, Purged, Session, Settings, SocialSettings, UserId};
+use urr_kernel::Uuid;
+use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+
+use self::provider::{Outage, Person, TestProvider};
+use crate::contract;
+use crate::fixture::{DAY, MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys};
+
+const PROVIDERS: [&str; 3] = ["google", "kakao", "naver"];
+
+const MINA: Person = Person {
+    subject: "108204",
+    email: Some("mina@example.com"),
+    email_verified: Some(true),
+    name: "김민아",
+};
+const JUNO: Person =
+    Person { subject: "220011", email: Some("juno@example.com"), name: "Juno", ..MINA };
+
+/// Our site as a browser sees it, and a provider beside it.
+struct Site {
+    provider: TestProvider,
+    auth: Auth,
+    router: Router,
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Value,
+}
+
+/// A browser on its way: where the provider sends it back to, and its cookie.
+#[derive(Clone)]
+struct Way {
+    back: String,
+    cookie: String,
+}
+
+impl Answer {
+    fn location(&self) -> &str {
+        assert_eq!(self.status, StatusCode::FOUND, "{}", self.body);
+        self.headers[LOCATION].to_str().unwrap()
+    }
+
+    fn refusal(&self) -> (u16, &str) {
+        (self.status.as_u16(), self.body["code"].as_str().unwrap_or_default())
+    }
+
+    fn set_cookie(&self, name: &str) -> Option<&str> {
+        let lines = self.headers.get_all(SET_COOKIE).iter().map(|line| line.to_str().unwrap());
+        let mut lines = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        let found = lines.next();
+        assert!(lines.next().is_none(), "{name} is set twice");
+        found
+    }
+
+    fn cookie(&self, name: &str) -> Option<&str> {
+        self.set_cookie(name)?.split(';').next().filter(|value| !value.is_empty())
+    }
+}
+
+impl Site {
+    async fn new(world: &World) -> Site {
+        let provider = TestProvider::start(world.clock.clone()).await;
+        Site::with(world, provider, |_| {})
+    }
+
+    fn with(world: &World, provider: TestProvider, change: fn(&mut SocialSettings)) -> Site {
+        let mut social = provider.settings();
+        change(&mut social);
+        let settings = Settings { social, ..cheap_settings() };
+        let auth = world.auth_with(data_keys(), settings);
+        let router = router(world, &auth);
+        Site { provider, auth, router }
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        change: impl FnOnce(&mut Request<Body>),
+    ) -> Answer {
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().unwrap();
+        request.headers_mut().insert(HOST, "urr.example".parse().unwrap());
+        request.extensions_mut().insert(Caller::Gateway);
+        change(&mut request);
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    async fn post(&self, path: &str, body: Value, user: Option<UserId>) -> Answer {
+        self.call(Method::POST, path, |request| {
+            *request.body_mut() = Body::from(body.to_string());
+            request.headers_mut().insert(CONTENT_TYPE, "application/json".parse().unwrap());
+            identify(request, user);
+        })
+        .await
+    }
+
+    async fn start(&self, provider: &str, query: &str) -> Answer {
+        let path = format!("/api/auth/social/{provider}/start?{query}");
+        self.call(Method::GET, &path, |_| {}).await
+    }
+
+    /// Sets out, and is this person at the provider.
+    async fn set_out(&self, provider: &str, person: Person) -> Way {
+        let answer = self.start(provider, "redirect=/events?page=2&terms=1").await;
+        let cookie = answer.cookie("urr_social").unwrap().to_owned();
+        Way { back: self.provider.approve(provider, answer.location(), person), cookie }
+    }
+
+    async fn come_back(&self, way: &Way, user: Option<UserId>) -> Answer {
+        self.call(Method::GET, &way.back, |request| {
+            let cookie = format!("theme=dark; urr_social={}", way.cookie);
+            request.headers_mut().insert(COOKIE, cookie.parse().unwrap());
+            identify(request, user);
+        })
+        .await
+    }
+
+    async fn sign_in(&self, provider: &str, person: Person) -> Answer {
+        let way = self.set_out(provider, person).await;
+        self.come_back(&way, None).await
+    }
+
+    async fn signed_in(&self, provider: &str, person: Person) -> UserId {
+        let answer = self.sign_in(provider, person).await;
+        assert_eq!(answer.location(), "/events?page=2");
+        self.whose(&answer).await
+    }
+
+    async fn whose(&self, answer: &Answer) -> UserId {
+        let token = answer.cookie("access_token").unwrap();
+        self.auth.verify_token(token).await.unwrap().id
+    }
+
+    /// Adds an identity to the account of a user.
+    async fn link(&self, provider: &str, user: UserId, person: Person) -> Answer {
+        let way = self.begin_link(provider, user, person).await;
+        self.come_back(&way, Some(user)).await
+    }
+
+    async fn begin_link(&self, provider: &str, user: UserId, person: Person) -> Way {
+        let path = format!("/api/auth/social/{provider}/link");
+        let answer = self.post(&path, json!({"redirect": "/my"}), Some(user)).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        let url = answer.body["url"].as_str().unwrap();
+        let cookie = answer.cookie("urr_social").unwrap().to_owned();
+        Way { back: self.provider.approve(provider, url, person), cookie }
+    }
+}
+
+fn router(world: &World, auth: &Auth) -> Router {
+    let kit = ServiceKit {
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        metrics: Metrics::new(),
+        limits: Limits::default(),
+    };
+    auth.service(&kit).local_router()
+}
+
+fn identify(request: &mut Request<Body>, user: Option<UserId>) {
+    if let Some(user) = user {
+        let identity = Identity { user_id: user.0, email: None, role: Role::User };
+        identity.write(request.headers_mut());
+    }
+}
+
+async fn users(world: &World) -> i64 {
+    world.number("select count(*) as n from users where status <> 'deleted'").await
+}
+
+async fn identities(world: &World) -> i64 {
+    world.number("select count(*) as n from social_identities").await
+}
+
+/// Whoever did not get in: told at the login page, without a session.
+fn assert_turned_away(answer: &Answer, code: &str) {
+    assert_eq!(answer.location(), format!("/login?error={code}"));
+    assert_eq!(answer.cookie("access_token"), None);
+    assert_eq!(answer.cookie("refresh_token"), None);
+}
+
+contract! {
+    async fn each_provider_opens_an_account_and_the_same_person_comes_back_to_it(world: World) {
+        let site = Site::new(&world).await;
+        for (number, provider) in PROVIDERS.into_iter().enumerate() {
+            let email = ["a@example.com", "b@example.com", "c@example.com"][number];
+            let person = Person { email: Some(email), ..MINA };
+            let id = site.signed_in(provider, person).await;
+            let user = site.auth.get_user(id).await.unwrap();
+            assert_eq!(user.person.email.as_str(), email);
+            assert_eq!(user.person.name.as_str(), "김민아");
+            assert_eq!(user.role, Role::User);
+            let moved = Person { email: Some("new@example.com"), ..person };
+            assert_eq!(site.signed_in(provider, moved).await, id, "the subject counts");
+        }
+        assert_eq!((users(&world).await, identities(&world).await), (3, 3));
+        let agreed = "select count(*) as n from terms_agreements where agreed \
+                      and kind in ('SERVICE', 'PRIVACY') and version = '2026-11'";
+        assert_eq!(world.number(agreed).await, 6);
+        let kakao = "select count(*) as n from login_history where method = 'kakao' and success";
+        assert_eq!(world.number(kakao).await, 2);
+        let verified = "select count(*) as n from users where email_verified_at is not null";
+        assert_eq!(world.number(verified).await, 2, "Naver does not say it");
+        assert_eq!(world.number("select count(*) as n from outbox").await, 3, "and announced");
+    }
+
+    async fn the_way_is_bound_to_the_browser_by_a_cookie_that_scripts_cannot_read(world: World) {
+        let site = Site::new(&world).await;
+        let answer = site.start("google", "").await;
+        let cookie = answer.set_cookie("urr_social").unwrap();
+        let (_, attributes) = cookie.split_once("; ").unwrap();
+        assert_eq!(attributes, "Path=/api; Max-Age=600; HttpOnly; SameSite=Lax; Secure");
+        assert_eq!(answer.headers["cache-control"], "no-store");
+        let asked = provider::query(answer.location());
+        for (name, value) in [
+            ("response_type", "code"),
+            ("client_id", "urr-google"),
+            ("redirect_uri", "https://urr.example/api/auth/social/google/callback"),
+            ("scope", "openid email profile"),
+            ("code_challenge_method", "S256"),
+        ] {
+            assert_eq!(asked[name], value);
+        }
+        let secret = answer.cookie("urr_social").unwrap();
+        assert!(!answer.location().contains(secret), "the provider does not learn it");
+        let way = site.set_out("google", MINA).await;
+        let answer = site.come_back(&way, None).await;
+        assert!(answer.set_cookie("urr_social").unwrap().contains("Max-Age=0"));
+        assert!(answer.set_cookie("refresh_token").unwrap().contains("HttpOnly"));
+    }
+
+    async fn a_way_of_another_browser_or_without_one_leads_nowhere(world: World) {
+        let site = Site::new(&world).await;
+        let attacker = site.set_out("google", JUNO).await;
+        let victim = site.set_out("google", MINA).await;
+        let mixed = Way { cookie: victim.cookie.clone(), ..attacker.clone() };
+        let none = Way { cookie: String::new(), ..attacker.clone() };
+        let made_up = Way { cookie: "0".repeat(64), ..attacker.clone() };
+        for way in [mixed, none, made_up] {
+            let answer = site.come_back(&way, None).await;
+            assert_turned_away(&answer, "SOCIAL_STATE_INVALID");
+        }
+        let path = "/api/auth/social/google/callback";
+        for query in ["", "?code=x", "?state=x&code=x", "?error=access_denied"] {
+            let way = Way { back: format!("{path}{query}"), cookie: victim.cookie.clone() };
+            let answer = site.come_back(&way, None).await;
+            assert_turned_away(&answer, "SOCIAL_STATE_INVALID");
+        }
+        assert_eq!(site.come_back(&victim, None).await.location(), "/events?page=2", "unharmed");
+        assert_eq!(site.come_back(&attacker, None).await.location(), "/events?page=2");
+    }
+
+    async fn a_way_leads_somewhere_once(world: World) {
+        let site = Site::new(&world).await;
+        let way = site.set_out("google", MINA).await;
+        assert_eq!(site.come_back(&way, None).await.location(), "/events?page=2");
+        assert_turned_away(&site.come_back(&way, None).await, "SOCIAL_STATE_INVALID");
+        let other = site.set_out("google", MINA).await;
+        let elsewhere = Way { back: other.back.replace("google", "kakao"), ..other.clone() };
+        assert_turned_away(&site.come_back(&elsewhere, None).await, "SOCIAL_STATE_INVALID");
+        assert_turned_away(&site.come_back(&other, None).await, "SOCIAL_STATE_INVALID");
+    }
+
+    async fn a_way_that_took_too_long_leads_nowhere_and_is_forgotten(world: World) {
+        let site = Site::new(&world).await;
+        let in_time = site.set_out("google", MINA).await;
+        let late = site.set_out("google", MINA).await;
+        let never = site.set_out("google", MINA).await;
+        world.clock.advance(10 * MINUTE - SECOND);
+        assert_eq!(site.come_back(&in_time, None).await.location(), "/events?page=2");
+        assert_eq!(world.auth.purge_expired(100).await.unwrap(), Purged::default());
+        world.clock.advance(SECOND);
+        assert_turned_away(&site.come_back(&late, None).await, "SOCIAL_STATE_INVALID");
+        let purged = world.auth.purge_expired(100).await.unwrap();
+        assert_eq!(purged, Purged { social_attempts: 1, ..Purged::default() });
+        assert_turned_away(&site.come_back(&never, None).await, "SOCIAL_STATE_INVALID");
+    }
+
+    async fn who_does_not_agree_at_the_provider_is_told_so(world: World) {
+        let site = Site::new(&world).await;
+        let way = site.set_out("google", MINA).await;
+        let (path, query) = way.back.split_once('?').unwrap();
+        let state = query.split('&').find(|pair| pair.starts_with("state=")).unwrap();
+        let refused = Way { back: format!("{path}?error=access_denied&{state}"), ..way };
+        assert_turned_away(&site.come_back(&refused, None).await, "SOCIAL_CANCELLED");
+        assert_eq!(users(&world).await, 0);
+    }
+
+    async fn an_id_token_that_does_not_count_opens_nothing(world: World) {
+        let site = Site::new(&world).await;
+        type Tamper = fn(&mut Value, &mut Value);
+        let cases: [(&str, Tamper); 8] = [
+            ("nonce", |_, claims| claims["nonce"] = json!("another")),
+            ("no nonce", |_, claims| claims["nonce"] = Value::Null),
+            ("audience", |_, claims| claims["aud"] = json!("another-client")),
+            ("issuer", |_, claims| claims["iss"] = json!("https://evil.example")),
+            ("expiry", |_, claims| claims["exp"] = json!(1_794_702_000)),
+            ("alg none", |header, _| header["alg"] = json!("none")),
+            ("alg HS256", |header, _| header["alg"] = json!("HS256")),
+            ("alg RS256", |header, _| header["alg"] = json!("RS256")),
+        ];
+        for provider in ["google", "kakao"] {
+            for (what, tamper) in cases {
+                site.provider.tamper(Some(tamper));
+                let answer = site.sign_in(provider, MINA).await;
+                assert_turned_away(&answer, "SOCIAL_LOGIN_REJECTED");
+                assert_eq!(users(&world).await, 0, "{provider}: {what}");
+            }
+        }
+        site.provider.tamper(Some(|_, claims| claims["sub"] = json!("999")));
+        let answer = site.sign_in("kakao", MINA).await;
+        assert_turned_away(&answer, "SOCIAL_LOGIN_REJECTED");
+        assert_eq!(users(&world).await, 0, "its two answers tell of two people");
+        site.provider.tamper(None);
+        site.provider.forge(true);
+        assert_turned_away(&site.sign_in("google", MINA).await, "SOCIAL_LOGIN_REJECTED");
+        site.provider.forge(false);
+        site.signed_in("google", MINA).await;
+    }
+
+    async fn a_code_counts_only_with_the_secrets_of_its_way(world: World) {
+        let site = Site::new(&world).await;
+        // The attacker's own way, with a code that was made for the victim.
+        let victim = site.set_out("google", MINA).await;
+        let attacker = site.set_out("google", JUNO).await;
+        let code = provider::query(&victim.back)["code"].clone();
+        let state = provider::query(&attacker.back)["state"].clone();
+        let path = "/api/auth/social/google/callback";
+        let injected = Way { back: format!("{path}?code={code}&state={state}"), ..attacker };
+        assert_turned_away(&site.come_back(&injected, None).await, "SOCIAL_LOGIN_REJECTED");
+        let secret = urr_kernel::Secret::new("not the secret");
+        let mut social = site.provider.settings();
+        social.google.as_mut().unwrap().client_secret = Some(secret);
+        let settings = Settings { social, ..cheap_settings() };
+        let auth = world.auth_with(data_keys(), settings);
+        let site = Site { router: router(&world, &auth), auth, ..site };
+        assert_turned_away(&site.sign_in("google", MINA).await, "SOCIAL_LOGIN_REJECTED");
+        assert_eq!(users(&world).await, 0);
+    }
+
+    async fn new_keys_of_a_provider_are_asked_for_once(world: World) {
+        let site = Site::new(&world).await;
+        let id = site.signed_in("google", MINA).await;
+        site.signed_in("google", MINA).await;
+        assert_eq!(site.provider.keys_asked(), 1, "keys are remembered");
+        site.provider.change_key();
+        let answer = site.sign_in("google", MINA).await;
+        assert_turned_away(&answer, "SOCIAL_LOGIN_REJECTED");
+        assert_eq!(site.provider.keys_asked(), 1, "made-up keys do not make us ask all the time");
+        world.clock.advance(10 * SECOND);
+        assert_eq!(site.signed_in("google", MINA).await, id);
+        assert_eq!(site.provider.keys_asked(), 2);
+        world.clock.advance(60 * MINUTE);
+        site.signed_in("google", MINA).await;
+        assert_eq!(site.provider.keys_asked(), 3, "keys grow old");
+    }
+
+    /// D-16: whoever registers somebody's address in advance must not get their login with it.
+    async fn d_16_a_password_account_is_not_joined_by_its_address(world: World) {
+        let site = Site::new(&world).await;
+        let hijacker = world.register("mina@example.com").await;
+        for provider in PROVIDERS {
+            assert_turned_away(&site.sign_in(provider, MINA).await, "EMAIL_IN_USE");
+        }
+        assert_eq!((users(&world).await, identities(&world).await), (1, 0));
+        // Only who has the password can connect them.
+        let answer = site.link("google", hijacker.user.id, MINA).await;
+        assert_eq!(answer.location(), "/my");
+        assert_eq!(answer.cookie("access_token"), None, "the session goes on");
+        assert_eq!(site.signed_in("google", MINA).await, hijacker.user.id);
+        world.login("mina@example.com", PASSWORD).await.unwrap();
+    }
+
+    /// D-16: an address that the provider does not vouch for proves nothing.
+    async fn d_16_an_address_joins_only_if_both_sides_proved_it(world: World) {
+        let site = Site::new(&world).await;
+        let id = site.signed_in("google", MINA).await;
+        let unproven = Person { email_verified: Some(false), ..MINA };
+        let silent = Person { email_verified: None, ..MINA };
+        for (provider, person) in [("kakao", unproven), ("kakao", silent), ("naver", MINA)] {
+            assert_turned_away(&site.sign_in(provider, person).await, "EMAIL_IN_USE");
+        }
+        assert_eq!(identities(&world).await, 1);
+        assert_eq!(site.signed_in("kakao", MINA).await, id, "now both sides did");
+        assert_eq!((users(&world).await, identities(&world).await), (1, 2));
+        // An account that was opened with an unproven address is not joined either.
+        let first = Person { email: Some("x@example.com"), email_verified: Some(false), ..JUNO };
+        site.signed_in("kakao", first).await;
+        let owner = Person { email_verified: Some(true), ..first };
+        assert_turned_away(&site.sign_in("google", owner).await, "EMAIL_IN_USE");
+    }
+
+    async fn another_identity_with_the_same_address_is_not_joined(world: World) {
+        let site = Site::new(&world).await;
+        site.signed_in("google", MINA).await;
+        let other = Person { subject: "999", ..MINA };
+        assert_turned_away(&site.sign_in("google", other).await, "EMAIL_IN_USE");
+        assert_eq!(identities(&world).await, 1);
+    }
+
+    async fn an_account_needs_an_address_and_the_terms(world: World) {
+        let site = Site::new(&world).await;
+        for provider in PROVIDERS {
+            let nameless = Person { email: None, ..MINA };
+            assert_turned_away(&site.sign_in(provider, nameless).await, "EMAIL_REQUIRED");
+        }
+        let answer = site.start("google", "terms=0").await;
+        let cookie = answer.cookie("urr_social").unwrap().to_owned();
+        let way = Way { back: site.provider.approve("google", answer.location(), MINA), cookie };
+        assert_turned_away(&site.come_back(&way, None).await, "TERMS_REQUIRED");
+        assert_eq!(users(&world).await, 0);
+        let id = site.signed_in("google", MINA).await;
+        let answer = site.start("google", "").await;
+        let cookie = answer.cookie("urr_social").unwrap().to_owned();
+        let way = Way { back: site.provider.approve("google", answer.location(), MINA), cookie };
+        let answer = site.come_back(&way, None).await;
+        assert_eq!(answer.location(), "/");
+        assert_eq!(site.whose(&answer).await, id, "who has an account agreed before");
+    }
+
+    async fn a_provider_that_is_down_is_said_to_be_down(world: World) {
+        let provider = TestProvider::start(world.clock.clone()).await;
+        let brief = |social: &mut SocialSettings| {
+            social.call_timeout = Duration::from_millis(300);
+        };
+        let site = Site::with(&world, provider, brief);
+        let credential = site.provider.credential(MINA, "urr-google");
+        let body = json!({"credential": credential, "termsAgreed": true});
+        for outage in [Outage::Failing, Outage::Silent, Outage::Nonsense] {
+            site.provider.suffer(Some(outage));
+            for provider in PROVIDERS {
+                assert_turned_away(&site.sign_in(provider, MINA).await, "PROVIDER_UNAVAILABLE");
+            }
+            let answer = site.post("/api/auth/google", body.clone(), None).await;
+            assert_eq!(answer.refusal(), (503, "PROVIDER_UNAVAILABLE"), "{outage:?}");
+        }
+        site.provider.suffer(None);
+        site.signed_in("google", MINA).await;
+        let gone = |social: &mut SocialSettings| {
+            let google = social.google.as_mut().unwrap();
+            google.endpoints.token = "http://127.0.0.1:9/token".to_owned();
+        };
+        let site = Site::with(&world, site.provider, gone);
+        assert_turned_away(&site.sign_in("google", MINA).await, "PROVIDER_UNAVAILABLE");
+    }
+
+    async fn only_paths_of_this_site_are_gone_on_at(world: World) {
+        let site = Site::new(&world).await;
+        for redirect in [
+            "https://evil.example",
+            "//evil.example",
+            "/%5Cevil.example",
+            "/%09/evil.example",
+            "%2F%2Fevil.example",
+            "javascript:alert(1)",
+            "/a%0D%0Aset-cookie:x=1",
+            "evil",
+        ] {
+            let answer = site.start("google", &format!("redirect={redirect}")).await;
+            assert_eq!(answer.refusal(), (400, "INVALID_REDIRECT"), "{redirect}");
+            assert_eq!(answer.set_cookie("urr_social"), None);
+        }
+        let id = world.register("mina@example.com").await.user.id;
+        let body = json!({"redirect": "//evil.example"});
+        let answer = site.post("/api/auth/social/google/link", body, Some(id)).await;
+        assert_eq!(answer.refusal(), (400, "INVALID_REDIRECT"));
+        assert_eq!(world.number("select count(*) as n from social_attempts").await, 0);
+    }
+
+    async fn connecting_the_same_identity_twice_changes_nothing(world: World) {
+        let site = Site::new(&world).await;
+        let id = world.register("me@example.com").await.user.id;
+        for _ in 0..2 {
+            assert_eq!(site.link("kakao", id, MINA).await.location(), "/my");
+        }
+        assert_eq!((users(&world).await, identities(&world).await), (1, 1));
+        let answer = site.link("kakao", id, JUNO).await;
+        assert_eq!(answer.location(), "/my?error=SOCIAL_ALREADY_LINKED");
+        assert_eq!(site.link("naver", id, JUNO).await.location(), "/my");
+        assert_eq!(site.signed_in("naver", JUNO).await, id);
+    }
+
+    async fn the_identity_of_someone_else_stays_theirs(world: World) {
+        let site = Site::new(&world).await;
+        let owner = site.signed_in("google", MINA).await;
+        let other = world.register("juno@example.com").await.user.id;
+        let answer = site.link("google", other, MINA).await;
+        assert_eq!(answer.location(), "/my?error=IDENTITY_IN_USE");
+        assert_eq!(site.signed_in("google", MINA).await, owner);
+        assert_eq!(identities(&world).await, 1);
+    }
+
+    async fn connecting_is_for_who_began_it_and_is_logged_in(world: World) {
+        let site = Site::new(&world).await;
+        let path = "/api/auth/social/google/link";
+        let answer = site.post(path, json!({}), None).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+        let me = world.register("me@example.com").await.user.id;
+        let other = world.register("other@example.com").await.user.id;
+        for user in [None, Some(other), Some(UserId(Uuid::from_u128(7)))] {
+            let way = site.begin_link("google", me, MINA).await;
+            let answer = site.come_back(&way, user).await;
+            assert_eq!(answer.location(), "/my?error=LOGIN_REQUIRED");
+        }
+        assert_eq!(identities(&world).await, 0);
+        let get = site.call(Method::GET, path, |request| identify(request, Some(me))).await;
+        assert_eq!(get.status, StatusCode::METHOD_NOT_ALLOWED, "no link elsewhere begins it");
+    }
+
+    async fn an_address_proved_by_connecting_is_proved(world: World) {
+        let site = Site::new(&world).await;
+        let me = world.register("MINA@example.com").await.user.id;
+        site.link("google", me, MINA).await;
+        assert_eq!(site.signed_in("kakao", MINA).await, me);
+        let other = world.register("juno@example.com").await.user.id;
+        site.link("google", other, Person { email: Some("else@example.com"), ..JUNO }).await;
+        assert_turned_away(&site.sign_in("kakao", JUNO).await, "EMAIL_IN_USE");
+    }
+
+    async fn the_button_of_google_brings_a_token_that_is_checked_alike(world: World) {
+        let site = Site::new(&world).await;
+        let post = |body: Value| site.post("/api/auth/google", body, None);
+        let credential = site.provider.credential(MINA, "urr-google");
+        let answer = post(json!({"credential": credential})).await;
+        assert_eq!(answer.refusal(), (400, "TERMS_REQUIRED"));
+        let answer = post(json!({"credential": credential, "termsAgreed": true})).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        assert_eq!(answer.body["message"], "Google login successful");
+        assert_eq!(answer.body["user"]["email"], "mina@example.com");
+        let id = site.whose(&answer).await;
+        assert_eq!(site.signed_in("google", MINA).await, id, "both ways lead to one account");
+        let answer = post(json!({"credential": credential})).await;
+        assert_eq!(site.whose(&answer).await, id);
+        for credential in [
+            site.provider.credential(MINA, "another-client"),
+            format!("{credential}x"),
+            String::new(),
+        ] {
+            let answer = post(json!({"credential": credential, "termsAgreed": true})).await;
+            assert_eq!(answer.refusal(), (401, "SOCIAL_LOGIN_REJECTED"));
+        }
+        world.clock.advance(DAY);
+        let answer = post(json!({"credential": credential})).await;
+        assert_eq!(answer.refusal(), (401, "SOCIAL_LOGIN_REJECTED"), "it has expired");
+        world.register("juno@example.com").await;
+        let credential = site.provider.credential(JUNO, "urr-google");
+        let answer = post(json!({"credential": credential, "termsAgreed": true})).await;
+        assert_eq!(answer.refusal(), (409, "EMAIL_IN_USE"), "D-16");
+    }
+
+    async fn who_is_not_configured_is_not_there(world: World) {
+        let provider = TestProvider::start(world.clock.clone()).await;
+        let site = Site::with(&world, provider, |social| {
+            social.kakao = None;
+            social.google.as_mut().unwrap().client_secret = None;
+        });
+        let me = world.register("me@example.com").await.user.id;
+        for provider in ["google", "kakao", "facebook", "Google"] {
+            let answer = site.start(provider, "").await;
+            assert_eq!(answer.refusal(), (404, "PROVIDER_NOT_CONFIGURED"), "{provider}");
+            let path = format!("/api/auth/social/{provider}/link");
+            let answer = site.post(&path, json!({}), Some(me)).await;
+            assert_eq!(answer.refusal(), (404, "PROVIDER_NOT_CONFIGURED"), "{provider}");
+        }
+        let credential = site.provider.credential(MINA, "urr-google");
+        let body = json!({"credential": credential, "termsAgreed": true});
+        let answer = site.post("/api/auth/google", body.clone(), None).await;
+        assert_eq!(answer.status, StatusCode::OK, "the button needs no secret");
+        let site = Site { router: router(&world, &world.auth), ..site };
+        let answer = site.post("/api/auth/google", body, None).await;
+        assert_eq!(answer.refusal(), (404, "PROVIDER_NOT_CONFIGURED"));
+    }
+
+    async fn two_first_logins_at_once_open_one_account(world: World) {
+        let site = std::sync::Arc::new(Site::new(&world).await);
+        let logins = (0..8).map(|_| {
+            let site = std::sync::Arc::clone(&site);
+            async move { site.sign_in("google", MINA).await }
+        });
+        let mut ids = Vec::new();
+        for answer in all(logins).await {
+            // Who was overtaken too often is asked to try again, and nothing worse.
+            match answer.location() {
+                "/events?page=2" => ids.push(site.whose(&answer).await),
+                other => assert_eq!(other, "/login?error=LOGIN_BUSY"),
+            }
+        }
+        ids.dedup();
+        assert_eq!(ids.len(), 1);
+        assert_eq!((users(&world).await, identities(&world).await), (1, 1));
+    }
+
+    async fn a_closed_account_is_forgotten_by_its_identities(world: World) {
+        let site = Site::new(&world).await;
+        let me = world.register("mina@example.com").await.user.id;
+        site.link("google", me, MINA).await;
+        site.begin_link("naver", me, MINA).await;
+        let password = urr_kernel::Secret::new(PASSWORD);
+        world.auth.delete_user(me, password, world.context()).await.unwrap();
+        assert_eq!(identities(&world).await, 0);
+        assert_eq!(world.number("select count(*) as n from social_attempts").await, 0);
+        let verified = "select count(*) as n from users where email_verified_at is not null";
+        assert_eq!(world.number(verified).await, 0);
+        assert_ne!(site.signed_in("google", MINA).await, me);
+    }
+
+    async fn an_identity_is_stored_sealed_and_survives_a_change_of_keys(world: World) {
+        let site = Site::new(&world).await;
+        let id = site.signed_in("google", MINA).await;
+        let read = |row: &urr_storage::Row<'_>| {
+            let (index, cipher) = (row.get("subject_index")?, row.get("subject_cipher")?);
+            Ok::<(Vec<u8>, Vec<u8>), _>((index, cipher))
+        };
+        let sql = "select subject_index, subject_cipher from social_identities";
+        let before = world.rows(sql, read).await;
+        for stored in [&before[0].0, &before[0].1] {
+            let shows = stored.windows(6).any(|part| part == MINA.subject.as_bytes());
+            assert!(!shows, "the subject does not show through");
+        }
+        let old = urr_auth::DataKey {
+            version: 1,
+            secret: urr_kernel::Secret::new("the first data key of these tests"),
+        };
+        let new = urr_auth::DataKey { version: 2, secret: urr_kernel::Secret::new("the second") };
+        let settings = || Settings { social: site.provider.settings(), ..cheap_settings() };
+        let both = urr_auth::DataKeys::new(new.clone(), &[old]).unwrap();
+        let during = world.auth_with(both, settings());
+        let rotation = during.rotate_personal_data(100).await.unwrap();
+        assert_eq!((rotation.rotated, rotation.remaining), (2, 0), "a user and an identity");
+        assert_ne!(world.rows(sql, read).await, before);
+        let after = world.auth_with(urr_auth::DataKeys::new(new, &[]).unwrap(), settings());
+        let router = router(&world, &after);
+        let site = Site { provider: site.provider, auth: after, router };
+        assert_eq!(site.signed_in("google", MINA).await, id);
+    }
+
+    async fn an_account_without_a_password_has_none_to_guess(world: World) {
+        let site = Site::new(&world).await;
+        site.signed_in("google", MINA).await;
+        for password in ["", PASSWORD, "mina@example.com"] {
+            let login: Result<Session, _> = world.login("mina@example.com", password).await;
+            assert!(login.is_err());
+        }
+    }
+}
