@@ -153,6 +153,7 @@ pub const ROUTES: &[Route] = {
         route(UNSAFE, "/api/auth/me", "auth", User, Auth, Hold, Usual),
         route(UNSAFE, "/api/auth/password", "auth", User, Auth, Hold, Usual),
         route(ALL, "/api/auth/admin/**", "auth", Admin, General, Hold, Usual),
+        route(POST, "/api/auth/social/{provider}/link", "auth", User, Auth, Hold, Usual),
         route(ALL, "/api/auth/identity/**", "auth", User, Auth, Hold, Usual),
         // A task to do before the attempt, which is counted itself.
         route(GET, "/api/auth/challenge", "auth", Public, General, Hold, Usual),
@@ -325,7 +326,11 @@ mod tests {
     #[test]
     fn every_row_decides_something() {
         for (position, route) in ROUTES.iter().enumerate() {
-            let path = route.pattern.replace("/**", "/x/y").replace("{id}", "x");
+            let path = route
+                .pattern
+                .replace("/**", "/x/y")
+                .replace("{id}", "x")
+                .replace("{provider}", "x");
             for (methods, name) in Methods::NAMED {
                 let name = name.split(',').next().unwrap();
                 if route.methods.0 & methods.0 == 0 {

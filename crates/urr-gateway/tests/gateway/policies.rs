@@ -73,7 +73,8 @@ fn expected(policy: Policy, who: Who) -> (u16, String) {
 }
 
 fn path_of(route: &Route) -> String {
-    route.pattern.replace("**", "x").replace("{id}", &EVENT.to_string())
+    let path = route.pattern.replace("**", "x").replace("{provider}", "google");
+    path.replace("{id}", &EVENT.to_string())
 }
 
 #[tokio::test]
