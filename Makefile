@@ -15,7 +15,7 @@ up: ## Build and run URR with demo data; the address is printed
 build: ## Build the program into target/release/urr
 	cargo build --release --locked --bin urr
 
-servers: ## Install the servers that tests need (PostgreSQL, Redis, Kafka, SQS)
+servers: ## Install what tests need (PostgreSQL, Redis, Kafka, SQS, Schemathesis)
 	scripts/install-test-servers.sh
 
 test: ## Run all tests, on the embedded engines and on the real servers
@@ -24,7 +24,8 @@ test: ## Run all tests, on the embedded engines and on the real servers
 
 bench: ## Print speeds beside a baseline of the same run
 	scripts/install-test-servers.sh
-	cargo bench --locked -p urr-test --bench storage
+	cargo bench --locked --no-fail-fast -p urr-test -p urr-limit -p urr-gateway \
+		--bench storage --bench limit --bench gateway
 
 lint: ## Check format and lints; warnings fail
 	cargo fmt --all --check
