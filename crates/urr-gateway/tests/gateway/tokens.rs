@@ -277,7 +277,7 @@ async fn d_20_who_logs_out_is_logged_out_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_of_revocations_come_within_a_second_and_outlast_the_auth_service() {
+async fn news_of_revocations_come_by_themselves_within_two_seconds() {
     let house = House::open();
     let issue = house.issue(FAN);
     let token = house.signed(ACCESS, &issue, Role::User);

@@ -24,10 +24,11 @@ fn the_log_does_not_grow_without_end_under_steady_reading() {
                 tokio::spawn(async move {
                     while !is_over.load(Ordering::SeqCst) {
                         db.read(|tx| {
-                            std::thread::sleep(Duration::from_millis(2));
-                            tx.query_one("select count(*) as n from samples", &[], |row| {
-                                row.get::<i64>("n")
-                            })
+                            // The first statement takes the snapshot that keeps the log.
+                            let count = "select count(*) as n from samples";
+                            let n = tx.query_one(count, &[], |row| row.get::<i64>("n"))?;
+                            std::thread::sleep(Duration::from_millis(20));
+                            Ok(n)
                         })
                         .await
                         .unwrap_or_else(|error: StorageError| panic!("{error}"));
