@@ -1,0 +1,196 @@
+//! What makes a layout unusable.
+
+use std::collections::HashSet;
+
+use crate::{
+    Layout, NAME_CHARS_MAX, ROWS_MAX, SEATS_MAX, SEATS_PER_ROW_MAX, SECTIONS_MAX, SeatRow, Section,
+};
+
+const NUMBER_MAX: u16 = 9_999;
+const COORDINATE_MAX: u32 = 1_000_000;
+
+/// The first thing that is wrong, as a sentence for whoever drew the hall.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidLayout {
+    #[error("The layout has no section.")]
+    NoSection,
+    #[error("The layout has more than {SECTIONS_MAX} sections.")]
+    TooManySections,
+    #[error("The layout has more than {ROWS_MAX} rows.")]
+    TooManyRows,
+    #[error("The layout has more than {SEATS_MAX} seats.")]
+    TooManySeats,
+    #[error("{0:?} is not fit as a name: 1 to {NAME_CHARS_MAX} characters that can be shown.")]
+    Name(String),
+    #[error("Two sections are called {0:?}.")]
+    SameSection(String),
+    #[error("Section {0:?} has no row.")]
+    NoRow(String),
+    #[error("Section {section:?} has two rows {row:?}.")]
+    SameRow { section: String, row: String },
+    #[error("Row {row:?} of section {section:?} needs 1 to {SEATS_PER_ROW_MAX} seats.")]
+    RowSize { section: String, row: String },
+    #[error("Row {row:?} of section {section:?}: seat numbers go from 1 to {NUMBER_MAX}.")]
+    SeatNumber { section: String, row: String },
+    #[error("Row {row:?} of section {section:?} has no seat {number}.")]
+    NoSuchSeat { section: String, row: String, number: u16 },
+    #[error("Section {0:?} is drawn out of bounds.")]
+    Drawing(String),
+}
+
+impl Layout {
+    /// Whether it can be sold as it is.
+    pub fn check(&self) -> Result<(), InvalidLayout> {
+        if self.sections.is_empty() {
+            return Err(InvalidLayout::NoSection);
+        }
+        if self.sections.len() > SECTIONS_MAX {
+            return Err(InvalidLayout::TooManySections);
+        }
+        if self.sections.iter().map(|section| section.rows.len()).sum::<usize>() > ROWS_MAX {
+            return Err(InvalidLayout::TooManyRows);
+        }
+        let mut names = HashSet::new();
+        for section in &self.sections {
+            if !names.insert(&section.name) {
+                return Err(InvalidLayout::SameSection(section.name.clone()));
+            }
+            section.check()?;
+        }
+        if self.seat_count() > SEATS_MAX {
+            return Err(InvalidLayout::TooManySeats);
+        }
+        Ok(())
+    }
+}
+
+impl Section {
+    fn check(&self) -> Result<(), InvalidLayout> {
+        check_name(&self.name)?;
+        check_name(&self.grade)?;
+        if self.rows.is_empty() {
+            return Err(InvalidLayout::NoRow(self.name.clone()));
+        }
+        let lengths = [self.x.unsigned_abs(), self.y.unsigned_abs(), self.curve_radius];
+        let is_far = lengths.into_iter().any(|length| length > COORDINATE_MAX);
+        let is_flat = self.seat_pitch == 0 || self.row_pitch == 0;
+        if is_far || is_flat || !(-180..=180).contains(&self.angle_degrees) {
+            return Err(InvalidLayout::Drawing(self.name.clone()));
+        }
+        let mut labels = HashSet::new();
+        for row in &self.rows {
+            if !labels.insert(&row.label) {
+                let (section, row) = (self.name.clone(), row.label.clone());
+                return Err(InvalidLayout::SameRow { section, row });
+            }
+            row.check(&self.name)?;
+        }
+        Ok(())
+    }
+}
+
+impl SeatRow {
+    fn check(&self, section: &str) -> Result<(), InvalidLayout> {
+        check_name(&self.label)?;
+        let (section, row) = (section.to_owned(), self.label.clone());
+        if !(1..=SEATS_PER_ROW_MAX).contains(&self.seats) {
+            return Err(InvalidLayout::RowSize { section, row });
+        }
+        if self.first_number == 0 || self.first_number > NUMBER_MAX - self.seats {
+            return Err(InvalidLayout::SeatNumber { section, row });
+        }
+        let numbers = self.first_number..self.first_number + self.seats;
+        let mut named = self.accessible.iter().chain(&self.restricted_view);
+        match named.find(|number| !numbers.contains(number)) {
+            Some(&number) => Err(InvalidLayout::NoSuchSeat { section, row, number }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), InvalidLayout> {
+    let is_fit = !name.trim().is_empty()
+        && name.trim().len() == name.len()
+        && name.chars().count() <= NAME_CHARS_MAX
+        && !name.chars().any(char::is_control);
+    if is_fit { Ok(()) } else { Err(InvalidLayout::Name(name.chars().take(60).collect())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout() -> Layout {
+        let text = r#"{"sections": [
+            {"name": "A", "grade": "VIP", "rows": [{"label": "1", "seats": 3}]},
+            {"name": "B", "grade": "R", "rows": [
+                {"label": "1", "seats": 2, "firstNumber": 11, "accessible": [11]}]}
+        ]}"#;
+        serde_json::from_str(text).expect("it is a layout")
+    }
+
+    /// What the check says after a change to a good layout.
+    fn after(change: impl FnOnce(&mut Layout)) -> Result<(), InvalidLayout> {
+        let mut layout = layout();
+        change(&mut layout);
+        layout.check()
+    }
+
+    #[test]
+    fn a_layout_that_can_be_sold_passes() {
+        assert_eq!(after(|_| {}), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_sold_is_refused_with_its_reason() {
+        let (section, row) = ("A".to_owned(), "1".to_owned());
+        assert_eq!(after(|l| l.sections.clear()), Err(InvalidLayout::NoSection));
+        let name = |text: &str| Err(InvalidLayout::Name(text.to_owned()));
+        assert_eq!(after(|l| l.sections[0].name = " ".into()), name(" "));
+        assert_eq!(after(|l| l.sections[0].name = "A ".into()), name("A "));
+        assert_eq!(after(|l| l.sections[0].grade = "a\nb".into()), name("a\nb"));
+        let same = Err(InvalidLayout::SameSection("A".into()));
+        assert_eq!(after(|l| l.sections[1].name = "A".into()), same);
+        assert_eq!(after(|l| l.sections[0].rows.clear()), Err(InvalidLayout::NoRow("A".into())));
+        let twice = |l: &mut Layout| {
+            let row = l.sections[0].rows[0].clone();
+            l.sections[0].rows.push(row);
+        };
+        let same = InvalidLayout::SameRow { section: section.clone(), row: row.clone() };
+        assert_eq!(after(twice), Err(same));
+        for seats in [0, SEATS_PER_ROW_MAX + 1] {
+            let size = InvalidLayout::RowSize { section: section.clone(), row: row.clone() };
+            assert_eq!(after(|l| l.sections[0].rows[0].seats = seats), Err(size), "{seats}");
+        }
+        for first in [0, NUMBER_MAX - 2, u16::MAX] {
+            let number = InvalidLayout::SeatNumber { section: section.clone(), row: row.clone() };
+            assert_eq!(after(|l| l.sections[0].rows[0].first_number = first), Err(number));
+        }
+        let unknown = InvalidLayout::NoSuchSeat { section: "B".into(), row, number: 13 };
+        assert_eq!(after(|l| l.sections[1].rows[0].restricted_view = vec![13]), Err(unknown));
+        let drawing = || Err(InvalidLayout::Drawing("A".into()));
+        assert_eq!(after(|l| l.sections[0].x = i32::MIN), drawing());
+        assert_eq!(after(|l| l.sections[0].seat_pitch = 0), drawing());
+        assert_eq!(after(|l| l.sections[0].angle_degrees = 181), drawing());
+    }
+
+    #[test]
+    fn the_size_of_a_hall_is_bounded() {
+        let many_sections = |l: &mut Layout| {
+            let section = l.sections[0].clone();
+            let named = |i| Section { name: format!("S{i}"), ..section.clone() };
+            l.sections = (0..=SECTIONS_MAX).map(named).collect();
+        };
+        assert_eq!(after(many_sections), Err(InvalidLayout::TooManySections));
+        let rows = |count: usize, seats: u16| {
+            move |l: &mut Layout| {
+                let row = l.sections[0].rows[0].clone();
+                let labelled = |i| SeatRow { label: format!("{i}"), seats, ..row.clone() };
+                l.sections[0].rows = (0..count).map(labelled).collect();
+            }
+        };
+        assert_eq!(after(rows(ROWS_MAX, 1)), Err(InvalidLayout::TooManyRows));
+        assert_eq!(after(rows(199, 500)), Ok(()));
+        assert_eq!(after(rows(200, 500)), Err(InvalidLayout::TooManySeats));
+    }
+}
