@@ -1,22 +1,20 @@
-//! Accounts: opening one, changing it, closing it.
+//! Accounts: opening one, seeing it, changing it.
 
 use urr_kernel::{CallContext, Secret};
 use urr_service::Role;
 use urr_storage::{StorageError, Tx, outbox};
 
-use crate::domain::account::{AccountStatus, Person, User, UserId, may_leave_office};
+use crate::domain::account::{AccountStatus, Person, User, UserId};
 use crate::domain::email::Email;
-use crate::domain::password::{Password, is_too_long};
+use crate::domain::password::Password;
 use crate::domain::profile::{Name, Phone};
-use crate::domain::terms::Terms;
-use crate::events::{UserDeleted, UserRegistered};
+use crate::domain::terms::{Terms, TermsKind};
+use crate::events::UserRegistered;
 use crate::fault::from_faults;
 use crate::sessions::{Opening, Session};
 use crate::store::records::{self, LoginMethod, Origin};
-use crate::store::sessions::{self, Sessions};
-use crate::store::social;
 use crate::store::users::{self, StoredUser};
-use crate::{Auth, Fault, SOURCE, identity_check};
+use crate::{Auth, Fault, SOURCE};
 
 /// What someone who registers says.
 #[derive(Clone, Debug)]
@@ -33,11 +31,16 @@ pub struct Credentials {
     pub password: Secret,
 }
 
-/// A new password, and the old one as proof.
-#[derive(Clone, Debug)]
-pub struct PasswordChange {
-    pub old: Secret,
-    pub new: String,
+/// An account as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    pub user: User,
+    /// None: one gets in by another service only.
+    pub has_password: bool,
+    /// Whether a provider has told who this is.
+    pub identity_verified: bool,
+    /// What must be agreed to anew, because another version is in force.
+    pub terms_outstanding: Vec<TermsKind>,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,22 +59,7 @@ pub enum UserError {
     Fault(#[from] Fault),
 }
 
-/// Why something that needs the password once more was not done.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfirmedError {
-    #[error("there is no such user")]
-    NotFound,
-    #[error("the password is wrong")]
-    WrongPassword,
-    #[error("the new password cannot be taken: {0}")]
-    InvalidPassword(crate::InvalidPassword),
-    #[error("the last administrator cannot leave")]
-    LastAdmin,
-    #[error(transparent)]
-    Fault(#[from] Fault),
-}
-
-from_faults!(RegisterError, UserError, ConfirmedError);
+from_faults!(RegisterError, UserError);
 
 /// An account about to be opened, with its first session.
 pub(crate) struct NewAccount {
@@ -187,6 +175,22 @@ impl Auth {
         user.ok_or(UserError::NotFound)
     }
 
+    /// My account, with what only I am told.
+    pub async fn get_profile(&self, id: UserId) -> Result<Profile, UserError> {
+        let auth = self.clone();
+        self.db
+            .read(move |tx| {
+                let stored = users::user_find(tx, id)?.ok_or(UserError::NotFound)?;
+                Ok(Profile {
+                    user: auth.unseal(&stored)?.ok_or(UserError::NotFound)?,
+                    has_password: stored.password_hash.is_some(),
+                    identity_verified: auth.is_identity_verified(tx, id)?,
+                    terms_outstanding: auth.terms_outstanding(tx, id)?,
+                })
+            })
+            .await
+    }
+
     /// The users among these ids who exist.
     pub async fn get_users(&self, ids: Vec<UserId>) -> Result<Vec<User>, Fault> {
         let find = move |tx: &mut Tx<'_>| users::user_find_many(tx, &ids);
@@ -201,7 +205,7 @@ impl Auth {
         id: UserId,
         name: Name,
         phone: Option<Phone>,
-    ) -> Result<User, UserError> {
+    ) -> Result<(), UserError> {
         let (auth, now) = (self.clone(), self.clock.now());
         self.db
             .write(move |tx| {
@@ -210,91 +214,12 @@ impl Auth {
                 user.person.name = name.clone();
                 user.person.phone = phone.clone();
                 users::user_set_person(tx, id, &auth.data_keys.seal(id, &user.person), now)?;
-                Ok(user)
-            })
-            .await
-    }
-
-    /// Changes the password and ends every session, whoever holds it. The caller goes on in a
-    /// new one.
-    pub async fn change_password(
-        &self,
-        id: UserId,
-        change: PasswordChange,
-        origin: Origin,
-    ) -> Result<Session, ConfirmedError> {
-        let (user, version) = self.confirm_password(id, change.old).await?;
-        let new = Password::parse(&change.new, &user.person.email);
-        let new_hash = self.passwords.hash(new.map_err(ConfirmedError::InvalidPassword)?).await?;
-        let opening = self.opening(id, LoginMethod::PasswordChange, origin);
-        let changed = self.db.write(move |tx| {
-            let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
-            let user = user.ok_or(ConfirmedError::NotFound)?;
-            if user.password_version != version {
-                return Err(ConfirmedError::WrongPassword);
-            }
-            let now = opening.token.issued_at;
-            users::user_set_password(tx, id, &new_hash, now)?;
-            sessions::sessions_end(tx, Sessions::AllOf(id), now)?;
-            opening.write(tx)?;
-            Ok::<_, ConfirmedError>((opening.token.clone(), user))
-        });
-        let (token, user) = changed.await?;
-        Ok(self.grant(&token, &user)?)
-    }
-
-    /// Closes the account and forgets the person; their address is free again.
-    pub async fn delete_user(
-        &self,
-        id: UserId,
-        password: Secret,
-        context: CallContext,
-    ) -> Result<(), ConfirmedError> {
-        let (_, version) = self.confirm_password(id, password).await?;
-        let (now, stamp) = (self.clock.now(), self.stamp(context));
-        self.db
-            .write(move |tx| {
-                let (user, admins) = users::user_lock_with_admins(tx, id)?;
-                let user = user.filter(|user| user.person.is_some());
-                let user = user.ok_or(ConfirmedError::NotFound)?;
-                if user.password_version != version {
-                    return Err(ConfirmedError::WrongPassword);
-                }
-                if user.role == Role::Admin && !may_leave_office(id, &admins) {
-                    return Err(ConfirmedError::LastAdmin);
-                }
-                sessions::sessions_end(tx, Sessions::AllOf(id), now)?;
-                users::user_erase(tx, id, now)?;
-                records::login_history_erase(tx, id)?;
-                social::identity_erase(tx, id)?;
-                identity_check::identity_erase(tx, id)?;
-                outbox::append(tx, &stamp, &UserDeleted { user_id: id.0 })?;
                 Ok(())
             })
             .await
     }
 
-    /// The user and the version of the password, if it is theirs.
-    async fn confirm_password(
-        &self,
-        id: UserId,
-        password: Secret,
-    ) -> Result<(User, u32), ConfirmedError> {
-        let find = move |tx: &mut Tx<'_>| users::user_find(tx, id);
-        let stored: Option<StoredUser> = self.db.read(find).await?;
-        let stored = stored.ok_or(ConfirmedError::NotFound)?;
-        let user = self.unseal(&stored)?.ok_or(ConfirmedError::NotFound)?;
-        if is_too_long(password.expose()) {
-            return Err(ConfirmedError::WrongPassword);
-        }
-        let compared = self.passwords.compare(password, stored.password_hash).await?;
-        match compared.matches {
-            true => Ok((user, stored.password_version)),
-            false => Err(ConfirmedError::WrongPassword),
-        }
-    }
-
-    fn stamp(&self, context: CallContext) -> outbox::Stamp {
+    pub(crate) fn stamp(&self, context: CallContext) -> outbox::Stamp {
         let (event_id, time) = (self.ids.next_id(), self.clock.now());
         outbox::Stamp { event_id, source: SOURCE, time, context }
     }

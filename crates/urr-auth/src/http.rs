@@ -9,17 +9,19 @@ mod internal;
 mod origin;
 mod sessions;
 mod social;
+mod terms;
 mod views;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
+use urr_kernel::Secret;
 use urr_service::ApiError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    Auth, ChangeRoleError, ConfirmedError, InvalidEmail, InvalidName, InvalidPassword,
-    InvalidPhone, InvalidTerms, InviteError, LoginError, RefreshError, RegisterError, UserError,
+    Auth, ChangeRoleError, Confirmation, ConfirmedError, InvalidEmail, InvalidName,
+    InvalidPassword, InvalidPhone, InviteError, LoginError, RefreshError, RegisterError, UserError,
     VerifyTokenError,
 };
 
@@ -33,19 +35,32 @@ pub fn routes() -> OpenApiRouter<Auth> {
         .routes(routes!(sessions::verify_token))
         .routes(routes!(accounts::get_me, accounts::update_me, accounts::delete_me))
         .routes(routes!(accounts::change_password))
+        .routes(routes!(terms::list_terms, terms::answer_terms))
         .routes(routes!(bot_check::get_challenge))
         .routes(routes!(identity_check::start_verification))
         .routes(routes!(identity_check::complete_verification))
         .routes(routes!(social::start_social))
         .routes(routes!(social::link_social))
         .routes(routes!(social::finish_social))
+        .routes(routes!(social::start_google_button))
         .routes(routes!(social::login_by_google))
+        .routes(routes!(social::list_identities))
+        .routes(routes!(social::unlink_identity))
         .routes(routes!(admin::redeem_admin_invite))
         .routes(routes!(admin::list_users))
         .routes(routes!(admin::change_role))
         .route("/internal/auth/users/{id}", get(internal::get_user))
         .route("/internal/auth/users/batch", post(internal::get_users))
         .route("/internal/auth/revoked-tokens", get(internal::list_revoked_tokens))
+}
+
+/// What a request shows beside its login. The gateway passes the access token on as a cookie,
+/// however it came.
+fn confirmation(password: Option<String>, headers: &HeaderMap) -> Confirmation {
+    Confirmation {
+        password: password.map(Secret::new),
+        access_token: cookies::access_token(headers).map(Secret::new),
+    }
 }
 
 /// The same sentence whatever the reason: who has an account is nobody else's business.
@@ -79,16 +94,6 @@ bad_input! {
     InvalidName => "INVALID_NAME";
     InvalidPhone => "INVALID_PHONE";
     InvalidPassword => "INVALID_PASSWORD";
-}
-
-impl From<InvalidTerms> for ApiError {
-    fn from(invalid: InvalidTerms) -> ApiError {
-        let code = match invalid {
-            InvalidTerms::NotAgreed(_) => "TERMS_REQUIRED",
-            InvalidTerms::Twice(_) | InvalidTerms::BadVersion => "INVALID_TERMS",
-        };
-        ApiError::bad_request(code, invalid.to_string())
-    }
 }
 
 impl From<RegisterError> for ApiError {
@@ -161,6 +166,13 @@ impl From<ConfirmedError> for ApiError {
             ConfirmedError::WrongPassword => {
                 ApiError::forbidden("WRONG_PASSWORD", "The password is wrong.")
             }
+            ConfirmedError::PasswordRequired => {
+                ApiError::bad_request("PASSWORD_REQUIRED", "Please give your present password.")
+            }
+            ConfirmedError::RecentLoginRequired => ApiError::forbidden(
+                "RECENT_LOGIN_REQUIRED",
+                "Please log in once more, and do this within ten minutes.",
+            ),
             ConfirmedError::InvalidPassword(invalid) => invalid.into(),
             ConfirmedError::LastAdmin => last_admin(),
             ConfirmedError::Fault(fault) => fault.into(),

@@ -23,7 +23,6 @@ use crate::{Auth, Fault};
 
 pub use provider::{IdentityProvider, PORTONE_ENDPOINT, PortOne, ProviderError, SandboxPerson};
 use provider::{Outcome, PersonKey, Report, ask_sandbox};
-pub(crate) use store::identity_erase;
 use store::{SealedIdentity, StoredIdentity};
 
 /// So long the person has.
@@ -110,6 +109,8 @@ pub enum CompleteVerificationError {
     Expired,
     #[error("the person has another account")]
     VerifiedElsewhere,
+    #[error("the person has closed an account lately")]
+    LeftLately { until: Timestamp },
     #[error("the account belongs to another person")]
     OtherPerson,
     #[error(transparent)]
@@ -234,10 +235,30 @@ impl Auth {
     }
 
     /// Whether a provider has told who is behind this account.
-    pub async fn is_identity_verified(&self, user_id: UserId) -> Result<bool, StorageError> {
-        let find = move |tx: &mut Tx<'_>| store::identity_find(tx, user_id);
-        let found: Option<StoredIdentity> = self.db.read(find).await?;
+    pub(crate) fn is_identity_verified(
+        &self,
+        tx: &mut Tx<'_>,
+        user_id: UserId,
+    ) -> Result<bool, StorageError> {
+        let found = store::identity_find(tx, user_id)?;
         Ok(found.is_some_and(|found| self.settings.identity.trusts(&found.provider)))
+    }
+
+    /// Forgets who is behind an account that is being deleted, but for a hash by which they are
+    /// recognised for a while. The caller holds the lock of the user.
+    pub(crate) fn let_person_go(
+        &self,
+        tx: &mut Tx<'_>,
+        user_id: UserId,
+        now: Timestamp,
+    ) -> Result<(), StorageError> {
+        let (identity, kept) = (&self.settings.identity, self.settings.departure_kept);
+        let known = store::identity_find(tx, user_id)?;
+        let known = known.filter(|known| identity.trusts(&known.provider));
+        if let Some(known) = known.filter(|_| !kept.is_zero()) {
+            store::departure_upsert(tx, &known.sealed.ci_index, now + kept)?;
+        }
+        store::identity_erase(tx, user_id)
     }
 
     /// Writes what the provider said. A refusal is a value and not an error of the transaction:
@@ -291,6 +312,9 @@ impl Auth {
         // person may still be stored under another.
         if store::identity_find_by_keys(tx, &ci_indexes, &di_indexes)?.is_some() {
             return Ok(Err(CompleteVerificationError::VerifiedElsewhere));
+        }
+        if let Some(until) = store::departure_find(tx, &ci_indexes, now)? {
+            return Ok(Err(CompleteVerificationError::LeftLately { until }));
         }
         let sealed = seal(&self.data_keys, user_id, keys);
         let provider = provider.name().to_owned();
@@ -372,7 +396,12 @@ fn open(data_keys: &DataKeys, identity: &StoredIdentity) -> Result<PersonKeys, U
     Ok(PersonKeys { ci: open("ci", ci_cipher)?, di })
 }
 
-/// Forgets old attempts.
-pub(crate) fn purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
-    store::verification_purge(tx, now - VERIFICATIONS_KEPT, limit)
+/// Forgets old attempts, and people who left long ago. Returns how many of each.
+pub(crate) fn purge(
+    tx: &mut Tx<'_>,
+    now: Timestamp,
+    limit: u32,
+) -> Result<(u64, u64), StorageError> {
+    let verifications = store::verification_purge(tx, now - VERIFICATIONS_KEPT, limit)?;
+    Ok((verifications, store::departure_purge(tx, now, limit)?))
 }

@@ -24,6 +24,7 @@ pub struct Purged {
     pub spent_challenges: u64,
     pub failed_logins: u64,
     pub verifications: u64,
+    pub departed_people: u64,
     pub social_attempts: u64,
 }
 
@@ -35,6 +36,7 @@ impl Purged {
             + self.spent_challenges
             + self.failed_logins
             + self.verifications
+            + self.departed_people
             + self.social_attempts
     }
 }
@@ -54,10 +56,12 @@ impl Auth {
         self.db
             .write(move |tx| {
                 let (spent_challenges, failed_logins) = bot_check::purge(tx, now, limit)?;
+                let (verifications, departed_people) = identity_check::purge(tx, now, limit)?;
                 Ok(Purged {
                     spent_challenges,
                     failed_logins,
-                    verifications: identity_check::purge(tx, now, limit)?,
+                    verifications,
+                    departed_people,
                     social_attempts: social::attempt_purge(tx, now, limit)?,
                     refresh_tokens: sessions::refresh_purge(tx, now, limit)?,
                     revoked_access_tokens: sessions::revoked_purge(tx, now, limit)?,

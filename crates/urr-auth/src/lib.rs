@@ -18,6 +18,7 @@
 mod accounts;
 mod admin;
 mod bot_check;
+mod confirmed;
 mod domain;
 mod events;
 mod fault;
@@ -30,30 +31,30 @@ mod sessions;
 mod settings;
 mod social;
 mod store;
+mod terms;
 
 use std::sync::Arc;
 
 use urr_kernel::{Clock, EventData, IdSource};
 use urr_outbound::Outbound;
 use urr_service::token::TokenKey;
-use urr_service::{Service, ServiceKit};
+use urr_service::{Metrics, Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
-pub use accounts::{
-    ConfirmedError, Credentials, PasswordChange, RegisterError, Registration, UserError,
-};
+pub use accounts::{Credentials, Profile, RegisterError, Registration, UserError};
 pub use admin::{ChangeRoleError, InviteError, NewAdmin};
 pub use bot_check::{
     BotAttempt, BotCheck, BotCheckError, BotCheckMethod, Challenge, Door, LoginCheck,
     PROOF_DIFFICULTY_MAX, Refusal, RemoteCheck, RemoteKind, Task, solve_challenge,
 };
+pub use confirmed::{Confirmation, ConfirmedError, PasswordChange};
 pub use domain::account::{AccountStatus, Person, User, UserId};
 pub use domain::email::{Email, InvalidEmail};
 pub use domain::password::{InvalidPassword, Password};
 pub use domain::profile::{InvalidName, InvalidPhone, Name, Phone};
 pub use domain::social::{LocalPath, Provider};
-pub use domain::terms::{Agreement, InvalidTerms, Terms, TermsKind};
+pub use domain::terms::{Agreement, InvalidTerms, Terms, TermsKind, TermsVersion, TermsVersions};
 pub use events::{UserDeleted, UserRegistered};
 pub use fault::Fault;
 pub use identity_check::{
@@ -66,8 +67,9 @@ pub use personal_data::{DataKey, DataKeys, DuplicateKeyVersion, UnsealError};
 pub use sessions::{LoginError, Logout, RefreshError, Session, VerifyTokenError};
 pub use settings::{CookieSecurity, Settings};
 pub use social::{
-    Endpoints, ProviderSettings, SocialArrival, SocialError, SocialFailure, SocialReturn,
-    SocialSettings, SocialStart, SocialWay,
+    ButtonWay, Endpoints, LinkedIdentity, ProviderSettings, SocialArrival, SocialError,
+    SocialFailure, SocialReturn, SocialSettings, SocialStart, SocialWay, StartLinkError,
+    UnlinkError,
 };
 pub use store::records::Origin;
 pub use store::sessions::RevokedToken;
@@ -79,6 +81,7 @@ pub const SCHEMA: Schema = Schema {
         1 "accounts" => "../migrations/0001_accounts.sql",
         2 "social" => "../migrations/0002_social.sql",
         3 "identity" => "../migrations/0003_identity.sql",
+        4 "proofs" => "../migrations/0004_proofs.sql",
     ],
 };
 
@@ -150,6 +153,22 @@ impl Auth {
     /// Accounts as a service on the network or within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
         Service::new("auth", http::routes().with_state(self.clone()), kit)
+    }
+
+    /// Shows how busy the hashing of passwords is. To be called once per process.
+    pub fn show_figures(&self, metrics: &Metrics) {
+        let pools = [(); 3].map(|()| self.passwords.clone());
+        let [running, waiting, refused] = pools;
+        let size = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
+        let help = "Passwords that are being hashed.";
+        let read = Box::new(move || size(running.running()));
+        metrics.watch_gauge("urr_auth_passwords_hashing", help, read);
+        let help = "Passwords that wait to be hashed.";
+        let read = Box::new(move || size(waiting.waiting()));
+        metrics.watch_gauge("urr_auth_passwords_waiting", help, read);
+        let help = "Passwords sent away because too many waited.";
+        let read = Box::new(move || refused.refused());
+        metrics.watch_counter("urr_auth_passwords_refused", help, read);
     }
 
     /// How many passwords were compared since the start.

@@ -1,8 +1,8 @@
 //! Passwords as they are stored and compared: Argon2id, in a pool that has a bound.
 //!
-//! A comparison costs tens of milliseconds and 19 MiB on purpose. So at most as many run at once as
-//! there are processors, a few wait, and everyone else is told at once to come back: a storm of
-//! logins must not take the processors from those who are buying.
+//! A comparison costs tens of milliseconds and 19 MiB on purpose. So at most half of the processors
+//! do it, a few wait, and everyone else is told at once to come back: a storm of logins must not
+//! take the processors from those who are buying.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,8 +52,11 @@ struct Pool {
     places: Arc<Semaphore>,
     /// Those who run.
     turns: Arc<Semaphore>,
+    places_max: usize,
+    turns_max: usize,
     cost: PasswordCost,
     compared: AtomicU64,
+    refused: AtomicU64,
 }
 
 impl Passwords {
@@ -62,8 +65,11 @@ impl Passwords {
         Passwords(Arc::new(Pool {
             places: Arc::new(Semaphore::new(parallel + waiting_max)),
             turns: Arc::new(Semaphore::new(parallel)),
+            places_max: parallel + waiting_max,
+            turns_max: parallel,
             cost,
             compared: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
         }))
     }
 
@@ -98,11 +104,31 @@ impl Passwords {
         self.0.compared.load(Ordering::Relaxed)
     }
 
+    /// How many were sent away because too many waited.
+    pub fn refused(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+
+    /// How many are being hashed.
+    pub fn running(&self) -> usize {
+        self.0.turns_max - self.0.turns.available_permits()
+    }
+
+    /// How many wait for their turn.
+    pub fn waiting(&self) -> usize {
+        // The two are not read at the same moment.
+        let inside = self.0.places_max - self.0.places.available_permits();
+        inside.saturating_sub(self.running())
+    }
+
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HashingBusy> {
-        let place = Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| HashingBusy)?;
+        let place = Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| {
+            self.0.refused.fetch_add(1, Ordering::Relaxed);
+            HashingBusy
+        })?;
         let turn = Arc::clone(&self.0.turns).acquire_owned().await;
         let turn = turn.expect("the semaphore is never closed");
         // The permits go with the work, not with the caller: who goes away frees no processor.
@@ -229,13 +255,16 @@ mod tests {
         while pool.0.places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
+        assert_eq!((pool.running(), pool.waiting(), pool.refused()), (1, 1, 0));
         assert_eq!(pool.run(|| ()).await, Err(HashingBusy));
+        assert_eq!(pool.refused(), 1);
         // Who goes away while waiting gives up the place; who runs keeps it until the work is done.
         waits.abort();
         assert!(waits.await.is_err());
         runs.abort();
         assert!(runs.await.is_err());
         assert_eq!(pool.0.places.available_permits(), 1);
+        assert_eq!((pool.running(), pool.waiting()), (1, 0));
         release.send(()).unwrap();
         assert_eq!(pool.run(|| ()).await, Ok(()));
     }

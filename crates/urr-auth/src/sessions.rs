@@ -180,8 +180,9 @@ impl Auth {
                 RefreshDecision::Rotate(tip) => {
                     let rotated = sessions::refresh_rotate(tx, tip.id, next.id, now)?;
                     assert!(rotated, "the user is locked, so nobody else replaces the tip");
+                    let next = RefreshToken { login_at: tip.login_at, ..next.clone() };
                     sessions::refresh_insert(tx, &next, &next_hash)?;
-                    next.clone()
+                    next
                 }
                 RefreshDecision::Repeat(tip) => tip.clone(),
                 RefreshDecision::Reuse => {
@@ -269,7 +270,9 @@ impl Auth {
 
     /// Everything that beginning a session needs, made before the transaction.
     pub(crate) fn opening(&self, user_id: UserId, method: LoginMethod, origin: Origin) -> Opening {
-        let token = self.new_token(user_id, self.ids.next_id());
+        let family_id = self.ids.next_id();
+        let token = self.new_token(user_id, family_id);
+        let token = RefreshToken { login_at: Some(token.issued_at), ..token };
         let (failure, happened_at) = (None, token.issued_at);
         Opening {
             hash: hash_of(&self.sign_refresh(&token)),
@@ -285,6 +288,7 @@ impl Auth {
             id: self.ids.next_id(),
             user_id,
             family_id,
+            login_at: None,
             access_id: self.ids.next_id(),
             access_expires_at: now + self.settings.access_lifetime,
             access_revoked: false,

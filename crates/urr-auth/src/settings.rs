@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::bot_check::BotCheck;
+use crate::domain::terms::{TermsVersion, TermsVersions};
 use crate::identity_check::IdentityProvider;
 use crate::passwords::PasswordCost;
 use crate::social::SocialSettings;
@@ -36,10 +37,14 @@ pub struct Settings {
     pub dormant_after: Duration,
     pub login_history_kept: Duration,
     pub admin_invite_lifetime: Duration,
-    /// How programs are kept out. Off unless someone switches it on.
+    /// Which versions of the terms people agree to.
+    pub terms: TermsVersions,
+    /// How programs are kept out.
     pub bot_check: BotCheck,
     /// Who tells who someone is. Nobody unless someone names one.
     pub identity: IdentityProvider,
+    /// For so long after an account was deleted its person cannot be verified for another one.
+    pub departure_kept: Duration,
     /// By whom else one can log in. Nobody unless someone is named.
     pub social: SocialSettings,
 }
@@ -52,14 +57,18 @@ impl Default for Settings {
             refresh_grace: Duration::from_secs(30),
             cookie_security: CookieSecurity::Auto,
             password_cost: PasswordCost::default(),
-            hashing_parallel_max: std::thread::available_parallelism().map_or(1, usize::from),
+            // The other half is for those who do not log in.
+            hashing_parallel_max: std::thread::available_parallelism()
+                .map_or(1, |n| n.get().div_ceil(2)),
             hashing_waiting_max: 64,
             sessions_per_user_max: 20,
             dormant_after: 365 * DAY,
             login_history_kept: 365 * DAY,
             admin_invite_lifetime: DAY,
+            terms: TermsVersions::all(&TermsVersion::parse("2026-11").expect("it is plain")),
             bot_check: BotCheck::default(),
             identity: IdentityProvider::Off,
+            departure_kept: 30 * DAY,
             social: SocialSettings::default(),
         }
     }

@@ -5,39 +5,31 @@
 //! the state, and takes it away when it comes back. Calls to providers are made between
 //! transactions.
 
+mod button;
 mod client;
 mod id_token;
+mod identities;
 mod settings;
+mod sign_in;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use urr_kernel::{CallContext, Secret};
 use urr_outbound::encode_form;
-use urr_service::Role;
-use urr_storage::{StorageError, Tx};
+use urr_storage::Tx;
 
 use self::client::{ProviderError, Returned, Side};
-use crate::accounts::AccountParts;
-use crate::domain::account::{Person, UserId};
-use crate::domain::email::Email;
-use crate::domain::refresh::RefreshToken;
-use crate::domain::social::{
-    EmailOwner, LocalPath, Provider, SignIn, SignInRejection, SocialProfile, decide_sign_in,
-};
-use crate::domain::terms::{Agreement, Terms, TermsKind};
+use crate::domain::account::UserId;
+use crate::domain::social::{LocalPath, Provider, SignInRejection};
 use crate::fault::from_faults;
-use crate::jobs::Rotation;
 use crate::sessions::hash_of;
-use crate::store::records::LoginMethod;
-use crate::store::social::{self, Attempt, StoredIdentity};
-use crate::store::users::{self, StoredUser};
+use crate::store::social::{self, Attempt};
 use crate::{Auth, Fault, Origin, Session};
 
+pub use button::ButtonWay;
 pub(crate) use client::SocialClient;
+pub use identities::{LinkedIdentity, StartLinkError, UnlinkError};
 pub use settings::{Endpoints, ProviderSettings, SocialSettings};
-
-/// Two first logins of one person at once disturb each other once; more often is not chance.
-const SIGN_IN_TRIES: u32 = 3;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SocialError {
@@ -127,40 +119,6 @@ pub struct SocialFailure {
     pub redirect: Option<LocalPath>,
 }
 
-/// Who is there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
-    identity_owner: Option<UserId>,
-    email_owner: Option<EmailOwner>,
-}
-
-/// Under what someone may be stored.
-#[derive(Clone)]
-struct Lookup {
-    provider: Provider,
-    subject_indexes: Vec<Vec<u8>>,
-    email_indexes: Vec<Vec<u8>>,
-}
-
-impl Lookup {
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Known, StorageError> {
-        let identity_owner = social::identity_owner(tx, self.provider, &self.subject_indexes)?;
-        let found = match self.email_indexes.is_empty() {
-            true => None,
-            false => users::user_find_by_email(tx, &self.email_indexes)?,
-        };
-        let email_owner = match found {
-            Some(StoredUser { id, .. }) => Some(EmailOwner {
-                id,
-                email_verified: social::user_has_verified_email(tx, id)?,
-                has_other_identity: social::identity_exists(tx, self.provider, id)?,
-            }),
-            None => None,
-        };
-        Ok(Known { identity_owner, email_owner })
-    }
-}
-
 impl Auth {
     /// Begins the way to a provider.
     pub async fn start_social(
@@ -168,10 +126,7 @@ impl Auth {
         provider: Provider,
         start: SocialStart,
     ) -> Result<SocialWay, SocialError> {
-        let side = self.side(provider)?;
-        if side.settings.client_secret.is_none() {
-            return Err(SocialError::NotConfigured);
-        }
+        let side = self.side_of_ways(provider)?;
         let way = Way::of(Secret::generate());
         let SocialStart { redirect, terms_agreed, link_user_id } = start;
         let expires_at = side.now + self.settings.social.attempt_lifetime;
@@ -269,176 +224,6 @@ impl Auth {
         }
     }
 
-    /// Logs in by an ID token that the provider's own button brought.
-    pub async fn login_by_credential(
-        &self,
-        provider: Provider,
-        id_token: &str,
-        terms_agreed: bool,
-        origin: Origin,
-        context: CallContext,
-    ) -> Result<Session, SocialError> {
-        let side = self.side(provider)?;
-        let profile = self.social.profile_of_credential(side, id_token).await;
-        let profile = profile.map_err(|error| not_told(provider, &error))?;
-        self.sign_in(provider, profile, terms_agreed, origin, context).await
-    }
-
-    /// Logs someone in whom a provider vouches for; see [`decide_sign_in`].
-    async fn sign_in(
-        &self,
-        provider: Provider,
-        profile: SocialProfile,
-        terms_agreed: bool,
-        origin: Origin,
-        context: CallContext,
-    ) -> Result<Session, SocialError> {
-        let lookup = self.lookup(provider, &profile);
-        for _ in 0..SIGN_IN_TRIES {
-            let find = lookup.clone();
-            let known = self.db.read(move |tx| find.find(tx)).await?;
-            let Known { identity_owner, email_owner } = known;
-            let origin = origin.clone();
-            let opened = match decide_sign_in(identity_owner, email_owner, &profile, terms_agreed)?
-            {
-                SignIn::Known(id) | SignIn::Join(id) => {
-                    let expected = (lookup.clone(), known);
-                    self.open_for(id, &profile, expected, origin).await
-                }
-                SignIn::New => self.open_new(provider, &profile, origin, context).await,
-            };
-            match opened {
-                Err(SocialError::Overtaken) => {}
-                Err(error) => return Err(error),
-                Ok((token, user)) => return Ok(self.grant(&token, &user)?),
-            }
-        }
-        Err(SocialError::Overtaken)
-    }
-
-    /// Begins a session in an account that is there, and adds the identity if it is new to it.
-    async fn open_for(
-        &self,
-        id: UserId,
-        profile: &SocialProfile,
-        (lookup, known): (Lookup, Known),
-        origin: Origin,
-    ) -> Result<(RefreshToken, StoredUser), SocialError> {
-        let opening = self.opening(id, LoginMethod::Social(lookup.provider), origin);
-        let identity = self.identity(lookup.provider, id, &profile.subject);
-        self.db
-            .write(move |tx| {
-                let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
-                let user = user.ok_or(SocialError::Overtaken)?;
-                if lookup.find(tx)? != known {
-                    return Err(SocialError::Overtaken);
-                }
-                let now = opening.token.issued_at;
-                if known.identity_owner.is_none() && !social::identity_insert(tx, &identity, now)? {
-                    return Err(SocialError::Overtaken);
-                }
-                users::user_mark_login(tx, id, now)?;
-                opening.write(tx)?;
-                Ok((opening.token.clone(), user))
-            })
-            .await
-    }
-
-    /// Opens an account without a password.
-    async fn open_new(
-        &self,
-        provider: Provider,
-        profile: &SocialProfile,
-        origin: Origin,
-        context: CallContext,
-    ) -> Result<(RefreshToken, StoredUser), SocialError> {
-        let email = profile.email.clone().expect("a new account was decided on by its address");
-        let name = profile.display_name(&email);
-        let parts = AccountParts {
-            person: Person { email, name, phone: None },
-            password: None,
-            terms: Some(self.terms_shown()),
-            role: Role::User,
-            method: LoginMethod::Social(provider),
-            origin,
-            context,
-        };
-        let account = self.new_account(parts).await?;
-        let identity = self.identity(provider, account.id(), &profile.subject);
-        let (verified, now) = (profile.email_verified, account.opening.token.issued_at);
-        self.db
-            .write(move |tx| {
-                let user = account.write(tx)?.ok_or(SocialError::Overtaken)?;
-                if !social::identity_insert(tx, &identity, now)? {
-                    return Err(SocialError::Overtaken);
-                }
-                if verified {
-                    social::user_set_email_verified(tx, user.id, now)?;
-                }
-                Ok((account.opening.token.clone(), user))
-            })
-            .await
-    }
-
-    /// Adds an identity to the account of who is logged in. The same one twice is no mistake.
-    async fn link_identity(
-        &self,
-        provider: Provider,
-        user_id: UserId,
-        profile: SocialProfile,
-    ) -> Result<(), SocialError> {
-        let (now, lookup) = (self.clock.now(), self.lookup(provider, &profile));
-        let identity = self.identity(provider, user_id, &profile.subject);
-        self.db
-            .write(move |tx| {
-                let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
-                user.ok_or(SocialError::LoginRequired)?;
-                let Known { identity_owner, email_owner } = lookup.find(tx)?;
-                match identity_owner {
-                    Some(owner) if owner == user_id => {}
-                    Some(_) => return Err(SocialError::IdentityInUse),
-                    None if social::identity_exists(tx, provider, user_id)? => {
-                        return Err(SocialError::AlreadyLinked);
-                    }
-                    None if !social::identity_insert(tx, &identity, now)? => {
-                        return Err(SocialError::IdentityInUse);
-                    }
-                    None => {}
-                }
-                let is_same_address = email_owner.is_some_and(|owner| owner.id == user_id);
-                if profile.email_verified && is_same_address {
-                    social::user_set_email_verified(tx, user_id, now)?;
-                }
-                Ok(())
-            })
-            .await
-    }
-
-    /// Seals so many identities at most with the current key.
-    pub(crate) async fn rotate_social(&self, batch: u32) -> Result<Rotation, Fault> {
-        let current = self.data_keys.current_version();
-        let list =
-            move |tx: &mut Tx<'_>| social::identity_list_sealed_otherwise(tx, current, batch);
-        let stored: Vec<StoredIdentity> = self.db.read(list).await?;
-        let mut resealed = Vec::with_capacity(stored.len());
-        for old in stored {
-            let StoredIdentity { provider, user_id, key_version, cipher, .. } = &old;
-            let kind = provider.subject_kind();
-            let subject = self.data_keys.open_text(*key_version, kind, *user_id, cipher)?;
-            let new = self.identity(*provider, *user_id, &subject);
-            resealed.push((old, new));
-        }
-        let rotation = self.db.write(move |tx| {
-            let mut rotated = 0;
-            for (old, new) in &resealed {
-                rotated += u64::from(social::identity_reseal(tx, old, new)?);
-            }
-            let remaining = social::identity_count_sealed_otherwise(tx, current)?;
-            Ok::<_, StorageError>(Rotation { rotated, remaining })
-        });
-        Ok(rotation.await?)
-    }
-
     fn side(&self, provider: Provider) -> Result<Side<'_>, SocialError> {
         let settings = self.settings.social.provider(provider);
         let settings = settings.ok_or(SocialError::NotConfigured)?;
@@ -446,33 +231,18 @@ impl Auth {
         Ok(Side { provider, settings, timeout, now })
     }
 
-    fn redirect_uri(&self, provider: Provider) -> String {
-        let base = self.settings.social.public_url.trim_end_matches('/');
-        format!("{base}/api/auth/social/{}/callback", provider.name())
-    }
-
-    fn lookup(&self, provider: Provider, profile: &SocialProfile) -> Lookup {
-        let indexes = |email: &Email| self.data_keys.email_indexes(email);
-        let kind = provider.subject_kind();
-        Lookup {
-            provider,
-            subject_indexes: self.data_keys.person_indexes(kind, &profile.subject),
-            email_indexes: profile.email.as_ref().map(indexes).unwrap_or_default(),
+    /// A provider to which browsers are sent. Its button alone needs no secret of ours.
+    fn side_of_ways(&self, provider: Provider) -> Result<Side<'_>, SocialError> {
+        let side = self.side(provider)?;
+        match side.settings.client_secret {
+            Some(_) => Ok(side),
+            None => Err(SocialError::NotConfigured),
         }
     }
 
-    fn identity(&self, provider: Provider, user_id: UserId, subject: &str) -> StoredIdentity {
-        let (keys, kind) = (&self.data_keys, provider.subject_kind());
-        let index = keys.person_indexes(kind, subject).swap_remove(0);
-        let cipher = keys.seal_text(kind, user_id, subject);
-        StoredIdentity { provider, user_id, key_version: keys.current_version(), index, cipher }
-    }
-
-    fn terms_shown(&self) -> Terms {
-        let version = &self.settings.social.terms_version;
-        let agreed = |kind| Agreement { kind, version: version.clone(), agreed: true };
-        let answers = vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)];
-        Terms::parse(answers).expect("the configuration has a version of the terms")
+    fn redirect_uri(&self, provider: Provider) -> String {
+        let base = self.settings.social.public_url.trim_end_matches('/');
+        format!("{base}/api/auth/social/{}/callback", provider.name())
     }
 }
 

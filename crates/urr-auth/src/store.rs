@@ -9,3 +9,9 @@ pub mod records;
 pub mod sessions;
 pub mod social;
 pub mod users;
+
+/// `$2, $3, $4` for three parameters from the second on.
+pub fn parameters(first: usize, count: usize) -> String {
+    let numbers: Vec<String> = (first..first + count).map(|number| format!("${number}")).collect();
+    numbers.join(", ")
+}

@@ -47,6 +47,11 @@ impl Counter {
         self.count(now, |pressure| pressure.failures = pressure.failures.saturating_add(1));
     }
 
+    /// How busy it is.
+    pub fn pressure(&self, now: Timestamp) -> Pressure {
+        self.count(now, |_| {})
+    }
+
     fn count(&self, now: Timestamp, add: impl FnOnce(&mut Pressure)) -> Pressure {
         let mut minutes = self.0.lock().expect("nothing panics while it counts");
         minutes.move_to(now.as_second().div_euclid(60));

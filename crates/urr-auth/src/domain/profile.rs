@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use urr_kernel::{UnfitText, one_line};
+
 /// A person's name, fit to be shown: trimmed, not empty, of bounded length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Name(String);
@@ -14,14 +16,8 @@ pub const NAME_CHARS_MAX: usize = 100;
 pub const PHONE_CHARS_MAX: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidName {
-    #[error("The name is empty.")]
-    Empty,
-    #[error("The name is longer than {NAME_CHARS_MAX} characters.")]
-    TooLong,
-    #[error("The name has characters that cannot be shown.")]
-    ControlCharacter,
-}
+#[error("The name {0}.")]
+pub struct InvalidName(UnfitText);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPhone {
@@ -35,16 +31,7 @@ pub enum InvalidPhone {
 
 impl Name {
     pub fn parse(text: &str) -> Result<Name, InvalidName> {
-        let name = text.trim();
-        if name.is_empty() {
-            return Err(InvalidName::Empty);
-        }
-        if name.chars().count() > NAME_CHARS_MAX {
-            return Err(InvalidName::TooLong);
-        }
-        if name.chars().any(char::is_control) {
-            return Err(InvalidName::ControlCharacter);
-        }
+        let name = one_line(text, NAME_CHARS_MAX).map_err(InvalidName)?;
         Ok(Name(name.to_owned()))
     }
 
@@ -94,9 +81,10 @@ mod tests {
         assert_eq!(Name::parse(" 김민아 ").unwrap().as_str(), "김민아");
         let long = "가".repeat(NAME_CHARS_MAX);
         assert!(Name::parse(&long).is_ok());
-        assert_eq!(Name::parse(&format!("{long}나")), Err(InvalidName::TooLong));
-        assert_eq!(Name::parse(" \t "), Err(InvalidName::Empty));
-        assert_eq!(Name::parse("a\u{7}b"), Err(InvalidName::ControlCharacter));
+        let refusal = Name::parse(&format!("{long}나")).unwrap_err();
+        assert_eq!(refusal.to_string(), "The name is longer than 100 characters.");
+        assert_eq!(Name::parse(" \t "), Err(InvalidName(UnfitText::Empty)));
+        assert_eq!(Name::parse("a\u{7}b"), Err(InvalidName(UnfitText::ControlCharacter)));
     }
 
     #[test]

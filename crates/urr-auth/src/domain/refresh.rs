@@ -18,6 +18,8 @@ pub struct RefreshToken {
     pub id: Uuid,
     pub user_id: UserId,
     pub family_id: Uuid,
+    /// When the login happened that began the family. None: before that was written down.
+    pub login_at: Option<Timestamp>,
     pub access_id: Uuid,
     pub access_expires_at: Timestamp,
     /// The access token was revoked while the session goes on, as a change of role does.
@@ -90,6 +92,7 @@ mod tests {
             id: Uuid::from_u128(number),
             user_id: UserId(Uuid::from_u128(100)),
             family_id: Uuid::from_u128(200),
+            login_at: Some(at(0)),
             access_id: Uuid::from_u128(number + 1_000),
             access_expires_at: at(issued + 1_800),
             access_revoked: false,

@@ -1,4 +1,4 @@
-//! What someone agreed to when they registered.
+//! What someone agrees to, and which version of it is in force.
 
 /// A document to agree to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,12 +19,71 @@ impl TermsKind {
         }
     }
 
+    pub fn parse(name: &str) -> Option<TermsKind> {
+        TermsKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Whether there is no account without it.
     pub const fn is_required(self) -> bool {
         match self {
             TermsKind::Service | TermsKind::Privacy => true,
             TermsKind::Marketing => false,
         }
+    }
+}
+
+/// A version of a document, such as `2026-11`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TermsVersion(String);
+
+const VERSION_CHARS_MAX: usize = 20;
+
+impl TermsVersion {
+    /// 1 to 20 letters, digits, dots or dashes.
+    pub fn parse(text: &str) -> Option<TermsVersion> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
+        let is_version = (1..=VERSION_CHARS_MAX).contains(&text.len()) && text.chars().all(plain);
+        is_version.then(|| TermsVersion(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Which version of each document is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TermsVersions {
+    pub service: TermsVersion,
+    pub privacy: TermsVersion,
+    pub marketing: TermsVersion,
+}
+
+impl TermsVersions {
+    /// The same for every document.
+    pub fn all(version: &TermsVersion) -> TermsVersions {
+        let [service, privacy, marketing] = [(); 3].map(|()| version.clone());
+        TermsVersions { service, privacy, marketing }
+    }
+
+    pub fn of(&self, kind: TermsKind) -> &TermsVersion {
+        match kind {
+            TermsKind::Service => &self.service,
+            TermsKind::Privacy => &self.privacy,
+            TermsKind::Marketing => &self.marketing,
+        }
+    }
+
+    /// The required documents that someone has not agreed to as they are now. `latest` has their
+    /// last answer to each.
+    pub fn outstanding(&self, latest: &[Agreement]) -> Vec<TermsKind> {
+        let is_settled = |kind: TermsKind| {
+            let in_force = self.of(kind).as_str();
+            let mut latest = latest.iter().filter(|answer| answer.kind == kind);
+            latest.any(|answer| answer.agreed && answer.version == in_force)
+        };
+        let required = TermsKind::ALL.into_iter().filter(|kind| kind.is_required());
+        required.filter(|kind| !is_settled(*kind)).collect()
     }
 }
 
@@ -36,36 +95,53 @@ pub struct Agreement {
     pub agreed: bool,
 }
 
-/// The answers to all documents: each once at most, the required ones with yes.
+/// Answers to documents as they are now: to each once at most, to no required one with no.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms(Vec<Agreement>);
 
-pub const VERSION_CHARS_MAX: usize = 20;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTerms {
     #[error("The {} terms must be agreed to.", .0.name())]
     NotAgreed(TermsKind),
     #[error("The {} terms are answered twice.", .0.name())]
     Twice(TermsKind),
-    #[error("A version of terms has 1 to {VERSION_CHARS_MAX} letters, digits, dots or dashes.")]
-    BadVersion,
+    #[error("Of the {} terms version {} is in force. Please read and answer that one.",
+        .kind.name(), .in_force.as_str())]
+    Outdated { kind: TermsKind, in_force: TermsVersion },
 }
 
 impl Terms {
-    pub fn parse(mut answers: Vec<Agreement>) -> Result<Terms, InvalidTerms> {
+    /// The answers of someone who opens an account, for which every required one is needed.
+    pub fn of_newcomer(
+        answers: Vec<Agreement>,
+        in_force: &TermsVersions,
+    ) -> Result<Terms, InvalidTerms> {
+        for kind in TermsKind::ALL.into_iter().filter(|kind| kind.is_required()) {
+            if !answers.iter().any(|answer| answer.kind == kind) {
+                return Err(InvalidTerms::NotAgreed(kind));
+            }
+        }
+        Terms::of_member(answers, in_force)
+    }
+
+    /// The answers of someone who has an account, to whichever documents they answer.
+    pub fn of_member(
+        mut answers: Vec<Agreement>,
+        in_force: &TermsVersions,
+    ) -> Result<Terms, InvalidTerms> {
         answers.sort_by_key(|answer| answer.kind);
         for pair in answers.windows(2) {
             if pair[0].kind == pair[1].kind {
                 return Err(InvalidTerms::Twice(pair[0].kind));
             }
         }
-        if answers.iter().any(|answer| !is_version(&answer.version)) {
-            return Err(InvalidTerms::BadVersion);
-        }
-        for kind in TermsKind::ALL.into_iter().filter(|kind| kind.is_required()) {
-            if !answers.iter().any(|answer| answer.kind == kind && answer.agreed) {
-                return Err(InvalidTerms::NotAgreed(kind));
+        for Agreement { kind, version, agreed } in &answers {
+            if kind.is_required() && !agreed {
+                return Err(InvalidTerms::NotAgreed(*kind));
+            }
+            let now = in_force.of(*kind);
+            if version != now.as_str() {
+                return Err(InvalidTerms::Outdated { kind: *kind, in_force: now.clone() });
             }
         }
         Ok(Terms(answers))
@@ -76,42 +152,76 @@ impl Terms {
     }
 }
 
-fn is_version(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
-    (1..=VERSION_CHARS_MAX).contains(&text.len()) && text.chars().all(plain)
-}
-
 #[cfg(test)]
 mod tests {
     use super::TermsKind::{Marketing, Privacy, Service};
     use super::*;
 
-    fn parse(answers: &[(TermsKind, bool)]) -> Result<usize, InvalidTerms> {
-        let answers = answers.iter().map(|(kind, agreed)| Agreement {
-            kind: *kind,
-            version: "2026-11".to_owned(),
-            agreed: *agreed,
-        });
-        Terms::parse(answers.collect()).map(|terms| terms.answers().len())
+    fn version(text: &str) -> TermsVersion {
+        TermsVersion::parse(text).unwrap()
+    }
+
+    fn in_force() -> TermsVersions {
+        TermsVersions { privacy: version("2026-12"), ..TermsVersions::all(&version("2026-11")) }
+    }
+
+    /// An answer to a document as it is now.
+    fn answer(kind: TermsKind, agreed: bool) -> Agreement {
+        Agreement { kind, version: in_force().of(kind).as_str().to_owned(), agreed }
+    }
+
+    fn newcomer(answers: &[(TermsKind, bool)]) -> Result<usize, InvalidTerms> {
+        let answers = answers.iter().map(|(kind, agreed)| answer(*kind, *agreed));
+        let terms = Terms::of_newcomer(answers.collect(), &in_force());
+        terms.map(|terms| terms.answers().len())
     }
 
     #[test]
     fn service_and_privacy_are_required_and_marketing_is_not() {
-        assert_eq!(parse(&[(Privacy, true), (Service, true)]), Ok(2));
-        assert_eq!(parse(&[(Service, true), (Privacy, true), (Marketing, false)]), Ok(3));
-        assert_eq!(parse(&[]), Err(InvalidTerms::NotAgreed(Service)));
-        assert_eq!(parse(&[(Service, true)]), Err(InvalidTerms::NotAgreed(Privacy)));
+        assert_eq!(newcomer(&[(Privacy, true), (Service, true)]), Ok(2));
+        assert_eq!(newcomer(&[(Service, true), (Privacy, true), (Marketing, false)]), Ok(3));
+        assert_eq!(newcomer(&[]), Err(InvalidTerms::NotAgreed(Service)));
+        assert_eq!(newcomer(&[(Service, true)]), Err(InvalidTerms::NotAgreed(Privacy)));
         let refused = [(Service, true), (Privacy, false), (Marketing, true)];
-        assert_eq!(parse(&refused), Err(InvalidTerms::NotAgreed(Privacy)));
+        assert_eq!(newcomer(&refused), Err(InvalidTerms::NotAgreed(Privacy)));
+        let twice = [(Service, true), (Privacy, true), (Service, false)];
+        assert_eq!(newcomer(&twice), Err(InvalidTerms::Twice(Service)));
     }
 
     #[test]
-    fn an_answer_counts_once_and_names_its_version() {
-        let twice = [(Service, true), (Privacy, true), (Service, false)];
-        assert_eq!(parse(&twice), Err(InvalidTerms::Twice(Service)));
-        for version in ["", "v 1", "<b>", &"1".repeat(21)] {
-            let answer = Agreement { kind: Service, version: version.to_owned(), agreed: true };
-            assert_eq!(Terms::parse(vec![answer]), Err(InvalidTerms::BadVersion), "{version}");
+    fn who_has_an_account_answers_what_they_like_but_takes_nothing_required_back() {
+        let member = |answers: Vec<Agreement>| Terms::of_member(answers, &in_force());
+        assert!(member(vec![answer(Marketing, true)]).is_ok());
+        assert!(member(vec![]).is_ok());
+        let refused = member(vec![answer(Service, false)]);
+        assert_eq!(refused, Err(InvalidTerms::NotAgreed(Service)));
+    }
+
+    #[test]
+    fn only_the_version_in_force_can_be_answered() {
+        for old in ["2026-11", "2027-01", "", "<b>"] {
+            let old = Agreement { version: old.to_owned(), ..answer(Privacy, true) };
+            let refused = Terms::of_newcomer(vec![answer(Service, true), old], &in_force());
+            let in_force = version("2026-12");
+            assert_eq!(refused, Err(InvalidTerms::Outdated { kind: Privacy, in_force }));
+        }
+    }
+
+    #[test]
+    fn what_was_agreed_to_in_another_version_is_outstanding() {
+        let outstanding = |latest: &[Agreement]| in_force().outstanding(latest);
+        let old = Agreement { version: "2026-11".to_owned(), ..answer(Privacy, true) };
+        assert_eq!(outstanding(&[]), [Service, Privacy]);
+        assert_eq!(outstanding(&[answer(Service, true), old]), [Privacy]);
+        assert_eq!(outstanding(&[answer(Service, false), answer(Privacy, true)]), [Service]);
+        assert_eq!(outstanding(&[answer(Service, true), answer(Privacy, true)]), []);
+    }
+
+    #[test]
+    fn a_version_is_short_and_plain() {
+        assert!(TermsVersion::parse("2026-11").is_some());
+        for bad in ["", "v 1", "<b>", &"1".repeat(21)] {
+            assert_eq!(TermsVersion::parse(bad), None, "{bad}");
         }
     }
 }

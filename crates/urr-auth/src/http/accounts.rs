@@ -4,35 +4,17 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde::Deserialize;
-use urr_kernel::Secret;
 use urr_service::{ApiError, Context, ErrorBody, Json, User};
 use utoipa::ToSchema;
 
 use super::origin::RequestOrigin;
-use super::views::{MessageView, ProfileDetailView, ProfileView, SessionView, session_answer};
-use super::{bot_check, cookies};
+use super::terms::AgreementBody;
+use super::views::{MessageView, ProfileDetailView, SessionView, session_answer};
+use super::{bot_check, confirmation, cookies};
 use crate::{
     Agreement, Auth, Door, Email, Name, Password, PasswordChange, Person, Phone, Registration,
-    Terms, TermsKind, UserId,
+    Terms, TermsVersions, UserId,
 };
-
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum TermsKindBody {
-    Service,
-    Privacy,
-    Marketing,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct AgreementBody {
-    #[serde(rename = "type")]
-    kind: TermsKindBody,
-    #[schema(max_length = 20, example = "2026-11")]
-    version: String,
-    agreed: bool,
-}
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -51,21 +33,13 @@ pub struct RegisterBody {
 }
 
 impl RegisterBody {
-    fn parse(self) -> Result<Registration, ApiError> {
+    fn parse(self, in_force: &TermsVersions) -> Result<Registration, ApiError> {
         let email = Email::parse(&self.email)?;
         let password = Password::parse(&self.password, &email)?;
         let name = Name::parse(&self.name)?;
         let phone = parse_phone(self.phone)?;
-        let answers = self.terms.into_iter().map(|answer| Agreement {
-            kind: match answer.kind {
-                TermsKindBody::Service => TermsKind::Service,
-                TermsKindBody::Privacy => TermsKind::Privacy,
-                TermsKindBody::Marketing => TermsKind::Marketing,
-            },
-            version: answer.version,
-            agreed: answer.agreed,
-        });
-        let terms = Terms::parse(answers.collect())?;
+        let answers = self.terms.into_iter().map(Agreement::from).collect();
+        let terms = Terms::of_newcomer(answers, in_force)?;
         Ok(Registration { person: Person { email, name, phone }, password, terms })
     }
 }
@@ -94,7 +68,7 @@ pub async fn register(
     headers: HeaderMap,
     Json(body): Json<RegisterBody>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let registration = body.parse()?;
+    let registration = body.parse(&auth.settings.terms)?;
     let email = &registration.person.email;
     let attempt = bot_check::attempt(Door::Register, email, &headers, &origin);
     bot_check::check(&auth, attempt).await?;
@@ -116,9 +90,8 @@ pub async fn get_me(
     State(auth): State<Auth>,
     User(identity): User,
 ) -> Result<Json<ProfileDetailView>, ApiError> {
-    let user = auth.get_user(UserId(identity.user_id)).await?;
-    let identity_verified = auth.is_identity_verified(user.id).await?;
-    Ok(Json(ProfileDetailView { user: ProfileView::new(&user, identity_verified) }))
+    let profile = auth.get_profile(UserId(identity.user_id)).await?;
+    Ok(Json(ProfileDetailView::new(&profile, &auth.settings.terms)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -147,15 +120,17 @@ pub async fn update_me(
     Json(body): Json<UpdateMeBody>,
 ) -> Result<Json<ProfileDetailView>, ApiError> {
     let (name, phone) = (Name::parse(&body.name)?, parse_phone(body.phone)?);
-    let user = auth.update_profile(UserId(identity.user_id), name, phone).await?;
-    let identity_verified = auth.is_identity_verified(user.id).await?;
-    Ok(Json(ProfileDetailView { user: ProfileView::new(&user, identity_verified) }))
+    let id = UserId(identity.user_id);
+    auth.update_profile(id, name, phone).await?;
+    let profile = auth.get_profile(id).await?;
+    Ok(Json(ProfileDetailView::new(&profile, &auth.settings.terms)))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteMeBody {
-    password: String,
+    /// Needed if the account has one. Otherwise the login must be recent.
+    password: Option<String>,
 }
 
 /// Closes my account and forgets who I am.
@@ -179,7 +154,7 @@ pub async fn delete_me(
     Json(body): Json<DeleteMeBody>,
 ) -> Result<impl IntoResponse, ApiError> {
     let id = UserId(identity.user_id);
-    auth.delete_user(id, Secret::new(body.password), context).await?;
+    auth.delete_user(id, confirmation(body.password, &headers), context).await?;
     let cookies = cookies::clear(&auth.settings, &headers);
     Ok((cookies, Json(MessageView { message: "Account deleted" })))
 }
@@ -187,12 +162,13 @@ pub async fn delete_me(
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangePasswordBody {
-    old_password: String,
+    /// Needed if the account has one. Otherwise the login must be recent.
+    old_password: Option<String>,
     #[schema(min_length = 8, max_length = 128)]
     new_password: String,
 }
 
-/// Changes my password. Every session ends; the answer begins a new one.
+/// Changes my password, or gives my account its first one. Every session ends; the answer begins a new one.
 #[utoipa::path(
     put, path = "/api/auth/password", tag = "auth", request_body = ChangePasswordBody,
     responses(
@@ -211,7 +187,8 @@ pub async fn change_password(
     headers: HeaderMap,
     Json(body): Json<ChangePasswordBody>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let change = PasswordChange { old: Secret::new(body.old_password), new: body.new_password };
+    let confirmation = confirmation(body.old_password, &headers);
+    let change = PasswordChange { confirmation, new: body.new_password };
     let session = auth.change_password(UserId(identity.user_id), change, origin).await?;
     Ok(session_answer(&auth, &headers, "Password changed", session))
 }

@@ -15,6 +15,8 @@ const ACCESS: &str = "access_token";
 const REFRESH: &str = "refresh_token";
 /// Held while someone is at a provider to log in.
 const SOCIAL: &str = "urr_social";
+/// Held while someone looks at the button of a provider.
+const BUTTON: &str = "urr_button";
 const ACCESS_PATH: &str = "/";
 /// Above both `/api/auth` and `/api/v1/auth`, or one of them would not get it.
 const REFRESH_PATH: &str = "/api";
@@ -33,24 +35,42 @@ pub fn clear(settings: &Settings, request: &HeaderMap) -> HeaderMap {
     set(is_secure(settings.cookie_security, request), nothing, nothing)
 }
 
-/// The headers that bind the way to a provider to this browser.
-pub fn give_social(settings: &Settings, request: &HeaderMap, secret: &Secret) -> HeaderMap {
-    set_social(settings, request, (secret.expose(), settings.social.attempt_lifetime))
+/// How someone is under way to a provider.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// The whole browser goes there and comes back.
+    Redirect,
+    /// The page stays and shows the provider's button.
+    Button,
 }
 
-/// The headers that end it.
-pub fn clear_social(settings: &Settings, request: &HeaderMap) -> HeaderMap {
-    set_social(settings, request, ("", Duration::ZERO))
-}
+impl Way {
+    const fn cookie(self) -> &'static str {
+        match self {
+            Way::Redirect => SOCIAL,
+            Way::Button => BUTTON,
+        }
+    }
 
-/// Sent back with a navigation from the provider's site, which `Lax` allows.
-fn set_social(settings: &Settings, request: &HeaderMap, value: (&str, Duration)) -> HeaderMap {
-    let secure = is_secure(settings.cookie_security, request);
-    HeaderMap::from_iter([(SET_COOKIE, cookie(SOCIAL, REFRESH_PATH, value, secure))])
-}
+    /// The headers that bind the way to this browser.
+    pub fn give(self, settings: &Settings, request: &HeaderMap, secret: &Secret) -> HeaderMap {
+        self.set(settings, request, (secret.expose(), settings.social.attempt_lifetime))
+    }
 
-pub fn social_secret(headers: &HeaderMap) -> Option<&str> {
-    read(headers, SOCIAL)
+    /// The headers that end it.
+    pub fn clear(self, settings: &Settings, request: &HeaderMap) -> HeaderMap {
+        self.set(settings, request, ("", Duration::ZERO))
+    }
+
+    /// Sent back with a navigation from the provider's site, which `Lax` allows.
+    fn set(self, settings: &Settings, request: &HeaderMap, value: (&str, Duration)) -> HeaderMap {
+        let secure = is_secure(settings.cookie_security, request);
+        HeaderMap::from_iter([(SET_COOKIE, cookie(self.cookie(), REFRESH_PATH, value, secure))])
+    }
+
+    pub fn secret(self, headers: &HeaderMap) -> Option<Secret> {
+        read(headers, self.cookie()).map(Secret::new)
+    }
 }
 
 fn set(secure: bool, access: (&str, Duration), refresh: (&str, Duration)) -> HeaderMap {

@@ -174,6 +174,12 @@ impl From<CompleteVerificationError> for ApiError {
                 "ALREADY_VERIFIED_ELSEWHERE",
                 "You have another account already. A person can have one.",
             ),
+            CompleteVerificationError::LeftLately { until } => ApiError::conflict(
+                "LEFT_LATELY",
+                "You have closed an account lately, and a person can have one. Please try again \
+                 later.",
+            )
+            .with("until", until.to_string()),
             CompleteVerificationError::OtherPerson => ApiError::conflict(
                 "VERIFIED_AS_ANOTHER",
                 "This account belongs to someone else already.",

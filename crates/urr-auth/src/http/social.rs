@@ -5,15 +5,17 @@ use axum::http::header::{CACHE_CONTROL, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
-use urr_kernel::Secret;
+use urr_kernel::{Secret, Timestamp};
 use urr_service::{ApiError, Context, ErrorBody, Json, MaybeUser, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
 
-use super::cookies;
+use super::confirmation;
+use super::cookies::{self, Way};
 use super::origin::RequestOrigin;
-use super::views::{SessionView, session_answer};
+use super::views::{MessageView, SessionView, session_answer};
 use crate::{
-    Auth, LocalPath, Provider, SocialArrival, SocialError, SocialReturn, SocialStart, UserId,
+    Auth, LinkedIdentity, LocalPath, Provider, SocialArrival, SocialError, SocialReturn,
+    SocialStart, StartLinkError, UnlinkError, UserId,
 };
 
 /// Where someone who did not get in is told why.
@@ -63,7 +65,7 @@ pub async fn start_social(
     let terms_agreed = query.terms.as_deref() == Some("1");
     let start = SocialStart { redirect, terms_agreed, link_user_id: None };
     let way = auth.start_social(provider, start).await?;
-    let cookies = cookies::give_social(&auth.settings, &headers, &way.secret);
+    let cookies = Way::Redirect.give(&auth.settings, &headers, &way.secret);
     Ok((StatusCode::FOUND, cookies, leading_to(&way.url)))
 }
 
@@ -73,6 +75,8 @@ pub struct LinkSocialBody {
     /// The path of this site to go on at. The first page if it is missing.
     #[schema(max_length = 512, example = "/my/profile")]
     redirect: Option<String>,
+    /// Needed if the login was not recent.
+    password: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -92,7 +96,9 @@ pub struct SocialWayView {
         (status = 200, body = SocialWayView),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody),
+        (status = 503, body = ErrorBody),
     ),
 )]
 pub async fn link_social(
@@ -104,10 +110,10 @@ pub async fn link_social(
 ) -> Result<impl IntoResponse, ApiError> {
     let provider = parse_provider(&provider)?;
     let redirect = parse_redirect(body.redirect.as_deref())?;
-    let link_user_id = Some(UserId(identity.user_id));
-    let start = SocialStart { redirect, terms_agreed: false, link_user_id };
-    let way = auth.start_social(provider, start).await?;
-    let cookies = cookies::give_social(&auth.settings, &headers, &way.secret);
+    let confirmation = confirmation(body.password, &headers);
+    let id = UserId(identity.user_id);
+    let way = auth.start_link(provider, id, redirect, confirmation).await?;
+    let cookies = Way::Redirect.give(&auth.settings, &headers, &way.secret);
     Ok((cookies, Json(SocialWayView { url: way.url })))
 }
 
@@ -139,10 +145,10 @@ pub async fn finish_social(
     let returned = SocialReturn {
         code: query.code.filter(|code| !code.is_empty()).map(Secret::new),
         state: query.state,
-        secret: cookies::social_secret(&headers).map(Secret::new),
+        secret: Way::Redirect.secret(&headers),
         user_id: identity.map(|identity| UserId(identity.user_id)),
     };
-    let mut answer = cookies::clear_social(&auth.settings, &headers);
+    let mut answer = Way::Redirect.clear(&auth.settings, &headers);
     let target = match auth.finish_social(provider, returned, origin, context).await {
         Ok(SocialArrival { redirect, session }) => {
             if let Some(session) = &session {
@@ -171,6 +177,30 @@ fn leading_to(target: &str) -> HeaderMap {
     HeaderMap::from_iter([(LOCATION, target), (CACHE_CONTROL, no_store)])
 }
 
+/// What Google's button needs: `client_id` and `nonce` of `google.accounts.id.initialize`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GoogleNonceView {
+    client_id: String,
+    nonce: String,
+}
+
+/// Begins a login by Google's button. The browser keeps a cookie that belongs to the nonce.
+#[utoipa::path(
+    post, path = "/api/auth/google/nonce", tag = "auth",
+    responses((status = 200, body = GoogleNonceView), (status = 404, body = ErrorBody)),
+)]
+pub async fn start_google_button(
+    State(auth): State<Auth>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let way = auth.start_button(Provider::Google).await?;
+    let mut answer = Way::Button.give(&auth.settings, &headers, &way.secret);
+    answer.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let (client_id, nonce) = (way.client_id, way.nonce.expose().to_owned());
+    Ok((answer, Json(GoogleNonceView { client_id, nonce })))
+}
+
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GoogleLoginBody {
@@ -181,7 +211,7 @@ pub struct GoogleLoginBody {
     terms_agreed: bool,
 }
 
-/// Logs in by Google's button.
+/// Logs in by Google's button, with the nonce that this browser got.
 #[utoipa::path(
     post, path = "/api/auth/google", tag = "auth", request_body = GoogleLoginBody,
     responses(
@@ -201,9 +231,93 @@ pub async fn login_by_google(
     Json(body): Json<GoogleLoginBody>,
 ) -> Result<impl IntoResponse, ApiError> {
     let GoogleLoginBody { credential, terms_agreed } = body;
+    let (secret, from) = (Way::Button.secret(&headers), (origin, context));
     let login =
-        auth.login_by_credential(Provider::Google, &credential, terms_agreed, origin, context);
-    Ok(session_answer(&auth, &headers, "Google login successful", login.await?))
+        auth.login_by_button(Provider::Google, &credential, secret, terms_agreed, from).await?;
+    let (mut answer, view) = session_answer(&auth, &headers, "Google login successful", login);
+    for (name, value) in &Way::Button.clear(&auth.settings, &headers) {
+        answer.append(name, value.clone());
+    }
+    Ok((answer, view))
+}
+
+/// A service by which I get in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct IdentityView {
+    #[schema(example = "google")]
+    provider: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    linked_at: Timestamp,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct IdentityListView {
+    identities: Vec<IdentityView>,
+}
+
+/// The services by which I get in.
+#[utoipa::path(
+    get, path = "/api/auth/me/identities", tag = "auth",
+    responses((status = 200, body = IdentityListView), (status = 401, body = ErrorBody)),
+)]
+pub async fn list_identities(
+    State(auth): State<Auth>,
+    User(identity): User,
+) -> Result<Json<IdentityListView>, ApiError> {
+    let listed = auth.list_identities(UserId(identity.user_id)).await?;
+    let view = |LinkedIdentity { provider, linked_at }| IdentityView {
+        provider: provider.name(),
+        linked_at,
+    };
+    Ok(Json(IdentityListView { identities: listed.into_iter().map(view).collect() }))
+}
+
+/// Disconnects a service from my account. The last way in stays.
+#[utoipa::path(
+    delete, path = "/api/auth/me/identities/{provider}", tag = "auth",
+    params(("provider" = String, Path, example = "google")),
+    responses(
+        (status = 200, body = MessageView),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+pub async fn unlink_identity(
+    State(auth): State<Auth>,
+    User(identity): User,
+    Path(provider): Path<String>,
+) -> Result<Json<MessageView>, ApiError> {
+    let provider = Provider::parse(&provider).ok_or(UnlinkError::NotLinked)?;
+    auth.unlink_identity(provider, UserId(identity.user_id)).await?;
+    Ok(Json(MessageView { message: "Disconnected" }))
+}
+
+impl From<StartLinkError> for ApiError {
+    fn from(error: StartLinkError) -> ApiError {
+        match error {
+            StartLinkError::Social(error) => error.into(),
+            StartLinkError::NotConfirmed(error) => error.into(),
+        }
+    }
+}
+
+impl From<UnlinkError> for ApiError {
+    fn from(error: UnlinkError) -> ApiError {
+        match error {
+            UnlinkError::NotLinked => ApiError::not_found(
+                "IDENTITY_NOT_LINKED",
+                "Your account is not connected to this service.",
+            ),
+            UnlinkError::LastWayIn => ApiError::conflict(
+                "LAST_WAY_IN",
+                "You could not log in any more. Please choose a password first, or connect \
+                 another service.",
+            ),
+            UnlinkError::Fault(fault) => fault.into(),
+        }
+    }
 }
 
 impl From<SocialError> for ApiError {

@@ -6,8 +6,9 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_service::Json;
 use utoipa::ToSchema;
 
-use super::cookies;
-use crate::{Auth, Session, User};
+use super::terms::TermsView;
+use super::{cookies, terms};
+use crate::{Auth, Profile, Session, TermsVersions, User};
 
 /// Who a session belongs to. `id` and `userId` are the same; clients of both kinds exist.
 #[derive(Serialize, ToSchema)]
@@ -64,7 +65,7 @@ pub struct MessageView {
 /// An account as its owner sees it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ProfileView {
+struct ProfileView {
     id: Uuid,
     user_id: Uuid,
     email: String,
@@ -72,28 +73,36 @@ pub struct ProfileView {
     phone: Option<String>,
     #[schema(example = "user")]
     role: &'static str,
+    /// `false`: one gets in by another service only.
+    has_password: bool,
     /// Whether a provider has told who this is.
     identity_verified: bool,
+    /// What must be agreed to anew, because another version is in force.
+    terms_outstanding: Vec<TermsView>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 
-impl ProfileView {
-    pub fn new(user: &User, identity_verified: bool) -> ProfileView {
-        ProfileView {
+#[derive(Serialize, ToSchema)]
+pub struct ProfileDetailView {
+    user: ProfileView,
+}
+
+impl ProfileDetailView {
+    pub fn new(profile: &Profile, in_force: &TermsVersions) -> ProfileDetailView {
+        let Profile { user, has_password, identity_verified, terms_outstanding } = profile;
+        let user = ProfileView {
             id: user.id.0,
             user_id: user.id.0,
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
             phone: user.person.phone.as_ref().map(|phone| phone.as_str().to_owned()),
             role: user.role.name(),
-            identity_verified,
+            has_password: *has_password,
+            identity_verified: *identity_verified,
+            terms_outstanding: terms::views(terms_outstanding, in_force),
             created_at: user.created_at,
-        }
+        };
+        ProfileDetailView { user }
     }
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct ProfileDetailView {
-    pub user: ProfileView,
 }

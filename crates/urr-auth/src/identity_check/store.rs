@@ -5,6 +5,7 @@ use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
 
 use super::{Verification, VerificationId, VerificationStatus};
 use crate::domain::account::UserId;
+use crate::store::parameters;
 
 /// The keys of a person as the table holds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,10 +154,9 @@ pub fn identity_find_by_keys(
         if indexes.is_empty() {
             continue;
         }
-        let numbers: Vec<String> = (1..=indexes.len()).map(|number| format!("${number}")).collect();
+        let numbers = parameters(1, indexes.len());
         let sql = format!(
-            "select {IDENTITY_COLUMNS} from identities where {column} in ({}) limit 1",
-            numbers.join(", ")
+            "select {IDENTITY_COLUMNS} from identities where {column} in ({numbers}) limit 1"
         );
         let values: Vec<Value<'_>> = indexes.iter().map(ToValue::to_value).collect();
         if let Some(found) = tx.query_opt(&sql, &values, identity_read)? {
@@ -175,6 +175,41 @@ pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageErr
     identity_delete(tx, user_id)?;
     let sql = "delete from identity_verifications where user_id = $1";
     tx.execute(sql, params![user_id.0]).map(drop)
+}
+
+/// Remembers someone who left. Who leaves again is remembered until the later time.
+pub fn departure_upsert(
+    tx: &mut Tx<'_>,
+    ci_index: &[u8],
+    kept_until: Timestamp,
+) -> Result<(), StorageError> {
+    let sql = "insert into departed_people (ci_index, kept_until) values ($1, $2) \
+               on conflict (ci_index) do update set kept_until = excluded.kept_until";
+    tx.execute(sql, params![ci_index, kept_until]).map(drop)
+}
+
+/// Until when someone with one of these keys is remembered as having left, if they are now.
+pub fn departure_find(
+    tx: &mut Tx<'_>,
+    ci_indexes: &[Vec<u8>],
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StorageError> {
+    let sql = format!(
+        "select kept_until from departed_people where kept_until > $1 and ci_index in ({}) \
+         order by kept_until desc limit 1",
+        parameters(2, ci_indexes.len())
+    );
+    let mut values: Vec<Value<'_>> = vec![now.to_value()];
+    values.extend(ci_indexes.iter().map(ToValue::to_value));
+    tx.query_opt(&sql, &values, |row| row.get("kept_until"))
+}
+
+pub fn departure_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
+    tx.execute(
+        "delete from departed_people where ci_index in (select ci_index from departed_people \
+         where kept_until <= $1 order by kept_until limit $2)",
+        params![now, limit],
+    )
 }
 
 /// Identities that were sealed with another key than this.

@@ -122,8 +122,8 @@ impl SocialClient {
             Provider::Google | Provider::Kakao => {
                 let missing = || ProviderError::Refused("no ID token".to_owned());
                 let id_token = tokens.id_token.as_deref().ok_or_else(missing)?;
-                let nonce = Some(returned.nonce.expose());
-                let (mut profile, told) = self.read_id_token(side, id_token, nonce).await?;
+                let told = self.read_id_token(side, id_token, returned.nonce).await?;
+                let (mut profile, told) = told;
                 if let (None, Some(access_token)) = (told, tokens.access_token) {
                     self.ask_whether_verified(side, &access_token, &mut profile).await?;
                 }
@@ -137,13 +137,14 @@ impl SocialClient {
         }
     }
 
-    /// Checks an ID token that was not asked for by us.
+    /// Checks an ID token that the provider's button brought.
     pub async fn profile_of_credential(
         &self,
         side: Side<'_>,
         id_token: &str,
+        nonce: &Secret,
     ) -> Result<SocialProfile, ProviderError> {
-        Ok(self.read_id_token(side, id_token, None).await?.0)
+        Ok(self.read_id_token(side, id_token, nonce).await?.0)
     }
 
     async fn exchange(
@@ -177,11 +178,11 @@ impl SocialClient {
         &self,
         side: Side<'_>,
         token: &str,
-        nonce: Option<&str>,
+        nonce: &Secret,
     ) -> Result<(SocialProfile, Option<bool>), ProviderError> {
         let ProviderSettings { client_id, endpoints, .. } = side.settings;
         let (issuers, audience) = (endpoints.issuers.as_slice(), client_id.as_str());
-        let expected = Expected { issuers, audience, nonce, now: side.now };
+        let expected = Expected { issuers, audience, nonce: nonce.expose(), now: side.now };
         let known = match self.known_keys(side) {
             Some(known) => known,
             None => self.ask_keys(side).await?,

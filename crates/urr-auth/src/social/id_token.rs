@@ -85,8 +85,8 @@ impl KeyBody {
 pub struct Expected<'a> {
     pub issuers: &'a [String],
     pub audience: &'a str,
-    /// `None`: the token was not asked for by us, so it has none of ours.
-    pub nonce: Option<&'a str>,
+    /// Of the question that the token answers.
+    pub nonce: &'a str,
     pub now: Timestamp,
 }
 
@@ -195,7 +195,7 @@ fn check(claims: &Claims, expected: Expected<'_>) -> Result<(), IdTokenError> {
     if is_early || claims.exp.saturating_add(LEEWAY_SECONDS) <= now {
         return Err(IdTokenError::Time);
     }
-    if expected.nonce.is_some_and(|nonce| claims.nonce.as_deref() != Some(nonce)) {
+    if claims.nonce.as_deref() != Some(expected.nonce) {
         return Err(IdTokenError::Nonce);
     }
     match claims.sub.is_empty() || claims.sub.len() > SUBJECT_BYTES_MAX {

@@ -13,8 +13,6 @@ pub struct SocialSettings {
     pub google: Option<ProviderSettings>,
     pub kakao: Option<ProviderSettings>,
     pub naver: Option<ProviderSettings>,
-    /// Which version of the terms the pages show.
-    pub terms_version: String,
     /// How long someone may take at the provider.
     pub attempt_lifetime: Duration,
     /// How long a call to a provider may take.
@@ -29,7 +27,6 @@ impl Default for SocialSettings {
             google: None,
             kakao: None,
             naver: None,
-            terms_version: "2026-11".to_owned(),
             attempt_lifetime: Duration::from_secs(10 * 60),
             call_timeout: Duration::from_secs(5),
         }

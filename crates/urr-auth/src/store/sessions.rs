@@ -6,7 +6,7 @@ use urr_storage::{Row, StorageError, Tx, params};
 use crate::domain::account::UserId;
 use crate::domain::refresh::RefreshToken;
 
-const TOKEN_COLUMNS: &str = "id, user_id, family_id, access_jti, access_expires_at, \
+const TOKEN_COLUMNS: &str = "id, user_id, family_id, login_at, access_jti, access_expires_at, \
                              access_revoked_at, issued_at, expires_at, rotated_at, revoked_at";
 
 /// No user has more live sessions than this, whatever the settings say.
@@ -17,6 +17,7 @@ fn token_read(row: &Row<'_>) -> Result<RefreshToken, StorageError> {
         id: row.get("id")?,
         user_id: UserId(row.get("user_id")?),
         family_id: row.get("family_id")?,
+        login_at: row.get("login_at")?,
         access_id: row.get("access_jti")?,
         access_expires_at: row.get("access_expires_at")?,
         access_revoked: row.get::<Option<Timestamp>>("access_revoked_at")?.is_some(),
@@ -34,7 +35,8 @@ pub fn refresh_insert(
 ) -> Result<(), StorageError> {
     tx.execute(
         "insert into refresh_tokens (id, user_id, family_id, token_hash, access_jti, \
-         access_expires_at, issued_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)",
+         access_expires_at, issued_at, expires_at, login_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         params![
             token.id,
             token.user_id.0,
@@ -43,7 +45,8 @@ pub fn refresh_insert(
             token.access_id,
             token.access_expires_at,
             token.issued_at,
-            token.expires_at
+            token.expires_at,
+            token.login_at
         ],
     )
     .map(drop)
@@ -63,6 +66,18 @@ pub fn refresh_find_tip(
         "select {TOKEN_COLUMNS} from refresh_tokens where family_id = $1 and rotated_at is null"
     );
     tx.query_opt(&sql, params![family_id], token_read)
+}
+
+/// When the login happened that began a live session of this user.
+pub fn session_login_at(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+    family_id: Uuid,
+) -> Result<Option<Timestamp>, StorageError> {
+    let sql = "select login_at from refresh_tokens where family_id = $1 and user_id = $2 \
+               and rotated_at is null and revoked_at is null";
+    let found = tx.query_opt(sql, params![family_id, user_id.0], |row| row.get("login_at"))?;
+    Ok(found.flatten())
 }
 
 /// `false`: it was replaced or revoked already.

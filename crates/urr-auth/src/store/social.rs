@@ -3,6 +3,7 @@
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
 
+use super::parameters;
 use crate::domain::account::UserId;
 use crate::domain::social::{LocalPath, Provider};
 
@@ -85,11 +86,10 @@ pub fn identity_owner(
     provider: Provider,
     indexes: &[Vec<u8>],
 ) -> Result<Option<UserId>, StorageError> {
-    let numbers: Vec<String> = (2..=indexes.len() + 1).map(|n| format!("${n}")).collect();
+    let numbers = parameters(2, indexes.len());
     let sql = format!(
-        "select user_id from social_identities where provider = $1 and subject_index in ({}) \
-         limit 1",
-        numbers.join(", ")
+        "select user_id from social_identities where provider = $1 \
+         and subject_index in ({numbers}) limit 1"
     );
     let name = provider.name();
     let mut values: Vec<Value<'_>> = vec![name.to_value()];
@@ -123,6 +123,26 @@ pub fn identity_insert(
         params![provider.name(), index, cipher, key_version, user_id.0, now],
     )?;
     Ok(rows == 1)
+}
+
+/// The identities of a user: of which provider, and since when.
+pub fn identity_list(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+) -> Result<Vec<(Provider, Timestamp)>, StorageError> {
+    let sql = "select provider, linked_at from social_identities where user_id = $1 \
+               order by provider";
+    tx.query(sql, params![user_id.0], |row| Ok((provider_read(row)?, row.get("linked_at")?)))
+}
+
+/// `false`: the user has none of this provider.
+pub fn identity_delete(
+    tx: &mut Tx<'_>,
+    provider: Provider,
+    user_id: UserId,
+) -> Result<bool, StorageError> {
+    let sql = "delete from social_identities where user_id = $1 and provider = $2";
+    Ok(tx.execute(sql, params![user_id.0, provider.name()])? == 1)
 }
 
 /// Forgets who a user is elsewhere, and their unfinished ways there.

@@ -4,6 +4,7 @@ use urr_kernel::Timestamp;
 use urr_service::{Page, Role};
 use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
 
+use super::parameters;
 use crate::domain::account::{AccountStatus, UserId};
 use crate::personal_data::SealedPerson;
 
@@ -110,11 +111,8 @@ pub fn user_find_by_email(
     tx: &mut Tx<'_>,
     indexes: &[Vec<u8>],
 ) -> Result<Option<StoredUser>, StorageError> {
-    let numbers: Vec<String> = (1..=indexes.len()).map(|number| format!("${number}")).collect();
-    let sql = format!(
-        "select {USER_COLUMNS} from users where email_index in ({}) limit 1",
-        numbers.join(", ")
-    );
+    let numbers = parameters(1, indexes.len());
+    let sql = format!("select {USER_COLUMNS} from users where email_index in ({numbers}) limit 1");
     let values: Vec<Value<'_>> = indexes.iter().map(ToValue::to_value).collect();
     tx.query_opt(&sql, &values, user_read)
 }
@@ -125,10 +123,10 @@ pub fn user_find_many(tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<StoredUser>
     let Some(last) = ids.last() else {
         return Ok(Vec::new());
     };
-    let numbers: Vec<String> = (1..=USERS_AT_ONCE_MAX).map(|number| format!("${number}")).collect();
+    let numbers = parameters(1, USERS_AT_ONCE_MAX);
     let sql = format!(
-        "select {USER_COLUMNS} from users where status <> 'deleted' and id in ({}) order by id",
-        numbers.join(", ")
+        "select {USER_COLUMNS} from users where status <> 'deleted' and id in ({numbers}) \
+         order by id"
     );
     let padded = ids.iter().chain(std::iter::repeat(last)).take(USERS_AT_ONCE_MAX);
     let values: Vec<Value<'_>> = padded.map(|id| Value::Uuid(id.0)).collect();

@@ -1,10 +1,9 @@
 //! The first administrator, and what administrators may do to each other.
 
 use urr_auth::{
-    ChangeRoleError, ConfirmedError, Email, InviteError, LoginError, Name, NewAdmin, Origin,
-    Password, RegisterError, UserId,
+    ChangeRoleError, Confirmation, ConfirmedError, Email, InviteError, LoginError, Name, NewAdmin,
+    Origin, Password, RegisterError, UserId,
 };
-use urr_kernel::Secret;
 use urr_service::{Page, Role};
 
 use crate::contract;
@@ -94,7 +93,7 @@ contract! {
         let boss = world.auth.create_admin(admin("boss@example.com")).await.unwrap().id;
         let demoted = world.auth.change_role(boss, Role::User).await;
         assert_eq!(demoted, Err(ChangeRoleError::LastAdmin));
-        let password = Secret::new(PASSWORD);
+        let password = Confirmation::by_password(PASSWORD);
         let left = world.auth.delete_user(boss, password.clone(), world.context()).await;
         assert_eq!(left, Err(ConfirmedError::LastAdmin));
         let mina = world.register("mina@example.com").await.user.id;

@@ -126,10 +126,38 @@ contract! {
             let task = get(&world, url).settings(&world, with_check(check)).send().await;
             assert_eq!(task.body, json!({ "method": "none" }));
         }
-        let default = get(&world, "/api/auth/challenge?for=login").send().await;
-        assert_eq!(default.body, json!({ "method": "none" }));
         let nowhere = get(&world, "/api/auth/challenge?for=payment").send().await;
         assert_eq!(nowhere.status, StatusCode::BAD_REQUEST);
+    }
+
+    async fn whoever_sets_nothing_has_the_work_at_the_door_and_honest_logins_without_it(world: World) {
+        let check = Settings::default().bot_check;
+        let url = "/api/auth/challenge?for=register";
+        let task = get(&world, url).settings(&world, with_check(check.clone())).send().await.body;
+        assert_eq!((&task["method"], &task["difficulty"]), (&json!("proof-of-work"), &json!(16)));
+        let refused = register(&world, &check, "mina@example.com", (PROOF, "")).await;
+        assert_eq!(refused.refusal(), (403, "PROOF_REQUIRED"));
+        let proof = solve_challenge(task["challenge"].as_str().unwrap(), 16);
+        let answer = register(&world, &check, "mina@example.com", (PROOF, &proof)).await;
+        assert_eq!(answer.status, StatusCode::CREATED);
+        assert_eq!(login(&world, &check, "mina@example.com", PASSWORD).await.status, 200);
+    }
+
+    /// D-15: stolen lists are tried with one password per address, so no address sees many.
+    async fn d_15_while_very_many_logins_fail_everywhere_every_login_needs_a_proof(world: World) {
+        let check = BotCheck { login: LoginCheck::AfterFailures(3), ..working() };
+        let auth = world.auth_with(data_keys(), with_check(check));
+        for n in 0..299 {
+            let email = Email::parse(&format!("fan{n}@example.com")).unwrap();
+            auth.note_failed_login(&email).await.unwrap();
+        }
+        assert_eq!(refusal(&auth, Door::Login, None).await, None, "an ordinary day");
+        auth.note_failed_login(&Email::parse("fan@example.com").unwrap()).await.unwrap();
+        assert_eq!(refusal(&auth, Door::Login, None).await, Some(Refusal::Missing));
+        let solved = proof(&auth, Door::Login);
+        assert_eq!(refusal(&auth, Door::Login, Some(solved)).await, None);
+        world.clock.advance(2 * MINUTE);
+        assert_eq!(refusal(&auth, Door::Login, None).await, None, "it has passed");
     }
 
     async fn every_bad_proof_is_refused_for_its_own_reason(world: World) {

@@ -1,39 +1,26 @@
 //! Accounts on a database of their own, on either engine, with a clock that stands still.
 
 use std::future::Future;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tempfile::TempDir;
 use urr_auth::{
-    Agreement, Auth, AuthParts, Credentials, DataKeys, Email, LoginError, Name, Origin, Password,
-    PasswordCost, Person, Phone, RegisterError, Registration, SCHEMA, Session, Settings, Terms,
-    TermsKind,
+    Agreement, Auth, AuthParts, BotCheck, BotCheckMethod, Confirmation, Credentials, DataKeys,
+    Email, LoginError, Name, Origin, Password, PasswordChange, PasswordCost, Person, Phone,
+    RegisterError, Registration, SCHEMA, Session, Settings, Terms, TermsKind,
 };
 use urr_kernel::{CallContext, Clock, IdSource, Secret};
 use urr_service::token::TokenKey;
-use urr_storage::{
-    Db, PostgresOptions, Row, ServiceRole, SqliteOptions, StorageError, migrate, provision,
-};
-use urr_test::servers;
+use urr_storage::{Db, Row, StorageError};
+use urr_test::engines::{self, Database, Engine};
 
 pub const PASSWORD: &str = "달무리 뜨는 밤에";
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_secs(60);
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Sqlite,
-    Postgres,
-}
-
 /// A migrated database with its accounts.
 pub struct World {
-    pub form: Form,
-    folder: TempDir,
-    pub admin_url: String,
+    pub database: Database,
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
@@ -41,42 +28,12 @@ pub struct World {
 }
 
 impl World {
-    /// `None` when PostgreSQL is not installed; with `CI=true` that is a failure.
-    pub fn new(form: Form) -> Option<World> {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let number = COUNTER.fetch_add(1, Ordering::SeqCst);
+    fn new(engine: Engine) -> Option<World> {
         let clock = Clock::manual("2026-11-15T00:30:00Z".parse().unwrap());
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("user_service.db");
-        let (db, admin_url) = match form {
-            Form::Sqlite => {
-                migrate::migrate_sqlite(&path, &SCHEMA, clock.now()).unwrap();
-                let options = SqliteOptions::default();
-                (Db::open_sqlite(&path, &options).unwrap(), String::new())
-            }
-            Form::Postgres => {
-                if !servers::available(servers::Server::Postgres).unwrap() {
-                    return None;
-                }
-                let server = servers::shared_postgres().unwrap();
-                let admin_url = server.create_database("accounts").unwrap();
-                let name = format!("user_svc_{}_{number}", std::process::id());
-                let role = ServiceRole { name, password: Secret::generate() };
-                provision(&admin_url, &SCHEMA, &role, clock.now()).unwrap();
-                let (_, place) = admin_url.split_once('@').unwrap();
-                let url = format!("postgres://{}:{}@{place}", role.name, role.password.expose());
-                let options =
-                    PostgresOptions { connections: 6, ..PostgresOptions::new(url, SCHEMA.name) };
-                (Db::open_postgres(&options).unwrap(), admin_url)
-            }
-        };
-        let ids = IdSource::seeded(clock.clone(), 20_261_115);
+        let database = Database::open(engine, &SCHEMA, clock.now())?;
+        let (db, ids) = (database.db.clone(), IdSource::seeded(clock.clone(), 20_261_115));
         let auth = make_auth(&db, &clock, &ids, data_keys(), cheap_settings());
-        Some(World { form, folder, admin_url, db, clock, ids, auth })
-    }
-
-    pub fn path(&self) -> PathBuf {
-        self.folder.path().join("user_service.db")
+        Some(World { database, db, clock, ids, auth })
     }
 
     /// The same accounts, seen by a process that is set up otherwise.
@@ -147,9 +104,10 @@ pub fn data_keys() -> DataKeys {
     DataKeys::single(Secret::new("the first data key of these tests"))
 }
 
-/// Hashes that cost nothing: these tests are not about guessing.
+/// Hashes that cost nothing, and no work to do: most tests are not about guessing.
 pub fn cheap_settings() -> Settings {
-    Settings { password_cost: CHEAP, ..Settings::default() }
+    let bot_check = BotCheck { method: BotCheckMethod::Off, ..BotCheck::default() };
+    Settings { password_cost: CHEAP, bot_check, ..Settings::default() }
 }
 
 pub const CHEAP: PasswordCost = PasswordCost { memory_kib: 8, passes: 1, lanes: 1 };
@@ -164,8 +122,16 @@ pub fn registration(email: &str) -> Registration {
             name: Name::parse("김민아").unwrap(),
             phone: Some(Phone::parse("010-1234-5678").unwrap()),
         },
-        terms: Terms::parse(vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)]).unwrap(),
+        terms: Terms::of_newcomer(
+            vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)],
+            &Settings::default().terms,
+        )
+        .unwrap(),
     }
+}
+
+pub fn password_change(old: &str, new: &str) -> PasswordChange {
+    PasswordChange { confirmation: Confirmation::by_password(old), new: new.to_owned() }
 }
 
 pub async fn login(auth: &Auth, email: &str, password: &str) -> Result<Session, LoginError> {
@@ -174,31 +140,21 @@ pub async fn login(auth: &Auth, email: &str, password: &str) -> Result<Session, 
 }
 
 /// Runs one case of the contract on its own database.
-pub fn run<F: Future<Output = ()>>(form: Form, case: impl FnOnce(World) -> F) {
-    let Some(world) = World::new(form) else {
-        return;
-    };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(case(world));
+pub fn run<F: Future<Output = ()>>(engine: Engine, case: impl FnOnce(World) -> F) {
+    if let Some(world) = World::new(engine) {
+        engines::block_on(case(world));
+    }
 }
 
 /// Declares cases that run on both engines: `contract! { async fn name(world: World) { … } }`.
 #[macro_export]
 macro_rules! contract {
-    ($($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
-        $($(#[$meta])* async fn $name($world: $crate::fixture::World) $body)*
-        mod sqlite {
-            $(#[test]
-            fn $name() {
-                $crate::fixture::run($crate::fixture::Form::Sqlite, super::$name);
-            })*
-        }
-        mod postgres {
-            $(#[test]
-            fn $name() {
-                $crate::fixture::run($crate::fixture::Form::Postgres, super::$name);
-            })*
+    ($($cases:tt)*) => {
+        urr_test::on_both! {
+            run = $crate::fixture::run,
+            sqlite = urr_test::engines::Engine::Sqlite,
+            postgres = urr_test::engines::Engine::Postgres;
+            $($cases)*
         }
     };
 }

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 use urr_auth::{AccountStatus, Logout, Origin, Purged};
 
 use crate::contract;
-use crate::fixture::{DAY, MINUTE, PASSWORD};
+use crate::fixture::{DAY, MINUTE, PASSWORD, World};
 
 contract! {
     async fn what_has_expired_is_forgotten_and_nothing_before(world: World) {

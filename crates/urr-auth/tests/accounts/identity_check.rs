@@ -17,35 +17,35 @@ use urr_auth::{
 use urr_kernel::{Secret, Timestamp, Uuid};
 
 use crate::contract;
-use crate::fixture::{DAY, MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys};
+use crate::fixture::{DAY, MINUTE, SECOND, World, all, cheap_settings, data_keys};
 use crate::interface::{Answer, call, post};
 use crate::personal_data::{contains, key, stored};
 
-fn sandbox() -> Settings {
+pub fn sandbox() -> Settings {
     Settings { identity: IdentityProvider::Sandbox, ..cheap_settings() }
 }
 
-fn sandbox_auth(world: &World) -> Auth {
+pub fn sandbox_auth(world: &World) -> Auth {
     world.auth_with(data_keys(), sandbox())
 }
 
-fn mina() -> SandboxPerson {
+pub fn mina() -> SandboxPerson {
     named("김민아")
 }
 
-fn named(name: &str) -> SandboxPerson {
+pub fn named(name: &str) -> SandboxPerson {
     SandboxPerson { name: name.to_owned(), birth_date: "1999-01-31".to_owned() }
 }
 
-type Completed = Result<Timestamp, CompleteVerificationError>;
+pub type Completed = Result<Timestamp, CompleteVerificationError>;
 
 /// Begins an attempt and completes it.
-async fn verify(auth: &Auth, user_id: UserId, person: SandboxPerson) -> Completed {
+pub async fn verify(auth: &Auth, user_id: UserId, person: SandboxPerson) -> Completed {
     let id = auth.start_verification(user_id).await.unwrap().id;
     auth.complete_verification(user_id, id, Some(person)).await
 }
 
-async fn http(
+pub async fn http(
     world: &World,
     settings: &Settings,
     path: &str,
@@ -116,7 +116,7 @@ contract! {
         let unknown = VerificationId(Uuid::from_u128(404));
         let unknown = auth.complete_verification(thief, unknown, Some(mina())).await;
         assert_eq!(unknown, Err(CompleteVerificationError::NotFound), "and looks the same");
-        assert!(!auth.is_identity_verified(thief).await.unwrap());
+        assert!(!auth.get_profile(thief).await.unwrap().identity_verified);
         assert!(auth.complete_verification(mina_id, id, Some(mina())).await.is_ok(), "control");
         // Once used it is of no use to anybody else either.
         let stolen = auth.complete_verification(thief, id, Some(mina())).await;
@@ -138,7 +138,7 @@ contract! {
             assert_eq!(refused.body["code"], code);
         }
         assert_eq!(status(&world).await, ["verified", "failed"], "the refusal was committed");
-        assert!(!auth.is_identity_verified(second.user.id).await.unwrap());
+        assert!(!auth.get_profile(second.user.id).await.unwrap().identity_verified);
         // The control: another person may have that account.
         assert!(verify(&auth, second.user.id, named("박준")).await.is_ok());
     }
@@ -202,7 +202,7 @@ contract! {
             let completed = auth.complete_verification(user_id, id, Some(named(name))).await;
             assert_eq!(completed, Err(expected), "{name}");
             assert_eq!(status(&world).await.last().unwrap(), then, "{name}");
-            assert!(!auth.is_identity_verified(user_id).await.unwrap(), "{name}");
+            assert!(!auth.get_profile(user_id).await.unwrap().identity_verified, "{name}");
             if then == "failed" {
                 let again = auth.complete_verification(user_id, id, Some(mina())).await;
                 assert_eq!(again, Err(CompleteVerificationError::Failed), "an attempt ends once");
@@ -231,7 +231,7 @@ contract! {
         world.clock.advance(91 * DAY);
         let purged = auth.purge_expired(100).await.unwrap();
         assert_eq!(purged, Purged { refresh_tokens: 1, verifications: 11, ..Purged::default() });
-        assert!(auth.is_identity_verified(user_id).await.unwrap(), "that is not forgotten");
+        assert!(auth.get_profile(user_id).await.unwrap().identity_verified, "that is not forgotten");
     }
 
     async fn the_keys_of_a_person_cannot_be_read_in_what_is_stored(world: World) {
@@ -272,32 +272,18 @@ contract! {
         let user_id = world.register("mina@example.com").await.user.id;
         let sandbox = sandbox_auth(&world);
         verify(&sandbox, user_id, mina()).await.unwrap();
-        assert!(sandbox.is_identity_verified(user_id).await.unwrap());
-        assert!(!world.auth.is_identity_verified(user_id).await.unwrap(), "with no provider");
+        assert!(sandbox.get_profile(user_id).await.unwrap().identity_verified);
+        assert!(!world.auth.get_profile(user_id).await.unwrap().identity_verified, "with no provider");
         let provider = Provider::start().await;
         provider.says(|id| Reply::Json(verified(id)));
         let real = provider.auth(&world);
-        assert!(!real.is_identity_verified(user_id).await.unwrap());
+        assert!(!real.get_profile(user_id).await.unwrap().identity_verified);
         let id = real.start_verification(user_id).await.unwrap().id;
         assert!(real.complete_verification(user_id, id, None).await.is_ok());
-        assert!(real.is_identity_verified(user_id).await.unwrap());
+        assert!(real.get_profile(user_id).await.unwrap().identity_verified);
         // The control: what a real provider told counts everywhere.
-        assert!(world.auth.is_identity_verified(user_id).await.unwrap());
+        assert!(world.auth.get_profile(user_id).await.unwrap().identity_verified);
         assert_eq!(world.number("select count(*) as n from identities").await, 1);
-    }
-
-    async fn a_closed_account_frees_its_person(world: World) {
-        let auth = sandbox_auth(&world);
-        let first = world.register("mina@example.com").await.user.id;
-        verify(&auth, first, mina()).await.unwrap();
-        let second = world.register("mina2@example.com").await.user.id;
-        let context = world.context();
-        auth.delete_user(first, Secret::new(PASSWORD), context).await.unwrap();
-        assert_eq!(world.number("select count(*) as n from identities").await, 0);
-        assert_eq!(world.number("select count(*) as n from identity_verifications").await, 0);
-        assert!(verify(&auth, second, mina()).await.is_ok());
-        let gone = auth.start_verification(first).await;
-        assert_eq!(gone, Err(StartVerificationError::UserNotFound));
     }
 
     async fn portone_is_asked_by_our_id_and_with_the_secret(world: World) {
@@ -380,7 +366,7 @@ contract! {
             assert_eq!(auth.complete_verification(user_id, id, None).await, Err(expected), "{n}");
             assert_eq!(status(&world).await.last().unwrap(), "failed", "{n}");
         }
-        assert!(!provider.auth(&world).is_identity_verified(user_id).await.unwrap());
+        assert!(!provider.auth(&world).get_profile(user_id).await.unwrap().identity_verified);
         // The control: the first attempt is still good, once PortOne is.
         provider.says(|id| Reply::Json(verified(id)));
         assert!(provider.auth(&world).complete_verification(user_id, id, None).await.is_ok());

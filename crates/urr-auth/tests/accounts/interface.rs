@@ -153,7 +153,7 @@ contract! {
 
     async fn what_cannot_be_registered_is_refused_with_its_reason(world: World) {
         let good = registration("mina@example.com");
-        let no_privacy = json!([{ "type": "SERVICE", "version": "1", "agreed": true }]);
+        let no_privacy = json!([{ "type": "SERVICE", "version": "2026-11", "agreed": true }]);
         for (body, code) in [
             (with(good.clone(), "email", json!("mina")), "INVALID_EMAIL"),
             (with(good.clone(), "password", json!("short")), "INVALID_PASSWORD"),
@@ -301,7 +301,8 @@ contract! {
         let id = session.user.id.0;
         assert_eq!(answer.body, json!({ "user": {
             "id": id, "userId": id, "email": "mina@example.com", "name": "김민아",
-            "phone": "010-1234-5678", "role": "user", "identityVerified": false,
+            "phone": "010-1234-5678", "role": "user", "hasPassword": true,
+            "identityVerified": false, "termsOutstanding": [],
             "createdAt": "2026-11-15T00:30:00Z",
         }}));
         let changed = me(Method::PUT).of(&session).json(&json!({ "name": "민아" })).send().await;

@@ -4,6 +4,7 @@
 
 mod administrators;
 mod bot_check;
+mod departing;
 mod fixture;
 mod housekeeping;
 mod identity_check;
@@ -14,3 +15,4 @@ mod refreshing;
 mod registering;
 mod revoking;
 mod social;
+mod terms;

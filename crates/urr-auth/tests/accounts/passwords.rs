@@ -1,12 +1,9 @@
 //! Passwords from elsewhere, stronger hashes, and too many logins.
 
-use urr_auth::{
-    ConfirmedError, Fault, InvalidPassword, Origin, PasswordChange, PasswordCost, Settings,
-};
-use urr_kernel::Secret;
+use urr_auth::{ConfirmedError, Fault, InvalidPassword, Origin, PasswordCost, Settings};
 
 use crate::contract;
-use crate::fixture::{PASSWORD, World, all, cheap_settings, data_keys, login};
+use crate::fixture::{PASSWORD, World, all, cheap_settings, data_keys, login, password_change};
 
 async fn stored_hash(world: &World) -> String {
     let hashes =
@@ -55,7 +52,7 @@ contract! {
             let (old, new) = (passwords[(round + 1) % 2], passwords[round % 2]);
             let auth = world.auth.clone();
             let entering = tokio::spawn(async move { login(&auth, "mina@example.com", old).await });
-            let change = PasswordChange { old: Secret::new(old), new: new.to_owned() };
+            let change = password_change(old, new);
             world.auth.change_password(id, change, Origin::default()).await.unwrap();
             if let Ok(session) = entering.await.unwrap() {
                 assert!(!world.accepts(&session.access_token).await);
@@ -107,7 +104,7 @@ contract! {
                 ConfirmedError::InvalidPassword(InvalidPassword::SameAsEmail),
             ),
         ] {
-            let change = PasswordChange { old: Secret::new(old), new: new.to_owned() };
+            let change = password_change(old, new);
             let changed = world.auth.change_password(user.id, change, Origin::default()).await;
             assert_eq!(changed, Err(expected));
         }

@@ -4,9 +4,10 @@ use urr_auth::{
     DataKey, DataKeys, Fault, LoginError, Name, Origin, RegisterError, Rotation, UnsealError,
 };
 use urr_kernel::Secret;
+use urr_test::engines::Engine;
 
 use crate::contract;
-use crate::fixture::{Form, PASSWORD, World, cheap_settings, login, registration};
+use crate::fixture::{PASSWORD, World, cheap_settings, login, registration};
 
 pub fn key(version: u16) -> DataKey {
     DataKey { version, secret: Secret::new(format!("the data key of version {version}")) }
@@ -14,16 +15,16 @@ pub fn key(version: u16) -> DataKey {
 
 /// Everything that is stored, as text and as bytes of the files.
 pub fn stored(world: &World) -> Vec<u8> {
-    match world.form {
-        Form::Sqlite => {
-            let path = world.path();
+    match world.database.engine {
+        Engine::Sqlite => {
+            let path = world.database.path();
             let wal = path.with_extension("db-wal");
             let mut bytes = std::fs::read(path).unwrap();
             bytes.extend(std::fs::read(wal).unwrap_or_default());
             bytes
         }
-        Form::Postgres => {
-            let url = world.admin_url.clone();
+        Engine::Postgres => {
+            let url = world.database.admin_url.clone();
             // The client blocks, and may not do so on the threads of the tests.
             let dump = std::thread::spawn(move || {
                 let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).unwrap();

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use urr_auth::{Auth, Origin, PasswordChange, RefreshError, Session, Settings};
-use urr_kernel::{Secret, Uuid};
+use urr_auth::{Auth, Origin, RefreshError, Session, Settings};
+use urr_kernel::Uuid;
 use urr_service::token::{ACCESS, AccessClaims, Issue, REFRESH, RefreshClaims};
 
 use crate::contract;
-use crate::fixture::{DAY, MINUTE, PASSWORD, SECOND, all, cheap_settings, data_keys, token_key};
+use crate::fixture::{
+    DAY, MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys, password_change,
+    token_key,
+};
 
 const ROUNDS: usize = 50;
 const TABS: usize = 10;
@@ -194,7 +197,7 @@ contract! {
             let (old, new) = (passwords[(round + 1) % 2], passwords[round % 2]);
             let (auth, before) = (world.auth.clone(), session.clone());
             let refreshing = tokio::spawn(async move { refresh(&auth, &before).await });
-            let change = PasswordChange { old: Secret::new(old), new: new.to_owned() };
+            let change = password_change(old, new);
             let changed = world.auth.change_password(id, change, Origin::default()).await.unwrap();
             match refreshing.await.unwrap() {
                 Ok(refreshed) => {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use urr_auth::{Logout, Origin, PasswordChange, RefreshError, Session};
-use urr_kernel::{Secret, Uuid};
+use urr_auth::{Confirmation, Logout, Origin, RefreshError, Session};
+use urr_kernel::Uuid;
 use urr_service::Role;
 use urr_service::token::{ACCESS, AccessClaims};
 
 use crate::contract;
-use crate::fixture::{MINUTE, PASSWORD, SECOND, all, token_key};
+use crate::fixture::{MINUTE, PASSWORD, SECOND, World, all, password_change, token_key};
 
 fn by_refresh_token(session: &Session) -> Logout {
     Logout { refresh_token: Some(session.refresh_token.clone()), ..Logout::default() }
@@ -131,7 +131,7 @@ contract! {
         let first = world.register("mina@example.com").await;
         let other_device = world.login("mina@example.com", PASSWORD).await.unwrap();
         let new = "강변의 밤을 걷다".to_owned();
-        let change = PasswordChange { old: Secret::new(PASSWORD), new: new.clone() };
+        let change = password_change(PASSWORD, &new);
         let id = first.user.id;
         let changed = world.auth.change_password(id, change, Origin::default()).await.unwrap();
         assert!(!world.accepts(&first.access_token).await);
@@ -139,7 +139,7 @@ contract! {
         assert!(world.accepts(&changed.access_token).await, "who changed it stays logged in");
         assert!(world.login("mina@example.com", PASSWORD).await.is_err());
         assert!(world.login("mina@example.com", &new).await.is_ok());
-        world.auth.delete_user(id, Secret::new(new), world.context()).await.unwrap();
+        world.auth.delete_user(id, Confirmation::by_password(&new), world.context()).await.unwrap();
         assert!(!world.accepts(&changed.access_token).await);
     }
 

@@ -1,5 +1,8 @@
 //! Signing in by another service, against a provider that speaks the real protocol.
 
+mod button;
+mod identities;
+mod passwordless;
 mod provider;
 
 use std::time::Duration;
@@ -11,13 +14,16 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
-use urr_auth::{Auth, Purged, Session, Settings, SocialSettings, UserId};
-use urr_kernel::Uuid;
+use urr_auth::{Auth, Confirmation, Purged, Session, Settings, SocialSettings, UserId};
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::token::{ACCESS, AccessClaims, Issue};
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+
+use urr_storage::{Db, Row, StorageError, Tx, params};
 
 use self::provider::{Outage, Person, TestProvider};
 use crate::contract;
-use crate::fixture::{DAY, MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys};
+use crate::fixture::{MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys, token_key};
 
 const PROVIDERS: [&str; 3] = ["google", "kakao", "naver"];
 
@@ -35,6 +41,7 @@ struct Site {
     provider: TestProvider,
     auth: Auth,
     router: Router,
+    db: Db,
 }
 
 struct Answer {
@@ -85,7 +92,7 @@ impl Site {
         let settings = Settings { social, ..cheap_settings() };
         let auth = world.auth_with(data_keys(), settings);
         let router = router(world, &auth);
-        Site { provider, auth, router }
+        Site { provider, auth, router, db: world.db.clone() }
     }
 
     async fn call(
@@ -159,9 +166,35 @@ impl Site {
         self.come_back(&way, Some(user)).await
     }
 
+    /// An access token of the last session of a user.
+    async fn token_of(&self, user: UserId) -> String {
+        let sql = "select family_id, issued_at from refresh_tokens where user_id = $1 \
+                   and rotated_at is null order by issued_at desc, id desc limit 1";
+        let read = |row: &Row<'_>| Ok((row.get("family_id")?, row.get("issued_at")?));
+        let find = move |tx: &mut Tx<'_>| tx.query_one(sql, params![user.0], read);
+        let found: Result<(Uuid, Timestamp), StorageError> = self.db.read(find).await;
+        let (family_id, issued_at) = found.unwrap();
+        let claims = AccessClaims { email: String::new(), role: Role::User, family_id };
+        let (subject, id) = (user.to_string(), Uuid::from_u128(1));
+        let issue = Issue { subject, id, issued_at, lifetime: 30 * MINUTE };
+        token_key().sign(ACCESS, &issue, &claims)
+    }
+
+    async fn ask_link(&self, provider: &str, user: UserId, token: &str, with: Value) -> Answer {
+        let mut body = json!({"redirect": "/my"});
+        body.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+        self.call(Method::POST, &format!("/api/auth/social/{provider}/link"), |request| {
+            *request.body_mut() = Body::from(body.to_string());
+            identify(request, Some(user));
+            let headers = request.headers_mut();
+            headers.insert(CONTENT_TYPE, "application/json".parse().unwrap());
+            headers.insert(COOKIE, format!("access_token={token}").parse().unwrap());
+        })
+        .await
+    }
+
     async fn begin_link(&self, provider: &str, user: UserId, person: Person) -> Way {
-        let path = format!("/api/auth/social/{provider}/link");
-        let answer = self.post(&path, json!({"redirect": "/my"}), Some(user)).await;
+        let answer = self.ask_link(provider, user, &self.token_of(user).await, json!({})).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         let url = answer.body["url"].as_str().unwrap();
         let cookie = answer.cookie("urr_social").unwrap().to_owned();
@@ -446,18 +479,19 @@ contract! {
             social.call_timeout = Duration::from_millis(300);
         };
         let site = Site::with(&world, provider, brief);
-        let credential = site.provider.credential(MINA, "urr-google");
-        let body = json!({"credential": credential, "termsAgreed": true});
+        let button = site.button().await;
+        let credential = site.provider.credential(MINA, "urr-google", Some(&button.nonce));
         for outage in [Outage::Failing, Outage::Silent, Outage::Nonsense] {
             site.provider.suffer(Some(outage));
             for provider in PROVIDERS {
                 assert_turned_away(&site.sign_in(provider, MINA).await, "PROVIDER_UNAVAILABLE");
             }
-            let answer = site.post("/api/auth/google", body.clone(), None).await;
+            let answer = site.press(&button, &credential, true).await;
             assert_eq!(answer.refusal(), (503, "PROVIDER_UNAVAILABLE"), "{outage:?}");
         }
         site.provider.suffer(None);
-        site.signed_in("google", MINA).await;
+        let answer = site.press(&button, &credential, true).await;
+        assert_eq!(answer.status, StatusCode::OK, "an outage uses nothing up");
         let gone = |social: &mut SocialSettings| {
             let google = social.google.as_mut().unwrap();
             google.endpoints.token = "http://127.0.0.1:9/token".to_owned();
@@ -539,37 +573,6 @@ contract! {
         assert_turned_away(&site.sign_in("kakao", JUNO).await, "EMAIL_IN_USE");
     }
 
-    async fn the_button_of_google_brings_a_token_that_is_checked_alike(world: World) {
-        let site = Site::new(&world).await;
-        let post = |body: Value| site.post("/api/auth/google", body, None);
-        let credential = site.provider.credential(MINA, "urr-google");
-        let answer = post(json!({"credential": credential})).await;
-        assert_eq!(answer.refusal(), (400, "TERMS_REQUIRED"));
-        let answer = post(json!({"credential": credential, "termsAgreed": true})).await;
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-        assert_eq!(answer.body["message"], "Google login successful");
-        assert_eq!(answer.body["user"]["email"], "mina@example.com");
-        let id = site.whose(&answer).await;
-        assert_eq!(site.signed_in("google", MINA).await, id, "both ways lead to one account");
-        let answer = post(json!({"credential": credential})).await;
-        assert_eq!(site.whose(&answer).await, id);
-        for credential in [
-            site.provider.credential(MINA, "another-client"),
-            format!("{credential}x"),
-            String::new(),
-        ] {
-            let answer = post(json!({"credential": credential, "termsAgreed": true})).await;
-            assert_eq!(answer.refusal(), (401, "SOCIAL_LOGIN_REJECTED"));
-        }
-        world.clock.advance(DAY);
-        let answer = post(json!({"credential": credential})).await;
-        assert_eq!(answer.refusal(), (401, "SOCIAL_LOGIN_REJECTED"), "it has expired");
-        world.register("juno@example.com").await;
-        let credential = site.provider.credential(JUNO, "urr-google");
-        let answer = post(json!({"credential": credential, "termsAgreed": true})).await;
-        assert_eq!(answer.refusal(), (409, "EMAIL_IN_USE"), "D-16");
-    }
-
     async fn who_is_not_configured_is_not_there(world: World) {
         let provider = TestProvider::start(world.clock.clone()).await;
         let site = Site::with(&world, provider, |social| {
@@ -584,12 +587,14 @@ contract! {
             let answer = site.post(&path, json!({}), Some(me)).await;
             assert_eq!(answer.refusal(), (404, "PROVIDER_NOT_CONFIGURED"), "{provider}");
         }
-        let credential = site.provider.credential(MINA, "urr-google");
-        let body = json!({"credential": credential, "termsAgreed": true});
-        let answer = site.post("/api/auth/google", body.clone(), None).await;
+        let button = site.button().await;
+        let credential = site.provider.credential(MINA, "urr-google", Some(&button.nonce));
+        let answer = site.press(&button, &credential, true).await;
         assert_eq!(answer.status, StatusCode::OK, "the button needs no secret");
         let site = Site { router: router(&world, &world.auth), ..site };
-        let answer = site.post("/api/auth/google", body, None).await;
+        let answer = site.press(&button, &credential, true).await;
+        assert_eq!(answer.refusal(), (404, "PROVIDER_NOT_CONFIGURED"));
+        let answer = site.post("/api/auth/google/nonce", json!({}), None).await;
         assert_eq!(answer.refusal(), (404, "PROVIDER_NOT_CONFIGURED"));
     }
 
@@ -617,7 +622,7 @@ contract! {
         let me = world.register("mina@example.com").await.user.id;
         site.link("google", me, MINA).await;
         site.begin_link("naver", me, MINA).await;
-        let password = urr_kernel::Secret::new(PASSWORD);
+        let password = Confirmation::by_password(PASSWORD);
         world.auth.delete_user(me, password, world.context()).await.unwrap();
         assert_eq!(identities(&world).await, 0);
         assert_eq!(world.number("select count(*) as n from social_attempts").await, 0);
@@ -652,7 +657,7 @@ contract! {
         assert_ne!(world.rows(sql, read).await, before);
         let after = world.auth_with(urr_auth::DataKeys::new(new, &[]).unwrap(), settings());
         let router = router(&world, &after);
-        let site = Site { provider: site.provider, auth: after, router };
+        let site = Site { auth: after, router, ..site };
         assert_eq!(site.signed_in("google", MINA).await, id);
     }
 

@@ -81,7 +81,7 @@ fn header() -> Value {
 fn verify_at(token: &str, keys: &KeySet, second: i64) -> Result<Claims, IdTokenError> {
     let issuers = ["https://issuer.example".to_owned()];
     let now = Timestamp::from_second(second).unwrap();
-    let nonce = Some("n-1");
+    let nonce = "n-1";
     verify(token, keys, Expected { issuers: &issuers, audience: "urr-client", nonce, now })
 }
 

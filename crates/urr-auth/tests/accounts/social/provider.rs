@@ -168,9 +168,10 @@ impl TestProvider {
     }
 
     /// An ID token as Google's button gives it to a page.
-    pub fn credential(&self, person: Person, audience: &str) -> String {
+    pub fn credential(&self, person: Person, audience: &str, nonce: Option<&str>) -> String {
         let inner = self.lock();
         let mut claims = inner.claims(person, audience);
+        claims["nonce"] = json!(nonce);
         claims["email_verified"] = json!(person.email_verified);
         inner.signer.sign(&inner.header(), &claims)
     }

@@ -1,0 +1,185 @@
+//! Whoever a provider vouches for gets into their account, or gets one.
+
+use urr_kernel::CallContext;
+use urr_service::Role;
+use urr_storage::{StorageError, Tx};
+
+use super::SocialError;
+use crate::accounts::AccountParts;
+use crate::domain::account::{Person, UserId};
+use crate::domain::email::Email;
+use crate::domain::refresh::RefreshToken;
+use crate::domain::social::{EmailOwner, Provider, SignIn, SocialProfile, decide_sign_in};
+use crate::domain::terms::{Agreement, Terms, TermsKind};
+use crate::store::records::LoginMethod;
+use crate::store::social::{self, StoredIdentity};
+use crate::store::users::{self, StoredUser};
+use crate::{Auth, Origin, Session};
+
+/// Two first logins of one person at once disturb each other once; more often is not chance.
+const SIGN_IN_TRIES: u32 = 3;
+
+/// Who is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub identity_owner: Option<UserId>,
+    pub email_owner: Option<EmailOwner>,
+}
+
+/// Under what someone may be stored.
+#[derive(Clone)]
+pub(super) struct Lookup {
+    provider: Provider,
+    subject_indexes: Vec<Vec<u8>>,
+    email_indexes: Vec<Vec<u8>>,
+}
+
+impl Lookup {
+    pub fn find(&self, tx: &mut Tx<'_>) -> Result<Known, StorageError> {
+        let identity_owner = social::identity_owner(tx, self.provider, &self.subject_indexes)?;
+        let found = match self.email_indexes.is_empty() {
+            true => None,
+            false => users::user_find_by_email(tx, &self.email_indexes)?,
+        };
+        let email_owner = match found {
+            Some(StoredUser { id, .. }) => Some(EmailOwner {
+                id,
+                email_verified: social::user_has_verified_email(tx, id)?,
+                has_other_identity: social::identity_exists(tx, self.provider, id)?,
+            }),
+            None => None,
+        };
+        Ok(Known { identity_owner, email_owner })
+    }
+}
+
+impl Auth {
+    /// Logs someone in whom a provider vouches for; see [`decide_sign_in`].
+    pub(super) async fn sign_in(
+        &self,
+        provider: Provider,
+        profile: SocialProfile,
+        terms_agreed: bool,
+        origin: Origin,
+        context: CallContext,
+    ) -> Result<Session, SocialError> {
+        let lookup = self.lookup(provider, &profile);
+        for _ in 0..SIGN_IN_TRIES {
+            let find = lookup.clone();
+            let known = self.db.read(move |tx| find.find(tx)).await?;
+            let Known { identity_owner, email_owner } = known;
+            let origin = origin.clone();
+            let opened = match decide_sign_in(identity_owner, email_owner, &profile, terms_agreed)?
+            {
+                SignIn::Known(id) | SignIn::Join(id) => {
+                    let expected = (lookup.clone(), known);
+                    self.open_for(id, &profile, expected, origin).await
+                }
+                SignIn::New => self.open_new(provider, &profile, origin, context).await,
+            };
+            match opened {
+                Err(SocialError::Overtaken) => {}
+                Err(error) => return Err(error),
+                Ok((token, user)) => return Ok(self.grant(&token, &user)?),
+            }
+        }
+        Err(SocialError::Overtaken)
+    }
+
+    /// Begins a session in an account that is there, and adds the identity if it is new to it.
+    async fn open_for(
+        &self,
+        id: UserId,
+        profile: &SocialProfile,
+        (lookup, known): (Lookup, Known),
+        origin: Origin,
+    ) -> Result<(RefreshToken, StoredUser), SocialError> {
+        let opening = self.opening(id, LoginMethod::Social(lookup.provider), origin);
+        let identity = self.identity(lookup.provider, id, &profile.subject);
+        self.db
+            .write(move |tx| {
+                let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
+                let user = user.ok_or(SocialError::Overtaken)?;
+                if lookup.find(tx)? != known {
+                    return Err(SocialError::Overtaken);
+                }
+                let now = opening.token.issued_at;
+                if known.identity_owner.is_none() && !social::identity_insert(tx, &identity, now)? {
+                    return Err(SocialError::Overtaken);
+                }
+                users::user_mark_login(tx, id, now)?;
+                opening.write(tx)?;
+                Ok((opening.token.clone(), user))
+            })
+            .await
+    }
+
+    /// Opens an account without a password.
+    async fn open_new(
+        &self,
+        provider: Provider,
+        profile: &SocialProfile,
+        origin: Origin,
+        context: CallContext,
+    ) -> Result<(RefreshToken, StoredUser), SocialError> {
+        let email = profile.email.clone().expect("a new account was decided on by its address");
+        let name = profile.display_name(&email);
+        let parts = AccountParts {
+            person: Person { email, name, phone: None },
+            password: None,
+            terms: Some(self.terms_shown()),
+            role: Role::User,
+            method: LoginMethod::Social(provider),
+            origin,
+            context,
+        };
+        let account = self.new_account(parts).await?;
+        let identity = self.identity(provider, account.id(), &profile.subject);
+        let (verified, now) = (profile.email_verified, account.opening.token.issued_at);
+        self.db
+            .write(move |tx| {
+                let user = account.write(tx)?.ok_or(SocialError::Overtaken)?;
+                if !social::identity_insert(tx, &identity, now)? {
+                    return Err(SocialError::Overtaken);
+                }
+                if verified {
+                    social::user_set_email_verified(tx, user.id, now)?;
+                }
+                Ok((account.opening.token.clone(), user))
+            })
+            .await
+    }
+
+    pub(super) fn lookup(&self, provider: Provider, profile: &SocialProfile) -> Lookup {
+        let indexes = |email: &Email| self.data_keys.email_indexes(email);
+        let kind = provider.subject_kind();
+        Lookup {
+            provider,
+            subject_indexes: self.data_keys.person_indexes(kind, &profile.subject),
+            email_indexes: profile.email.as_ref().map(indexes).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn identity(
+        &self,
+        provider: Provider,
+        user_id: UserId,
+        subject: &str,
+    ) -> StoredIdentity {
+        let (keys, kind) = (&self.data_keys, provider.subject_kind());
+        let index = keys.person_indexes(kind, subject).swap_remove(0);
+        let cipher = keys.seal_text(kind, user_id, subject);
+        StoredIdentity { provider, user_id, key_version: keys.current_version(), index, cipher }
+    }
+
+    /// What the page showed before the way began.
+    fn terms_shown(&self) -> Terms {
+        let in_force = &self.settings.terms;
+        let agreed = |kind| {
+            let version = in_force.of(kind).as_str().to_owned();
+            Agreement { kind, version, agreed: true }
+        };
+        let answers = vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)];
+        Terms::of_newcomer(answers, in_force).expect("these are the required ones, as they are now")
+    }
+}
