@@ -7,10 +7,10 @@ use tracing::warn;
 use urr_kernel::CallContext;
 use urr_service::{ApiError, CallPolicy};
 
-use crate::Gateway;
 use crate::credential::{Credential, cookies};
 use crate::routes::{RateClass, Route};
 use crate::visitor::Visitor;
+use crate::{Gateway, foreign};
 
 /// Credentials end here, but for the service that issues them.
 const AUTH: &str = "auth";
@@ -26,6 +26,7 @@ pub async fn forward(
     request: Request,
 ) -> Result<Response, ApiError> {
     let can_revoke = can_revoke(route, request.method());
+    let method = request.method().clone();
     let timeout = gateway.settings.timeouts.of(route.timeout);
     let repeatable = [Method::GET, Method::HEAD].contains(request.method());
     let policy = match repeatable {
@@ -35,11 +36,11 @@ pub async fn forward(
     let answer = gateway.upstream(route).call(request, context, policy).await;
     if can_revoke && let Some(feed) = &gateway.feed {
         // Whoever logs out and asks again sees that they are logged out.
-        if let Err(error) = feed.refresh().await {
+        if let Err(error) = Box::pin(feed.refresh()).await {
             warn!(%error, "a revocation takes effect with the next look at the list");
         }
     }
-    Ok(answer?)
+    foreign::translate(&method, answer?).await
 }
 
 /// Services learn who the user is from the identity headers and need no token that they could

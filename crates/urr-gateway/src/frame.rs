@@ -14,8 +14,10 @@ use std::task::{Context, Poll};
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use futures_util::TryFutureExt;
 use tower::{Layer, Service};
 
+use crate::compress::Wish;
 use crate::{Gateway, cors, reserved, security_headers};
 
 #[derive(Clone)]
@@ -50,20 +52,20 @@ where
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         reserved::remove(request.headers_mut());
+        let wish = Wish::read(&self.gateway.encoders, &request);
         let origin = cors::allowed_origin(&self.gateway, request.headers());
         let is_data = request.uri().path().starts_with("/api/");
         let is_loopback = self.gateway.settings.is_loopback;
         let is_last = request.headers().contains_key(header::TRANSFER_ENCODING);
         let answer = self.inner.call(request);
-        Box::pin(async move {
-            let mut response = answer.await?;
+        Box::pin(answer.map_ok(move |mut response| {
             cors::allow(origin, response.headers_mut());
             security_headers::protect(is_data, is_loopback, response.headers_mut());
             if is_last {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            Ok(response)
-        })
+            wish.fulfil(response)
+        }))
     }
 }

@@ -8,12 +8,15 @@
 //! order of all checks is. Each of them has a file of its own.
 
 mod client_address;
+mod compress;
 mod cors;
 mod coverage;
 mod credential;
 mod csrf;
 mod entry;
+mod figures;
 mod find;
+mod foreign;
 mod forward;
 mod frame;
 mod home;
@@ -52,6 +55,8 @@ pub use routes::{
 };
 pub use settings::{Settings, Timeouts};
 
+use crate::compress::Encoders;
+use crate::figures::Figures;
 use crate::frame::Frame;
 use crate::overload::Overload;
 use crate::verified::VerifiedTokens;
@@ -66,6 +71,8 @@ pub struct Gateway {
     verified: VerifiedTokens,
     revoked: RevokedTokens,
     feed: Option<RevocationFeed>,
+    figures: Figures,
+    encoders: Encoders,
     clock: Clock,
 }
 
@@ -79,7 +86,8 @@ impl Gateway {
     ) -> Gateway {
         let upstreams: BTreeMap<_, _> =
             upstreams.into_iter().map(|upstream| (upstream.target(), upstream)).collect();
-        let revoked = RevokedTokens::default();
+        let has_auth = upstreams.contains_key("auth");
+        let revoked = if has_auth { RevokedTokens::default() } else { RevokedTokens::none() };
         let feed = upstreams.get("auth").map(|auth| {
             RevocationFeed::new(auth.clone(), revoked.clone(), kit.clock.clone(), kit.ids.clone())
         });
@@ -93,12 +101,14 @@ impl Gateway {
             verified: VerifiedTokens::default(),
             revoked,
             feed,
+            figures: Figures::default(),
+            encoders: Encoders::default(),
             clock,
         }
     }
 
     /// What keeps the gateway informed of revoked tokens, if there is an auth service. Refresh it
-    /// once before the door opens, then run it.
+    /// once before the door opens, then run it. Until it has read the list, nobody is a user.
     pub fn revocation_feed(&self) -> Option<RevocationFeed> {
         self.feed.clone()
     }
@@ -106,12 +116,13 @@ impl Gateway {
     /// The door itself. `pages` are answered by the gateway: health, documents.
     pub fn door(self, pages: Router, kit: &ServiceKit) -> Router {
         let gateway = Arc::new(self);
+        figures::show(&gateway, &kit.metrics);
         let services = Router::new().route_service("/api/{*rest}", Way(Arc::clone(&gateway)));
         let routes = OpenApiRouter::from(services)
             .route("/", get(home::home))
             .route("/home.css", get(home::style))
             .merge(OpenApiRouter::from(pages));
-        Service::new("gateway", routes, kit).local_router().layer(Frame(gateway))
+        Service::new("gateway", routes, kit).framed_router(Frame(gateway))
     }
 
     fn has(&self, route: &Route) -> bool {

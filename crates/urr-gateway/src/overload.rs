@@ -21,6 +21,9 @@ use crate::routes::{Priority, ROUTES};
 
 /// Answers this fast are never slow, whatever the service does on a good day.
 const FAST_ENOUGH: Duration = Duration::from_millis(100);
+/// So are payments. What slows them down is most often what they share with the rest; that is
+/// squeezed first, and mostly that is enough.
+const FAST_ENOUGH_TO_PAY: Duration = Duration::from_millis(500);
 /// Slow is this many times the least time the route took lately.
 const SLOW_FACTOR: u64 = 5;
 /// The bound changes after so many answers, and shrinks once in this time: the answers that are
@@ -70,6 +73,13 @@ struct Bound {
     taken: AtomicUsize,
 }
 
+/// How many places there are at the moment, and how many are taken.
+pub struct Places {
+    pub service: &'static str,
+    pub limit: usize,
+    pub taken: usize,
+}
+
 /// The answers since the bound was last looked at.
 #[derive(Debug)]
 struct Window {
@@ -103,6 +113,11 @@ impl Bound {
     fn give_back(&self) {
         self.taken.fetch_sub(1, Ordering::AcqRel);
     }
+
+    fn places(&self, service: &'static str) -> Places {
+        let [limit, taken] = [&self.limit, &self.taken].map(|n| n.load(Ordering::Relaxed));
+        Places { service, limit, taken }
+    }
 }
 
 /// The part of the places that a priority may fill. What is left is for those above it.
@@ -111,6 +126,13 @@ fn share(limit: usize, priority: Priority) -> usize {
         Priority::Pay => limit,
         Priority::Hold => limit - limit / 10,
         Priority::Browse => limit - limit * 3 / 10,
+    }
+}
+
+fn fast_enough(priority: Priority) -> Duration {
+    match priority {
+        Priority::Pay => FAST_ENOUGH_TO_PAY,
+        Priority::Hold | Priority::Browse => FAST_ENOUGH,
     }
 }
 
@@ -153,6 +175,12 @@ impl Overload {
         }
     }
 
+    /// The places of each service, and of all together.
+    pub fn places(&self) -> impl Iterator<Item = Places> {
+        let services = self.services.iter().map(|(name, service)| service.bound.places(name));
+        services.chain([self.total.places("all")])
+    }
+
     /// Lets a request begin if there is a place for it, and refuses it at once if not.
     pub fn enter(&self, service: &str, priority: Priority) -> Result<Place<'_>, ApiError> {
         let service = &self.services[service];
@@ -172,7 +200,8 @@ impl Overload {
         let stretch = now.duration_since(self.begun).as_secs() / BEST_KEPT.as_secs();
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let best_us = self.bests[position].learn(stretch, took_us);
-        let is_slow = took > FAST_ENOUGH && took_us > best_us.saturating_mul(SLOW_FACTOR);
+        let is_slow = took > fast_enough(ROUTES[position].priority)
+            && took_us > best_us.saturating_mul(SLOW_FACTOR);
         place.service.learn(is_slow, now);
     }
 }
@@ -271,11 +300,16 @@ mod tests {
 
     /// Answers that take `millis` each, `count` of them, while `busy` places are taken.
     async fn answer(overload: &Overload, millis: u64, count: u32, busy: usize) {
+        answer_at(overload, 0, millis, count, busy).await;
+    }
+
+    /// The same at a route of this position in the table.
+    async fn answer_at(overload: &Overload, at: usize, millis: u64, count: u32, busy: usize) {
         let places: Vec<_> =
             (0..busy).filter_map(|_| overload.enter("catalog", Priority::Pay).ok()).collect();
         for _ in 0..count {
             tokio::time::advance(Duration::from_millis(5)).await;
-            overload.learn(&places[0], 0, Duration::from_millis(millis));
+            overload.learn(&places[0], at, Duration::from_millis(millis));
         }
     }
 
@@ -306,5 +340,21 @@ mod tests {
         answer(&other, 1, 50, 1).await;
         answer(&other, 90, 500, 1).await;
         assert_eq!(limit(&other), 10);
+    }
+
+    /// G9: when all share what is slow, payments are squeezed last.
+    #[tokio::test(start_paused = true)]
+    async fn payments_may_be_slower_before_their_bound_shrinks() {
+        let position = |priority| ROUTES.iter().position(|route| route.priority == priority);
+        let limit_after = async |priority, millis| {
+            let (overload, at) = (overload(), position(priority).unwrap());
+            answer_at(&overload, at, 20, 50, 1).await;
+            answer_at(&overload, at, millis, 500, 1).await;
+            limit(&overload)
+        };
+        assert_eq!(limit_after(Priority::Pay, 400).await, 10);
+        assert!(limit_after(Priority::Pay, 600).await < 10);
+        assert!(limit_after(Priority::Hold, 400).await < 10);
+        assert!(limit_after(Priority::Browse, 400).await < 10);
     }
 }

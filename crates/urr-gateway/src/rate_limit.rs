@@ -3,12 +3,15 @@
 //! Each class of routes has an allowance per client: per user, or per address where nobody is
 //! logged in. Log-ins and registrations count twice more, by address and by account, so that
 //! neither many accounts from one place nor one account from many places can be tried (D-15).
+//!
+//! Whoever refreshes is most often not logged in any more, and a campus shares one address: there
+//! the session is counted, by its token, and the address only against a much wider bound.
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::Deserialize;
@@ -18,6 +21,7 @@ use urr_service::ApiError;
 
 use crate::Gateway;
 use crate::client_address::ClientAddress;
+use crate::credential::cookies;
 use crate::refused::Refused;
 use crate::routes::RateClass;
 use crate::sizes::body_too_large;
@@ -26,6 +30,7 @@ use crate::visitor::Visitor;
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
+const REFRESH_COOKIE: &str = "refresh_token";
 
 /// Requests per minute, by class.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +43,8 @@ pub struct Rates {
     pub login_address: u32,
     /// Log-ins and registrations with one e-mail address.
     pub login_account: u32,
+    /// Refreshes from one address. Those with one token have the allowance of `auth`.
+    pub refresh_address: u32,
 }
 
 impl Default for Rates {
@@ -49,6 +56,7 @@ impl Default for Rates {
             general: 3_000,
             login_address: 30,
             login_account: 10,
+            refresh_address: 3_000,
         }
     }
 }
@@ -72,21 +80,18 @@ pub async fn count(
     client: Client,
     request: &mut Request,
 ) -> Result<Decision, Refused> {
-    let rates = &gateway.settings.rates;
-    let (name, quota) = (client.bucket(class), class_quota(class, rates));
-    let decision = if class == RateClass::Login {
-        let by_address = format!("login:address:{}", client.address.bucket());
-        let by_account = read_email(request).await?.map(|email| account_bucket(&email));
-        // The client's own buckets first: a refusal there takes nothing from the account's.
-        let mut checks = vec![(name.as_str(), quota), (&by_address, whole(rates.login_address))];
-        checks.extend(by_account.as_deref().map(|name| (name, whole(rates.login_account))));
-        gateway.limiter.check_all(&checks).await
-    } else {
-        gateway.limiter.check(&name, quota).await
+    let decision = match class {
+        RateClass::Login => count_login(gateway, client, request).await?,
+        RateClass::Refresh => count_refresh(gateway, client, request).await?,
+        RateClass::Auth | RateClass::Queue | RateClass::Booking | RateClass::General => {
+            let quota = class_quota(class, &gateway.settings.rates);
+            gateway.limiter.check(&client.bucket(class), quota).await
+        }
     };
     if decision.allowed {
         return Ok(decision);
     }
+    gateway.figures.limited(class);
     let sentence = "Too many requests. Please wait a moment.";
     let refused = ApiError::too_many("RATE_LIMITED", sentence, decision.retry_after);
     let mut response = refused.into_response();
@@ -94,9 +99,48 @@ pub async fn count(
     Err(response.into())
 }
 
+async fn count_login(
+    gateway: &Gateway,
+    client: Client,
+    request: &mut Request,
+) -> Result<Decision, ApiError> {
+    let rates = &gateway.settings.rates;
+    let by_client = client.bucket(RateClass::Login);
+    let by_address = format!("login:address:{}", client.address.bucket());
+    let by_account = read_email(request).await?.map(|email| account_bucket(&email));
+    // The client's own buckets first: a refusal there takes nothing from the account's.
+    let mut checks = vec![
+        (by_client.as_str(), class_quota(RateClass::Login, rates)),
+        (&by_address, whole(rates.login_address)),
+    ];
+    checks.extend(by_account.as_deref().map(|name| (name, whole(rates.login_account))));
+    Ok(gateway.limiter.check_all(&checks).await)
+}
+
+/// Without a token there is no session to count: the client is counted as ever.
+async fn count_refresh(
+    gateway: &Gateway,
+    client: Client,
+    request: &mut Request,
+) -> Result<Decision, ApiError> {
+    let rates = &gateway.settings.rates;
+    let quota = class_quota(RateClass::Refresh, rates);
+    let token = match refresh_cookie(request.headers()) {
+        Some(token) => Some(token.to_owned()),
+        None => read_refresh_token(request).await?,
+    };
+    let Some(token) = token else {
+        return Ok(gateway.limiter.check(&client.bucket(RateClass::Refresh), quota).await);
+    };
+    let by_address = format!("refresh:address:{}", client.address.bucket());
+    let by_token = token_bucket(&token);
+    let checks = [(by_address.as_str(), whole(rates.refresh_address)), (by_token.as_str(), quota)];
+    Ok(gateway.limiter.check_all(&checks).await)
+}
+
 fn class_quota(class: RateClass, rates: &Rates) -> Quota {
     whole(match class {
-        RateClass::Auth | RateClass::Login => rates.auth,
+        RateClass::Auth | RateClass::Login | RateClass::Refresh => rates.auth,
         RateClass::Queue => rates.queue,
         RateClass::Booking => rates.booking,
         RateClass::General => rates.general,
@@ -106,7 +150,7 @@ fn class_quota(class: RateClass, rates: &Rates) -> Quota {
 impl Client {
     fn bucket(self, class: RateClass) -> String {
         let class = match class {
-            RateClass::Auth | RateClass::Login => "auth",
+            RateClass::Auth | RateClass::Login | RateClass::Refresh => "auth",
             RateClass::Queue => "queue",
             RateClass::Booking => "booking",
             RateClass::General => "general",
@@ -120,19 +164,47 @@ impl Client {
     }
 }
 
-/// Reads the whole body, which is small here, and puts it back. The e-mail address in it, if it has
-/// one; if not, it is the service's to refuse.
+/// The e-mail address in the body, if it has one; if not, it is the service's to refuse.
 async fn read_email(request: &mut Request) -> Result<Option<String>, ApiError> {
     #[derive(Deserialize)]
     struct LoginBody {
         email: String,
     }
+    let bytes = read_body(request).await?;
+    Ok(serde_json::from_slice::<LoginBody>(&bytes).ok().map(|body| body.email))
+}
+
+/// The refresh token in the body, where clients without cookies have it.
+async fn read_refresh_token(request: &mut Request) -> Result<Option<String>, ApiError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct RefreshBody {
+        refresh_token: String,
+    }
+    let bytes = read_body(request).await?;
+    let token = serde_json::from_slice::<RefreshBody>(&bytes).ok().map(|body| body.refresh_token);
+    Ok(token.filter(|token| !token.is_empty()))
+}
+
+/// Reads the whole body, which is small here, and puts it back.
+async fn read_body(request: &mut Request) -> Result<Bytes, ApiError> {
     let body = std::mem::take(request.body_mut());
     // It fails if it is larger than its bound, or if the client goes away, who will not read this.
     let bytes = body.collect().await.map_err(|_| body_too_large())?.to_bytes();
-    let email = serde_json::from_slice::<LoginBody>(&bytes).ok().map(|body| body.email);
-    *request.body_mut() = Body::from(bytes);
-    Ok(email)
+    *request.body_mut() = Body::from(bytes.clone());
+    Ok(bytes)
+}
+
+/// The first cookie of the name that is not empty: the one that the service takes.
+fn refresh_cookie(headers: &HeaderMap) -> Option<&str> {
+    let mut found = cookies(headers).filter(|(name, _)| *name == REFRESH_COOKIE);
+    found.find_map(|(_, value)| value.filter(|value| !value.is_empty()))
+}
+
+/// One name per session, which tells nothing of its token.
+fn token_bucket(token: &str) -> String {
+    let digest = Secret::new("urr-refresh-token").derive(token);
+    format!("refresh:token:{}", digest.expose())
 }
 
 /// One name per account, however it is typed. The limiter's keys can be seen: no e-mail in them.

@@ -40,6 +40,8 @@ pub enum RateClass {
     Auth,
     /// Like `Auth`, and besides per account and per address: guessing passwords must not pay.
     Login,
+    /// Counted by session and not by user: the access token has expired when it comes.
+    Refresh,
     Queue,
     Booking,
     General,
@@ -138,7 +140,7 @@ const fn fixed_bytes(pattern: &[u8]) -> usize {
 pub const ROUTES: &[Route] = {
     use Policy::{Admin, Admitted, Public, User};
     use Priority::{Browse, Hold, Pay};
-    use RateClass::{Auth, Booking, General, Login, Queue as PerQueue};
+    use RateClass::{Auth, Booking, General, Login, Queue as PerQueue, Refresh};
     use Timeout::{General as Usual, Payment, Queue};
     const GET: Methods = Methods::GET;
     const POST: Methods = Methods::POST;
@@ -148,16 +150,21 @@ pub const ROUTES: &[Route] = {
         // Whoever wants to pay must be able to log in and to stay so: not the first to be shed.
         route(POST, "/api/auth/login", "auth", Public, Login, Hold, Usual),
         route(POST, "/api/auth/register", "auth", Public, Login, Hold, Usual),
+        route(POST, "/api/auth/refresh", "auth", Public, Refresh, Hold, Usual),
         // Every page asks who is here; that must not use up the attempts to log in.
         route(GET, "/api/auth/me", "auth", User, General, Hold, Usual),
         route(UNSAFE, "/api/auth/me", "auth", User, Auth, Hold, Usual),
+        route(GET, "/api/auth/me/**", "auth", User, General, Hold, Usual),
+        route(UNSAFE, "/api/auth/me/**", "auth", User, Auth, Hold, Usual),
+        route(GET, "/api/auth/terms", "auth", Public, General, Hold, Usual),
+        route(UNSAFE, "/api/auth/terms", "auth", User, Auth, Hold, Usual),
         route(UNSAFE, "/api/auth/password", "auth", User, Auth, Hold, Usual),
         route(ALL, "/api/auth/admin/**", "auth", Admin, General, Hold, Usual),
         route(POST, "/api/auth/social/{provider}/link", "auth", User, Auth, Hold, Usual),
         route(ALL, "/api/auth/identity/**", "auth", User, Auth, Hold, Usual),
         // A task to do before the attempt, which is counted itself.
         route(GET, "/api/auth/challenge", "auth", Public, General, Hold, Usual),
-        // Refreshing, logging out, signing in by other means: for those who are not logged in.
+        // Logging out, signing in by other means: for those who are not logged in.
         route(ALL, "/api/auth/**", "auth", Public, Auth, Hold, Usual),
         // Payment providers have no login; the service verifies what they say.
         route(POST, "/api/payments/webhooks/**", "payment", Public, General, Pay, Payment),

@@ -11,14 +11,22 @@ use urr_service::ApiError;
 /// is still sending when the connection closes sees a reset instead of the answer.
 const DRAINED_MAX: usize = 4;
 
-/// Refuses headers that are too large.
+/// So many headers may come, with what proxies on the way have added. The server below takes twice
+/// as many, so that this answer is ours.
+const HEADERS_MAX: usize = 64;
+
+/// Refuses headers that are too many or too large.
 pub fn bound_headers(headers: &HeaderMap, bytes_max: usize) -> Result<(), ApiError> {
-    if header_bytes(headers) <= bytes_max {
-        return Ok(());
-    }
-    let sentence = "The headers of the request are too large.";
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    Err(ApiError::new(status, "HEADERS_TOO_LARGE", sentence))
+    if headers.len() > HEADERS_MAX {
+        let sentence = "The request has too many headers.";
+        return Err(ApiError::new(status, "TOO_MANY_HEADERS", sentence));
+    }
+    if header_bytes(headers) > bytes_max {
+        let sentence = "The headers of the request are too large.";
+        return Err(ApiError::new(status, "HEADERS_TOO_LARGE", sentence));
+    }
+    Ok(())
 }
 
 /// Refuses a body that has two lengths: which one counts is a matter of opinion, and a proxy in

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::Identity;
 use urr_service::token::{ACCESS, AccessClaims, TokenError, TokenKey};
+use urr_service::{Identity, IdentityHeaders, Role};
 
 /// More are not remembered. Two generations of them: the older one is forgotten when the younger
 /// one is full, so that a flood of tokens costs nothing but time.
@@ -17,7 +17,9 @@ const TOKENS_MAX: usize = 32 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    pub identity: Identity,
+    pub user_id: Uuid,
+    pub role: Role,
+    pub headers: IdentityHeaders,
     pub token_id: Uuid,
     expires_at: Timestamp,
 }
@@ -45,9 +47,9 @@ impl VerifiedTokens {
         let verified = key.verify::<AccessClaims>(ACCESS, token, now)?;
         let user_id = verified.subject.parse().map_err(|_| TokenError::Malformed)?;
         let AccessClaims { email, role, .. } = verified.claims;
-        let identity = Identity { user_id, email: Some(email), role };
+        let headers = Identity { user_id, email: Some(email), role }.headers();
         let (token_id, expires_at) = (verified.id, verified.expires_at);
-        let verified = Verified { identity, token_id, expires_at };
+        let verified = Verified { user_id, role, headers, token_id, expires_at };
         self.remember(token, verified.clone());
         Ok(verified)
     }
@@ -70,7 +72,6 @@ impl VerifiedTokens {
 mod tests {
     use std::time::Duration;
 
-    use urr_service::Role;
     use urr_service::token::Issue;
 
     use super::*;

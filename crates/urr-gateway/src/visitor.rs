@@ -1,12 +1,15 @@
 //! Who a request is from: its access token verified, its identity told to the service.
 
+use std::time::Duration;
+
 use axum::http::HeaderMap;
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::token::TokenError;
-use urr_service::{ApiError, Identity, Role};
+use urr_service::{ApiError, Role};
 
 use crate::Gateway;
 use crate::credential::Credential;
+use crate::verified::Verified;
 
 /// Who a request is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub enum TokenFault {
     Revoked,
     /// Not ours, not an access token, or from the future.
     Invalid,
+    /// Perhaps good, but nobody has told us yet which ones are revoked.
+    Unknown,
 }
 
 impl TokenFault {
@@ -40,6 +45,11 @@ impl TokenFault {
                 ("TOKEN_REVOKED", "Your session has ended. Please log in again.")
             }
             TokenFault::Invalid => ("TOKEN_INVALID", "The access token is not valid."),
+            TokenFault::Unknown => {
+                let sentence = "We cannot check who you are at the moment. Please try again.";
+                let again = Duration::from_secs(1);
+                return ApiError::unavailable("SERVICE_UNAVAILABLE", sentence, again);
+            }
         };
         ApiError::unauthorized(code, sentence)
     }
@@ -66,17 +76,20 @@ pub fn identify(gateway: &Gateway, credential: &Credential, headers: &mut Header
     };
     match verify(gateway, token, gateway.clock.now()) {
         Err(fault) => Visitor::Invalid(fault),
-        Ok(identity) => {
-            identity.write(headers);
-            Visitor::User { id: identity.user_id, role: identity.role }
+        Ok(verified) => {
+            verified.headers.write(headers);
+            Visitor::User { id: verified.user_id, role: verified.role }
         }
     }
 }
 
-fn verify(gateway: &Gateway, token: &str, now: Timestamp) -> Result<Identity, TokenFault> {
+fn verify(gateway: &Gateway, token: &str, now: Timestamp) -> Result<Verified, TokenFault> {
     let verified = gateway.verified.verify(&gateway.settings.access_key, token, now)?;
+    if !gateway.revoked.is_complete() {
+        return Err(TokenFault::Unknown);
+    }
     match gateway.revoked.contains(verified.token_id) {
         true => Err(TokenFault::Revoked),
-        false => Ok(verified.identity),
+        false => Ok(verified),
     }
 }

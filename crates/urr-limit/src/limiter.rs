@@ -104,6 +104,11 @@ impl Limiter {
         self.0.count(tightest.expect("a check needs a bucket"))
     }
 
+    /// Whether there is a Redis that is left out at the moment, because it fails.
+    pub fn is_alone(&self) -> bool {
+        self.0.redis.as_ref().is_some_and(Redis::is_refusing)
+    }
+
     pub fn stats(&self) -> LimiterStats {
         let inner = &self.0;
         LimiterStats {
@@ -121,7 +126,8 @@ impl Inner {
     async fn take<'a>(&self, bucket: &'a str, quota: Quota) -> Option<Checked<'a>> {
         let pace = quota.pace()?;
         if let Some(redis) = &self.redis {
-            if let Ok(taken) = shared::take(redis, bucket, &pace).await {
+            // Boxed, so that those who ask memory do not carry the room for Redis along.
+            if let Ok(taken) = Box::pin(shared::take(redis, bucket, &pace)).await {
                 self.follow(bucket, taken.empty_at_us - taken.now_us);
                 return Some(Checked { bucket, pace, taken, by: DecidedBy::Redis });
             }
@@ -135,7 +141,8 @@ impl Inner {
         let Checked { bucket, pace, taken, by } = checked;
         match (by, &self.redis) {
             (DecidedBy::Redis, Some(redis)) => {
-                if let Ok(ahead_us) = shared::give_back(redis, bucket, pace, taken).await {
+                let given = Box::pin(shared::give_back(redis, bucket, pace, taken)).await;
+                if let Ok(ahead_us) = given {
                     self.follow(bucket, ahead_us);
                 }
             }

@@ -122,6 +122,11 @@ impl Redis {
         answer.map(drop).map_err(|error| self.0.judge(&live, &error).error)
     }
 
+    /// Whether calls are refused at the moment, on a Cluster for some of the keys at least.
+    pub fn is_refusing(&self) -> bool {
+        self.0.circuits.iter().any(Circuit::is_open)
+    }
+
     /// Runs a script. Arguments are a value, a slice or a tuple of values, or [`NO_ARGUMENTS`].
     ///
     /// At least one key is needed, and all must be in one slot; anything else is our own bug.

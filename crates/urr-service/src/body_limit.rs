@@ -1,7 +1,10 @@
 //! A body larger than the service takes is refused, whether it announces its size or not.
 
+use std::convert::Infallible;
+
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
 
@@ -12,22 +15,41 @@ use crate::extract::too_large;
 /// is still sending when the connection closes sees a reset instead of the answer.
 const DRAINED_MAX: usize = 4;
 
+/// Why a request goes no further, and what is still to be read of it.
+pub(crate) struct Refused {
+    error: ApiError,
+    rest: Option<Limited<Body>>,
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Refused {
+        Refused { error, rest: None }
+    }
+}
+
+impl Refused {
+    pub async fn answer(self) -> Result<Response, Infallible> {
+        if let Some(mut rest) = self.rest {
+            while let Some(Ok(_)) = rest.frame().await {}
+        }
+        Ok(self.error.into_response())
+    }
+}
+
 /// The request with a body that cannot grow beyond `bytes_max`.
-pub(crate) async fn limit_body(bytes_max: usize, request: Request) -> Result<Request, ApiError> {
+pub(crate) fn limit_body(bytes_max: usize, request: Request) -> Result<Request, Refused> {
     if request.body().is_end_stream() {
         return Ok(request);
     }
     let announced = request.body().size_hint().lower();
     if announced > u64::try_from(bytes_max).unwrap_or(u64::MAX) {
-        drain(request.into_body(), bytes_max.saturating_mul(DRAINED_MAX)).await;
-        return Err(too_large());
+        let rest = Limited::new(request.into_body(), bytes_max.saturating_mul(DRAINED_MAX));
+        return Err(Refused { error: too_large(), rest: Some(rest) });
     }
-    Ok(request.map(|body| Body::new(Limited::new(body, bytes_max))))
-}
-
-async fn drain(body: Body, bytes_max: usize) {
-    let mut body = Limited::new(body, bytes_max);
-    while let Some(Ok(_)) = body.frame().await {}
+    let mut request = request.map(|body| Body::new(Limited::new(body, bytes_max)));
+    // The bound of axum's own extractors is another one.
+    DefaultBodyLimit::disable().apply(&mut request);
+    Ok(request)
 }
 
 /// Whether reading a body failed because it was larger than a limit.

@@ -5,13 +5,14 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::Response;
 use tokio::time::Instant;
-use tracing::Instrument;
+use tracing::Span;
 use urr_kernel::{CallContext, IdSource, TraceContext};
 use uuid::Uuid;
 
+use crate::deadline::Deadline;
 use crate::metrics::Answered;
 use crate::{ApiError, Caller, ServiceKit};
 
@@ -20,50 +21,87 @@ pub(crate) const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correla
 pub(crate) const CAUSATION_ID: HeaderName = HeaderName::from_static("x-causation-id");
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// The route of a request by the table of whoever passes it on, as an extension of the response.
+/// The router's own would be one for all that is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteLabel(pub &'static str);
+
 /// What the step needs: whose requests it sees, and the handed-in things.
 pub(crate) struct ContextState {
     pub service: &'static str,
     pub kit: ServiceKit,
 }
 
-/// See the head of this file. `next` is the rest of the way.
-pub(crate) async fn give_context(
-    state: &ContextState,
-    mut request: Request,
-    next: impl AsyncFnOnce(Request) -> Response,
-) -> Response {
-    let begun = Instant::now();
-    let ContextState { service, kit } = state;
-    let context = context_of(request.headers(), &kit.ids);
-    let method = request.method().clone();
-    // Never the raw path: each would be a time series of its own, and it may hold what is private.
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
-    let span =
-        tracing::info_span!("request", service, %method, route, trace_id = tracing::field::Empty);
-    if !span.is_disabled() {
-        span.record("trace_id", context.trace.trace_id());
-    }
-    request.extensions_mut().insert(context);
-
-    let mut response = next(request).instrument(span.clone()).await;
-
-    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-        span.in_scope(|| error.log());
-        kit.metrics.count_error(service, &error);
-        error.write_into(&mut response, Some(&context.trace.trace_id()));
-    }
-    response.headers_mut().insert(REQUEST_ID, id_value(context.correlation_id));
-    let (status, took) = (response.status(), begun.elapsed());
-    let answered = Answered { service, method: &method, route, status, took };
-    kit.metrics.count_answer(&answered);
-    span.in_scope(|| tracing::debug!(status = status.as_u16(), ?took, "answered"));
-    response
+/// What a call inside the process hands over beside the request; over a network it is in headers.
+/// Nobody outside can make one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handed {
+    pub context: CallContext,
+    pub deadline: Deadline,
 }
 
-/// The context that the headers carry on, or a new one. What is malformed is as good as absent.
-fn context_of(headers: &HeaderMap, ids: &IdSource) -> CallContext {
+/// A request under way: what is known of it when it is answered.
+pub(crate) struct Arrival {
+    pub begun: Instant,
+    context: CallContext,
+    method: Method,
+    route: Option<MatchedPath>,
+    pub span: Span,
+}
+
+impl Arrival {
+    /// Gives a request its context.
+    pub fn note(state: &ContextState, request: &mut Request) -> Arrival {
+        let begun = Instant::now();
+        let handed = request.extensions().get::<Handed>().map(|handed| handed.context);
+        let context = context_of(handed, request.headers(), &state.kit.ids);
+        let method = request.method().clone();
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let span = tracing::info_span!(
+            "request",
+            service = state.service,
+            %method,
+            route = route_name(route.as_ref()),
+            trace_id = tracing::field::Empty
+        );
+        if !span.is_disabled() {
+            span.record("trace_id", context.trace.trace_id());
+        }
+        request.extensions_mut().insert(context);
+        Arrival { begun, context, method, route, span }
+    }
+
+    /// Gives its answer an error body, if it is an error, and its request id, and counts it.
+    pub fn answered(self, state: &ContextState, mut response: Response) -> Response {
+        let ContextState { service, kit } = state;
+        let Arrival { begun, context, method, route, span } = self;
+        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            span.in_scope(|| error.log());
+            kit.metrics.count_error(service, &error);
+            error.write_into(&mut response, Some(&context.trace.trace_id()));
+        }
+        response.headers_mut().insert(REQUEST_ID, id_value(context.correlation_id));
+        let (status, took) = (response.status(), begun.elapsed());
+        let route = route_name(route.as_ref());
+        let route = response.extensions().get().map_or(route, |RouteLabel(label)| *label);
+        kit.metrics.count_answer(&Answered { service, method: &method, route, status, took });
+        span.in_scope(|| tracing::debug!(status = status.as_u16(), ?took, "answered"));
+        response
+    }
+}
+
+/// Never the raw path: each would be a time series of its own, and it may hold what is private.
+fn route_name(route: Option<&MatchedPath>) -> &str {
+    route.map_or("unmatched", MatchedPath::as_str)
+}
+
+/// The context that was handed over, or that the headers carry on, or a new one. What is malformed
+/// is as good as absent.
+fn context_of(handed: Option<CallContext>, headers: &HeaderMap, ids: &IdSource) -> CallContext {
     let fresh = ids.next_id();
+    if let Some(context) = handed {
+        return CallContext { trace: context.trace.child(fresh), ..context };
+    }
     let correlation_id = id_in(headers, &CORRELATION_ID).or_else(|| id_in(headers, &REQUEST_ID));
     let correlation_id = correlation_id.unwrap_or(fresh);
     let trace = text_in(headers, &TRACEPARENT).and_then(|text| TraceContext::from_str(text).ok());
@@ -74,12 +112,16 @@ fn context_of(headers: &HeaderMap, ids: &IdSource) -> CallContext {
     }
 }
 
-/// Writes a context into the headers of a call, over whatever was there.
-pub(crate) fn write_context(context: &CallContext, headers: &mut HeaderMap) {
-    // The other two are written over.
-    for name in [CAUSATION_ID, REQUEST_ID] {
+/// Removes what a client says about the context: what we say travels elsewhere.
+pub(crate) fn remove_context(headers: &mut HeaderMap) {
+    for name in [TRACEPARENT, CORRELATION_ID, CAUSATION_ID, REQUEST_ID] {
         headers.remove(name);
     }
+}
+
+/// Writes a context into the headers of a call, over whatever was there.
+pub(crate) fn write_context(context: &CallContext, headers: &mut HeaderMap) {
+    remove_context(headers);
     let trace = HeaderValue::from_str(&context.trace.to_string());
     headers.insert(TRACEPARENT, trace.expect("a traceparent is ASCII"));
     headers.insert(CORRELATION_ID, id_value(context.correlation_id));
@@ -113,9 +155,11 @@ impl<S: Sync> FromRequestParts<S> for Context {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Context, ApiError> {
         let context = parts.extensions.get::<CallContext>().copied();
         let mut context = context.ok_or_else(|| ApiError::internal("no context layer"))?;
-        // What caused a call is for our own programs to say; the layer did not know the caller yet.
+        // What caused a call is for our own programs to say; the layer did not know yet who calls
+        // over a network.
         if parts.extensions.get::<Caller>().is_some() {
-            context.causation_id = id_in(&parts.headers, &CAUSATION_ID);
+            let told = id_in(&parts.headers, &CAUSATION_ID);
+            context.causation_id = context.causation_id.or(told);
         }
         Ok(Context(context))
     }
@@ -146,7 +190,7 @@ mod tests {
         };
         let mut headers = HeaderMap::new();
         write_context(&sent, &mut headers);
-        let arrived = context_of(&headers, &ids());
+        let arrived = context_of(None, &headers, &ids());
         assert_eq!(arrived.correlation_id, sent.correlation_id);
         assert_eq!(arrived.trace.trace_id(), sent.trace.trace_id());
         assert_ne!(arrived.trace, sent.trace, "a call is a span of its own");
@@ -156,7 +200,7 @@ mod tests {
     fn a_malformed_context_is_replaced() {
         for bad in ["", "1", "no-uuid", "00000000-0000-0000-0000-000000000000", "<script>"] {
             let sent = headers(&[(CORRELATION_ID, bad), (REQUEST_ID, bad), (TRACEPARENT, bad)]);
-            let context = context_of(&sent, &ids());
+            let context = context_of(None, &sent, &ids());
             let fresh = ids().next_id();
             assert_eq!(context.correlation_id, fresh, "{bad}");
             assert_eq!(context.trace.trace_id(), fresh.simple().to_string());
@@ -167,6 +211,6 @@ mod tests {
     fn a_request_id_serves_as_correlation_id() {
         let id = Uuid::from_u128(77);
         let sent = headers(&[(REQUEST_ID, &id.to_string())]);
-        assert_eq!(context_of(&sent, &ids()).correlation_id, id);
+        assert_eq!(context_of(None, &sent, &ids()).correlation_id, id);
     }
 }

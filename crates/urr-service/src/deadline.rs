@@ -1,14 +1,18 @@
 //! Work has an end: the caller says how long it will wait, and the service stops when nobody does.
 
+use std::convert::Infallible;
+use std::future::Future;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use crate::ApiError;
+use crate::context::Handed;
 
 pub(crate) const DEADLINE_MS: HeaderName = HeaderName::from_static("x-urr-deadline-ms");
 
@@ -33,29 +37,29 @@ impl Deadline {
     }
 }
 
-/// Refuses work whose time is over, and ends work whose time runs out.
-///
-/// The caller can only shorten the time that the service gives itself.
-pub(crate) async fn keep_deadline(
-    longest: Duration,
-    mut request: Request,
-    next: impl AsyncFnOnce(Request) -> Response,
-) -> Response {
+/// How long the work on a request may take. The caller can only shorten the time that the service
+/// gives itself.
+pub(crate) fn time_allowed(longest: Duration, request: &mut Request) -> Duration {
     let told = request.headers_mut().remove(DEADLINE_MS);
+    if let Some(handed) = request.extensions().get::<Handed>() {
+        return handed.deadline.remaining().min(longest);
+    }
     let told: Option<u64> = told.and_then(|millis| millis.to_str().ok()?.parse().ok());
-    let allowed = told.map_or(longest, |millis| Duration::from_millis(millis).min(longest));
-    if allowed.is_zero() {
-        return exceeded().into_response();
-    }
-    let deadline = Deadline::after(allowed);
-    request.extensions_mut().insert(deadline);
-    match tokio::time::timeout_at(deadline.0, next(request)).await {
-        Ok(response) => response,
-        Err(_) => exceeded().into_response(),
-    }
+    told.map_or(longest, |millis| Duration::from_millis(millis).min(longest))
 }
 
-fn exceeded() -> ApiError {
+/// Ends work whose time runs out.
+pub(crate) fn keep_deadline(
+    deadline: Deadline,
+    work: impl Future<Output = Result<Response, Infallible>>,
+) -> impl Future<Output = Response> {
+    tokio::time::timeout_at(deadline.0, work).map(|answer| match answer {
+        Ok(Ok(response)) => response,
+        Err(_) => exceeded().into_response(),
+    })
+}
+
+pub(crate) fn exceeded() -> ApiError {
     ApiError::timeout("DEADLINE_EXCEEDED", "The answer took too long. Please try again.")
 }
 

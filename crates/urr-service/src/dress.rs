@@ -1,24 +1,29 @@
 //! What every request of a service passes, in one visible order.
 //!
-//! It is one layer and not five: a layer of axum copies all that is inside it for every request,
-//! and five of them cost more than what they do.
+//! It is one layer and not five, and all that need not wait is done before the future is made: what
+//! a future holds is copied each time it is moved, and a request is large.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::extract::Request;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use axum::routing::Route;
+use futures_util::FutureExt;
+use futures_util::future::Either;
 use tower::{Layer, Service};
+use tracing::Instrument;
 
-use crate::body_limit::limit_body;
+use crate::Limits;
+use crate::body_limit::{Refused, limit_body};
 use crate::caller::{InternalCredentials, verify_caller};
-use crate::context::{ContextState, give_context};
-use crate::deadline::keep_deadline;
+use crate::context::{Arrival, ContextState};
+use crate::deadline::{self, Deadline, keep_deadline, time_allowed};
 use crate::panics::caught;
-use crate::{ApiError, Limits};
 
 /// The layer.
 #[derive(Clone)]
@@ -30,10 +35,11 @@ struct Steps {
     credentials: Option<InternalCredentials>,
 }
 
+/// A route behind all steps.
 #[derive(Clone)]
-pub(crate) struct Dressed<S> {
+pub struct Dressed {
     steps: Arc<Steps>,
-    inner: S,
+    inner: Route,
 }
 
 impl Dress {
@@ -42,71 +48,50 @@ impl Dress {
     }
 }
 
-impl<S> Layer<S> for Dress {
-    type Service = Dressed<S>;
+impl Layer<Route> for Dress {
+    type Service = Dressed;
 
-    fn layer(&self, inner: S) -> Dressed<S> {
+    fn layer(&self, inner: Route) -> Dressed {
         Dressed { steps: Arc::clone(&self.0), inner }
     }
 }
 
-impl<S> Service<Request> for Dressed<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
+impl Service<Request> for Dressed {
     type Response = Response;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
+        Service::<Request>::poll_ready(&mut self.inner, cx)
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
+    /// The context comes first, so that whatever a later step answers has its trace id and is
+    /// counted; a panic is caught within the span it is logged in. A route does nothing before its
+    /// future is polled, so that all its work is within the net, the deadline and the span.
+    fn call(&mut self, mut request: Request) -> Self::Future {
         let steps = Arc::clone(&self.steps);
-        // The one that is ready goes; the copy is asked next time whether it is.
-        let copy = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, copy);
-        Box::pin(async move { Ok(steps.pass(request, inner).await) })
+        let arrival = Arrival::note(&steps.context, &mut request);
+        let time = time_allowed(steps.context.kit.limits.deadline_max, &mut request);
+        let deadline = Deadline(arrival.begun + time);
+        request.extensions_mut().insert(deadline);
+        let answer = match arrival.span.in_scope(|| steps.check(time, request)) {
+            Ok(request) => Either::Left(self.inner.call(request)),
+            Err(refused) => Either::Right(Box::pin(refused.answer())),
+        };
+        let work = caught(keep_deadline(deadline, answer)).instrument(arrival.span.clone());
+        Box::pin(work.map(move |response| Ok(arrival.answered(&steps.context, response))))
     }
 }
 
 impl Steps {
-    /// The context comes first, so that whatever a later step answers has its trace id and is
-    /// counted; a panic is caught within the span it is logged in.
-    async fn pass<S>(&self, request: Request, inner: S) -> Response
-    where
-        S: Service<Request, Response = Response, Error = Infallible>,
-    {
-        let Limits { body_bytes_max, deadline_max } = self.context.kit.limits;
-        let work = async |request: Request| {
-            let checked = self.check(request, body_bytes_max).await;
-            answer(checked, inner).await
-        };
-        let in_time =
-            async |request: Request| caught(keep_deadline(deadline_max, request, work)).await;
-        give_context(&self.context, request, in_time).await
-    }
-
-    async fn check(
-        &self,
-        mut request: Request,
-        body_bytes_max: usize,
-    ) -> Result<Request, ApiError> {
+    fn check(&self, time: Duration, mut request: Request) -> Result<Request, Refused> {
+        if time.is_zero() {
+            return Err(deadline::exceeded().into());
+        }
         if let Some(credentials) = &self.credentials {
             verify_caller(credentials, &mut request)?;
         }
-        limit_body(body_bytes_max, request).await
-    }
-}
-
-async fn answer<S>(checked: Result<Request, ApiError>, mut inner: S) -> Response
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-{
-    match checked {
-        Ok(request) => inner.call(request).await.unwrap_or_else(|never| match never {}),
-        Err(refused) => refused.into_response(),
+        let Limits { body_bytes_max, .. } = self.context.kit.limits;
+        limit_body(body_bytes_max, request)
     }
 }

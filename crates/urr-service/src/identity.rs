@@ -68,15 +68,39 @@ pub struct Identity {
 #[error("the gateway sent a malformed {0} header")]
 struct MalformedIdentity(HeaderName);
 
-impl Identity {
-    /// Writes the identity into a request. Only the gateway has a use for this.
+/// An identity as requests carry it, made once for many of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityHeaders {
+    user_id: HeaderValue,
+    role: HeaderValue,
+    email: Option<HeaderValue>,
+}
+
+impl IdentityHeaders {
+    /// Writes the identity into a request, over whatever was there. Only the gateway has a use for
+    /// this.
     pub fn write(&self, headers: &mut HeaderMap) {
-        Identity::strip(headers);
+        headers.insert(USER_ID, self.user_id.clone());
+        headers.insert(USER_ROLE, self.role.clone());
+        match &self.email {
+            Some(email) => headers.insert(USER_EMAIL, email.clone()),
+            None => headers.remove(USER_EMAIL),
+        };
+    }
+}
+
+impl Identity {
+    /// Writes the identity into one request.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        self.headers().write(headers);
+    }
+
+    pub fn headers(&self) -> IdentityHeaders {
         let ascii = |text: &str| HeaderValue::from_str(text).expect("the text is printable ASCII");
-        headers.insert(USER_ID, ascii(&self.user_id.to_string()));
-        headers.insert(USER_ROLE, ascii(self.role.name()));
-        if let Some(email) = &self.email {
-            headers.insert(USER_EMAIL, ascii(&percent::encode(email)));
+        IdentityHeaders {
+            user_id: ascii(&self.user_id.to_string()),
+            role: HeaderValue::from_static(self.role.name()),
+            email: self.email.as_deref().map(|email| ascii(&percent::encode(email))),
         }
     }
 

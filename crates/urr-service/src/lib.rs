@@ -29,17 +29,19 @@ pub mod token;
 mod upstream;
 
 pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller};
-pub use context::Context;
+pub use context::{Context, RouteLabel};
 pub use deadline::Deadline;
 pub use docs::{docs_router, merge_openapi};
+pub use dress::Dressed;
 pub use error::{ApiError, ErrorBody, unknown_path};
 pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
-pub use identity::{Admin, Identity, MaybeUser, Role, UnknownRole, User};
+pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, Role, UnknownRole, User};
 pub use metrics::Metrics;
 pub use page::{Page, Paged, Pagination};
 pub use server::serve;
 pub use service::{Limits, Service, ServiceKit};
 pub use upstream::{
-    CallPolicy, HttpClient, InvalidServiceUrl, Refusal, Remote, ServiceUrl, Upstream, UpstreamError,
+    BreakerState, CallPolicy, HttpClient, InvalidServiceUrl, Refusal, Remote, ServiceUrl, Upstream,
+    UpstreamError,
 };

@@ -1,5 +1,8 @@
 //! Numbers for Prometheus. The registry is handed in like everything else: no global.
 
+mod answers;
+
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -7,12 +10,16 @@ use axum::Router;
 use axum::http::{Method, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
+use self::answers::KnownAnswers;
 use crate::ApiError;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -26,6 +33,7 @@ const DURATION_BUCKETS: [f64; 12] =
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     requests: Family<RequestLabels, Counter>,
+    known_answers: KnownAnswers,
     durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
     errors: Family<ErrorLabels, Counter>,
     upstream_calls: Family<UpstreamLabels, Counter>,
@@ -85,6 +93,7 @@ impl Metrics {
         let metrics = Metrics {
             registry: Arc::new(Mutex::new(Registry::default())),
             requests: Family::default(),
+            known_answers: KnownAnswers::default(),
             durations: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
             errors: Family::default(),
             upstream_calls: Family::default(),
@@ -106,6 +115,18 @@ impl Metrics {
     /// format adds.
     pub fn register(&self, name: &str, help: &str, metric: impl Metric) {
         self.lock().register(name, help, metric);
+    }
+
+    /// Shows a number that goes up and down. It is read when somebody looks.
+    pub fn watch_gauge(&self, name: &'static str, help: &'static str, read: Read) {
+        let kind = MetricType::Gauge;
+        self.lock().register_collector(Box::new(Watched { name, help, kind, read }));
+    }
+
+    /// Shows a number that only grows. It is read when somebody looks.
+    pub fn watch_counter(&self, name: &'static str, help: &'static str, read: Read) {
+        let kind = MetricType::Counter;
+        self.lock().register_collector(Box::new(Watched { name, help, kind, read }));
     }
 
     /// For those who bring a set of numbers of their own.
@@ -132,16 +153,18 @@ impl Metrics {
     }
 
     pub(crate) fn count_answer(&self, answered: &Answered<'_>) {
-        let labels = RequestLabels {
-            service: answered.service,
-            method: method_name(answered.method),
-            route: answered.route.to_owned(),
-            status: answered.status.as_u16(),
-        };
-        self.requests.get_or_create(&labels).inc();
-        let RequestLabels { service, route, .. } = labels;
-        let durations = self.durations.get_or_create(&DurationLabels { service, route });
+        let method = method_name(answered.method);
+        if self.known_answers.count(method, answered) {
+            return;
+        }
+        let (service, route) = (answered.service, answered.route.to_owned());
+        let status = answered.status.as_u16();
+        let labels = RequestLabels { service, method, route: route.clone(), status };
+        let count = self.requests.get_or_create_owned(&labels);
+        let durations = self.durations.get_or_create_owned(&DurationLabels { service, route });
+        count.inc();
         durations.observe(answered.took.as_secs_f64());
+        self.known_answers.learn(method, answered, count, durations);
     }
 
     pub(crate) fn count_error(&self, service: &'static str, error: &ApiError) {
@@ -168,6 +191,33 @@ impl Metrics {
     }
 }
 
+/// Reads a number that somebody else keeps.
+pub type Read = Box<dyn Fn() -> u64 + Send + Sync>;
+
+struct Watched {
+    name: &'static str,
+    help: &'static str,
+    kind: MetricType,
+    read: Read,
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Collector for Watched {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let metric = encoder.encode_descriptor(self.name, self.help, None, self.kind)?;
+        let figure = (self.read)();
+        match self.kind {
+            MetricType::Counter => ConstCounter::new(figure).encode(metric),
+            _ => ConstGauge::new(i64::try_from(figure).unwrap_or(i64::MAX)).encode(metric),
+        }
+    }
+}
+
 /// The method as a label. Clients invent methods; each would be a new time series.
 fn method_name(method: &Method) -> &'static str {
     match method.as_str() {
@@ -185,6 +235,23 @@ fn method_name(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_watched_number_is_read_when_somebody_looks() {
+        let metrics = Metrics::new();
+        let number = Arc::new(std::sync::atomic::AtomicU64::new(3));
+        let read = || {
+            let number = Arc::clone(&number);
+            Box::new(move || number.load(std::sync::atomic::Ordering::Relaxed))
+        };
+        metrics.watch_gauge("urr_waiting", "Those who wait.", read());
+        metrics.watch_counter("urr_served", "Those who were served.", read());
+        assert!(metrics.text().contains("\nurr_waiting 3\n"));
+        number.store(4, std::sync::atomic::Ordering::Relaxed);
+        let text = metrics.text();
+        assert!(text.contains("\nurr_waiting 4\n"), "{text}");
+        assert!(text.contains("\nurr_served_total 4\n"), "{text}");
+    }
 
     #[test]
     fn invented_methods_share_one_label() {

@@ -18,12 +18,11 @@ struct Panicked(String);
 ///
 /// State that the panic left half-changed is behind mutexes, which tell by poisoning, or in
 /// transactions, which are rolled back: it is safe to go on serving.
-pub(crate) async fn caught(work: impl Future<Output = Response>) -> Response {
-    let panic = match AssertUnwindSafe(work).catch_unwind().await {
-        Ok(response) => return response,
-        Err(panic) => panic,
-    };
-    ApiError::internal(Panicked(panic_text(panic.as_ref()))).into_response()
+pub(crate) fn caught(work: impl Future<Output = Response>) -> impl Future<Output = Response> {
+    AssertUnwindSafe(work).catch_unwind().map(|answer| match answer {
+        Ok(response) => response,
+        Err(panic) => ApiError::internal(Panicked(panic_text(panic.as_ref()))).into_response(),
+    })
 }
 
 /// What `panic!` was given, as far as it was text.

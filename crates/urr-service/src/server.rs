@@ -44,6 +44,8 @@ pub async fn serve(
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // With its state given, a router makes its routes now and not for every request.
+    let router = router.with_state(());
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {

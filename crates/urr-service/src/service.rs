@@ -1,17 +1,20 @@
 //! A service as it is dressed for the world.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use tower::ServiceBuilder;
+use axum::extract::Request;
+use axum::response::Response;
+use tower::Layer;
+use tower::layer::util::{Identity as NoFrame, Stack};
 use urr_kernel::{Clock, IdSource};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::caller::InternalCredentials;
 use crate::context::ContextState;
-use crate::dress::Dress;
+use crate::dress::{Dress, Dressed};
 use crate::error::{unknown_path, wrong_method};
 use crate::metrics::Metrics;
 
@@ -62,22 +65,40 @@ impl Service {
         &self.openapi
     }
 
-    /// For calls inside the process, and for the public door, where nobody has a credential.
-    /// Credential headers mean nothing here: only [`crate::Upstream::local`] can say who calls.
+    /// For calls inside the process, where nobody has a credential. Credential headers mean nothing
+    /// here: only [`crate::Upstream::local`] can say who calls.
     pub fn local_router(&self) -> Router {
-        self.dress(None)
+        self.dress(None, NoFrame::new())
+    }
+
+    /// For the public door, where nobody has a credential either. `frame` is around all the rest:
+    /// it sees every request first and every answer last.
+    pub fn framed_router<F>(&self, frame: F) -> Router
+    where
+        F: Layer<Dressed> + Clone + Send + Sync + 'static,
+        F::Service: tower::Service<Request, Response = Response, Error = Infallible>,
+        F::Service: Clone + Send + Sync + 'static,
+        <F::Service as tower::Service<Request>>::Future: Send,
+    {
+        self.dress(None, frame)
     }
 
     /// For a listener that other processes of ours call.
     pub fn network_router(&self, credentials: &InternalCredentials) -> Router {
-        self.dress(Some(credentials))
+        self.dress(Some(credentials), NoFrame::new())
     }
 
-    fn dress(&self, credentials: Option<&InternalCredentials>) -> Router {
+    fn dress<F>(&self, credentials: Option<&InternalCredentials>, frame: F) -> Router
+    where
+        F: Layer<Dressed> + Clone + Send + Sync + 'static,
+        F::Service: tower::Service<Request, Response = Response, Error = Infallible>,
+        F::Service: Clone + Send + Sync + 'static,
+        <F::Service as tower::Service<Request>>::Future: Send,
+    {
         let Service { name, routes, kit, .. } = self;
         let context = ContextState { service: name, kit: kit.clone() };
         let dress = Dress::new(context, credentials.cloned());
-        let layers = ServiceBuilder::new().layer(dress).layer(DefaultBodyLimit::disable());
-        routes.clone().layer(layers)
+        // With its state given, a router makes its routes now and not for every request.
+        routes.clone().layer(Stack::new(dress, frame)).with_state(())
     }
 }

@@ -1,7 +1,8 @@
 //! How one service calls another, in the same way whether it lives in this process or elsewhere.
 //!
-//! Both forms have the same deadline, retries, budget, breaker and errors; the same headers
-//! arrive. So nothing learnt in one process is wrong in a cluster.
+//! Both forms have the same deadline, retries, budget, breaker and errors; the same identity,
+//! context and deadline arrive, in headers or handed over. So nothing learnt in one process is wrong
+//! in a cluster.
 
 mod breaker;
 mod budget;
@@ -24,14 +25,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use urr_kernel::{CallContext, Secret};
 
+pub use self::breaker::BreakerState;
 use self::breaker::{Breaker, Verdict};
 use self::budget::RetryBudget;
 pub use self::error::{Refusal, UpstreamError};
 pub use self::transport::{HttpClient, InvalidServiceUrl, ServiceUrl};
-use self::transport::{Observed, Transport, Watched, remove_hop_by_hop};
+use self::transport::{Transport, Watched, observed, remove_hop_by_hop};
 use crate::ServiceKit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
-use crate::context::write_context;
+use crate::context::Handed;
 use crate::deadline::Deadline;
 use crate::metrics::Metrics;
 
@@ -125,20 +127,24 @@ impl Upstream {
         self.0.target
     }
 
+    /// Whether calls are let through at the moment.
+    pub fn breaker_state(&self) -> BreakerState {
+        self.0.breaker.state()
+    }
+
     /// Passes a request on, bodies streamed both ways. A request with a body is never repeated.
     pub async fn call(
         &self,
-        request: Request,
+        mut request: Request,
         context: &CallContext,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
-        let (parts, body) = request.into_parts();
-        let payload = match body.is_end_stream() {
-            true => Payload::Held(Bytes::new()),
-            false => Payload::Streamed(Some(body)),
-        };
         let deadline = Deadline::after(policy.deadline);
-        let response = self.call_until(parts, payload, context, deadline, policy).await?;
+        let handed = Handed { context: *context, deadline };
+        clean(&mut request);
+        let kept = policy.idempotent && request.body().is_end_stream();
+        let kept = kept.then(|| Box::new(Kept::of(&request, Bytes::new())));
+        let response = self.call_until(request, kept, handed, policy).await?;
         Ok(response.map(|body| Body::new(Watched::new(body, policy.deadline))))
     }
 
@@ -172,16 +178,17 @@ impl Upstream {
         policy: CallPolicy,
     ) -> Result<T, UpstreamError> {
         let target = self.0.target;
-        let (mut parts, ()) = Request::new(()).into_parts();
-        parts.method = method;
-        parts.uri = path.parse::<Uri>().map_err(|source| self.malformed(source))?;
+        let mut request = Request::new(in_memory(&body));
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse::<Uri>().map_err(|source| self.malformed(source))?;
         if !body.is_empty() {
             let json = HeaderValue::from_static("application/json");
-            parts.headers.insert(header::CONTENT_TYPE, json);
+            request.headers_mut().insert(header::CONTENT_TYPE, json);
         }
         let deadline = Deadline::after(policy.deadline);
-        let payload = Payload::Held(body);
-        let response = self.call_until(parts, payload, context, deadline, policy).await?;
+        let handed = Handed { context: *context, deadline };
+        let kept = policy.idempotent.then(|| Box::new(Kept::of(&request, body)));
+        let response = self.call_until(request, kept, handed, policy).await?;
         let status = response.status();
         let answer = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
         let answer = match tokio::time::timeout_at(deadline.0, answer).await {
@@ -199,32 +206,44 @@ impl Upstream {
             .map_err(|source| UpstreamError::Unreadable { target, source: source.into() })
     }
 
-    /// Makes the call, again if that is allowed and promises something.
+    /// Makes the call, and again if that is allowed and promises something. The time for all
+    /// attempts together is in `handed`.
     async fn call_until(
         &self,
-        mut parts: Parts,
-        mut payload: Payload,
-        context: &CallContext,
-        deadline: Deadline,
+        request: Request,
+        kept: Option<Box<Kept>>,
+        handed: Handed,
+        policy: CallPolicy,
+    ) -> Result<Response, UpstreamError> {
+        self.0.budget.deposit();
+        let answer = self.attempt(request, handed, policy).await;
+        match kept {
+            Some(kept) if is_transient(&answer) => {
+                // Boxed: it is rare, and calls need not carry the room for it along.
+                Box::pin(self.repeat(answer, &kept, handed, policy)).await
+            }
+            _ => answer,
+        }
+    }
+
+    /// Calls again as long as `answer` is worth it.
+    async fn repeat(
+        &self,
+        mut answer: Result<Response, UpstreamError>,
+        kept: &Kept,
+        handed: Handed,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let Inner { caller, target, budget, metrics, .. } = &*self.0;
-        clean(&mut parts);
-        write_context(context, &mut parts.headers);
-        budget.deposit();
-        let repeatable = policy.idempotent && matches!(payload, Payload::Held(_));
-        let mut answer = self.attempt(&parts, payload.take(), deadline, policy).await;
         for retry in 1..ATTEMPTS_MAX {
-            if !repeatable || !is_transient(&answer) {
-                break;
-            }
             let pause = budget.pause(retry);
-            if pause >= deadline.remaining() || !budget.withdraw() {
+            let in_time = pause < handed.deadline.remaining();
+            if !is_transient(&answer) || !in_time || !budget.withdraw() {
                 break;
             }
             tokio::time::sleep(pause).await;
             metrics.count_retry(caller.name(), target);
-            let next = self.attempt(&parts, payload.take(), deadline, policy).await;
+            let next = self.attempt(kept.request(), handed, policy).await;
             if matches!(next, Err(UpstreamError::Open { .. })) {
                 // What the service said before the breaker opened says more than the breaker.
                 break;
@@ -237,9 +256,8 @@ impl Upstream {
     /// One attempt, with its verdict for the breaker.
     async fn attempt(
         &self,
-        parts: &Parts,
-        body: Body,
-        deadline: Deadline,
+        request: Request,
+        handed: Handed,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let Inner { caller, target, transport, breaker, metrics, .. } = &*self.0;
@@ -250,14 +268,12 @@ impl Upstream {
                 return Err(UpstreamError::Open { target, retry_after });
             }
         };
-        let (body, sent_whole) = Observed::new(body);
-        let mut request = Request::from_parts(parts.clone(), Body::new(body));
-        deadline.write(request.headers_mut());
-        let sent = transport.send(*caller, target, request);
-        let answer = match tokio::time::timeout_at(deadline.0, sent).await {
+        let (request, sent_whole) = observed(request);
+        let sent = transport.send(*caller, target, handed, request);
+        let answer = match tokio::time::timeout_at(handed.deadline.0, sent).await {
             Ok(answer) => answer,
             // Who waits for the client's body is not slow himself.
-            Err(_) if !sent_whole.load(Ordering::Relaxed) => {
+            Err(_) if sent_whole.is_some_and(|whole| !whole.load(Ordering::Relaxed)) => {
                 Err(UpstreamError::RequestStalled { target })
             }
             Err(_) => Err(UpstreamError::Timeout { target }),
@@ -285,35 +301,49 @@ pub struct Remote {
     pub client: HttpClient,
 }
 
-/// The body of a call: held in memory, so that it can be sent again, or passing by once.
-enum Payload {
-    Held(Bytes),
-    Streamed(Option<Body>),
+/// A copy of a request, to make it again. Its body is in memory.
+struct Kept {
+    parts: Parts,
+    body: Bytes,
 }
 
-impl Payload {
-    fn take(&mut self) -> Body {
-        match self {
-            Payload::Held(bytes) => Body::from(bytes.clone()),
-            Payload::Streamed(body) => body.take().expect("a streamed body is sent once"),
-        }
+impl Kept {
+    fn of(request: &Request, body: Bytes) -> Kept {
+        let (mut parts, ()) = Request::new(()).into_parts();
+        parts.method = request.method().clone();
+        parts.uri = request.uri().clone();
+        parts.version = request.version();
+        parts.headers = request.headers().clone();
+        Kept { parts, body }
+    }
+
+    fn request(&self) -> Request {
+        Request::from_parts(self.parts.clone(), in_memory(&self.body))
     }
 }
 
+fn in_memory(bytes: &Bytes) -> Body {
+    if bytes.is_empty() { Body::empty() } else { Body::from(bytes.clone()) }
+}
+
 /// Removes what belongs to the connection the request came on, or claims what only we may say.
-fn clean(parts: &mut Parts) {
+fn clean(request: &mut Request) {
     // Path parameters and the like of the router that passes the request on would mix with those
     // of the service.
-    parts.extensions.clear();
-    remove_hop_by_hop(&mut parts.headers);
+    request.extensions_mut().clear();
+    let headers = request.headers_mut();
+    remove_hop_by_hop(headers);
     for name in [CALLER, CREDENTIAL, header::HOST, header::EXPECT] {
-        parts.headers.remove(name);
+        headers.remove(name);
     }
 }
 
 /// What an answer says about the service, and what it is called in the numbers.
 fn judge(answer: &Result<Response, UpstreamError>) -> (Verdict, &'static str) {
     match answer {
+        // A service that sends some away and says when to come back is at work. Were that counted, a
+        // storm of logins would close the accounts to those who are logged in (M-12).
+        Ok(response) if is_busy(response) => (Verdict::Nothing, "busy"),
         Ok(response) if response.status().is_server_error() => (Verdict::Failure, "failed"),
         Ok(response) if response.status().is_client_error() => (Verdict::Success, "refused"),
         Ok(_) => (Verdict::Success, "ok"),
@@ -322,6 +352,11 @@ fn judge(answer: &Result<Response, UpstreamError>) -> (Verdict, &'static str) {
         Err(UpstreamError::Timeout { .. }) => (Verdict::Failure, "timeout"),
         Err(_) => (Verdict::Nothing, "malformed"),
     }
+}
+
+fn is_busy(response: &Response) -> bool {
+    let says_when = response.headers().contains_key(header::RETRY_AFTER);
+    response.status() == StatusCode::SERVICE_UNAVAILABLE && says_when
 }
 
 /// Whether the same call may well succeed in a moment.

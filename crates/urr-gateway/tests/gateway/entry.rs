@@ -1,4 +1,6 @@
-//! Entry tokens of the waiting room on the paths that book.
+//! Entry tokens of the waiting room on the paths that book. Attacks on them have a file of their own.
+
+mod attacks;
 
 use std::time::Duration;
 

@@ -11,6 +11,7 @@ use axum::extract::{ConnectInfo, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -99,7 +100,13 @@ impl House {
             Upstream::local(Caller::Gateway, name, router, &kit)
         };
         let upstreams = names.iter().map(upstream).collect();
-        House::put_together(upstreams, services, kit, change)
+        let house = House::put_together(upstreams, services, kit, change);
+        if let Some(feed) = &house.feed {
+            let known = feed.refresh().now_or_never();
+            known.expect("nothing in the process waits").unwrap();
+            house.services.asked.store(0, Ordering::SeqCst);
+        }
+        house
     }
 
     /// All services listen elsewhere.
@@ -117,7 +124,9 @@ impl House {
             };
             upstreams.push(Upstream::remote(Caller::Gateway, name, remote, &kit));
         }
-        House::put_together(upstreams, services, kit, change)
+        let house = House::put_together(upstreams, services, kit, change);
+        house.feed.as_ref().unwrap().refresh().await.unwrap();
+        house
     }
 
     pub fn put_together(
@@ -126,23 +135,24 @@ impl House {
         kit: ServiceKit,
         change: impl FnOnce(&mut Settings),
     ) -> House {
-        let access_key = TokenKey::new(ACCESS_SECRET.as_bytes());
-        let mut settings = Settings::new(access_key, TokenKey::new(ENTRY_SECRET.as_bytes()));
-        settings.allowed_origins = vec![ORIGIN.to_owned()];
-        let enough = 1_000_000;
-        settings.rates = Rates {
-            auth: enough,
-            queue: enough,
-            booking: enough,
-            general: enough,
-            login_address: enough,
-            login_account: enough,
-        };
+        let mut settings = settings();
         change(&mut settings);
         let limiter = Limiter::memory(kit.clock.clone());
+        House::limited_by(limiter, upstreams, services, kit, settings)
+    }
+
+    pub fn limited_by(
+        limiter: Limiter,
+        upstreams: Vec<Upstream>,
+        services: Arc<Services>,
+        kit: ServiceKit,
+        settings: Settings,
+    ) -> House {
         let gateway = Gateway::new(upstreams, limiter, settings, &kit);
         let feed = gateway.revocation_feed();
-        let pages = Router::new().route("/health", get(async || "well"));
+        let pages = Router::new()
+            .route("/health", get(async || "well"))
+            .route("/page", get(async || "A long page. ".repeat(500)));
         let door = gateway.door(pages, &kit);
         House { door, services, clock: kit.clock.clone(), kit, feed }
     }
@@ -288,6 +298,23 @@ pub fn refused(status: u16, code: &str) -> (u16, String) {
 
 pub fn passed() -> (u16, String) {
     (200, String::new())
+}
+
+pub fn settings() -> Settings {
+    let access_key = TokenKey::new(ACCESS_SECRET.as_bytes());
+    let mut settings = Settings::new(access_key, TokenKey::new(ENTRY_SECRET.as_bytes()));
+    settings.allowed_origins = vec![ORIGIN.to_owned()];
+    let enough = 1_000_000;
+    settings.rates = Rates {
+        auth: enough,
+        queue: enough,
+        booking: enough,
+        general: enough,
+        login_address: enough,
+        login_account: enough,
+        refresh_address: enough,
+    };
+    settings
 }
 
 pub fn kit() -> ServiceKit {

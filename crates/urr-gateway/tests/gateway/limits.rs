@@ -10,8 +10,15 @@ use urr_service::Role;
 
 use crate::house::{Ask, House, passed, refused};
 
-const SMALL: Rates =
-    Rates { auth: 3, queue: 4, booking: 2, general: 5, login_address: 1_000, login_account: 1_000 };
+const SMALL: Rates = Rates {
+    auth: 3,
+    queue: 4,
+    booking: 2,
+    general: 5,
+    login_address: 1_000,
+    login_account: 1_000,
+    refresh_address: 1_000,
+};
 
 fn limited() -> House {
     House::with(|settings| settings.rates = SMALL)
@@ -20,10 +27,11 @@ fn limited() -> House {
 async fn allowed(ask: impl Fn() -> Ask<'static>) -> usize {
     let mut count = 0;
     while count < 100 {
-        if ask().send().await.status == 429 {
-            break;
+        match ask().send().await.status.as_u16() {
+            200 => count += 1,
+            429 => break,
+            other => panic!("{other}: it was refused for something else"),
         }
-        count += 1;
     }
     count
 }
@@ -128,6 +136,93 @@ async fn d_15_guessing_is_counted_by_account_and_by_address() {
     assert_eq!(login("198.51.100.7", "jun@example.com", "/api/auth/login").await, 200);
     let body = house.services.seen().pop().unwrap().body;
     assert!(body.starts_with(b"{\"email\":\"jun@example.com\""), "the body is passed on whole");
+}
+
+/// A campus has one address, and its sessions expire at the same time as everybody's.
+#[tokio::test]
+async fn refreshes_are_counted_by_session_and_the_address_has_much_more() {
+    let house = leak(House::with(|settings| {
+        settings.rates.auth = 3;
+        settings.rates.refresh_address = 20;
+    }));
+    let refresh = |address: &'static str, token: &str| {
+        let cookie = format!("theme=dark; refresh_token={token}").leak();
+        move || {
+            let ask = house.post("/api/auth/refresh").from(address).header("cookie", cookie);
+            ask.header("sec-fetch-site", "same-origin")
+        }
+    };
+    // One session: the allowance of its own, wherever it comes from.
+    assert_eq!(allowed(refresh("203.0.113.1", "a.b.c")).await, 3);
+    assert_eq!(allowed(refresh("203.0.113.2", "a.b.c")).await, 0, "no new one elsewhere");
+    // Its neighbours are not hurt, up to what an address may at all.
+    for n in 0..5 {
+        assert_eq!(allowed(refresh("203.0.113.1", &format!("{n}.b.c"))).await, 3, "{n}");
+    }
+    assert_eq!(allowed(refresh("203.0.113.1", "x.b.c")).await, 2, "20 from one address");
+    assert_eq!(allowed(refresh("203.0.113.2", "y.b.c")).await, 3, "and others have their own");
+    // A refusal by the address takes nothing from the session.
+    assert_eq!(allowed(refresh("203.0.113.1", "z.b.c")).await, 0);
+    assert_eq!(allowed(refresh("203.0.113.3", "z.b.c")).await, 3);
+    // Invented tokens are counted by where they come from.
+    let mut invented = 0;
+    while refresh("203.0.113.4", &invented.to_string())().send().await.status != 429 {
+        invented += 1;
+    }
+    assert_eq!(invented, 20);
+}
+
+#[tokio::test]
+async fn a_session_is_the_same_in_the_cookie_and_in_the_body_and_at_v1() {
+    let house = leak(House::with(|settings| settings.rates.auth = 3));
+    let body = |token: &str| json!({ "refreshToken": token });
+    let by_body = |path: &'static str, token: &'static str| {
+        move || house.post(path).from("203.0.113.1").json(&body(token))
+    };
+    let by_cookie = |cookie: &'static str| {
+        move || {
+            let ask = house.post("/api/auth/refresh").from("203.0.113.1").header("cookie", cookie);
+            ask.header("sec-fetch-site", "same-origin")
+        }
+    };
+    assert_eq!(allowed(by_body("/api/v1/auth/refresh", "a")).await, 3);
+    assert_eq!(allowed(by_body("/api/auth/refresh", "a")).await, 0);
+    assert_eq!(allowed(by_cookie("refresh_token=a")).await, 0);
+    assert_eq!(allowed(by_cookie("refresh_token=; refresh_token=a")).await, 0, "the service's");
+    let seen = house.services.seen().pop().unwrap();
+    assert_eq!(seen.body, r#"{"refreshToken":"a"}"#, "the body is passed on whole");
+    // Without a token there is no session: the address is counted with its other requests.
+    assert_eq!(allowed(|| house.post("/api/auth/refresh").from("203.0.113.1")).await, 3);
+    assert_eq!(allowed(|| house.post("/api/auth/logout").from("203.0.113.1")).await, 0);
+    assert_eq!(allowed(by_body("/api/auth/refresh", "")).await, 0);
+    // Control: another session goes on.
+    assert_eq!(allowed(by_body("/api/auth/refresh", "b")).await, 3);
+}
+
+/// The server below takes 128 and answers more in its own words.
+#[tokio::test]
+async fn headers_have_a_largest_number() {
+    let house = House::open();
+    let ask = |count: usize| {
+        let names = (0..count).map(|n| format!("x-{n}"));
+        names.fold(house.get("/api/artists"), |ask, name| ask.header(&name, "1"))
+    };
+    assert_eq!(ask(64).send().await.outcome(), passed());
+    let many = ask(65).send().await;
+    assert_eq!(many.outcome(), refused(431, "TOO_MANY_HEADERS"));
+    assert!(many.json()["error"].is_string());
+    let same = (0..65).fold(house.get("/api/artists"), |ask, _| ask.header("x-same", "1"));
+    assert_eq!(same.send().await.outcome(), refused(431, "TOO_MANY_HEADERS"), "of one name");
+    assert_eq!(house.services.seen().len(), 1);
+}
+
+/// What the gateway adds still fits into what the server of a service takes.
+#[tokio::test]
+async fn the_largest_number_of_headers_reaches_a_service_elsewhere() {
+    let house = House::remote(|_| {}).await;
+    let ask = house.get("/api/reservations/my").bearer(&house.token(Role::User));
+    let ask = (1..64).fold(ask, |ask, n| ask.header(&format!("x-{n}"), "1"));
+    assert_eq!(ask.send().await.outcome(), passed());
 }
 
 #[tokio::test]

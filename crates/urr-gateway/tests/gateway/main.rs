@@ -3,12 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod browsers;
+mod compression;
 mod entry;
+mod figures;
+mod forge;
 mod house;
 mod limits;
 mod overload;
 mod paths;
 mod policies;
 mod proxying;
+mod revoking;
 mod smuggling;
 mod tokens;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Method;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::any;
 use serde_json::json;
@@ -12,7 +13,7 @@ use urr_gateway::Timeouts;
 use urr_kernel::Secret;
 use urr_service::{Caller, HttpClient, InternalCredentials, Remote, Role, Upstream};
 
-use crate::house::{FAN, House, kit, passed, refused, services};
+use crate::house::{FAN, House, kit, listen, passed, refused, services};
 
 #[tokio::test]
 async fn services_here_and_elsewhere_are_asked_the_same() {
@@ -76,6 +77,50 @@ async fn e_7_trouble_behind_the_gateway_is_503_or_504_and_never_a_bare_500() {
     let open = house.get("/api/artists").send().await;
     assert_eq!(open.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
     assert_eq!(open.header("retry-after"), "10", "the breaker says when it tries again");
+}
+
+/// E-7: a proxy between two processes answers for a service in its own words; clients hear ours.
+#[tokio::test]
+async fn e_7_what_a_proxy_says_is_told_in_our_words() {
+    let kit = kit();
+    let proxy = Router::new().route(
+        "/{*rest}",
+        any(async |request: Request| {
+            let word = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
+            let (status, kind, body) = match word.as_str() {
+                "busy" => (503, "application/json", r#"{"error":"Busy.","code":"BUSY"}"#),
+                "teapot" => (418, "text/html", "<h1>nginx</h1>"),
+                word => (word.parse().unwrap(), "text/html", "<h1>nginx</h1>"),
+            };
+            let status = StatusCode::from_u16(status).unwrap();
+            (status, [(header::CONTENT_TYPE, kind), (header::SERVER, "nginx")], body)
+        }),
+    );
+    let remote = Remote {
+        url: format!("http://{}", listen(proxy).await).parse().unwrap(),
+        credential: InternalCredentials::from_root(&Secret::new("root"))
+            .for_caller(Caller::Gateway),
+        client: HttpClient::new(),
+    };
+    let upstream = Upstream::remote(Caller::Gateway, "community", remote, &kit);
+    let house = House::put_together(vec![upstream], services(), kit, |_| {});
+    for (path, status, code) in [
+        ("/api/news/502", 503, "SERVICE_UNAVAILABLE"),
+        ("/api/news/503", 503, "SERVICE_UNAVAILABLE"),
+        ("/api/news/504", 504, "UPSTREAM_TIMEOUT"),
+    ] {
+        let answer = house.get(path).send().await;
+        assert_eq!(answer.outcome(), refused(status, code), "{path}");
+        assert_eq!(answer.header("retry-after"), "1", "{path}");
+        assert_eq!(answer.header("content-type"), "application/json");
+        assert_eq!(answer.header("server"), "", "{path}: nothing of the proxy is left");
+        assert!(answer.json()["error"].is_string() && answer.json()["traceId"].is_string());
+        house.clock.advance(Duration::from_secs(60));
+    }
+    // Controls: what a service of ours says, and what is no failure of the way, stay as they are.
+    assert_eq!(house.get("/api/news/busy").send().await.outcome(), refused(503, "BUSY"));
+    let teapot = house.get("/api/news/teapot").send().await;
+    assert_eq!((teapot.status.as_u16(), &teapot.bytes[..]), (418, &b"<h1>nginx</h1>"[..]));
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! The circuit breaker: stops calling a service that keeps failing, and probes whether it is back.
 //!
 //! Only failures of infrastructure count: no connection, no answer in time, an answer of 5xx. A
-//! refusal (4xx) is the service at work; were it counted, one user with bad requests could close
-//! the service to everybody (M-12).
+//! refusal (4xx, or a 503 that says when to come back) is the service at work; were it counted, one
+//! user with bad requests could close the service to everybody (M-12).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,6 +39,14 @@ enum State {
     HalfOpen { started: u32, succeeded: u32 },
 }
 
+/// What a breaker does with calls at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakerState {
+    Closed,
+    HalfOpen,
+    Open,
+}
+
 /// How a call went, as far as the breaker cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -71,11 +79,18 @@ impl Breaker {
 
     /// Lets a call pass, or says when to come back.
     pub fn admit(&self) -> Result<Permit<'_>, Open> {
-        let now = self.clock.now();
         let mut circuit = self.lock();
-        circuit.admit(now)?;
+        circuit.admit(&self.clock)?;
         let generation = circuit.generation;
         Ok(Permit { breaker: self, generation, verdict: Verdict::Nothing })
+    }
+
+    pub fn state(&self) -> BreakerState {
+        match self.lock().state {
+            State::Closed { .. } => BreakerState::Closed,
+            State::HalfOpen { .. } => BreakerState::HalfOpen,
+            State::Open { .. } => BreakerState::Open,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Circuit> {
@@ -91,10 +106,9 @@ impl Permit<'_> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let now = self.breaker.clock.now();
         let mut circuit = self.breaker.lock();
         if circuit.generation == self.generation {
-            circuit.learn(self.verdict, now);
+            circuit.learn(self.verdict, &self.breaker.clock);
         }
     }
 }
@@ -105,8 +119,9 @@ impl Circuit {
         self.generation += 1;
     }
 
-    fn admit(&mut self, now: Timestamp) -> Result<(), Open> {
+    fn admit(&mut self, clock: &Clock) -> Result<(), Open> {
         if let State::Open { since } = self.state {
+            let now = clock.now();
             // A clock that was set back must not keep the breaker open for hours.
             let open_for = Duration::try_from(now.duration_since(since)).unwrap_or(OPEN_FOR);
             let left = OPEN_FOR.saturating_sub(open_for);
@@ -127,7 +142,7 @@ impl Circuit {
         }
     }
 
-    fn learn(&mut self, verdict: Verdict, now: Timestamp) {
+    fn learn(&mut self, verdict: Verdict, clock: &Clock) {
         match (&mut self.state, verdict) {
             (State::Closed { window }, Verdict::Success | Verdict::Failure) => {
                 if window.len() == WINDOW {
@@ -136,7 +151,7 @@ impl Circuit {
                 window.push_back(verdict == Verdict::Failure);
                 let failures = window.iter().filter(|failed| **failed).count();
                 if window.len() >= CALLS_MIN && failures * 2 >= window.len() {
-                    self.enter(State::Open { since: now });
+                    self.enter(State::Open { since: clock.now() });
                 }
             }
             (State::HalfOpen { succeeded, .. }, Verdict::Success) => {
@@ -145,7 +160,9 @@ impl Circuit {
                     self.enter(State::Closed { window: VecDeque::with_capacity(WINDOW) });
                 }
             }
-            (State::HalfOpen { .. }, Verdict::Failure) => self.enter(State::Open { since: now }),
+            (State::HalfOpen { .. }, Verdict::Failure) => {
+                self.enter(State::Open { since: clock.now() });
+            }
             (State::HalfOpen { started, .. }, Verdict::Nothing) => *started -= 1,
             (State::Closed { .. }, Verdict::Nothing) | (State::Open { .. }, _) => {}
         }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
+use std::future::Future;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::uri::{Authority, Scheme};
 use axum::http::{Uri, Version};
 use axum::response::Response;
+use futures_util::future::Either;
+use futures_util::{FutureExt, TryFutureExt};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error as ClientError};
@@ -28,6 +31,7 @@ use urr_kernel::Secret;
 use super::error::UpstreamError;
 use crate::body_limit::is_limit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
+use crate::context::{Handed, remove_context, write_context};
 use crate::{ApiError, panics};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -96,41 +100,49 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    pub async fn send(
+    /// It is not an `async fn`: those hold what they are given twice, and a request is large.
+    pub fn send(
         &self,
         caller: Caller,
         target: &'static str,
+        handed: Handed,
         mut request: Request,
-    ) -> Result<Response, UpstreamError> {
-        let mut response = match self {
+    ) -> impl Future<Output = Result<Response, UpstreamError>> {
+        let sent = match self {
             Transport::Local(router) => {
+                remove_context(request.headers_mut());
                 request.extensions_mut().insert(caller);
-                send_local(router.clone(), request).await
+                request.extensions_mut().insert(handed);
+                Either::Left(send_local(router.clone(), request).map(Ok))
             }
             Transport::Remote { url, credential, client } => {
+                write_context(&handed.context, request.headers_mut());
+                handed.deadline.write(request.headers_mut());
                 prove(request.headers_mut(), caller, credential);
-                send_remote(client, url, target, request).await?
+                Either::Right(Box::pin(send_remote(client, url, target, request)))
             }
         };
-        remove_hop_by_hop(response.headers_mut());
-        Ok(response)
+        sent.map_ok(|mut response| {
+            remove_hop_by_hop(response.headers_mut());
+            response
+        })
     }
 }
 
 /// Calls a router of this process. The call is awaited in place and not spawned: a caller that is
 /// dropped drops it, exactly as a closed connection would.
-async fn send_local(router: Router, request: Request) -> Response {
-    let work = async {
-        let answer: Result<Response, Infallible> = router.oneshot(request).await;
-        answer.unwrap_or_else(|never| match never {})
-    };
-    let mut response = panics::caught(work).await;
-    // A dressed service has logged and removed its error; one of a bare router ends here.
-    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-        error.log();
-    }
-    response.extensions_mut().clear();
-    response
+fn send_local(router: Router, request: Request) -> impl Future<Output = Response> {
+    let work = router.oneshot(request).map(|answer: Result<Response, Infallible>| match answer {
+        Ok(response) => response,
+    });
+    panics::caught(work).map(|mut response| {
+        // A dressed service has logged and removed its error; one of a bare router ends here.
+        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            error.log();
+        }
+        response.extensions_mut().clear();
+        response
+    })
 }
 
 fn prove(headers: &mut HeaderMap, caller: Caller, credential: &Secret) {
@@ -213,16 +225,19 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// A request's body that tells whether it was read to its end.
-pub(crate) struct Observed {
+struct Observed {
     body: Body,
     is_whole: Arc<AtomicBool>,
 }
 
-impl Observed {
-    pub fn new(body: Body) -> (Observed, Arc<AtomicBool>) {
-        let is_whole = Arc::new(AtomicBool::new(body.is_end_stream()));
-        (Observed { body, is_whole: Arc::clone(&is_whole) }, is_whole)
+/// The request, and whether its body was read to its end. Nothing to tell if there is none.
+pub(crate) fn observed(request: Request) -> (Request, Option<Arc<AtomicBool>>) {
+    if request.body().is_end_stream() {
+        return (request, None);
     }
+    let is_whole = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&is_whole);
+    (request.map(|body| Body::new(Observed { body, is_whole })), Some(told))
 }
 
 impl HttpBody for Observed {
@@ -255,7 +270,8 @@ impl HttpBody for Observed {
 pub(crate) struct Watched {
     body: Body,
     silence_max: Duration,
-    alarm: Pin<Box<Sleep>>,
+    /// Made when there is something to wait for: most answers are there at once.
+    alarm: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
 
@@ -265,8 +281,7 @@ pub(crate) struct FellSilent;
 
 impl Watched {
     pub fn new(body: Body, silence_max: Duration) -> Watched {
-        let alarm = Box::pin(tokio::time::sleep(silence_max));
-        Watched { body, silence_max, alarm, waiting: false }
+        Watched { body, silence_max, alarm: None, waiting: false }
     }
 }
 
@@ -282,12 +297,14 @@ impl HttpBody for Watched {
             self.waiting = false;
             return Poll::Ready(frame);
         }
-        if !self.waiting {
-            self.waiting = true;
-            let silent_until = Instant::now() + self.silence_max;
-            self.alarm.as_mut().reset(silent_until);
+        let silent_until = Instant::now() + self.silence_max;
+        let is_new = !std::mem::replace(&mut self.waiting, true);
+        let alarm =
+            self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(silent_until)));
+        if is_new {
+            alarm.as_mut().reset(silent_until);
         }
-        ready!(self.alarm.as_mut().poll(cx));
+        ready!(alarm.as_mut().poll(cx));
         Poll::Ready(Some(Err(axum::Error::new(FellSilent))))
     }
 

@@ -118,6 +118,7 @@ fn routes(state: Arc<ShopState>) -> OpenApiRouter {
         .route("/internal/ping", get(ping))
         .route("/context", get(get_context))
         .route("/broken", get(break_down))
+        .route("/busy", get(send_away))
         .route("/panic", get(panic))
         .route("/scripted", get(answer_as_scripted).post(answer_as_scripted))
         .route("/wait", get(wait))
@@ -157,6 +158,10 @@ async fn get_context(Context(context): Context, request: Request) -> Json<Value>
 
 async fn break_down() -> ApiError {
     ApiError::internal("disk 7 is on fire")
+}
+
+async fn send_away() -> ApiError {
+    ApiError::unavailable("BUSY", "Please come back.", Duration::from_secs(1))
 }
 
 async fn panic() -> &'static str {

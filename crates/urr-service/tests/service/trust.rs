@@ -151,3 +151,27 @@ async fn a_stranger_cannot_say_what_caused_a_call() {
     let (_, got) = told(Ok(response)).await;
     assert_eq!(got["causationId"], Value::Null);
 }
+
+/// What a client's request says of its context goes no further than the one who passes it on.
+#[tokio::test]
+async fn the_caller_and_not_the_request_says_what_it_belongs_to() {
+    for form in FORMS {
+        let shop = Shop::open();
+        let gateway = shop.upstream(form, Caller::Gateway).await;
+        let id = Uuid::from_u128(9).to_string();
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let claims = [
+            ("x-causation-id", id.as_str()),
+            ("x-correlation-id", &id),
+            ("x-request-id", &id),
+            ("traceparent", trace),
+            ("x-urr-deadline-ms", "0"),
+        ];
+        let claim = request("GET", "/context", &claims, Body::empty());
+        let (status, got) = told(gateway.call(claim, &context(), once()).await).await;
+        assert_eq!(status, 200, "{form:?}: the deadline is the caller's");
+        assert_eq!(got["causationId"], Value::Null, "{form:?}");
+        assert_eq!(got["correlationId"], json!(context().correlation_id), "{form:?}");
+        assert_eq!(got["traceId"], json!(context().trace.trace_id()), "{form:?}");
+    }
+}

@@ -236,6 +236,29 @@ async fn refusals_do_not_open_the_breaker() {
     }
 }
 
+/// M-12: a storm on one door of a service does not close its others.
+#[tokio::test]
+async fn a_service_that_sends_some_away_stays_open_to_the_others() {
+    for form in FORMS {
+        let shop = Shop::open();
+        let upstream = shop.upstream(form, Caller::Gateway).await;
+        let call =
+            async |path| told(upstream.call(get_request(path), &context(), once()).await).await.0;
+        for _ in 0..30 {
+            assert_eq!(call("/busy").await, 503, "{form:?}");
+        }
+        assert_eq!(call("/scripted").await, 200, "{form:?}");
+        // The control: a 503 that does not say when to come back is a failure.
+        shop.state.script([503; 10]);
+        for _ in 0..10 {
+            assert_eq!(call("/scripted").await, 503, "{form:?}");
+        }
+        let hits = shop.state.hits();
+        assert_eq!(call("/scripted").await, 503, "{form:?}");
+        assert_eq!(shop.state.hits(), hits, "{form:?}: an open breaker does not call");
+    }
+}
+
 #[tokio::test]
 async fn bodies_that_clients_break_do_not_open_the_breaker() {
     let shop = Shop::open();

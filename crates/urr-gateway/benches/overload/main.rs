@@ -1,0 +1,168 @@
+//! What happens at ten times the load that can be served, and after it.
+//!
+//! Before the gateway's services is one engine, as in one process: 32 pieces of work at once, 16 ms
+//! each and a little computing, so about 2,000 a second. That is a database with 32 connections.
+//! It is bounded by waiting and not by computing, because clients and servers share the cores of
+//! one machine here: ten times what its cores can do, they could not ask for either.
+//!
+//! Of the requests 5 % pay, 15 % hold seats and 80 % browse. Requests come when they are due, not
+//! when the one before was answered. First the most that is served in a second is found, then
+//! half of that is asked for, then ten times as much, then half again.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(clippy::float_arithmetic, reason = "rates and ratios, not money")]
+#![expect(clippy::cast_precision_loss, reason = "rates and ratios, not money")]
+
+mod clients;
+
+use std::hint::black_box;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use urr_gateway::{Gateway, Rates, Settings};
+use urr_kernel::{Clock, IdSource, Uuid};
+use urr_limit::Limiter;
+use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
+use urr_service::{Caller, Limits, Metrics, Role, Service, ServiceKit, Upstream, serve};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::clients::{Answered, Asking, Class, at_once, at_rate};
+
+const WAYS: usize = 32;
+const WORK: Duration = Duration::from_millis(16);
+const PEAK_FOR: Duration = Duration::from_secs(5);
+const NORMAL_FOR: Duration = Duration::from_secs(12);
+const OVERLOAD_FOR: Duration = Duration::from_secs(30);
+const OVERLOAD: f64 = 10.0;
+const GOODPUT_MIN: f64 = 0.9;
+const P99_RATIO_MAX: f64 = 2.0;
+const RECOVERY_MAX: u64 = 10;
+
+fn main() {
+    let server = Runtime::new().expect("threads can be started");
+    let machine = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let machine = machine.expect("threads can be started");
+    let address = server.block_on(listen(gateway()));
+    let asking = Asking { address, bearer: token() };
+
+    let peak = machine.block_on(at_once(&asking, 2 * WAYS, PEAK_FOR));
+    let peak = served(&peak).count() as f64 / PEAK_FOR.as_secs_f64();
+    println!("peak              {peak:>8.0} served/s");
+
+    let half = peak / 2.0;
+    let before = machine.block_on(at_rate(&asking, half, NORMAL_FOR));
+    // The first second opens the connections.
+    let before_p99 = p99(served(&before).filter(|answer| answer.second > 0));
+    println!("normal load       {half:>8.0} requests/s, p99 {before_p99:.0} ms");
+
+    let during = machine.block_on(at_rate(&asking, peak * OVERLOAD, OVERLOAD_FOR));
+    show_overload(&during, peak);
+
+    let after = machine.block_on(at_rate(&asking, half, NORMAL_FOR));
+    let is_late = |second: u64| {
+        let p99 = p99(served(&after).filter(|answer| answer.second == second));
+        let is_complete = after.iter().all(|a| a.second != second || a.status == 200);
+        p99 > before_p99 * P99_RATIO_MAX || !is_complete
+    };
+    let late = (0..NORMAL_FOR.as_secs()).rev().find(|second| is_late(*second));
+    let recovered = late.map_or(0, |second| second + 1);
+    println!("normal again      {recovered:>8} s later   (target: at most {RECOVERY_MAX})");
+    println!("                  p99 {:.0} ms in all", p99(served(&after)));
+}
+
+fn show_overload(during: &[Answered], peak: f64) {
+    let seconds = OVERLOAD_FOR.as_secs_f64();
+    let offered = during.len() as f64 / seconds;
+    let goodput = served(during).count() as f64 / seconds;
+    println!("overload          {offered:>8.0} requests/s, {:.1} times the peak", offered / peak);
+    println!("goodput           {goodput:>8.0} served/s");
+    println!("of the peak       {:>8.2}   (target: at least {GOODPUT_MIN})", goodput / peak);
+    for class in Class::ALL {
+        let asked = during.iter().filter(|answer| answer.class == class).count() as f64;
+        let got = served(during).filter(|answer| answer.class == class);
+        let p99 = p99(got.clone());
+        let share = 100.0 * got.count() as f64 / asked;
+        println!("{:<18}{share:>8.1} % served, p99 {p99:.0} ms", class.name());
+    }
+    let refused = during.iter().filter(|answer| answer.status == 503);
+    let (share, p99) = (100.0 * refused.clone().count() as f64 / during.len() as f64, p99(refused));
+    println!("refused           {share:>8.1} %, p99 {p99:.0} ms");
+    let odd = during.iter().filter(|answer| ![200, 503].contains(&answer.status)).count();
+    println!("other answers     {odd:>8}");
+}
+
+fn served(answers: &[Answered]) -> impl Iterator<Item = &Answered> + Clone {
+    answers.iter().filter(|answer| answer.status == 200)
+}
+
+/// In milliseconds.
+fn p99<'a>(answers: impl Iterator<Item = &'a Answered>) -> f64 {
+    let mut times: Vec<Duration> = answers.map(|answer| answer.took).collect();
+    times.sort_unstable();
+    times.get(times.len() * 99 / 100).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+}
+
+async fn listen(router: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let address = listener.local_addr().expect("it has an address");
+    tokio::spawn(serve(listener, router, CancellationToken::new(), Duration::ZERO));
+    address
+}
+
+/// The gateway as it runs in one process, before two services that share an engine.
+fn gateway() -> Router {
+    let clock = Clock::System;
+    let kit = ServiceKit {
+        ids: IdSource::from_system_randomness(clock.clone()),
+        clock: clock.clone(),
+        metrics: Metrics::new(),
+        limits: Limits::default(),
+    };
+    let engine = Arc::new(Semaphore::new(WAYS));
+    let upstream = |name, path, methods| {
+        let service = Service::new(name, OpenApiRouter::new().route(path, methods), &kit);
+        Upstream::local(Caller::Gateway, name, service.local_router(), &kit)
+    };
+    let work = {
+        let engine = Arc::clone(&engine);
+        async move || work(&engine).await
+    };
+    let ticket = upstream("ticket", "/api/memberships/{id}", get(work.clone()).post(work.clone()));
+    let payment = upstream("payment", "/api/payments/{id}", post(work));
+    let mut settings = Settings::new(key(), TokenKey::new(&[2; 32]));
+    settings.rates = Rates { general: 1_000_000_000, ..Rates::default() };
+    let limiter = Limiter::memory(clock);
+    Gateway::new(vec![ticket, payment], limiter, settings, &kit).door(Router::new(), &kit)
+}
+
+/// A place at the engine, its answer, and the computing around it.
+async fn work(engine: &Semaphore) -> &'static str {
+    let place = engine.acquire().await.expect("the semaphore is never closed");
+    tokio::time::sleep(WORK).await;
+    drop(place);
+    let computed = (0..5_000_u64).fold(1, |sum: u64, n| black_box(sum.wrapping_mul(31) ^ n));
+    if computed == 0 { "nothing" } else { "done" }
+}
+
+fn key() -> TokenKey {
+    TokenKey::new(&[1; 32])
+}
+
+fn token() -> String {
+    let issue = Issue {
+        subject: Uuid::from_u128(1).to_string(),
+        id: Uuid::from_u128(2),
+        issued_at: Clock::System.now(),
+        lifetime: Duration::from_secs(1_800),
+    };
+    let email = "fan@example.com".to_owned();
+    let claims = AccessClaims { email, role: Role::User, family_id: Uuid::from_u128(3) };
+    key().sign(ACCESS, &issue, &claims)
+}

@@ -1,0 +1,239 @@
+//! Which answers are compressed (G7), for whom, and which never are.
+
+use std::io::Read;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use flate2::read::GzDecoder;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use urr_service::{Caller, Role, Upstream};
+
+use crate::house::{Answer, House, kit, services, soon};
+
+fn text(bytes: usize) -> String {
+    let seats = (0..).map(|n| format!("{{\"seat\":{n}}},"));
+    let mut text: String = seats.take(bytes / 11 + 1).collect();
+    text.truncate(bytes);
+    text
+}
+
+const JSON: (header::HeaderName, &str) = (header::CONTENT_TYPE, "application/json");
+
+/// Answers by the last word of the path.
+async fn answer(request: Request) -> Response {
+    let word = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
+    let long = text(5_000);
+    match word.as_str() {
+        "short" => ([JSON], text(1_023)).into_response(),
+        "enough" => ([JSON], text(1_024)).into_response(),
+        "huge" => ([JSON], text(3_000_000)).into_response(),
+        "tagged" => ([JSON, (header::ETAG, "\"abc\"")], long).into_response(),
+        "weak" => ([JSON, (header::ETAG, "W/\"abc\"")], long).into_response(),
+        "varied" => ([JSON, (header::VARY, "accept-language")], long).into_response(),
+        "picture" => ([(header::CONTENT_TYPE, "image/png")], long).into_response(),
+        "untyped" => Body::from(long).into_response(),
+        "encoded" => ([JSON, (header::CONTENT_ENCODING, "br")], long).into_response(),
+        "fixed" => ([JSON, (header::CACHE_CONTROL, "private, no-transform")], long).into_response(),
+        "events" => ([(header::CONTENT_TYPE, "text/event-stream")], long).into_response(),
+        "stream" => {
+            let parts = [Ok::<_, std::io::Error>(long)];
+            ([JSON], Body::from_stream(futures_util::stream::iter(parts))).into_response()
+        }
+        "part" => {
+            let range = (header::CONTENT_RANGE, "bytes 0-4999/9000");
+            (StatusCode::PARTIAL_CONTENT, [JSON, range], long).into_response()
+        }
+        "nothing" => StatusCode::NO_CONTENT.into_response(),
+        "unchanged" => {
+            (StatusCode::NOT_MODIFIED, [JSON, (header::ETAG, "\"abc\"")]).into_response()
+        }
+        "refused" => (StatusCode::CONFLICT, [JSON], long).into_response(),
+        _ => ([JSON], long).into_response(),
+    }
+}
+
+fn house() -> House {
+    let kit = kit();
+    let upstreams = ["catalog", "community", "queue", "payment", "ticket"].map(|name| {
+        let router = Router::new().route("/{*rest}", any(answer));
+        Upstream::local(Caller::Gateway, name, router, &kit)
+    });
+    House::put_together(upstreams.into(), services(), kit, |_| {})
+}
+
+fn is_compressed(answer: &Answer) -> bool {
+    match answer.header("content-encoding") {
+        "gzip" => true,
+        "" | "br" => false,
+        other => panic!("nobody asked for {other}"),
+    }
+}
+
+fn varies_by(answer: &Answer) -> Vec<&str> {
+    answer.headers.get_all("vary").iter().map(|value| value.to_str().unwrap()).collect()
+}
+
+fn read(answer: &Answer) -> String {
+    let mut read = String::new();
+    GzDecoder::new(&answer.bytes[..]).read_to_string(&mut read).unwrap();
+    read
+}
+
+#[tokio::test]
+async fn g_7_long_texts_are_compressed_for_those_who_read_gzip() {
+    let house = house();
+    for (path, bytes) in [
+        ("/api/artists/enough", 1_024),
+        ("/api/v1/artists/long", 5_000),
+        ("/api/artists/huge", 3_000_000),
+        ("/api/artists/refused", 5_000),
+    ] {
+        let packed = house.get(path).header("accept-encoding", "br, gzip;q=0.9").send().await;
+        assert!(is_compressed(&packed), "{path}");
+        assert_eq!(read(&packed), text(bytes));
+        assert!(packed.bytes.len() < bytes / 2, "{path}: {}", packed.bytes.len());
+        assert_eq!(packed.header("content-length"), "");
+        assert_eq!(varies_by(&packed), ["origin", "accept-encoding"]);
+        // The control: who does not ask for it gets the same as it is, and caches know why.
+        for other in ["", "br", "gzip;q=0", "identity", "*;q=0"] {
+            let plain = house.get(path).header("accept-encoding", other).send().await;
+            assert!(!is_compressed(&plain), "{path} {other}");
+            assert_eq!(plain.bytes, text(bytes));
+            assert_eq!(varies_by(&plain), ["origin", "accept-encoding"], "{path} {other}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_gains_nothing_or_must_not_change_is_left_as_it_is() {
+    let house = house();
+    for word in [
+        "short",
+        "picture",
+        "untyped",
+        "encoded",
+        "fixed",
+        "events",
+        "stream",
+        "part",
+        "nothing",
+        "unchanged",
+    ] {
+        let path = format!("/api/artists/{word}");
+        let answer = house.get(&path).header("accept-encoding", "gzip").send().await;
+        assert!(!is_compressed(&answer), "{word}");
+        assert_eq!(varies_by(&answer), ["origin"], "{word}");
+        let plain = house.get(&path).send().await;
+        assert_eq!((answer.status, answer.bytes), (plain.status, plain.bytes), "{word}");
+    }
+    let asked = house.get("/api/artists/long").header("accept-encoding", "gzip");
+    let asked = asked.header("cache-control", "no-transform").send().await;
+    assert!(!is_compressed(&asked), "the client may forbid it as well");
+}
+
+/// The length of a compressed answer tells how alike a secret in it is to what was sent (BREACH).
+#[tokio::test]
+async fn answers_that_may_hold_secrets_are_never_compressed() {
+    let house = house();
+    let token = house.token(Role::User);
+    let ask = async |path: &str| {
+        let ask = house.get(path).bearer(&token).header("accept-encoding", "gzip");
+        let answer = ask.send().await;
+        assert_eq!(answer.status, 200, "{path}");
+        is_compressed(&answer)
+    };
+    for path in [
+        "/api/queue/status/long",
+        "/api/v1/queue/status/long",
+        "/api/%71ueue/status/long",
+        "/api/queue/long/",
+        "/api/payments/long",
+    ] {
+        assert!(!ask(path).await, "{path}");
+    }
+    // The control: elsewhere the same answer is.
+    for path in ["/api/reservations/long", "/api/artists/long", "/api/news/queue"] {
+        assert!(ask(path).await, "{path}");
+    }
+}
+
+/// The same for the accounts, which have their own list of revoked tokens to tell.
+#[tokio::test]
+async fn answers_of_the_accounts_are_never_compressed() {
+    let kit = kit();
+    let accounts = Router::new().route("/{*rest}", any(answer));
+    let upstream = Upstream::local(Caller::Gateway, "auth", accounts, &kit);
+    let house = House::put_together(vec![upstream], services(), kit, |_| {});
+    for path in ["/api/auth/challenge", "/api/v1/auth/challenge", "/api/%61uth/long"] {
+        let answer = house.get(path).header("accept-encoding", "gzip").send().await;
+        assert_eq!((answer.status.as_u16(), answer.bytes.len()), (200, 5_000), "{path}");
+        assert!(!is_compressed(&answer), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_strong_tag_becomes_weak_and_other_variations_stay() {
+    let house = house();
+    let ask = |word: &str| {
+        house.get(&format!("/api/artists/{word}")).header("accept-encoding", "gzip").send()
+    };
+    assert_eq!(ask("tagged").await.header("etag"), "W/\"abc\"");
+    assert_eq!(ask("weak").await.header("etag"), "W/\"abc\"");
+    let varied = ask("varied").await;
+    assert_eq!(varies_by(&varied), ["accept-language", "origin", "accept-encoding"]);
+    let plain = house.get("/api/artists/tagged").send().await;
+    assert_eq!(plain.header("etag"), "\"abc\"", "control: nothing was changed");
+}
+
+#[tokio::test]
+async fn pages_of_the_gateway_are_compressed_too() {
+    let house = house();
+    let page = house.get("/page").header("accept-encoding", "gzip").send().await;
+    let plain = house.get("/page").send().await;
+    assert!(is_compressed(&page) && !is_compressed(&plain));
+    assert_eq!(read(&page).as_bytes(), plain.bytes);
+}
+
+/// Sends two requests on one connection and reads until the server closes.
+async fn talk(house: &House, first: &str) -> String {
+    let mut stream = TcpStream::connect(house.listen().await).await.unwrap();
+    let second = "GET /api/artists/short HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(format!("{first}{second}").as_bytes()).await.unwrap();
+    let mut received = Vec::new();
+    soon(stream.read_to_end(&mut received)).await.unwrap();
+    String::from_utf8_lossy(&received).into_owned()
+}
+
+/// HEAD tells what GET would be, has no body, and leaves the connection in order.
+#[tokio::test]
+async fn head_tells_what_get_would_be() {
+    let house = house();
+    let head = |path: &str, encoding: &str| {
+        format!("HEAD {path} HTTP/1.1\r\nhost: x\r\naccept-encoding: {encoding}\r\n\r\n")
+    };
+    // A page is answered by the gateway itself, the other by a service behind it.
+    for (path, bytes) in [("/api/artists/long", 5_000), ("/page", 6_500)] {
+        let packed = talk(&house, &head(path, "gzip")).await;
+        let (first, rest) = packed.split_once("\r\n\r\n").unwrap();
+        assert!(first.starts_with("HTTP/1.1 200"), "{packed}");
+        for line in ["content-encoding: gzip", "vary: accept-encoding"] {
+            assert!(first.contains(line), "{path} {line}: {first}");
+        }
+        for line in ["content-length", "transfer-encoding"] {
+            assert!(!first.contains(line), "{path} {line}: {first}");
+        }
+        assert!(rest.starts_with("HTTP/1.1 200") && rest.ends_with(&text(1_023)), "{rest}");
+        let plain = talk(&house, &head(path, "br")).await;
+        let (first, rest) = plain.split_once("\r\n\r\n").unwrap();
+        assert!(first.contains(&format!("content-length: {bytes}")), "{path}: {first}");
+        assert!(!first.contains("content-encoding") && rest.starts_with("HTTP/1.1 200"));
+    }
+    let short = house.ask(Method::HEAD, "/api/artists/short");
+    let short = short.header("accept-encoding", "gzip").send().await;
+    assert!(!is_compressed(&short));
+}
