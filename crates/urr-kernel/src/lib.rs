@@ -9,6 +9,7 @@ mod event;
 mod id;
 mod money;
 mod secret;
+mod text;
 
 pub use clock::{Clock, truncate_to_micros};
 pub use context::{CallContext, InvalidTraceparent, TraceContext};
@@ -17,4 +18,5 @@ pub use id::IdSource;
 pub use jiff::Timestamp;
 pub use money::{MoneyOverflow, Won};
 pub use secret::Secret;
+pub use text::{UnfitText, one_line};
 pub use uuid::Uuid;

@@ -11,6 +11,7 @@ use tower::ServiceExt;
 use urr::DataFolder;
 use urr::compose::{System, World};
 use urr::config::{self, Config, LoadArgs, Mode, Overrides};
+use urr_auth::{Door, solve_challenge};
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_service::Role;
 use urr_service::token::{self, AccessClaims, Issue, TokenKey};
@@ -20,6 +21,8 @@ use crate::servers::{self, Kafka, Postgres, Redis, Server};
 /// Tests begin on a morning in Seoul.
 const START: &str = "2026-11-15T00:30:00Z";
 const SEED: u64 = 20_261_115;
+/// Work has to be done in tests as well, but little of it.
+const WORK_BITS: &str = "4";
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// On which engines a test runs.
@@ -50,7 +53,7 @@ impl TestApp {
 
     /// `None` when the servers of the form are not installed; with `CI=true` that is a failure.
     pub async fn start(form: Form) -> Option<TestApp> {
-        let mut variables = Vec::new();
+        let mut variables = vec![("URR_AUTH_BOT_CHECK_BITS", WORK_BITS.to_owned())];
         let mut own_servers = None;
         if form == Form::Distributed {
             for server in [Server::Postgres, Server::Kafka, Server::Redis] {
@@ -94,6 +97,35 @@ impl TestApp {
 
     pub fn post(&self, path: &str) -> Call<'_> {
         self.request(Method::POST, path)
+    }
+
+    /// The proof that registering or logging in asks for, for the header `x-proof-of-work`.
+    pub async fn proof(&self, door: Door) -> String {
+        let path = format!("/api/auth/challenge?for={}", door.name());
+        let task = self.get(&path).send().await.json();
+        let difficulty = task["difficulty"].as_u64().and_then(|bits| u8::try_from(bits).ok());
+        let challenge = task["challenge"].as_str();
+        match challenge.zip(difficulty) {
+            Some((challenge, difficulty)) => solve_challenge(challenge, difficulty),
+            None => panic!("no work is asked for: {task}"),
+        }
+    }
+
+    /// Opens an account, with the work done and the terms agreed to.
+    pub async fn register(&self, email: &str, password: &str) -> Answer {
+        let terms = self.get("/api/auth/terms").send().await.json()["terms"].take();
+        let required = terms.as_array().into_iter().flatten().filter(|it| it["required"] == true);
+        let agreed = required.map(|it| {
+            let (kind, version) = (&it["type"], &it["version"]);
+            serde_json::json!({ "type": kind, "version": version, "agreed": true })
+        });
+        let body = serde_json::json!({
+            "email": email, "password": password, "name": "김팬", "phone": "010-1234-5678",
+            "terms": agreed.collect::<Vec<_>>(),
+        });
+        let proof = self.proof(Door::Register).await;
+        let call = self.post("/api/auth/register").header("x-proof-of-work", &proof);
+        call.json(&body).send().await
     }
 
     /// Ends in good order, as a process does.

@@ -1,6 +1,7 @@
 //! What tests need: the whole system in process, and private copies of the real servers.
 
 pub mod app;
+pub mod engines;
 mod eventually;
 pub mod servers;
 pub mod snapshot;

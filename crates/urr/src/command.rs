@@ -5,6 +5,7 @@ mod dlq;
 mod doctor;
 mod migrate;
 mod run;
+mod solve;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -70,6 +71,17 @@ enum Command {
         #[command(subcommand)]
         command: admin::AdminCommand,
     },
+    /// Do the work that registering or logging in asks for, and print its proof.
+    ///
+    /// Use it as `curl … -H "x-proof-of-work: $(urr solve register)"`. A proof counts once, within
+    /// two minutes.
+    Solve {
+        /// What the proof will be shown for
+        door: solve::Door,
+        /// The site to ask [default: the one of this installation]
+        #[arg(long)]
+        url: Option<String>,
+    },
     /// Events that could not be handled: look at them, send them again.
     Dlq {
         #[command(subcommand)]
@@ -121,6 +133,7 @@ fn run_command(cli: Cli) -> Result<()> {
         Command::Config { json, defaults } => show_config(shared, json, defaults),
         Command::Doctor => doctor::doctor(load_for_visit(shared)),
         Command::Admin { command } => admin::run(&load_for_visit(shared)?, command),
+        Command::Solve { door, url } => solve::run(&load_for_visit(shared)?, door, url),
         Command::Dlq { command } => dlq::run(&load_for_visit(shared)?, command),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! This is the only place that knows the difference between one process and many.
 
+mod accounts;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -9,15 +11,11 @@ use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
-use urr_auth::{
-    Auth, AuthParts, BotCheck, BotCheckMethod, CookieSecurity, DataKey, DataKeys, Endpoints,
-    IdentityProvider, PORTONE_ENDPOINT, PortOne, Provider, ProviderSettings, RemoteCheck,
-    RemoteKind, SocialSettings,
-};
+use urr_auth::Auth;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::Catalog;
-use urr_gateway::{AddressRange, Gateway, Rates, Settings, Timeouts};
+use urr_gateway::{AddressRange, Gateway, Rates, RevocationFeed, Settings, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_limit::Limiter;
 use urr_redis::Redis;
@@ -29,12 +27,14 @@ use urr_service::{
 use urr_stats::Stats;
 use urr_storage::{Db, StorageError};
 
-use crate::config::{BotCheckKind, Config, CookieSecure, IdentityProviderKind};
+use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::doors::private_door;
 use crate::engines;
 use crate::role::{Role, Roles};
 use crate::watch::Watch;
+
+pub use accounts::auth_parts;
 
 /// What the outside world gives: time and ids.
 #[derive(Clone, Debug)]
@@ -107,6 +107,7 @@ impl System {
         let mut auth = None;
         if let Some(db) = builder.open(roles, Role::Auth).await? {
             let service = Auth::new(auth_parts(config, db, &world)?);
+            service.show_figures(&kit.metrics);
             builder.services.push(service.service(&kit));
             let (jobs, stopping) = (service.clone(), builder.stopping.clone());
             builder.spawn("the accounts' jobs", async move { jobs.run_jobs(stopping).await });
@@ -315,120 +316,37 @@ impl Builder<'_> {
             env!("CARGO_PKG_VERSION"),
             Role::ALL.into_iter().filter_map(Role::openapi),
         );
-        let mut pages = self.health("gateway").router().merge(docs_router(&openapi));
-        if self.config.server.host.is_loopback() {
-            // Figures are for operators: a door that others can reach does not show them.
-            pages = pages.merge(self.kit.metrics.router());
-        }
         let limiter = match &self.redis {
             Some(redis) => Limiter::redis(redis.clone(), self.kit.clock.clone()),
             None => Limiter::memory(self.kit.clock.clone()),
         };
         let settings = gateway_settings(self.config);
         let gateway = Gateway::new(upstreams, limiter, settings, self.kit);
+        let mut health = self.health("gateway");
         if let Some(feed) = gateway.revocation_feed() {
-            if let Err(error) = feed.refresh().await {
-                warn!(%error, "the revoked tokens are not known yet; they are asked for every second");
-            }
-            self.spawn("the feed of revoked tokens", feed.run(self.stopping.clone()));
+            health = self.follow_revocations(feed, health).await;
+        }
+        let mut pages = health.router().merge(docs_router(&openapi));
+        if self.config.server.host.is_loopback() {
+            // Figures are for operators: a door that others can reach does not show them.
+            pages = pages.merge(self.kit.metrics.router());
         }
         Ok(gateway.door(pages, self.kit))
     }
-}
 
-/// What accounts are made of, here and in the commands that work on them.
-pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
-    let auth = &config.auth;
-    Ok(AuthParts {
-        db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        token_key: TokenKey::new(&auth.jwt_key()),
-        data_keys: data_keys(config)?,
-        settings: urr_auth::Settings {
-            access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
-            refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),
-            cookie_security: match auth.cookie_secure {
-                CookieSecure::Auto => CookieSecurity::Auto,
-                CookieSecure::Always => CookieSecurity::Always,
-                CookieSecure::Never => CookieSecurity::Never,
-            },
-            social: social_settings(config),
-            bot_check: bot_check(config),
-            identity: identity_provider(config),
-            ..urr_auth::Settings::default()
-        },
-    })
-}
-
-/// How long a verifier or provider may take before we go on without it.
-const REMOTE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Below this score somebody is taken for a program.
-const BOT_SCORE_MIN: f64 = 0.5;
-
-fn social_settings(config: &Config) -> SocialSettings {
-    let auth = &config.auth;
-    let settings = |provider: Provider, id: &Option<String>, secret: &Option<Secret>| {
-        id.clone().map(|client_id| ProviderSettings {
-            client_id,
-            client_secret: secret.clone(),
-            endpoints: Endpoints::of(provider),
+    /// Reads the revoked tokens and goes on reading. Before it has read them once, the gateway knows
+    /// nobody, so it is not ready.
+    async fn follow_revocations(&self, feed: RevocationFeed, health: Health) -> Health {
+        if let Err(error) = feed.refresh().await {
+            warn!(%error, "the revoked tokens are not known yet; they are asked for every second");
+        }
+        let known = feed.clone();
+        self.spawn("the feed of revoked tokens", feed.run(self.stopping.clone()));
+        health.check("revoked-tokens", move || {
+            let is_known = known.is_complete();
+            async move { is_known.then_some(()).ok_or_else(|| "not known yet".to_owned()) }
         })
-    };
-    SocialSettings {
-        public_url: auth.public_url.clone().unwrap_or_default(),
-        google: settings(Provider::Google, &auth.google_client_id, &auth.google_client_secret),
-        kakao: settings(Provider::Kakao, &auth.kakao_client_id, &auth.kakao_client_secret),
-        naver: settings(Provider::Naver, &auth.naver_client_id, &auth.naver_client_secret),
-        ..SocialSettings::default()
     }
-}
-
-fn bot_check(config: &Config) -> BotCheck {
-    let auth = &config.auth;
-    let remote = |kind: RemoteKind| {
-        BotCheckMethod::Remote(RemoteCheck {
-            kind,
-            site_key: auth.bot_check_site_key.clone().unwrap_or_default(),
-            secret: auth.bot_check_secret.clone().expect("the configuration demands it"),
-            endpoint: kind.endpoint().to_owned(),
-            hostname: None,
-            score_min: BOT_SCORE_MIN,
-            timeout: REMOTE_TIMEOUT,
-        })
-    };
-    let method = match auth.bot_check {
-        BotCheckKind::Off => BotCheckMethod::Off,
-        BotCheckKind::ProofOfWork => BotCheckMethod::ProofOfWork,
-        BotCheckKind::RecaptchaV2 => remote(RemoteKind::RecaptchaV2),
-        BotCheckKind::RecaptchaV3 => remote(RemoteKind::RecaptchaV3),
-        BotCheckKind::Turnstile => remote(RemoteKind::Turnstile),
-    };
-    BotCheck { method, ..BotCheck::default() }
-}
-
-fn identity_provider(config: &Config) -> IdentityProvider {
-    let (auth, payments) = (&config.auth, &config.payments);
-    match auth.identity_provider {
-        IdentityProviderKind::Off => IdentityProvider::Off,
-        IdentityProviderKind::Sandbox => IdentityProvider::Sandbox,
-        IdentityProviderKind::PortOne => IdentityProvider::PortOne(PortOne {
-            secret: payments.portone_api_secret.clone().expect("the configuration demands it"),
-            store_id: payments.portone_store_id.clone().unwrap_or_default(),
-            channel_key: auth.portone_channel_key.clone().unwrap_or_default(),
-            endpoint: PORTONE_ENDPOINT.to_owned(),
-            timeout: REMOTE_TIMEOUT,
-        }),
-    }
-}
-
-fn data_keys(config: &Config) -> Result<DataKeys> {
-    let auth = &config.auth;
-    let current = DataKey { version: auth.data_key_version, secret: auth.data_key.clone() };
-    let other = auth.other_data_key.clone();
-    let other = other.map(|secret| DataKey { version: auth.other_data_key_version, secret });
-    DataKeys::new(current, other.as_slice())
-        .context("auth.data_key_version and auth.other_data_key_version")
 }
 
 fn gateway_settings(config: &Config) -> Settings {
@@ -448,7 +366,9 @@ fn gateway_settings(config: &Config) -> Settings {
             queue: gateway.rate_limit_queue_rpm,
             booking: gateway.rate_limit_booking_rpm,
             general: gateway.rate_limit_general_rpm,
-            ..Rates::default()
+            login_account: gateway.rate_limit_login_account_rpm,
+            login_address: gateway.rate_limit_login_address_rpm,
+            refresh_address: gateway.rate_limit_refresh_address_rpm,
         },
         timeouts: Timeouts {
             general: Duration::from_secs(gateway.timeout_seconds),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use urr_kernel::{Timestamp, Won, define_id};
+use urr_kernel::{Timestamp, UnfitText, Won, define_id, one_line};
 
 define_id!(
     /// Which artist.
@@ -27,27 +27,12 @@ pub struct ArtistName(String);
 pub const NAME_CHARS_MAX: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidArtistName {
-    #[error("The name is empty.")]
-    Empty,
-    #[error("The name is longer than {NAME_CHARS_MAX} characters.")]
-    TooLong,
-    #[error("The name has characters that cannot be shown.")]
-    ControlCharacter,
-}
+#[error("The name {0}.")]
+pub struct InvalidArtistName(UnfitText);
 
 impl ArtistName {
     pub fn parse(text: &str) -> Result<ArtistName, InvalidArtistName> {
-        let name = text.trim();
-        if name.is_empty() {
-            return Err(InvalidArtistName::Empty);
-        }
-        if name.chars().count() > NAME_CHARS_MAX {
-            return Err(InvalidArtistName::TooLong);
-        }
-        if name.chars().any(char::is_control) {
-            return Err(InvalidArtistName::ControlCharacter);
-        }
+        let name = one_line(text, NAME_CHARS_MAX).map_err(InvalidArtistName)?;
         Ok(ArtistName(name.to_owned()))
     }
 
@@ -75,8 +60,12 @@ mod tests {
     fn names_that_cannot_be_shown_are_refused() {
         let long = "가".repeat(NAME_CHARS_MAX);
         assert!(ArtistName::parse(&long).is_ok());
-        assert_eq!(ArtistName::parse(&format!("{long}나")), Err(InvalidArtistName::TooLong));
-        assert_eq!(ArtistName::parse(" \t "), Err(InvalidArtistName::Empty));
-        assert_eq!(ArtistName::parse("a\0b"), Err(InvalidArtistName::ControlCharacter));
+        for (text, reason) in [
+            (format!("{long}나").as_str(), "The name is longer than 100 characters."),
+            (" \t ", "The name is empty."),
+            ("a\0b", "The name has characters that cannot be shown."),
+        ] {
+            assert_eq!(ArtistName::parse(text).unwrap_err().to_string(), reason);
+        }
     }
 }

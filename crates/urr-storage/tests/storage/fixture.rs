@@ -113,33 +113,20 @@ pub fn url_as(admin_url: &str, role: &ServiceRole) -> String {
 
 /// Runs one case of the contract on its own database.
 pub fn run<F: Future<Output = ()>>(form: Form, case: impl FnOnce(Place) -> F) {
-    let Some(place) = Place::new(form) else {
-        return;
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(case(place));
+    if let Some(place) = Place::new(form) {
+        urr_test::engines::block_on(case(place));
+    }
 }
 
 /// Declares cases that run on both engines: `contract! { async fn name(place: Place) { … } }`.
 #[macro_export]
 macro_rules! contract {
-    ($($(#[$meta:meta])* async fn $name:ident($place:ident: Place) $body:block)*) => {
-        $($(#[$meta])* async fn $name($place: $crate::fixture::Place) $body)*
-        mod sqlite {
-            $(#[test]
-            fn $name() {
-                $crate::fixture::run($crate::fixture::Form::Sqlite, super::$name);
-            })*
-        }
-        mod postgres {
-            $(#[test]
-            fn $name() {
-                $crate::fixture::run($crate::fixture::Form::Postgres, super::$name);
-            })*
+    ($($cases:tt)*) => {
+        urr_test::on_both! {
+            run = $crate::fixture::run,
+            sqlite = $crate::fixture::Form::Sqlite,
+            postgres = $crate::fixture::Form::Postgres;
+            $($cases)*
         }
     };
 }

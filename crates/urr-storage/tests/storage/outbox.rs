@@ -8,7 +8,7 @@ use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Db, StorageError, inbox, params};
 
 use crate::contract;
-use crate::fixture::numbers;
+use crate::fixture::{Place, numbers};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct NumberChosen {

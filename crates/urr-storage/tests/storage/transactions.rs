@@ -5,7 +5,7 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{ConstraintKind, StorageError, params};
 
 use crate::contract;
-use crate::fixture::{execute, insert_number, numbers};
+use crate::fixture::{Place, execute, insert_number, numbers};
 
 #[derive(Debug, PartialEq)]
 enum Refusal {

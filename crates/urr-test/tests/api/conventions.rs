@@ -86,7 +86,7 @@ async fn health_tells_of_every_storage() {
     let expected = serde_json::json!({
         "service": "gateway",
         "status": "ok",
-        "dependencies": { "auth": "ok", "catalog": "ok", "stats": "ok" },
+        "dependencies": { "auth": "ok", "catalog": "ok", "revoked-tokens": "ok", "stats": "ok" },
     });
     assert_eq!(health.json(), expected);
     app.stop().await;
@@ -100,6 +100,11 @@ async fn metrics_name_routes_and_never_ids() {
     let metrics = String::from_utf8(app.get("/metrics").send().await.bytes).unwrap();
     assert!(metrics.contains(r#"route="/api/artists/{id}",status="404"} 1"#), "{metrics}");
     assert!(metrics.contains(r#"urr_storage_commits_total{service="catalog"}"#), "{metrics}");
+    let passed_on = r#"service="gateway",method="GET",route="/api/artists/**",status="404"} 1"#;
+    assert!(metrics.contains(passed_on), "{metrics}");
+    for name in ["urr_gateway_breaker{", "urr_gateway_places{", "urr_auth_passwords_waiting 0"] {
+        assert!(metrics.contains(name), "{name}: {metrics}");
+    }
     assert!(!metrics.contains(id));
     app.stop().await;
 }

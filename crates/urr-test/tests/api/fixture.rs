@@ -3,11 +3,10 @@
 use std::future::Future;
 
 use urr_test::app::{Form, TestApp};
+use urr_test::engines;
 
 pub fn run<F: Future<Output = ()>>(form: Form, case: impl FnOnce(TestApp) -> F) {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    engines::block_on(async {
         if let Some(app) = TestApp::start(form).await {
             case(app).await;
         }
@@ -17,19 +16,12 @@ pub fn run<F: Future<Output = ()>>(form: Form, case: impl FnOnce(TestApp) -> F) 
 /// Declares cases that run on both forms: `on_both_forms! { async fn name(app: TestApp) { … } }`.
 #[macro_export]
 macro_rules! on_both_forms {
-    ($($(#[$meta:meta])* async fn $name:ident($app:ident: TestApp) $body:block)*) => {
-        $($(#[$meta])* async fn $name($app: urr_test::TestApp) $body)*
-        mod embedded {
-            $(#[test]
-            fn $name() {
-                $crate::fixture::run(urr_test::app::Form::Embedded, super::$name);
-            })*
-        }
-        mod distributed {
-            $(#[test]
-            fn $name() {
-                $crate::fixture::run(urr_test::app::Form::Distributed, super::$name);
-            })*
+    ($($cases:tt)*) => {
+        urr_test::on_both! {
+            run = $crate::fixture::run,
+            embedded = urr_test::app::Form::Embedded,
+            distributed = urr_test::app::Form::Distributed;
+            $($cases)*
         }
     };
 }

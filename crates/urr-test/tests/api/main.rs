@@ -6,3 +6,4 @@ mod accounts;
 mod artists;
 mod conventions;
 mod fixture;
+mod starting;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use urr_auth::TermsVersion;
 use urr_kernel::Secret;
 
 use super::source::Raw;
@@ -118,6 +119,11 @@ pub fn text() -> Rule<String> {
         let one_line = !text.is_empty() && !text.chars().any(char::is_control);
         one_line.then(|| text.to_owned())
     })
+}
+
+pub fn terms_version() -> Rule<TermsVersion> {
+    let fix = "1 to 20 letters, digits, dots or dashes, such as 2026-11";
+    rule("a version", fix, TermsVersion::parse)
 }
 
 pub fn path() -> Rule<PathBuf> {

@@ -7,13 +7,14 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use urr_auth::{PROOF_DIFFICULTY_MAX, TermsVersion};
 use urr_kernel::Secret;
 
 use super::reader::Reader;
 use super::rule::{
     AddressRange, address_range, choice, connection_url, flag, host, host_and_port, http_url,
     ip_address, jwt_secret, list, log_filter, millis, number, optional, password, path, port,
-    seconds, secret, service_url, signing_key, text, web_origin,
+    seconds, secret, service_url, signing_key, terms_version, text, web_origin,
 };
 
 const OWN_SECRET_BYTES_MIN: usize = 32;
@@ -348,6 +349,20 @@ const BOT_CHECK: &[(&str, BotCheckKind)] = &[
     ("turnstile", BotCheckKind::Turnstile),
 ];
 
+/// When a log-in is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BotCheckLogin {
+    Never,
+    AfterFailures,
+    Always,
+}
+
+const BOT_CHECK_LOGIN: &[(&str, BotCheckLogin)] = &[
+    ("never", BotCheckLogin::Never),
+    ("after-failures", BotCheckLogin::AfterFailures),
+    ("always", BotCheckLogin::Always),
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityProviderKind {
     Off,
@@ -367,6 +382,9 @@ pub struct AuthConfig {
     pub jwt_expiration_seconds: u64,
     pub jwt_refresh_expiration_seconds: u64,
     pub cookie_secure: CookieSecure,
+    pub service_terms_version: TermsVersion,
+    pub privacy_terms_version: TermsVersion,
+    pub marketing_terms_version: TermsVersion,
     /// Where browsers find this site.
     pub public_url: Option<String>,
     pub google_client_id: Option<String>,
@@ -376,9 +394,12 @@ pub struct AuthConfig {
     pub naver_client_id: Option<String>,
     pub naver_client_secret: Option<Secret>,
     pub bot_check: BotCheckKind,
+    pub bot_check_login: BotCheckLogin,
+    pub bot_check_bits: u8,
     pub bot_check_site_key: Option<String>,
     pub bot_check_secret: Option<Secret>,
     pub identity_provider: IdentityProviderKind,
+    pub identity_kept_days: u16,
     pub portone_channel_key: Option<String>,
     pub data_key: Secret,
     pub data_key_version: u16,
@@ -406,6 +427,13 @@ impl AuthConfig {
                 &["COOKIE_SECURE"],
                 choice(COOKIE_SECURE),
             ),
+            service_terms_version: read.value("auth.service_terms_version", &[], terms_version()),
+            privacy_terms_version: read.value("auth.privacy_terms_version", &[], terms_version()),
+            marketing_terms_version: read.value(
+                "auth.marketing_terms_version",
+                &[],
+                terms_version(),
+            ),
             public_url: read.value("auth.public_url", &[], optional(web_origin())),
             google_client_id: read.value(
                 "auth.google_client_id",
@@ -418,9 +446,16 @@ impl AuthConfig {
             naver_client_id: read.value("auth.naver_client_id", &[], optional(text())),
             naver_client_secret: read.secret("auth.naver_client_secret", &[], password()),
             bot_check: read.value("auth.bot_check", &[], choice(BOT_CHECK)),
+            bot_check_login: read.value("auth.bot_check_login", &[], choice(BOT_CHECK_LOGIN)),
+            bot_check_bits: read.value(
+                "auth.bot_check_bits",
+                &[],
+                number(1..=PROOF_DIFFICULTY_MAX),
+            ),
             bot_check_site_key: read.value("auth.bot_check_site_key", &[], optional(text())),
             bot_check_secret: read.secret("auth.bot_check_secret", &[], password()),
             identity_provider: read.value("auth.identity_provider", &[], choice(IDENTITY_PROVIDER)),
+            identity_kept_days: read.value("auth.identity_kept_days", &[], number(0..=365)),
             portone_channel_key: read.value("auth.portone_channel_key", &[], optional(text())),
             data_key: read.own_secret("auth.data_key", &[], secret(OWN_SECRET_BYTES_MIN)),
             data_key_version: read.value("auth.data_key_version", &[], number(1..=u16::MAX)),
@@ -449,6 +484,9 @@ pub struct GatewayConfig {
     pub rate_limit_queue_rpm: u32,
     pub rate_limit_booking_rpm: u32,
     pub rate_limit_general_rpm: u32,
+    pub rate_limit_login_account_rpm: u32,
+    pub rate_limit_login_address_rpm: u32,
+    pub rate_limit_refresh_address_rpm: u32,
     pub timeout_seconds: u64,
     pub payment_timeout_seconds: u64,
     pub queue_timeout_seconds: u64,
@@ -497,6 +535,21 @@ impl GatewayConfig {
             rate_limit_general_rpm: read.value(
                 "gateway.rate_limit_general_rpm",
                 &["RATE_LIMIT_GENERAL_RPM"],
+                rpm(),
+            ),
+            rate_limit_login_account_rpm: read.value(
+                "gateway.rate_limit_login_account_rpm",
+                &[],
+                rpm(),
+            ),
+            rate_limit_login_address_rpm: read.value(
+                "gateway.rate_limit_login_address_rpm",
+                &[],
+                rpm(),
+            ),
+            rate_limit_refresh_address_rpm: read.value(
+                "gateway.rate_limit_refresh_address_rpm",
+                &[],
                 rpm(),
             ),
             timeout_seconds: read.value("gateway.timeout_seconds", &[], timeout()),
@@ -557,7 +610,8 @@ impl QueueConfig {
             entry_token_ttl_seconds: read.value(
                 "queue.entry_token_ttl_seconds",
                 &["QUEUE_ENTRY_TOKEN_TTL_SECONDS"],
-                seconds(),
+                // The gateway takes none that lives longer.
+                number(1..=86_400),
             ),
             queues_per_user_max: read.value("queue.queues_per_user_max", &[], number(1..=1000)),
             waiting_per_event_max: read.value("queue.waiting_per_event_max", &[], people()),

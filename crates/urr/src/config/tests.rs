@@ -79,6 +79,8 @@ fn the_defaults_are_those_of_the_mission() {
     assert_eq!((config.queue.threshold, config.queue.active_seconds_max), (1000, 1800));
     assert_eq!(config.gateway.rate_limit_booking_rpm, 30);
     assert_eq!(config.payments.provider, PaymentProvider::Sandbox);
+    assert_eq!(config.auth.bot_check, BotCheckKind::ProofOfWork);
+    assert_eq!(config.auth.bot_check_login, BotCheckLogin::AfterFailures);
     assert!(config.database.url.is_none() && config.bus.kafka_bootstrap_servers.is_empty());
     assert!(matches!(config.redis.place(), RedisPlace::InMemory));
 }
@@ -407,6 +409,9 @@ fn settings_that_contradict_each_other_are_refused_with_the_reason() {
         (vec![("URR_REDIS_URL", "redis://a"), ("REDIS_CLUSTER_NODES", "b:1")], "redis.url"),
         (vec![("SQS_ENABLED", "true")], "sqs.enabled = \"true\""),
         (vec![("URR_PAYMENTS_PROVIDER", "toss"), ("TOSS_CLIENT_KEY", "k")], "payments.provider"),
+        (vec![("URR_AUTH_BOT_CHECK", "turnstile")], "auth.bot_check = \"turnstile\""),
+        (vec![("URR_AUTH_KAKAO_CLIENT_SECRET", "hush")], "auth.public_url = \"\""),
+        (vec![("URR_AUTH_IDENTITY_PROVIDER", "portone")], "auth.identity_provider = \"portone\""),
     ] {
         let problems = problems_of(&env);
         assert!(problems.len() == 1 && problems[0].starts_with(problem), "{problems:?}");
@@ -426,7 +431,7 @@ fn a_value_that_cannot_be_read_is_not_also_blamed_for_contradicting_another() {
 const SECRET: &str = "hunter2-hunter2-hunter2-hunter2-hunter2";
 
 #[test]
-fn a_short_secret_is_refused_and_not_repeated() {
+fn d_18_a_short_secret_is_refused_and_not_repeated() {
     let env = [("JWT_SECRET", "hunter2"), ("QUEUE_ENTRY_TOKEN_SECRET", "hunter3")];
     let problems = problems_of(&env);
     assert_eq!(problems.len(), 2);
@@ -439,7 +444,7 @@ fn a_short_secret_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn one_secret_for_two_purposes_is_refused() {
+fn d_7_one_secret_for_two_purposes_is_refused() {
     let problems = problems_of(&[("JWT_SECRET", SECRET), ("QUEUE_ENTRY_TOKEN_SECRET", SECRET)]);
     assert!(problems[0].ends_with("the same secret for two purposes; give each its own"));
     assert!(problems[0].contains("JWT_SECRET") && problems[0].contains("QUEUE_ENTRY_TOKEN_SECRET"));

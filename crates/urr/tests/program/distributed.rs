@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use axum::http::HeaderMap;
 use urr_test::servers::{self, Server};
 
+use crate::accounts::register;
 use crate::http::{activity, artist_names, create_artist, get, identity_headers, request};
 use crate::program::{Installation, eventually, free_port};
 
@@ -32,7 +33,7 @@ fn four_processes_are_one_system() -> Result<()> {
     })?;
 
     check_forged_identity(catalog_port, gateway.port)?;
-    check_login(gateway.port)?;
+    check_login(&installation, gateway.port)?;
 
     catalog.stop("TERM")?.succeeded()?;
     check_outage(gateway.port)?;
@@ -62,15 +63,12 @@ fn distributed_installation(catalog_port: u16, stats_port: u16) -> Result<Instal
 }
 
 /// Someone registers at the gateway and is known there, until they leave.
-fn check_login(gateway_port: u16) -> Result<()> {
-    let mut headers = HeaderMap::new();
-    headers.insert("content-type", "application/json".parse()?);
-    let body = r#"{"email":"fan@example.com","password":"a long enough secret","name":"Fan",
-        "terms":[{"type":"SERVICE","agreed":true,"version":"1"},
-                 {"type":"PRIVACY","agreed":true,"version":"1"}]}"#;
-    let registered = request(gateway_port, "POST", "/api/auth/register", &headers, body)?;
+fn check_login(installation: &Installation, gateway_port: u16) -> Result<()> {
+    let registered = register(installation, gateway_port)?;
     assert_eq!(registered.status, 201, "{registered:?}");
     let tokens = registered.json()?;
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", "application/json".parse()?);
     headers.insert("authorization", format!("Bearer {}", text(&tokens["token"])).parse()?);
     let me = request(gateway_port, "GET", "/api/auth/me", &headers, "")?;
     assert_eq!((me.status, text(&me.json()?["user"]["name"])), (200, "Fan".to_owned()));

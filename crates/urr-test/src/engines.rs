@@ -1,0 +1,110 @@
+//! A database of one service on either engine, and cases that run on both.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
+use urr_kernel::{Secret, Timestamp};
+use urr_storage::{Db, PostgresOptions, Schema, ServiceRole, SqliteOptions, migrate, provision};
+
+use crate::servers::{self, Server};
+
+/// So many connections show what happens at once, and do not use up the server.
+const CONNECTIONS: usize = 6;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+/// A migrated database. It is removed when dropped; a database of PostgreSQL with its server.
+pub struct Database {
+    pub engine: Engine,
+    pub db: Db,
+    /// With the rights of the server's owner. Empty on SQLite.
+    pub admin_url: String,
+    folder: TempDir,
+    name: &'static str,
+}
+
+impl Database {
+    /// `None` when PostgreSQL is not installed; with `CI=true` that is a failure.
+    pub fn open(engine: Engine, schema: &Schema, now: Timestamp) -> Option<Database> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (db, admin_url) = match engine {
+            Engine::Sqlite => {
+                let path = folder.path().join(schema.name).with_extension("db");
+                migrate::migrate_sqlite(&path, schema, now).expect("the tables can be made");
+                let db = Db::open_sqlite(&path, &SqliteOptions::default());
+                (db.expect("the database opens"), String::new())
+            }
+            Engine::Postgres if !servers::available(Server::Postgres).expect("it is installed") => {
+                return None;
+            }
+            Engine::Postgres => open_postgres(schema, now),
+        };
+        Some(Database { engine, db, admin_url, folder, name: schema.name })
+    }
+
+    /// The file on SQLite.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(self.name).with_extension("db")
+    }
+}
+
+/// Logins are shared by all databases of a server, so each has a name of its own.
+fn open_postgres(schema: &Schema, now: Timestamp) -> (Db, String) {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::SeqCst);
+    let server = servers::shared_postgres().expect("PostgreSQL starts");
+    let admin_url = server.create_database(schema.name).expect("a new database");
+    let name = format!("{}_{}_{number}", schema.name, std::process::id());
+    let role = ServiceRole { name, password: Secret::generate() };
+    provision(&admin_url, schema, &role, now).expect("the tables can be made");
+    let (_, place) = admin_url.split_once('@').expect("an address with a login");
+    let url = format!("postgres://{}:{}@{place}", role.name, role.password.expose());
+    let options =
+        PostgresOptions { connections: CONNECTIONS, ..PostgresOptions::new(url, schema.name) };
+    (Db::open_postgres(&options).expect("the database opens"), admin_url)
+}
+
+/// Runs one case on a runtime of its own.
+pub fn block_on(case: impl Future<Output = ()>) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(case);
+}
+
+/// Declares cases that run once on each of two forms, as tests in two modules:
+///
+/// ```ignore
+/// on_both! {
+///     run = crate::fixture::run, sqlite = Engine::Sqlite, postgres = Engine::Postgres;
+///     async fn a_seat_is_sold_once(world: World) { … }
+/// }
+/// ```
+///
+/// `run` takes a form and the case. Test crates wrap it in a macro that names the three.
+#[macro_export]
+macro_rules! on_both {
+    (
+        run = $run:path, $first:ident = $first_form:expr, $second:ident = $second_form:expr;
+        $($(#[$meta:meta])* async fn $name:ident($fixture:ident: $type:ty) $body:block)*
+    ) => {
+        $($(#[$meta])* async fn $name($fixture: $type) $body)*
+        mod $first {
+            $(#[test]
+            fn $name() {
+                $run($first_form, super::$name);
+            })*
+        }
+        mod $second {
+            $(#[test]
+            fn $name() {
+                $run($second_form, super::$name);
+            })*
+        }
+    };
+}

@@ -1,0 +1,85 @@
+//! `urr solve`: does the work that registering and logging in ask for, for people with a terminal.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use axum::http::HeaderMap;
+use clap::ValueEnum;
+use serde::Deserialize;
+use urr_auth::{PROOF_DIFFICULTY_MAX, solve_challenge};
+use urr_outbound::Outbound;
+
+use super::{block_on, say};
+use crate::config::Config;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the proof will be shown for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Door {
+    Register,
+    Login,
+}
+
+#[derive(Debug, Deserialize)]
+struct Task {
+    method: String,
+    challenge: Option<String>,
+    difficulty: Option<u8>,
+}
+
+/// Prints the value of the header `x-proof-of-work`; an empty line where no proof is asked for.
+pub fn run(config: &Config, door: Door, url: Option<String>) -> Result<()> {
+    let site = url.unwrap_or_else(|| site_of(config));
+    let door = match door {
+        Door::Register => "register",
+        Door::Login => "login",
+    };
+    let url = format!("{}/api/auth/challenge?for={door}", site.trim_end_matches('/'));
+    let answer = block_on(async {
+        let asked = Outbound::new().get_json(&url, HeaderMap::new(), PATIENCE).await;
+        asked.with_context(|| format!("{site} does not answer; is URR running there?"))
+    })?;
+    ensure!(answer.status.is_success(), "{url} answers with status {}", answer.status);
+    let task: Task = answer.json().with_context(|| format!("{url} is no URR"))?;
+    say(&solve(task)?)
+}
+
+fn solve(task: Task) -> Result<String> {
+    match (task.method.as_str(), task.challenge, task.difficulty) {
+        ("none", _, _) => Ok(String::new()),
+        ("proof-of-work", Some(challenge), Some(difficulty)) => {
+            ensure!(difficulty <= PROOF_DIFFICULTY_MAX, "{difficulty} bits would take too long");
+            Ok(solve_challenge(&challenge, difficulty))
+        }
+        (other, _, _) => bail!("{other} needs a person with a browser"),
+    }
+}
+
+/// Where the public door of this installation is, seen from this machine.
+fn site_of(config: &Config) -> String {
+    let (host, port) = (config.server.host, config.server.port);
+    match host {
+        host if host.is_unspecified() => format!("http://127.0.0.1:{port}"),
+        host => format!("http://{}", std::net::SocketAddr::new(host, port)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(method: &str, difficulty: u8) -> Task {
+        let challenge = Some("urr".to_owned());
+        Task { method: method.to_owned(), challenge, difficulty: Some(difficulty) }
+    }
+
+    #[test]
+    fn the_work_is_done_and_nothing_else_is_pretended() {
+        assert_eq!(solve(task("proof-of-work", 8)).unwrap(), "urr:15");
+        assert_eq!(solve(task("none", 8)).unwrap(), "");
+        for (method, difficulty) in [("turnstile", 8), ("proof-of-work", 60)] {
+            assert!(solve(task(method, difficulty)).is_err(), "{method} {difficulty}");
+        }
+    }
+}

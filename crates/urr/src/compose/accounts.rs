@@ -1,0 +1,125 @@
+//! The settings of accounts, as the configuration has them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use urr_auth::{
+    AuthParts, BotCheck, BotCheckMethod, CookieSecurity, DataKey, DataKeys, Endpoints,
+    IdentityProvider, LoginCheck, PORTONE_ENDPOINT, PortOne, Provider, ProviderSettings,
+    RemoteCheck, RemoteKind, SocialSettings, TermsVersions,
+};
+use urr_kernel::Secret;
+use urr_service::token::TokenKey;
+use urr_storage::Db;
+
+use super::World;
+use crate::config::{BotCheckKind, BotCheckLogin, Config, CookieSecure, IdentityProviderKind};
+
+/// What accounts are made of, here and in the commands that work on them.
+pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
+    let auth = &config.auth;
+    Ok(AuthParts {
+        db,
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        token_key: TokenKey::new(&auth.jwt_key()),
+        data_keys: data_keys(config)?,
+        settings: urr_auth::Settings {
+            access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
+            refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),
+            cookie_security: match auth.cookie_secure {
+                CookieSecure::Auto => CookieSecurity::Auto,
+                CookieSecure::Always => CookieSecurity::Always,
+                CookieSecure::Never => CookieSecurity::Never,
+            },
+            terms: TermsVersions {
+                service: auth.service_terms_version.clone(),
+                privacy: auth.privacy_terms_version.clone(),
+                marketing: auth.marketing_terms_version.clone(),
+            },
+            social: social_settings(config),
+            bot_check: bot_check(config),
+            identity: identity_provider(config),
+            departure_kept: Duration::from_secs(u64::from(auth.identity_kept_days) * DAY_SECONDS),
+            ..urr_auth::Settings::default()
+        },
+    })
+}
+
+const DAY_SECONDS: u64 = 24 * 60 * 60;
+/// After so many failed log-ins for an address the next one is checked.
+const LOGIN_FAILURES_MAX: u32 = 3;
+/// How long a verifier or provider may take before we go on without it.
+const REMOTE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Below this score somebody is taken for a program.
+const BOT_SCORE_MIN: f64 = 0.5;
+
+fn social_settings(config: &Config) -> SocialSettings {
+    let auth = &config.auth;
+    let settings = |provider: Provider, id: &Option<String>, secret: &Option<Secret>| {
+        id.clone().map(|client_id| ProviderSettings {
+            client_id,
+            client_secret: secret.clone(),
+            endpoints: Endpoints::of(provider),
+        })
+    };
+    SocialSettings {
+        public_url: auth.public_url.clone().unwrap_or_default(),
+        google: settings(Provider::Google, &auth.google_client_id, &auth.google_client_secret),
+        kakao: settings(Provider::Kakao, &auth.kakao_client_id, &auth.kakao_client_secret),
+        naver: settings(Provider::Naver, &auth.naver_client_id, &auth.naver_client_secret),
+        ..SocialSettings::default()
+    }
+}
+
+fn bot_check(config: &Config) -> BotCheck {
+    let auth = &config.auth;
+    let remote = |kind: RemoteKind| {
+        BotCheckMethod::Remote(RemoteCheck {
+            kind,
+            site_key: auth.bot_check_site_key.clone().unwrap_or_default(),
+            secret: auth.bot_check_secret.clone().expect("the configuration demands it"),
+            endpoint: kind.endpoint().to_owned(),
+            hostname: None,
+            score_min: BOT_SCORE_MIN,
+            timeout: REMOTE_TIMEOUT,
+        })
+    };
+    let method = match auth.bot_check {
+        BotCheckKind::Off => BotCheckMethod::Off,
+        BotCheckKind::ProofOfWork => BotCheckMethod::ProofOfWork,
+        BotCheckKind::RecaptchaV2 => remote(RemoteKind::RecaptchaV2),
+        BotCheckKind::RecaptchaV3 => remote(RemoteKind::RecaptchaV3),
+        BotCheckKind::Turnstile => remote(RemoteKind::Turnstile),
+    };
+    let login = match auth.bot_check_login {
+        BotCheckLogin::Never => LoginCheck::Never,
+        BotCheckLogin::AfterFailures => LoginCheck::AfterFailures(LOGIN_FAILURES_MAX),
+        BotCheckLogin::Always => LoginCheck::Always,
+    };
+    BotCheck { method, register: true, login, base_difficulty: auth.bot_check_bits }
+}
+
+fn identity_provider(config: &Config) -> IdentityProvider {
+    let (auth, payments) = (&config.auth, &config.payments);
+    match auth.identity_provider {
+        IdentityProviderKind::Off => IdentityProvider::Off,
+        IdentityProviderKind::Sandbox => IdentityProvider::Sandbox,
+        IdentityProviderKind::PortOne => IdentityProvider::PortOne(PortOne {
+            secret: payments.portone_api_secret.clone().expect("the configuration demands it"),
+            store_id: payments.portone_store_id.clone().unwrap_or_default(),
+            channel_key: auth.portone_channel_key.clone().unwrap_or_default(),
+            endpoint: PORTONE_ENDPOINT.to_owned(),
+            timeout: REMOTE_TIMEOUT,
+        }),
+    }
+}
+
+fn data_keys(config: &Config) -> Result<DataKeys> {
+    let auth = &config.auth;
+    let current = DataKey { version: auth.data_key_version, secret: auth.data_key.clone() };
+    let other = auth.other_data_key.clone();
+    let other = other.map(|secret| DataKey { version: auth.other_data_key_version, secret });
+    DataKeys::new(current, other.as_slice())
+        .context("auth.data_key_version and auth.other_data_key_version")
+}
