@@ -1,9 +1,11 @@
 //! What tests need: the whole system in process, and private copies of the real servers.
 
+#[cfg(feature = "app")]
 pub mod app;
 mod eventually;
 pub mod servers;
 pub mod snapshot;
 
+#[cfg(feature = "app")]
 pub use app::{Answer, TestApp};
 pub use eventually::eventually;

@@ -46,7 +46,7 @@ enum Command {
     Up(DoorArgs),
     /// Run some of the services, on PostgreSQL and Kafka.
     Serve {
-        /// Which services run here: gateway, auth, catalog, stats
+        /// Which services run here: gateway, auth, catalog, ticket, stats
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
         roles: Vec<Role>,
         #[command(flatten)]

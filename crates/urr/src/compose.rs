@@ -2,6 +2,8 @@
 //!
 //! This is the only place that knows the difference between one process and many.
 
+mod tickets;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -117,6 +119,9 @@ impl System {
             let service = Catalog::new(db, world.clock.clone(), world.ids.clone());
             builder.services.push(service.service(&kit));
             catalog = Some(service);
+        }
+        if let Some(db) = builder.open(roles, Role::Ticket).await? {
+            builder.services.push(tickets::start(&builder, db, &world)?);
         }
         if let Some(db) = builder.open(roles, Role::Stats).await? {
             builder.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);

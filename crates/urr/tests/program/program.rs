@@ -23,6 +23,7 @@ pub const SHARED_SECRETS: [(&str, &str); 5] = [
     ("QUEUE_ENTRY_TOKEN_SECRET", "a secret of this test, for the waiting room"),
     ("URR_DATABASE_ROLE_SECRET", "a secret of this test, for the database roles"),
     ("URR_AUTH_DATA_KEY", "a secret of this test, for the data of users"),
+    ("URR_SEATS_TICKET_SIGNING_KEY", "a secret of this test, for the tickets of users"),
 ];
 pub const INTERNAL_TOKEN: &str = "a secret of this test, for the calls between services";
 

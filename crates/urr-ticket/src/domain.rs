@@ -1,0 +1,4 @@
+//! The rules of the ticket office: no clock, no I/O, no async.
+
+pub mod reservation;
+pub mod sale;

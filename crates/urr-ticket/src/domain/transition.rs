@@ -1,0 +1,230 @@
+//! Which steps a reservation may take: held, pinned while it is paid, then exactly one end.
+//!
+//! Whoever asks loaded the record under the lock of its sale and writes what is decided here.
+//! Every step can be asked for again: [`Step::Done`] says that it was taken before.
+
+use urr_kernel::{Timestamp, Uuid, Won};
+
+use super::reservation::{PaymentStatus, Reservation, Status};
+use super::sale::SaleStatus;
+
+/// A reservation with everything that decides about its next step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub reservation: Reservation,
+    /// Seats or standing tickets together.
+    pub quantity: u32,
+    pub payment_id: Option<Uuid>,
+    pub payment_method: Option<String>,
+    pub refund_amount: Option<Won>,
+    pub end_reason: Option<String>,
+    pub updated_at: Timestamp,
+    pub sale_status: SaleStatus,
+    /// When the event begins.
+    pub starts_at: Timestamp,
+}
+
+/// What a reservation is at a moment. A hold whose time is over is over, swept or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Held,
+    Pinned { by: Uuid },
+    Confirmed,
+    Cancelled,
+    Expired,
+}
+
+/// What remains to be done for a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Go,
+    /// This very step was taken before.
+    Done,
+}
+
+/// Why a reservation cannot take a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("there is no such reservation")]
+    NotFound,
+    #[error("a payment of the reservation is under way")]
+    PaymentInProgress,
+    #[error("the reservation is not pinned by this payment")]
+    NotPinned,
+    #[error("the reservation is confirmed")]
+    Confirmed,
+    #[error("the reservation was cancelled")]
+    Cancelled,
+    #[error("the time of the reservation is over")]
+    Expired,
+    #[error("the reservation is not being refunded")]
+    NotRefunding,
+    #[error("the fencing token is not the present one")]
+    StaleToken,
+    #[error("the amount is not that of the reservation")]
+    WrongAmount,
+    #[error("the event has begun")]
+    EventStarted,
+    #[error("the event was cancelled")]
+    EventCancelled,
+    #[error("a ticket of the reservation was used")]
+    CheckedIn,
+}
+
+/// Who cancels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Canceller {
+    /// Up to the beginning of the event.
+    Owner,
+    /// At any time.
+    Admin,
+}
+
+/// What a payment says when it pins a hold or confirms it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaymentClaim {
+    pub payment_id: Uuid,
+    pub fencing_token: i64,
+    pub amount: Won,
+}
+
+impl Record {
+    pub fn phase(&self, now: Timestamp) -> Phase {
+        let reservation = &self.reservation;
+        match (reservation.status, reservation.pinned_by) {
+            (Status::Pending, Some(by)) => Phase::Pinned { by },
+            (Status::Pending, None) if now >= reservation.expires_at => Phase::Expired,
+            (Status::Pending, None) => Phase::Held,
+            (Status::Confirmed, _) => Phase::Confirmed,
+            (Status::Cancelled, _) => Phase::Cancelled,
+            (Status::Expired, _) => Phase::Expired,
+        }
+    }
+
+    /// The state as users see it.
+    pub fn status(&self, now: Timestamp) -> Status {
+        match self.phase(now) {
+            Phase::Held | Phase::Pinned { .. } => Status::Pending,
+            Phase::Confirmed => Status::Confirmed,
+            Phase::Cancelled => Status::Cancelled,
+            Phase::Expired => Status::Expired,
+        }
+    }
+
+    fn check_token(&self, token: Option<i64>) -> Result<(), Refused> {
+        match token {
+            Some(token) if token != self.reservation.fence => Err(Refused::StaleToken),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_claim(&self, claim: &PaymentClaim) -> Result<(), Refused> {
+        self.check_token(Some(claim.fencing_token))?;
+        if claim.amount != self.reservation.total_amount {
+            return Err(Refused::WrongAmount);
+        }
+        Ok(())
+    }
+}
+
+/// Whether someone may pay now.
+pub fn decide_pay(record: &Record, now: Timestamp) -> Result<(), Refused> {
+    match record.phase(now) {
+        Phase::Held if record.sale_status != SaleStatus::Open => Err(Refused::EventCancelled),
+        Phase::Held => Ok(()),
+        Phase::Pinned { .. } => Err(Refused::PaymentInProgress),
+        Phase::Confirmed => Err(Refused::Confirmed),
+        Phase::Cancelled => Err(Refused::Cancelled),
+        Phase::Expired => Err(Refused::Expired),
+    }
+}
+
+/// A payment is about to charge. The time is looked at here, for the last time: from now on the
+/// hold waits for the payment (M-16).
+pub fn decide_pin(record: &Record, claim: &PaymentClaim, now: Timestamp) -> Result<Step, Refused> {
+    if record.phase(now) == (Phase::Pinned { by: claim.payment_id }) {
+        return record.check_claim(claim).map(|()| Step::Done);
+    }
+    decide_pay(record, now)?;
+    record.check_claim(claim).map(|()| Step::Go)
+}
+
+/// A payment has come to nothing. Where it has no pin, nothing is left to do.
+pub fn decide_unpin(record: &Record, payment_id: Uuid, now: Timestamp) -> Result<Step, Refused> {
+    match record.phase(now) {
+        Phase::Pinned { by } if by == payment_id => Ok(Step::Go),
+        Phase::Pinned { .. } => Err(Refused::PaymentInProgress),
+        Phase::Confirmed if record.payment_id == Some(payment_id) => Err(Refused::Confirmed),
+        Phase::Held | Phase::Confirmed | Phase::Cancelled | Phase::Expired => Ok(Step::Done),
+    }
+}
+
+/// A payment was made. Only the one that pinned the hold can confirm it.
+pub fn decide_confirm(
+    record: &Record,
+    claim: &PaymentClaim,
+    now: Timestamp,
+) -> Result<Step, Refused> {
+    let step = match record.phase(now) {
+        Phase::Pinned { by } if by == claim.payment_id => Step::Go,
+        Phase::Pinned { .. } => return Err(Refused::PaymentInProgress),
+        Phase::Confirmed if record.payment_id == Some(claim.payment_id) => Step::Done,
+        Phase::Confirmed => return Err(Refused::Confirmed),
+        Phase::Held => return Err(Refused::NotPinned),
+        Phase::Cancelled => return Err(Refused::Cancelled),
+        Phase::Expired => return Err(Refused::Expired),
+    };
+    record.check_claim(claim).map(|()| step)
+}
+
+/// The money of a cancelled reservation is back. Seats and stock have no part in it: they were
+/// given back when it was cancelled and may be someone else's by now (M-13).
+pub fn decide_refunded(record: &Record, payment_id: Uuid, amount: Won) -> Result<Step, Refused> {
+    let step = match record.reservation.payment_status {
+        PaymentStatus::Refunding => Step::Go,
+        PaymentStatus::Refunded => Step::Done,
+        PaymentStatus::Unpaid | PaymentStatus::Paid => return Err(Refused::NotRefunding),
+    };
+    if record.payment_id != Some(payment_id) {
+        return Err(Refused::NotRefunding);
+    }
+    match record.refund_amount == Some(amount) {
+        true => Ok(step),
+        false => Err(Refused::WrongAmount),
+    }
+}
+
+/// Whether a reservation may be cancelled. What is cancelled stays so: asking again is harmless,
+/// and what is over gives nothing back a second time (M-2).
+pub fn decide_cancel(record: &Record, by: Canceller, now: Timestamp) -> Result<Step, Refused> {
+    match (record.phase(now), by) {
+        (Phase::Held, _) | (Phase::Confirmed, Canceller::Admin) => Ok(Step::Go),
+        (Phase::Confirmed, Canceller::Owner) if now < record.starts_at => Ok(Step::Go),
+        (Phase::Confirmed, Canceller::Owner) => Err(Refused::EventStarted),
+        (Phase::Pinned { .. }, _) => Err(Refused::PaymentInProgress),
+        (Phase::Cancelled, _) => Ok(Step::Done),
+        (Phase::Expired, _) => Err(Refused::Expired),
+    }
+}
+
+/// Whether a hold may be released. A token is not needed, but a stale one releases nothing.
+pub fn decide_release(
+    record: &Record,
+    token: Option<i64>,
+    now: Timestamp,
+) -> Result<Step, Refused> {
+    let step = match record.phase(now) {
+        Phase::Held => Step::Go,
+        Phase::Cancelled => Step::Done,
+        Phase::Pinned { .. } => return Err(Refused::PaymentInProgress),
+        Phase::Confirmed => return Err(Refused::Confirmed),
+        Phase::Expired => return Err(Refused::Expired),
+    };
+    record.check_token(token).map(|()| step)
+}
+
+/// Whether the seats of a hold may be changed.
+pub fn decide_change(record: &Record, token: Option<i64>, now: Timestamp) -> Result<(), Refused> {
+    decide_pay(record, now)?;
+    record.check_token(token)
+}
