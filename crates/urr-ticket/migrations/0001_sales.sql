@@ -151,6 +151,7 @@ create table tickets (
 );
 
 create unique index tickets_number on tickets (number);
+create index tickets_of_event on tickets (event_id);
 create unique index tickets_unit on tickets (reservation_id, position, unit);
 
 -- Fan memberships decide who may buy in a pre-sale.
@@ -179,3 +180,13 @@ create table admin_audit (
 );
 
 create index admin_audit_by_time on admin_audit (created_at);
+
+-- What the catalogue said about each event, in whatever order it arrived: also about events whose
+-- creation is still under way. Its lock orders the news of an event.
+create table catalog_news (
+    event_id uuid primary key,
+    status text not null,
+    -- The newest revision, if one has arrived.
+    facts jsonb,
+    constraint catalog_news_status check (status in ('open', 'cancelled', 'deleted'))
+);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::SeatMapSettings;
+
 /// The rules that an operator can change.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -11,6 +13,11 @@ pub struct Settings {
     pub lock_ttl: Duration,
     /// Time between two sweeps for holds whose time is over.
     pub expiry_interval: Duration,
+    /// How seat maps are kept in memory.
+    pub seat_maps: SeatMapSettings,
+    /// Sells without looking whether a seat is free and without the index that guards it: only the
+    /// seat locks are left. It sells seats twice: for the controls of the tests, which must see it.
+    pub dangerous_without_seat_guard: bool,
 }
 
 impl Default for Settings {
@@ -19,6 +26,8 @@ impl Default for Settings {
             hold_ttl: Duration::from_secs(300),
             lock_ttl: Duration::from_secs(420),
             expiry_interval: Duration::from_secs(1),
+            seat_maps: SeatMapSettings::default(),
+            dangerous_without_seat_guard: false,
         }
     }
 }

@@ -5,6 +5,7 @@ mod dlq;
 mod doctor;
 mod migrate;
 mod run;
+mod seed;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{self, Config, LoadArgs, Mode, Overrides};
 use crate::data_folder::DataFolder;
+use crate::engines;
 use crate::role::Role;
 
 /// URR (우르르): fair ticket sales for a crowd.
@@ -54,6 +56,8 @@ enum Command {
     },
     /// Create or update the tables; on PostgreSQL also schemas, roles and grants.
     Migrate,
+    /// Add demo data: venues, artists and events in every state. Again, it adds nothing.
+    Seed,
     /// Show the settings in force and where each of them came from.
     Config {
         /// As JSON
@@ -118,11 +122,22 @@ fn run_command(cli: Cli) -> Result<()> {
             run::serve(load(Mode::Distributed, shared, Some(door))?, &roles)
         }
         Command::Migrate => migrate::migrate(&load_for_visit(shared)?),
+        Command::Seed => seed_command(shared),
         Command::Config { json, defaults } => show_config(shared, json, defaults),
         Command::Doctor => doctor::doctor(load_for_visit(shared)),
         Command::Admin { command } => admin::run(&load_for_visit(shared)?, command),
         Command::Dlq { command } => dlq::run(&load_for_visit(shared)?, command),
     }
+}
+
+/// A data folder is taken as `urr up` does it; on servers nothing of the folder is needed.
+fn seed_command(shared: SharedArgs) -> Result<()> {
+    let seen = load(Mode::Inspect, shared.clone(), None)?;
+    if !engines::is_on_sqlite(&seen, Role::Catalog) {
+        return seed::seed(&seen, None);
+    }
+    let folder = DataFolder::take(&seen.data.dir)?;
+    seed::seed(&load(Mode::Embedded, shared, None)?, Some(folder))
 }
 
 /// For a command that looks at an installation without running it: secrets that it does not need

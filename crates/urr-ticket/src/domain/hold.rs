@@ -125,7 +125,42 @@ pub enum Refusal {
     KeyReused,
 }
 
+/// Nobody may have more seats or tickets of an event than this.
+pub const WANTED_MAX: usize = 10;
+
+/// A request that makes no sense for any event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidWanted {
+    #[error("Please choose at least one.")]
+    Nothing,
+    #[error("At most 10 can be asked for at once.")]
+    TooMany,
+    #[error("The same is asked for twice.")]
+    Twice,
+}
+
 impl Wanted {
+    pub fn of_seats(mut seat_ids: Vec<SeatId>) -> Result<Wanted, InvalidWanted> {
+        check_count(seat_ids.len())?;
+        seat_ids.sort_unstable();
+        match seat_ids.is_sorted_by(|a, b| a < b) {
+            true => Ok(Wanted::Seats(seat_ids)),
+            false => Err(InvalidWanted::Twice),
+        }
+    }
+
+    pub fn of_tickets(mut lines: Vec<WantedTickets>) -> Result<Wanted, InvalidWanted> {
+        check_count(lines.len())?;
+        lines.sort_unstable_by_key(|line| line.ticket_type_id);
+        if !lines.is_sorted_by(|a, b| a.ticket_type_id < b.ticket_type_id) {
+            return Err(InvalidWanted::Twice);
+        }
+        for line in &lines {
+            check_count(usize::try_from(line.quantity).unwrap_or(usize::MAX))?;
+        }
+        Ok(Wanted::Tickets(lines))
+    }
+
     /// Seats or tickets together.
     pub fn quantity(&self) -> u32 {
         match self {
@@ -161,6 +196,14 @@ impl Hold {
             Subject::TicketType(_) => None,
         };
         self.items.iter().filter_map(seat_id).collect()
+    }
+}
+
+fn check_count(count: usize) -> Result<(), InvalidWanted> {
+    match count {
+        0 => Err(InvalidWanted::Nothing),
+        1..=WANTED_MAX => Ok(()),
+        _ => Err(InvalidWanted::TooMany),
     }
 }
 

@@ -36,7 +36,8 @@ pub struct SalePolicy {
     pub seats_per_user_max: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In this order: what is over is never open again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SaleStatus {
     Open,
     Cancelled,

@@ -139,6 +139,23 @@ pub fn sale_lock(
     )
 }
 
+/// Takes the same lock without a number: for who may find out that nothing changes. What does change
+/// is numbered by [`sale_number`], from the `fence` seen here on.
+pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<LockedSale>, StorageError> {
+    tx.query_opt(
+        "select fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
+         has_presale, seats_per_user_max from sales where event_id = $1 for update",
+        params![event_id],
+        |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
+    )
+}
+
+/// Notes the last number that was given out under [`sale_lock_only`].
+pub fn sale_number(tx: &mut Tx<'_>, event_id: Uuid, fence: i64) -> Result<(), StorageError> {
+    tx.execute("update sales set fence = $2 where event_id = $1", params![event_id, fence])?;
+    Ok(())
+}
+
 fn policy_read(row: &Row<'_>) -> Result<SalePolicy, StorageError> {
     let status: String = row.get("status")?;
     Ok(SalePolicy {

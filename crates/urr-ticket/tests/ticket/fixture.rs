@@ -13,7 +13,7 @@ use urr_storage::{
 };
 use urr_test::servers;
 use urr_ticket::store::sales::{self, NewSale, NewTicketType, SaleFacts};
-use urr_ticket::{Inventory, Kind, SCHEMA, Settings, Ticket, TicketParts};
+use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Ticket, TicketParts};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -31,6 +31,8 @@ pub struct World {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
+    /// The locks of `ticket`.
+    pub locks: SeatLocks,
     pub ticket: Ticket,
 }
 
@@ -71,13 +73,18 @@ impl World {
             }
         };
         let ids = IdSource::seeded(clock.clone(), 20_261_201);
-        let ticket = make_ticket(&db, &clock, &ids, Settings::default());
-        Some(World { form, folder, db, clock, ids, ticket })
+        let locks = SeatLocks::memory(clock.clone());
+        let ticket = make_ticket(&db, &clock, &ids, &locks, Settings::default());
+        Some(World { form, folder, db, clock, ids, locks, ticket })
     }
 
     /// The same tables, seen by a process that is set up otherwise.
     pub fn ticket_with(&self, settings: Settings) -> Ticket {
-        make_ticket(&self.db, &self.clock, &self.ids, settings)
+        self.ticket_with_locks(settings, &SeatLocks::memory(self.clock.clone()))
+    }
+
+    pub fn ticket_with_locks(&self, settings: Settings, locks: &SeatLocks) -> Ticket {
+        make_ticket(&self.db, &self.clock, &self.ids, locks, settings)
     }
 
     pub fn context(&self) -> CallContext {
@@ -146,9 +153,17 @@ impl World {
     }
 }
 
-fn make_ticket(db: &Db, clock: &Clock, ids: &IdSource, settings: Settings) -> Ticket {
+fn make_ticket(
+    db: &Db,
+    clock: &Clock,
+    ids: &IdSource,
+    locks: &SeatLocks,
+    settings: Settings,
+) -> Ticket {
     let (db, clock, ids) = (db.clone(), clock.clone(), ids.clone());
-    Ticket::new(TicketParts { db, clock, ids, settings })
+    let locks = locks.clone();
+    let signing_secret = Secret::new("of these tests");
+    Ticket::new(TicketParts { db, clock, ids, settings, locks, signing_secret })
 }
 
 /// A sale that is open for everybody from an hour ago until in ten days.
