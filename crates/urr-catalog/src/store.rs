@@ -1,57 +1,50 @@
-//! The SQL of the catalogue.
+//! The SQL of the catalogue: small functions that take a transaction.
 
-use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, params};
+pub mod artists;
+pub mod audit;
+pub mod events;
+pub mod images;
+pub mod listing;
+pub mod revision;
+pub mod search;
+pub mod venues;
 
-use crate::{Artist, ArtistId, ArtistName};
-
-const ARTIST_COLUMNS: &str = "id, name, description, membership_price, created_at";
-
-fn artist_read(row: &Row<'_>) -> Result<Artist, StorageError> {
-    let name: String = row.get("name")?;
-    Ok(Artist {
-        id: ArtistId(row.get("id")?),
-        name: ArtistName::parse(&name).expect("only parsed names are stored"),
-        description: row.get("description")?,
-        membership_price: row.get("membership_price")?,
-        created_at: row.get("created_at")?,
-    })
+/// Adds conditions and their parameters to a statement, so that both stay in step.
+pub struct Conditions<'a> {
+    sql: String,
+    values: Vec<urr_storage::Value<'a>>,
 }
 
-/// `false`: the name is taken.
-pub fn artist_insert(tx: &mut Tx<'_>, artist: &Artist) -> Result<bool, StorageError> {
-    let rows = tx.execute(
-        "insert into artists (id, name, description, membership_price, created_at) \
-         values ($1, $2, $3, $4, $5) on conflict (name) do nothing",
-        params![
-            artist.id.0,
-            artist.name.as_str(),
-            artist.description,
-            artist.membership_price,
-            artist.created_at
-        ],
-    )?;
-    Ok(rows == 1)
-}
+impl<'a> Conditions<'a> {
+    /// Begins with a condition that has no parameter.
+    pub fn new(first: &str) -> Conditions<'a> {
+        Conditions { sql: first.to_owned(), values: Vec::new() }
+    }
 
-pub fn artist_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<Artist>, StorageError> {
-    tx.query(
-        &format!(
-            "select {ARTIST_COLUMNS} from artists order by name collate \"C\" limit $1 offset $2"
-        ),
-        params![page.limit(), page.offset()],
-        artist_read,
-    )
-}
+    /// `?` in the condition stands for the value.
+    pub fn and(&mut self, condition: &str, value: urr_storage::Value<'a>) {
+        let place = self.value(value);
+        self.sql.push_str(" and ");
+        self.sql.push_str(&condition.replace('?', &place));
+    }
 
-pub fn artist_count(tx: &mut Tx<'_>) -> Result<u64, StorageError> {
-    tx.query_one("select count(*) as total from artists", &[], |row| row.get("total"))
-}
+    /// A condition without a parameter of its own.
+    pub fn and_sql(&mut self, condition: &str) {
+        self.sql.push_str(" and ");
+        self.sql.push_str(condition);
+    }
 
-pub fn artist_find(tx: &mut Tx<'_>, id: ArtistId) -> Result<Option<Artist>, StorageError> {
-    tx.query_opt(
-        &format!("select {ARTIST_COLUMNS} from artists where id = $1"),
-        params![id.0],
-        artist_read,
-    )
+    /// Adds a parameter and gives its place: `$3`.
+    pub fn value(&mut self, value: urr_storage::Value<'a>) -> String {
+        self.values.push(value);
+        format!("${}", self.values.len())
+    }
+
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    pub fn values(&self) -> &[urr_storage::Value<'a>] {
+        &self.values
+    }
 }

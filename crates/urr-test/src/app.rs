@@ -14,7 +14,7 @@ use urr::config::{self, Config, LoadArgs, Mode, Overrides};
 use urr_auth::{Door, solve_challenge};
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_service::Role;
-use urr_service::token::{self, AccessClaims, Issue, TokenKey};
+use urr_service::token::{self, AccessClaims, EntryClaims, Issue, TokenKey};
 
 use crate::servers::{self, Kafka, Postgres, Redis, Server};
 
@@ -40,6 +40,8 @@ pub struct TestApp {
     pub ids: IdSource,
     /// Signs access tokens as the accounts do.
     token_key: TokenKey,
+    /// Signs entry tokens as the waiting room does.
+    entry_key: TokenKey,
     system: System,
     /// Kept until the end: dropping them removes the data and ends the servers.
     _folder: TempDir,
@@ -79,10 +81,12 @@ impl TestApp {
             urr::migrate_storage(&config, role, clock.now()).expect("the tables can be made");
         }
         let token_key = TokenKey::new(&config.auth.jwt_key());
+        let entry_key = TokenKey::new(config.gateway.entry_token_secret.expose().as_bytes());
         let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
         let system = System::start(&config, &urr::role::Role::all(), world, Some(data)).await;
         let system = system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"));
-        Some(TestApp { clock, ids, token_key, system, _folder: folder, _servers: own_servers })
+        let (_folder, _servers) = (folder, own_servers);
+        Some(TestApp { clock, ids, token_key, entry_key, system, _folder, _servers })
     }
 
     /// A request as a client on the network would send it, to the public door.
@@ -170,7 +174,24 @@ impl Call<'_> {
 
     /// Sends it as someone who has logged in.
     pub fn as_user(self, role: Role) -> Self {
-        let user_id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa);
+        self.as_person(Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa), role)
+    }
+
+    /// Sends it as this person, who has waited for the event and been let in.
+    pub fn as_admitted(self, user_id: Uuid, event_id: Uuid) -> Self {
+        let app = self.app;
+        let issue = Issue {
+            subject: event_id.to_string(),
+            id: app.ids.next_id(),
+            issued_at: app.clock.now(),
+            lifetime: Duration::from_mins(10),
+        };
+        let token = app.entry_key.sign(token::ENTRY, &issue, &EntryClaims { user_id });
+        self.as_person(user_id, Role::User).header("x-queue-entry-token", &token)
+    }
+
+    /// Sends it as this person, who has logged in.
+    pub fn as_person(self, user_id: Uuid, role: Role) -> Self {
         let app = self.app;
         let issue = Issue {
             subject: user_id.to_string(),

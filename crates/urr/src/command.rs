@@ -5,6 +5,7 @@ mod dlq;
 mod doctor;
 mod migrate;
 mod run;
+mod seed;
 mod solve;
 
 use std::io::{self, Write};
@@ -16,6 +17,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{self, Config, LoadArgs, Mode, Overrides};
 use crate::data_folder::DataFolder;
+use crate::engines;
 use crate::role::Role;
 
 /// URR (우르르): fair ticket sales for a crowd.
@@ -47,7 +49,7 @@ enum Command {
     Up(DoorArgs),
     /// Run some of the services, on PostgreSQL and Kafka.
     Serve {
-        /// Which services run here: gateway, auth, catalog, stats
+        /// Which services run here: gateway, auth, catalog, ticket, stats
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
         roles: Vec<Role>,
         #[command(flatten)]
@@ -55,6 +57,8 @@ enum Command {
     },
     /// Create or update the tables; on PostgreSQL also schemas, roles and grants.
     Migrate,
+    /// Add demo data: venues, artists and events in every state. Again, it adds nothing.
+    Seed,
     /// Show the settings in force and where each of them came from.
     Config {
         /// As JSON
@@ -130,12 +134,23 @@ fn run_command(cli: Cli) -> Result<()> {
             run::serve(load(Mode::Distributed, shared, Some(door))?, &roles)
         }
         Command::Migrate => migrate::migrate(&load_for_visit(shared)?),
+        Command::Seed => seed_command(shared),
         Command::Config { json, defaults } => show_config(shared, json, defaults),
         Command::Doctor => doctor::doctor(load_for_visit(shared)),
         Command::Admin { command } => admin::run(&load_for_visit(shared)?, command),
         Command::Solve { door, url } => solve::run(&load_for_visit(shared)?, door, url),
         Command::Dlq { command } => dlq::run(&load_for_visit(shared)?, command),
     }
+}
+
+/// A data folder is taken as `urr up` does it; on servers nothing of the folder is needed.
+fn seed_command(shared: SharedArgs) -> Result<()> {
+    let seen = load(Mode::Inspect, shared.clone(), None)?;
+    if !engines::is_on_sqlite(&seen, Role::Catalog) {
+        return seed::seed(&seen, None);
+    }
+    let folder = DataFolder::take(&seen.data.dir)?;
+    seed::seed(&load(Mode::Embedded, shared, None)?, Some(folder))
 }
 
 /// For a command that looks at an installation without running it: secrets that it does not need

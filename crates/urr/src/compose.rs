@@ -3,6 +3,8 @@
 //! This is the only place that knows the difference between one process and many.
 
 mod accounts;
+mod catalogue;
+mod tickets;
 
 use std::time::Duration;
 
@@ -115,9 +117,13 @@ impl System {
         }
         let mut catalog = None;
         if let Some(db) = builder.open(roles, Role::Catalog).await? {
-            let service = Catalog::new(db, world.clock.clone(), world.ids.clone());
+            let service = catalogue::start(&builder, db, &world);
             builder.services.push(service.service(&kit));
             catalog = Some(service);
+        }
+        if let Some(db) = builder.open(roles, Role::Ticket).await? {
+            let service = tickets::start(&builder, db, &world);
+            builder.services.push(service);
         }
         if let Some(db) = builder.open(roles, Role::Stats).await? {
             builder.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
@@ -151,9 +157,14 @@ impl System {
     /// Adds the demo data of the services that run here. Running it again adds nothing.
     pub async fn seed_demo(&self) -> Result<()> {
         if let Some(catalog) = &self.catalog {
-            catalog.seed_demo().await.context("the demo artists")?;
+            catalog.seed_demo().await.context("the demo data")?;
         }
         Ok(())
+    }
+
+    /// The catalogue, if it runs here.
+    pub fn catalog(&self) -> Option<&Catalog> {
+        self.catalog.as_ref()
     }
 
     /// A key to the first administrator's account, as long as there is none.

@@ -15,6 +15,7 @@ pub enum Role {
     Gateway,
     Auth,
     Catalog,
+    Ticket,
     Stats,
 }
 
@@ -26,13 +27,15 @@ pub type Roles = BTreeSet<Role>;
 pub struct UnknownRole(String);
 
 impl Role {
-    pub const ALL: [Role; 4] = [Role::Gateway, Role::Auth, Role::Catalog, Role::Stats];
+    pub const ALL: [Role; 5] =
+        [Role::Gateway, Role::Auth, Role::Catalog, Role::Ticket, Role::Stats];
 
     pub const fn name(self) -> &'static str {
         match self {
             Role::Gateway => "gateway",
             Role::Auth => "auth",
             Role::Catalog => "catalog",
+            Role::Ticket => "ticket",
             Role::Stats => "stats",
         }
     }
@@ -43,6 +46,7 @@ impl Role {
             Role::Gateway => None,
             Role::Auth => Some(urr_auth::SCHEMA),
             Role::Catalog => Some(urr_catalog::SCHEMA),
+            Role::Ticket => Some(urr_ticket::SCHEMA),
             Role::Stats => Some(urr_stats::SCHEMA),
         }
     }
@@ -53,6 +57,7 @@ impl Role {
             Role::Gateway => None,
             Role::Auth => Some(urr_auth::openapi()),
             Role::Catalog => Some(urr_catalog::openapi()),
+            Role::Ticket => Some(urr_ticket::openapi()),
             Role::Stats => Some(urr_stats::openapi()),
         }
     }
@@ -63,6 +68,7 @@ impl Role {
             Role::Gateway => "",
             Role::Auth => urr_auth::DATABASE_USER,
             Role::Catalog => "event_svc_user",
+            Role::Ticket => "reservation_svc_user",
             Role::Stats => "stats_svc_user",
         }
     }
@@ -73,6 +79,7 @@ impl Role {
             Role::Gateway => None,
             Role::Auth => Some(&config.auth),
             Role::Catalog => Some(&config.catalog),
+            Role::Ticket => Some(&config.ticket),
             Role::Stats => Some(&config.stats),
         }
     }
@@ -83,6 +90,7 @@ impl Role {
             Role::Gateway => None,
             Role::Auth => config.auth_url.as_deref(),
             Role::Catalog => config.catalog_url.as_deref(),
+            Role::Ticket => config.ticket_url.as_deref(),
             Role::Stats => config.stats_url.as_deref(),
         }
     }
@@ -119,7 +127,7 @@ mod tests {
         let error = "catalogue".parse::<Role>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "\"catalogue\" is not a role; the roles are gateway, auth, catalog, stats"
+            "\"catalogue\" is not a role; the roles are gateway, auth, catalog, ticket, stats"
         );
     }
 

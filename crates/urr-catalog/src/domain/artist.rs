@@ -15,6 +15,8 @@ pub struct Artist {
     pub id: ArtistId,
     pub name: ArtistName,
     pub description: String,
+    /// Empty: there is none.
+    pub image_url: String,
     /// The price of a year's fan membership.
     pub membership_price: Won,
     pub created_at: Timestamp,

@@ -624,6 +624,7 @@ pub struct SeatsConfig {
     pub lock_ttl_seconds: u64,
     pub hold_ttl_seconds: u64,
     pub seats_per_user_max: u32,
+    pub ticket_signing_key: Secret,
 }
 
 impl SeatsConfig {
@@ -632,7 +633,12 @@ impl SeatsConfig {
         SeatsConfig {
             lock_ttl_seconds: read.value("seats.lock_ttl_seconds", lock_alias, seconds()),
             hold_ttl_seconds: read.value("seats.hold_ttl_seconds", &[], seconds()),
-            seats_per_user_max: read.value("seats.seats_per_user_max", &[], number(1..=1000)),
+            seats_per_user_max: read.value("seats.seats_per_user_max", &[], number(1..=10)),
+            ticket_signing_key: read.own_secret(
+                "seats.ticket_signing_key",
+                &[],
+                secret(OWN_SECRET_BYTES_MIN),
+            ),
         }
     }
 }

@@ -555,7 +555,13 @@ fn distributed_processes_refuse_to_start_without_secrets_and_name_them_all() {
     let keys: Vec<_> = problems.iter().map(|p| p.split(':').next().unwrap()).collect();
     assert_eq!(
         keys,
-        ["database.role_secret", "internal.token", "auth.data_key", "gateway.entry_token_secret"]
+        [
+            "database.role_secret",
+            "internal.token",
+            "auth.data_key",
+            "gateway.entry_token_secret",
+            "seats.ticket_signing_key"
+        ]
     );
     assert!(problems[1].contains("set URR_INTERNAL_TOKEN or INTERNAL_API_TOKEN"), "{problems:?}");
 }
@@ -568,6 +574,7 @@ fn distributed_processes_start_with_secrets_from_the_environment() {
         "JWT_SECRET",
         "URR_AUTH_DATA_KEY",
         "URR_DATABASE_ROLE_SECRET",
+        "URR_SEATS_TICKET_SIGNING_KEY",
     ];
     let secrets = names.map(|name| (OsString::from(name), format!("{name}-{SECRET}").into()));
     let folder = Folder::new();

@@ -19,6 +19,7 @@ fn installation_with_secrets() -> Result<Installation> {
         ("QUEUE_ENTRY_TOKEN_SECRET", format!("{CANARY} for the waiting room")),
         ("URR_DATABASE_ROLE_SECRET", format!("{CANARY} for the database roles")),
         ("URR_AUTH_DATA_KEY", format!("{CANARY} for the data of users")),
+        ("URR_SEATS_TICKET_SIGNING_KEY", format!("{CANARY} for the tickets of users")),
         ("CATALOG_DB_PASSWORD", format!("{CANARY} for the catalogue")),
         ("URR_DATABASE_URL", format!("postgres://urr:{CANARY}@127.0.0.1:{nowhere}/urr")),
         ("REDIS_PASSWORD", format!("{CANARY} for Redis")),

@@ -17,12 +17,13 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Secrets that processes share. Each is different, as the configuration demands.
-pub const SHARED_SECRETS: [(&str, &str); 5] = [
+pub const SHARED_SECRETS: [(&str, &str); 6] = [
     ("JWT_SECRET", "a secret of this test, for the log-ins of users"),
     ("INTERNAL_API_TOKEN", INTERNAL_TOKEN),
     ("QUEUE_ENTRY_TOKEN_SECRET", "a secret of this test, for the waiting room"),
     ("URR_DATABASE_ROLE_SECRET", "a secret of this test, for the database roles"),
     ("URR_AUTH_DATA_KEY", "a secret of this test, for the data of users"),
+    ("URR_SEATS_TICKET_SIGNING_KEY", "a secret of this test, for the tickets of users"),
 ];
 pub const INTERNAL_TOKEN: &str = "a secret of this test, for the calls between services";
 

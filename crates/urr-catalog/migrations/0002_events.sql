@@ -1,0 +1,148 @@
+alter table artists add column image_url text not null default '';
+
+-- Counts every change of what readers can see. A process that has cached something of an older
+-- number throws it away.
+create table catalog_revision (
+    id smallint primary key,
+    revision bigint not null,
+    constraint catalog_revision_one check (id = 1)
+);
+
+insert into catalog_revision (id, revision) values (1, 1);
+
+create table venues (
+    id uuid primary key,
+    name text not null,
+    address text not null,
+    description text not null,
+    created_at timestamptz not null,
+    updated_at timestamptz not null
+);
+
+create unique index venues_name on venues (name);
+
+-- A hall is a template of seats. An event keeps the seats that it was created with.
+create table halls (
+    id uuid primary key,
+    venue_id uuid not null references venues (id),
+    name text not null,
+    description text not null,
+    layout jsonb not null,
+    -- How it was described, if simply.
+    grid jsonb,
+    seats_total integer not null,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    constraint halls_seats_total check (seats_total > 0)
+);
+
+create unique index halls_name on halls (venue_id, name);
+
+create table events (
+    id uuid primary key,
+    -- Grows with every change; consumers and editors go by it.
+    revision bigint not null,
+    title text not null,
+    description text not null,
+    kind text not null,
+    -- As it was last announced. What readers see is computed from the times.
+    status text not null,
+    artist_id uuid references artists (id),
+    venue_id uuid not null references venues (id),
+    hall_id uuid references halls (id),
+    starts_at timestamptz not null,
+    sale_starts_at timestamptz not null,
+    sale_ends_at timestamptz not null,
+    has_presale boolean not null,
+    seats_per_user_max integer not null,
+    poster_image_url text not null,
+    -- By grade; empty for standing events.
+    prices jsonb not null,
+    price_min bigint not null,
+    price_max bigint not null,
+    -- What was ordered from the ticket office: seats, kinds of tickets, and all places together.
+    seats_ordered integer not null,
+    ticket_types_ordered integer not null,
+    places_ordered bigint not null,
+    inventory_ready boolean not null,
+    inventory_problem text not null,
+    cancel_reason text not null,
+    -- Lower-case words of title, artist, venue and address, and their initial consonants.
+    search_text text not null,
+    idempotency_key text,
+    request_digest bytea,
+    created_by uuid not null,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    deleted_at timestamptz,
+    constraint events_kind check (kind in ('seated', 'standing')),
+    constraint events_hall check ((kind = 'seated') = (hall_id is not null)),
+    constraint events_status check (status in ('upcoming', 'on_sale', 'ended', 'cancelled')),
+    constraint events_window check (sale_starts_at < sale_ends_at and sale_ends_at <= starts_at),
+    constraint events_prices check (0 <= price_min and price_min <= price_max),
+    constraint events_seats_per_user_max check (seats_per_user_max between 1 and 10)
+);
+
+-- A double click creates one event.
+create unique index events_idempotency on events (created_by, idempotency_key)
+    where idempotency_key is not null;
+create index events_by_sale_start on events (sale_starts_at, id) where deleted_at is null;
+create index events_by_date on events (starts_at, id) where deleted_at is null;
+create index events_by_title on events (title, id) where deleted_at is null;
+create index events_of_artist on events (artist_id, starts_at);
+create index events_of_venue on events (venue_id);
+create index events_of_hall on events (hall_id);
+-- What the job looks through.
+create index events_to_open on events (sale_starts_at)
+    where status = 'upcoming' and deleted_at is null;
+create index events_to_end on events (sale_ends_at)
+    where status in ('upcoming', 'on_sale') and deleted_at is null;
+
+create table event_ticket_types (
+    id uuid primary key,
+    event_id uuid not null references events (id),
+    position smallint not null,
+    name text not null,
+    description text not null,
+    price bigint not null,
+    total integer not null,
+    constraint event_ticket_types_price check (price >= 0),
+    constraint event_ticket_types_total check (total > 0)
+);
+
+create unique index event_ticket_types_name on event_ticket_types (event_id, name);
+
+-- Every letter, and every two that stand together, of an event's searchable words.
+create table event_grams (
+    gram text not null,
+    event_id uuid not null references events (id),
+    primary key (gram, event_id)
+);
+
+create index event_grams_of_event on event_grams (event_id);
+
+-- Named by the SHA-256 of their bytes, so that a picture is stored once.
+create table images (
+    id text primary key,
+    content_type text not null,
+    width integer not null,
+    height integer not null,
+    bytes bytea not null,
+    created_by uuid not null,
+    created_at timestamptz not null
+);
+
+-- What administrators did, written in the transaction of what they did.
+create table admin_audit (
+    id uuid primary key,
+    admin_id uuid not null,
+    action text not null,
+    resource_type text not null,
+    resource_id text not null,
+    summary text not null,
+    created_at timestamptz not null
+);
+
+create index admin_audit_by_time on admin_audit (created_at, id);
+create index admin_audit_of_resource on admin_audit (resource_id, created_at);
+create index admin_audit_of_admin on admin_audit (admin_id, created_at);

@@ -1,0 +1,145 @@
+//! Artists: adding and changing them.
+
+use urr_kernel::Won;
+use urr_service::Page;
+use urr_storage::{StorageError, outbox};
+
+use crate::audit::{Actor, Deed};
+use crate::domain::event::Event;
+use crate::events::{ArtistCreated, ArtistUpdated};
+use crate::store::artists as store;
+use crate::store::audit::audit_insert;
+use crate::store::events::event_list_of_artist;
+use crate::{Artist, ArtistId, ArtistName, Catalog};
+
+const EVENTS_SHOWN_MAX: u32 = 50;
+
+/// What a new artist is made of.
+#[derive(Clone, Debug)]
+pub struct NewArtist {
+    pub name: ArtistName,
+    pub description: String,
+    /// Empty: there is none.
+    pub image_url: String,
+    pub membership_price: Won,
+}
+
+/// What is to be different. `None` stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct ArtistChange {
+    pub name: Option<ArtistName>,
+    pub description: Option<String>,
+    pub image_url: Option<String>,
+    pub membership_price: Option<Won>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CreateArtistError {
+    #[error("an artist with this name exists already")]
+    NameTaken,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EditArtistError {
+    #[error("there is no such artist")]
+    NotFound,
+    #[error("an artist with this name exists already")]
+    NameTaken,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// An artist with what comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArtistDetail {
+    pub artist: Artist,
+    /// The nearest first.
+    pub upcoming: Vec<Event>,
+}
+
+impl Catalog {
+    /// Adds an artist and announces it; one transaction.
+    pub async fn create_artist(
+        &self,
+        new: NewArtist,
+        actor: Actor,
+    ) -> Result<Artist, CreateArtistError> {
+        let artist = Artist {
+            id: ArtistId(self.ids.next_id()),
+            name: new.name,
+            description: new.description,
+            image_url: new.image_url,
+            membership_price: new.membership_price,
+            created_at: self.clock.now(),
+        };
+        let stamp = self.stamp(actor.context);
+        let deed = Deed { action: "ARTIST_CREATED", resource_type: "artist" };
+        let entry = self.audit_entry(&actor, deed, artist.id, artist.name.as_str());
+        self.change(move |tx| {
+            if !store::artist_insert(tx, &artist)? {
+                return Err(CreateArtistError::NameTaken);
+            }
+            audit_insert(tx, &entry)?;
+            outbox::append(tx, &stamp, &ArtistCreated::from(&artist))?;
+            Ok(artist.clone())
+        })
+        .await
+    }
+
+    /// Changes an artist; the events of a renamed one are found by the new name.
+    pub async fn edit_artist(
+        &self,
+        id: ArtistId,
+        change: ArtistChange,
+        actor: Actor,
+    ) -> Result<Artist, EditArtistError> {
+        let stamp = self.stamp(actor.context);
+        let deed = Deed { action: "ARTIST_UPDATED", resource_type: "artist" };
+        let entry = self.audit_entry(&actor, deed, id, "");
+        self.change(move |tx| {
+            let Some(old) = store::artist_find(tx, id)? else {
+                return Err(EditArtistError::NotFound);
+            };
+            let change = change.clone();
+            let artist = Artist {
+                name: change.name.unwrap_or_else(|| old.name.clone()),
+                description: change.description.unwrap_or(old.description),
+                image_url: change.image_url.unwrap_or(old.image_url),
+                membership_price: change.membership_price.unwrap_or(old.membership_price),
+                ..old
+            };
+            let is_renamed = artist.name != old.name;
+            if is_renamed && store::artist_find_by_name(tx, artist.name.as_str())?.is_some() {
+                return Err(EditArtistError::NameTaken);
+            }
+            store::artist_update(tx, &artist)?;
+            if is_renamed {
+                Catalog::index_again(tx, Some(id), None)?;
+            }
+            let mut entry = entry.clone();
+            artist.name.as_str().clone_into(&mut entry.summary);
+            audit_insert(tx, &entry)?;
+            outbox::append(tx, &stamp, &ArtistUpdated::from(&artist))?;
+            Ok(artist)
+        })
+        .await
+    }
+
+    /// One page of the artists by name, and how many there are.
+    pub async fn list_artists(&self, page: Page) -> Result<(Vec<Artist>, u64), StorageError> {
+        self.db.read(move |tx| Ok((store::artist_list(tx, page)?, store::artist_count(tx)?))).await
+    }
+
+    pub async fn get_artist(&self, id: ArtistId) -> Result<Option<ArtistDetail>, StorageError> {
+        let now = self.clock.now();
+        self.db
+            .read(move |tx| {
+                let Some(artist) = store::artist_find(tx, id)? else { return Ok(None) };
+                let upcoming = event_list_of_artist(tx, id, now, EVENTS_SHOWN_MAX)?;
+                Ok(Some(ArtistDetail { artist, upcoming }))
+            })
+            .await
+    }
+}

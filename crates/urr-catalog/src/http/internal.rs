@@ -1,0 +1,81 @@
+//! What other services ask: the waiting room wants to know what it waits for.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Serialize;
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::{ApiError, Internal, Path};
+
+use super::cached::{REVALIDATED, answer, render};
+use super::errors::event_not_found;
+use crate::cache::{Entry, Horizon, Lifetime};
+use crate::{Catalog, EventId};
+
+#[derive(Serialize)]
+struct EventInfoView {
+    event: EventInfo,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventInfo {
+    id: Uuid,
+    revision: i64,
+    title: String,
+    kind: &'static str,
+    status: &'static str,
+    artist_id: Option<Uuid>,
+    artist_name: Option<String>,
+    starts_at: Timestamp,
+    sale_starts_at: Timestamp,
+    sale_ends_at: Timestamp,
+    has_presale: bool,
+    inventory_ready: bool,
+}
+
+/// Asked for with every arrival at a waiting room: from the cache.
+pub async fn get_event(
+    State(catalog): State<Catalog>,
+    _caller: Internal,
+    headers: HeaderMap,
+    Path(id): Path<Uuid>,
+) -> Result<Response, ApiError> {
+    let cache = catalog.cache.clone();
+    let load = || {
+        let catalog = catalog.clone();
+        async move { load_event(&catalog, EventId(id)).await }
+    };
+    let entry = cache.get(&format!("internal event {id}"), load).await?;
+    Ok(answer(&headers, &entry, REVALIDATED, |entry| entry.body.to_vec()))
+}
+
+async fn load_event(catalog: &Catalog, id: EventId) -> Result<Entry, ApiError> {
+    let found = catalog.get_event(id).await?;
+    let shown = found.filter(|found| found.event.deleted_at.is_none());
+    let found = shown.ok_or_else(event_not_found)?;
+    let (event, now) = (found.event, found.now);
+    let settings = catalog.cache.settings();
+    let horizon = Horizon {
+        next_change: event.schedule.next_change_after(now),
+        is_near_opening: event.schedule.is_near_opening(now, settings.opening_distance),
+    };
+    let status = event.status_at(now).name();
+    let (artist_id, artist_name) = event.artist.map(|artist| (artist.id.0, artist.name)).unzip();
+    let event = EventInfo {
+        id: event.id.0,
+        revision: event.revision,
+        title: event.title,
+        kind: event.kind.name(),
+        status,
+        artist_id,
+        artist_name,
+        starts_at: event.schedule.starts_at(),
+        sale_starts_at: event.schedule.sale_starts_at(),
+        sale_ends_at: event.schedule.sale_ends_at(),
+        has_presale: event.has_presale,
+        inventory_ready: event.inventory_ready,
+    };
+    let body = render(&EventInfoView { event })?;
+    Ok(Entry::new(body, found.revision, Lifetime::new(horizon, now, settings)))
+}

@@ -1,0 +1,78 @@
+//! The index of letters.
+
+use urr_storage::{StorageError, ToValue, Tx, Value, params};
+
+use super::Conditions;
+use crate::domain::event::EventId;
+use crate::domain::search::{Question, Searchable};
+
+/// So many letters are written by one statement. The last chunk is filled up with its last one,
+/// so that there is one statement to prepare and not fifty.
+const CHUNK: usize = 50;
+
+/// Writes the letters of an event in place of those it had.
+pub fn grams_replace(
+    tx: &mut Tx<'_>,
+    id: EventId,
+    searchable: &Searchable,
+) -> Result<(), StorageError> {
+    tx.execute("delete from event_grams where event_id = $1", params![id.0])?;
+    let rows: Vec<String> = (2..CHUNK + 2).map(|number| format!("(${number}, $1)")).collect();
+    let sql = format!(
+        "insert into event_grams (gram, event_id) values {} on conflict do nothing",
+        rows.join(", ")
+    );
+    let grams: Vec<&String> = searchable.grams.iter().collect();
+    for chunk in grams.chunks(CHUNK) {
+        let last = chunk.last().expect("a chunk is not empty");
+        let padded = chunk.iter().chain(std::iter::repeat(last)).take(CHUNK);
+        let mut values = vec![Value::Uuid(id.0)];
+        values.extend(padded.map(|gram| Value::Text(gram)));
+        tx.execute(&sql, &values)?;
+    }
+    Ok(())
+}
+
+/// Restricts a list to what somebody looks for. The index narrows it down; the words decide.
+pub fn search_condition<'a>(
+    conditions: &mut Conditions<'a>,
+    question: &'a Question,
+    patterns: &'a [String],
+) {
+    let places: Vec<String> =
+        question.grams().iter().map(|gram| conditions.value(gram.to_value())).collect();
+    let found = format!(
+        "e.id in (select event_id from event_grams where gram in ({}) \
+         group by event_id having count(*) = {})",
+        places.join(", "),
+        places.len()
+    );
+    conditions.and_sql(&found);
+    for pattern in patterns {
+        conditions.and("e.search_text like ? escape '\\'", pattern.to_value());
+    }
+}
+
+/// How the database would search, as it describes it itself.
+pub fn search_explain(tx: &mut Tx<'_>, question: &Question) -> Result<Vec<String>, StorageError> {
+    let patterns = question.patterns();
+    let mut conditions = Conditions::new("e.deleted_at is null");
+    search_condition(&mut conditions, question, &patterns);
+    let query = format!("select e.id from events e where {}", conditions.sql());
+    let (words, column) = match tx.is_postgres() {
+        true => ("explain", "QUERY PLAN"),
+        false => ("explain query plan", "detail"),
+    };
+    tx.query(&format!("{words} {query}"), conditions.values(), |row| row.get(column))
+}
+
+/// Both forms of what an event is found by.
+pub fn search_text_write(
+    tx: &mut Tx<'_>,
+    id: EventId,
+    searchable: &Searchable,
+) -> Result<(), StorageError> {
+    let sql = "update events set search_text = $2 where id = $1";
+    tx.execute(sql, params![id.0, searchable.text])?;
+    grams_replace(tx, id, searchable)
+}

@@ -1,0 +1,220 @@
+//! Venues and halls: adding, changing and removing them.
+
+use urr_service::Page;
+use urr_storage::StorageError;
+
+use crate::audit::{Actor, Deed};
+use crate::store::audit::audit_insert;
+use crate::store::venues as store;
+use crate::{Catalog, Hall, HallId, SeatTemplate, Venue, VenueId};
+
+/// What a new venue is made of.
+#[derive(Clone, Debug)]
+pub struct NewVenue {
+    pub name: String,
+    pub address: String,
+    pub description: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct VenueChange {
+    pub name: Option<String>,
+    pub address: Option<String>,
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewHall {
+    pub name: String,
+    pub description: String,
+    pub template: SeatTemplate,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct HallChange {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    /// Only while no event was made of it.
+    pub template: Option<SeatTemplate>,
+}
+
+/// Why a venue or a hall stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum VenueError {
+    #[error("there is no such venue")]
+    VenueNotFound,
+    #[error("there is no such hall")]
+    HallNotFound,
+    #[error("the name is taken")]
+    NameTaken,
+    #[error("it has halls or events")]
+    VenueInUse,
+    #[error("an event was made of it")]
+    HallInUse,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+const fn deed(action: &'static str, resource_type: &'static str) -> Deed {
+    Deed { action, resource_type }
+}
+
+impl Catalog {
+    pub async fn create_venue(&self, new: NewVenue, actor: Actor) -> Result<Venue, VenueError> {
+        let NewVenue { name, address, description } = new;
+        let (id, created_at) = (VenueId(self.ids.next_id()), self.clock.now());
+        let entry = self.audit_entry(&actor, deed("VENUE_CREATED", "venue"), id, &name);
+        let venue = Venue { id, name, address, description, created_at };
+        self.change(move |tx| {
+            if !store::venue_insert(tx, &venue)? {
+                return Err(VenueError::NameTaken);
+            }
+            audit_insert(tx, &entry)?;
+            Ok(venue.clone())
+        })
+        .await
+    }
+
+    /// Changes a venue; its events are found by its new name and address.
+    pub async fn edit_venue(
+        &self,
+        id: VenueId,
+        change: VenueChange,
+        actor: Actor,
+    ) -> Result<Venue, VenueError> {
+        let entry = self.audit_entry(&actor, deed("VENUE_UPDATED", "venue"), id, "");
+        self.change(move |tx| {
+            let old = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
+            let change = change.clone();
+            let venue = Venue {
+                name: change.name.unwrap_or_else(|| old.name.clone()),
+                address: change.address.unwrap_or_else(|| old.address.clone()),
+                description: change.description.unwrap_or_else(|| old.description.clone()),
+                ..old
+            };
+            let is_renamed = venue.name != old.name;
+            if is_renamed && store::venue_find_by_name(tx, &venue.name)?.is_some() {
+                return Err(VenueError::NameTaken);
+            }
+            store::venue_update(tx, &venue)?;
+            if is_renamed || venue.address != old.address {
+                Catalog::index_again(tx, None, Some(id))?;
+            }
+            let mut entry = entry.clone();
+            entry.summary.clone_from(&venue.name);
+            audit_insert(tx, &entry)?;
+            Ok(venue)
+        })
+        .await
+    }
+
+    /// Removes a venue that nothing belongs to.
+    pub async fn delete_venue(&self, id: VenueId, actor: Actor) -> Result<(), VenueError> {
+        let entry = self.audit_entry(&actor, deed("VENUE_DELETED", "venue"), id, "");
+        self.change(move |tx| {
+            let venue = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
+            if store::venue_is_used(tx, id)? {
+                return Err(VenueError::VenueInUse);
+            }
+            store::venue_delete(tx, id)?;
+            let mut entry = entry.clone();
+            entry.summary = venue.name;
+            audit_insert(tx, &entry)?;
+            Ok(())
+        })
+        .await
+    }
+
+    pub async fn list_venues(&self, page: Page) -> Result<(Vec<Venue>, u64), StorageError> {
+        self.db.read(move |tx| Ok((store::venue_list(tx, page)?, store::venue_count(tx)?))).await
+    }
+
+    /// A venue with its halls.
+    pub async fn get_venue(&self, id: VenueId) -> Result<Option<(Venue, Vec<Hall>)>, StorageError> {
+        self.db
+            .read(move |tx| {
+                let Some(venue) = store::venue_find(tx, id)? else { return Ok(None) };
+                Ok(Some((venue, store::hall_list_of_venue(tx, id)?)))
+            })
+            .await
+    }
+
+    pub async fn create_hall(
+        &self,
+        venue_id: VenueId,
+        new: NewHall,
+        actor: Actor,
+    ) -> Result<Hall, VenueError> {
+        let NewHall { name, description, template } = new;
+        let (id, created_at) = (HallId(self.ids.next_id()), self.clock.now());
+        let entry = self.audit_entry(&actor, deed("HALL_CREATED", "hall"), id, &name);
+        let hall = Hall { id, venue_id, name, description, template, created_at };
+        self.change(move |tx| {
+            store::venue_find(tx, venue_id)?.ok_or(VenueError::VenueNotFound)?;
+            if !store::hall_insert(tx, &hall)? {
+                return Err(VenueError::NameTaken);
+            }
+            audit_insert(tx, &entry)?;
+            Ok(hall.clone())
+        })
+        .await
+    }
+
+    /// Changes a hall. Its seats stay as they are once an event was made of them.
+    pub async fn edit_hall(
+        &self,
+        id: HallId,
+        change: HallChange,
+        actor: Actor,
+    ) -> Result<Hall, VenueError> {
+        let entry = self.audit_entry(&actor, deed("HALL_UPDATED", "hall"), id, "");
+        self.change(move |tx| {
+            let old = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
+            let change = change.clone();
+            let hall = Hall {
+                name: change.name.unwrap_or_else(|| old.name.clone()),
+                description: change.description.unwrap_or_else(|| old.description.clone()),
+                template: change.template.unwrap_or_else(|| old.template.clone()),
+                ..old
+            };
+            if hall.template.layout() != old.template.layout() && store::hall_is_used(tx, id)? {
+                return Err(VenueError::HallInUse);
+            }
+            let twin = store::hall_find_by_name(tx, hall.venue_id, &hall.name)?;
+            if twin.is_some_and(|twin| twin.id != id) {
+                return Err(VenueError::NameTaken);
+            }
+            store::hall_update(tx, &hall)?;
+            let mut entry = entry.clone();
+            entry.summary.clone_from(&hall.name);
+            audit_insert(tx, &entry)?;
+            Ok(hall)
+        })
+        .await
+    }
+
+    /// Removes a hall that no event was made of.
+    pub async fn delete_hall(&self, id: HallId, actor: Actor) -> Result<(), VenueError> {
+        let entry = self.audit_entry(&actor, deed("HALL_DELETED", "hall"), id, "");
+        self.change(move |tx| {
+            let hall = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
+            if store::hall_is_used(tx, id)? {
+                return Err(VenueError::HallInUse);
+            }
+            store::hall_delete(tx, id)?;
+            let mut entry = entry.clone();
+            entry.summary = hall.name;
+            audit_insert(tx, &entry)?;
+            Ok(())
+        })
+        .await
+    }
+
+    pub async fn get_hall(&self, id: HallId) -> Result<Option<Hall>, StorageError> {
+        self.db.read(move |tx| store::hall_find(tx, id)).await
+    }
+
+    pub async fn list_halls(&self, page: Page) -> Result<(Vec<Hall>, u64), StorageError> {
+        self.db.read(move |tx| Ok((store::hall_list(tx, page)?, store::hall_count(tx)?))).await
+    }
+}

@@ -1,0 +1,234 @@
+//! 100,000 holds whose time is over are ended while the sale of the same events goes on.
+//!
+//! Printed, on SQLite and on PostgreSQL: how many holds end per second, how many reservations are
+//! made per second before and meanwhile, and the slowest of them. The baseline is the sale without
+//! a sweep, in the same run. Everything is in one process and shares all cores.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(clippy::float_arithmetic, reason = "rates and ratios, not money")]
+#![expect(clippy::cast_precision_loss, reason = "rates and ratios, not money")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+use urr_kernel::{CallContext, Clock, IdSource, Secret, Uuid, Won};
+use urr_layout::{GradeRows, Grid, Layout};
+use urr_storage::{
+    Db, PostgresOptions, ServiceRole, SqliteOptions, StorageError, Tx, migrate, params, provision,
+};
+use urr_test::servers;
+use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
+use urr_ticket::{
+    Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Sweeper, Ticket, TicketParts,
+    Wanted,
+};
+
+const EVENTS: u32 = 4;
+const OVERDUE_PER_EVENT: u32 = 25_000;
+const ROWS: u16 = 200;
+const SEATS_PER_ROW: u16 = 500;
+const CLIENTS: u32 = 32;
+const BASELINE: Duration = Duration::from_secs(3);
+
+struct Office {
+    ticket: Ticket,
+    ids: IdSource,
+    events: Vec<Uuid>,
+    /// The next seat that is for sale, in all events.
+    next_seat: Arc<AtomicU32>,
+}
+
+/// What the sale did in a while.
+struct Sold {
+    per_second: f64,
+    slowest: Duration,
+}
+
+fn main() {
+    let machine = Runtime::new().expect("threads can be started");
+    let folder = tempfile::tempdir().expect("a folder for the database");
+    println!("100,000 holds whose time is over, {EVENTS} events, {CLIENTS} buyers meanwhile");
+    run(&machine, "SQLite", open_sqlite(folder.path()));
+    match servers::available(servers::Server::Postgres).expect("it can be looked up") {
+        true => run(&machine, "PostgreSQL", open_postgres()),
+        false => println!("PostgreSQL is not installed"),
+    }
+}
+
+fn run(machine: &Runtime, name: &str, db: Db) {
+    let clock = Clock::manual("2026-12-01T12:00:00Z".parse().expect("a time"));
+    let office = machine.block_on(open_office(db, &clock));
+    let before = machine.block_on(async {
+        let stop = Arc::new(AtomicBool::new(false));
+        let buyers = sell(&office, &stop);
+        tokio::time::sleep(BASELINE).await;
+        finish(buyers, &stop, BASELINE).await
+    });
+    clock.advance(Duration::from_secs(60));
+    let (swept, took, meanwhile) = machine.block_on(async {
+        let stop = Arc::new(AtomicBool::new(false));
+        let buyers = sell(&office, &stop);
+        let begun = Instant::now();
+        let swept = Sweeper::new(office.ticket.clone()).expire_overdue().await;
+        let took = begun.elapsed();
+        (swept.expect("the sweep works"), took, finish(buyers, &stop, took).await)
+    });
+    assert_eq!(swept.ended, u64::from(EVENTS * OVERDUE_PER_EVENT), "all of them end");
+    let audit = machine.block_on(office.ticket.audit()).expect("the audit works");
+    assert!(audit.differences.is_empty(), "{:?}", audit.differences);
+    let rate = swept.ended as f64 / took.as_secs_f64();
+    println!("{name}:");
+    println!("  holds ended          {rate:>8.0} per second ({:.1} s)", took.as_secs_f64());
+    println!("  reservations before  {:>8.0} per second", before.per_second);
+    println!("  reservations meanwhile {:>6.0} per second", meanwhile.per_second);
+    println!("  ratio                {:>8.2}", meanwhile.per_second / before.per_second);
+    let millis = |time: Duration| time.as_secs_f64() * 1_000.0;
+    println!("  slowest before       {:>8.1} ms", millis(before.slowest));
+    println!("  slowest meanwhile    {:>8.1} ms", millis(meanwhile.slowest));
+}
+
+/// Buyers who each hold one seat after the other.
+fn sell(office: &Office, stop: &Arc<AtomicBool>) -> JoinSet<(u64, Duration)> {
+    let mut buyers = JoinSet::new();
+    for number in 0..CLIENTS {
+        let (ticket, ids, stop) = (office.ticket.clone(), office.ids.clone(), Arc::clone(stop));
+        let next_seat = Arc::clone(&office.next_seat);
+        let event_id = office.events[(number % EVENTS) as usize];
+        buyers.spawn(async move {
+            let (mut sold, mut slowest) = (0, Duration::ZERO);
+            while !stop.load(Ordering::Relaxed) {
+                let seat_id = next_seat.fetch_add(1, Ordering::Relaxed);
+                let wanted = Wanted::of_seats(vec![seat_id]).expect("one seat");
+                let request =
+                    ReserveRequest { user_id: ids.next_id(), event_id, wanted, key: None };
+                let begun = Instant::now();
+                let context = CallContext::root(ids.next_id());
+                ticket.reserve(request, context).await.expect("the seat is free");
+                slowest = slowest.max(begun.elapsed());
+                sold += 1;
+            }
+            (sold, slowest)
+        });
+    }
+    buyers
+}
+
+async fn finish(buyers: JoinSet<(u64, Duration)>, stop: &Arc<AtomicBool>, took: Duration) -> Sold {
+    stop.store(true, Ordering::Relaxed);
+    let all = buyers.join_all().await;
+    let sold: u64 = all.iter().map(|(sold, _)| sold).sum();
+    let slowest = all.iter().map(|(_, slowest)| *slowest).max().unwrap_or_default();
+    Sold { per_second: sold as f64 / took.as_secs_f64(), slowest }
+}
+
+async fn open_office(db: Db, clock: &Clock) -> Office {
+    let ids = IdSource::seeded(clock.clone(), 1);
+    let events: Vec<Uuid> = (0..EVENTS).map(|_| ids.next_id()).collect();
+    let now = clock.now();
+    for event_id in events.clone() {
+        let new = new_sale(event_id, clock);
+        let made = db.write(move |tx| sale_create(tx, &new, now)).await;
+        assert!(made.unwrap_or_else(|error: StorageError| panic!("{error}")));
+        for first in (0..OVERDUE_PER_EVENT).step_by(1_000) {
+            let held = db.write(move |tx| hold_many(tx, event_id, first, now)).await;
+            held.unwrap_or_else(|error: StorageError| panic!("{error}"));
+        }
+    }
+    let ticket = Ticket::new(TicketParts {
+        db,
+        clock: clock.clone(),
+        ids: ids.clone(),
+        settings: Settings::default(),
+        locks: SeatLocks::memory(clock.clone()),
+        signing_secret: Secret::new("a secret for the benchmark, never used elsewhere"),
+    });
+    Office { ticket, ids, events, next_seat: Arc::new(AtomicU32::new(OVERDUE_PER_EVENT)) }
+}
+
+/// A thousand holds of one seat each that end in a minute.
+fn hold_many(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    first: u32,
+    now: urr_kernel::Timestamp,
+) -> Result<(), StorageError> {
+    let fresh_id = if tx.is_postgres() { "gen_random_uuid()" } else { "randomblob(16)" };
+    let numbers = "with recursive numbers (n) as (\
+        select $2::integer union all select n + 1 from numbers where n + 1 < $2::integer + 1000)";
+    let ends = now + Duration::from_secs(60);
+    tx.execute(
+        &format!(
+            "insert into reservations (id, number, user_id, event_id, status, payment_status, \
+             total_amount, quantity, fence, expires_at, created_at, updated_at) {numbers} \
+             select {fresh_id}, $3::text || n, {fresh_id}, $1::uuid, 'pending', 'unpaid', 100000, \
+             1, n, $4::timestamptz, $5::timestamptz, $5::timestamptz from numbers"
+        ),
+        params![event_id, first, format!("{event_id}-"), ends, now],
+    )?;
+    let of_these = "event_id = $1 and fence >= $2 and fence < $2 + 1000 and status = 'pending'";
+    tx.execute(
+        &format!(
+            "insert into reservation_items (reservation_id, position, event_id, seat_id, \
+             quantity, unit_price, is_live) \
+             select id, 0, event_id, fence, 1, 100000, true from reservations where {of_these}"
+        ),
+        params![event_id, i64::from(first)],
+    )?;
+    tx.execute(
+        "update seats set status = 'held', reservation_id = item.reservation_id \
+         from reservation_items as item where seats.event_id = $1 and item.event_id = $1 \
+         and item.seat_id = seats.seat_id and seats.seat_id >= $2 and seats.seat_id < $2 + 1000",
+        params![event_id, first],
+    )?;
+    Ok(())
+}
+
+fn new_sale(event_id: Uuid, clock: &Clock) -> NewSale {
+    let now = clock.now();
+    let all = GradeRows { grade: "R".to_owned(), from_row: 1, to_row: ROWS };
+    let grid = Grid { rows: ROWS, seats_per_row: SEATS_PER_ROW, grade_mapping: vec![all] };
+    let layout: Layout = grid.to_layout().expect("a hall");
+    let prices = BTreeMap::from([("R".to_owned(), Won::new(100_000))]);
+    NewSale {
+        inventory: Inventory { event_id, kind: Kind::Seated, layout, prices },
+        facts: SaleFacts {
+            revision: 1,
+            title: "한강의 밤".to_owned(),
+            venue_name: "강변 홀".to_owned(),
+            artist_id: None,
+            starts_at: now + Duration::from_secs(864_000),
+            sale_starts_at: now - Duration::from_secs(60),
+            sale_ends_at: now + Duration::from_secs(432_000),
+            has_presale: false,
+            seats_per_user_max: 4,
+        },
+        ticket_types: Vec::new(),
+    }
+}
+
+fn open_sqlite(folder: &std::path::Path) -> Db {
+    let path = folder.join("reservation_service.db");
+    migrate::migrate_sqlite(&path, &SCHEMA, Clock::System.now()).expect("the schema is made");
+    let options =
+        SqliteOptions { statement_timeout: Duration::from_secs(60), ..SqliteOptions::default() };
+    Db::open_sqlite(&path, &options).expect("the database opens")
+}
+
+fn open_postgres() -> Db {
+    let server = servers::shared_postgres().expect("PostgreSQL starts");
+    let admin_url = server.create_database("expiry").expect("a database");
+    let role = ServiceRole { name: "expiry_svc".to_owned(), password: Secret::generate() };
+    provision(&admin_url, &SCHEMA, &role, Clock::System.now()).expect("the schema is made");
+    let (_, place) = admin_url.split_once('@').expect("an address with a login");
+    let url = format!("postgres://{}:{}@{place}", role.name, role.password.expose());
+    let options = PostgresOptions {
+        connections: 8,
+        statement_timeout: Duration::from_secs(60),
+        ..PostgresOptions::new(url, SCHEMA.name)
+    };
+    Db::open_postgres(&options).expect("PostgreSQL can be reached")
+}

@@ -1,0 +1,192 @@
+-- What is sold: one row per event. Whoever changes seats, stock or reservations of an event first
+-- updates this row: its lock orders all changes of the event, and `fence` numbers them.
+create table sales (
+    event_id uuid primary key,
+    -- The catalogue's number of the event's state; older ones do not overwrite newer ones.
+    revision bigint not null,
+    kind text not null,
+    status text not null,
+    title text not null,
+    venue_name text not null,
+    artist_id uuid,
+    starts_at timestamptz not null,
+    sale_starts_at timestamptz not null,
+    sale_ends_at timestamptz not null,
+    has_presale boolean not null,
+    seats_per_user_max integer not null,
+    -- Sections, rows and seats; the prices by grade. They never change.
+    layout jsonb not null,
+    prices jsonb not null,
+    seats_total integer not null,
+    -- Whether all seats and ticket types are there and were counted.
+    is_complete boolean not null,
+    fence bigint not null,
+    -- When no live reservation was left after the event was cancelled or deleted.
+    emptied_at timestamptz,
+    created_at timestamptz not null,
+    constraint sales_kind check (kind in ('seated', 'standing')),
+    constraint sales_status check (status in ('open', 'cancelled', 'deleted')),
+    constraint sales_window check (sale_starts_at < sale_ends_at),
+    constraint sales_seats_per_user_max check (seats_per_user_max between 1 and 10)
+);
+
+-- Closed sales whose reservations are still to be cancelled.
+create index sales_to_empty on sales (event_id) where status <> 'open' and emptied_at is null;
+
+-- A seat is available, or it is the held or sold seat of one reservation.
+create table seats (
+    event_id uuid not null,
+    seat_id integer not null,
+    status text not null,
+    reservation_id uuid,
+    -- The number of its last change.
+    fence bigint not null,
+    primary key (event_id, seat_id),
+    constraint seats_status check (status in ('available', 'held', 'sold')),
+    constraint seats_owner check ((status = 'available') = (reservation_id is null))
+);
+
+-- What changed since a map was drawn.
+create index seats_changed on seats (event_id, fence);
+
+-- Tickets without a seat.
+create table ticket_types (
+    id uuid primary key,
+    event_id uuid not null,
+    name text not null,
+    description text not null,
+    price bigint not null,
+    total integer not null,
+    available integer not null,
+    created_at timestamptz not null,
+    constraint ticket_types_price check (price >= 0),
+    constraint ticket_types_stock check (available >= 0 and available <= total)
+);
+
+create unique index ticket_types_name on ticket_types (event_id, name);
+
+create table reservations (
+    id uuid primary key,
+    number text not null,
+    user_id uuid not null,
+    event_id uuid not null,
+    status text not null,
+    payment_status text not null,
+    total_amount bigint not null,
+    -- Seats or standing tickets together.
+    quantity integer not null,
+    -- The fencing token: the number of the change that made or last changed the hold.
+    fence bigint not null,
+    expires_at timestamptz not null,
+    -- The payment that is under way. A pinned hold does not expire.
+    pinned_by uuid,
+    pinned_at timestamptz,
+    payment_id uuid,
+    payment_method text,
+    -- What is to be paid back, decided when a paid reservation was cancelled.
+    refund_amount bigint,
+    end_reason text,
+    idempotency_key text,
+    request_digest bytea,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    constraint reservations_status
+        check (status in ('pending', 'confirmed', 'cancelled', 'expired')),
+    constraint reservations_payment_status
+        check (payment_status in ('unpaid', 'paid', 'refunding', 'refunded')),
+    constraint reservations_pin check ((pinned_by is null) = (pinned_at is null)),
+    constraint reservations_pinned check (pinned_by is null or status = 'pending'),
+    constraint reservations_refund_amount
+        check (refund_amount is null or (refund_amount >= 0 and refund_amount <= total_amount)),
+    constraint reservations_total_amount check (total_amount >= 0)
+);
+
+create unique index reservations_number on reservations (number);
+create unique index reservations_idempotency on reservations (user_id, idempotency_key)
+    where idempotency_key is not null;
+-- One hold in progress per user and event.
+create unique index reservations_one_pending on reservations (event_id, user_id)
+    where status = 'pending';
+create index reservations_of_user on reservations (user_id, id);
+create index reservations_of_buyer on reservations (event_id, user_id, status);
+-- Holds in the order in which their time is over. Those that are being paid do not expire.
+create index reservations_overdue on reservations (expires_at, id)
+    where status = 'pending' and pinned_by is null;
+
+create table reservation_items (
+    reservation_id uuid not null,
+    position smallint not null,
+    event_id uuid not null,
+    seat_id integer,
+    ticket_type_id uuid,
+    quantity integer not null,
+    unit_price bigint not null,
+    -- Whether the reservation is pending or confirmed and still has this item.
+    is_live boolean not null,
+    primary key (reservation_id, position),
+    constraint reservation_items_subject check ((seat_id is null) <> (ticket_type_id is null)),
+    constraint reservation_items_quantity check (quantity > 0)
+);
+
+-- The last guard: a seat has at most one live hold or sale.
+create unique index reservation_items_one_live_per_seat on reservation_items (event_id, seat_id)
+    where is_live and seat_id is not null;
+
+-- One row per person who may enter.
+create table tickets (
+    id uuid primary key,
+    number text not null,
+    reservation_id uuid not null,
+    event_id uuid not null,
+    position smallint not null,
+    -- Which of the item's persons, from 0.
+    unit smallint not null,
+    seat_id integer,
+    -- Counts how often it was issued anew, for example to a new owner. Only the last one is valid.
+    issue integer not null,
+    is_valid boolean not null,
+    checked_in_at timestamptz,
+    checked_in_by uuid,
+    created_at timestamptz not null
+);
+
+create unique index tickets_number on tickets (number);
+create index tickets_of_event on tickets (event_id);
+create unique index tickets_unit on tickets (reservation_id, position, unit);
+
+-- Fan memberships decide who may buy in a pre-sale.
+create table memberships (
+    id uuid primary key,
+    user_id uuid not null,
+    artist_id uuid not null,
+    tier text not null,
+    status text not null,
+    expires_at timestamptz not null,
+    constraint memberships_tier check (tier in ('silver', 'gold', 'diamond')),
+    constraint memberships_status check (status in ('pending', 'active'))
+);
+
+create unique index memberships_one_per_artist on memberships (user_id, artist_id);
+
+-- What administrators did.
+create table admin_audit (
+    id uuid primary key,
+    admin_id uuid not null,
+    action text not null,
+    resource_type text not null,
+    resource_id uuid not null,
+    summary text not null,
+    created_at timestamptz not null
+);
+
+create index admin_audit_by_time on admin_audit (created_at);
+
+-- What the catalogue said about each event, in whatever order it arrived: also about events whose
+-- creation is still under way. Its lock orders the news of an event.
+create table catalog_news (
+    event_id uuid primary key,
+    status text not null,
+    -- The newest revision, if one has arrived.
+    facts jsonb,
+    constraint catalog_news_status check (status in ('open', 'cancelled', 'deleted'))
+);

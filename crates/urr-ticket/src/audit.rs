@@ -1,0 +1,86 @@
+//! Looks whether seats, items, reservations, stock and tickets agree, and reports what does not.
+//! It mends nothing: a difference is a bug, and mending it would hide it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use urr_kernel::Uuid;
+use urr_storage::{StorageError, Tx};
+
+use crate::Ticket;
+use crate::store::audit::{self, Difference};
+
+/// More differences than this are not listed.
+pub const DIFFERENCES_MAX: usize = 100;
+
+/// How long after its end a hold should be gone at the latest.
+const OVERDUE_AFTER: Duration = Duration::from_secs(120);
+const EVENTS_AT_ONCE: u32 = 500;
+
+/// What an audit found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// How many events were looked at.
+    pub events: u64,
+    /// At most [`DIFFERENCES_MAX`].
+    pub differences: Vec<Difference>,
+}
+
+/// Audits again and again, and passes over events that agreed and have not changed since.
+pub struct Auditor {
+    ticket: Ticket,
+    agreed: HashMap<Uuid, i64>,
+    looks: u32,
+}
+
+/// So many looks at what changed, then one at everything: the tables can also change by hand.
+const LOOKS_BETWEEN_WHOLE_AUDITS: u32 = 12;
+
+impl Ticket {
+    /// Audits every event.
+    pub async fn audit(&self) -> Result<Audit, StorageError> {
+        self.auditor().look().await
+    }
+
+    pub fn auditor(&self) -> Auditor {
+        Auditor { ticket: self.clone(), agreed: HashMap::new(), looks: 0 }
+    }
+}
+
+impl Auditor {
+    /// Audits what changed since the last look. What is found is logged and counted.
+    pub async fn look(&mut self) -> Result<Audit, StorageError> {
+        if self.looks.is_multiple_of(LOOKS_BETWEEN_WHOLE_AUDITS) {
+            self.agreed.clear();
+        }
+        self.looks = self.looks.wrapping_add(1);
+        let limit = u32::try_from(DIFFERENCES_MAX).expect("it is small");
+        let before = self.ticket.clock.now() - OVERDUE_AFTER;
+        let overdue = move |tx: &mut Tx<'_>| audit::overdue_audit(tx, before, limit);
+        let differences = self.ticket.db.read(overdue).await?;
+        let mut found = Audit { events: 0, differences };
+        let mut after = Uuid::nil();
+        loop {
+            let list = move |tx: &mut Tx<'_>| audit::event_list(tx, after, EVENTS_AT_ONCE);
+            let events: Vec<(Uuid, i64)> = self.ticket.db.read(list).await?;
+            let Some((last, _)) = events.last() else { break };
+            after = *last;
+            for (event_id, fence) in events {
+                if self.agreed.get(&event_id) == Some(&fence) {
+                    continue;
+                }
+                let look = move |tx: &mut Tx<'_>| audit::event_audit(tx, event_id, limit);
+                let differences: Vec<Difference> = self.ticket.db.read(look).await?;
+                found.events += 1;
+                match differences.is_empty() {
+                    true => self.agreed.insert(event_id, fence),
+                    false => self.agreed.remove(&event_id),
+                };
+                found.differences.extend(differences);
+            }
+        }
+        found.differences.truncate(DIFFERENCES_MAX);
+        self.ticket.figures.note_audit(&found);
+        Ok(found)
+    }
+}

@@ -1,0 +1,126 @@
+//! Giving back: a hold is released, a reservation is cancelled by its owner or an administrator.
+
+use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_storage::Tx;
+
+use crate::domain::transition::{Canceller, Record, Refused, decide_cancel, decide_release};
+use crate::steps::{Found, Stamps, StepError, announce, find, reload};
+use crate::store::admin::{self, AdminAction};
+use crate::store::transitions::{self, Ended, Ending};
+use crate::{ReservationId, Status, Ticket};
+
+const CANCELLED_BY_OWNER: &str = "CANCELLED_BY_OWNER";
+const RELEASED_BY_OWNER: &str = "RELEASED_BY_OWNER";
+
+/// An administrator and why they cancel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminCancel {
+    pub admin_id: Uuid,
+    pub reason: String,
+}
+
+impl Ticket {
+    /// Cancels one's own reservation. What is cancelled already stays so and is returned.
+    pub async fn cancel_reservation(
+        &self,
+        id: ReservationId,
+        user_id: Uuid,
+        context: CallContext,
+    ) -> Result<Record, StepError> {
+        let (stamps, now) = (self.stamps(1, context), self.clock.now());
+        let cancelled = self.db.write(move |tx| {
+            let found = find(tx, id, |record| {
+                check_owner(record, user_id)?;
+                decide_cancel(record, Canceller::Owner, now)
+            })?;
+            let Found::Go { fence, .. } = found else { return done(found) };
+            if transitions::ticket_was_used(tx, id)? {
+                return Err(Refused::CheckedIn.into());
+            }
+            end_one(tx, id, fence, CANCELLED_BY_OWNER, &stamps, now)
+        });
+        self.after_end(cancelled.await?).await
+    }
+
+    /// Releases one's own hold. A token that is not the present one releases nothing.
+    pub async fn release_hold(
+        &self,
+        id: ReservationId,
+        user_id: Uuid,
+        token: Option<i64>,
+        context: CallContext,
+    ) -> Result<Record, StepError> {
+        let (stamps, now) = (self.stamps(1, context), self.clock.now());
+        let released = self.db.write(move |tx| {
+            let found = find(tx, id, |record| {
+                check_owner(record, user_id)?;
+                decide_release(record, token, now)
+            })?;
+            let Found::Go { fence, .. } = found else { return done(found) };
+            end_one(tx, id, fence, RELEASED_BY_OWNER, &stamps, now)
+        });
+        self.after_end(released.await?).await
+    }
+
+    /// Cancels anybody's reservation. It is written down with the change (M-10).
+    pub async fn cancel_as_admin(
+        &self,
+        id: ReservationId,
+        by: AdminCancel,
+        context: CallContext,
+    ) -> Result<Record, StepError> {
+        let (stamps, now, audit_id) =
+            (self.stamps(1, context), self.clock.now(), self.ids.next_id());
+        let cancelled = self.db.write(move |tx| {
+            let found = find(tx, id, |record| decide_cancel(record, Canceller::Admin, now))?;
+            let Found::Go { record, fence } = found else { return done(found) };
+            let action = AdminAction {
+                id: audit_id,
+                admin_id: by.admin_id,
+                action: "CANCEL_RESERVATION",
+                resource_type: "reservation",
+                resource_id: id.0,
+                summary: format!("{}: {}", record.reservation.number, by.reason),
+                now,
+            };
+            admin::action_insert(tx, &action)?;
+            end_one(tx, id, fence, &by.reason, &stamps, now)
+        });
+        self.after_end(cancelled.await?).await
+    }
+
+    async fn after_end(&self, outcome: (Record, Vec<Ended>)) -> Result<Record, StepError> {
+        let (record, ended) = outcome;
+        self.give_back(&ended).await;
+        self.figures.count_ended(Status::Cancelled, ended.len());
+        Ok(record)
+    }
+}
+
+pub(crate) fn check_owner(record: &Record, user_id: Uuid) -> Result<(), Refused> {
+    match record.reservation.user_id == user_id {
+        true => Ok(()),
+        false => Err(Refused::NotFound),
+    }
+}
+
+fn done(found: Found) -> Result<(Record, Vec<Ended>), StepError> {
+    match found {
+        Found::Done(record) | Found::Go { record, .. } => Ok((record, Vec::new())),
+    }
+}
+
+fn end_one(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    fence: i64,
+    reason: &str,
+    stamps: &Stamps,
+    now: Timestamp,
+) -> Result<(Record, Vec<Ended>), StepError> {
+    let ending = Ending::Cancelled { reason };
+    let ended = transitions::reservations_end(tx, fence, &[id.0], ending, now)?;
+    assert_eq!(ended.len(), 1, "the state was seen under the lock");
+    announce(tx, &ended, ending, stamps)?;
+    Ok((reload(tx, id)?, ended))
+}

@@ -1,0 +1,113 @@
+//! The door: a ticket comes in once.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_layout::SeatId;
+use urr_storage::StorageError;
+
+use crate::Ticket;
+use crate::signature::InvalidPayload;
+use crate::store::admin::{self, AdminAction};
+use crate::store::check_in::{self, DoorCounts, DoorTicket, Entering};
+
+/// A ticket that is shown at the door of an event.
+#[derive(Clone, Debug)]
+pub struct ShownTicket {
+    /// The text of its QR code.
+    pub payload: String,
+    pub event_id: Uuid,
+    /// Who holds the scanner.
+    pub admin_id: Uuid,
+}
+
+/// A ticket that was let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedIn {
+    pub ticket_id: Uuid,
+    pub number: String,
+    pub reservation_number: String,
+    pub event_id: Uuid,
+    pub seat_id: Option<SeatId>,
+    pub ticket_type_name: Option<String>,
+    pub checked_in_at: Timestamp,
+}
+
+/// Why a ticket does not open the door.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckInError {
+    #[error(transparent)]
+    Payload(#[from] InvalidPayload),
+    #[error("the ticket is for another event")]
+    OtherEvent { event_id: Uuid },
+    #[error("we do not know this ticket")]
+    Unknown,
+    #[error("the ticket was issued anew")]
+    Reissued,
+    #[error("the ticket was cancelled")]
+    Cancelled,
+    #[error("the ticket was shown before")]
+    AlreadyCheckedIn { at: Timestamp, by: Option<Uuid> },
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Ticket {
+    /// Lets a ticket in: signature, event, issue, validity, and only once; one transaction.
+    pub async fn check_in(&self, shown: &ShownTicket) -> Result<CheckedIn, CheckInError> {
+        let signed = self.signer.verify(&shown.payload)?;
+        if signed.event_id != shown.event_id {
+            return Err(CheckInError::OtherEvent { event_id: signed.event_id });
+        }
+        let (now, admin_id) = (self.clock.now(), shown.admin_id);
+        let (ticket_id, issue) = (signed.ticket_id, signed.issue);
+        let entering = Entering { ticket_id, issue, admin_id, now };
+        let action_id = self.ids.next_id();
+        let write = move |tx: &mut urr_storage::Tx<'_>| {
+            let entered = check_in::ticket_check_in(tx, &entering)?;
+            let ticket = check_in::ticket_find(tx, ticket_id)?.ok_or(CheckInError::Unknown)?;
+            if !entered {
+                return Err(refusal(&ticket, issue));
+            }
+            admin::action_insert(tx, &audit(action_id, &ticket, &entering))?;
+            Ok(ticket)
+        };
+        let ticket = self.db.write(write).await?;
+        Ok(CheckedIn {
+            ticket_id,
+            number: ticket.number,
+            reservation_number: ticket.reservation_number,
+            event_id: ticket.event_id,
+            seat_id: ticket.seat_id,
+            ticket_type_name: ticket.ticket_type_name,
+            checked_in_at: now,
+        })
+    }
+
+    /// How many of an event's tickets came in.
+    pub async fn count_check_ins(&self, event_id: Uuid) -> Result<DoorCounts, StorageError> {
+        self.db.read(move |tx| check_in::door_count(tx, event_id)).await
+    }
+}
+
+/// Why a ticket that exists was not let in.
+fn refusal(ticket: &DoorTicket, issue: u32) -> CheckInError {
+    if ticket.issue != issue {
+        return CheckInError::Reissued;
+    }
+    if !ticket.is_valid {
+        return CheckInError::Cancelled;
+    }
+    let at = ticket.checked_in_at.expect("a good ticket that did not come in is in already");
+    CheckInError::AlreadyCheckedIn { at, by: ticket.checked_in_by }
+}
+
+fn audit(id: Uuid, ticket: &DoorTicket, entering: &Entering) -> AdminAction {
+    AdminAction {
+        id,
+        admin_id: entering.admin_id,
+        action: "CHECK_IN",
+        resource_type: "ticket",
+        resource_id: ticket.id,
+        summary: format!("ticket {} of reservation {}", ticket.number, ticket.reservation_number),
+        now: entering.now,
+    }
+}

@@ -1,0 +1,198 @@
+//! What payments do with a hold: look at it, pin it, confirm it, let it go, report the refund.
+//!
+//! Every step can be repeated by the same payment and has its effect once. Another payment, an old
+//! fencing token or another amount is refused.
+
+use urr_kernel::{CallContext, Uuid, Won};
+use urr_storage::outbox;
+use urr_storage::{StorageError, Tx};
+
+use crate::cancel::check_owner;
+use crate::domain::ticket_number::ticket_number;
+use crate::domain::transition::{
+    PaymentClaim, Record, Refused, decide_confirm, decide_pay, decide_pin, decide_refunded,
+    decide_unpin,
+};
+use crate::events::{ReservationConfirmed, ReservationFacts};
+use crate::steps::{Found, Stamps, StepError, find, reload};
+use crate::store::items::{self, StoredItem};
+use crate::store::transitions::{self, Confirmation, NewTicket};
+use crate::{ReservationId, Subject, Ticket};
+
+/// A payment that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaymentMade {
+    pub claim: PaymentClaim,
+    pub method: String,
+}
+
+impl Ticket {
+    /// A reservation, whoever's it is.
+    pub async fn find_reservation(&self, id: ReservationId) -> Result<Record, StepError> {
+        let found = self.db.read(move |tx| transitions::record_find(tx, id)).await;
+        let found: Option<Record> = found.map_err(|error: StorageError| error)?;
+        Ok(found.ok_or(Refused::NotFound)?)
+    }
+
+    /// A user's reservation if it can be paid now.
+    pub async fn validate_for_payment(
+        &self,
+        id: ReservationId,
+        user_id: Uuid,
+    ) -> Result<Record, StepError> {
+        let record = self.find_reservation(id).await?;
+        check_owner(&record, user_id)?;
+        decide_pay(&record, self.clock.now())?;
+        Ok(record)
+    }
+
+    /// Pins a hold for a payment that is about to charge. It does not expire any more.
+    pub async fn pin_hold(
+        &self,
+        id: ReservationId,
+        user_id: Uuid,
+        claim: PaymentClaim,
+    ) -> Result<Record, StepError> {
+        let now = self.clock.now();
+        let pinned = self.db.write(move |tx| {
+            let found = find(tx, id, |record| {
+                check_owner(record, user_id)?;
+                decide_pin(record, &claim, now)
+            })?;
+            match found {
+                Found::Done(record) => Ok(record),
+                Found::Go { .. } => {
+                    transitions::hold_pin(tx, id, claim.payment_id, now)?;
+                    reload(tx, id)
+                }
+            }
+        });
+        pinned.await
+    }
+
+    /// The payment has come to nothing. If the time is over, the hold expires with the next sweep.
+    pub async fn unpin_hold(
+        &self,
+        id: ReservationId,
+        payment_id: Uuid,
+    ) -> Result<Record, StepError> {
+        let now = self.clock.now();
+        let unpinned = self.db.write(move |tx| {
+            match find(tx, id, |record| decide_unpin(record, payment_id))? {
+                Found::Done(record) => Ok(record),
+                Found::Go { .. } => {
+                    transitions::hold_unpin(tx, id, payment_id, now)?;
+                    reload(tx, id)
+                }
+            }
+        });
+        unpinned.await
+    }
+
+    /// The payment was made: the seats are sold, and there is a ticket for everyone.
+    pub async fn confirm_reservation(
+        &self,
+        id: ReservationId,
+        made: PaymentMade,
+        context: CallContext,
+    ) -> Result<Record, StepError> {
+        // How many tickets there will be: what is pinned cannot be changed any more.
+        let quantity = self.find_reservation(id).await?.quantity;
+        let ticket_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
+        let (stamps, now) = (self.stamps(1, context), self.clock.now());
+        let confirmed = self.db.write(move |tx| {
+            let found = find(tx, id, |record| decide_confirm(record, &made.claim, now))?;
+            let Found::Go { record, fence } = found else {
+                return reload(tx, id).map(|record| (record, false));
+            };
+            let payment_id = made.claim.payment_id;
+            let payment_method = made.method.as_str();
+            let sold = Confirmation { id, payment_id, payment_method, fence, now };
+            if !transitions::hold_confirm(tx, &sold)? {
+                return Err(Refused::SeatLost.into());
+            }
+            let items = items::item_list(tx, id)?;
+            for ticket in tickets_of(&items, &ticket_ids) {
+                transitions::ticket_insert(tx, &record.reservation, &ticket, now)?;
+            }
+            announce_confirmed(tx, &record, &items, &made, &stamps)?;
+            Ok((reload(tx, id)?, true))
+        });
+        let (record, is_new) = confirmed.await?;
+        if is_new {
+            self.seats_changed(record.reservation.event_id);
+        }
+        Ok(record)
+    }
+
+    /// The money of a cancelled reservation is back.
+    pub async fn mark_refunded(
+        &self,
+        id: ReservationId,
+        payment_id: Uuid,
+        amount: Won,
+    ) -> Result<Record, StepError> {
+        let now = self.clock.now();
+        let refunded = self.db.write(move |tx| {
+            match find(tx, id, |record| decide_refunded(record, payment_id, amount))? {
+                Found::Done(record) => Ok(record),
+                Found::Go { .. } => {
+                    transitions::reservation_mark_refunded(tx, id, now)?;
+                    reload(tx, id)
+                }
+            }
+        });
+        refunded.await
+    }
+}
+
+/// A ticket per person: one for a seat, as many as were bought of a ticket type.
+fn tickets_of(items: &[StoredItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
+    let units = items.iter().flat_map(|stored| {
+        let quantity = u16::try_from(stored.item.quantity).expect("limits are small");
+        (0..quantity).map(move |unit| (stored, unit))
+    });
+    let tickets: Vec<NewTicket> = units
+        .zip(ticket_ids)
+        .map(|((stored, unit), id)| NewTicket {
+            id: *id,
+            number: ticket_number(*id),
+            position: stored.position,
+            unit,
+            seat_id: match stored.item.subject {
+                Subject::Seat(seat_id) => Some(seat_id),
+                Subject::TicketType(_) => None,
+            },
+        })
+        .collect();
+    assert_eq!(tickets.len(), ticket_ids.len(), "the quantity is the sum of the items");
+    tickets
+}
+
+fn announce_confirmed(
+    tx: &mut Tx<'_>,
+    record: &Record,
+    items: &[StoredItem],
+    made: &PaymentMade,
+    stamps: &Stamps,
+) -> Result<(), StorageError> {
+    let event = ReservationConfirmed {
+        facts: facts(record, items),
+        payment_id: made.claim.payment_id,
+        payment_method: made.method.clone(),
+    };
+    outbox::append(tx, &stamps.stamp(0), &event)
+}
+
+pub(crate) fn facts(record: &Record, items: &[StoredItem]) -> ReservationFacts {
+    let reservation = &record.reservation;
+    ReservationFacts {
+        reservation_id: reservation.id.0,
+        reservation_number: reservation.number.clone(),
+        user_id: reservation.user_id,
+        event_id: reservation.event_id,
+        total_amount: reservation.total_amount,
+        quantity: record.quantity,
+        seat_ids: items::seat_ids(items),
+    }
+}

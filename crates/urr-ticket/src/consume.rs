@@ -1,0 +1,126 @@
+//! What the ticket office learns from the catalogue: what is to be sold, and how.
+//!
+//! The result does not depend on the order in which the news of an event arrive, nor on how often:
+//! they are merged into one row per event ([`news`]), and the sale follows that row.
+
+mod news;
+mod payload;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use urr_bus::{HandleError, Handled, HandlerContext};
+use urr_kernel::{Event, EventData, Uuid};
+use urr_storage::{Tx, outbox};
+
+pub(crate) use self::news::News;
+use self::payload::{EventCreated, EventEnded, EventUpdated};
+use crate::store::news as store;
+use crate::store::sales::{self, NewSale};
+use crate::{SOURCE, SaleStatus};
+
+/// The name of the ticket office among the consumers.
+pub const GROUP: &str = "ticket-service-group";
+
+/// The topics that it listens to.
+pub const TOPICS: &[&str] = &["catalog-events"];
+
+/// Everything that an event sells is there and was counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InventoryReady {
+    pub event_id: Uuid,
+    /// Of the order that it answers.
+    pub revision: i64,
+    pub seats: u32,
+    pub ticket_types: u32,
+    /// Seats and standing tickets together.
+    pub total: i64,
+}
+
+impl EventData for InventoryReady {
+    const TOPIC: &'static str = "inventory-events";
+    const TYPE: &'static str = "INVENTORY_READY";
+
+    fn aggregate_id(&self) -> Uuid {
+        self.event_id
+    }
+}
+
+/// Makes, changes or ends a sale as the catalogue says.
+pub fn handle(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    match event.event_type.as_str() {
+        "EVENT_CREATED" => create_sale(tx, event, context),
+        "EVENT_UPDATED" => {
+            let updated: EventUpdated = decode(event)?;
+            updated.facts.to_sale_facts().map_err(HandleError::Poison)?;
+            follow(tx, updated.event_id, News::of_facts(updated.facts))
+        }
+        "EVENT_CANCELLED" => end_sale(tx, event, SaleStatus::Cancelled),
+        "EVENT_DELETED" => end_sale(tx, event, SaleStatus::Deleted),
+        _ => Ok(Handled::Ignored),
+    }
+}
+
+/// The sale with its seats and ticket types, their count and its announcement: one transaction.
+fn create_sale(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    let created: EventCreated = decode(event)?;
+    let (event_id, revision) = (created.event_id, created.facts.revision);
+    let ordered = created.to_new_sale().map_err(HandleError::Poison)?;
+    let news = merge(tx, event_id, News::of_facts(created.facts))?;
+    let new = NewSale { facts: news.sale_facts().expect("it has those of the order"), ..ordered };
+    if !sales::sale_create(tx, &new, context.now)? {
+        return apply(tx, event_id, &news);
+    }
+    let ready = InventoryReady { event_id, revision, ..store::inventory_count(tx, event_id)? };
+    if ready.ticket_types as usize != new.ticket_types.len() {
+        let reason = "one of the ticket types belongs to another event";
+        return Err(HandleError::Poison(reason.to_owned()));
+    }
+    outbox::append(tx, &context.stamp("ready", SOURCE), &ready)?;
+    apply(tx, event_id, &news)
+}
+
+fn end_sale(tx: &mut Tx<'_>, event: &Event, status: SaleStatus) -> Result<Handled, HandleError> {
+    let ended: EventEnded = decode(event)?;
+    follow(tx, ended.event_id, News::of_end(status))
+}
+
+/// Merges the news and applies them to the sale, if it is there already.
+fn follow(tx: &mut Tx<'_>, event_id: Uuid, news: News) -> Result<Handled, HandleError> {
+    let news = merge(tx, event_id, news)?;
+    apply(tx, event_id, &news)
+}
+
+fn merge(tx: &mut Tx<'_>, event_id: Uuid, news: News) -> Result<News, HandleError> {
+    let known = store::news_lock(tx, event_id)?;
+    let merged = known.clone().merge(news);
+    if merged != known {
+        store::news_write(tx, event_id, &merged)?;
+    }
+    Ok(merged)
+}
+
+fn apply(tx: &mut Tx<'_>, event_id: Uuid, news: &News) -> Result<Handled, HandleError> {
+    if let Some(facts) = news.sale_facts() {
+        store::sale_update(tx, event_id, &facts)?;
+    }
+    if news.status != SaleStatus::Open {
+        store::sale_end(tx, event_id, news.status)?;
+    }
+    Ok(Handled::Done)
+}
+
+fn decode<D: DeserializeOwned>(event: &Event) -> Result<D, HandleError> {
+    D::deserialize(&event.data).map_err(|error| {
+        let kind = &event.event_type;
+        HandleError::Poison(format!("the data of a {kind} is not what its type promises: {error}"))
+    })
+}

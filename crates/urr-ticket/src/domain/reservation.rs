@@ -1,0 +1,102 @@
+//! Reservations and their states.
+
+use urr_kernel::{Timestamp, Uuid, Won, define_id};
+use urr_layout::SeatId;
+
+define_id!(
+    /// Which reservation.
+    ReservationId
+);
+
+/// A hold is a pending reservation. It ends as exactly one of the others; only a confirmed one can
+/// still be cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    Pending,
+    Confirmed,
+    Cancelled,
+    Expired,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PaymentStatus {
+    Unpaid,
+    Paid,
+    /// Cancelled after it was paid: the money is on its way back.
+    Refunding,
+    Refunded,
+}
+
+/// Seats or standing tickets of one person for one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    pub id: ReservationId,
+    /// For people: on tickets, in letters, on the phone.
+    pub number: String,
+    pub user_id: Uuid,
+    pub event_id: Uuid,
+    pub status: Status,
+    pub payment_status: PaymentStatus,
+    pub total_amount: Won,
+    /// The fencing token. It grows with every change of the event's seats and stock.
+    pub fence: i64,
+    pub expires_at: Timestamp,
+    /// The payment that is under way.
+    pub pinned_by: Option<Uuid>,
+    pub created_at: Timestamp,
+}
+
+/// One line of a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub subject: Subject,
+    pub quantity: u32,
+    pub unit_price: Won,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Seat(SeatId),
+    TicketType(Uuid),
+}
+
+impl Status {
+    pub const ALL: [Status; 4] =
+        [Status::Pending, Status::Confirmed, Status::Cancelled, Status::Expired];
+
+    /// As it is stored and sent.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::Confirmed => "confirmed",
+            Status::Cancelled => "cancelled",
+            Status::Expired => "expired",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl PaymentStatus {
+    pub const ALL: [PaymentStatus; 4] = [
+        PaymentStatus::Unpaid,
+        PaymentStatus::Paid,
+        PaymentStatus::Refunding,
+        PaymentStatus::Refunded,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            PaymentStatus::Unpaid => "unpaid",
+            PaymentStatus::Paid => "paid",
+            PaymentStatus::Refunding => "refunding",
+            PaymentStatus::Refunded => "refunded",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<PaymentStatus> {
+        PaymentStatus::ALL.into_iter().find(|status| status.name() == name)
+    }
+}

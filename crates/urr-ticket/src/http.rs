@@ -1,0 +1,31 @@
+//! The ticket office over HTTP.
+
+mod admin;
+mod best;
+mod check_in;
+mod internal;
+mod map;
+mod reservation_view;
+mod reservations;
+mod reserve;
+mod stock;
+mod tickets;
+mod time;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::Ticket;
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new()
+        .merge(reserve::routes())
+        .merge(best::routes())
+        .merge(admin::routes())
+        .merge(check_in::routes())
+        .merge(internal::routes())
+        .merge(reservations::routes())
+        .merge(map::routes())
+        .merge(stock::routes())
+        .merge(tickets::routes())
+        .merge(time::routes())
+}

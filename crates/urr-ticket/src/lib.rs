@@ -1,0 +1,136 @@
+//! The ticket office: seats, stock, holds, reservations, tickets.
+//!
+//! It is the only writer of its schema `reservation_service`. What is sold it learns from
+//! `catalog-events`; what it sells it announces on `reservation-events`.
+//!
+//! Invariants: a seat has at most one live hold or sale; stock is never negative; a reservation is
+//! pending and then exactly one of confirmed, cancelled, expired; a change and its event are
+//! committed together. Every change of an event's seats, stock or reservations happens under the
+//! lock of the event's row in `sales`, which numbers it: that number is the fencing token.
+//!
+//! Deliberately absent: any decision by a lock outside of the database. Seat locks only turn the
+//! crowd away early.
+
+mod audit;
+mod best;
+mod cancel;
+mod change;
+mod check_in;
+mod confirm;
+pub mod consume;
+mod domain;
+pub mod events;
+mod expiry;
+mod figures;
+mod http;
+mod inventories;
+mod jobs;
+mod locks;
+mod mine;
+mod reserve;
+mod seat_map;
+mod settings;
+mod signature;
+mod steps;
+mod stock;
+pub mod store;
+
+use std::sync::Arc;
+
+use urr_kernel::{Clock, IdSource, Secret};
+use urr_service::{Service, ServiceKit};
+use urr_storage::{Db, Schema, migrations};
+use utoipa::openapi::OpenApi;
+
+pub use audit::{Audit, Auditor};
+pub use best::{BestError, BestRequest};
+pub use cancel::AdminCancel;
+pub use change::{ChangeError, ChangeSeats};
+pub use check_in::{CheckInError, CheckedIn, ShownTicket};
+pub use confirm::PaymentMade;
+pub use domain::best::{NoneFits, Wish};
+pub use domain::hold::{HeldItem, Hold, InvalidWanted, Refusal, Wanted, WantedTickets};
+pub use domain::reservation::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
+pub use domain::sale::{Inventory, Kind, NotOnSale, SalePolicy, SaleStatus, Tier};
+pub use domain::stock::{ChangeRefused, InvalidTicketType, TicketType, TicketTypeDraft};
+pub use domain::transition::{PaymentClaim, Record, Refused};
+pub use expiry::{Sweeper, Swept};
+use figures::Figures;
+use inventories::Inventories;
+pub use locks::{SeatLocks, Taken};
+pub use mine::{Details, ReservationFilter};
+pub use reserve::{IdempotencyKey, InvalidIdempotencyKey, ReserveError, ReserveRequest};
+pub use seat_map::{EventView, SeatMapSettings, SeatMaps, SeatStatus};
+pub use settings::Settings;
+pub use signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
+pub use steps::StepError;
+pub use stock::{ChangeTicketTypeError, CreateTicketTypeError};
+pub use store::audit::{Difference, DifferenceKind};
+
+/// The tables of the ticket office.
+pub const SCHEMA: Schema = Schema {
+    name: "reservation_service",
+    migrations: migrations![1 "sales" => "../migrations/0001_sales.sql"],
+};
+
+/// Who we are in the envelope of events.
+pub(crate) const SOURCE: &str = "urr/ticket";
+
+/// The ticket office with one method per operation. Clones share it.
+#[derive(Clone)]
+pub struct Ticket {
+    pub(crate) db: Db,
+    pub(crate) clock: Clock,
+    pub(crate) ids: IdSource,
+    pub(crate) settings: Settings,
+    pub(crate) locks: SeatLocks,
+    pub(crate) desks: reserve::Desks,
+    pub(crate) inventories: Inventories,
+    pub(crate) maps: SeatMaps,
+    pub(crate) signer: Arc<Signer>,
+    pub(crate) figures: Figures,
+}
+
+/// What the ticket office is made of.
+pub struct TicketParts {
+    pub db: Db,
+    pub clock: Clock,
+    pub ids: IdSource,
+    pub settings: Settings,
+    pub locks: SeatLocks,
+    /// Signs tickets. With another one, tickets that were issued before are not ours.
+    pub signing_secret: Secret,
+}
+
+/// What the service answers to, for a process that does not run it.
+pub fn openapi() -> OpenApi {
+    http::routes().into_openapi()
+}
+
+impl Ticket {
+    pub fn new(parts: TicketParts) -> Ticket {
+        let TicketParts { db, clock, ids, settings, locks, signing_secret } = parts;
+        let inventories = Inventories::new(db.clone());
+        let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
+        let signer = Arc::new(Signer::new(&signing_secret, &[]));
+        let figures = Figures::default();
+        let desks = reserve::Desks::new(&db, &clock, &locks, &maps, &settings);
+        Ticket { db, clock, ids, settings, locks, desks, inventories, maps, signer, figures }
+    }
+
+    /// The maps of its seats.
+    pub fn seat_maps(&self) -> &SeatMaps {
+        &self.maps
+    }
+
+    /// What signs its tickets.
+    pub fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
+    /// The ticket office as a service on the network or within the process.
+    pub fn service(&self, kit: &ServiceKit) -> Service {
+        self.figures.register(&kit.metrics);
+        Service::new("ticket", http::routes().with_state(self.clone()), kit)
+    }
+}

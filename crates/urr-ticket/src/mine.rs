@@ -1,0 +1,72 @@
+//! Looking at reservations: one's own, and for administrators everybody's.
+
+use std::sync::Arc;
+
+use urr_kernel::Uuid;
+use urr_service::Page;
+use urr_storage::{StorageError, Tx};
+
+use crate::cancel::check_owner;
+use crate::domain::transition::Refused;
+use crate::steps::StepError;
+use crate::store::items::{self, StoredItem};
+pub use crate::store::listing::Filter as ReservationFilter;
+use crate::store::listing::{self, Listed, StoredTicket};
+use crate::{Inventory, ReservationId, Ticket};
+
+/// A reservation with all that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Details {
+    pub listed: Listed,
+    pub items: Vec<StoredItem>,
+    pub tickets: Vec<StoredTicket>,
+    /// What the event sells: a seat's label follows from it. None: its seats are not complete.
+    pub inventory: Option<Arc<Inventory>>,
+}
+
+impl Ticket {
+    /// One's own reservation; someone else's is not found.
+    pub async fn my_reservation(
+        &self,
+        id: ReservationId,
+        user_id: Uuid,
+    ) -> Result<Details, StepError> {
+        let details = self.reservation_details(id).await?;
+        check_owner(&details.listed.record, user_id)?;
+        Ok(details)
+    }
+
+    /// Anybody's reservation.
+    pub async fn reservation_details(&self, id: ReservationId) -> Result<Details, StepError> {
+        let found = self.db.read(move |tx| {
+            let listed = listing::listed_find(tx, id)?.ok_or(Refused::NotFound)?;
+            Ok::<_, StepError>((listed, items::item_list(tx, id)?, listing::ticket_list(tx, id)?))
+        });
+        let (listed, items, tickets) = found.await?;
+        let inventory = self.inventories.get(listed.record.reservation.event_id).await?;
+        Ok(Details { listed, items, tickets, inventory })
+    }
+
+    /// One page of reservations, the newest first, and how many there are.
+    pub async fn list_reservations(
+        &self,
+        filter: ReservationFilter,
+        page: Page,
+    ) -> Result<(Vec<Details>, u64), StorageError> {
+        let read = move |tx: &mut Tx<'_>| {
+            let listed = listing::listed_page(tx, &filter, page)?;
+            let ids: Vec<Uuid> = listed.iter().map(|one| one.record.reservation.id.0).collect();
+            let items = items::item_list_of(tx, &ids)?;
+            Ok::<_, StorageError>((listed, items, listing::listed_count(tx, &filter)?))
+        };
+        let (listed, mut items, total) = self.db.read(read).await?;
+        let mut details = Vec::with_capacity(listed.len());
+        for one in listed {
+            let reservation = &one.record.reservation;
+            let items = items.remove(&reservation.id.0).unwrap_or_default();
+            let inventory = self.inventories.get(reservation.event_id).await?;
+            details.push(Details { listed: one, items, tickets: Vec::new(), inventory });
+        }
+        Ok((details, total))
+    }
+}

@@ -1,0 +1,33 @@
+//! How the ticket office works.
+
+use std::time::Duration;
+
+use crate::SeatMapSettings;
+
+/// The rules that an operator can change.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a hold waits for its payment.
+    pub hold_ttl: Duration,
+    /// How long the lock of a held seat lasts: longer than the hold.
+    pub lock_ttl: Duration,
+    /// Time between two sweeps for holds whose time is over.
+    pub expiry_interval: Duration,
+    /// How seat maps are kept in memory.
+    pub seat_maps: SeatMapSettings,
+    /// Sells without looking whether a seat is free and without the index that guards it: only the
+    /// seat locks are left. It sells seats twice: for the controls of the tests, which must see it.
+    pub dangerous_without_seat_guard: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            hold_ttl: Duration::from_secs(300),
+            lock_ttl: Duration::from_secs(420),
+            expiry_interval: Duration::from_secs(1),
+            seat_maps: SeatMapSettings::default(),
+            dangerous_without_seat_guard: false,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What all steps of a reservation have in common: load, decide, lock, decide again, announce.
+
+use std::collections::BTreeSet;
+
+use urr_kernel::{CallContext, Timestamp, Uuid, Won};
+use urr_storage::outbox::{self, Stamp};
+use urr_storage::{StorageError, Tx};
+
+use crate::domain::transition::{Record, Refused, Step};
+use crate::events::{ReservationCancelled, ReservationExpired, ReservationFacts};
+use crate::store::sales;
+use crate::store::transitions::{self, Ended, Ending};
+use crate::{ReservationId, SOURCE, Ticket};
+
+/// Why a step was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StepError {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// What a step found.
+pub(crate) enum Found {
+    /// It was taken before.
+    Done(Record),
+    /// It is to be taken now: the sale is locked, and this is the number of the change.
+    Go { record: Record, fence: i64 },
+}
+
+/// Decides about a step under the lock of the sale.
+///
+/// It decides without the lock first: what is refused or was done before takes no lock and writes
+/// nothing, so that it neither delays a sale nor spoils a group commit.
+pub(crate) fn find(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    decide: impl Fn(&Record) -> Result<Step, Refused>,
+) -> Result<Found, StepError> {
+    let record = transitions::record_find(tx, id)?.ok_or(Refused::NotFound)?;
+    if decide(&record)? == Step::Done {
+        return Ok(Found::Done(record));
+    }
+    let event_id = record.reservation.event_id;
+    let sale = sales::sale_lock(tx, event_id, 1)?.expect("a reservation belongs to a sale");
+    let record = transitions::record_find(tx, id)?.expect("reservations are never deleted");
+    Ok(match decide(&record)? {
+        Step::Done => Found::Done(record),
+        Step::Go => Found::Go { record, fence: sale.fence },
+    })
+}
+
+/// The reservation as it is after the step.
+pub(crate) fn reload(tx: &mut Tx<'_>, id: ReservationId) -> Result<Record, StepError> {
+    Ok(transitions::record_find(tx, id)?.expect("reservations are never deleted"))
+}
+
+/// Ids and time of the events of a change, made before its transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct Stamps {
+    event_ids: Vec<Uuid>,
+    time: Timestamp,
+    context: CallContext,
+}
+
+impl Stamps {
+    pub(crate) fn stamp(&self, position: usize) -> Stamp {
+        let (event_id, time, context) = (self.event_ids[position], self.time, self.context);
+        Stamp { event_id, source: SOURCE, time, context }
+    }
+}
+
+impl Ended {
+    pub(crate) fn facts(&self) -> ReservationFacts {
+        ReservationFacts {
+            reservation_id: self.id,
+            reservation_number: self.number.clone(),
+            user_id: self.user_id,
+            event_id: self.event_id,
+            total_amount: self.total_amount,
+            quantity: self.quantity,
+            seat_ids: self.seat_ids.clone(),
+        }
+    }
+}
+
+/// Announces reservations that have ended, each by one event.
+pub(crate) fn announce(
+    tx: &mut Tx<'_>,
+    ended: &[Ended],
+    ending: Ending<'_>,
+    stamps: &Stamps,
+) -> Result<(), StorageError> {
+    let stamped = ended.iter().enumerate().map(|(at, reservation)| (stamps.stamp(at), reservation));
+    match ending {
+        Ending::Expired => {
+            let fact = |(stamp, reservation): (Stamp, &Ended)| {
+                (stamp, ReservationExpired { facts: reservation.facts() })
+            };
+            outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
+        }
+        Ending::Cancelled { reason } => {
+            let fact = |(stamp, reservation): (Stamp, &Ended)| {
+                let cancelled = ReservationCancelled {
+                    facts: reservation.facts(),
+                    reason: reason.to_owned(),
+                    refund_amount: reservation.refund_amount.unwrap_or(Won::ZERO),
+                    payment_id: reservation.payment_id,
+                };
+                (stamp, cancelled)
+            };
+            outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
+        }
+    }
+}
+
+impl Ticket {
+    pub(crate) fn stamps(&self, events_max: usize, context: CallContext) -> Stamps {
+        let event_ids = (0..events_max).map(|_| self.ids.next_id()).collect();
+        Stamps { event_ids, time: self.clock.now(), context }
+    }
+
+    /// After the commit: others may have the seats.
+    pub(crate) async fn give_back(&self, ended: &[Ended]) {
+        let mut events = BTreeSet::new();
+        for reservation in ended {
+            let Ended { event_id, seat_ids, fence, .. } = reservation;
+            if !seat_ids.is_empty() {
+                self.locks.release(*event_id, seat_ids, *fence).await;
+            }
+            let lost = u64::try_from(seat_ids.len()).unwrap_or(u64::MAX) - reservation.seats_freed;
+            if lost > 0 {
+                tracing::error!(reservation = %reservation.id, lost, "seats were not its own");
+            }
+            events.insert(*event_id);
+        }
+        events.into_iter().for_each(|event_id| self.seats_changed(event_id));
+    }
+
+    /// After the commit: who looks at the map next sees it.
+    pub(crate) fn seats_changed(&self, event_id: Uuid) {
+        self.maps.mark_dirty(event_id);
+    }
+}

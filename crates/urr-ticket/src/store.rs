@@ -1,0 +1,17 @@
+//! The SQL of the ticket office: small functions that take a transaction.
+
+pub mod admin;
+pub mod audit;
+pub mod changes;
+pub mod check_in;
+mod chunks;
+pub mod items;
+pub mod listing;
+pub mod map;
+pub mod news;
+pub mod overdue;
+pub mod reserve;
+mod reserve_postgres;
+pub mod sales;
+pub mod stock;
+pub mod transitions;

@@ -1,0 +1,85 @@
+//! What a seat map is drawn from.
+
+use urr_kernel::{Uuid, Won};
+use urr_storage::{StorageError, Tx, params};
+
+use crate::SaleStatus;
+use crate::seat_map::{SeatChange, SeatStatus};
+
+/// How far an event has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaleMark {
+    /// The number of the last change of the event's seats, stock or reservations.
+    pub fence: i64,
+    pub status: SaleStatus,
+}
+
+/// Tickets without a seat, and how many are left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TicketTypeStock {
+    pub id: Uuid,
+    pub name: String,
+    pub description: String,
+    pub price: Won,
+    pub total: u32,
+    pub available: u32,
+}
+
+pub fn sale_mark(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SaleMark>, StorageError> {
+    tx.query_opt("select fence, status from sales where event_id = $1", params![event_id], |row| {
+        let status: String = row.get("status")?;
+        let status = SaleStatus::parse(&status).expect("only known states are stored");
+        Ok(SaleMark { fence: row.get("fence")?, status })
+    })
+}
+
+/// The seats that changed after a number, in the order of their changes. Seats are made with the
+/// number 0, so after 0 are all that ever changed.
+pub fn seats_changed(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    after: i64,
+) -> Result<Vec<SeatChange>, StorageError> {
+    tx.query(
+        "select seat_id, status, fence from seats where event_id = $1 and fence > $2 \
+         order by fence, seat_id",
+        params![event_id, after],
+        |row| {
+            let status: String = row.get("status")?;
+            Ok(SeatChange {
+                seat_id: row.get("seat_id")?,
+                status: SeatStatus::parse(&status).expect("only known states are stored"),
+                fence: row.get("fence")?,
+            })
+        },
+    )
+}
+
+/// The dearest first.
+pub fn ticket_types_list(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+) -> Result<Vec<TicketTypeStock>, StorageError> {
+    tx.query(
+        "select id, name, description, price, total, available from ticket_types \
+         where event_id = $1 order by price desc, name collate \"C\"",
+        params![event_id],
+        |row| {
+            Ok(TicketTypeStock {
+                id: row.get("id")?,
+                name: row.get("name")?,
+                description: row.get("description")?,
+                price: row.get("price")?,
+                total: row.get("total")?,
+                available: row.get("available")?,
+            })
+        },
+    )
+}
+
+/// The event that a ticket type belongs to.
+pub fn ticket_type_event(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<Uuid>, StorageError> {
+    tx.query_opt("select event_id from ticket_types where id = $1", params![id], |row| {
+        row.get("event_id")
+    })
+}

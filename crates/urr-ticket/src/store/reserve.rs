@@ -1,0 +1,323 @@
+//! The desk's SQL: what requests are decided on, and the holds that come of them.
+//!
+//! On PostgreSQL a whole batch is read and written by a handful of statements
+//! (`reserve_postgres.rs`); on SQLite, where a statement costs no journey, row by row.
+
+use std::collections::{BTreeMap, HashMap};
+
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_layout::SeatId;
+use urr_storage::{Row, StorageError, Tx, params};
+
+use super::{reserve_postgres, sales};
+use crate::domain::hold::{
+    Board, Buyer, HeldItem, Hold, HoldRequest, Kept, RequestKey, Stock, Terms,
+};
+use crate::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject, Tier};
+
+/// Loads all that these requests are decided on, under the lock of the sale. None: there is no such
+/// sale.
+pub fn board_load(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    requests: &[HoldRequest],
+    now: Timestamp,
+) -> Result<Option<Board>, StorageError> {
+    let Some(sale) = sales::sale_lock_only(tx, event_id)? else { return Ok(None) };
+    let mut board = Board {
+        policy: sale.policy,
+        fence: sale.fence,
+        seats: HashMap::new(),
+        stock: HashMap::new(),
+        buyers: HashMap::new(),
+        kept: HashMap::new(),
+    };
+    match tx.is_postgres() {
+        true => reserve_postgres::board_fill(tx, event_id, requests, &mut board)?,
+        false => board_fill(tx, event_id, requests, &mut board)?,
+    }
+    if board.policy.has_presale
+        && let Some(artist_id) = board.policy.artist_id
+    {
+        match tx.is_postgres() {
+            true => reserve_postgres::tiers_fill(tx, artist_id, now, requests, &mut board)?,
+            false => tiers_fill(tx, artist_id, now, requests, &mut board)?,
+        }
+    }
+    if requests.iter().any(|request| !request.wanted.tickets().is_empty()) {
+        board.stock = stock_list(tx, event_id)?;
+    }
+    Ok(Some(board))
+}
+
+fn board_fill(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    requests: &[HoldRequest],
+    board: &mut Board,
+) -> Result<(), StorageError> {
+    for request in requests {
+        for &seat_id in request.wanted.seat_ids() {
+            let sql = "select status from seats where event_id = $1 and seat_id = $2";
+            let status: Option<String> =
+                tx.query_opt(sql, params![event_id, seat_id], |row| row.get("status"))?;
+            board.seats.insert(seat_id, status.as_deref() == Some("available"));
+        }
+        if let std::collections::hash_map::Entry::Vacant(place) =
+            board.buyers.entry(request.user_id)
+        {
+            let mut buyer = Buyer::default();
+            tx.query(
+                "select id, status, quantity from reservations where event_id = $1 \
+                 and user_id = $2 and status in ('pending', 'confirmed')",
+                params![event_id, request.user_id],
+                |row| buyer_add(&mut buyer, row),
+            )?;
+            place.insert(buyer);
+        }
+        if let Some(key) = &request.key
+            && let Some(kept) = kept_find(tx, request.user_id, key)?
+        {
+            board.kept.insert((request.user_id, key.text.clone()), kept);
+        }
+    }
+    Ok(())
+}
+
+/// Adds one live reservation to what someone has.
+pub(super) fn buyer_add(buyer: &mut Buyer, row: &Row<'_>) -> Result<(), StorageError> {
+    buyer.live_quantity += row.get::<u32>("quantity")?;
+    if row.get::<String>("status")? == Status::Pending.name() {
+        buyer.pending = Some(ReservationId(row.get("id")?));
+    }
+    Ok(())
+}
+
+pub(super) fn kept_read(row: &Row<'_>) -> Result<Kept, StorageError> {
+    let digest: Vec<u8> = row.get("request_digest")?;
+    let digest = digest.try_into().expect("a digest has 32 bytes");
+    Ok(Kept { digest, reservation_id: ReservationId(row.get("id")?) })
+}
+
+/// The reservation that someone made with this key.
+pub fn kept_find(
+    tx: &mut Tx<'_>,
+    user_id: Uuid,
+    key: &RequestKey,
+) -> Result<Option<Kept>, StorageError> {
+    tx.query_opt(
+        "select id, request_digest from reservations \
+         where user_id = $1 and idempotency_key = $2",
+        params![user_id, key.text],
+        kept_read,
+    )
+}
+
+fn tiers_fill(
+    tx: &mut Tx<'_>,
+    artist_id: Uuid,
+    now: Timestamp,
+    requests: &[HoldRequest],
+    board: &mut Board,
+) -> Result<(), StorageError> {
+    for request in requests {
+        let tier = tx.query_opt(
+            "select tier from memberships where user_id = $1 and artist_id = $2 \
+             and status = 'active' and expires_at > $3",
+            params![request.user_id, artist_id, now],
+            tier_read,
+        )?;
+        board.buyers.entry(request.user_id).or_default().tier = tier;
+    }
+    Ok(())
+}
+
+pub(super) fn tier_read(row: &Row<'_>) -> Result<Tier, StorageError> {
+    let name: String = row.get("tier")?;
+    Ok(Tier::parse(&name).expect("only known tiers are stored"))
+}
+
+/// All ticket types of an event: there are few, and the sale's lock keeps them still.
+fn stock_list(tx: &mut Tx<'_>, event_id: Uuid) -> Result<HashMap<Uuid, Stock>, StorageError> {
+    let rows = tx.query(
+        "select id, name, price, available from ticket_types where event_id = $1",
+        params![event_id],
+        |row| {
+            let (name, price) = (row.get("name")?, row.get("price")?);
+            Ok((row.get("id")?, Stock { name, price, available: row.get("available")? }))
+        },
+    )?;
+    Ok(rows.into_iter().collect())
+}
+
+/// A hold that is about to be written, with the key of its request.
+pub type NewHold<'a> = (&'a Hold, Option<&'a RequestKey>);
+
+/// Writes holds that were decided on this board. `false`: a seat or the stock was not as the board
+/// said, and the transaction must not be committed.
+pub fn holds_write(
+    tx: &mut Tx<'_>,
+    board: &Board,
+    holds: &[NewHold<'_>],
+    terms: &Terms,
+) -> Result<bool, StorageError> {
+    let Some((first, _)) = holds.first() else { return Ok(true) };
+    let event_id = first.reservation.event_id;
+    if tx.is_postgres() {
+        if !reserve_postgres::holds_write(tx, board, holds, terms)? {
+            return Ok(false);
+        }
+    } else {
+        sales::sale_number(tx, event_id, board.fence)?;
+        for (hold, key) in holds {
+            if !seats_hold(tx, hold, terms)? {
+                return Ok(false);
+            }
+            hold_insert(tx, hold, *key, terms)?;
+        }
+    }
+    stock_take(tx, holds)
+}
+
+fn seats_hold(tx: &mut Tx<'_>, hold: &Hold, terms: &Terms) -> Result<bool, StorageError> {
+    let reservation = &hold.reservation;
+    for seat_id in hold.seat_ids() {
+        let rows = tx.execute(
+            "update seats set status = 'held', reservation_id = $3, fence = $4 \
+             where event_id = $1 and seat_id = $2 and (status = 'available' or $5)",
+            params![
+                reservation.event_id,
+                seat_id,
+                reservation.id.0,
+                reservation.fence,
+                terms.dangerous_without_seat_guard
+            ],
+        )?;
+        if rows != 1 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn hold_insert(
+    tx: &mut Tx<'_>,
+    hold: &Hold,
+    key: Option<&RequestKey>,
+    terms: &Terms,
+) -> Result<(), StorageError> {
+    let reservation = &hold.reservation;
+    tx.execute(
+        "insert into reservations (id, number, user_id, event_id, status, payment_status, \
+         total_amount, quantity, fence, expires_at, idempotency_key, request_digest, created_at, \
+         updated_at) values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $11)",
+        params![
+            reservation.id.0,
+            reservation.number,
+            reservation.user_id,
+            reservation.event_id,
+            reservation.total_amount,
+            hold.quantity(),
+            reservation.fence,
+            reservation.expires_at,
+            key.map(|key| key.text.as_str()),
+            key.map(|key| key.digest.as_slice()),
+            reservation.created_at
+        ],
+    )?;
+    for (position, held) in (0_u32..).zip(&hold.items) {
+        let (seat_id, ticket_type_id) = subject_columns(held.item.subject);
+        tx.execute(
+            "insert into reservation_items (reservation_id, position, event_id, seat_id, \
+             ticket_type_id, quantity, unit_price, is_live) \
+             values ($1, $2, $3, $4, $5, $6, $7, $8)",
+            params![
+                reservation.id.0,
+                position,
+                reservation.event_id,
+                seat_id,
+                ticket_type_id,
+                held.item.quantity,
+                held.item.unit_price,
+                !terms.dangerous_without_seat_guard
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn subject_columns(subject: Subject) -> (Option<SeatId>, Option<Uuid>) {
+    match subject {
+        Subject::Seat(seat_id) => (Some(seat_id), None),
+        Subject::TicketType(ticket_type_id) => (None, Some(ticket_type_id)),
+    }
+}
+
+/// Takes what all holds together need of each ticket type, in the order of the ids.
+fn stock_take(tx: &mut Tx<'_>, holds: &[NewHold<'_>]) -> Result<bool, StorageError> {
+    let mut needed: BTreeMap<Uuid, u32> = BTreeMap::new();
+    for held in holds.iter().flat_map(|(hold, _)| &hold.items) {
+        if let Subject::TicketType(ticket_type_id) = held.item.subject {
+            *needed.entry(ticket_type_id).or_default() += held.item.quantity;
+        }
+    }
+    for (ticket_type_id, quantity) in needed {
+        let rows = tx.execute(
+            "update ticket_types set available = available - $2 where id = $1 and available >= $2",
+            params![ticket_type_id, quantity],
+        )?;
+        if rows != 1 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A reservation as it is now, with its items.
+pub fn hold_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Hold>, StorageError> {
+    let reservation = tx.query_opt(
+        "select id, number, user_id, event_id, status, payment_status, total_amount, fence, \
+         expires_at, pinned_by, created_at from reservations where id = $1",
+        params![id.0],
+        reservation_read,
+    )?;
+    let Some(reservation) = reservation else { return Ok(None) };
+    // What was given back by a change of seats is not live; of what is over, nothing is.
+    let is_live = matches!(reservation.status, Status::Pending | Status::Confirmed);
+    let items = tx.query(
+        "select seat_id, ticket_type_id, quantity, unit_price, ticket_types.name \
+         from reservation_items left join ticket_types on ticket_types.id = ticket_type_id \
+         where reservation_id = $1 and (is_live or not $2) order by position",
+        params![id.0, is_live],
+        item_read,
+    )?;
+    Ok(Some(Hold { reservation, items }))
+}
+
+fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
+    let (status, payment_status): (String, String) =
+        (row.get("status")?, row.get("payment_status")?);
+    Ok(Reservation {
+        id: ReservationId(row.get("id")?),
+        number: row.get("number")?,
+        user_id: row.get("user_id")?,
+        event_id: row.get("event_id")?,
+        status: Status::parse(&status).expect("only known states are stored"),
+        payment_status: PaymentStatus::parse(&payment_status)
+            .expect("only known states are stored"),
+        total_amount: row.get("total_amount")?,
+        fence: row.get("fence")?,
+        expires_at: row.get("expires_at")?,
+        pinned_by: row.get("pinned_by")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+fn item_read(row: &Row<'_>) -> Result<HeldItem, StorageError> {
+    let subject = match row.get::<Option<SeatId>>("seat_id")? {
+        Some(seat_id) => Subject::Seat(seat_id),
+        None => Subject::TicketType(row.get("ticket_type_id")?),
+    };
+    let (quantity, unit_price): (u32, Won) = (row.get("quantity")?, row.get("unit_price")?);
+    Ok(HeldItem { item: Item { subject, quantity, unit_price }, name: row.get("name")? })
+}

@@ -1,0 +1,199 @@
+//! The best seats: chosen under the lock of the sale, by the same rules as seats picked by hand.
+
+use std::collections::HashSet;
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use urr_kernel::Uuid;
+use urr_layout::Layout;
+use urr_ticket::Settings;
+
+use crate::contract;
+use crate::door::{Door, Fan};
+use crate::fixture::{MINUTE, hall, new_sale};
+
+const BEST: &str = "/api/seats/best";
+
+fn two(event_id: Uuid) -> Value {
+    json!({"eventId": event_id, "grade": "R", "count": 2})
+}
+
+fn seats_of(body: &Value) -> Vec<u64> {
+    let seats = body["reservation"]["seats"].as_array().unwrap_or_else(|| panic!("{body}"));
+    seats.iter().map(|seat| seat["id"].as_u64().unwrap()).collect()
+}
+
+#[track_caller]
+fn refused((status, body): &(StatusCode, Value), expected: u16, code: &str) {
+    assert_eq!((status.as_u16(), body["code"].as_str()), (expected, Some(code)), "{body}");
+}
+
+/// A hall with wheelchair places in the middle of the front row, and pillars before the second.
+fn old_theatre() -> Layout {
+    let mut layout = hall(3, 8);
+    let rows = &mut layout.sections[0].rows;
+    rows[0].accessible = vec![4, 5];
+    rows[0].restricted_view = vec![1, 2, 3, 6, 7, 8];
+    rows[1].restricted_view = (1..=8).collect();
+    layout
+}
+
+contract! {
+    async fn the_best_seats_are_held_like_any_others(world: World) {
+        let event_id = world.open_sale(hall(3, 8)).await;
+        let door = Door::new(&world);
+        let fan = Fan::new(&world);
+        let (status, body) = door.post(&fan, event_id, BEST, two(event_id)).await;
+        assert_eq!(status, 201, "{body}");
+        assert_eq!(seats_of(&body), [3, 4], "the middle of the front row");
+        assert_eq!(body["reservation"]["totalAmount"], 200_000);
+        assert_eq!(body["reservation"]["status"], "pending");
+        let held = "select count(*) as n from seats where status = 'held' and seat_id in (3, 4)";
+        assert_eq!(world.number(held).await, 2);
+        let live = "select count(*) as n from reservation_items where is_live";
+        assert_eq!(world.number(live).await, 2);
+        let announced = "select count(*) as n from outbox where body like '%RESERVATION_CREATED%'";
+        assert_eq!(world.number(announced).await, 1);
+
+        let other = Fan::new(&world);
+        refused(&door.reserve(&other, event_id, &[4]).await, 409, "SEAT_TAKEN");
+        let (_, body) = door.post(&other, event_id, BEST, two(event_id)).await;
+        assert_eq!(seats_of(&body), [11, 12], "the middle of the second is nearer than the sides");
+    }
+
+    async fn a_map_that_is_out_of_date_is_not_believed(world: World) {
+        let event_id = world.open_sale(hall(1, 10)).await;
+        let other = world.ticket_with(Settings::default());
+        other.seat_maps().look(event_id).await.unwrap();
+        let (here, there) = (Door::new(&world), Door::to(&other, &world));
+        let (_, body) = here.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
+        assert_eq!(seats_of(&body), [4, 5]);
+        let view = other.seat_maps().look(event_id).await.unwrap().unwrap();
+        assert_eq!(view.seen, 0, "the other process has not heard of it");
+        let (status, body) = there.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
+        assert_eq!((status.as_u16(), seats_of(&body)), (201, vec![2, 3]), "{body}");
+    }
+
+    async fn wheelchair_places_and_pillars_are_minded(world: World) {
+        let event_id = world.open_sale(old_theatre()).await;
+        let door = Door::new(&world);
+        let ask = async |accessible: bool, count: u32| {
+            let body = json!({
+                "eventId": event_id, "section": "R", "count": count, "accessible": accessible,
+            });
+            seats_of(&door.post(&Fan::new(&world), event_id, BEST, body).await.1)
+        };
+        assert_eq!(ask(false, 2).await, [19, 20], "the third row: there is nothing in the way");
+        assert_eq!(ask(true, 1).await, [3]);
+        assert_eq!(ask(false, 4).await, [10, 11, 12, 13], "pillars, but no wheelchair place");
+    }
+
+    async fn b_2_b_4_the_rules_of_reserving_hold_here_too(world: World) {
+        let event_id = world.open_sale(hall(3, 8)).await;
+        let door = Door::new(&world);
+        let fan = Fan::new(&world);
+        let ask = |count: u32| json!({"eventId": event_id, "grade": "R", "count": count});
+        refused(&door.post(&fan, event_id, BEST, ask(5)).await, 409, "SEAT_LIMIT");
+        refused(&door.post(&fan, event_id, BEST, ask(0)).await, 400, "INVALID_COUNT");
+        refused(&door.post(&fan, event_id, BEST, ask(11)).await, 400, "INVALID_COUNT");
+        let other = world.ids.next_id();
+        refused(&door.post(&fan, other, BEST, ask(1)).await, 403, "ENTRY_FOR_OTHER_EVENT");
+        let nobody = door.post_as(None, Some(event_id), BEST, ask(1)).await;
+        refused(&nobody, 401, "AUTHENTICATION_REQUIRED");
+        for (body, status, code) in [
+            (json!({"eventId": event_id, "count": 1}), 400, "NOTHING_CHOSEN"),
+            (json!({"eventId": event_id, "count": 1, "grade": "S"}), 404, "GRADE_NOT_FOUND"),
+            (json!({"eventId": event_id, "count": 1, "section": "S"}), 404, "SECTION_NOT_FOUND"),
+            (
+                json!({"eventId": event_id, "count": 1, "section": "R", "grade": "S"}),
+                404,
+                "GRADE_NOT_FOUND",
+            ),
+            (json!({"eventId": event_id, "count": 1, "seat": 1}), 400, "INVALID_BODY"),
+        ] {
+            refused(&door.post(&fan, event_id, BEST, body).await, status, code);
+        }
+        let (standing, _) = world.open_standing(5).await;
+        let body = json!({"eventId": standing, "grade": "R", "count": 1});
+        refused(&door.post(&fan, standing, BEST, body).await, 409, "EVENT_IS_STANDING");
+
+        assert_eq!(door.post(&fan, event_id, BEST, ask(1)).await.0, 201);
+        refused(&door.post(&fan, event_id, BEST, ask(1)).await, 409, "HOLD_IN_PROGRESS");
+
+        let early = world.ids.next_id();
+        let mut new = new_sale(early, hall(1, 4), &world.clock);
+        new.facts.sale_starts_at = world.clock.now() + 5 * MINUTE;
+        assert!(world.sale_insert(new).await);
+        let body = json!({"eventId": early, "grade": "R", "count": 1});
+        refused(&door.post(&fan, early, BEST, body).await, 403, "SALE_NOT_OPEN");
+        let taken = "select count(*) as n from seats where status <> 'available'";
+        assert_eq!(world.number(taken).await, 1, "nothing that was refused left a trace");
+    }
+
+    async fn a_repeated_wish_is_answered_with_the_first_seats(world: World) {
+        let event_id = world.open_sale(hall(1, 2)).await;
+        let door = Door::new(&world);
+        let (fan, other) = (Fan::new(&world), Fan::new(&world));
+        let mut body = two(event_id);
+        body["idempotencyKey"] = json!("wish-1");
+        let (_, first) = door.post(&fan, event_id, BEST, body.clone()).await;
+        assert_eq!(seats_of(&first), [0, 1]);
+        let (status, again) = door.post(&fan, event_id, BEST, body.clone()).await;
+        assert_eq!(status, 201);
+        assert_eq!(again, first, "although nothing is left");
+        refused(&door.post(&other, event_id, BEST, body.clone()).await, 409, "SOLD_OUT");
+        body["count"] = json!(1);
+        let reused = door.post(&fan, event_id, BEST, body).await;
+        refused(&reused, 422, "IDEMPOTENCY_KEY_REUSED");
+    }
+
+    async fn who_cannot_sit_together_is_told_what_is_left(world: World) {
+        let event_id = world.open_sale(hall(2, 5)).await;
+        let door = Door::new(&world);
+        door.must_reserve(&Fan::new(&world), event_id, &[2, 7]).await;
+        let body = json!({"eventId": event_id, "grade": "R", "count": 3});
+        let answer = door.post(&Fan::new(&world), event_id, BEST, body).await;
+        refused(&answer, 409, "NOT_ADJACENT");
+        assert_eq!((&answer.1["available"], &answer.1["adjacentMax"]), (&json!(8), &json!(2)));
+    }
+
+    /// 30 pairs are left of 100 seats, 100 people want a pair by two processes, and 20 more pick
+    /// seats by hand.
+    async fn a_hundred_at_once_get_every_pair_once_and_sold_out_is_true(world: World) {
+        let event_id = world.open_sale(hall(10, 10)).await;
+        world.execute(
+            "update seats set status = 'sold', reservation_id = event_id, fence = 1 \
+             where seat_id % 10 in (0, 3, 6, 9)",
+        ).await;
+        world.execute("update sales set fence = 1").await;
+        let other = world.ticket_with(Settings::default());
+        let doors = [Door::new(&world), Door::to(&other, &world)];
+        let mut asking = JoinSet::new();
+        for number in 0..120_u32 {
+            let (door, fan) = (doors[number as usize % 2].clone(), Fan::new(&world));
+            asking.spawn(async move {
+                if number % 6 == 0 {
+                    let first = number / 6 * 10 % 100 + 1;
+                    return door.reserve(&fan, event_id, &[first, first + 1]).await;
+                }
+                door.post(&fan, event_id, BEST, two(event_id)).await
+            });
+        }
+        let answers = asking.join_all().await;
+        let mut sold = HashSet::new();
+        for (status, body) in &answers {
+            match status.as_u16() {
+                201 => assert!(seats_of(body).into_iter().all(|id| sold.insert(id)), "{body}"),
+                409 => {
+                    let code = body["code"].as_str().unwrap();
+                    assert!(["SOLD_OUT", "SEAT_TAKEN"].contains(&code), "{body}");
+                }
+                _ => panic!("{status} {body}"),
+            }
+        }
+        assert_eq!(sold.len(), 60, "every pair was sold, and to one person");
+        let free = "select count(*) as n from seats where status = 'available'";
+        assert_eq!(world.number(free).await, 0);
+    }
+}

@@ -1,0 +1,336 @@
+//! Reservations are given back: by their owners, by administrators, and with their event.
+
+use axum::http::Method;
+use serde_json::{Value, json};
+use urr_ticket::{AdminCancel, PaymentStatus, Refused, Status, StepError, Sweeper, Swept};
+
+use crate::booking::Who;
+use crate::contract;
+use crate::fixture::{MINUTE, World, hall};
+
+fn refused<T>(refused: Refused) -> Result<T, StepError> {
+    Err(StepError::Refused(refused))
+}
+
+async fn empty(world: &World) -> Swept {
+    Sweeper::new(world.ticket.clone()).empty_closed_sales().await.unwrap()
+}
+
+contract! {
+    async fn a_hold_is_cancelled_and_its_seats_are_free_at_once(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let (mina, jun) = (world.ids.next_id(), world.ids.next_id());
+        let (own, other) = (world.hold(event_id, mina, &[0, 1]).await, jun);
+        let kept = world.hold(event_id, other, &[2]).await;
+        let id = own.reservation.id;
+        let cancelled = world.ticket.cancel_reservation(id, mina, world.context()).await.unwrap();
+        assert_eq!(cancelled.reservation.status, Status::Cancelled);
+        assert_eq!(cancelled.reservation.payment_status, PaymentStatus::Unpaid);
+        assert_eq!(world.find(kept.reservation.id).await, kept, "nobody else is touched");
+        let announced = world.announced("RESERVATION_CANCELLED").await;
+        assert_eq!(announced.len(), 1);
+        assert_eq!(announced[0]["refundAmount"], 0);
+        assert_eq!(announced[0]["reason"], "CANCELLED_BY_OWNER");
+        assert_eq!(announced[0]["seatIds"], json!([0, 1]));
+        world.hold(event_id, world.ids.next_id(), &[0, 1]).await;
+        world.assert_agrees().await;
+    }
+
+    async fn m_2_what_has_expired_cannot_be_cancelled_and_gives_nothing_back_again(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let (standing, type_id) = world.open_standing(5).await;
+        let mina = world.ids.next_id();
+        let old = world.hold(event_id, mina, &[0]).await;
+        let tickets = world.hold_tickets(standing, type_id, 2).await;
+        world.clock.advance(5 * MINUTE);
+        let cancel = async |record: &urr_ticket::Record| {
+            let (id, user_id) = (record.reservation.id, record.reservation.user_id);
+            world.ticket.cancel_reservation(id, user_id, world.context()).await
+        };
+        assert_eq!(cancel(&old).await, refused(Refused::Expired), "also before it was swept");
+        world.sweep().await;
+        let bought = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        let bought = world.pay(&bought).await;
+        for expired in [&old, &tickets] {
+            assert_eq!(cancel(expired).await, refused(Refused::Expired));
+        }
+        assert_eq!(world.find(bought.id()).await.reservation.status, Status::Confirmed);
+        assert_eq!(world.number("select count(*) as n from seats where status = 'sold'").await, 1);
+        assert_eq!(world.number("select available as n from ticket_types").await, 5);
+        let path = format!("/api/reservations/{}/cancel", old.reservation.id);
+        let (status, body) =
+            world.call(Who::User(mina), Method::POST, &path, Value::Null).await;
+        assert_eq!((status, &body["code"]), (409, &json!("RESERVATION_EXPIRED")));
+        world.assert_agrees().await;
+    }
+
+    async fn what_was_paid_is_refunded_and_its_tickets_are_void(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let mina = world.ids.next_id();
+        let record = world.hold(event_id, mina, &[0, 1]).await;
+        let paid = world.pay(&record).await;
+        let cancelled =
+            world.ticket.cancel_reservation(paid.id(), mina, world.context()).await.unwrap();
+        assert_eq!(cancelled.reservation.status, Status::Cancelled);
+        assert_eq!(cancelled.reservation.payment_status, PaymentStatus::Refunding);
+        assert_eq!(world.number("select count(*) as n from tickets where is_valid").await, 0);
+        let announced = world.announced("RESERVATION_CANCELLED").await;
+        assert_eq!(announced[0]["refundAmount"], 200_000);
+        assert_eq!(announced[0]["paymentId"], paid.payment_id.to_string());
+        world.hold(event_id, world.ids.next_id(), &[0, 1]).await;
+        world.assert_agrees().await;
+    }
+
+    async fn m_13_a_refund_touches_neither_seats_nor_stock(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let (standing, type_id) = world.open_standing(5).await;
+        let mina = world.ids.next_id();
+        let seated = world.hold(event_id, mina, &[0]).await;
+        let seated = world.pay(&seated).await;
+        let tickets = world.hold_tickets(standing, type_id, 2).await;
+        let tickets = world.pay(&tickets).await;
+        assert_eq!(world.refund(&seated, 100_000).await, refused(Refused::NotRefunding));
+        for paid in [&seated, &tickets] {
+            let user_id = paid.record.reservation.user_id;
+            world.ticket.cancel_reservation(paid.id(), user_id, world.context()).await.unwrap();
+        }
+        // Both are resold before the money is back.
+        let resold = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        let resold = world.pay(&resold).await;
+        let all = world.hold_tickets(standing, type_id, 4).await;
+        assert_eq!(world.refund(&seated, 99_999).await, refused(Refused::WrongAmount));
+        for _ in 0..2 {
+            let refunded = world.refund(&seated, 100_000).await.unwrap();
+            assert_eq!(refunded.reservation.payment_status, PaymentStatus::Refunded);
+            world.refund(&tickets, 176_000).await.unwrap();
+        }
+        assert_eq!(world.find(resold.id()).await.reservation.status, Status::Confirmed);
+        assert_eq!(world.find(all.reservation.id).await.reservation.status, Status::Pending);
+        assert_eq!(world.number("select count(*) as n from seats where status = 'sold'").await, 1);
+        assert_eq!(world.number("select available as n from ticket_types").await, 1);
+        world.assert_agrees().await;
+    }
+
+    async fn cancelling_again_answers_the_same_and_has_no_second_effect(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let mina = world.ids.next_id();
+        let record = world.hold(event_id, mina, &[0]).await;
+        let paid = world.pay(&record).await;
+        let path = format!("/api/reservations/{}/cancel", paid.id());
+        let first = world.call(Who::User(mina), Method::POST, &path, Value::Null).await;
+        assert_eq!(first.0, 200, "{}", first.1);
+        assert_eq!(first.1["reservation"]["status"], "cancelled");
+        assert_eq!(first.1["reservation"]["paymentStatus"], "refunding");
+        let bought = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        let again = world.call(Who::User(mina), Method::POST, &path, Value::Null).await;
+        assert_eq!(again, first);
+        assert_eq!(world.announced("RESERVATION_CANCELLED").await.len(), 1);
+        assert_eq!(world.find(bought.reservation.id).await, bought);
+        world.assert_agrees().await;
+    }
+
+    async fn twenty_cancels_at_once_are_one(world: World) {
+        let (standing, type_id) = world.open_standing(10).await;
+        let record = world.hold_tickets(standing, type_id, 4).await;
+        let paid = world.pay(&record).await;
+        let mut cancels = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (ticket, context) = (world.ticket.clone(), world.context());
+            let (id, user_id) = (paid.id(), record.reservation.user_id);
+            cancels.spawn(async move { ticket.cancel_reservation(id, user_id, context).await });
+        }
+        let outcomes = cancels.join_all().await;
+        assert!(outcomes.iter().all(Result::is_ok));
+        assert_eq!(world.announced("RESERVATION_CANCELLED").await.len(), 1);
+        assert_eq!(world.number("select available as n from ticket_types").await, 10);
+        world.assert_agrees().await;
+    }
+
+    async fn nobody_elses_reservation_is_there(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        let stranger = Who::User(world.ids.next_id());
+        let path = format!("/api/reservations/{}", record.reservation.id);
+        let seats = json!({"seatIds": [1]});
+        for (method, path, body) in [
+            (Method::GET, path.clone(), Value::Null),
+            (Method::GET, format!("/api/seats/reservation/{}", record.reservation.id), Value::Null),
+            (Method::POST, format!("{path}/cancel"), Value::Null),
+            (Method::DELETE, path.clone(), Value::Null),
+            (Method::PUT, format!("{path}/seats"), seats),
+        ] {
+            let (status, body) = world.call(stranger, method.clone(), &path, body.clone()).await;
+            let expected = (404, &json!("RESERVATION_NOT_FOUND"));
+            assert_eq!((status, &body["code"]), expected, "{method} {path}");
+            let (status, _) = world.call(Who::Nobody, method, &path, body).await;
+            assert_eq!(status, 401);
+        }
+        assert_eq!(world.find(record.reservation.id).await, record);
+    }
+
+    async fn while_it_is_being_paid_nothing_is_cancelled_released_or_changed(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let mina = world.ids.next_id();
+        let record = world.hold(event_id, mina, &[0]).await;
+        let claim = world.pin(&record).await;
+        let path = format!("/api/reservations/{}", record.reservation.id);
+        for (method, path, body) in [
+            (Method::POST, format!("{path}/cancel"), Value::Null),
+            (Method::DELETE, path.clone(), Value::Null),
+            (Method::PUT, format!("{path}/seats"), json!({"seatIds": [1]})),
+        ] {
+            let (status, body) = world.call(Who::User(mina), method, &path, body).await;
+            assert_eq!((status, &body["code"]), (409, &json!("PAYMENT_IN_PROGRESS")));
+        }
+        world.confirm(record.reservation.id, claim).await.unwrap();
+        world.assert_agrees().await;
+    }
+
+    async fn owners_cancel_until_the_event_begins_and_administrators_later(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let mina = world.ids.next_id();
+        let first = world.hold(event_id, mina, &[0]).await;
+        let (first, second) =
+            (world.pay(&first).await, world.hold(event_id, mina, &[1]).await);
+        let second = world.pay(&second).await;
+        world.clock.advance(480 * 60 * MINUTE - MINUTE);
+        world.ticket.cancel_reservation(first.id(), mina, world.context()).await.unwrap();
+        world.clock.advance(MINUTE);
+        let late = world.ticket.cancel_reservation(second.id(), mina, world.context()).await;
+        assert_eq!(late, refused(Refused::EventStarted));
+        let by = AdminCancel { admin_id: world.ids.next_id(), reason: "환불 요청".to_owned() };
+        let cancelled = world.ticket.cancel_as_admin(second.id(), by, world.context()).await;
+        assert_eq!(cancelled.unwrap().reservation.payment_status, PaymentStatus::Refunding);
+    }
+
+    async fn who_has_entered_cannot_have_the_money_back(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let mina = world.ids.next_id();
+        let record = world.hold(event_id, mina, &[0]).await;
+        let paid = world.pay(&record).await;
+        world.execute("update tickets set checked_in_at = created_at").await;
+        let used = world.ticket.cancel_reservation(paid.id(), mina, world.context()).await;
+        assert_eq!(used, refused(Refused::CheckedIn));
+        assert_eq!(world.number("select count(*) as n from tickets where is_valid").await, 1);
+        world.assert_agrees().await;
+    }
+
+    async fn a_hold_is_released_and_a_stale_token_releases_nothing(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let mina = world.ids.next_id();
+        let record = world.hold(event_id, mina, &[0]).await;
+        let (path, token) =
+            (format!("/api/reservations/{}", record.reservation.id), record.reservation.fence);
+        let stale = format!("{path}?fencingToken={}", token - 1);
+        let (status, body) = world.call(Who::User(mina), Method::DELETE, &stale, Value::Null).await;
+        assert_eq!((status, &body["code"]), (409, &json!("STALE_FENCING_TOKEN")));
+        let present = format!("{path}?fencingToken={token}");
+        let (status, body) =
+            world.call(Who::User(mina), Method::DELETE, &present, Value::Null).await;
+        assert_eq!((status, &body["reservation"]["status"]), (200, &json!("cancelled")), "{body}");
+        let paid = world.hold(event_id, mina, &[0]).await;
+        let paid = world.pay(&paid).await;
+        let path = format!("/api/reservations/{}", paid.id());
+        let (status, body) = world.call(Who::User(mina), Method::DELETE, &path, Value::Null).await;
+        assert_eq!((status, &body["code"]), (409, &json!("RESERVATION_CONFIRMED")));
+        world.assert_agrees().await;
+    }
+
+    async fn m_9_a_cancelled_event_gives_everyone_their_money_back(world: World) {
+        let event_id = world.open_sale(hall(2, 10)).await;
+        let held = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        let paid = world.hold(event_id, world.ids.next_id(), &[1, 2]).await;
+        let paid = world.pay(&paid).await;
+        let paying = world.hold(event_id, world.ids.next_id(), &[3]).await;
+        let giving_up = world.hold(event_id, world.ids.next_id(), &[4]).await;
+        let (claim, other) = (world.pin(&paying).await, world.pin(&giving_up).await);
+        let elsewhere = world.open_sale(hall(1, 5)).await;
+        let elsewhere = world.hold(elsewhere, world.ids.next_id(), &[0]).await;
+        close(&world, event_id).await;
+        assert_eq!(empty(&world).await.ended, 2);
+        assert_eq!(world.find(held.reservation.id).await.reservation.status, Status::Cancelled);
+        let refunding = world.find(paid.id()).await;
+        assert_eq!(refunding.reservation.payment_status, PaymentStatus::Refunding);
+        assert_eq!(refunding.refund_amount, Some(refunding.reservation.total_amount));
+        // What is being paid is decided first, and then cancelled as well.
+        world.confirm(paying.reservation.id, claim).await.unwrap();
+        world.ticket.unpin_hold(giving_up.reservation.id, other.payment_id).await.unwrap();
+        assert_eq!(empty(&world).await.ended, 2);
+        let paying = world.find(paying.reservation.id).await;
+        assert_eq!(paying.reservation.payment_status, PaymentStatus::Refunding);
+        assert_eq!(empty(&world).await.ended, 0, "and nothing twice");
+        let announced = world.announced("RESERVATION_CANCELLED").await;
+        let refunds: i64 = announced.iter().map(|e| e["refundAmount"].as_i64().unwrap()).sum();
+        assert_eq!((announced.len(), refunds), (4, 300_000));
+        assert!(announced.iter().all(|event| event["reason"] == "EVENT_CANCELLED"));
+        let free = world.number("select count(*) as n from seats where status = 'available'").await;
+        assert_eq!(free, 24, "all seats of the event, and four of the other one");
+        assert_eq!(world.find(elsewhere.reservation.id).await, elsewhere);
+        let emptied = world.number("select count(*) as n from sales where emptied_at is not null");
+        assert_eq!(emptied.await, 1);
+        world.assert_agrees().await;
+    }
+
+    async fn m_9_nothing_can_be_paid_of_a_cancelled_event(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        close(&world, event_id).await;
+        let (id, user_id) = (record.reservation.id, record.reservation.user_id);
+        let pinned = world.ticket.pin_hold(id, user_id, world.claim(&record)).await;
+        assert_eq!(pinned, refused(Refused::EventCancelled));
+    }
+
+    async fn m_10_an_administrator_takes_steps_that_are_written_down(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let admin = world.ids.next_id();
+        let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        let claim = world.pin(&record).await;
+        let path = format!("/api/admin/reservations/{}/cancel", record.reservation.id);
+        let body = json!({"reason": "중복 예매"});
+        let owner = Who::User(record.reservation.user_id);
+        let (status, _) = world.call(owner, Method::POST, &path, body.clone()).await;
+        assert_eq!(status, 403);
+        let (status, refused) =
+            world.call(Who::Admin(admin), Method::POST, &path, body.clone()).await;
+        assert_eq!((status, &refused["code"]), (409, &json!("PAYMENT_IN_PROGRESS")));
+        assert_eq!(world.number("select count(*) as n from admin_audit").await, 0);
+        world.confirm(record.reservation.id, claim).await.unwrap();
+        for reason in ["", " ", &"가".repeat(201)] {
+            let body = json!({"reason": reason});
+            let (status, body) = world.call(Who::Admin(admin), Method::POST, &path, body).await;
+            assert_eq!((status, &body["code"]), (400, &json!("INVALID_REASON")));
+        }
+        for _ in 0..2 {
+            let (status, done) =
+                world.call(Who::Admin(admin), Method::POST, &path, body.clone()).await;
+            assert_eq!(status, 200, "{done}");
+            assert_eq!(done["reservation"]["paymentStatus"], "refunding");
+            assert_eq!(done["reservation"]["endReason"], "중복 예매");
+        }
+        let written = world.rows("select admin_id, action, summary from admin_audit", |row| {
+            let summary: String = row.get("summary")?;
+            Ok((row.get::<urr_kernel::Uuid>("admin_id")?, row.get::<String>("action")?, summary))
+        });
+        let number = &record.reservation.number;
+        let expected = (admin, "CANCEL_RESERVATION".to_owned(), format!("{number}: 중복 예매"));
+        assert_eq!(written.await, [expected]);
+        // There is no way to write a state into a reservation.
+        let path = format!("/api/admin/reservations/{}/status", record.reservation.id);
+        let body = json!({"status": "confirmed"});
+        let (status, _) = world.call(Who::Admin(admin), Method::PATCH, &path, body).await;
+        assert_eq!(status, 404);
+        world.assert_agrees().await;
+    }
+}
+
+/// As the catalogue's news of a cancelled event does.
+async fn close(world: &World, event_id: urr_kernel::Uuid) {
+    let closed = world.db.write(move |tx| {
+        tx.execute(
+            "update sales set status = 'cancelled' where event_id = $1",
+            urr_storage::params![event_id],
+        )
+    });
+    let rows: Result<u64, urr_storage::StorageError> = closed.await;
+    assert_eq!(rows.unwrap(), 1);
+}

@@ -1,0 +1,225 @@
+//! A ticket office on a database of its own, on either engine, with a clock that stands still.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use urr_kernel::{CallContext, Clock, IdSource, Secret, Uuid, Won};
+use urr_layout::{GradeRows, Grid, Layout};
+use urr_storage::{
+    Db, PostgresOptions, Row, ServiceRole, SqliteOptions, StorageError, migrate, provision,
+};
+use urr_test::servers;
+use urr_ticket::store::sales::{self, NewSale, NewTicketType, SaleFacts};
+use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Ticket, TicketParts};
+
+pub const SECOND: Duration = Duration::from_secs(1);
+pub const MINUTE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Sqlite,
+    Postgres,
+}
+
+/// A migrated database with its ticket office.
+pub struct World {
+    pub form: Form,
+    folder: TempDir,
+    pub db: Db,
+    pub clock: Clock,
+    pub ids: IdSource,
+    /// The locks of `ticket`.
+    pub locks: SeatLocks,
+    pub ticket: Ticket,
+}
+
+impl World {
+    /// `None` when PostgreSQL is not installed; with `CI=true` that is a failure.
+    pub fn new(form: Form) -> Option<World> {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::SeqCst);
+        let clock = Clock::manual("2026-12-01T12:00:00Z".parse().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let db = match form {
+            Form::Sqlite => {
+                let path = folder.path().join("reservation_service.db");
+                migrate::migrate_sqlite(&path, &SCHEMA, clock.now()).unwrap();
+                Db::open_sqlite(
+                    &path,
+                    &SqliteOptions { queue_max: 8_192, ..SqliteOptions::default() },
+                )
+                .unwrap()
+            }
+            Form::Postgres => {
+                if !servers::available(servers::Server::Postgres).unwrap() {
+                    return None;
+                }
+                let server = servers::shared_postgres().unwrap();
+                let admin_url = server.create_database("tickets").unwrap();
+                let name = format!("reservation_svc_{}_{number}", std::process::id());
+                let role = ServiceRole { name, password: Secret::generate() };
+                provision(&admin_url, &SCHEMA, &role, clock.now()).unwrap();
+                let (_, place) = admin_url.split_once('@').unwrap();
+                let url = format!("postgres://{}:{}@{place}", role.name, role.password.expose());
+                let options = PostgresOptions {
+                    connections: 6,
+                    queue_max: 8_192,
+                    ..PostgresOptions::new(url, SCHEMA.name)
+                };
+                Db::open_postgres(&options).unwrap()
+            }
+        };
+        let ids = IdSource::seeded(clock.clone(), 20_261_201);
+        let locks = SeatLocks::memory(clock.clone());
+        let ticket = make_ticket(&db, &clock, &ids, &locks, Settings::default());
+        Some(World { form, folder, db, clock, ids, locks, ticket })
+    }
+
+    /// The same tables, seen by a process that is set up otherwise.
+    pub fn ticket_with(&self, settings: Settings) -> Ticket {
+        self.ticket_with_locks(settings, &SeatLocks::memory(self.clock.clone()))
+    }
+
+    pub fn ticket_with_locks(&self, settings: Settings, locks: &SeatLocks) -> Ticket {
+        make_ticket(&self.db, &self.clock, &self.ids, locks, settings)
+    }
+
+    pub fn context(&self) -> CallContext {
+        CallContext::root(self.ids.next_id())
+    }
+
+    /// A new event on sale with these seats; everything costs 100,000 won.
+    pub async fn open_sale(&self, layout: Layout) -> Uuid {
+        let event_id = self.ids.next_id();
+        assert!(self.sale_create(event_id, layout).await);
+        event_id
+    }
+
+    /// `false`: the event was on sale before.
+    pub async fn sale_create(&self, event_id: Uuid, layout: Layout) -> bool {
+        self.sale_insert(new_sale(event_id, layout, &self.clock)).await
+    }
+
+    pub async fn sale_insert(&self, new: NewSale) -> bool {
+        let now = self.clock.now();
+        let made = self.db.write(move |tx| sales::sale_create(tx, &new, now)).await;
+        made.unwrap_or_else(|error: StorageError| panic!("{error}"))
+    }
+
+    /// A new standing event on sale with a type of this many tickets: event and type.
+    pub async fn open_standing(&self, total: u32) -> (Uuid, Uuid) {
+        let (event_id, type_id) = (self.ids.next_id(), self.ids.next_id());
+        let mut new = new_sale(event_id, Layout { sections: Vec::new() }, &self.clock);
+        new.inventory.kind = Kind::Standing;
+        new.inventory.prices.clear();
+        new.ticket_types.push(NewTicketType {
+            id: type_id,
+            name: "스탠딩".to_owned(),
+            description: String::new(),
+            price: Won::new(88_000),
+            total,
+        });
+        assert!(self.sale_insert(new).await);
+        (event_id, type_id)
+    }
+
+    /// The rows of a query.
+    pub async fn rows<T: Send + 'static>(
+        &self,
+        sql: &'static str,
+        read: fn(&Row<'_>) -> Result<T, StorageError>,
+    ) -> Vec<T> {
+        let rows = self.db.read(move |tx| tx.query(sql, &[], read)).await;
+        rows.unwrap_or_else(|error: StorageError| panic!("{error}"))
+    }
+
+    /// The one number that a query gives as `n`.
+    pub async fn number(&self, sql: &'static str) -> i64 {
+        self.rows(sql, |row| row.get("n")).await[0]
+    }
+
+    /// Runs a statement that no operation has.
+    pub async fn execute(&self, sql: &'static str) -> u64 {
+        let done = self.db.write(move |tx| tx.execute(sql, &[])).await;
+        done.unwrap_or_else(|error: StorageError| panic!("{error}"))
+    }
+
+    /// The folder of the SQLite file.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+}
+
+fn make_ticket(
+    db: &Db,
+    clock: &Clock,
+    ids: &IdSource,
+    locks: &SeatLocks,
+    settings: Settings,
+) -> Ticket {
+    let (db, clock, ids) = (db.clone(), clock.clone(), ids.clone());
+    let locks = locks.clone();
+    let signing_secret = Secret::new("of these tests");
+    Ticket::new(TicketParts { db, clock, ids, settings, locks, signing_secret })
+}
+
+/// A sale that is open for everybody from an hour ago until in ten days.
+pub fn new_sale(event_id: Uuid, layout: Layout, clock: &Clock) -> NewSale {
+    let now = clock.now();
+    let price = |grade: &str| (grade.to_owned(), Won::new(100_000));
+    let prices: BTreeMap<String, Won> = layout.grades().into_iter().map(price).collect();
+    NewSale {
+        inventory: Inventory { event_id, kind: Kind::Seated, layout, prices },
+        facts: SaleFacts {
+            revision: 1,
+            title: "한강의 밤".to_owned(),
+            venue_name: "강변 홀".to_owned(),
+            artist_id: None,
+            starts_at: now + 480 * 60 * MINUTE,
+            sale_starts_at: now - 60 * MINUTE,
+            sale_ends_at: now + 240 * 60 * MINUTE,
+            has_presale: false,
+            seats_per_user_max: 4,
+        },
+        ticket_types: Vec::new(),
+    }
+}
+
+/// Equal rows of one grade.
+pub fn hall(rows: u16, seats_per_row: u16) -> Layout {
+    let all = GradeRows { grade: "R".to_owned(), from_row: 1, to_row: rows };
+    Grid { rows, seats_per_row, grade_mapping: vec![all] }.to_layout().unwrap()
+}
+
+/// Runs one case of the contract on its own database.
+pub fn run<F: Future<Output = ()>>(form: Form, case: impl FnOnce(World) -> F) {
+    let Some(world) = World::new(form) else {
+        return;
+    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(case(world));
+}
+
+/// Declares cases that run on both engines: `contract! { async fn name(world: World) { … } }`.
+#[macro_export]
+macro_rules! contract {
+    ($($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
+        $($(#[$meta])* async fn $name($world: $crate::fixture::World) $body)*
+        mod sqlite {
+            $(#[test]
+            fn $name() {
+                $crate::fixture::run($crate::fixture::Form::Sqlite, super::$name);
+            })*
+        }
+        mod postgres {
+            $(#[test]
+            fn $name() {
+                $crate::fixture::run($crate::fixture::Form::Postgres, super::$name);
+            })*
+        }
+    };
+}

@@ -1,0 +1,25 @@
+//! The contract of the ticket office: the same cases on SQLite and on PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod admin;
+mod auditing;
+mod best;
+mod booking;
+mod cancelling;
+mod changing;
+mod check_in;
+mod confirming;
+mod contention;
+mod door;
+mod expiring;
+mod fixture;
+mod inventory;
+mod map;
+mod mine;
+mod model;
+mod reserving;
+mod selling;
+mod standing;
+mod stock;
+mod viewer;

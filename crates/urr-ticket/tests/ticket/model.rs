@@ -1,0 +1,453 @@
+//! The life of reservations against a simple model: whatever people, payments and sweeps do, in
+//! whatever order, the office says yes exactly where the model does, and both are in the same state.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_storage::{StorageError, params};
+use urr_ticket::{
+    ChangeSeats, PaymentClaim, PaymentStatus, ReservationId, ReserveRequest, Status, Sweeper,
+    Wanted, WantedTickets,
+};
+
+use crate::fixture::{Form, SECOND, World, hall};
+
+const SEATS: u32 = 6;
+const STOCK: u32 = 6;
+const USERS: usize = 3;
+const PAYMENTS: usize = 2;
+const PER_USER_MAX: u32 = 4;
+const HOLD_TTL: Duration = Duration::from_secs(300);
+
+/// Something that happens. Reservations are named by their number among those that were made.
+#[derive(Clone, Debug)]
+enum Op {
+    Hold { user: usize, seats: BTreeSet<u32> },
+    HoldTickets { user: usize, quantity: u32 },
+    Pin { at: usize, payment: usize, stale: bool },
+    Unpin { at: usize, payment: usize },
+    Confirm { at: usize, payment: usize, stale: bool },
+    Cancel { at: usize },
+    Release { at: usize, stale: bool },
+    Change { at: usize, seats: BTreeSet<u32>, stale: bool },
+    Refund { at: usize, payment: usize },
+    Advance { seconds: u32 },
+    Sweep,
+    Close,
+    Empty,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let at = 0..8_usize;
+    let payment = 0..PAYMENTS;
+    let stale = proptest::bool::weighted(0.1);
+    let seats = btree_set(0..SEATS, 1..=3);
+    prop_oneof![
+        8 => (0..USERS, seats.clone()).prop_map(|(user, seats)| Op::Hold { user, seats }),
+        4 => (0..USERS, 1..=3_u32)
+            .prop_map(|(user, quantity)| Op::HoldTickets { user, quantity }),
+        8 => (at.clone(), payment.clone(), stale)
+            .prop_map(|(at, payment, stale)| Op::Pin { at, payment, stale }),
+        2 => (at.clone(), payment.clone()).prop_map(|(at, payment)| Op::Unpin { at, payment }),
+        6 => (at.clone(), payment.clone(), stale)
+            .prop_map(|(at, payment, stale)| Op::Confirm { at, payment, stale }),
+        4 => at.clone().prop_map(|at| Op::Cancel { at }),
+        2 => (at.clone(), stale).prop_map(|(at, stale)| Op::Release { at, stale }),
+        4 => (at.clone(), seats, stale)
+            .prop_map(|(at, seats, stale)| Op::Change { at, seats, stale }),
+        2 => (at, payment).prop_map(|(at, payment)| Op::Refund { at, payment }),
+        4 => (30..=200_u32).prop_map(|seconds| Op::Advance { seconds }),
+        4 => Just(Op::Sweep),
+        1 => Just(Op::Close),
+        2 => Just(Op::Empty),
+    ]
+}
+
+/// A reservation in the model, and what is compared with the office.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Booking {
+    user: usize,
+    seats: BTreeSet<u32>,
+    tickets: u32,
+    status: Status,
+    payment: PaymentStatus,
+    pinned: Option<usize>,
+    paid_by: Option<usize>,
+    token: i64,
+    expires_at: Timestamp,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Model {
+    bookings: Vec<Booking>,
+    is_closed: bool,
+}
+
+impl Booking {
+    fn is_live(&self) -> bool {
+        matches!(self.status, Status::Pending | Status::Confirmed)
+    }
+
+    fn is_seated(&self) -> bool {
+        self.tickets == 0
+    }
+
+    fn quantity(&self) -> u32 {
+        self.tickets + u32::try_from(self.seats.len()).unwrap()
+    }
+
+    /// It waits for its payment, and there is time.
+    fn is_held(&self, now: Timestamp) -> bool {
+        self.status == Status::Pending && self.pinned.is_none() && now < self.expires_at
+    }
+
+    fn cancel(&mut self) {
+        if self.status == Status::Confirmed {
+            self.payment = PaymentStatus::Refunding;
+        }
+        self.status = Status::Cancelled;
+    }
+}
+
+impl Model {
+    fn may_hold(&self, user: usize, seats: &BTreeSet<u32>, tickets: u32) -> bool {
+        let is_seated = tickets == 0;
+        let quantity = tickets + u32::try_from(seats.len()).unwrap();
+        let theirs = self.bookings.iter().filter(|b| b.is_seated() == is_seated && b.is_live());
+        let own: Vec<&Booking> = theirs.clone().filter(|b| b.user == user).collect();
+        let owned: u32 = own.iter().map(|b| b.quantity()).sum();
+        let sold: u32 = theirs.clone().map(|b| b.tickets).sum();
+        let is_free = theirs.clone().all(|b| b.seats.is_disjoint(seats));
+        !(is_seated && self.is_closed)
+            && own.iter().all(|b| b.status != Status::Pending)
+            && owned + quantity <= PER_USER_MAX
+            && is_free
+            && sold + tickets <= STOCK
+    }
+
+    fn may_change(&self, at: usize, seats: &BTreeSet<u32>, stale: bool, now: Timestamp) -> bool {
+        let booking = &self.bookings[at];
+        let others = self.bookings.iter().enumerate().filter(|(other, _)| *other != at);
+        let others: Vec<&Booking> =
+            others.map(|(_, b)| b).filter(|b| b.is_seated() && b.is_live()).collect();
+        let own: u32 = others.iter().filter(|b| b.user == booking.user).map(|b| b.quantity()).sum();
+        booking.is_seated()
+            && booking.is_held(now)
+            && !self.is_closed
+            && !stale
+            && (*seats == booking.seats
+                || own + u32::try_from(seats.len()).unwrap() <= PER_USER_MAX
+                    && others.iter().all(|b| b.seats.is_disjoint(seats)))
+    }
+
+    /// What a step does to one reservation; `false` if it is refused.
+    fn step(&mut self, op: &Op, at: usize, now: Timestamp) -> bool {
+        let is_closed = self.is_closed;
+        let booking = &mut self.bookings[at];
+        let is_on_sale = !(booking.is_seated() && is_closed);
+        let is_pending = booking.status == Status::Pending;
+        match *op {
+            Op::Pin { payment, stale, .. } => {
+                let again = is_pending && booking.pinned == Some(payment);
+                let allowed = !stale && (again || booking.is_held(now) && is_on_sale);
+                if allowed {
+                    booking.pinned = Some(payment);
+                }
+                allowed
+            }
+            Op::Unpin { payment, .. } => {
+                if booking.pinned == Some(payment) {
+                    booking.pinned = None;
+                }
+                !(booking.status == Status::Confirmed && booking.paid_by == Some(payment))
+            }
+            Op::Confirm { payment, stale, .. } => {
+                let again = booking.status == Status::Confirmed && booking.paid_by == Some(payment);
+                let first = is_pending && booking.pinned == Some(payment);
+                if first && !stale {
+                    booking.status = Status::Confirmed;
+                    booking.payment = PaymentStatus::Paid;
+                    booking.paid_by = booking.pinned.take();
+                }
+                !stale && (first || again)
+            }
+            Op::Cancel { .. } => {
+                let is_live = booking.is_held(now) || booking.status == Status::Confirmed;
+                if is_live {
+                    booking.cancel();
+                }
+                is_live || booking.status == Status::Cancelled
+            }
+            Op::Release { stale, .. } => {
+                let allowed = booking.is_held(now) || booking.status == Status::Cancelled;
+                if allowed && !stale {
+                    booking.status = Status::Cancelled;
+                }
+                allowed && !stale
+            }
+            Op::Refund { payment, .. } => {
+                let due = [PaymentStatus::Refunding, PaymentStatus::Refunded];
+                let allowed = due.contains(&booking.payment) && booking.paid_by == Some(payment);
+                if allowed {
+                    booking.payment = PaymentStatus::Refunded;
+                }
+                allowed
+            }
+            _ => unreachable!("the other operations are not about one reservation"),
+        }
+    }
+
+    fn sweep(&mut self, now: Timestamp) {
+        for booking in &mut self.bookings {
+            let is_over = booking.pinned.is_none() && now >= booking.expires_at;
+            if booking.status == Status::Pending && is_over {
+                booking.status = Status::Expired;
+            }
+        }
+    }
+
+    fn empty(&mut self) {
+        let is_closed = self.is_closed;
+        let closed = self.bookings.iter_mut().filter(|b| is_closed && b.is_seated());
+        for booking in closed.filter(|b| b.is_live() && b.pinned.is_none()) {
+            booking.cancel();
+        }
+    }
+}
+
+/// The office with two events of this case, and the model beside it.
+struct Case<'a> {
+    world: &'a World,
+    seated: Uuid,
+    standing: (Uuid, Uuid),
+    users: Vec<Uuid>,
+    payments: Vec<Uuid>,
+    ids: Vec<ReservationId>,
+    model: Model,
+}
+
+impl Case<'_> {
+    async fn new(world: &World) -> Case<'_> {
+        Case {
+            world,
+            seated: world.open_sale(hall(1, 6)).await,
+            standing: world.open_standing(STOCK).await,
+            users: (0..USERS).map(|_| world.ids.next_id()).collect(),
+            payments: (0..PAYMENTS).map(|_| world.ids.next_id()).collect(),
+            ids: Vec::new(),
+            model: Model::default(),
+        }
+    }
+
+    async fn hold(&mut self, user: usize, seats: &BTreeSet<u32>, tickets: u32) -> (bool, bool) {
+        let (world, now) = (self.world, self.world.clock.now());
+        let expected = self.model.may_hold(user, seats, tickets);
+        let (event_id, wanted) = match tickets {
+            0 => (self.seated, Wanted::of_seats(seats.iter().copied().collect()).unwrap()),
+            quantity => {
+                let (event_id, ticket_type_id) = self.standing;
+                let lines = vec![WantedTickets { ticket_type_id, quantity }];
+                (event_id, Wanted::of_tickets(lines).unwrap())
+            }
+        };
+        let request = ReserveRequest { user_id: self.users[user], event_id, wanted, key: None };
+        let Ok(hold) = world.ticket.reserve(request, world.context()).await else {
+            return (false, expected);
+        };
+        self.ids.push(hold.reservation.id);
+        self.model.bookings.push(Booking {
+            user,
+            seats: seats.clone(),
+            tickets,
+            status: Status::Pending,
+            payment: PaymentStatus::Unpaid,
+            pinned: None,
+            paid_by: None,
+            token: hold.reservation.fence,
+            expires_at: now + HOLD_TTL,
+        });
+        (true, expected)
+    }
+
+    async fn change(&mut self, at: usize, seats: &BTreeSet<u32>, stale: bool) -> (bool, bool) {
+        let (world, now) = (self.world, self.world.clock.now());
+        let expected = self.model.may_change(at, seats, stale, now);
+        let booking = &mut self.model.bookings[at];
+        let request = ChangeSeats {
+            user_id: self.users[booking.user],
+            seat_ids: seats.iter().copied().collect(),
+            fencing_token: Some(booking.token - i64::from(stale)),
+        };
+        let changed = world.ticket.change_seats(self.ids[at], request, world.context()).await;
+        if let (Ok(record), true) = (&changed, expected) {
+            let is_new = record.reservation.fence > booking.token;
+            assert_eq!(is_new, *seats != booking.seats, "a change has a token of its own");
+            (booking.token, booking.seats) = (record.reservation.fence, seats.clone());
+        }
+        (changed.is_ok(), expected)
+    }
+
+    /// A step of one reservation at the office.
+    async fn step(&self, op: &Op, at: usize) -> bool {
+        let (ticket, world, id) = (&self.world.ticket, self.world, self.ids[at]);
+        let booking = &self.model.bookings[at];
+        let user_id = self.users[booking.user];
+        let price = if booking.is_seated() { 100_000 } else { 88_000 };
+        let amount = Won::new(price * i64::from(booking.quantity()));
+        let token = |stale: bool| booking.token - i64::from(stale);
+        let claim = |payment: usize, stale: bool| PaymentClaim {
+            payment_id: self.payments[payment],
+            fencing_token: token(stale),
+            amount,
+        };
+        match *op {
+            Op::Pin { payment, stale, .. } => {
+                ticket.pin_hold(id, user_id, claim(payment, stale)).await.is_ok()
+            }
+            Op::Unpin { payment, .. } => {
+                ticket.unpin_hold(id, self.payments[payment]).await.is_ok()
+            }
+            Op::Confirm { payment, stale, .. } => {
+                world.confirm(id, claim(payment, stale)).await.is_ok()
+            }
+            Op::Cancel { .. } => {
+                ticket.cancel_reservation(id, user_id, world.context()).await.is_ok()
+            }
+            Op::Release { stale, .. } => {
+                let token = Some(token(stale));
+                ticket.release_hold(id, user_id, token, world.context()).await.is_ok()
+            }
+            Op::Refund { payment, .. } => {
+                ticket.mark_refunded(id, self.payments[payment], amount).await.is_ok()
+            }
+            _ => unreachable!("the other operations are not about one reservation"),
+        }
+    }
+
+    /// Does one thing at the office and in the model: what either says.
+    async fn apply(&mut self, op: &Op) -> (bool, bool) {
+        let now = self.world.clock.now();
+        let count = self.ids.len();
+        match op {
+            Op::Hold { user, seats } => self.hold(*user, seats, 0).await,
+            Op::HoldTickets { user, quantity } => {
+                self.hold(*user, &BTreeSet::new(), *quantity).await
+            }
+            Op::Advance { seconds } => {
+                self.world.clock.advance(*seconds * SECOND);
+                (true, true)
+            }
+            Op::Sweep => {
+                self.world.sweep().await;
+                self.model.sweep(now);
+                (true, true)
+            }
+            Op::Close => {
+                self.close().await;
+                self.model.is_closed = true;
+                (true, true)
+            }
+            Op::Empty => {
+                let mut sweeper = Sweeper::new(self.world.ticket.clone());
+                sweeper.empty_closed_sales().await.unwrap();
+                self.model.empty();
+                (true, true)
+            }
+            _ if count == 0 => (true, true),
+            Op::Change { at, seats, stale } => self.change(at % count, seats, *stale).await,
+            Op::Pin { at, .. }
+            | Op::Unpin { at, .. }
+            | Op::Confirm { at, .. }
+            | Op::Cancel { at }
+            | Op::Release { at, .. }
+            | Op::Refund { at, .. } => {
+                let said = self.step(op, at % count).await;
+                (said, self.model.step(op, at % count, now))
+            }
+        }
+    }
+
+    async fn close(&self) {
+        let event_id = self.seated;
+        let closed = self.world.db.write(move |tx| {
+            let sql = "update sales set status = 'cancelled' where event_id = $1";
+            tx.execute(sql, params![event_id])
+        });
+        closed.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
+    }
+
+    /// The reservations as the office has them.
+    async fn state(&self) -> Vec<Booking> {
+        let mut bookings = Vec::new();
+        for (id, model) in self.ids.iter().zip(&self.model.bookings) {
+            let details = self.world.ticket.reservation_details(*id).await.unwrap();
+            let record = &details.listed.record;
+            let reservation = &record.reservation;
+            let payment = |id: Option<Uuid>| {
+                id.map(|id| self.payments.iter().position(|known| *known == id).unwrap())
+            };
+            let seats: BTreeSet<u32> = details
+                .items
+                .iter()
+                .filter_map(|stored| match stored.item.subject {
+                    urr_ticket::Subject::Seat(seat_id) => Some(seat_id),
+                    urr_ticket::Subject::TicketType(_) => None,
+                })
+                .collect();
+            let tickets = if seats.is_empty() { record.quantity } else { 0 };
+            bookings.push(Booking {
+                user: self.users.iter().position(|id| *id == reservation.user_id).unwrap(),
+                seats,
+                tickets,
+                status: reservation.status,
+                payment: reservation.payment_status,
+                pinned: payment(reservation.pinned_by),
+                paid_by: payment(record.payment_id),
+                token: reservation.fence,
+                expires_at: reservation.expires_at,
+            });
+            assert_eq!(model.quantity(), record.quantity);
+        }
+        bookings
+    }
+}
+
+async fn run_case(world: &World, ops: &[Op]) -> Result<(), TestCaseError> {
+    let mut case = Case::new(world).await;
+    for (number, op) in ops.iter().enumerate() {
+        let (said, expected) = case.apply(op).await;
+        prop_assert_eq!(said, expected, "step {}: {:?} in {:?}", number, op, case.model);
+        prop_assert_eq!(&case.state().await, &case.model.bookings, "step {}: {:?}", number, op);
+    }
+    let mut auditor = world.ticket.auditor();
+    // What this case left overdue is another's; only what does not agree counts.
+    let differences = auditor.look().await.unwrap().differences;
+    let differences: Vec<_> = differences.iter().filter(|d| d.kind.name() != "overdue").collect();
+    prop_assert!(differences.is_empty(), "{:?}", differences);
+    Ok(())
+}
+
+fn check(form: Form, cases: u32) {
+    let Some(world) = World::new(form) else { return };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, random);
+    let outcome = runner.run(&vec(op(), 1..50), |ops| runtime.block_on(run_case(&world, &ops)));
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn reservations_follow_the_model_on_sqlite() {
+    check(Form::Sqlite, 40);
+}
+
+#[test]
+fn reservations_follow_the_model_on_postgres() {
+    check(Form::Postgres, 25);
+}

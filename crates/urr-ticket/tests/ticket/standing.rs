@@ -1,0 +1,111 @@
+//! Tickets without seats: the stock is never negative, whoever asks for it in whatever order.
+
+use axum::http::StatusCode;
+use serde_json::json;
+use urr_kernel::Won;
+use urr_ticket::store::sales::{NewTicketType, ticket_type_insert};
+
+use crate::contract;
+use crate::door::{Door, Fan};
+use crate::fixture::World;
+
+contract! {
+    async fn tickets_are_held_with_their_price_and_taken_from_the_stock(world: World) {
+        let (door, (event_id, type_id)) = (Door::new(&world), world.open_standing(5).await);
+        let items = json!([{"ticketTypeId": type_id, "quantity": 2}]);
+        let (status, body) = door.reserve_tickets(&Fan::new(&world), event_id, items).await;
+        assert_eq!(status, StatusCode::CREATED, "{body}");
+        let made = &body["reservation"];
+        assert_eq!(made["totalAmount"], 176_000);
+        let line = json!({"ticketTypeId": type_id, "name": "스탠딩", "quantity": 2,
+            "unitPrice": 88_000, "subtotal": 176_000});
+        assert_eq!(made["items"], json!([line]));
+        assert_eq!(world.number("select available as n from ticket_types").await, 3);
+        assert_eq!(world.number("select quantity as n from reservations").await, 2);
+    }
+
+    async fn what_is_not_there_is_refused_and_nothing_is_taken(world: World) {
+        let (door, (event_id, type_id)) = (Door::new(&world), world.open_standing(3).await);
+        let other = world.ids.next_id();
+        let line = |id, quantity| json!({"ticketTypeId": id, "quantity": quantity});
+        for (items, status, code) in [
+            (json!([]), 400, "NOTHING_CHOSEN"),
+            (json!([line(type_id, 0)]), 400, "NOTHING_CHOSEN"),
+            (json!([line(type_id, 11)]), 400, "TOO_MANY_CHOSEN"),
+            (json!([line(type_id, 1), line(type_id, 1)]), 400, "CHOSEN_TWICE"),
+            (json!([line(type_id, 1), line(other, 1)]), 404, "TICKET_TYPE_NOT_FOUND"),
+            (json!([line(type_id, 5)]), 409, "SEAT_LIMIT"),
+            (json!([line(type_id, 4)]), 409, "NOT_ENOUGH"),
+        ] {
+            let (answered, body) =
+                door.reserve_tickets(&Fan::new(&world), event_id, items).await;
+            assert_eq!((answered.as_u16(), &body["code"]), (status, &json!(code)), "{body}");
+        }
+        assert_eq!(world.number("select available as n from ticket_types").await, 3);
+        let all = json!([line(type_id, 3)]);
+        let (status, _) = door.reserve_tickets(&Fan::new(&world), event_id, all).await;
+        assert_eq!(status, StatusCode::CREATED);
+        let one = json!([line(type_id, 1)]);
+        let (status, body) = door.reserve_tickets(&Fan::new(&world), event_id, one).await;
+        assert_eq!((status.as_u16(), &body["code"]), (409, &json!("SOLD_OUT")));
+        assert_eq!(body["available"], 0);
+    }
+
+    async fn r_7_f_13_a_crowd_that_asks_in_every_order_gets_exactly_what_there_is(world: World) {
+        let (event_id, first) = world.open_standing(60).await;
+        let second = world.ids.next_id();
+        let now = world.clock.now();
+        let vip = NewTicketType {
+            id: second,
+            name: "VIP".to_owned(),
+            description: String::new(),
+            price: Won::new(150_000),
+            total: 60,
+        };
+        let made = world.db.write(move |tx| ticket_type_insert(tx, event_id, &vip, now)).await;
+        assert_eq!(made, Ok::<bool, urr_storage::StorageError>(true));
+        // Two processes, so that two transactions meet in the database.
+        let doors = [
+            Door::new(&world),
+            Door::to(&world.ticket_with(urr_ticket::Settings::default()), &world),
+        ];
+        let asking: Vec<_> = (0..200_usize)
+            .map(|number| {
+                let (door, fan) = (doors[number % 2].clone(), Fan::new(&world));
+                let types = if number % 3 == 0 { [first, second] } else { [second, first] };
+                let items = json!([
+                    {"ticketTypeId": types[0], "quantity": 1},
+                    {"ticketTypeId": types[1], "quantity": 1},
+                ]);
+                tokio::spawn(async move { door.reserve_tickets(&fan, event_id, items).await })
+            })
+            .collect();
+        let mut sold = 0;
+        for answer in asking {
+            match answer.await.unwrap() {
+                (StatusCode::CREATED, _) => sold += 1,
+                (status, body) => {
+                    assert_eq!((status.as_u16(), &body["code"]), (409, &json!("SOLD_OUT")));
+                }
+            }
+        }
+        assert_eq!(sold, 60);
+        assert_eq!(world.number("select sum(available)::bigint as n from ticket_types").await, 0);
+        assert_eq!(world.number("select count(*) as n from reservations").await, 60);
+        assert_eq!(world.db.stats().retries, 0, "no deadlock was met");
+    }
+
+    /// The last guard of the stock is the schema's: even a statement that forgot to look cannot
+    /// sell what is not there.
+    async fn f_13_the_schema_refuses_a_negative_stock(world: World) {
+        world.open_standing(1).await;
+        for sql in [
+            "update ticket_types set available = available - 2",
+            "update ticket_types set available = available + 1",
+        ] {
+            let done = world.db.write(move |tx| tx.execute(sql, &[])).await;
+            let error: urr_storage::StorageError = done.unwrap_err();
+            assert!(error.violates("ticket_types_stock"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `urr seed`: demo data for an installation that exists already.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use urr_catalog::{Catalog, Figures};
+use urr_kernel::Clock;
+
+use super::{block_on, say};
+use crate::compose::{System, World};
+use crate::config::Config;
+use crate::data_folder::DataFolder;
+use crate::engines;
+use crate::role::{Role, Roles};
+
+/// How long the seats of the demo events may take.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Adds the demo data. Running it again adds nothing.
+pub fn seed(config: &Config, folder: Option<DataFolder>) -> Result<()> {
+    block_on(async {
+        let events = match folder {
+            Some(folder) => seed_folder(config, folder).await?,
+            None => seed_servers(config).await?,
+        };
+        say(&format!("the demo data are there: {events} events"))
+    })
+}
+
+/// In a data folder nothing else runs: the services start without doors, until all seats are there.
+async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
+    for role in Role::ALL {
+        engines::migrate_storage(config, role, Clock::System.now())?;
+    }
+    let roles: Roles = [Role::Catalog, Role::Ticket].into_iter().collect();
+    let system = System::start(config, &roles, World::real(), Some(folder)).await?;
+    let seeded = async {
+        system.seed_demo().await?;
+        let catalog = system.catalog().context("the catalogue runs here")?;
+        wait_for_seats(catalog).await
+    };
+    let seeded = seeded.await;
+    system.stop().await;
+    seeded
+}
+
+/// On servers the catalogue's tables are enough: the running services do the rest.
+async fn seed_servers(config: &Config) -> Result<u64> {
+    let world = World::real();
+    let db = engines::open_storage(config, Role::Catalog, &world.clock).await?;
+    let db = db.context("the catalogue has tables")?;
+    let catalog = Catalog::new(db, world.clock, world.ids);
+    catalog.seed_demo().await.context("the demo data")?;
+    Ok(count_events(&catalog.get_figures().await?))
+}
+
+fn count_events(figures: &Figures) -> u64 {
+    figures.upcoming + figures.on_sale + figures.ended + figures.cancelled
+}
+
+async fn wait_for_seats(catalog: &Catalog) -> Result<u64> {
+    let waiting = async {
+        loop {
+            let figures = catalog.get_figures().await?;
+            if figures.not_ready == 0 {
+                return Ok(count_events(&figures));
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+    };
+    match tokio::time::timeout(READY_WITHIN, waiting).await {
+        Ok(events) => events,
+        Err(_) => {
+            bail!("the seats of some demo events are not there yet; `urr up` goes on with them")
+        }
+    }
+}

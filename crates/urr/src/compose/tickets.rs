@@ -1,0 +1,44 @@
+//! The ticket office as the configuration wants it.
+
+use std::time::Duration;
+
+use urr_service::Service;
+use urr_storage::Db;
+use urr_ticket::{SeatLocks, Settings, Ticket, TicketParts, consume};
+
+use super::{Builder, World};
+use crate::config::Config;
+
+/// Starts the ticket office with what runs beside it.
+pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Service {
+    builder.consume(&db, consume::GROUP, consume::TOPICS, consume::handle);
+    let ticket = Ticket::new(TicketParts {
+        db,
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        settings: settings(builder.config),
+        locks: match &builder.redis {
+            Some(redis) => SeatLocks::redis(redis.clone()),
+            None => SeatLocks::memory(world.clock.clone()),
+        },
+        signing_secret: builder.config.seats.ticket_signing_key.clone(),
+    });
+    let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
+    builder.spawn("the ticket office's jobs", async move { jobs.run_jobs(stopping).await });
+    // A stream would outlast the grace of the shutdown.
+    let (maps, draining) = (ticket.seat_maps().clone(), builder.draining.clone());
+    builder.tasks.spawn(async move {
+        draining.cancelled().await;
+        maps.close_streams();
+    });
+    ticket.service(builder.kit)
+}
+
+fn settings(config: &Config) -> Settings {
+    Settings {
+        hold_ttl: Duration::from_secs(config.seats.hold_ttl_seconds),
+        lock_ttl: Duration::from_secs(config.seats.lock_ttl_seconds),
+        expiry_interval: Duration::from_millis(config.reservations.cleanup_interval_ms),
+        ..Settings::default()
+    }
+}
