@@ -4,6 +4,7 @@
 
 mod accounts;
 mod artists;
+mod booking;
 mod conventions;
 mod fixture;
 mod starting;

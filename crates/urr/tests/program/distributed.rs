@@ -12,14 +12,17 @@ use crate::program::{Installation, eventually, free_port};
 const CALLS_UNTIL_OPEN: usize = 10;
 
 #[test]
-fn four_processes_are_one_system() -> Result<()> {
+fn five_processes_are_one_system() -> Result<()> {
     if !servers::available(Server::Postgres)? || !servers::available(Server::Kafka)? {
         return Ok(());
     }
     let (auth_port, catalog_port, stats_port) = (free_port(), free_port(), free_port());
+    let ticket_port = free_port();
     let mut installation = distributed_installation(catalog_port, stats_port)?;
     installation.set("AUTH_SERVICE_URL", &format!("http://127.0.0.1:{auth_port}"));
+    installation.set("TICKET_SERVICE_URL", &format!("http://127.0.0.1:{ticket_port}"));
     let auth = installation.serve(auth_port, "auth")?;
+    let ticket = installation.serve(ticket_port, "ticket")?;
     let catalog = installation.serve(catalog_port, "catalog")?;
     let stats = installation.serve(stats_port, "stats")?;
     let gateway = installation.serve(free_port(), "gateway")?;
@@ -43,11 +46,24 @@ fn four_processes_are_one_system() -> Result<()> {
     })?;
     assert_eq!(artist_names(gateway.port)?, ["한강 밴드"]);
     assert_eq!(activity(stats_port, "ARTIST_CREATED")?, 1, "counted once, also after the restart");
-    for process in [gateway, stats, catalog, auth] {
+    check_demo(&installation, gateway.port)?;
+    for process in [gateway, stats, catalog, ticket, auth] {
         process.stop("TERM")?.succeeded()?;
     }
     assert!(!installation.path("data").exists(), "nothing is stored in a folder");
     Ok(())
+}
+
+/// The catalogue announces the demo events, the ticket office makes their seats and says so.
+fn check_demo(installation: &Installation, gateway_port: u16) -> Result<()> {
+    installation.run(&["seed"])?.succeeded()?;
+    let again = installation.run(&["seed"])?.succeeded()?.stdout;
+    assert!(again.starts_with("the demo data are there: "), "{again}");
+    eventually("every event on sale has its seats", || {
+        let events = get(gateway_port, "/api/events?status=on_sale&limit=50")?.json()?;
+        let events = events["events"].as_array().cloned().unwrap_or_default();
+        Ok(!events.is_empty() && events.iter().all(|event| event["inventoryReady"] == true))
+    })
 }
 
 fn distributed_installation(catalog_port: u16, stats_port: u16) -> Result<Installation> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use axum::http::HeaderMap;
@@ -11,9 +12,11 @@ use crate::http::request;
 use crate::program::{Installation, Process, Running};
 
 /// Tries each operation with so many inputs. More find more, and take longer.
-const EXAMPLES: &str = "20";
+const EXAMPLES: &str = "8";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
+/// It tries thousands of requests, one after the other.
+const PATIENCE: Duration = Duration::from_secs(600);
 const PASSWORD: &str = "a long enough secret";
 
 /// As it is when nobody has set anything, and nobody is logged in.
@@ -83,7 +86,7 @@ fn try_everything(
     if let Some(header) = header {
         command.args(["--header", header]);
     }
-    let outcome = Process::start(command)?.await_end()?;
+    let outcome = Process::start(command)?.await_end_within(PATIENCE)?;
     ensure!(outcome.status.success(), "{}\n{}", outcome.stdout, outcome.stderr);
     ensure!(outcome.stdout.contains("generated"), "nothing was tried: {}", outcome.stdout);
     Ok(())

@@ -121,9 +121,14 @@ impl Process {
         Ok(fs::read_to_string(self.output.path().join(where_to))?)
     }
 
-    pub fn await_end(mut self) -> Result<Outcome> {
+    pub fn await_end(self) -> Result<Outcome> {
+        self.await_end_within(PATIENCE)
+    }
+
+    /// For a command that has much to do.
+    pub fn await_end_within(mut self, patience: Duration) -> Result<Outcome> {
         let mut ended = None;
-        eventually("the command ends", || {
+        eventually_within(patience, "the command ends", || {
             ended = self.child.try_wait()?;
             Ok(ended.is_some())
         })?;
@@ -174,10 +179,18 @@ fn send_signal(pid: u32, signal: &str) -> Result<()> {
 }
 
 /// Asks until the answer is yes.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+pub fn eventually(what: &str, is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    eventually_within(PATIENCE, what, is_so)
+}
+
+fn eventually_within(
+    patience: Duration,
+    what: &str,
+    mut is_so: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    let deadline = Instant::now() + patience;
     while !is_so()? {
-        ensure!(Instant::now() < deadline, "waited for {PATIENCE:?} in vain: {what}");
+        ensure!(Instant::now() < deadline, "waited for {patience:?} in vain: {what}");
         thread::sleep(POLL_INTERVAL);
     }
     Ok(())
