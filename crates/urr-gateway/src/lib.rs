@@ -66,6 +66,8 @@ use crate::way::Way;
 pub struct Gateway {
     upstreams: BTreeMap<&'static str, Upstream>,
     settings: Settings,
+    /// Bodies of rows that have no bound of their own.
+    body_bytes_max: usize,
     limiter: Limiter,
     overload: Overload,
     verified: VerifiedTokens,
@@ -96,6 +98,7 @@ impl Gateway {
         Gateway {
             upstreams,
             settings,
+            body_bytes_max: kit.limits.body_bytes_max,
             limiter,
             overload,
             verified: VerifiedTokens::default(),
@@ -115,6 +118,9 @@ impl Gateway {
 
     /// The door itself. `pages` are answered by the gateway: health, documents.
     pub fn door(self, pages: Router, kit: &ServiceKit) -> Router {
+        let mut kit = kit.clone();
+        // What a row allows is kept on the way.
+        kit.limits.body_bytes_max = self.body_bytes_max.max(self.settings.upload_bytes_max);
         let gateway = Arc::new(self);
         figures::show(&gateway, &kit.metrics);
         let services = Router::new().route_service("/api/{*rest}", Way(Arc::clone(&gateway)));
@@ -122,7 +128,7 @@ impl Gateway {
             .route("/", get(home::home))
             .route("/home.css", get(home::style))
             .merge(OpenApiRouter::from(pages));
-        Service::new("gateway", routes, kit).framed_router(Frame(gateway))
+        Service::new("gateway", routes, &kit).framed_router(Frame(gateway))
     }
 
     fn has(&self, route: &Route) -> bool {

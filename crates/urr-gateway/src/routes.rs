@@ -17,6 +17,7 @@ pub struct Route {
     pub rate_class: RateClass,
     pub priority: Priority,
     pub timeout: Timeout,
+    pub body: BodySize,
     /// How much of the pattern is fixed text: most rows are ruled out by that alone.
     fixed: usize,
 }
@@ -61,6 +62,14 @@ pub enum Timeout {
     General,
     Payment,
     Queue,
+}
+
+/// How large a body may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodySize {
+    Usual,
+    /// A picture.
+    Upload,
 }
 
 /// A set of methods. HEAD is in every set that GET is in: it must not be a way around its rule.
@@ -122,7 +131,12 @@ const fn route(
     timeout: Timeout,
 ) -> Route {
     let fixed = fixed_bytes(pattern.as_bytes());
-    Route { methods, pattern, service, policy, rate_class, priority, timeout, fixed }
+    let body = BodySize::Usual;
+    Route { methods, pattern, service, policy, rate_class, priority, timeout, body, fixed }
+}
+
+const fn upload(row: Route) -> Route {
+    Route { body: BodySize::Upload, ..row }
 }
 
 /// The bytes before the slash of the first segment that is not fixed.
@@ -184,7 +198,7 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/admin/check-ins/**", "ticket", Admin, General, Hold, Usual),
         route(ALL, "/api/admin/**", "catalog", Admin, General, Browse, Usual),
         route(GET, "/api/image/**", "catalog", Public, General, Browse, Usual),
-        route(POST, "/api/image/**", "catalog", Admin, General, Browse, Usual),
+        upload(route(POST, "/api/image/**", "catalog", Admin, General, Browse, Usual)),
         route(GET, "/api/time", "ticket", Public, General, Browse, Usual),
         route(GET, "/api/tickets/**", "ticket", Public, General, Browse, Usual),
         // E-3: what is one's own is read and cancelled without waiting again.

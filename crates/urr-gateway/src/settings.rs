@@ -26,8 +26,10 @@ pub struct Settings {
     pub timeouts: Timeouts,
     pub concurrency: Concurrency,
     pub header_bytes_max: usize,
-    /// Bodies for the auth service; the bound of all others is the service kit's.
+    /// Bodies for the auth service; the bound of most others is the service kit's.
     pub auth_body_bytes_max: usize,
+    /// Pictures with the form around them.
+    pub upload_bytes_max: usize,
     /// Whether only this machine can reach the door. Then browsers are not told to insist on TLS.
     pub is_loopback: bool,
 }
@@ -46,6 +48,7 @@ impl Settings {
             concurrency: Concurrency::default(),
             header_bytes_max: 16 * 1024,
             auth_body_bytes_max: 10 * 1024,
+            upload_bytes_max: 5 * 1024 * 1024 + 64 * 1024,
             is_loopback: true,
         }
     }

@@ -7,6 +7,9 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Body as _;
 use urr_service::ApiError;
 
+use crate::Gateway;
+use crate::routes::{BodySize, Route};
+
 /// How much of a refused body is read and thrown away, as a multiple of the limit. A client that
 /// is still sending when the connection closes sees a reset instead of the answer.
 const DRAINED_MAX: usize = 4;
@@ -43,6 +46,16 @@ pub fn one_length(headers: &HeaderMap) -> Result<(), ApiError> {
 /// What the headers take on the wire: name, colon, blank, value and the end of the line.
 fn header_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+}
+
+/// The bound for bodies of a row, where it is narrower than that of the door. The door itself lets
+/// pictures through, and only the row for them does.
+pub fn own_bound(gateway: &Gateway, route: &Route) -> Option<usize> {
+    match (route.service, route.body) {
+        ("auth", _) => Some(gateway.settings.auth_body_bytes_max),
+        (_, BodySize::Usual) => Some(gateway.body_bytes_max),
+        (_, BodySize::Upload) => None,
+    }
 }
 
 /// The request with a body that cannot grow beyond `bytes_max`.

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
@@ -82,14 +83,15 @@ async fn pass_found(
     route: &'static Route,
     request: &mut Request,
 ) -> Result<Response, Refused> {
-    let settings = &gateway.settings;
     let credential = Credential::read(request.headers());
     let visitor = visitor::identify(gateway, &credential, request.headers_mut());
     csrf::check_origin(gateway, route, &credential, request)?;
     let address = client_address::find_address(gateway, request);
-    if route.service == "auth" {
+    if !request.body().is_end_stream()
+        && let Some(bytes_max) = sizes::own_bound(gateway, route)
+    {
         let whole = std::mem::take(request);
-        *request = sizes::bound_body(whole, settings.auth_body_bytes_max).await?;
+        *request = sizes::bound_body(whole, bytes_max).await?;
     }
     let client = Client { visitor, address };
     let counted = rate_limit::count(gateway, route.rate_class, client, request).await?;

@@ -236,7 +236,7 @@ async fn headers_have_a_largest_size() {
 #[tokio::test]
 async fn bodies_have_a_largest_size_and_those_for_auth_a_smaller_one() {
     let house = House::open();
-    let token = house.token(Role::User);
+    let token = house.token(Role::Admin);
     let unannounced = |bytes: usize| {
         let chunk = Ok::<_, std::io::Error>(vec![b' '; bytes]);
         Body::from_stream(futures_util::stream::iter([chunk]))
@@ -248,6 +248,7 @@ async fn bodies_have_a_largest_size_and_those_for_auth_a_smaller_one() {
         ("/api/auth/refresh", 10_241, refused(413, "BODY_TOO_LARGE")),
         ("/api/payments/confirm", 1_048_576, passed()),
         ("/api/payments/confirm", 1_048_577, refused(413, "BODY_TOO_LARGE")),
+        ("/api/image/upload", 5_308_417, refused(413, "BODY_TOO_LARGE")),
     ] {
         let ask = house.post(path).bearer(&token).body(vec![b' '; bytes]);
         assert_eq!(ask.send().await.outcome(), outcome, "{path} {bytes}");

@@ -7,4 +7,5 @@ mod artists;
 mod booking;
 mod conventions;
 mod fixture;
+mod pictures;
 mod starting;
