@@ -25,7 +25,8 @@ test: ## Run all tests, on the embedded engines and on the real servers
 bench: ## Print speeds beside a baseline of the same run
 	scripts/install-test-servers.sh
 	cargo bench --locked --no-fail-fast -p urr-test -p urr-limit -p urr-gateway \
-		-p urr-ticket --bench storage --bench limit --bench gateway --bench seat_map
+		-p urr-ticket --bench storage --bench limit --bench gateway --bench seat_map \
+		--bench reservations
 
 lint: ## Check format and lints; warnings fail
 	cargo fmt --all --check

@@ -4,5 +4,6 @@
 
 mod accounts;
 mod artists;
+mod catalog;
 mod conventions;
 mod fixture;
