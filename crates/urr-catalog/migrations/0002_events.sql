@@ -88,7 +88,7 @@ create unique index events_idempotency on events (created_by, idempotency_key)
     where idempotency_key is not null;
 create index events_by_sale_start on events (sale_starts_at, id) where deleted_at is null;
 create index events_by_date on events (starts_at, id) where deleted_at is null;
-create index events_by_title on events (title, id) where deleted_at is null;
+create index events_by_title on events (title collate "C", id) where deleted_at is null;
 create index events_of_artist on events (artist_id, starts_at);
 create index events_of_venue on events (venue_id);
 create index events_of_hall on events (hall_id);

@@ -1,6 +1,6 @@
 //! Artists: adding and changing them.
 
-use urr_kernel::Won;
+use urr_kernel::{Timestamp, Won};
 use urr_service::Page;
 use urr_storage::{StorageError, outbox};
 
@@ -10,6 +10,7 @@ use crate::events::{ArtistCreated, ArtistUpdated};
 use crate::store::artists as store;
 use crate::store::audit::audit_insert;
 use crate::store::events::event_list_of_artist;
+use crate::store::revision::revision_read;
 use crate::{Artist, ArtistId, ArtistName, Catalog};
 
 const EVENTS_SHOWN_MAX: u32 = 50;
@@ -57,6 +58,9 @@ pub struct ArtistDetail {
     pub artist: Artist,
     /// The nearest first.
     pub upcoming: Vec<Event>,
+    /// The moment that it shows.
+    pub revision: i64,
+    pub now: Timestamp,
 }
 
 impl Catalog {
@@ -127,9 +131,14 @@ impl Catalog {
         .await
     }
 
-    /// One page of the artists by name, and how many there are.
-    pub async fn list_artists(&self, page: Page) -> Result<(Vec<Artist>, u64), StorageError> {
-        self.db.read(move |tx| Ok((store::artist_list(tx, page)?, store::artist_count(tx)?))).await
+    /// One page of the artists by name, how many there are, and the revision that it shows.
+    pub async fn list_artists(&self, page: Page) -> Result<(Vec<Artist>, u64, i64), StorageError> {
+        self.db
+            .read(move |tx| {
+                let artists = store::artist_list(tx, page)?;
+                Ok((artists, store::artist_count(tx)?, revision_read(tx)?))
+            })
+            .await
     }
 
     pub async fn get_artist(&self, id: ArtistId) -> Result<Option<ArtistDetail>, StorageError> {
@@ -138,7 +147,8 @@ impl Catalog {
             .read(move |tx| {
                 let Some(artist) = store::artist_find(tx, id)? else { return Ok(None) };
                 let upcoming = event_list_of_artist(tx, id, now, EVENTS_SHOWN_MAX)?;
-                Ok(Some(ArtistDetail { artist, upcoming }))
+                let revision = revision_read(tx)?;
+                Ok(Some(ArtistDetail { artist, upcoming, revision, now }))
             })
             .await
     }

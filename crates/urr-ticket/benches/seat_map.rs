@@ -1,5 +1,7 @@
 //! What a seat map of 50,000 seats costs, beside a bare axum route that answers the same bytes, in
-//! the same run: once for viewers who have it already (304), once for those who get all of it.
+//! the same run: once for viewers who have it already (304), once for those who get all of it. Then
+//! what it costs to choose the best seat of its largest grade, beside a reservation of a seat that
+//! was picked by hand.
 //!
 //! Both listen on loopback and are asked in turns, so that a busy moment of the machine hits both.
 //! Clients and servers share all cores. The map is refreshed from the database all the while.
@@ -23,24 +25,30 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use urr_kernel::{Clock, IdSource, Secret, Uuid, Won};
+use urr_kernel::{CallContext, Clock, IdSource, Secret, Uuid, Won};
 use urr_layout::{GradeRows, Grid, Layout};
 use urr_service::{Limits, Metrics, ServiceKit, serve};
 use urr_storage::{Db, SqliteOptions, StorageError, migrate};
 use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
-use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Ticket, TicketParts};
+use urr_ticket::{
+    BestRequest, Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Ticket, TicketParts,
+    Wanted, Wish,
+};
 
 const CONNECTIONS: u32 = 64;
 const ROUNDS: u32 = 7;
 const ROUND: Duration = Duration::from_millis(1_500);
 const RATIO_MIN: f64 = 0.5;
+/// How many each of those who reserve makes in a round.
+const RESERVATIONS: u32 = 2;
 const EVENT: Uuid = Uuid::from_u128(50_000);
 
 fn main() {
     let machine = Runtime::new().expect("threads can be started");
     let folder = tempfile::tempdir().expect("a folder for the database");
+    let ticket = machine.block_on(office(folder.path()));
     let (office, map, tag) = machine.block_on(async {
-        let office = listen(office(folder.path()).await).await;
+        let office = listen(ticket.service(&kit()).local_router()).await;
         let (head, map) = ask_once(office, &request(None)).await;
         let tag = field(&head, "etag").expect("a map has a tag").to_owned();
         (office, map, tag)
@@ -60,10 +68,51 @@ fn main() {
         println!("  seat map        {map_rate:>8.0} requests/s");
         println!("  ratio           {ratio:>8.2}   (target: at least {RATIO_MIN})");
     }
+    let (mut by_hand, mut best) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        by_hand.push(machine.block_on(reserve_all(&ticket, Some(round))));
+        best.push(machine.block_on(reserve_all(&ticket, None)));
+    }
+    let (by_hand, best) = (median(&mut by_hand), median(&mut best));
+    println!("one seat of a grade of 30,000, {CONNECTIONS} people at a time:");
+    println!("  picked by hand  {by_hand:>8.0} reservations/s");
+    println!("  the best one    {best:>8.0} reservations/s");
+    println!("  ratio           {:>8.2}", best / by_hand);
+}
+
+/// Reservations per second: of given free seats from the back of the hall, or of the best.
+async fn reserve_all(ticket: &Ticket, round: Option<u32>) -> f64 {
+    let (begun, mut people) = (Instant::now(), JoinSet::new());
+    let free = (0..50_000_u32).rev().filter(|seat_id| seat_id * 7_919 % 101 >= 67);
+    let many = usize::try_from(CONNECTIONS * RESERVATIONS).expect("a small number");
+    let skipped = many * usize::try_from(round.unwrap_or(0)).expect("a small number");
+    let mut seats: Vec<u32> = free.skip(skipped).take(many).collect();
+    for _ in 0..CONNECTIONS {
+        let (ticket, ids) = (ticket.clone(), IdSource::from_system_randomness(Clock::System));
+        let rest = seats.len() - usize::try_from(RESERVATIONS).expect("a small number");
+        let seats = seats.split_off(rest);
+        people.spawn(async move {
+            for seat_id in seats {
+                let (user_id, context) = (ids.next_id(), CallContext::root(ids.next_id()));
+                if round.is_some() {
+                    let wanted = Wanted::of_seats(vec![seat_id]).expect("one seat");
+                    let request = ReserveRequest { user_id, event_id: EVENT, wanted, key: None };
+                    ticket.reserve(request, context).await.expect("it is free");
+                } else {
+                    let grade = Some("S".to_owned());
+                    let wish = Wish { count: 1, grade, section: None, accessible: false };
+                    let request = BestRequest { user_id, event_id: EVENT, wish, key: None };
+                    ticket.reserve_best(request, context).await.expect("enough are free");
+                }
+            }
+        });
+    }
+    people.join_all().await;
+    f64::from(CONNECTIONS * RESERVATIONS) / begun.elapsed().as_secs_f64()
 }
 
 /// A ticket office that sells 50,000 seats, two thirds of them taken.
-async fn office(folder: &std::path::Path) -> Router {
+async fn office(folder: &std::path::Path) -> Ticket {
     let clock = Clock::System;
     let path = folder.join("reservation_service.db");
     migrate::migrate_sqlite(&path, &SCHEMA, clock.now()).expect("the schema is made");
@@ -82,21 +131,24 @@ async fn office(folder: &std::path::Path) -> Router {
     let sold: Result<u64, StorageError> = db.write(sell).await;
     sold.expect("the sale is made");
     let ids = IdSource::from_system_randomness(clock.clone());
-    let kit = ServiceKit {
-        clock: clock.clone(),
-        ids: ids.clone(),
-        metrics: Metrics::new(),
-        limits: Limits::default(),
-    };
-    let ticket = Ticket::new(TicketParts {
+    Ticket::new(TicketParts {
         db,
         ids,
         settings: Settings::default(),
         locks: SeatLocks::memory(clock.clone()),
         clock,
         signing_secret: Secret::generate(),
-    });
-    ticket.service(&kit).local_router()
+    })
+}
+
+fn kit() -> ServiceKit {
+    let clock = Clock::System;
+    ServiceKit {
+        ids: IdSource::from_system_randomness(clock.clone()),
+        clock,
+        metrics: Metrics::new(),
+        limits: Limits::default(),
+    }
 }
 
 fn new_sale(clock: &Clock) -> NewSale {

@@ -8,7 +8,7 @@ use urr_storage::outbox;
 use urr_storage::{StorageError, Tx};
 
 use crate::cancel::check_owner;
-use crate::domain::ticket_number::ticket_number;
+use crate::domain::number::number_for_people;
 use crate::domain::transition::{
     PaymentClaim, Record, Refused, decide_confirm, decide_pay, decide_pin, decide_refunded,
     decide_unpin,
@@ -29,9 +29,9 @@ pub struct PaymentMade {
 impl Ticket {
     /// A reservation, whoever's it is.
     pub async fn find_reservation(&self, id: ReservationId) -> Result<Record, StepError> {
-        let found = self.db.read(move |tx| transitions::record_find(tx, id)).await;
-        let found: Option<Record> = found.map_err(|error: StorageError| error)?;
-        Ok(found.ok_or(Refused::NotFound)?)
+        let find = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
+        let found: Result<Option<Record>, StorageError> = self.db.read(find).await;
+        Ok(found?.ok_or(Refused::NotFound)?)
     }
 
     /// A user's reservation if it can be paid now.
@@ -120,7 +120,7 @@ impl Ticket {
         });
         let (record, is_new) = confirmed.await?;
         if is_new {
-            self.seats_changed(record.reservation.event_id);
+            self.maps.mark_taken(record.reservation.event_id);
         }
         Ok(record)
     }
@@ -156,7 +156,7 @@ fn tickets_of(items: &[StoredItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
         .zip(ticket_ids)
         .map(|((stored, unit), id)| NewTicket {
             id: *id,
-            number: ticket_number(*id),
+            number: number_for_people('T', *id),
             position: stored.position,
             unit,
             seat_id: match stored.item.subject {

@@ -2,9 +2,9 @@
 
 pub mod best;
 pub mod hold;
+pub mod number;
 pub mod reservation;
 pub mod sale;
 pub mod stock;
 pub mod swap;
-pub mod ticket_number;
 pub mod transition;

@@ -5,7 +5,7 @@
 //!
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::{StorageError, Tx};
@@ -18,6 +18,9 @@ use crate::{SaleStatus, Ticket};
 
 /// Few enough that a sale does not feel the lock, many enough to share a commit.
 pub const BATCH_MAX: u32 = 250;
+
+/// A batch that had to wait for long is not followed by as long a pause.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What could not be ended is tried again after this time.
 const SET_ASIDE_FOR: Duration = Duration::from_secs(60);
@@ -137,10 +140,11 @@ impl Sweeper {
     async fn end(
         &mut self,
         batch: Batch,
-        turn: Turn,
+        mut turn: Turn,
         swept: &mut Swept,
     ) -> Result<bool, StorageError> {
         let mut waiting = vec![batch];
+        let begun = Instant::now();
         while let Some(mut batch) = waiting.pop().filter(|batch| !batch.ids.is_empty()) {
             match self.ticket.end_batch(batch.clone(), turn).await {
                 Ok(None) => return Ok(false),
@@ -155,11 +159,15 @@ impl Sweeper {
                     swept.failed.push(batch.ids[0]);
                 }
                 Err(_) => {
+                    // What was begun is finished.
+                    turn = Turn::Wait;
                     let ids = batch.ids.split_off(batch.ids.len() / 2);
                     waiting.extend([Batch { ids, ..batch.clone() }, batch]);
                 }
             }
         }
+        // The sale has at least as much of the database's time as the sweep.
+        tokio::time::sleep(begun.elapsed().min(PAUSE_MAX)).await;
         Ok(true)
     }
 

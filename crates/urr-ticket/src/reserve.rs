@@ -146,7 +146,9 @@ async fn decide_questions(
     }
     let outcomes = decide_batch(&db, Batch { inventory, terms, requests: entries }).await;
     // Before anyone is answered: who reserves and then looks sees it.
-    maps.mark_taken(event_id);
+    if outcomes.iter().any(|outcome| !matches!(outcome, Ok(Outcome::Refused(_)))) {
+        maps.mark_taken(event_id);
+    }
     let decided = outcomes.into_iter().zip(duties);
     decided
         .map(|(outcome, (user_id, seat_ids, attempt))| Decided {

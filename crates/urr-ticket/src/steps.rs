@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures_util::future::join_all;
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
@@ -11,6 +12,9 @@ use crate::events::{ReservationCancelled, ReservationExpired, ReservationFacts};
 use crate::store::sales;
 use crate::store::transitions::{self, Ended, Ending};
 use crate::{ReservationId, SOURCE, Ticket};
+
+/// Enough to hide the way to Redis.
+const RELEASES_AT_ONCE: usize = 32;
 
 /// Why a step was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -123,18 +127,18 @@ impl Ticket {
 
     /// After the commit: others may have the seats.
     pub(crate) async fn give_back(&self, ended: &[Ended]) {
-        let mut events = BTreeSet::new();
-        for reservation in ended {
-            let Ended { event_id, seat_ids, fence, .. } = reservation;
-            if !seat_ids.is_empty() {
-                self.locks.release(*event_id, seat_ids, *fence).await;
-            }
-            let lost = u64::try_from(seat_ids.len()).unwrap_or(u64::MAX) - reservation.seats_freed;
-            if lost > 0 {
-                tracing::error!(reservation = %reservation.id, lost, "seats were not its own");
-            }
-            events.insert(*event_id);
+        for chunk in ended.chunks(RELEASES_AT_ONCE) {
+            let releases = chunk.iter().filter(|reservation| !reservation.seat_ids.is_empty());
+            let releases = releases.map(|Ended { event_id, seat_ids, fence, .. }| {
+                self.locks.release(*event_id, seat_ids, *fence)
+            });
+            join_all(releases).await;
         }
+        for reservation in ended.iter().filter(|reservation| reservation.seats_lost > 0) {
+            let (id, lost) = (reservation.id, reservation.seats_lost);
+            tracing::error!(reservation = %id, lost, "seats were not its own and stay as they are");
+        }
+        let events: BTreeSet<Uuid> = ended.iter().map(|reservation| reservation.event_id).collect();
         events.into_iter().for_each(|event_id| self.seats_changed(event_id));
     }
 

@@ -13,7 +13,8 @@ const PALETTES: [[&str; 4]; 6] = [
     ["#3d0e1e", "#9b2226", "#ee9b00", "#e9d8a6"],
     ["#10002b", "#3c096c", "#7b2cbf", "#e0aaff"],
 ];
-const CHARS_PER_LINE: usize = 11;
+/// A letter of Hangul is as wide as two of the alphabet.
+const LETTERS_PER_LINE: usize = 18;
 const LINES_MAX: usize = 4;
 
 /// A poster of an event. The same words give the same drawing.
@@ -75,7 +76,7 @@ fn lines(title: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in title.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + word.chars().count() < CHARS_PER_LINE => {
+            Some(line) if width(line) + width(word) < LETTERS_PER_LINE => {
                 line.push(' ');
                 line.push_str(word);
             }
@@ -84,6 +85,10 @@ fn lines(title: &str) -> Vec<String> {
     }
     lines.truncate(LINES_MAX);
     lines
+}
+
+fn width(text: &str) -> usize {
+    text.chars().map(|letter| if letter.is_ascii() { 1 } else { 2 }).sum()
 }
 
 fn escape(text: &str) -> String {

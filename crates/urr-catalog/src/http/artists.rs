@@ -14,8 +14,9 @@ use super::errors::artist_not_found;
 use super::views::EventSummaryView;
 use crate::cache::{Entry, Horizon, Lifetime};
 use crate::domain::text::parse_image_url;
-use crate::store::revision::revision_read;
-use crate::{Artist, ArtistChange, ArtistDetail, ArtistId, ArtistName, Catalog, NewArtist};
+use crate::{
+    Artist, ArtistChange, ArtistDetail, ArtistId, ArtistName, Catalog, NewArtist, Schedule,
+};
 
 const MEMBERSHIP_PRICE_DEFAULT_WON: i64 = 30_000;
 const MEMBERSHIP_PRICE_MAX_WON: i64 = 10_000_000;
@@ -74,9 +75,7 @@ pub async fn list_artists(
         let catalog = catalog.clone();
         async move {
             let now = catalog.clock.now();
-            // The number is read first: what is read behind it is at least as new.
-            let revision = catalog.db.read(revision_read).await.map_err(ApiError::from)?;
-            let (artists, total) = catalog.list_artists(page).await?;
+            let (artists, total, revision) = catalog.list_artists(page).await?;
             let artists = artists.into_iter().map(ArtistView::from).collect();
             let Paged { items: artists, pagination } = Paged::new(artists, total, page);
             let body = render(&ArtistListView { artists, pagination })?;
@@ -110,17 +109,41 @@ impl ArtistDetailView {
     get, path = "/api/artists/{id}", tag = "artists", params(("id" = Uuid, Path)),
     responses(
         (status = 200, body = ArtistDetailView),
+        (status = 304, description = "It is as the client knows it."),
         (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody),
     ),
 )]
 pub async fn get_artist(
     State(catalog): State<Catalog>,
+    headers: HeaderMap,
     Path(id): Path<Uuid>,
-) -> Result<Json<ArtistDetailView>, ApiError> {
-    let now = catalog.clock.now();
-    let detail = catalog.get_artist(ArtistId(id)).await?.ok_or_else(artist_not_found)?;
-    Ok(Json(ArtistDetailView::new(detail, now)))
+) -> Result<Response, ApiError> {
+    let cache = catalog.cache.clone();
+    let load = || {
+        let catalog = catalog.clone();
+        async move { load_artist(&catalog, ArtistId(id)).await }
+    };
+    let entry = cache.get(&format!("artist {id}"), load).await?;
+    Ok(answer(&headers, &entry, BRIEFLY, |entry| entry.body.to_vec()))
+}
+
+async fn load_artist(catalog: &Catalog, id: ArtistId) -> Result<Entry, ApiError> {
+    let detail = catalog.get_artist(id).await?.ok_or_else(artist_not_found)?;
+    let (revision, now, settings) = (detail.revision, detail.now, catalog.cache.settings());
+    let schedules = || detail.upcoming.iter().map(|event| event.schedule);
+    let near = |schedule: Schedule| schedule.is_near_opening(now, settings.opening_distance);
+    let horizon = Horizon {
+        // An event that begins is not among the coming ones any more.
+        next_change: schedules()
+            .flat_map(|schedule| [schedule.next_change_after(now), Some(schedule.starts_at())])
+            .flatten()
+            .filter(|change| *change > now)
+            .min(),
+        is_near_opening: schedules().any(near),
+    };
+    let body = render(&ArtistDetailView::new(detail, now))?;
+    Ok(Entry::new(body, revision, Lifetime::new(horizon, now, settings)))
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -37,6 +37,11 @@ struct UploadImageForm {
     image: Vec<u8>,
 }
 
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it describes an answer that is not JSON")]
+struct ImageBytes(Vec<u8>);
+
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageView {
@@ -105,8 +110,8 @@ fn image_not_found() -> ApiError {
     get, path = "/api/image/{id}", tag = "images", params(("id" = String, Path)),
     responses(
         (status = 200, description = "The picture.", content(
-            (Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/webp"),
-            (Vec<u8> = "image/gif"), (Vec<u8> = "image/svg+xml"),
+            (ImageBytes = "image/png"), (ImageBytes = "image/jpeg"), (ImageBytes = "image/webp"),
+            (ImageBytes = "image/gif"), (ImageBytes = "image/svg+xml"),
         )),
         (status = 304, description = "The client has it."),
         (status = 400, body = ErrorBody),

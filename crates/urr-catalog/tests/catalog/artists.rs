@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::contract;
-use crate::fixture::{DAY, World};
+use crate::fixture::DAY;
 
 contract! {
     /// F-1: the list, the detail and the events of an artist come from one place.

@@ -2,9 +2,12 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
+use urr_catalog::{Actor, ArtistName, Catalog, NewArtist};
+use urr_kernel::{CallContext, IdSource, Timestamp, Won};
+use urr_storage::{StorageError, params};
 
 use crate::contract;
-use crate::fixture::{DAY, MINUTE, World, admin_id, all};
+use crate::fixture::{DAY, MINUTE, admin_id, all};
 
 contract! {
     async fn an_edit_is_announced_and_shown_at_once(world: World) {
@@ -33,7 +36,7 @@ contract! {
         let path = format!("/api/admin/events/{id}");
         let edits = (0..10).map(|number| {
             let body = json!({ "revision": 1, "title": format!("제목 {number}") });
-            world.call(Method::PUT, &path).as_admin().json(&body).send()
+            world.call(Method::PUT, &path).by_admin().json(&body).send()
         });
         let answers = all(edits).await;
         let won = answers.iter().filter(|answer| answer.status == StatusCode::OK).count();
@@ -91,7 +94,7 @@ contract! {
         let path = format!("/api/admin/events/{id}/cancel");
         let reason = json!({ "reason": "태풍. A typhoon." });
         let calls = (0..5)
-            .map(|_| world.call(Method::POST, &path).as_admin().json(&reason).send());
+            .map(|_| world.call(Method::POST, &path).by_admin().json(&reason).send());
         for answer in all(calls).await {
             assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
             assert_eq!(answer.body["event"]["status"], "cancelled");
@@ -123,7 +126,7 @@ contract! {
         let public = world.get(&format!("/api/events/{id}")).await;
         assert_eq!(public.refusal(), (404, "EVENT_NOT_FOUND"));
         assert_eq!(world.titles("").await, [""; 0]);
-        let kept = world.call(Method::GET, &path).as_admin().send().await;
+        let kept = world.call(Method::GET, &path).by_admin().send().await;
         assert_eq!(kept.body["event"]["deletedAt"], "2026-11-15T00:30:00Z");
         let announced = world.announced().await;
         let deleted: Vec<_> =
@@ -164,7 +167,7 @@ contract! {
         world.post(&format!("{path}/cancel"), &json!({ "reason": "태풍" })).await;
         let log = |query: &str| {
             let path = format!("/api/admin/audit-log{query}");
-            world.call(Method::GET, &path).as_admin().send()
+            world.call(Method::GET, &path).by_admin().send()
         };
         let all = log("").await;
         let actions: Vec<&str> = all.body["entries"].as_array().unwrap().iter()
@@ -185,7 +188,39 @@ contract! {
         assert_eq!(total("?adminId=0198b7a0-0000-7000-8000-000000000000").await, 0);
         assert_eq!(total("?from=2026-11-15T00:31:00Z").await, 1);
         assert_eq!(total("?to=2026-11-15T00:31:00Z&limit=1").await, 4);
-        assert_eq!(total("?from=-009999-01-02T00:00:00Z").await, 5, "no database knows that year");
+        assert_eq!(total("?from=-009000-01-02T00:00:00Z").await, 5, "no database knows that year");
         assert_eq!(log("?limit=2&page=3").await.body["entries"].as_array().unwrap().len(), 1);
+    }
+
+    /// The log is in the transaction: if its line cannot be written, nothing happened.
+    async fn a_change_whose_line_cannot_be_written_does_not_happen(world: World) {
+        // Two sources of the same ids: the second tells what the first will say.
+        let source = || IdSource::seeded(world.clock.clone(), 7);
+        let catalog = Catalog::new(world.db.clone(), world.clock.clone(), source());
+        let foreseen = source();
+        let (_artist, _event, line) = (foreseen.next_id(), foreseen.next_id(), foreseen.next_id());
+        let actor = Actor { admin_id: admin_id(), context: CallContext::root(world.ids.next_id()) };
+        let taken = world.db.write(move |tx| {
+            tx.execute(
+                "insert into admin_audit (id, admin_id, action, resource_type, resource_id, \
+                 summary, created_at) values ($1, $1, '', '', '', '', $2)",
+                params![line, Timestamp::UNIX_EPOCH],
+            )
+        });
+        assert_eq!(taken.await, Ok::<_, StorageError>(1));
+        let new = |name: &str| NewArtist {
+            name: ArtistName::parse(name).unwrap(),
+            description: String::new(),
+            image_url: String::new(),
+            membership_price: Won::ZERO,
+        };
+        let failed = catalog.create_artist(new("한강 밴드"), actor).await.unwrap_err();
+        assert!(failed.to_string().contains("admin_audit_pkey"), "{failed}");
+        assert_eq!(world.number("select count(*) as n from artists").await, 0);
+        assert_eq!(world.announced_types().await, [""; 0]);
+        // The control: it is the line alone that was in the way.
+        catalog.create_artist(new("한강 밴드"), actor).await.unwrap();
+        assert_eq!(world.number("select count(*) as n from artists").await, 1);
+        assert_eq!(world.announced_types().await, ["ARTIST_CREATED"]);
     }
 }

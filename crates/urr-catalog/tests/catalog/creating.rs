@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use urr_service::Role;
 
 use crate::contract;
-use crate::fixture::{DAY, HOUR, World, all};
+use crate::fixture::{DAY, HOUR, all};
 
 /// A change to a good body, and the code of the refusal.
 type Case = (&'static str, Value, &'static str);
@@ -194,7 +194,7 @@ contract! {
         let mut body = world.seated(&hall);
         body["idempotencyKey"] = json!("form-17");
         let calls = (0..20).map(|_| {
-            let call = world.call(Method::POST, "/api/admin/events").as_admin().json(&body);
+            let call = world.call(Method::POST, "/api/admin/events").by_admin().json(&body);
             call.send()
         });
         let ids: Vec<String> =
@@ -204,10 +204,10 @@ contract! {
         let created = world.announced_types().await;
         assert_eq!(created.iter().filter(|name| *name == "EVENT_CREATED").count(), 1);
 
-        let by_header = world.call(Method::POST, "/api/admin/events").as_admin();
+        let by_header = world.call(Method::POST, "/api/admin/events").by_admin();
         let by_header = by_header.header("idempotency-key", "form-17").json(&body).send().await;
         assert_eq!(by_header.id("event"), ids[0]);
-        let contradiction = world.call(Method::POST, "/api/admin/events").as_admin();
+        let contradiction = world.call(Method::POST, "/api/admin/events").by_admin();
         let contradiction =
             contradiction.header("idempotency-key", "form-18").json(&body).send().await;
         assert_eq!(contradiction.refusal(), (400, "INVALID_IDEMPOTENCY_KEY"));
@@ -246,7 +246,7 @@ contract! {
         for (method, path) in paths {
             let anonymous = world.call(method.clone(), &path).json(&json!({})).send().await;
             assert_eq!(anonymous.refusal(), (401, "AUTHENTICATION_REQUIRED"), "{method} {path}");
-            let fan = world.call(method.clone(), &path).as_user(Role::User).json(&json!({}));
+            let fan = world.call(method.clone(), &path).by_user(Role::User).json(&json!({}));
             assert_eq!(fan.send().await.refusal(), (403, "ADMIN_REQUIRED"), "{method} {path}");
         }
     }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 
 use crate::contract;
-use crate::fixture::{MINUTE, World};
+use crate::fixture::MINUTE;
 
 contract! {
     async fn the_demo_data_show_every_state_and_are_added_once(world: World) {

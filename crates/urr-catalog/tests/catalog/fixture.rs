@@ -12,8 +12,8 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
-use urr_catalog::{Actor, CacheSettings, Catalog, SCHEMA, Settings};
-use urr_kernel::{CallContext, Clock, Event, IdSource, Secret, Timestamp, Uuid};
+use urr_catalog::{CacheSettings, Catalog, SCHEMA, Settings};
+use urr_kernel::{Clock, Event, IdSource, Secret, Uuid};
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
 use urr_storage::{
     Db, PostgresOptions, Row, ServiceRole, SqliteOptions, StorageError, migrate, outbox, provision,
@@ -39,6 +39,7 @@ pub struct World {
     pub clock: Clock,
     pub ids: IdSource,
     pub catalog: Catalog,
+    router: Router,
 }
 
 impl World {
@@ -72,7 +73,8 @@ impl World {
         };
         let ids = IdSource::seeded(clock.clone(), 20_261_115);
         let catalog = Catalog::new(db.clone(), clock.clone(), ids.clone());
-        Some(World { form, _folder: folder, db, clock, ids, catalog })
+        let router = router(&catalog, &clock, &ids);
+        Some(World { form, _folder: folder, db, clock, ids, catalog, router })
     }
 
     /// The same catalogue as another process sees it.
@@ -81,25 +83,21 @@ impl World {
         Catalog::with_settings(self.db.clone(), self.clock.clone(), self.ids.clone(), settings)
     }
 
-    pub fn actor(&self) -> Actor {
-        Actor { admin_id: admin_id(), context: CallContext::root(self.ids.next_id()) }
-    }
-
     /// So far from now, as it is written in a body.
     pub fn after(&self, distance: Duration) -> String {
         (self.clock.now() + distance).to_string()
     }
 
-    pub fn before(&self, distance: Duration) -> String {
-        (self.clock.now() - distance).to_string()
-    }
-
     pub fn call(&self, method: Method, path: &str) -> Call {
-        call(&self.catalog, method, path, &self.clock, &self.ids)
+        Call::new(&self.router, method, path)
     }
 
     pub fn call_on(&self, catalog: &Catalog, method: Method, path: &str) -> Call {
-        call(catalog, method, path, &self.clock, &self.ids)
+        Call::new(&self.router(catalog), method, path)
+    }
+
+    pub fn router(&self, catalog: &Catalog) -> Router {
+        router(catalog, &self.clock, &self.ids)
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -107,15 +105,15 @@ impl World {
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
-        self.call(Method::POST, path).as_admin().json(body).send().await
+        self.call(Method::POST, path).by_admin().json(body).send().await
     }
 
     pub async fn put(&self, path: &str, body: &Value) -> Answer {
-        self.call(Method::PUT, path).as_admin().json(body).send().await
+        self.call(Method::PUT, path).by_admin().json(body).send().await
     }
 
     pub async fn delete(&self, path: &str) -> Answer {
-        self.call(Method::DELETE, path).as_admin().send().await
+        self.call(Method::DELETE, path).by_admin().send().await
     }
 
     pub async fn artist(&self, name: &str) -> String {
@@ -214,22 +212,14 @@ pub fn admin_id() -> Uuid {
     Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa)
 }
 
-pub fn at(text: &str) -> Timestamp {
-    text.parse().unwrap()
-}
-
-fn call(catalog: &Catalog, method: Method, path: &str, clock: &Clock, ids: &IdSource) -> Call {
+fn router(catalog: &Catalog, clock: &Clock, ids: &IdSource) -> Router {
     let kit = ServiceKit {
         clock: clock.clone(),
         ids: ids.clone(),
         metrics: Metrics::new(),
         limits: Limits::default(),
     };
-    let mut request = Request::new(Body::empty());
-    *request.method_mut() = method;
-    *request.uri_mut() = path.parse().unwrap();
-    request.extensions_mut().insert(Caller::Gateway);
-    Call { request, router: catalog.service(&kit).local_router() }
+    catalog.service(&kit).local_router()
 }
 
 /// A request as the gateway hands it on.
@@ -239,6 +229,14 @@ pub struct Call {
 }
 
 impl Call {
+    pub fn new(router: &Router, method: Method, path: &str) -> Call {
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().unwrap();
+        request.extensions_mut().insert(Caller::Gateway);
+        Call { request, router: router.clone() }
+    }
+
     pub fn header(mut self, name: impl axum::http::header::IntoHeaderName, value: &str) -> Call {
         self.request.headers_mut().append(name, value.parse().unwrap());
         self
@@ -256,14 +254,14 @@ impl Call {
         self
     }
 
-    pub fn as_user(mut self, role: Role) -> Call {
+    pub fn by_user(mut self, role: Role) -> Call {
         let identity = Identity { user_id: admin_id(), email: None, role };
         identity.write(self.request.headers_mut());
         self
     }
 
-    pub fn as_admin(self) -> Call {
-        self.as_user(Role::Admin)
+    pub fn by_admin(self) -> Call {
+        self.by_user(Role::Admin)
     }
 
     pub fn json(mut self, body: &Value) -> Call {

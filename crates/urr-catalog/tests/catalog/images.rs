@@ -32,7 +32,7 @@ fn form(content_type: &str, content: &[u8]) -> Vec<u8> {
 }
 
 async fn upload(world: &World, content: &[u8]) -> Answer {
-    let call = world.call(Method::POST, "/api/image/upload").as_admin();
+    let call = world.call(Method::POST, "/api/image/upload").by_admin();
     call.bytes(FORM, form("text/html", content)).send().await
 }
 
@@ -66,10 +66,10 @@ contract! {
         assert_eq!(upload(&world, b"<html>").await.refusal(), (415, "NOT_AN_IMAGE"));
         assert_eq!(upload(&world, b"").await.refusal(), (400, "INVALID_IMAGE"));
         assert_eq!(upload(&world, &png(3_000)[..2_000]).await.refusal(), (400, "INVALID_IMAGE"));
-        let json = world.call(Method::POST, "/api/image/upload").as_admin();
+        let json = world.call(Method::POST, "/api/image/upload").by_admin();
         let json = json.bytes("application/json", b"{}".to_vec()).send().await;
         assert_eq!(json.refusal(), (415, "UNSUPPORTED_MEDIA_TYPE"));
-        let empty = world.call(Method::POST, "/api/image/upload").as_admin();
+        let empty = world.call(Method::POST, "/api/image/upload").by_admin();
         assert_eq!(empty.bytes(FORM, Vec::new()).send().await.refusal(), (400, "INVALID_FORM"));
         assert_eq!(world.number("select count(*) as n from images").await, 0);
     }
@@ -85,7 +85,7 @@ contract! {
         assert_eq!(larger.refusal(), (413, "IMAGE_TOO_LARGE"));
         let huge = upload(&world, &png(6 * 1024 * 1024)).await;
         assert_eq!(huge.refusal(), (413, "BODY_TOO_LARGE"));
-        let artist = world.call(Method::POST, "/api/admin/artists").as_admin();
+        let artist = world.call(Method::POST, "/api/admin/artists").by_admin();
         let long = vec![b' '; 1024 * 1024 + 1];
         let long = artist.bytes("application/json", long).send().await;
         assert_eq!(long.refusal(), (413, "BODY_TOO_LARGE"));

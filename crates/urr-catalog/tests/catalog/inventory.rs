@@ -60,14 +60,14 @@ contract! {
             assert!(!is_ready(&world, &id).await);
         }
         let shown = world.call(axum::http::Method::GET, &format!("/api/admin/events/{id}"));
-        let shown = shown.as_admin().send().await;
+        let shown = shown.by_admin().send().await;
         let problem = shown.body["event"]["inventoryProblem"].as_str().unwrap();
         assert!(problem.contains("20 seats") && problem.contains("0, 0 and 0"), "{problem}");
         let mended = deliver(&world, ready(&world, &id, 20, 0, 20)).await;
         assert_eq!(mended, Handled::Done);
         assert!(is_ready(&world, &id).await);
         let shown = world.call(axum::http::Method::GET, &format!("/api/admin/events/{id}"));
-        assert_eq!(shown.as_admin().send().await.body["event"]["inventoryProblem"], json!(null));
+        assert_eq!(shown.by_admin().send().await.body["event"]["inventoryProblem"], json!(null));
     }
 
     async fn standing_tickets_are_counted_too(world: World) {

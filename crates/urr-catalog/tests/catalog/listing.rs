@@ -40,7 +40,7 @@ contract! {
         let (from, to) = (world.after(35 * DAY), world.after(50 * DAY));
         assert_eq!(world.titles(&format!("?sort=date&from={from}&to={to}")).await, ["B", "E"]);
         assert_eq!(world.titles("?from=9999-12-30T00:00:00Z").await, [""; 0]);
-        assert_eq!(world.titles("?from=-009999-01-02T00:00:00Z&limit=1").await, ["A"]);
+        assert_eq!(world.titles("?from=-009000-01-02T00:00:00Z&limit=1").await, ["A"]);
         for query in ["?sort=price", "?status=sold_out", "?artistId=7", "?from=soon", "?page=x"] {
             let refused = world.get(&format!("/api/events{query}")).await;
             assert_eq!(refused.refusal(), (400, "INVALID_QUERY"), "{query}");
@@ -92,7 +92,7 @@ contract! {
         world.clock.advance(2 * DAY + HOUR);
         let admin = |query: &str| {
             let path = format!("/api/admin/events{query}");
-            world.call(Method::GET, &path).as_admin().send()
+            world.call(Method::GET, &path).by_admin().send()
         };
         let titles = async |query: &str| -> Vec<String> {
             let answer = admin(query).await;
@@ -106,7 +106,7 @@ contract! {
         let all = admin("?includeDeleted=true").await;
         let deleted = &all.body["events"][3];
         assert!(deleted["deletedAt"].is_string() && deleted["revision"] == 2, "{deleted}");
-        let dashboard = world.call(Method::GET, "/api/admin/dashboard").as_admin().send().await;
+        let dashboard = world.call(Method::GET, "/api/admin/dashboard").by_admin().send().await;
         assert_eq!(dashboard.body["stats"], json!({
             "totalEvents": 4, "upcoming": 2, "onSale": 1, "ended": 0, "cancelled": 1,
             "notReady": 3, "deleted": 1, "artists": 1, "venues": 1, "halls": 1, "images": 0,

@@ -4,7 +4,6 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::contract;
-use crate::fixture::World;
 
 contract! {
     async fn a_venue_is_added_changed_and_removed(world: World) {
@@ -50,7 +49,7 @@ contract! {
         let changed = world.put(&spare, &other).await;
         assert_eq!(changed.body["hall"]["totalSeats"], 1);
         assert_eq!(world.delete(&spare).await.status, StatusCode::NO_CONTENT);
-        let hall = world.call(Method::GET, &spare).as_admin().send().await;
+        let hall = world.call(Method::GET, &spare).by_admin().send().await;
         assert_eq!(hall.refusal(), (404, "HALL_NOT_FOUND"));
     }
 
@@ -70,7 +69,7 @@ contract! {
         assert_eq!(hall["layoutConfig"]["sections"][0]["rows"][0]["accessible"], json!([1, 2]));
         assert_eq!(hall["grid"], Value::Null);
         world.hall(&venue).await;
-        let layouts = world.call(Method::GET, "/api/admin/seat-layouts").as_admin().send().await;
+        let layouts = world.call(Method::GET, "/api/admin/seat-layouts").by_admin().send().await;
         let layouts = layouts.body["layouts"].as_array().unwrap().clone();
         assert_eq!(layouts.len(), 2);
         assert_eq!((&layouts[0]["name"], &layouts[0]["totalSeats"]), (&json!("대극장"), &json!(22)));

@@ -51,6 +51,27 @@ fn at(second: i64) -> Timestamp {
 }
 
 contract! {
+    async fn many_events_at_once_are_what_each_alone_would_be(place: Place) {
+        let db = place.open();
+        let write = db.write(|tx| {
+            outbox::append(tx, &stamp(1), &NumberChosen { n: 1 })?;
+            let others: Vec<_> = (2..=200).map(|n| (stamp(n), NumberChosen { n })).collect();
+            outbox::append_all(tx, &others)?;
+            outbox::append_all::<NumberChosen>(tx, &[])
+        });
+        write.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
+        db.outbox_filled().await;
+        let rows: Result<_, StorageError> = db.read(|tx| outbox::unpublished(tx, 500)).await;
+        let rows = rows.unwrap();
+        assert_eq!(rows.len(), 200);
+        for (n, row) in (1..).zip(rows) {
+            let event = Event::from_bytes(row.body.as_bytes()).unwrap();
+            assert_eq!((event.id, row.key), (stamp(n).event_id, event.subject.clone()));
+            assert_eq!(row.topic, "number-events");
+            assert_eq!(event.decode::<NumberChosen>().unwrap(), NumberChosen { n });
+        }
+    }
+
     async fn an_event_is_stored_if_and_only_if_its_change_is(place: Place) {
         let db = place.open();
         choose(&db, 1, true).await.unwrap();

@@ -5,6 +5,7 @@
 mod accounts;
 mod artists;
 mod booking;
+mod catalog;
 mod conventions;
 mod fixture;
 mod pictures;

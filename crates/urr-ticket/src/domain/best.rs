@@ -36,15 +36,18 @@ struct Rank {
     first: SeatId,
 }
 
-/// A row with what matters about each of its seats.
+/// A row that serves the wish.
 struct Row<'a> {
     first: SeatId,
     section: &'a Section,
+    row: &'a SeatRow,
     /// Which row of its section, from 0.
     index: i64,
-    seats: Vec<Seat>,
+    /// No seats of the row have a smaller distance.
+    nearest: i64,
 }
 
+/// What matters about a seat.
 #[derive(Clone, Copy)]
 struct Seat {
     /// Free, and not kept for those who ask for it.
@@ -61,13 +64,18 @@ pub fn choose_best(
 ) -> Result<Vec<SeatId>, NoneFits> {
     assert!(wish.count > 0, "nobody asks for nothing");
     let (mut best, mut available, mut adjacent_max): (Option<Rank>, u32, u32) = (None, 0, 0);
-    for row in rows(layout, wish, &is_free) {
-        for (start, length) in runs(&row.seats) {
-            available += length;
-            adjacent_max = adjacent_max.max(length);
-            let fits = (0..=length.saturating_sub(wish.count)).filter(|_| length >= wish.count);
-            let ranks = fits.filter_map(|offset| rank(&row, wish, (start, length), offset));
-            best = best.into_iter().chain(ranks).min();
+    let mut rows: Vec<Row<'_>> = rows(layout, wish).collect();
+    rows.sort_by_key(|row| row.nearest);
+    for row in &rows {
+        if best.is_some_and(|best| best.is_flawless() && best.distance < row.nearest) {
+            // Everything further back is worse: the lock of the sale is held meanwhile.
+            break;
+        }
+        let seats = seats(row, wish, &is_free);
+        for run in runs(&seats) {
+            available += run.length;
+            adjacent_max = adjacent_max.max(run.length);
+            best = best.into_iter().chain(ranks(row, &seats, wish, run)).min();
         }
     }
     match best {
@@ -77,11 +85,14 @@ pub fn choose_best(
     }
 }
 
-fn rows<'a>(
-    layout: &'a Layout,
-    wish: &'a Wish,
-    is_free: &'a impl Fn(SeatId) -> bool,
-) -> impl Iterator<Item = Row<'a>> {
+impl Rank {
+    /// Only the distance could be better.
+    fn is_flawless(&self) -> bool {
+        self.restricted_view == 0 && self.spare_accessible == 0 && self.orphans == 0
+    }
+}
+
+fn rows<'a>(layout: &'a Layout, wish: &'a Wish) -> impl Iterator<Item = Row<'a>> {
     let mut first = 0;
     let sections = layout.sections.iter().flat_map(|section| {
         let rows = (0_i64..).zip(&section.rows);
@@ -98,78 +109,126 @@ fn rows<'a>(
     };
     placed.filter(move |(_, section, _, _)| is_wanted(section)).map(
         |(first, section, index, row)| {
-            let seats = seats(row, first, wish.accessible, is_free);
-            Row { first, section, index, seats }
+            let nearest = Line::of(section, index).nearest(row);
+            Row { first, section, row, index, nearest }
         },
     )
 }
 
-fn seats(
-    row: &SeatRow,
-    first: SeatId,
-    wants_accessible: bool,
-    is_free: &impl Fn(SeatId) -> bool,
-) -> Vec<Seat> {
+fn seats(row: &Row<'_>, wish: &Wish, is_free: &impl Fn(SeatId) -> bool) -> Vec<Seat> {
     let seat = |offset: u16| {
-        let number = row.first_number + offset;
-        let is_accessible = row.accessible.contains(&number);
+        let number = row.row.first_number + offset;
+        let is_accessible = row.row.accessible.contains(&number);
+        let is_allowed = wish.accessible || !is_accessible;
         Seat {
-            is_usable: (wants_accessible || !is_accessible) && is_free(first + u32::from(offset)),
+            is_usable: is_allowed && is_free(row.first + u32::from(offset)),
             is_accessible,
-            has_restricted_view: row.restricted_view.contains(&number),
+            has_restricted_view: row.row.restricted_view.contains(&number),
         }
     };
-    (0..row.seats).map(seat).collect()
+    (0..row.row.seats).map(seat).collect()
 }
 
-/// The usable seats that stand together: where they begin in the row, and how many they are.
-fn runs(seats: &[Seat]) -> Vec<(u32, u32)> {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
+/// Usable seats that stand together.
+#[derive(Clone, Copy)]
+struct Run {
+    /// Where they begin in the row.
+    start: u32,
+    length: u32,
+}
+
+fn runs(seats: &[Seat]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
     let mut length = 0;
-    for (index, seat) in (1..).zip(seats) {
+    for (index, seat) in (0..).zip(seats) {
         length = if seat.is_usable { length + 1 } else { 0 };
         match length {
             0 => {}
-            1 => runs.push((index - 1, 1)),
-            _ => runs.last_mut().expect("it began before").1 = length,
+            1 => runs.push(Run { start: index, length }),
+            _ => runs.last_mut().expect("it began before").length = length,
         }
     }
     runs
 }
 
-/// How good the seats at an offset of a run are; none if they do not serve the wish.
-fn rank(row: &Row<'_>, wish: &Wish, (start, length): (u32, u32), offset: u32) -> Option<Rank> {
-    let from = usize::try_from(start + offset).expect("a row fits memory");
-    let count = usize::try_from(wish.count).expect("a row fits memory");
-    let taken = &row.seats[from..from + count];
-    let how_many = |is: fn(&Seat) -> bool| {
-        u32::try_from(taken.iter().filter(|seat| is(seat)).count()).expect("a row is short")
-    };
-    let accessible = how_many(|seat| seat.is_accessible);
-    if wish.accessible && accessible == 0 {
-        return None;
-    }
-    let (left, right) = (offset, length - offset - wish.count);
-    Some(Rank {
-        restricted_view: how_many(|seat| seat.has_restricted_view),
-        orphans: u32::from(left == 1) + u32::from(right == 1),
-        spare_accessible: accessible.saturating_sub(1),
-        distance: distance(row, start + offset, wish.count),
-        first: row.first + start + offset,
+/// How good the seats of a run are, at every place where so many fit and serve the wish.
+fn ranks<'a>(
+    row: &'a Row<'_>,
+    seats: &'a [Seat],
+    wish: &'a Wish,
+    run: Run,
+) -> impl Iterator<Item = Rank> + 'a {
+    let line = Line::of(row.section, row.index);
+    let places = (run.length + 1).saturating_sub(wish.count);
+    (0..places).filter_map(move |offset| {
+        let from = usize::try_from(run.start + offset).expect("a row fits memory");
+        let count = usize::try_from(wish.count).expect("a row fits memory");
+        let taken = &seats[from..from + count];
+        let how_many = |is: fn(&Seat) -> bool| {
+            u32::try_from(taken.iter().filter(|seat| is(seat)).count()).expect("a row is short")
+        };
+        let accessible = how_many(|seat| seat.is_accessible);
+        if wish.accessible && accessible == 0 {
+            return None;
+        }
+        let (left, right) = (offset, run.length - offset - wish.count);
+        let middle = 2 * i64::from(run.start + offset) + i64::from(wish.count);
+        Some(Rank {
+            restricted_view: how_many(|seat| seat.has_restricted_view),
+            spare_accessible: accessible.saturating_sub(1),
+            orphans: u32::from(left == 1) + u32::from(right == 1),
+            distance: line.distance(middle - i64::from(row.row.seats)),
+            first: row.first + run.start + offset,
+        })
     })
 }
 
-/// The square of the distance from the middle of the stage to the middle of the seats, in half
-/// centimetres. The bend of a row is left out: it moves all its seats alike.
-fn distance(row: &Row<'_>, from: u32, count: u32) -> i64 {
-    let section = row.section;
-    let seats = i64::try_from(row.seats.len()).expect("a row is short");
-    let along = (2 * i64::from(from) + i64::from(count) - seats) * i64::from(section.seat_pitch);
-    let back = 2 * row.index * i64::from(section.row_pitch);
-    let (sine, cosine) = (sine(section.angle_degrees), sine(90 - section.angle_degrees));
-    let x = 2 * i64::from(section.x) + (along * cosine - back * sine) / 1_000;
-    let y = 2 * i64::from(section.y) + (along * sine + back * cosine) / 1_000;
-    x * x + y * y
+/// The line on which a row stands, in half centimetres from the middle of the stage. The bend of a
+/// row is left out: it moves all its seats alike.
+struct Line {
+    /// The middle of the row.
+    x: i64,
+    y: i64,
+    /// Half a seat to the right, in thousandths.
+    step_x: i64,
+    step_y: i64,
+}
+
+impl Line {
+    fn of(section: &Section, index: i64) -> Line {
+        let (sine, cosine) = (sine(section.angle_degrees), sine(90 - section.angle_degrees));
+        let back = 2 * index * i64::from(section.row_pitch);
+        let pitch = i64::from(section.seat_pitch);
+        Line {
+            x: 2 * i64::from(section.x) - back * sine / 1_000,
+            y: 2 * i64::from(section.y) + back * cosine / 1_000,
+            step_x: pitch * cosine,
+            step_y: pitch * sine,
+        }
+    }
+
+    /// The square of the distance from the stage, so many half seats right of the row's middle.
+    fn distance(&self, half_seats: i64) -> i64 {
+        let x = self.x + half_seats * self.step_x / 1_000;
+        let y = self.y + half_seats * self.step_y / 1_000;
+        x * x + y * y
+    }
+
+    /// A distance that no place in the row is below.
+    fn nearest(&self, row: &SeatRow) -> i64 {
+        // The distance falls and then rises along the row; it is least at the foot of the
+        // perpendicular from the stage.
+        let (step_x, step_y) = (i128::from(self.step_x), i128::from(self.step_y));
+        let towards = -(i128::from(self.x) * step_x + i128::from(self.y) * step_y) * 1_000;
+        let foot = towards / (step_x * step_x + step_y * step_y).max(1);
+        let end = i64::from(row.seats);
+        let foot = i64::try_from(foot).unwrap_or(0).clamp(-end, end);
+        let around = (foot - 1).max(-end)..=(foot + 1).min(end);
+        let least = around.map(|half_seats| self.distance(half_seats)).min();
+        let least = least.expect("the foot is one of them");
+        // What was rounded above moves a place by less than two half centimetres.
+        least - 8 * i64::try_from(least.unsigned_abs().isqrt()).unwrap_or(i64::MAX / 8) - 16
+    }
 }
 
 /// The sine in thousandths, right to two of them: Bhaskara's formula needs no fractions.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 
+use super::number::number_for_people;
 use super::reservation::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
 use super::sale::{Inventory, NotOnSale, SalePolicy, Tier};
 
@@ -304,7 +305,7 @@ fn make_hold(
     });
     let reservation = Reservation {
         id: request.reservation_id,
-        number: reservation_number(request.reservation_id),
+        number: number_for_people('R', request.reservation_id.0),
         user_id: request.user_id,
         event_id: inventory.event_id,
         status: Status::Pending,
@@ -328,22 +329,6 @@ fn note_hold(board: &mut Board, request: &HoldRequest, hold: &Hold) {
         let kept = Kept { digest: key.digest, reservation_id };
         board.kept.insert((request.user_id, key.text.clone()), kept);
     }
-}
-
-/// For people: twelve signs that cannot be mistaken for each other, in groups of four. They are the
-/// low bits of the id, which are random.
-fn reservation_number(id: ReservationId) -> String {
-    const SIGNS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    let bits = id.0.as_u128();
-    let mut number = String::from("R");
-    for place in (0..12_u32).rev() {
-        if place % 4 == 3 {
-            number.push('-');
-        }
-        let sign = usize::try_from((bits >> (place * 5)) & 31).expect("five bits fit");
-        number.push(char::from(SIGNS[sign]));
-    }
-    number
 }
 
 #[cfg(test)]

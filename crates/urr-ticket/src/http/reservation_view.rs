@@ -58,7 +58,7 @@ pub struct ReservationView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TicketView {
-    #[schema(example = "T4GZ8-0QKX-M2VD")]
+    #[schema(example = "T-4GZ8-0QKX-M2VD")]
     number: String,
     seat_id: Option<SeatId>,
     seat_label: Option<String>,

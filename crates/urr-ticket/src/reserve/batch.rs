@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use urr_kernel::{CallContext, Uuid};
 use urr_layout::SeatId;
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::Stamp;
 use urr_storage::{Db, StorageError, Tx};
 
 use crate::domain::hold::{
@@ -152,10 +152,9 @@ pub fn decide_together(tx: &mut Tx<'_>, batch: &Batch) -> Result<Vec<Outcome>, N
             announcements.push((entry.stamp(terms), created(hold)));
         }
     }
-    if !holds_write(tx, &board, &holds, terms)? {
+    if !holds_write(tx, &board, &holds, &announcements, terms)? {
         return Err(NotCommitted::GuardRefused);
     }
-    outbox::append_all(tx, &announcements)?;
     let is_new = !holds.is_empty();
     let outcomes = decisions.into_iter().map(|decision| outcome(tx, decision));
     let outcomes = outcomes.collect::<Result<Vec<Outcome>, StorageError>>()?;

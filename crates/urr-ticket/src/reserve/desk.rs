@@ -257,7 +257,10 @@ mod tests {
                 questions
             }
         };
-        let desk = Desk::new(work, move |_: u32| drop(counts.fetch_add(1, Ordering::SeqCst)));
+        let count = move |_: u32| {
+            counts.fetch_add(1, Ordering::SeqCst);
+        };
+        let desk = Desk::new(work, count);
         let (event_id, leaver) = (Uuid::from_u128(1), desk.clone());
         let leaving = tokio::spawn(async move { leaver.ask(event_id, 7).await });
         while desk.shared.lines().is_empty() {

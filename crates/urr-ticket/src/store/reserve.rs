@@ -7,12 +7,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
+use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Row, StorageError, Tx, params};
 
 use super::{reserve_postgres, sales};
 use crate::domain::hold::{
     Board, Buyer, HeldItem, Hold, HoldRequest, Kept, RequestKey, Stock, Terms,
 };
+use crate::events::ReservationCreated;
 use crate::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject, Tier};
 
 /// Loads all that these requests are decided on, under the lock of the sale. None: there is no such
@@ -153,18 +155,19 @@ fn stock_list(tx: &mut Tx<'_>, event_id: Uuid) -> Result<HashMap<Uuid, Stock>, S
 /// A hold that is about to be written, with the key of its request.
 pub type NewHold<'a> = (&'a Hold, Option<&'a RequestKey>);
 
-/// Writes holds that were decided on this board. `false`: a seat or the stock was not as the board
-/// said, and the transaction must not be committed.
+/// Writes holds that were decided on this board, and announces them. `false`: a seat or the stock
+/// was not as the board said, and the transaction must not be committed.
 pub fn holds_write(
     tx: &mut Tx<'_>,
     board: &Board,
     holds: &[NewHold<'_>],
+    announcements: &[(Stamp, ReservationCreated)],
     terms: &Terms,
 ) -> Result<bool, StorageError> {
     let Some((first, _)) = holds.first() else { return Ok(true) };
     let event_id = first.reservation.event_id;
     if tx.is_postgres() {
-        if !reserve_postgres::holds_write(tx, board, holds, terms)? {
+        if !reserve_postgres::holds_write(tx, board, holds, announcements, terms)? {
             return Ok(false);
         }
     } else {
@@ -175,6 +178,7 @@ pub fn holds_write(
             }
             hold_insert(tx, hold, *key, terms)?;
         }
+        outbox::append_all(tx, announcements)?;
     }
     stock_take(tx, holds)
 }

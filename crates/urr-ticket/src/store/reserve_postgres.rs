@@ -1,73 +1,73 @@
 //! The desk's SQL on PostgreSQL: a statement for all requests of a batch, not one for each.
+//!
+//! Rows are looked up one by one, by `cross join lateral (… limit 1)`: of an event whose seats were
+//! just made PostgreSQL has no statistics, and in a plain join it would read all seats of the event.
+//! Lists travel as text with commas: the storage has no arrays.
 
 use serde_json::{Value as Json, json};
-use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_kernel::{EventData, Timestamp, Uuid};
+use urr_layout::SeatId;
+use urr_storage::outbox::{self, Stamp};
+use urr_storage::{Row, StorageError, Tx, params};
 
 use super::reserve::{NewHold, buyer_add, kept_read, subject_columns, tier_read};
 use crate::domain::hold::{Board, HoldRequest, Terms};
+use crate::events::ReservationCreated;
 
-/// Fills the board with the seats asked for, what the buyers have, and earlier answers.
+/// Fills the board with the seats asked for, what the buyers have, and earlier answers: all by one
+/// statement, because the sale is locked while it travels.
 pub(super) fn board_fill(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     requests: &[HoldRequest],
     board: &mut Board,
 ) -> Result<(), StorageError> {
-    let seat_ids: Vec<u32> =
+    let seat_ids: Vec<SeatId> =
         requests.iter().flat_map(|request| request.wanted.seat_ids()).copied().collect();
-    if !seat_ids.is_empty() {
-        // A seat that does not exist is not free.
-        board.seats = seat_ids.iter().map(|&seat_id| (seat_id, false)).collect();
-        tx.query(
-            "select seats.seat_id, seats.status from jsonb_array_elements_text($2) as asked (id) \
-             join seats on seats.event_id = $1 and seats.seat_id = asked.id::integer",
-            params![event_id, Json::from(seat_ids)],
-            |row| {
-                let is_free = row.get::<String>("status")? == "available";
-                board.seats.insert(row.get("seat_id")?, is_free);
-                Ok(())
-            },
-        )?;
-    }
+    // A seat that does not exist is not free.
+    board.seats = seat_ids.iter().map(|&seat_id| (seat_id, false)).collect();
+    // A key has no white space.
+    let with_key = requests.iter().filter_map(|request| Some((request, request.key.as_ref()?)));
+    let (key_owners, keys): (Vec<Uuid>, Vec<&str>) =
+        with_key.map(|(request, key)| (request.user_id, key.text.as_str())).unzip();
     tx.query(
-        "select reservations.id, user_id, status, quantity from \
-         (select distinct value::uuid as id from jsonb_array_elements_text($2)) as buyer \
-         join reservations on event_id = $1 and user_id = buyer.id \
-         and status in ('pending', 'confirmed')",
-        params![event_id, user_ids(requests)],
-        |row| buyer_add(board.buyers.entry(row.get("user_id")?).or_default(), row),
+        BOARD_FILL,
+        params![event_id, list(&seat_ids), user_ids(requests), list(&key_owners), keys.join(" ")],
+        |row| board_add(board, row),
     )?;
-    kept_fill(tx, requests, board)
+    Ok(())
 }
 
-fn kept_fill(
-    tx: &mut Tx<'_>,
-    requests: &[HoldRequest],
-    board: &mut Board,
-) -> Result<(), StorageError> {
-    let keys: Vec<Json> = requests
-        .iter()
-        .filter_map(|request| {
-            let key = request.key.as_ref()?;
-            Some(json!({"user_id": request.user_id, "key": key.text}))
-        })
-        .collect();
-    if keys.is_empty() {
-        return Ok(());
-    }
-    tx.query(
-        "select reservations.id, reservations.user_id, idempotency_key, request_digest \
-         from (select distinct user_id, key from jsonb_to_recordset($1) \
-         as sent (user_id uuid, key text)) as sent \
-         join reservations on reservations.user_id = sent.user_id and idempotency_key = sent.key",
-        params![Json::from(keys)],
-        |row| {
+const BOARD_FILL: &str = "\
+    select 'seat' as kind, asked.seat_id, null::uuid as id, null::uuid as user_id, seat.status, \
+    0 as quantity, null::text as idempotency_key, null::bytea as request_digest \
+    from unnest(string_to_array($2, ',')::integer[]) as asked (seat_id) \
+    cross join lateral (select status from seats \
+    where event_id = $1 and seat_id = asked.seat_id limit 1) as seat \
+    union all \
+    select 'buyer', 0, live.id, buyer.user_id, live.status, live.quantity, null, null \
+    from (select distinct unnest(string_to_array($3, ',')::uuid[]) as user_id) as buyer \
+    cross join lateral (select id, status, quantity from reservations \
+    where event_id = $1 and user_id = buyer.user_id and status in ('pending', 'confirmed') \
+    offset 0) as live \
+    union all \
+    select 'kept', 0, kept.id, sent.user_id, '', 0, sent.key, kept.request_digest \
+    from unnest(string_to_array($4, ',')::uuid[], string_to_array($5, ' ')) as sent (user_id, key) \
+    cross join lateral (select id, request_digest from reservations \
+    where user_id = sent.user_id and idempotency_key = sent.key limit 1) as kept";
+
+fn board_add(board: &mut Board, row: &Row<'_>) -> Result<(), StorageError> {
+    match row.get::<String>("kind")?.as_str() {
+        "seat" => {
+            let is_free = row.get::<String>("status")? == "available";
+            board.seats.insert(row.get("seat_id")?, is_free);
+        }
+        "buyer" => buyer_add(board.buyers.entry(row.get("user_id")?).or_default(), row)?,
+        _ => {
             let owner = (row.get("user_id")?, row.get("idempotency_key")?);
             board.kept.insert(owner, kept_read(row)?);
-            Ok(())
-        },
-    )?;
+        }
+    }
     Ok(())
 }
 
@@ -80,10 +80,10 @@ pub(super) fn tiers_fill(
     board: &mut Board,
 ) -> Result<(), StorageError> {
     tx.query(
-        "select user_id, tier from \
-         (select distinct value::uuid as id from jsonb_array_elements_text($2)) as buyer \
-         join memberships on user_id = buyer.id and artist_id = $1 \
-         and status = 'active' and expires_at > $3",
+        "select fan.user_id, membership.tier \
+         from unnest(string_to_array($2, ',')::uuid[]) as fan (user_id) \
+         cross join lateral (select tier from memberships where user_id = fan.user_id \
+         and artist_id = $1 and status = 'active' and expires_at > $3 limit 1) as membership",
         params![artist_id, user_ids(requests), now],
         |row| {
             let buyer = board.buyers.entry(row.get("user_id")?).or_default();
@@ -94,47 +94,29 @@ pub(super) fn tiers_fill(
     Ok(())
 }
 
-fn user_ids(requests: &[HoldRequest]) -> Json {
-    requests.iter().map(|request| json!(request.user_id)).collect()
+fn user_ids(requests: &[HoldRequest]) -> String {
+    let user_ids: Vec<Uuid> = requests.iter().map(|request| request.user_id).collect();
+    list(&user_ids)
 }
 
-/// Writes the sale's number, the reservations, their items and their seats at once. `false`: not
-/// every seat was free.
+fn list<T: ToString>(values: &[T]) -> String {
+    values.iter().map(T::to_string).collect::<Vec<String>>().join(",")
+}
+
+/// Writes the sale's number, the reservations, their items, their announcements and their seats at
+/// once. `false`: not every seat was free.
 pub(super) fn holds_write(
     tx: &mut Tx<'_>,
     board: &Board,
     holds: &[NewHold<'_>],
+    announcements: &[(Stamp, ReservationCreated)],
     terms: &Terms,
 ) -> Result<bool, StorageError> {
     let (first, _) = holds.first().expect("the caller has something to write");
-    let items = items_json(holds);
-    let seats = holds.iter().map(|(hold, _)| hold.seat_ids().len()).sum::<usize>();
-    let held: u64 = tx.query_one(
-        "with numbered as (\
-             update sales set fence = $2 where event_id = $1 returning 1\
-         ), made as (\
-             insert into reservations (id, number, user_id, event_id, status, payment_status, \
-             total_amount, quantity, fence, expires_at, idempotency_key, request_digest, \
-             created_at, updated_at) \
-             select id, number, user_id, $1, 'pending', 'unpaid', total_amount, quantity, fence, \
-             $5::timestamptz, key, decode(digest, 'hex'), $6::timestamptz, $6::timestamptz \
-             from jsonb_to_recordset($3) as hold (id uuid, number text, user_id uuid, \
-             total_amount bigint, quantity integer, fence bigint, key text, digest text) \
-             returning 1\
-         ), item as (\
-             select hold_id, position, seat_id, type_id, quantity, unit_price, fence \
-             from jsonb_to_recordset($4) as item (hold_id uuid, position smallint, \
-             seat_id integer, type_id uuid, quantity integer, unit_price bigint, fence bigint)\
-         ), listed as (\
-             insert into reservation_items (reservation_id, position, event_id, seat_id, \
-             ticket_type_id, quantity, unit_price, is_live) \
-             select hold_id, position, $1, seat_id, type_id, quantity, unit_price, not $7::boolean \
-             from item returning 1\
-         ), held as (\
-             update seats set status = 'held', reservation_id = item.hold_id, fence = item.fence \
-             from item where seats.event_id = $1 and seats.seat_id = item.seat_id \
-             and (seats.status = 'available' or $7::boolean) returning 1\
-         ) select count(*) as held from held",
+    let (items, facts) = (items_json(holds), outbox::rows_to_insert(tx, announcements));
+    let seats: usize = holds.iter().map(|(hold, _)| hold.seat_ids().len()).sum();
+    let held = tx.execute(
+        HOLDS_WRITE,
         params![
             first.reservation.event_id,
             board.fence,
@@ -142,14 +124,47 @@ pub(super) fn holds_write(
             items,
             first.reservation.expires_at,
             terms.now,
-            terms.dangerous_without_seat_guard
+            terms.dangerous_without_seat_guard,
+            facts,
+            ReservationCreated::TOPIC
         ],
-        |row| row.get("held"),
     )?;
     let is_whole = usize::try_from(held) == Ok(seats);
     // Without the guard a seat may be twice in a batch, and is then updated once.
     Ok(is_whole || terms.dangerous_without_seat_guard)
 }
+
+/// It touches as many rows as seats were free. The lock of the sale keeps the rows where they are.
+const HOLDS_WRITE: &str = "\
+    with numbered as (\
+        update sales set fence = $2 where event_id = $1\
+    ), made as (\
+        insert into reservations (id, number, user_id, event_id, status, payment_status, \
+        total_amount, quantity, fence, expires_at, idempotency_key, request_digest, \
+        created_at, updated_at) \
+        select id, number, user_id, $1, 'pending', 'unpaid', total_amount, quantity, fence, \
+        $5::timestamptz, key, decode(digest, 'hex'), $6::timestamptz, $6::timestamptz \
+        from jsonb_to_recordset($3) as hold (id uuid, number text, user_id uuid, \
+        total_amount bigint, quantity integer, fence bigint, key text, digest text)\
+    ), item as (\
+        select hold_id, position, seat_id, type_id, quantity, unit_price, fence \
+        from jsonb_to_recordset($4) as item (hold_id uuid, position smallint, \
+        seat_id integer, type_id uuid, quantity integer, unit_price bigint, fence bigint)\
+    ), listed as (\
+        insert into reservation_items (reservation_id, position, event_id, seat_id, \
+        ticket_type_id, quantity, unit_price, is_live) \
+        select hold_id, position, $1, seat_id, type_id, quantity, unit_price, not $7::boolean \
+        from item\
+    ), announced as (\
+        insert into outbox (event_id, topic, key, body, created_at) \
+        select id, $9::text, key, body, $6::timestamptz \
+        from jsonb_to_recordset($8) as fact (id uuid, key text, body text)\
+    ) \
+    update seats set status = 'held', reservation_id = place.hold_id, fence = place.fence \
+    from (select item.hold_id, item.fence, seat.at from item \
+    cross join lateral (select ctid as at from seats \
+    where event_id = $1 and seat_id = item.seat_id limit 1) as seat) as place \
+    where seats.ctid = place.at and (seats.status = 'available' or $7::boolean)";
 
 fn holds_json(holds: &[NewHold<'_>]) -> Json {
     let row = |(hold, key): &NewHold<'_>| {

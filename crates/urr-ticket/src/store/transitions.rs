@@ -1,6 +1,6 @@
 //! The steps of reservations in SQL. Every change is a compare-and-set, under the lock of its sale.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
@@ -88,8 +88,8 @@ pub struct Ended {
     pub payment_id: Option<Uuid>,
     /// What it had, in order.
     pub seat_ids: Vec<SeatId>,
-    /// Those of them that were found to be its own, and are available now.
-    pub seats_freed: u64,
+    /// How many of them were not its own, which only a bug or a hand can cause.
+    pub seats_lost: usize,
 }
 
 /// Ends those of the event's reservations that can end so, and gives back what they had: exactly
@@ -114,9 +114,8 @@ pub fn reservations_end(
     for reservation in &mut ended {
         reservation.seat_ids = seats.remove(&reservation.id).unwrap_or_default();
         reservation.seat_ids.sort_unstable();
-        let is_own = |seat_id: &&SeatId| freed.contains_key(&(reservation.event_id, **seat_id));
-        let own = reservation.seat_ids.iter().filter(is_own).count();
-        reservation.seats_freed = u64::try_from(own).expect("a reservation has few seats");
+        let is_lost = |seat_id: &&SeatId| !freed.contains(&(reservation.event_id, **seat_id));
+        reservation.seats_lost = reservation.seat_ids.iter().filter(is_lost).count();
     }
     Ok(ended)
 }
@@ -136,7 +135,7 @@ fn ended_read(row: &Row<'_>) -> Result<Ended, StorageError> {
         refund_amount: row.get("refund_amount")?,
         payment_id: row.get("payment_id")?,
         seat_ids: Vec::new(),
-        seats_freed: 0,
+        seats_lost: 0,
     })
 }
 
@@ -184,8 +183,8 @@ fn seats_free(
     tx: &mut Tx<'_>,
     fence: i64,
     ids: &[Uuid],
-) -> Result<HashMap<(Uuid, SeatId), ()>, StorageError> {
-    let mut freed = HashMap::new();
+) -> Result<HashSet<(Uuid, SeatId)>, StorageError> {
+    let mut freed = HashSet::new();
     for_each_chunk(ids, params![fence], |list, values| {
         let sql = format!(
             "update seats set status = 'available', reservation_id = null, fence = $1 \
@@ -194,9 +193,8 @@ fn seats_free(
              and seats.seat_id = item.seat_id and seats.reservation_id = item.reservation_id \
              returning seats.event_id as event_id, seats.seat_id as seat_id"
         );
-        let seats =
-            tx.query(&sql, values, |row| Ok(((row.get("event_id")?, row.get("seat_id")?), ())))?;
-        freed.extend(seats);
+        let read = |row: &Row<'_>| Ok((row.get("event_id")?, row.get("seat_id")?));
+        freed.extend(tx.query(&sql, values, read)?);
         Ok::<_, StorageError>(())
     })?;
     Ok(freed)

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::Method;
 use serde_json::{Value, json};
 use urr_kernel::Uuid;
+use urr_service::{Limits, Metrics, ServiceKit};
 
 use crate::booking::Who;
 use crate::contract;
@@ -136,6 +137,25 @@ contract! {
         world.execute("update ticket_types set available = 1").await;
         let found = world.ticket.audit().await.unwrap();
         assert_eq!((found.events, found.differences.len()), (2, 1), "an audit looks at all");
+    }
+
+    async fn operators_see_what_ended_and_what_does_not_agree(world: World) {
+        let kit = ServiceKit {
+            clock: world.clock.clone(),
+            ids: world.ids.clone(),
+            metrics: Metrics::new(),
+            limits: Limits::default(),
+        };
+        let _office = world.ticket.service(&kit);
+        busy_office(&world).await;
+        world.assert_agrees().await;
+        let text = kit.metrics.text();
+        assert!(text.contains("urr_reservations_ended_total{ending=\"expired\"} 1\n"), "{text}");
+        assert!(text.contains("urr_reservations_ended_total{ending=\"cancelled\"} 1\n"), "{text}");
+        assert!(text.contains("urr_reservation_audit_differences 0\n"), "{text}");
+        world.execute("update ticket_types set available = available - 1").await;
+        world.ticket.audit().await.unwrap();
+        assert!(kit.metrics.text().contains("urr_reservation_audit_differences 1\n"));
     }
 
     async fn administrators_see_what_the_audit_finds(world: World) {

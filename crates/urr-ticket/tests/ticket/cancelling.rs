@@ -111,6 +111,27 @@ contract! {
         world.assert_agrees().await;
     }
 
+    /// By hand, as a double sale would leave it: what is another's is not given away.
+    async fn m_13_a_seat_that_is_anothers_by_now_is_left_alone(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let mina = world.ids.next_id();
+        let record = world.hold(event_id, mina, &[0, 2]).await;
+        world.hold(event_id, world.ids.next_id(), &[1]).await;
+        world
+            .execute(
+                "update seats set reservation_id = (select reservation_id from seats \
+                 where seat_id = 1) where seat_id = 0",
+            )
+            .await;
+        let id = record.reservation.id;
+        world.ticket.cancel_reservation(id, mina, world.context()).await.unwrap();
+        let held = world.rows(
+            "select seat_id from seats where status = 'held' order by seat_id",
+            |row| row.get::<i64>("seat_id"),
+        );
+        assert_eq!(held.await, [0, 1], "only seat 2 was its own");
+    }
+
     async fn cancelling_again_answers_the_same_and_has_no_second_effect(world: World) {
         let event_id = world.open_sale(hall(1, 5)).await;
         let mina = world.ids.next_id();
@@ -278,6 +299,10 @@ contract! {
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
         let pinned = world.ticket.pin_hold(id, user_id, world.claim(&record)).await;
         assert_eq!(pinned, refused(Refused::EventCancelled));
+        world.execute("update sales set status = 'deleted'").await;
+        assert_eq!(empty(&world).await.ended, 1, "a deleted event is emptied too");
+        let announced = world.announced("RESERVATION_CANCELLED").await;
+        assert_eq!(announced[0]["reason"], "EVENT_DELETED");
     }
 
     async fn m_10_an_administrator_takes_steps_that_are_written_down(world: World) {

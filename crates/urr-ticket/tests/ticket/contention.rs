@@ -86,7 +86,12 @@ const FANS: u64 = 200;
 
 /// 200 people who look what is free and take 1 to 4 of it at random, again and again, until nothing
 /// is left.
-async fn sell_out(world: &World, doors: &[Door; 2], event_id: Uuid, sold: &Arc<watch::Sender<u32>>) {
+async fn sell_out(
+    world: &World,
+    doors: &[Door; 2],
+    event_id: Uuid,
+    sold: &Arc<watch::Sender<u32>>,
+) {
     let mut crowd = JoinSet::new();
     for number in 0..FANS {
         let door = doors[usize::try_from(number % 2).unwrap()].clone();

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
+use urr_storage::StorageError;
+use urr_ticket::store::transitions::{self, Ended, Ending};
 use urr_ticket::{ReserveRequest, Status, Sweeper, Ticket, Wanted};
 
 use crate::contract;
@@ -61,6 +63,27 @@ contract! {
         world.ticket.unpin_hold(id, claim.payment_id).await.unwrap();
         assert_eq!(world.sweep().await.ended, 1, "without the pin its time is over");
         assert_eq!(world.find(id).await.reservation.status, Status::Expired);
+    }
+
+    async fn m_16_a_hold_that_is_pinned_after_the_sweep_has_seen_it_is_left_alone(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let (paying, idle) = (
+            world.hold(event_id, world.ids.next_id(), &[0]).await,
+            world.hold(event_id, world.ids.next_id(), &[1]).await,
+        );
+        world.pin(&paying).await;
+        let ids = [paying.reservation.id.0, idle.reservation.id.0];
+        for (wait, expected) in [(4 * MINUTE, vec![]), (MINUTE, vec![idle.reservation.id.0])] {
+            world.clock.advance(wait);
+            let now = world.clock.now();
+            let ended = world.db.write(move |tx| {
+                transitions::reservations_end(tx, 100, &ids, Ending::Expired, now)
+            });
+            let ended: Result<Vec<Ended>, StorageError> = ended.await;
+            let ended: Vec<Uuid> = ended.unwrap().iter().map(|ended| ended.id).collect();
+            assert_eq!(ended, expected);
+        }
+        world.assert_agrees().await;
     }
 
     async fn p_5_thousands_end_in_small_batches_while_the_sale_goes_on(world: World) {

@@ -26,7 +26,6 @@ pub enum Form {
 
 /// A migrated database with its ticket office.
 pub struct World {
-    pub form: Form,
     folder: TempDir,
     pub db: Db,
     pub clock: Clock,
@@ -75,7 +74,7 @@ impl World {
         let ids = IdSource::seeded(clock.clone(), 20_261_201);
         let locks = SeatLocks::memory(clock.clone());
         let ticket = make_ticket(&db, &clock, &ids, &locks, Settings::default());
-        Some(World { form, folder, db, clock, ids, locks, ticket })
+        Some(World { folder, db, clock, ids, locks, ticket })
     }
 
     /// The same tables, seen by a process that is set up otherwise.

@@ -381,3 +381,16 @@ async fn look_all(viewer: &Viewer, event_id: Uuid, count: usize) -> usize {
     }
     looking.join_all().await.into_iter().filter(|saw| *saw).count()
 }
+
+/// Clients are generated from it.
+#[test]
+fn the_description_of_a_map_says_what_may_be_left_out() {
+    let described = serde_json::to_value(urr_ticket::openapi()).unwrap();
+    let view = &described["components"]["schemas"]["SeatMapView"];
+    assert_eq!(view["required"], json!(["eventId", "version"]), "{view:#}");
+    let fields: Vec<&String> = view["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["changes", "eventId", "layout", "prices", "statuses", "version"]);
+    let layout = view["properties"]["layout"].to_string();
+    assert!(layout.contains("#/components/schemas/Layout"), "{layout}");
+    assert!(described["components"]["schemas"]["Layout"].is_object());
+}

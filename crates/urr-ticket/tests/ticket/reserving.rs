@@ -311,6 +311,52 @@ contract! {
         assert_eq!(world.number("select count(*) as n from reservations").await, 20);
     }
 
+    /// The hold is over, but nobody told the lock: as when Redis was away at that moment.
+    async fn a_lock_that_outlived_its_hold_yields_to_who_has_seen_the_map(world: World) {
+        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
+        door.must_reserve(&Fan::new(&world), event_id, &[3]).await;
+        world.execute("update reservations set status = 'expired'").await;
+        world.execute("update reservation_items set is_live = false").await;
+        world.execute("update sales set fence = 2").await;
+        world
+            .execute("update seats set status = 'available', reservation_id = null, fence = 2 \
+                      where seat_id = 3")
+            .await;
+        // As long as nobody has looked, the lock is believed.
+        let (status, body) = door.reserve(&Fan::new(&world), event_id, &[3]).await;
+        assert_eq!((status.as_u16(), &body["code"]), (409, &json!("SEAT_TAKEN")));
+        world.ticket.seat_maps().look(event_id).await.unwrap();
+        let fan = Fan::new(&world);
+        let hold = door.must_reserve(&fan, event_id, &[3]).await;
+        assert_eq!(hold["fencingToken"], 3);
+        // The lock is the new hold's from now on.
+        let taken = world.locks.take(event_id, &[3], world.ids.next_id(), world.ids.next_id());
+        let token = Some(3);
+        assert_eq!(taken.await, urr_ticket::Taken::No { seat_id: 3, token });
+    }
+
+    async fn without_locks_the_map_turns_the_crowd_away(world: World) {
+        let event_id = world.open_sale(hall(1, 9)).await;
+        let locks = urr_ticket::SeatLocks::off();
+        let ticket = world.ticket_with_locks(urr_ticket::Settings::default(), &locks);
+        let door = Door::to(&ticket, &world);
+        door.must_reserve(&Fan::new(&world), event_id, &[3]).await;
+        ticket.seat_maps().look(event_id).await.unwrap();
+        let asked = |world: &World| {
+            let stats = world.db.stats();
+            stats.committed + stats.rolled_back
+        };
+        let before = asked(&world);
+        let (status, body) = door.reserve(&Fan::new(&world), event_id, &[3]).await;
+        assert_eq!((status.as_u16(), &body["code"]), (409, &json!("SEAT_TAKEN")));
+        assert_eq!(asked(&world), before, "the database was not asked");
+        // A map that is too old says nothing: the database decides.
+        world.clock.advance(MINUTE);
+        let (status, _) = door.reserve(&Fan::new(&world), event_id, &[3]).await;
+        assert_eq!(status, StatusCode::CONFLICT);
+        assert_eq!(asked(&world), before + 1);
+    }
+
     async fn tokens_grow_with_every_hold_and_refusals_use_none(world: World) {
         let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
         for seat_id in 0..5 {

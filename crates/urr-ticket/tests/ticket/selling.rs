@@ -1,7 +1,7 @@
 //! Sales are made once and whole.
 
 use crate::contract;
-use crate::fixture::{World, hall};
+use crate::fixture::hall;
 
 contract! {
     async fn a_sale_is_made_once_with_every_seat_of_its_layout(world: World) {

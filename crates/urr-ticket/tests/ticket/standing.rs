@@ -7,7 +7,6 @@ use urr_ticket::store::sales::{NewTicketType, ticket_type_insert};
 
 use crate::contract;
 use crate::door::{Door, Fan};
-use crate::fixture::World;
 
 contract! {
     async fn tickets_are_held_with_their_price_and_taken_from_the_stock(world: World) {

@@ -182,3 +182,62 @@ proptest! {
         }
     }
 }
+
+/// Sections that stand anywhere and look anywhere, and which of their seats are free.
+fn any_hall() -> impl Strategy<Value = (Layout, Vec<bool>)> {
+    let section = (-3_000..3_000_i32, -3_000..3_000_i32, -180..=180_i16, 20..90_u16, 1..5_usize);
+    let sections = proptest::collection::vec((section, 1..12_u16), 1..6);
+    let halls = sections.prop_map(|sections| {
+        let row = |index: usize, seats| SeatRow {
+            label: index.to_string(),
+            seats,
+            first_number: 1,
+            accessible: Vec::new(),
+            restricted_view: Vec::new(),
+        };
+        let section = |(index, ((x, y, angle_degrees, pitch, rows), seats))| Section {
+            name: format!("{index}"),
+            grade: "R".to_owned(),
+            x,
+            y,
+            angle_degrees,
+            curve_radius: 0,
+            seat_pitch: pitch,
+            row_pitch: pitch,
+            rows: (0..rows).map(|index| row(index, seats)).collect(),
+        };
+        let sections: Vec<(usize, _)> = sections.into_iter().enumerate().collect();
+        Layout { sections: sections.into_iter().map(section).collect() }
+    });
+    halls.prop_flat_map(|layout| {
+        let seats = layout.seat_count() as usize;
+        (Just(layout), proptest::collection::vec(any::<bool>(), seats))
+    })
+}
+
+proptest! {
+    /// The rows at the back are not looked at if what is in front cannot be beaten.
+    #[test]
+    fn looking_at_the_nearest_rows_first_misses_nothing(
+        (layout, free) in any_hall(), count in 1_u32..=3,
+    ) {
+        let wish = Wish { count, grade: None, section: None, accessible: false };
+        let is_free = |id: SeatId| free[id as usize];
+        let mut all = Vec::new();
+        for row in rows(&layout, &wish) {
+            let seats = seats(&row, &wish, &is_free);
+            for run in runs(&seats) {
+                all.extend(ranks(&row, &seats, &wish, run));
+            }
+        }
+        for row in rows(&layout, &wish) {
+            let of_row = all.iter().filter(|rank| {
+                (row.first..row.first + u32::from(row.row.seats)).contains(&rank.first)
+            });
+            prop_assert!(of_row.into_iter().all(|rank| rank.distance >= row.nearest));
+        }
+        let best = all.into_iter().min().map(|rank| rank.first);
+        let chosen = choose_best(&layout, &wish, is_free).ok().map(|seats| seats[0]);
+        prop_assert_eq!(chosen, best);
+    }
+}

@@ -173,9 +173,3 @@ fn the_control_without_a_guard_sells_a_taken_seat() {
     let sold = decide_hold(&mut board, &request(1, &[0]), &inventory(), &terms);
     assert_eq!(hold(sold).seat_ids(), [0]);
 }
-
-#[test]
-fn a_number_can_be_read_out() {
-    let id = ReservationId(Uuid::from_u128(0xffff_ffff_ffff_ffff_0fff_ffff_fff0_0001));
-    assert_eq!(reservation_number(id), "R-ZZZZ-ZZZZ-0001");
-}

@@ -1,0 +1,144 @@
+//! How many seats are held per second over HTTP, beside what the database alone can do, in the same
+//! run.
+//!
+//! 256 clients with a connection each ask the ticket service on loopback as the gateway does, each
+//! for a seat of its own and as someone new each time. Clients, service and database share all
+//! cores. No relay runs, on neither side.
+//!
+//! The baseline on SQLite is a bare `rusqlite` loop that commits the same statements in groups of
+//! the same size. On PostgreSQL it is pgbench: one transaction per reservation, prepared, 32
+//! connections, and without the lock of the sale, which would make it wait for itself.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(clippy::float_arithmetic, reason = "rates and ratios, not money")]
+#![expect(clippy::cast_precision_loss, reason = "rates and ratios, not money")]
+
+mod baseline;
+mod crowd;
+mod office;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use tokio::runtime::Runtime;
+use urr_kernel::{Clock, Secret};
+use urr_redis::{Redis, RedisPlace};
+use urr_test::servers::{self, Server};
+use urr_ticket::SeatLocks;
+
+use crowd::{Measured, Wish};
+use office::Office;
+
+/// Ours and the baseline take turns, so that a busy moment of the machine hits both.
+const ROUNDS: u32 = 4;
+const ROUND: Duration = Duration::from_secs(3);
+const CLIENTS: u32 = 256;
+const SEATS: u32 = 50_000;
+const SQLITE_RATIO_MIN: f64 = 0.5;
+const POSTGRES_RATIO_MIN: f64 = 2.5;
+const CREATION_MAX: Duration = Duration::from_secs(5);
+
+fn main() -> Result<()> {
+    let runtime = Runtime::new()?;
+    let mut passed = bench_sqlite(&runtime)?;
+    if servers::available(Server::Postgres)? {
+        passed &= bench_postgres(&runtime, SeatLocks::memory(Clock::System), "locks in memory")?;
+        if servers::available(Server::Redis)? {
+            let place = RedisPlace::Single(Secret::new(servers::shared_redis()?.url()));
+            let redis = runtime.block_on(Redis::connect(&place))?;
+            passed &= bench_postgres(&runtime, SeatLocks::redis(redis), "locks in Redis")?;
+        }
+    }
+    ensure!(passed, "a figure is below its target");
+    Ok(())
+}
+
+fn bench_sqlite(runtime: &Runtime) -> Result<bool> {
+    println!("SQLite");
+    let folder = tempfile::tempdir()?;
+    let locks = SeatLocks::memory(Clock::System);
+    let office = runtime.block_on(Office::on_sqlite(&folder.path().join("ours.db"), locks))?;
+    let mut bare = baseline::BareSqlite::open(&folder.path().join("bare.db"))?;
+    let (mut ours, mut base) = (Measured::default(), Measured::default());
+    let mut passed = true;
+    warm_up(runtime, &office);
+    for _ in 0..ROUNDS {
+        let (event_id, took) = runtime.block_on(office.open_sale());
+        passed &= took < CREATION_MAX;
+        report_creation(took);
+        let before = office.db.stats();
+        let round = runtime.block_on(crowd::run(&office, event_id, Wish::SeatOfOnesOwn));
+        let commits = office.db.stats().groups - before.groups;
+        let group = round.count / usize::try_from(commits.max(1))?;
+        println!("  {group} reservations per commit");
+        ours.add(round);
+        bare.run(group.max(1), &mut base)?;
+    }
+    ours.print("SQLite");
+    passed &= report(ours.rate(), "bare rusqlite, same groups", base.rate(), SQLITE_RATIO_MIN);
+    bench_refusals(runtime, &office);
+    office.close();
+    Ok(passed)
+}
+
+fn bench_postgres(runtime: &Runtime, locks: SeatLocks, name: &str) -> Result<bool> {
+    println!("PostgreSQL, {name}");
+    let office = runtime.block_on(Office::on_postgres(locks))?;
+    let (mut ours, mut base) = (Measured::default(), 0.0);
+    let mut passed = true;
+    warm_up(runtime, &office);
+    for _ in 0..ROUNDS {
+        let (event_id, took) = runtime.block_on(office.open_sale());
+        passed &= took < CREATION_MAX;
+        report_creation(took);
+        let before = office.db.stats();
+        let round = runtime.block_on(crowd::run(&office, event_id, Wish::SeatOfOnesOwn));
+        let commits = office.db.stats().groups - before.groups;
+        println!("  {} reservations per commit", round.count / usize::try_from(commits.max(1))?);
+        ours.add(round);
+        base += baseline::pgbench(&office)? / f64::from(ROUNDS);
+    }
+    ours.print("PostgreSQL");
+    passed &= report(ours.rate(), "pgbench, one transaction each", base, POSTGRES_RATIO_MIN);
+    bench_refusals(runtime, &office);
+    office.close();
+    Ok(passed)
+}
+
+/// A round that does not count: memory is touched for the first time, connections are made.
+fn warm_up(runtime: &Runtime, office: &Office) {
+    let (event_id, _) = runtime.block_on(office.open_sale());
+    runtime.block_on(crowd::run(office, event_id, Wish::SeatOfOnesOwn));
+}
+
+fn report_creation(took: Duration) {
+    println!("  an event of {SEATS} seats was made in {:.2} s", took.as_secs_f64());
+}
+
+fn report(ours: f64, baseline_name: &str, baseline: f64, target: f64) -> bool {
+    let ratio = ours / baseline;
+    println!("{baseline_name:<34} {baseline:>9.0} reservations/s");
+    let verdict = if ratio >= target { "ok" } else { "BELOW TARGET" };
+    println!("{:<34} {ratio:>9.2} (target ≥ {target}) {verdict}\n", "ratio");
+    ratio >= target
+}
+
+/// Everybody wants the one seat that somebody has.
+fn bench_refusals(runtime: &Runtime, office: &Office) {
+    let (event_id, _) = runtime.block_on(office.open_sale());
+    for (wish, name) in [
+        (Wish::HotSeat { with_key: false }, "refusals, one hot seat"),
+        (Wish::HotSeat { with_key: true }, "refusals, each with its own key"),
+    ] {
+        let mut refused = runtime.block_on(crowd::run(office, event_id, wish));
+        println!("{name:<34} {:>9.0} refusals/s", refused.rate());
+        refused.print_latencies();
+    }
+    println!();
+}
+
+/// How long something took.
+async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let begun = Instant::now();
+    (work.await, begun.elapsed())
+}
