@@ -23,6 +23,10 @@ const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 /// A peer that acknowledges nothing for this long is dead.
 const PEER_SILENT_MAX: Duration = Duration::from_secs(10);
 
+/// Prepared statements take memory on both sides. More texts than this come from a search with many
+/// forms; then all of them are prepared anew.
+const STATEMENTS_MAX: usize = 500;
+
 pub(crate) struct PostgresConnection {
     runtime: Runtime,
     client: Client,
@@ -181,6 +185,10 @@ impl PostgresConnection {
         let work = after(begin, &self.client, self.client.prepare(sql));
         let prepared = answer(&self.runtime, self.answer_timeout, work);
         let statement = self.settle(prepared, sql)?;
+        if self.statements.len() >= STATEMENTS_MAX {
+            // Letting go of them tells the server to forget them too.
+            self.statements.clear();
+        }
         self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }

@@ -236,7 +236,11 @@ impl SqliteConnection {
             return Arc::clone(translated);
         }
         let translated: Arc<str> = statement_to_sqlite(sql).into();
-        self.translated.borrow_mut().insert(sql.to_owned(), Arc::clone(&translated));
+        let mut known = self.translated.borrow_mut();
+        if known.len() >= 2 * STATEMENTS_CACHED_MAX {
+            known.clear();
+        }
+        known.insert(sql.to_owned(), Arc::clone(&translated));
         translated
     }
 

@@ -55,6 +55,23 @@ fn a_services_role_cannot_touch_another_services_schema() {
     });
 }
 
+/// What anybody can ask for in many forms must not fill the server's memory.
+#[test]
+fn prepared_statements_do_not_pile_up() {
+    run(Form::Postgres, |place| async move {
+        let db = place.open();
+        let prepared = db.write(|tx| {
+            for number in 0..1_200 {
+                tx.query(&format!("select {number} as n"), &[], |_| Ok(()))?;
+            }
+            let sql = "select count(*) as n from pg_prepared_statements";
+            tx.query_one(sql, &[], |row| row.get::<i64>("n"))
+        });
+        let prepared: i64 = prepared.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
+        assert!((1..=501).contains(&prepared), "{prepared}");
+    });
+}
+
 #[test]
 fn a_services_role_can_change_rows_but_not_tables() {
     run(Form::Postgres, |place| async move {
