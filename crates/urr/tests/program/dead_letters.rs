@@ -18,16 +18,16 @@ fn a_dead_letter_is_listed_shown_and_sent_again() -> Result<()> {
 
     let lines = list(&installation)?;
     let id = id_of(&lines[0])?;
-    for part in ["catalog-events-dlq/", "stats-service-group", "not a CloudEvents JSON document"] {
+    for part in ["user-events-dlq/", "stats-service-group", "not a CloudEvents JSON document"] {
         assert!(lines[0].contains(part), "{part:?} is not in {lines:?}");
     }
-    let of_topic = installation.run(&["dlq", "list", "--topic", "catalog-events"])?.succeeded()?;
+    let of_topic = installation.run(&["dlq", "list", "--topic", "user-events"])?.succeeded()?;
     assert_eq!(of_topic.stdout.trim_end(), lines[0]);
     let shown = installation.run(&["dlq", "show", &id])?.succeeded()?.stdout;
     assert_eq!(shown, format!("{}\n{POISON}\n", lines[0]));
 
     let replayed = installation.run(&["dlq", "replay", &id])?.succeeded()?.stdout;
-    assert!(replayed.starts_with(&format!("{id} was sent again as catalog-events/")), "{replayed}");
+    assert!(replayed.starts_with(&format!("{id} was sent again as user-events/")), "{replayed}");
     // It fails again: the first letter is dealt with, and there is a new one.
     await_letters(&installation, 1)?;
     let again = id_of(&list(&installation)?[0])?;
@@ -51,7 +51,7 @@ fn a_dead_letter_that_does_not_exist_is_told() -> Result<()> {
     installation.run(&["dlq", "list"])?.refused_with(&["there is no bus in ./data", "`urr up`"]);
     assert!(!installation.path("data").exists(), "looking makes nothing");
     let urr = installation.up(&[])?;
-    for id in ["catalog-events-dlq/0/99", "catalog-events/0/0", "nothing-dlq/0/0"] {
+    for id in ["user-events-dlq/0/99", "user-events/0/0", "nothing-dlq/0/0"] {
         for verb in ["show", "replay"] {
             let outcome = installation.run(&["dlq", verb, id])?;
             outcome.refused_with(&[&format!("there is no dead letter {id}")]);
@@ -70,7 +70,7 @@ fn publish_poison(installation: &Installation) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let bus = Bus::open_embedded(&installation.path("data/bus.db"), &Clock::System)?;
-        bus.publish_one(Message::new("catalog-events", "", POISON)).await?;
+        bus.publish_one(Message::new("user-events", "", POISON)).await?;
         bus.close().await;
         Ok(())
     })
