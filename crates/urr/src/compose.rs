@@ -108,11 +108,8 @@ impl System {
         }
         let mut auth = None;
         if let Some(db) = builder.open(roles, Role::Auth).await? {
-            let service = Auth::new(auth_parts(config, db, &world)?);
-            service.show_figures(&kit.metrics);
+            let service = accounts::start(&builder, db, &world)?;
             builder.services.push(service.service(&kit));
-            let (jobs, stopping) = (service.clone(), builder.stopping.clone());
-            builder.spawn("the accounts' jobs", async move { jobs.run_jobs(stopping).await });
             auth = Some(service);
         }
         let mut catalog = None;

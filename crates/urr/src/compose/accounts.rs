@@ -1,10 +1,10 @@
-//! The settings of accounts, as the configuration has them.
+//! The accounts as the configuration wants them.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use urr_auth::{
-    AuthParts, BotCheck, BotCheckMethod, CookieSecurity, DataKey, DataKeys, Endpoints,
+    Auth, AuthParts, BotCheck, BotCheckMethod, CookieSecurity, DataKey, DataKeys, Endpoints,
     IdentityProvider, LoginCheck, PORTONE_ENDPOINT, PortOne, Provider, ProviderSettings,
     RemoteCheck, RemoteKind, SocialSettings, TermsVersions,
 };
@@ -12,8 +12,17 @@ use urr_kernel::Secret;
 use urr_service::token::TokenKey;
 use urr_storage::Db;
 
-use super::World;
+use super::{Builder, World};
 use crate::config::{BotCheckKind, BotCheckLogin, Config, CookieSecure, IdentityProviderKind};
+
+/// Starts the accounts with what runs beside them.
+pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Result<Auth> {
+    let auth = Auth::new(auth_parts(builder.config, db, world)?);
+    auth.show_figures(&builder.kit.metrics);
+    let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
+    builder.spawn("the accounts' jobs", async move { jobs.run_jobs(stopping).await });
+    Ok(auth)
+}
 
 /// What accounts are made of, here and in the commands that work on them.
 pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {

@@ -12,7 +12,7 @@ use crate::http::request;
 use crate::program::{Installation, Process, Running};
 
 /// Tries each operation with so many inputs. More find more, and take longer.
-const EXAMPLES: &str = "8";
+const EXAMPLES: &str = "20";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
 /// It tries thousands of requests, one after the other.
