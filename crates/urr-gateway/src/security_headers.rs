@@ -20,8 +20,6 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// Adds the headers. `is_data`: it is an answer of the interface, not a page.
 pub fn protect(is_data: bool, is_loopback: bool, headers: &mut HeaderMap) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-    headers.insert(header::REFERRER_POLICY, REFERRER);
-    headers.insert(COOP, SAME_ORIGIN);
     if !is_loopback {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
     }
@@ -31,6 +29,10 @@ pub fn protect(is_data: bool, is_loopback: bool, headers: &mut HeaderMap) {
         // What is somebody's must not be kept by a cache in between. A service that knows better
         // says so.
         headers.entry(header::CACHE_CONTROL).or_insert(NO_STORE);
+    } else {
+        // Data has no links to follow and opens no windows.
+        headers.insert(header::REFERRER_POLICY, REFERRER);
+        headers.insert(COOP, SAME_ORIGIN);
     }
 }
 

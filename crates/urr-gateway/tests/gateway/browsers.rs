@@ -134,7 +134,7 @@ async fn pages_and_data_have_their_policies() {
     let data = house.get("/api/artists").send().await;
     assert!(data.header("content-security-policy").starts_with("default-src 'none'"));
     assert_eq!(data.header("cache-control"), "no-store");
-    assert_eq!(data.header("referrer-policy"), "strict-origin-when-cross-origin");
+    assert_eq!(page.header("referrer-policy"), "strict-origin-when-cross-origin");
     // Control: a browser must not insist on TLS where there is none.
     let loopback = House::open().get("/").send().await;
     assert_eq!(loopback.header("strict-transport-security"), "");
