@@ -24,8 +24,8 @@ use urr_storage::{
 use urr_test::servers;
 use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
-    Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Sweeper, Ticket, TicketParts,
-    Wanted,
+    Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Signer, Sweeper, Ticket,
+    TicketParts, Wanted,
 };
 
 const EVENTS: u32 = 4;
@@ -149,7 +149,7 @@ async fn open_office(db: Db, clock: &Clock) -> Office {
         ids: ids.clone(),
         settings: Settings::default(),
         locks: SeatLocks::memory(clock.clone()),
-        signing_secret: Secret::new("a secret for the benchmark, never used elsewhere"),
+        signer: Signer::new(&Secret::new("a secret for the benchmark, never used elsewhere"), &[]),
     });
     let next_seat = || Arc::new(AtomicU32::new(OVERDUE_PER_EVENT));
     Office { ticket, ids, events, next_seats: (0..EVENTS).map(|_| next_seat()).collect() }

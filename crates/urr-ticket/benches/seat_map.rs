@@ -31,8 +31,8 @@ use urr_service::{Limits, Metrics, ServiceKit, serve};
 use urr_storage::{Db, SqliteOptions, StorageError, migrate};
 use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
-    BestRequest, Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Ticket, TicketParts,
-    Wanted, Wish,
+    BestRequest, Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Signer, Ticket,
+    TicketParts, Wanted, Wish,
 };
 
 const CONNECTIONS: u32 = 64;
@@ -137,7 +137,7 @@ async fn office(folder: &std::path::Path) -> Ticket {
         settings: Settings::default(),
         locks: SeatLocks::memory(clock.clone()),
         clock,
-        signing_secret: Secret::generate(),
+        signer: Signer::new(&Secret::generate(), &[]),
     })
 }
 

@@ -37,7 +37,7 @@ pub mod store;
 
 use std::sync::Arc;
 
-use urr_kernel::{Clock, IdSource, Secret};
+use urr_kernel::{Clock, IdSource};
 use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
@@ -98,8 +98,8 @@ pub struct TicketParts {
     pub ids: IdSource,
     pub settings: Settings,
     pub locks: SeatLocks,
-    /// Signs tickets. With another one, tickets that were issued before are not ours.
-    pub signing_secret: Secret,
+    /// Signs tickets. What it does not know was not issued by us.
+    pub signer: Signer,
 }
 
 /// What the service answers to, for a process that does not run it.
@@ -109,10 +109,10 @@ pub fn openapi() -> OpenApi {
 
 impl Ticket {
     pub fn new(parts: TicketParts) -> Ticket {
-        let TicketParts { db, clock, ids, settings, locks, signing_secret } = parts;
+        let TicketParts { db, clock, ids, settings, locks, signer } = parts;
         let inventories = Inventories::new(db.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
-        let signer = Arc::new(Signer::new(&signing_secret, &[]));
+        let signer = Arc::new(signer);
         let figures = Figures::default();
         let desks = reserve::Desks::new(&db, &clock, &locks, &maps, &settings);
         Ticket { db, clock, ids, settings, locks, desks, inventories, maps, signer, figures }

@@ -16,7 +16,7 @@ use urr_storage::{
 };
 use urr_test::servers;
 use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
-use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Ticket, TicketParts};
+use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts};
 
 use crate::{SEATS, timed};
 
@@ -65,7 +65,7 @@ impl Office {
             ids: ids.clone(),
             settings: Settings::default(),
             locks,
-            signing_secret: Secret::generate(),
+            signer: Signer::new(&Secret::generate(), &[]),
         });
         let kit = ServiceKit {
             clock,

@@ -13,7 +13,7 @@ use urr_storage::{
 };
 use urr_test::servers;
 use urr_ticket::store::sales::{self, NewSale, NewTicketType, SaleFacts};
-use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Ticket, TicketParts};
+use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -161,8 +161,8 @@ fn make_ticket(
 ) -> Ticket {
     let (db, clock, ids) = (db.clone(), clock.clone(), ids.clone());
     let locks = locks.clone();
-    let signing_secret = Secret::new("of these tests");
-    Ticket::new(TicketParts { db, clock, ids, settings, locks, signing_secret })
+    let signer = Signer::new(&Secret::new("of these tests"), &[]);
+    Ticket::new(TicketParts { db, clock, ids, settings, locks, signer })
 }
 
 /// A sale that is open for everybody from an hour ago until in ten days.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_service::Service;
 use urr_storage::Db;
-use urr_ticket::{SeatLocks, Settings, Ticket, TicketParts, consume};
+use urr_ticket::{SeatLocks, Settings, Signer, Ticket, TicketParts, consume};
 
 use super::{Builder, World};
 use crate::config::Config;
@@ -21,7 +21,7 @@ pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Service {
             Some(redis) => SeatLocks::redis(redis.clone()),
             None => SeatLocks::memory(world.clock.clone()),
         },
-        signing_secret: builder.config.seats.ticket_signing_key.clone(),
+        signer: signer(builder.config),
     });
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.spawn("the ticket office's jobs", async move { jobs.run_jobs(stopping).await });
@@ -32,6 +32,12 @@ pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Service {
         maps.close_streams();
     });
     ticket.service(builder.kit)
+}
+
+/// Signs with the key in force, and knows the one before.
+fn signer(config: &Config) -> Signer {
+    let seats = &config.seats;
+    Signer::new(&seats.ticket_signing_key, seats.other_ticket_signing_key.as_slice())
 }
 
 fn settings(config: &Config) -> Settings {

@@ -625,6 +625,8 @@ pub struct SeatsConfig {
     pub hold_ttl_seconds: u64,
     pub seats_per_user_max: u32,
     pub ticket_signing_key: Secret,
+    /// Signed tickets before. Its tickets stay good.
+    pub other_ticket_signing_key: Option<Secret>,
 }
 
 impl SeatsConfig {
@@ -636,6 +638,11 @@ impl SeatsConfig {
             seats_per_user_max: read.value("seats.seats_per_user_max", &[], number(1..=10)),
             ticket_signing_key: read.own_secret(
                 "seats.ticket_signing_key",
+                &[],
+                secret(OWN_SECRET_BYTES_MIN),
+            ),
+            other_ticket_signing_key: read.secret(
+                "seats.other_ticket_signing_key",
                 &[],
                 secret(OWN_SECRET_BYTES_MIN),
             ),
