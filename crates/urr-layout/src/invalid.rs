@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use crate::{
-    LAYOUT_BYTES_MAX, Layout, NAME_CHARS_MAX, ROWS_MAX, SEATS_MAX, SEATS_PER_ROW_MAX, SECTIONS_MAX,
-    SeatRow, Section,
+    Layout, NAME_CHARS_MAX, ROWS_MAX, SEATS_MAX, SEATS_PER_ROW_MAX, SECTIONS_MAX, SeatRow, Section,
 };
 
 const NUMBER_MAX: u16 = 9_999;
@@ -21,8 +20,6 @@ pub enum InvalidLayout {
     TooManyRows,
     #[error("The layout has more than {SEATS_MAX} seats.")]
     TooManySeats,
-    #[error("The layout takes more than {LAYOUT_BYTES_MAX} bytes: give rows shorter lists.")]
-    TooLarge,
     #[error("{0:?} is not fit as a name: 1 to {NAME_CHARS_MAX} characters that can be shown.")]
     Name(String),
     #[error("Two sections are called {0:?}.")]
@@ -62,9 +59,6 @@ impl Layout {
         }
         if self.seat_count() > SEATS_MAX {
             return Err(InvalidLayout::TooManySeats);
-        }
-        if serde_json::to_vec(self).map_or(usize::MAX, |json| json.len()) > LAYOUT_BYTES_MAX {
-            return Err(InvalidLayout::TooLarge);
         }
         Ok(())
     }
@@ -198,10 +192,5 @@ mod tests {
         assert_eq!(after(rows(ROWS_MAX, 1)), Err(InvalidLayout::TooManyRows));
         assert_eq!(after(rows(199, 500)), Ok(()));
         assert_eq!(after(rows(200, 500)), Err(InvalidLayout::TooManySeats));
-        let wordy = |l: &mut Layout| {
-            rows(4_000, 20)(l);
-            l.sections[0].rows.iter_mut().for_each(|row| row.accessible = (1..=20).collect());
-        };
-        assert_eq!(after(wordy), Err(InvalidLayout::TooLarge));
     }
 }

@@ -22,8 +22,6 @@ pub const ROWS_MAX: usize = 5_000;
 pub const SEATS_PER_ROW_MAX: u16 = 500;
 pub const SEATS_MAX: u32 = 100_000;
 pub const NAME_CHARS_MAX: usize = 50;
-/// As JSON. It travels in one event with the rest of what is sold.
-pub const LAYOUT_BYTES_MAX: usize = 200 * 1024;
 
 /// The seats of a hall. Only [`Layout::check`] makes one that is in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
