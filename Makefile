@@ -26,7 +26,7 @@ bench: ## Print speeds beside a baseline of the same run
 	scripts/install-test-servers.sh
 	cargo bench --locked --no-fail-fast -p urr-test -p urr-limit -p urr-gateway \
 		-p urr-ticket --bench storage --bench limit --bench gateway --bench seat_map \
-		--bench reservations
+		--bench reservations --bench expiry
 
 lint: ## Check format and lints; warnings fail
 	cargo fmt --all --check
