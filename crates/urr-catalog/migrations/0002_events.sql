@@ -30,7 +30,9 @@ create table halls (
     layout jsonb not null,
     -- How it was described, if simply.
     grid jsonb,
+    -- What is shown of the layout where the seats themselves are not: the grades are a list.
     seats_total integer not null,
+    grades jsonb not null,
     created_at timestamptz not null,
     updated_at timestamptz not null,
     constraint halls_seats_total check (seats_total > 0)
@@ -64,6 +66,8 @@ create table events (
     seats_ordered integer not null,
     ticket_types_ordered integer not null,
     places_ordered bigint not null,
+    -- All places as the ticket office has them now.
+    capacity bigint not null,
     inventory_ready boolean not null,
     inventory_problem text not null,
     cancel_reason text not null,
@@ -106,11 +110,14 @@ create table event_ticket_types (
     description text not null,
     price bigint not null,
     total integer not null,
+    -- The ticket office's number of the change that it shows; older ones do not overwrite it.
+    fence bigint not null,
     constraint event_ticket_types_price check (price >= 0),
     constraint event_ticket_types_total check (total > 0)
 );
 
-create unique index event_ticket_types_name on event_ticket_types (event_id, name);
+-- That names differ is seen to by the ticket office, whose changes may arrive in another order.
+create index event_ticket_types_of_event on event_ticket_types (event_id, position);
 
 -- Every letter, and every two that stand together, of an event's searchable words.
 create table event_grams (

@@ -7,6 +7,7 @@ use urr_storage::{StorageError, outbox};
 use crate::audit::{Actor, Deed};
 use crate::domain::event::Event;
 use crate::events::{ArtistCreated, ArtistUpdated};
+use crate::renaming::TooManyEvents;
 use crate::store::artists as store;
 use crate::store::audit::audit_insert;
 use crate::store::events::event_list_of_artist;
@@ -48,6 +49,8 @@ pub enum EditArtistError {
     NotFound,
     #[error("an artist with this name exists already")]
     NameTaken,
+    #[error(transparent)]
+    TooManyEvents(#[from] TooManyEvents),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -99,7 +102,7 @@ impl Catalog {
         change: ArtistChange,
         actor: Actor,
     ) -> Result<Artist, EditArtistError> {
-        let stamp = self.stamp(actor.context);
+        let (stamp, rename) = (self.stamp(actor.context), self.rename(&actor));
         let deed = Deed { action: "ARTIST_UPDATED", resource_type: "artist" };
         let entry = self.audit_entry(&actor, deed, id, "");
         self.change(move |tx| {
@@ -120,7 +123,7 @@ impl Catalog {
             }
             store::artist_update(tx, &artist)?;
             if is_renamed {
-                Catalog::index_again(tx, Some(id), None)?;
+                rename.announce::<EditArtistError>(tx, Some(id), None)?;
             }
             let mut entry = entry.clone();
             artist.name.as_str().clone_into(&mut entry.summary);

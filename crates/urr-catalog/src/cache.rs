@@ -5,6 +5,8 @@
 //! - Every answer carries the catalogue's number of the moment that it shows. A change of our own
 //!   raises the number that is wanted at once; changes by other processes are noticed by reading
 //!   the number again, at most once a second.
+//! - A number that is lower than one that was known is that of a restored database: nothing that
+//!   was kept is true any more.
 //! - A failure is told to all who waited, and is not kept.
 
 mod state;
@@ -152,7 +154,7 @@ impl Cache {
         F: Future<Output = Result<Entry, ApiError>> + Send + 'static,
         L: Fn() -> F,
     {
-        self.check_revision().await;
+        self.check_revision(key).await;
         let wanted = self.state().known_revision();
         let mut attempt = 1;
         loop {
@@ -175,6 +177,7 @@ impl Cache {
     {
         let now = self.shared.clock.now();
         let mut state = self.state();
+        let epoch = state.epoch();
         let cell = state.cell(key);
         let fresh = cell
             .entry
@@ -184,7 +187,7 @@ impl Cache {
         match (fresh, under_way) {
             (Some(entry), under_way) => {
                 if now >= entry.lifetime.refresh_at && under_way.is_none() {
-                    cell.flight = Some(self.start(key, load()));
+                    cell.flight = Some(self.start(key, epoch, load()));
                 }
                 Look::Fresh(entry)
             }
@@ -192,7 +195,7 @@ impl Cache {
                 Look::Wait(flight)
             }
             (None, _) => {
-                let flight = self.start(key, load());
+                let flight = self.start(key, epoch, load());
                 cell.flight = Some(flight.clone());
                 Look::Wait(flight)
             }
@@ -203,6 +206,7 @@ impl Cache {
     fn start(
         &self,
         key: &str,
+        epoch: u64,
         load: impl Future<Output = Result<Entry, ApiError>> + Send + 'static,
     ) -> Awaited {
         let (sender, receiver) = watch::channel(None);
@@ -211,7 +215,7 @@ impl Cache {
         tokio::spawn(async move {
             let outcome = load.await.map(Arc::new);
             let settings = &cache.shared.settings;
-            cache.state().land(&key, outcome.as_ref().ok(), settings);
+            cache.state().land(&key, epoch, outcome.as_ref().ok(), settings);
             sender.send_replace(Some(outcome));
         });
         receiver
@@ -222,33 +226,46 @@ impl Cache {
             Ok(outcome) => outcome.clone().expect("it was waited for"),
             // The task panicked; the log has it.
             Err(_) => {
-                self.state().land(key, None, &self.shared.settings);
+                let mut state = self.state();
+                let epoch = state.epoch();
+                state.land(key, epoch, None, &self.shared.settings);
                 Err(ApiError::internal("reading for the cache ended early"))
             }
         }
     }
 
-    /// Reads the catalogue's number if that was long ago. If it cannot be read, what is in memory
+    /// Reads the catalogue's number if that was long ago. While somebody does, the others are given
+    /// what is in memory and wait only for what is not. If it cannot be read, what is in memory
     /// goes on being given out: an old answer is better than none.
-    async fn check_revision(&self) {
+    async fn check_revision(&self, key: &str) {
         let interval = self.shared.settings.revision_check_interval;
         if self.state().was_checked_within(interval) {
             return;
         }
-        let _checking = self.shared.checking.lock().await;
+        let _checking = match self.shared.checking.try_lock() {
+            Ok(checking) => checking,
+            Err(_) if self.state().has_entry(key) => return,
+            Err(_) => self.shared.checking.lock().await,
+        };
         if self.state().was_checked_within(interval) {
             return;
         }
         self.shared.checks.fetch_add(1, Ordering::Relaxed);
-        let begun = Instant::now();
-        match self.shared.db.read(revision_read).await {
-            Ok(revision) => self.note_revision(revision),
+        let known = self.state().known_revision();
+        let read: Result<i64, StorageError> = self.shared.db.read(revision_read).await;
+        // From now on, however long it took: those who waited do not read again.
+        let mut state = self.state();
+        state.note_check(Instant::now());
+        match read {
+            Ok(revision) if revision < known => {
+                tracing::warn!(revision, known, "the catalogue is older than it was");
+                state.begin_again(revision);
+            }
+            Ok(revision) => state.note_revision(revision),
             Err(error) => {
-                let error: StorageError = error;
                 tracing::warn!(%error, "whether the catalogue changed could not be read");
             }
         }
-        self.state().note_check(begun);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -10,8 +10,8 @@ use urr_storage::StorageError;
 
 use crate::store::{artists, venues};
 use crate::{
-    Actor, Artist, ArtistName, Catalog, CreateArtistError, CreateEventError, EditEventError, Hall,
-    NewArtist, NewHall, NewVenue, Venue, VenueError,
+    Actor, Artist, ArtistName, Catalog, CreateArtistError, CreateEventError, EditEventError,
+    HallSummary, NewArtist, NewHall, NewVenue, Venue, VenueError,
 };
 
 /// Nobody: the demo data were made by the program itself.
@@ -139,7 +139,10 @@ impl Catalog {
     }
 
     /// The venue of a demo event with its hall, if it has one.
-    async fn demo_place(&self, name: &'static str) -> Result<(Venue, Option<Hall>), SeedError> {
+    async fn demo_place(
+        &self,
+        name: &'static str,
+    ) -> Result<(Venue, Option<HallSummary>), SeedError> {
         let found = self
             .db
             .read(move |tx| {

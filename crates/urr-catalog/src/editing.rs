@@ -96,6 +96,8 @@ pub enum EditEventError {
     /// It may have been sold.
     #[error("it may have been sold")]
     NotDeletable,
+    #[error("it has begun")]
+    Over,
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -190,6 +192,9 @@ impl Catalog {
             if event.is_cancelled() {
                 return Ok(event);
             }
+            if event.has_begun(now) {
+                return Err(EditEventError::Over);
+            }
             let cancelled = Event {
                 announced: Status::Cancelled,
                 cancel_reason: reason.clone(),
@@ -208,7 +213,7 @@ impl Catalog {
     }
 
     /// Takes an event out of sight, if nothing can have been sold or nobody waits for it any more.
-    /// Doing it again changes nothing.
+    /// Who was there keeps the ticket and gets no money back. Doing it again changes nothing.
     pub async fn delete_event(&self, id: EventId, actor: Actor) -> Result<(), EditEventError> {
         let now = self.clock.now();
         let stamp = self.stamp(actor.context);
@@ -221,39 +226,25 @@ impl Catalog {
             if !may_delete(&event, now) {
                 return Err(EditEventError::NotDeletable);
             }
-            let revision = event.revision + 1;
+            let (revision, is_over) = (event.revision + 1, event.has_taken_place(now));
             let deleted = Event { revision, updated_at: now, deleted_at: Some(now), ..event };
             write_changed(tx, &deleted)?;
             let mut entry = entry.clone();
             entry.summary.clone_from(&deleted.title);
             audit_insert(tx, &entry)?;
-            let reason = None;
-            outbox::append(tx, &stamp, &EventDeleted { event_id: id.0, revision, reason })?;
+            outbox::append(tx, &stamp, &EventDeleted { event_id: id.0, revision, is_over })?;
             Ok(())
         })
         .await
     }
-
-    /// Writes the letters of all events of an artist or venue anew: it has another name.
-    pub(crate) fn index_again(
-        tx: &mut Tx<'_>,
-        artist: Option<ArtistId>,
-        venue: Option<VenueId>,
-    ) -> Result<(), StorageError> {
-        for event in store::event_list_named_after(tx, artist, venue)? {
-            let searchable = searchable(&event);
-            search::search_text_write(tx, event.id, &searchable)?;
-        }
-        Ok(())
-    }
 }
 
-fn searchable(event: &Event) -> Searchable {
+pub(crate) fn searchable(event: &Event) -> Searchable {
     let artist = event.artist.as_ref().map_or("", |artist| artist.name.as_str());
     Searchable::new([event.title.as_str(), artist, &event.venue.name, &event.venue.address])
 }
 
-fn write_changed(tx: &mut Tx<'_>, event: &Event) -> Result<(), StorageError> {
+pub(crate) fn write_changed(tx: &mut Tx<'_>, event: &Event) -> Result<(), StorageError> {
     let searchable = searchable(event);
     let is_written = store::event_update(tx, event, &searchable.text)?;
     assert!(is_written, "the event was read under the lock of the catalogue");
@@ -342,6 +333,7 @@ fn prepare(
         price_min: prices.iter().copied().min().unwrap_or(Won::ZERO),
         price_max: prices.iter().copied().max().unwrap_or(Won::ZERO),
         ordered: Ordered { seats, ticket_types, places: i64::from(seats) + tickets },
+        capacity: i64::from(seats) + tickets,
         inventory_ready: false,
         inventory_problem: String::new(),
         cancel_reason: String::new(),

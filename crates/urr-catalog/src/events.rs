@@ -9,8 +9,10 @@ use urr_layout::Layout;
 use urr_storage::Tx;
 
 use crate::Artist;
-use crate::domain::event::{Event, EventId, TicketType};
-use crate::store::events::{event_find, event_mark_ready, event_note_problem};
+use crate::domain::event::{Event, EventId, Kind, TicketType, check_ticket_type};
+use crate::store::events::{
+    event_find, event_follow_ticket_types, event_mark_ready, event_note_problem, ticket_type_write,
+};
 use crate::store::revision::{catalog_lock, revision_bump};
 
 pub const TOPIC: &str = "catalog-events";
@@ -105,8 +107,8 @@ pub struct EventCancelled {
 pub struct EventDeleted {
     pub event_id: Uuid,
     pub revision: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    /// Whether it has taken place: then nobody gets money back.
+    pub is_over: bool,
 }
 
 /// The ticket office has made and counted what was ordered.
@@ -120,6 +122,20 @@ pub struct InventoryReady {
     pub ticket_types: i64,
     /// Seats and tickets together.
     pub total: i64,
+}
+
+/// The ticket office has added or changed a type of tickets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TicketTypeChanged {
+    pub event_id: Uuid,
+    pub ticket_type_id: Uuid,
+    pub name: String,
+    pub description: String,
+    pub price: Won,
+    pub total: u32,
+    /// Grows with every change of the event's sale: an older one does not overwrite a newer one.
+    pub fence: i64,
 }
 
 macro_rules! event_data {
@@ -144,6 +160,7 @@ event_data! {
     EventCancelled => TOPIC, "EVENT_CANCELLED", |data| data.event_id;
     EventDeleted => TOPIC, "EVENT_DELETED", |data| data.event_id;
     InventoryReady => "inventory-events", "INVENTORY_READY", |data| data.event_id;
+    TicketTypeChanged => "inventory-events", "TICKET_TYPE_CHANGED", |data| data.event_id;
 }
 
 impl From<&Artist> for ArtistCreated {
@@ -201,16 +218,21 @@ impl From<&Event> for EventFacts {
     }
 }
 
-/// An event can be booked from when on its inventory is there, completely.
+/// What the ticket office says of its inventory.
 pub fn handle(
     tx: &mut Tx<'_>,
     event: &urr_kernel::Event,
     _context: &HandlerContext,
 ) -> Result<Handled, HandleError> {
-    if event.event_type != InventoryReady::TYPE {
-        return Ok(Handled::Ignored);
+    match event.event_type.as_str() {
+        InventoryReady::TYPE => handle_ready(tx, &event.decode()?),
+        TicketTypeChanged::TYPE => handle_ticket_type(tx, &event.decode()?),
+        _ => Ok(Handled::Ignored),
     }
-    let counted: InventoryReady = event.decode()?;
+}
+
+/// An event can be booked from when on its inventory is there, completely.
+fn handle_ready(tx: &mut Tx<'_>, counted: &InventoryReady) -> Result<Handled, HandleError> {
     catalog_lock(tx)?;
     let id = EventId(counted.event_id);
     let Some(event) = event_find(tx, id)? else {
@@ -233,5 +255,30 @@ pub fn handle(
     }
     event_mark_ready(tx, id)?;
     revision_bump(tx)?;
+    Ok(Handled::Done)
+}
+
+/// The page of an event shows its tickets as they are sold, whatever was ordered.
+fn handle_ticket_type(tx: &mut Tx<'_>, now: &TicketTypeChanged) -> Result<Handled, HandleError> {
+    catalog_lock(tx)?;
+    let id = EventId(now.event_id);
+    let Some(event) = event_find(tx, id)? else {
+        return Ok(Handled::Rejected { reason: format!("there is no event {id}") });
+    };
+    if event.kind != Kind::Standing {
+        return Ok(Handled::Rejected { reason: format!("the event {id} has seats") });
+    }
+    let kind = TicketType {
+        id: now.ticket_type_id,
+        name: now.name.clone(),
+        description: now.description.clone(),
+        price: now.price,
+        total: now.total,
+    };
+    check_ticket_type(&kind).map_err(|invalid| HandleError::Poison(invalid.to_string()))?;
+    if ticket_type_write(tx, id, &kind, now.fence)? {
+        event_follow_ticket_types(tx, id)?;
+        revision_bump(tx)?;
+    }
     Ok(Handled::Done)
 }

@@ -22,6 +22,7 @@ mod http;
 mod images;
 mod jobs;
 mod reading;
+mod renaming;
 mod settings;
 mod store;
 mod venues;
@@ -44,15 +45,17 @@ pub use domain::event::{
 };
 pub use domain::image::{IMAGE_BYTES_MAX, InvalidImage};
 pub use domain::search::Question;
-pub use domain::venue::{Hall, HallId, InvalidTemplate, SeatTemplate, Venue, VenueId};
+pub use domain::venue::{Hall, HallId, HallSummary, InvalidTemplate, SeatTemplate, Venue, VenueId};
 pub use editing::{ArtistChoice, CreateEventError, EditEventError, EventEdit, NewEvent, Place};
 pub use events::{
     ArtistCreated, ArtistUpdated, CONSUMED_TOPICS, EventCancelled, EventCreated, EventDeleted,
-    EventFacts, EventUpdated, GROUP, InventoryReady, TOPIC, TicketTypeFacts, handle,
+    EventFacts, EventUpdated, GROUP, InventoryReady, TOPIC, TicketTypeChanged, TicketTypeFacts,
+    handle,
 };
 pub use http::images::UPLOAD_BYTES_MAX;
 pub use images::{Image, ImageId, UploadError};
 pub use reading::{EventDetail, EventFilter, EventPage, EventSort, Visibility};
+pub use renaming::TooManyEvents;
 pub use settings::{CacheSettings, Settings};
 pub use store::events::RequestKey;
 pub use store::listing::Figures;

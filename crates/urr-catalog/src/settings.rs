@@ -7,6 +7,11 @@ use std::time::Duration;
 pub struct Settings {
     /// Between two looks at which events go on sale or end.
     pub status_interval: Duration,
+    /// How many seats a person may buy of an event that says nothing about it: 1 to 10.
+    pub seats_per_user_max_default: u32,
+    /// An artist or venue with more events to come than this cannot be renamed: each is announced,
+    /// in one transaction.
+    pub renamed_events_max: usize,
     pub cache: CacheSettings,
 }
 
@@ -29,7 +34,12 @@ pub struct CacheSettings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { status_interval: Duration::from_secs(60), cache: CacheSettings::default() }
+        Settings {
+            status_interval: Duration::from_secs(60),
+            seats_per_user_max_default: 4,
+            renamed_events_max: 1_000,
+            cache: CacheSettings::default(),
+        }
     }
 }
 

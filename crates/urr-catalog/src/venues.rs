@@ -4,9 +4,10 @@ use urr_service::Page;
 use urr_storage::StorageError;
 
 use crate::audit::{Actor, Deed};
+use crate::renaming::TooManyEvents;
 use crate::store::audit::audit_insert;
 use crate::store::venues as store;
-use crate::{Catalog, Hall, HallId, SeatTemplate, Venue, VenueId};
+use crate::{Catalog, Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
 /// What a new venue is made of.
 #[derive(Clone, Debug)]
@@ -52,6 +53,8 @@ pub enum VenueError {
     #[error("an event was made of it")]
     HallInUse,
     #[error(transparent)]
+    TooManyEvents(#[from] TooManyEvents),
+    #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
@@ -83,6 +86,7 @@ impl Catalog {
         actor: Actor,
     ) -> Result<Venue, VenueError> {
         let entry = self.audit_entry(&actor, deed("VENUE_UPDATED", "venue"), id, "");
+        let (rename, now) = (self.rename(&actor), self.clock.now());
         self.change(move |tx| {
             let old = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
             let change = change.clone();
@@ -96,9 +100,9 @@ impl Catalog {
             if is_renamed && store::venue_find_by_name(tx, &venue.name)?.is_some() {
                 return Err(VenueError::NameTaken);
             }
-            store::venue_update(tx, &venue)?;
+            store::venue_update(tx, &venue, now)?;
             if is_renamed || venue.address != old.address {
-                Catalog::index_again(tx, None, Some(id))?;
+                rename.announce::<VenueError>(tx, None, Some(id))?;
             }
             let mut entry = entry.clone();
             entry.summary.clone_from(&venue.name);
@@ -130,7 +134,10 @@ impl Catalog {
     }
 
     /// A venue with its halls.
-    pub async fn get_venue(&self, id: VenueId) -> Result<Option<(Venue, Vec<Hall>)>, StorageError> {
+    pub async fn get_venue(
+        &self,
+        id: VenueId,
+    ) -> Result<Option<(Venue, Vec<HallSummary>)>, StorageError> {
         self.db
             .read(move |tx| {
                 let Some(venue) = store::venue_find(tx, id)? else { return Ok(None) };
@@ -168,6 +175,7 @@ impl Catalog {
         actor: Actor,
     ) -> Result<Hall, VenueError> {
         let entry = self.audit_entry(&actor, deed("HALL_UPDATED", "hall"), id, "");
+        let now = self.clock.now();
         self.change(move |tx| {
             let old = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
             let change = change.clone();
@@ -180,11 +188,10 @@ impl Catalog {
             if hall.template.layout() != old.template.layout() && store::hall_is_used(tx, id)? {
                 return Err(VenueError::HallInUse);
             }
-            let twin = store::hall_find_by_name(tx, hall.venue_id, &hall.name)?;
-            if twin.is_some_and(|twin| twin.id != id) {
+            if store::hall_name_is_taken(tx, &hall)? {
                 return Err(VenueError::NameTaken);
             }
-            store::hall_update(tx, &hall)?;
+            store::hall_update(tx, &hall, now)?;
             let mut entry = entry.clone();
             entry.summary.clone_from(&hall.name);
             audit_insert(tx, &entry)?;

@@ -1,4 +1,5 @@
-//! What every crate shares: ids, money, time, secrets and the envelope of events.
+//! What every crate shares: ids, money, time, secrets, the envelope of events, and rules that more
+//! than one service keeps.
 //!
 //! Deliberately absent: async, SQL, HTTP, files and the process environment. Time, ids and
 //! randomness are values that are handed in, so that a test or a simulation can decide them.
@@ -7,16 +8,20 @@ mod clock;
 mod context;
 mod event;
 mod id;
+mod idempotency;
 mod money;
 mod secret;
 mod text;
+mod ticket_type;
 
 pub use clock::{Clock, truncate_to_micros};
 pub use context::{CallContext, InvalidTraceparent, TraceContext};
 pub use event::{DecodeEventError, Event, EventData, SPEC_VERSION};
 pub use id::IdSource;
+pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
 pub use jiff::Timestamp;
 pub use money::{MoneyOverflow, Won};
 pub use secret::Secret;
 pub use text::{UnfitText, one_line};
+pub use ticket_type::{InvalidTicketType, TicketTypeDraft, limits as ticket_type_limits};
 pub use uuid::Uuid;

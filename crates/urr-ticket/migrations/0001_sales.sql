@@ -21,7 +21,8 @@ create table sales (
     -- Whether all seats and ticket types are there and were counted.
     is_complete boolean not null,
     fence bigint not null,
-    -- When no live reservation was left after the event was cancelled or deleted.
+    -- When no live reservation was left after the event was cancelled or deleted, or when an event
+    -- was deleted that had taken place: of that one nothing is given back.
     emptied_at timestamptz,
     created_at timestamptz not null,
     constraint sales_kind check (kind in ('seated', 'standing')),

@@ -15,6 +15,9 @@ pub const DIFFERENCES_MAX: usize = 100;
 
 /// How long after its end a hold should be gone at the latest.
 const OVERDUE_AFTER: Duration = Duration::from_secs(120);
+/// How long a payment may have a hold. Longer than any payment takes, and than it is looked for
+/// when its outcome is not known.
+const PIN_OLD_AFTER: Duration = Duration::from_secs(15 * 60);
 const EVENTS_AT_ONCE: u32 = 500;
 
 /// What an audit found.
@@ -55,9 +58,13 @@ impl Auditor {
         }
         self.looks = self.looks.wrapping_add(1);
         let limit = u32::try_from(DIFFERENCES_MAX).expect("it is small");
-        let before = self.ticket.clock.now() - OVERDUE_AFTER;
-        let overdue = move |tx: &mut Tx<'_>| audit::overdue_audit(tx, before, limit);
-        let differences = self.ticket.db.read(overdue).await?;
+        let now = self.ticket.clock.now();
+        let stuck = move |tx: &mut Tx<'_>| {
+            let mut stuck = audit::overdue_audit(tx, now - OVERDUE_AFTER, limit)?;
+            stuck.extend(audit::old_pin_audit(tx, now - PIN_OLD_AFTER, limit)?);
+            Ok::<_, StorageError>(stuck)
+        };
+        let differences = self.ticket.db.read(stuck).await?;
         let mut found = Audit { events: 0, differences };
         let mut after = Uuid::nil();
         loop {

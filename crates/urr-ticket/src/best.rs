@@ -3,23 +3,36 @@
 //! The map in memory and what changed since it was drawn are together, under the lock of the sale,
 //! the seats as they are: one short look by index, however large the hall. So two who ask at the
 //! same moment get different seats, and "sold out" is never said too early.
+//!
+//! Those who ask for seats of one event stand in line at its desk. Otherwise a few of them would
+//! keep every connection of the process waiting for one row.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use urr_kernel::{CallContext, Uuid};
-use urr_storage::{StorageError, Tx};
+use urr_kernel::{CallContext, Clock, Uuid};
+use urr_storage::{Db, StorageError, Tx};
 
 use crate::domain::best::{NoneFits, Wish, choose_best};
 use crate::domain::hold::{Hold, HoldRequest, Refusal, RequestKey, Terms, Wanted};
 use crate::domain::sale::NotOnSale;
-use crate::reserve::batch::{Batch, Entry, NotCommitted, Outcome, decide_together, find_repeated};
-use crate::seat_map::EventView;
+use crate::reserve::batch::{
+    Batch, Entry, NotCommitted, Outcome, decide_together, find_repeated, is_ones_fault,
+};
+use crate::reserve::desk::{Desk, Limits};
+use crate::seat_map::{EventView, SeatStatus, Statuses};
 use crate::store::{map, sales};
-use crate::{IdempotencyKey, Kind, ReservationId, ReserveError, Ticket};
+use crate::{
+    IdempotencyKey, Kind, ReservationId, ReserveError, SeatLocks, SeatMaps, Settings, Ticket,
+};
 
 /// A collision of two requests with one key is over by the second attempt.
 const ATTEMPTS_MAX: u32 = 3;
+
+/// They are chosen for one after the other, so the first of a batch waits for all of it; and who
+/// comes when more than this wait would wait for longer than they like.
+const LIMITS: Limits = Limits { batch_max: 32, line_max: 256 };
 
 /// Someone asks for the best seats.
 #[derive(Clone, Debug)]
@@ -42,15 +55,65 @@ pub enum BestError {
     Reserve(#[from] ReserveError),
 }
 
+/// Seats that fitted and what came of asking for them, or that none did.
+type Decided = Result<Outcome, NoneFits>;
+type Answer = Result<Decided, StorageError>;
+
+pub(crate) type BestDesk = Desk<Asking, Answer>;
+
 /// Why nothing was committed.
 enum Failed {
-    NoneFits(NoneFits),
-    NotCommitted(NotCommitted),
+    /// There was nothing to commit.
+    NothingNew(Vec<Decided>),
+    GuardRefused,
+    Storage(StorageError),
 }
 
 impl From<StorageError> for Failed {
     fn from(error: StorageError) -> Failed {
-        Failed::NotCommitted(error.into())
+        Failed::Storage(error)
+    }
+}
+
+/// The desk where the best seats are asked for.
+pub(crate) fn desk(
+    db: &Db,
+    clock: &Clock,
+    locks: &SeatLocks,
+    maps: &SeatMaps,
+    settings: &Settings,
+) -> BestDesk {
+    let (db, clock, maps, terms_of) = (db.clone(), clock.clone(), maps.clone(), settings.clone());
+    let work = move |event_id, requests| {
+        let terms = Terms {
+            now: clock.now(),
+            hold_ttl: terms_of.hold_ttl,
+            dangerous_without_seat_guard: terms_of.dangerous_without_seat_guard,
+        };
+        let (db, maps) = (db.clone(), maps.clone());
+        async move {
+            let answers = answer_all(&db, Asked { terms, requests }).await;
+            // Before anyone is answered: who reserves and then looks sees it.
+            if answers.iter().any(|answer| matches!(answer, Ok(Ok(Outcome::Held(_))) | Err(_))) {
+                maps.mark_taken(event_id);
+            }
+            answers
+        }
+    };
+    let (locks, lock_ttl) = (locks.clone(), settings.lock_ttl);
+    // Who asked has gone away: their hold stands until it expires, and so should its lock.
+    let abandoned = move |answer: Answer| {
+        let locks = locks.clone();
+        tokio::spawn(async move { keep_locks(&locks, &answer, lock_ttl).await });
+    };
+    Desk::with_limits(LIMITS, work, abandoned)
+}
+
+async fn keep_locks(locks: &SeatLocks, answer: &Answer, lock_ttl: Duration) {
+    if let Ok(Ok(Outcome::Held(hold))) = answer {
+        let reservation = &hold.reservation;
+        let (event_id, user_id) = (reservation.event_id, reservation.user_id);
+        locks.keep(event_id, &hold.seat_ids(), user_id, reservation.fence, lock_ttl).await;
     }
 }
 
@@ -61,34 +124,40 @@ impl Ticket {
         request: BestRequest,
         context: CallContext,
     ) -> Result<Hold, BestError> {
+        use ReserveError::Refused;
+        match self.reserve_best_once(request.clone(), context).await {
+            // Its time may be over, and no sweep has come by yet.
+            Err(BestError::Reserve(Refused(Refusal::HoldInProgress { reservation_id })))
+                if self.end_if_overdue(reservation_id).await.map_err(ReserveError::from)? =>
+            {
+                self.reserve_best_once(request, context).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn reserve_best_once(
+        &self,
+        request: BestRequest,
+        context: CallContext,
+    ) -> Result<Hold, BestError> {
         let event_id = request.event_id;
         let view = self.maps.look(event_id).await.map_err(ReserveError::from)?;
         let view = view.ok_or(ReserveError::EventNotFound)?;
         check_wish(&view, &request.wish)?;
-        let asking = Arc::new(self.asking(view, request, context));
-        let mut attempt = 0;
-        let outcome = loop {
-            attempt += 1;
-            let write = Arc::clone(&asking);
-            match self.db.write(move |tx| write.decide(tx)).await {
-                Ok(outcome) => break outcome,
-                Err(Failed::NoneFits(none)) => return Err(none.into()),
-                Err(Failed::NotCommitted(NotCommitted::NothingNew(outcomes))) => {
-                    break outcomes.into_iter().next().expect("one request, one outcome");
-                }
-                Err(Failed::NotCommitted(failure)) if attempt >= ATTEMPTS_MAX => {
-                    return Err(ReserveError::from(storage_error(failure)).into());
-                }
-                Err(Failed::NotCommitted(failure)) => refuse_unless_collision(failure)?,
-            }
+        let digest = digest(event_id, &request.wish);
+        let asking = Asking {
+            view,
+            wish: request.wish,
+            user_id: request.user_id,
+            key: request.key.map(|key| RequestKey { text: key.as_str().to_owned(), digest }),
+            reservation_id: ReservationId(self.ids.next_id()),
+            announcement_id: self.ids.next_id(),
+            context,
         };
-        if let Outcome::Held(hold) = &outcome {
-            self.maps.mark_taken(event_id);
-            let (user_id, token) = (hold.reservation.user_id, hold.reservation.fence);
-            let lock_ttl = self.settings.lock_ttl;
-            self.locks.keep(event_id, &hold.seat_ids(), user_id, token, lock_ttl).await;
-        }
-        match outcome {
+        let answer = self.best.ask(event_id, asking).await.map_err(ReserveError::from)?;
+        keep_locks(&self.locks, &answer, self.settings.lock_ttl).await;
+        match answer.map_err(ReserveError::from)?? {
             Outcome::Held(hold) | Outcome::Repeated(hold) => Ok(hold),
             Outcome::Refused(Refusal::NotOnSale(NotOnSale::Unknown)) => {
                 Err(ReserveError::EventNotFound.into())
@@ -96,29 +165,11 @@ impl Ticket {
             Outcome::Refused(refusal) => Err(ReserveError::from(refusal).into()),
         }
     }
-
-    fn asking(&self, view: Arc<EventView>, request: BestRequest, context: CallContext) -> Asking {
-        let digest = digest(request.event_id, &request.wish);
-        let key = request.key.map(|key| RequestKey { text: key.as_str().to_owned(), digest });
-        Asking {
-            view,
-            wish: request.wish,
-            user_id: request.user_id,
-            key,
-            reservation_id: ReservationId(self.ids.next_id()),
-            announcement_id: self.ids.next_id(),
-            context,
-            terms: Terms {
-                now: self.clock.now(),
-                hold_ttl: self.settings.hold_ttl,
-                dangerous_without_seat_guard: self.settings.dangerous_without_seat_guard,
-            },
-        }
-    }
 }
 
-/// All that the closure needs.
-struct Asking {
+/// Someone asks, with all that the closure needs.
+#[derive(Clone)]
+pub(crate) struct Asking {
     view: Arc<EventView>,
     wish: Wish,
     user_id: Uuid,
@@ -126,60 +177,129 @@ struct Asking {
     reservation_id: ReservationId,
     announcement_id: Uuid,
     context: CallContext,
+}
+
+/// Those who ask for seats of one event together.
+struct Asked {
     terms: Terms,
+    requests: Vec<Asking>,
+}
+
+/// One transaction for all. If one request breaks it, each has its own, so that the others do not
+/// suffer.
+async fn answer_all(db: &Db, asked: Asked) -> Vec<Answer> {
+    let asked = Arc::new(asked);
+    match write(db, &asked).await {
+        Ok(decided) | Err(Failed::NothingNew(decided)) => {
+            return decided.into_iter().map(Ok).collect();
+        }
+        Err(Failed::Storage(error)) if !is_ones_fault(&error) => {
+            return vec![Err(error); asked.requests.len()];
+        }
+        Err(Failed::GuardRefused | Failed::Storage(_)) => {}
+    }
+    let mut answers = Vec::with_capacity(asked.requests.len());
+    for request in &asked.requests {
+        let alone = Asked { terms: asked.terms, requests: vec![request.clone()] };
+        answers.push(answer_alone(db, Arc::new(alone)).await);
+    }
+    answers
+}
+
+/// Another event may have used the same key in the same moment: the next attempt sees it.
+async fn answer_alone(db: &Db, asked: Arc<Asked>) -> Answer {
+    for _ in 0..ATTEMPTS_MAX {
+        match write(db, &asked).await {
+            Ok(decided) | Err(Failed::NothingNew(decided)) => {
+                return Ok(decided.into_iter().next().expect("one request, one outcome"));
+            }
+            Err(Failed::GuardRefused | Failed::Storage(StorageError::Constraint { .. })) => {}
+            Err(Failed::Storage(error)) => return Err(error),
+        }
+    }
+    Err(StorageError::Contention)
+}
+
+async fn write(db: &Db, asked: &Arc<Asked>) -> Result<Vec<Decided>, Failed> {
+    let asked = Arc::clone(asked);
+    db.write(move |tx| asked.decide(tx)).await
+}
+
+impl Asked {
+    /// Locks the sale; then each is decided in turn, after what those before got.
+    fn decide(&self, tx: &mut Tx<'_>) -> Result<Vec<Decided>, Failed> {
+        let newest = &self.requests.last().expect("a batch is not empty").view;
+        let event_id = newest.inventory.event_id;
+        let Some(sale) = sales::sale_lock_only(tx, event_id)? else {
+            let unknown = Ok(Outcome::Refused(NotOnSale::Unknown.into()));
+            return Err(Failed::NothingNew(vec![unknown; self.requests.len()]));
+        };
+        let mut statuses = statuses_load(tx, newest, sale.fence)?;
+        let mut decided = Vec::with_capacity(self.requests.len());
+        for request in &self.requests {
+            let outcome = request.decide(tx, &statuses, &self.terms)?;
+            if let Ok(Outcome::Held(hold)) = &outcome {
+                hold.seat_ids().into_iter().for_each(|id| statuses.set(id, SeatStatus::Held));
+            }
+            decided.push(outcome);
+        }
+        let is_new = decided.iter().any(|decided| matches!(decided, Ok(Outcome::Held(_))));
+        if is_new { Ok(decided) } else { Err(Failed::NothingNew(decided)) }
+    }
+}
+
+/// The seats as they are: a map, and what changed since. The sale is locked.
+fn statuses_load(tx: &mut Tx<'_>, view: &EventView, fence: i64) -> Result<Statuses, StorageError> {
+    let known = view.picture.statuses();
+    // After a restore the map is of changes that did not happen.
+    let (mut statuses, after) = match view.seen <= fence {
+        true => (known.clone(), view.seen),
+        false => (Statuses::all_available(known.count()), 0),
+    };
+    for change in map::seats_changed(tx, view.inventory.event_id, after)? {
+        statuses.set(change.seat_id, change.status);
+    }
+    Ok(statuses)
 }
 
 impl Asking {
-    /// Lock, replay, choose; then the way of every request for seats.
-    fn decide(&self, tx: &mut Tx<'_>) -> Result<Outcome, Failed> {
-        let nothing_new = |outcome| Failed::NotCommitted(NotCommitted::NothingNew(vec![outcome]));
-        let inventory = &self.view.inventory;
-        let event_id = inventory.event_id;
-        if sales::sale_lock_only(tx, event_id)?.is_none() {
-            return Err(nothing_new(Outcome::Refused(NotOnSale::Unknown.into())));
-        }
+    /// Replay, choose; then the way of every request for seats.
+    fn decide(
+        &self,
+        tx: &mut Tx<'_>,
+        statuses: &Statuses,
+        terms: &Terms,
+    ) -> Result<Decided, Failed> {
         if let Some(key) = &self.key
             && let Some(outcome) = find_repeated(tx, self.user_id, key)?
         {
-            return Err(nothing_new(outcome));
+            return Ok(Ok(outcome));
         }
-        let mut statuses = self.view.picture.statuses().clone();
-        for change in map::seats_changed(tx, event_id, self.view.seen)? {
-            statuses.set(change.seat_id, change.status);
-        }
+        let inventory = &self.view.inventory;
         let is_free = |id| statuses.is_available(id);
-        let chosen = choose_best(&inventory.layout, &self.wish, is_free);
+        let seat_ids = match choose_best(&inventory.layout, &self.wish, is_free) {
+            Ok(seat_ids) => seat_ids,
+            Err(none_fits) => return Ok(Err(none_fits)),
+        };
         let entry = Entry {
             request: HoldRequest {
                 reservation_id: self.reservation_id,
                 user_id: self.user_id,
-                wanted: Wanted::Seats(chosen.map_err(Failed::NoneFits)?),
+                wanted: Wanted::Seats(seat_ids),
                 key: self.key.clone(),
             },
             announcement_id: self.announcement_id,
             context: self.context,
         };
         let batch =
-            Batch { inventory: Arc::clone(inventory), terms: self.terms, requests: vec![entry] };
-        let outcomes = decide_together(tx, &batch).map_err(Failed::NotCommitted)?;
-        Ok(outcomes.into_iter().next().expect("one request, one outcome"))
-    }
-}
-
-/// Another event may have used the same key in the same moment: the next attempt sees it.
-fn refuse_unless_collision(failure: NotCommitted) -> Result<(), ReserveError> {
-    match failure {
-        NotCommitted::GuardRefused
-        | NotCommitted::NothingNew(_)
-        | NotCommitted::Storage(StorageError::Constraint { .. }) => Ok(()),
-        NotCommitted::Storage(error) => Err(error.into()),
-    }
-}
-
-fn storage_error(failure: NotCommitted) -> StorageError {
-    match failure {
-        NotCommitted::Storage(error) => error,
-        NotCommitted::GuardRefused | NotCommitted::NothingNew(_) => StorageError::Contention,
+            Batch { inventory: Arc::clone(inventory), terms: *terms, requests: vec![entry] };
+        match decide_together(tx, &batch) {
+            Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => {
+                Ok(Ok(outcomes.into_iter().next().expect("one request, one outcome")))
+            }
+            Err(NotCommitted::GuardRefused) => Err(Failed::GuardRefused),
+            Err(NotCommitted::Storage(error)) => Err(Failed::Storage(error)),
+        }
     }
 }
 

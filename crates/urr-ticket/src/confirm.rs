@@ -152,7 +152,11 @@ fn tickets_of(items: &[StoredItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
         let quantity = u16::try_from(stored.item.quantity).expect("limits are small");
         (0..quantity).map(move |unit| (stored, unit))
     });
-    let tickets: Vec<NewTicket> = units
+    let units: Vec<(&StoredItem, u16)> = units.collect();
+    // Before they are paired, which would pass over what is too many.
+    assert_eq!(units.len(), ticket_ids.len(), "the quantity is the sum of the items");
+    units
+        .into_iter()
         .zip(ticket_ids)
         .map(|((stored, unit), id)| NewTicket {
             id: *id,
@@ -164,9 +168,7 @@ fn tickets_of(items: &[StoredItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
                 Subject::TicketType(_) => None,
             },
         })
-        .collect();
-    assert_eq!(tickets.len(), ticket_ids.len(), "the quantity is the sum of the items");
-    tickets
+        .collect()
 }
 
 fn announce_confirmed(

@@ -13,7 +13,7 @@ use urr_kernel::{Event, EventData, Uuid};
 use urr_storage::{Tx, outbox};
 
 pub(crate) use self::news::News;
-use self::payload::{EventCreated, EventEnded, EventUpdated};
+use self::payload::{EventCancelled, EventCreated, EventDeleted, EventUpdated};
 use crate::store::news as store;
 use crate::store::sales::{self, NewSale};
 use crate::{SOURCE, SaleStatus};
@@ -59,8 +59,11 @@ pub fn handle(
             updated.facts.to_sale_facts().map_err(HandleError::Poison)?;
             follow(tx, updated.event_id, News::of_facts(updated.facts))
         }
-        "EVENT_CANCELLED" => end_sale(tx, event, SaleStatus::Cancelled),
-        "EVENT_DELETED" => end_sale(tx, event, SaleStatus::Deleted),
+        "EVENT_CANCELLED" => {
+            let cancelled: EventCancelled = decode(event)?;
+            follow(tx, cancelled.event_id, News::of_end(SaleStatus::Cancelled))
+        }
+        "EVENT_DELETED" => delete_sale(tx, event, context),
         _ => Ok(Handled::Ignored),
     }
 }
@@ -88,9 +91,22 @@ fn create_sale(
     apply(tx, event_id, &news)
 }
 
-fn end_sale(tx: &mut Tx<'_>, event: &Event, status: SaleStatus) -> Result<Handled, HandleError> {
-    let ended: EventEnded = decode(event)?;
-    follow(tx, ended.event_id, News::of_end(status))
+/// Takes the sale out of sight. Of an event that has taken place nothing is given back: who was
+/// there keeps the ticket.
+fn delete_sale(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    let EventDeleted { event_id, is_over } = decode(event)?;
+    let known = store::news_lock(tx, event_id)?;
+    let handled = follow(tx, event_id, News::of_end(SaleStatus::Deleted))?;
+    // Who was promised their money when the event was cancelled gets it, whatever is said later.
+    let is_over = is_over.unwrap_or_else(|| known.has_taken_place(event.time));
+    if is_over && known.status != SaleStatus::Cancelled {
+        store::sale_keep(tx, event_id, context.now)?;
+    }
+    Ok(handled)
 }
 
 /// Merges the news and applies them to the sale, if it is there already.

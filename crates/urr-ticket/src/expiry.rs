@@ -1,8 +1,8 @@
 //! Ending many reservations: holds whose time is over, and all that was reserved of a closed sale.
 //!
 //! A transaction ends a batch of one event, under the lock of its sale, so that the sale goes on in
-//! between. What cannot be ended is found by halving and set aside: it does not stop the others
-//!
+//! between. What cannot be ended is found by halving and set aside, and a sale that does not answer
+//! in time is put off: neither stops the others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::{StorageError, Tx};
 
+use crate::domain::transition::{Phase, Record};
 use crate::steps::announce;
-use crate::store::overdue::{self, Overdue};
+use crate::store::overdue::{self, ClosedSale, Overdue};
 use crate::store::sales;
 use crate::store::transitions::{self, Ended, Ending};
-use crate::{SaleStatus, Ticket};
+use crate::{ReservationId, SaleStatus, Status, Ticket};
 
 /// Few enough that a sale does not feel the lock, many enough to share a commit.
 pub const BATCH_MAX: u32 = 250;
@@ -26,6 +27,13 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 const SET_ASIDE_FOR: Duration = Duration::from_secs(60);
 const SET_ASIDE_MAX: usize = 10_000;
 
+/// A sale that did not answer in time is left alone for so long; then its batches are smaller, until
+/// nothing was heard of it for a while.
+const PUT_OFF_FOR: Duration = Duration::from_secs(10);
+const SLOW_FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+
+const CLOSED_SALES_AT_ONCE: u32 = 100;
+
 const EVENT_CANCELLED: &str = "EVENT_CANCELLED";
 const EVENT_DELETED: &str = "EVENT_DELETED";
 
@@ -35,12 +43,32 @@ pub struct Swept {
     pub ended: u64,
     /// They could not be ended.
     pub failed: Vec<Uuid>,
+    /// Events that did not answer in time. What is left of them is tried again soon.
+    pub put_off: Vec<Uuid>,
 }
 
 /// Sweeps again and again, and remembers what it cannot end.
 pub struct Sweeper {
     ticket: Ticket,
     set_aside: HashMap<Uuid, Timestamp>,
+    slow: HashMap<Uuid, Slow>,
+}
+
+/// A sale that did not answer in time.
+#[derive(Clone, Copy)]
+struct Slow {
+    until: Timestamp,
+    /// How many it is asked to end at once.
+    batch_max: usize,
+}
+
+/// How it went with a batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turned {
+    Done,
+    /// Someone else is at the sale.
+    Busy,
+    PutOff,
 }
 
 /// Whether a batch waits for its turn at the sale.
@@ -61,13 +89,12 @@ struct Batch {
 
 impl Sweeper {
     pub fn new(ticket: Ticket) -> Sweeper {
-        Sweeper { ticket, set_aside: HashMap::new() }
+        Sweeper { ticket, set_aside: HashMap::new(), slow: HashMap::new() }
     }
 
     /// Ends every hold whose time is over.
     pub async fn expire_overdue(&mut self) -> Result<Swept, StorageError> {
-        let now = self.ticket.clock.now();
-        self.set_aside.retain(|_, until| *until > now);
+        let now = self.forget_old();
         let (mut swept, mut after) = (Swept::default(), Overdue::FIRST);
         loop {
             let list = move |tx: &mut Tx<'_>| overdue::hold_list(tx, now, after, BATCH_MAX);
@@ -78,7 +105,7 @@ impl Sweeper {
             // First where nobody is busy: another process may be at the same event.
             let mut busy = Vec::new();
             for batch in batches {
-                if !self.end(batch.clone(), Turn::Skip, &mut swept).await? {
+                if self.end(batch.clone(), Turn::Skip, &mut swept).await? == Turned::Busy {
                     busy.push(batch);
                 }
             }
@@ -86,6 +113,14 @@ impl Sweeper {
                 self.end(batch, Turn::Wait, &mut swept).await?;
             }
         }
+    }
+
+    /// What was set aside or slow long ago is tried as if nothing had been. Returns the time.
+    fn forget_old(&mut self) -> Timestamp {
+        let now = self.ticket.clock.now();
+        self.set_aside.retain(|_, until| *until > now);
+        self.slow.retain(|_, slow| slow.until + SLOW_FORGOTTEN_AFTER > now);
+        now
     }
 
     fn batches(&self, due: Vec<Overdue>) -> Vec<Batch> {
@@ -97,34 +132,48 @@ impl Sweeper {
         by_event.into_iter().map(|(event_id, ids)| Batch { event_id, ids, ending }).collect()
     }
 
-    /// Cancels all that is reserved of sales that were closed. A hold that is being paid is left
-    /// until its payment is decided.
+    /// Cancels what is reserved of sales that were closed: everything, or only the holds if the event
+    /// has begun. A hold that is being paid is left until its payment is decided.
     pub async fn empty_closed_sales(&mut self) -> Result<Swept, StorageError> {
-        let now = self.ticket.clock.now();
-        self.set_aside.retain(|_, until| *until > now);
-        let mut swept = Swept::default();
-        let closed: Vec<(Uuid, SaleStatus)> =
-            self.ticket.db.read(overdue::sale_list_to_empty).await?;
-        for (event_id, status) in closed {
-            let reason = match status {
-                SaleStatus::Deleted => EVENT_DELETED,
-                SaleStatus::Open | SaleStatus::Cancelled => EVENT_CANCELLED,
+        let now = self.forget_old();
+        let (mut swept, mut after) = (Swept::default(), Uuid::nil());
+        loop {
+            let list = move |tx: &mut Tx<'_>| {
+                overdue::sale_list_to_empty(tx, now, after, CLOSED_SALES_AT_ONCE)
             };
-            self.empty_sale(event_id, reason, &mut swept).await?;
+            let closed: Vec<ClosedSale> = self.ticket.db.read(list).await?;
+            let Some(last) = closed.last() else { return Ok(swept) };
+            after = last.event_id;
+            for sale in closed {
+                match self.empty_sale(sale, &mut swept).await {
+                    Ok(()) => {}
+                    Err(error) if is_everyones(&error) => return Err(error),
+                    Err(error) => self.put_off(sale.event_id, &error, &mut swept),
+                }
+            }
         }
-        Ok(swept)
     }
 
     async fn empty_sale(
         &mut self,
-        event_id: Uuid,
-        reason: &'static str,
+        sale: ClosedSale,
         swept: &mut Swept,
     ) -> Result<(), StorageError> {
-        let ending = Ending::Cancelled { reason };
+        let event_id = sale.event_id;
+        let reason = match sale.status {
+            SaleStatus::Deleted => EVENT_DELETED,
+            SaleStatus::Open | SaleStatus::Cancelled => EVENT_CANCELLED,
+        };
+        let ending = match sale.took_place {
+            true => Ending::Withdrawn { reason },
+            false => Ending::Cancelled { reason },
+        };
         let mut after = Uuid::nil();
         loop {
-            let list = move |tx: &mut Tx<'_>| overdue::live_list(tx, event_id, after, BATCH_MAX);
+            if self.is_put_off(event_id) {
+                return Ok(());
+            }
+            let list = move |tx: &mut Tx<'_>| overdue::live_list(tx, &sale, after, BATCH_MAX);
             let mut ids: Vec<Uuid> = self.ticket.db.read(list).await?;
             let Some(last) = ids.last().copied() else { break };
             after = last;
@@ -132,25 +181,31 @@ impl Sweeper {
             self.end(Batch { event_id, ids, ending }, Turn::Wait, swept).await?;
         }
         let now = self.ticket.clock.now();
-        self.ticket.db.write(move |tx| overdue::sale_mark_emptied(tx, event_id, now)).await
+        self.ticket.db.write(move |tx| overdue::sale_mark_emptied(tx, &sale, now)).await
     }
 
-    /// Ends a batch; one that fails is halved until what is to blame is alone. `false`: the sale
-    /// was busy.
+    /// Ends a batch; one that fails is halved until what is to blame is alone.
     async fn end(
         &mut self,
         batch: Batch,
         mut turn: Turn,
         swept: &mut Swept,
-    ) -> Result<bool, StorageError> {
-        let mut waiting = vec![batch];
+    ) -> Result<Turned, StorageError> {
+        let event_id = batch.event_id;
+        if self.is_put_off(event_id) {
+            return Ok(Turned::PutOff);
+        }
+        let batch_max = self.slow.get(&event_id).map_or(usize::MAX, |slow| slow.batch_max);
+        let mut waiting = batch.split(batch_max);
         let begun = Instant::now();
-        while let Some(mut batch) = waiting.pop().filter(|batch| !batch.ids.is_empty()) {
+        while let Some(mut batch) = waiting.pop() {
             match self.ticket.end_batch(batch.clone(), turn).await {
-                Ok(None) => return Ok(false),
+                Ok(None) => return Ok(Turned::Busy),
                 Ok(Some(ended)) => swept.ended += ended,
-                Err(error) if error.is_retryable() || error == StorageError::Closed => {
-                    return Err(error);
+                Err(error) if is_everyones(&error) => return Err(error),
+                Err(error @ (StorageError::Timeout | StorageError::Contention)) => {
+                    self.put_off(event_id, &error, swept);
+                    return Ok(Turned::PutOff);
                 }
                 Err(error) if batch.ids.len() == 1 => {
                     tracing::error!(%error, reservation = %batch.ids[0], "it could not be ended");
@@ -159,16 +214,31 @@ impl Sweeper {
                     swept.failed.push(batch.ids[0]);
                 }
                 Err(_) => {
-                    // What was begun is finished.
-                    turn = Turn::Wait;
                     let ids = batch.ids.split_off(batch.ids.len() / 2);
                     waiting.extend([Batch { ids, ..batch.clone() }, batch]);
                 }
             }
+            // What was begun is finished.
+            turn = Turn::Wait;
         }
         // The sale has at least as much of the database's time as the sweep.
         tokio::time::sleep(begun.elapsed().min(PAUSE_MAX)).await;
-        Ok(true)
+        Ok(Turned::Done)
+    }
+
+    fn is_put_off(&self, event_id: Uuid) -> bool {
+        let now = self.ticket.clock.now();
+        self.slow.get(&event_id).is_some_and(|slow| slow.until > now)
+    }
+
+    /// Leaves a sale alone for a while. It may be that someone keeps its lock, or that its batches
+    /// take too long: so they are smaller from then on.
+    fn put_off(&mut self, event_id: Uuid, error: &StorageError, swept: &mut Swept) {
+        tracing::warn!(%error, %event_id, "a sale did not answer in time; it is tried again");
+        let until = self.ticket.clock.now() + PUT_OFF_FOR;
+        let before = self.slow.get(&event_id).map_or(BATCH_MAX as usize, |slow| slow.batch_max);
+        self.slow.insert(event_id, Slow { until, batch_max: (before / 2).max(1) });
+        swept.put_off.push(event_id);
     }
 
     fn set_aside(&mut self, id: Uuid) {
@@ -179,7 +249,38 @@ impl Sweeper {
     }
 }
 
+impl Batch {
+    /// Parts of at most so many; none if it is empty.
+    fn split(self, size: usize) -> Vec<Batch> {
+        let Batch { event_id, ids, ending } = self;
+        let part = |ids: &[Uuid]| Batch { event_id, ids: ids.to_vec(), ending };
+        ids.chunks(size).map(part).collect()
+    }
+}
+
+/// Whether the database itself cannot work now, so that other sales need not be tried.
+fn is_everyones(error: &StorageError) -> bool {
+    use StorageError::{Closed, DiskFull, Overloaded, Unavailable};
+    matches!(error, Closed | DiskFull | Overloaded | Unavailable(_))
+}
+
 impl Ticket {
+    /// Ends a hold whose time is over, if no sweep has done so yet: it stands in the way of its
+    /// owner's next one. `false`: it is not over.
+    pub async fn end_if_overdue(&self, id: ReservationId) -> Result<bool, StorageError> {
+        let find = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
+        let found: Option<Record> = self.db.read(find).await?;
+        let Some(record) = found else { return Ok(false) };
+        if record.phase(self.clock.now()) != Phase::Expired {
+            return Ok(false);
+        }
+        if record.reservation.status == Status::Pending {
+            let (event_id, ids) = (record.reservation.event_id, vec![id.0]);
+            self.end_batch(Batch { event_id, ids, ending: Ending::Expired }, Turn::Wait).await?;
+        }
+        Ok(true)
+    }
+
     /// Ends those of the batch that still can end so. None: the sale was busy.
     async fn end_batch(&self, batch: Batch, turn: Turn) -> Result<Option<u64>, StorageError> {
         let context = CallContext::root(self.ids.next_id());

@@ -52,20 +52,21 @@ pub use domain::best::{NoneFits, Wish};
 pub use domain::hold::{HeldItem, Hold, InvalidWanted, Refusal, Wanted, WantedTickets};
 pub use domain::reservation::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
 pub use domain::sale::{Inventory, Kind, NotOnSale, SalePolicy, SaleStatus, Tier};
-pub use domain::stock::{ChangeRefused, InvalidTicketType, TicketType, TicketTypeDraft};
+pub use domain::stock::{ChangeRefused, TicketType};
 pub use domain::transition::{PaymentClaim, Record, Refused};
 pub use expiry::{Sweeper, Swept};
 use figures::Figures;
 use inventories::Inventories;
 pub use locks::{SeatLocks, Taken};
 pub use mine::{Details, ReservationFilter};
-pub use reserve::{IdempotencyKey, InvalidIdempotencyKey, ReserveError, ReserveRequest};
+pub use reserve::{ReserveError, ReserveRequest};
 pub use seat_map::{EventView, SeatMapSettings, SeatMaps, SeatStatus};
 pub use settings::Settings;
 pub use signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
 pub use steps::StepError;
-pub use stock::{ChangeTicketTypeError, CreateTicketTypeError};
+pub use stock::{ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged};
 pub use store::audit::{Difference, DifferenceKind};
+pub use urr_kernel::{IdempotencyKey, InvalidIdempotencyKey, InvalidTicketType, TicketTypeDraft};
 
 /// The tables of the ticket office.
 pub const SCHEMA: Schema = Schema {
@@ -85,6 +86,7 @@ pub struct Ticket {
     pub(crate) settings: Settings,
     pub(crate) locks: SeatLocks,
     pub(crate) desks: reserve::Desks,
+    pub(crate) best: best::BestDesk,
     pub(crate) inventories: Inventories,
     pub(crate) maps: SeatMaps,
     pub(crate) signer: Arc<Signer>,
@@ -115,7 +117,8 @@ impl Ticket {
         let signer = Arc::new(signer);
         let figures = Figures::default();
         let desks = reserve::Desks::new(&db, &clock, &locks, &maps, &settings);
-        Ticket { db, clock, ids, settings, locks, desks, inventories, maps, signer, figures }
+        let best = best::desk(&db, &clock, &locks, &maps, &settings);
+        Ticket { db, clock, ids, settings, locks, desks, best, inventories, maps, signer, figures }
     }
 
     /// The maps of its seats.

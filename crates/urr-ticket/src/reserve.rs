@@ -5,23 +5,30 @@
 //! last guard. Only the last two are needed for the right result.
 
 pub(crate) mod batch;
-mod desk;
+pub(crate) mod desk;
+mod policies;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use urr_kernel::{CallContext, Clock, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{Db, StorageError};
 
-use self::batch::{Batch, Entry, Outcome, decide_batch, find_repeated};
+use self::batch::{Batch, Entry, Outcome, decide_batch, find_all_repeated};
 use self::desk::{Desk, NoAnswer};
+use self::policies::Policies;
 use crate::domain::hold::{Hold, HoldRequest, Refusal, RequestKey, Terms, Wanted};
-use crate::domain::sale::NotOnSale;
-use crate::{Inventory, Kind, ReservationId, SeatLocks, SeatMaps, Settings, Taken, Ticket};
+use crate::domain::sale::{NotOnSale, Tier};
+use crate::{
+    IdempotencyKey, Inventory, Kind, ReservationId, SeatLocks, SeatMaps, Settings, Taken, Ticket,
+};
 
-/// A key is at most so long.
-pub const KEY_CHARS_MAX: usize = 64;
+/// So often, and so long apart, is asked again for a seat about which someone is being decided:
+/// they may not get it. Longer than most decisions take, and too short to be felt.
+const LOOKS_MAX: u32 = 4;
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Someone asks for seats or tickets.
 #[derive(Clone, Debug)]
@@ -31,15 +38,6 @@ pub struct ReserveRequest {
     pub wanted: Wanted,
     pub key: Option<IdempotencyKey>,
 }
-
-/// A word by which a client makes sure that a request has one effect, however often it is sent.
-/// It is the user's own: others may use the same word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdempotencyKey(String);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("An idempotency key has 1 to 64 visible characters.")]
-pub struct InvalidIdempotencyKey;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReserveError {
@@ -55,26 +53,12 @@ pub enum ReserveError {
     Storage(#[from] StorageError),
 }
 
-impl IdempotencyKey {
-    pub fn parse(text: &str) -> Result<IdempotencyKey, InvalidIdempotencyKey> {
-        let length = text.chars().count();
-        let is_visible = text.chars().all(|c| !c.is_control() && !c.is_whitespace());
-        match (1..=KEY_CHARS_MAX).contains(&length) && is_visible {
-            true => Ok(IdempotencyKey(text.to_owned())),
-            false => Err(InvalidIdempotencyKey),
-        }
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 /// The desks of a process.
 #[derive(Clone)]
 pub(crate) struct Desks {
     holds: Desk<Question, Decided>,
     keys: Desk<(Uuid, RequestKey), Result<Option<Outcome>, StorageError>>,
+    policies: Policies,
 }
 
 struct Question {
@@ -100,7 +84,11 @@ impl Desks {
         maps: &SeatMaps,
         settings: &Settings,
     ) -> Desks {
-        Desks { holds: hold_desk(db, clock, locks, maps, settings), keys: key_desk(db) }
+        Desks {
+            holds: hold_desk(db, clock, locks, maps, settings),
+            keys: key_desk(db),
+            policies: Policies::new(db, clock),
+        }
     }
 }
 
@@ -120,13 +108,23 @@ fn hold_desk(
         };
         decide_questions(db.clone(), maps.clone(), questions, terms)
     };
+    // Who asked left the line: nothing is held for them, and their seats are the next one's.
+    let left_locks = locks.clone();
+    let left = move |question: Question| {
+        let locks = left_locks.clone();
+        tokio::spawn(async move {
+            let Question { inventory, entry, attempt } = question;
+            let seat_ids = entry.request.wanted.seat_ids();
+            locks.give_up(inventory.event_id, seat_ids, attempt).await;
+        });
+    };
     let (locks, lock_ttl) = (locks.clone(), settings.lock_ttl);
     // Who asked has gone away: their hold stands until it expires, and so should its lock.
     let abandoned = move |decided: Decided| {
         let locks = locks.clone();
         tokio::spawn(async move { settle_locks(&locks, &decided, lock_ttl).await });
     };
-    Desk::new(work, abandoned)
+    Desk::new(work, abandoned).when_left(left)
 }
 
 async fn decide_questions(
@@ -165,13 +163,8 @@ fn key_desk(db: &Db) -> Desk<(Uuid, RequestKey), Result<Option<Outcome>, Storage
     let db = db.clone();
     let work = move |_, questions: Vec<(Uuid, RequestKey)>| {
         let (db, count) = (db.clone(), questions.len());
-        let look = move |tx: &mut urr_storage::Tx<'_>| {
-            let questions = questions.iter();
-            questions.map(|(user_id, key)| find_repeated(tx, *user_id, key)).collect()
-        };
         async move {
-            let found: Result<Vec<Option<Outcome>>, StorageError> = db.read(look).await;
-            match found {
+            match db.read(move |tx| find_all_repeated(tx, &questions)).await {
                 Ok(found) => found.into_iter().map(Ok).collect(),
                 Err(error) => vec![Err(error); count],
             }
@@ -181,7 +174,7 @@ fn key_desk(db: &Db) -> Desk<(Uuid, RequestKey), Result<Option<Outcome>, Storage
 }
 
 /// After the commit: the seats of a hold stay locked, and whatever a failed attempt took is free.
-async fn settle_locks(locks: &SeatLocks, decided: &Decided, lock_ttl: std::time::Duration) {
+async fn settle_locks(locks: &SeatLocks, decided: &Decided, lock_ttl: Duration) {
     let Decided { outcome, event_id, user_id, seat_ids, attempt } = decided;
     if seat_ids.is_empty() {
         return;
@@ -206,20 +199,40 @@ impl Ticket {
         request: ReserveRequest,
         context: CallContext,
     ) -> Result<Hold, ReserveError> {
+        match self.reserve_once(request.clone(), context).await {
+            // Its time may be over, and no sweep has come by yet.
+            Err(ReserveError::Refused(Refusal::HoldInProgress { reservation_id }))
+                if self.end_if_overdue(reservation_id).await? =>
+            {
+                self.reserve_once(request, context).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn reserve_once(
+        &self,
+        request: ReserveRequest,
+        context: CallContext,
+    ) -> Result<Hold, ReserveError> {
         let inventory = self.inventories.get(request.event_id).await?;
         let inventory = inventory.ok_or(ReserveError::EventNotFound)?;
         check_wanted(&inventory, &request.wanted)?;
         let (event_id, user_id) = (request.event_id, request.user_id);
         let key = request.key.as_ref().map(|key| RequestKey {
-            text: key.0.clone(),
+            text: key.as_str().to_owned(),
             digest: digest(event_id, &request.wanted),
         });
         let attempt = self.ids.next_id();
-        let seat_ids = request.wanted.seat_ids();
-        if !seat_ids.is_empty()
-            && let Some(seat_id) = self.find_taken(event_id, seat_ids, user_id, attempt).await
-        {
-            return self.turn_away(event_id, user_id, seat_id, key).await;
+        let barred = self.find_barred(event_id, &request.wanted).await;
+        let refusal = match (barred, request.wanted.seat_ids()) {
+            (Some(Barred::NotOnSale(reason)), _) => Some(reason.into()),
+            // The database says more, but no seat is locked for them meanwhile.
+            (Some(Barred::Somehow), _) | (None, []) => None,
+            (None, seat_ids) => self.find_taken(event_id, seat_ids, user_id, attempt).await,
+        };
+        if let Some(refusal) = refusal {
+            return self.turn_away(event_id, user_id, refusal, key).await;
         }
         let entry = Entry {
             request: HoldRequest {
@@ -237,32 +250,53 @@ impl Ticket {
         into_answer(decided.outcome?)
     }
 
-    /// A seat that is someone else's, as far as can be told without the database. Otherwise the
-    /// locks of the seats are taken, if they can be.
+    /// Why nobody could have this, as far as can be told without the database.
+    async fn find_barred(&self, event_id: Uuid, wanted: &Wanted) -> Option<Barred> {
+        let policy = self.desks.policies.get(event_id).await?;
+        // The tier is not known here: it is as if everyone had the highest.
+        match policy.check_open(Some(Tier::Diamond), self.clock.now()) {
+            Err(NotOnSale::NotYet { .. }) if policy.has_presale => Some(Barred::Somehow),
+            Err(reason) => Some(Barred::NotOnSale(reason)),
+            Ok(()) if wanted.quantity() > policy.seats_per_user_max => Some(Barred::Somehow),
+            Ok(()) => None,
+        }
+    }
+
+    /// Why the seats are not to be had, as far as can be told without the database. Otherwise their
+    /// locks are taken, if they can be.
     async fn find_taken(
         &self,
         event_id: Uuid,
         seat_ids: &[SeatId],
         user_id: Uuid,
         attempt: Uuid,
-    ) -> Option<SeatId> {
-        match self.locks.take(event_id, seat_ids, user_id, attempt).await {
-            Taken::Yes => None,
-            Taken::Unknown => self.maps.taken_hint(event_id, seat_ids),
-            // A lock can outlive its hold, if its release was lost. The map knows better.
-            Taken::No { seat_id, token: Some(token) } => {
-                (!self.maps.is_free_at(event_id, seat_id, token)).then_some(seat_id)
+    ) -> Option<Refusal> {
+        let taken = |seat_id| Refusal::SeatsTaken { seat_ids: vec![seat_id] };
+        let mut looks = 1;
+        loop {
+            match self.locks.take(event_id, seat_ids, user_id, attempt).await {
+                Taken::Yes => return None,
+                Taken::Unknown => return self.maps.taken_hint(event_id, seat_ids).map(taken),
+                // A lock can outlive its hold, if its release was lost. The map knows better.
+                Taken::No { seat_id, token: Some(token) } => {
+                    let is_free = self.maps.is_free_at(event_id, seat_id, token);
+                    return (!is_free).then(|| taken(seat_id));
+                }
+                Taken::No { seat_id, token: None } if looks == LOOKS_MAX => {
+                    return Some(Refusal::SeatBeingDecided { seat_id });
+                }
+                Taken::No { token: None, .. } => tokio::time::sleep(LOOK_EVERY).await,
             }
-            Taken::No { seat_id, token: None } => Some(seat_id),
+            looks += 1;
         }
     }
 
-    /// Someone else has the seat. That is the answer, unless this very request was answered before.
+    /// They get nothing. That is the answer, unless this very request was answered before.
     async fn turn_away(
         &self,
         event_id: Uuid,
         user_id: Uuid,
-        seat_id: SeatId,
+        refusal: Refusal,
         key: Option<RequestKey>,
     ) -> Result<Hold, ReserveError> {
         if let Some(key) = key
@@ -270,8 +304,15 @@ impl Ticket {
         {
             return into_answer(outcome);
         }
-        Err(Refusal::SeatsTaken { seat_ids: vec![seat_id] }.into())
+        into_answer(Outcome::Refused(refusal))
     }
+}
+
+/// Why a request cannot succeed, whoever sends it.
+enum Barred {
+    NotOnSale(NotOnSale),
+    /// What they are told depends on who they are: how many they have, or when they may buy.
+    Somehow,
 }
 
 fn into_answer(outcome: Outcome) -> Result<Hold, ReserveError> {

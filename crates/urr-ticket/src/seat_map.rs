@@ -4,9 +4,14 @@
 //! are numbered in the order of their commits, so asking for the later numbers misses nothing,
 //! whichever process made them.
 //!
+//! If the numbers go back, the database was restored from a copy: the same number then names two
+//! changes. Every map is drawn anew under another epoch, and who knows a version of another epoch
+//! is told everything.
+//!
 //! Invariants: a look sees every change that this process has committed and marked before, and
 //! every change of others that is older than the refresh interval. One reader per event is at the
-//! database at a time; those who come meanwhile wait for its answer, also if it is a failure.
+//! database at a time. Those who come meanwhile take its answer if it is new enough for them, and
+//! otherwise share the next one, also if it is a failure: nobody waits for more than two.
 //!
 //! Deliberately absent: any decision. What a map says is a hint; seats are given under the lock of
 //! the sale.
@@ -18,18 +23,20 @@ mod stream;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{Db, StorageError};
 
+use self::picture::Epoch;
 pub use self::picture::{Picture, SeatChange, SeatMapView};
-use self::slot::{Marks, Slot};
+use self::slot::{Marks, Nothing, Slot};
 pub use self::statuses::SeatStatus;
+pub(crate) use self::statuses::Statuses;
+use self::stream::Places;
 pub use self::stream::{TooManyStreams, changes};
 use crate::inventories::Inventories;
 use crate::store::map::{self, TicketTypeStock};
@@ -47,6 +54,8 @@ pub struct SeatMapSettings {
     pub events_max: usize,
     /// How many clients may follow the changes of maps at the same time.
     pub streams_max: usize,
+    /// How many of them may be one user's.
+    pub streams_per_user_max: usize,
     /// A stream ends after this time; its client then asks again.
     pub stream_lifetime: Duration,
 }
@@ -57,6 +66,7 @@ impl Default for SeatMapSettings {
             refresh_interval: Duration::from_millis(300),
             events_max: 200,
             streams_max: 4_000,
+            streams_per_user_max: 3,
             stream_lifetime: Duration::from_secs(600),
         }
     }
@@ -73,7 +83,8 @@ struct Inner {
     settings: SeatMapSettings,
     slots: RwLock<HashMap<Uuid, Arc<Slot>>>,
     events_of_types: RwLock<HashMap<Uuid, Uuid>>,
-    streams: Arc<Semaphore>,
+    streams: Arc<Places>,
+    epoch: Mutex<Epoch>,
     closing: CancellationToken,
     reads: AtomicU64,
 }
@@ -88,6 +99,8 @@ pub struct EventView {
     pub seen: i64,
     status: SaleStatus,
     drawn_at: Timestamp,
+    /// The number of the attempt that drew it.
+    attempt: u64,
     marks: Marks,
 }
 
@@ -104,7 +117,8 @@ impl SeatMaps {
             inventories: inventories.clone(),
             slots: RwLock::default(),
             events_of_types: RwLock::default(),
-            streams: Arc::new(Semaphore::new(settings.streams_max)),
+            streams: Arc::new(Places::new(settings.streams_max, settings.streams_per_user_max)),
+            epoch: Mutex::new(Epoch::FIRST),
             closing: CancellationToken::new(),
             reads: AtomicU64::new(0),
             settings: settings.clone(),
@@ -123,21 +137,24 @@ impl SeatMaps {
         if let Some(view) = slot.fresh(&arrived, &self.0.clock, self.0.settings.refresh_interval) {
             return Ok(shown(view));
         }
-        if let Some(failure) = slot.failure_after(&arrived) {
-            return Err(failure);
+        match slot.nothing_after(&arrived) {
+            Some(Nothing::Gone) => return Ok(None),
+            Some(Nothing::Failed(error)) => return Err(error),
+            None => {}
         }
         let attempt = slot.begin();
-        match self.draw(event_id, &slot).await {
+        match self.draw(event_id, &slot, attempt).await {
             Ok(Some(view)) => {
                 slot.show(Arc::clone(&view));
                 Ok(shown(view))
             }
             Ok(None) => {
+                slot.show_nothing(attempt, Nothing::Gone);
                 self.forget(event_id, &slot);
                 Ok(None)
             }
             Err(error) => {
-                slot.fail(attempt, error.clone());
+                slot.show_nothing(attempt, Nothing::Failed(error.clone()));
                 Err(error)
             }
         }
@@ -148,10 +165,11 @@ impl SeatMaps {
         &self,
         event_id: Uuid,
         slot: &Slot,
+        attempt: u64,
     ) -> Result<Option<Arc<EventView>>, StorageError> {
-        let (marks, drawn_at) = (slot.marks(), self.0.clock.now());
-        let before = slot.view();
-        let inventory = match &before {
+        let (marks, drawn_at, epoch) = (slot.marks(), self.0.clock.now(), self.epoch());
+        let shown = slot.view();
+        let inventory = match &shown {
             Some(view) => Arc::clone(&view.inventory),
             None => match self.0.inventories.get(event_id).await? {
                 Some(inventory) => inventory,
@@ -159,20 +177,27 @@ impl SeatMaps {
             },
         };
         self.0.reads.fetch_add(1, Ordering::Relaxed);
+        let before = shown.filter(|view| view.picture.epoch() == epoch);
         let seen = before.as_ref().map(|view| view.seen);
         let read = move |tx: &mut urr_storage::Tx<'_>| {
             let Some(mark) = map::sale_mark(tx, event_id)? else { return Ok(None) };
             if seen == Some(mark.fence) {
                 return Ok(Some((mark, None)));
             }
+            let seen = seen.filter(|seen| *seen < mark.fence);
             let changes = map::seats_changed(tx, event_id, seen.unwrap_or(0))?;
             Ok(Some((mark, Some((changes, map::ticket_types_list(tx, event_id)?)))))
         };
         let found: Option<_> = self.0.db.read(read).await?;
         let Some((mark, news)) = found else { return Ok(None) };
+        let blank = |epoch| Arc::new(Picture::blank(epoch, inventory.layout.seat_count()));
         let picture = match &before {
+            Some(view) if view.seen > mark.fence => {
+                tracing::warn!(%event_id, known = view.seen, fence = mark.fence, "numbers went back");
+                blank(self.epoch_after(epoch))
+            }
             Some(view) => Arc::clone(&view.picture),
-            None => Arc::new(Picture::blank(inventory.layout.seat_count())),
+            None => blank(epoch),
         };
         let (picture, ticket_types) = match news {
             Some((changes, types)) if changes.is_empty() => (picture, types),
@@ -180,8 +205,29 @@ impl SeatMaps {
             None => (picture, before.map(|view| view.ticket_types.clone()).unwrap_or_default()),
         };
         let (seen, status) = (mark.fence, mark.status);
-        let view = EventView { inventory, picture, ticket_types, seen, status, drawn_at, marks };
-        Ok(Some(Arc::new(view)))
+        Ok(Some(Arc::new(EventView {
+            inventory,
+            picture,
+            ticket_types,
+            seen,
+            status,
+            drawn_at,
+            attempt,
+            marks,
+        })))
+    }
+
+    fn epoch(&self) -> Epoch {
+        *self.0.epoch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins another epoch, unless the map of another event did: a database is restored as a whole.
+    fn epoch_after(&self, ended: Epoch) -> Epoch {
+        let mut epoch = self.0.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        if *epoch == ended {
+            *epoch = ended.next(self.0.clock.now());
+        }
+        *epoch
     }
 
     /// The event of a ticket type, as it is now.

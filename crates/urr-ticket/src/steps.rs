@@ -104,7 +104,7 @@ pub(crate) fn announce(
             };
             outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
         }
-        Ending::Cancelled { reason } => {
+        Ending::Cancelled { reason } | Ending::Withdrawn { reason } => {
             let fact = |(stamp, reservation): (Stamp, &Ended)| {
                 let cancelled = ReservationCancelled {
                     facts: reservation.facts(),

@@ -1,16 +1,44 @@
 //! Ticket types are added and changed by administrators.
 //!
 //! Both happen under the lock of the event's sale, as everything that changes stock does: a change
-//! cannot overwrite a sale of the same moment. The administrator's action is written in the
-//! same transaction.
+//! cannot overwrite a sale of the same moment. The administrator's action and the news for
+//! the catalogue are written in the same transaction.
 
-use urr_kernel::Uuid;
+use serde::{Deserialize, Serialize};
+use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
+use urr_kernel::{CallContext, EventData, TicketTypeDraft, Uuid, Won};
+use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::domain::stock::{ChangeRefused, PER_EVENT_MAX, TicketType, TicketTypeDraft};
+use crate::consume::InventoryReady;
+use crate::domain::stock::{ChangeRefused, TicketType};
 use crate::store::admin::{AdminAction, action_insert};
-use crate::store::{sales, stock as store};
-use crate::{Kind, SaleStatus, Ticket};
+use crate::store::sales::{self, NewTicketType};
+use crate::store::stock as store;
+use crate::{Kind, SOURCE, SaleStatus, Ticket};
+
+/// A ticket type is new or different.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TicketTypeChanged {
+    pub event_id: Uuid,
+    pub ticket_type_id: Uuid,
+    pub name: String,
+    pub description: String,
+    pub price: Won,
+    pub total: u32,
+    /// The number of the change: an older one does not overwrite a newer one.
+    pub fence: i64,
+}
+
+impl EventData for TicketTypeChanged {
+    const TOPIC: &'static str = InventoryReady::TOPIC;
+    const TYPE: &'static str = "TICKET_TYPE_CHANGED";
+
+    fn aggregate_id(&self) -> Uuid {
+        self.event_id
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum CreateTicketTypeError {
@@ -47,6 +75,7 @@ impl Ticket {
     pub async fn create_ticket_type(
         &self,
         admin_id: Uuid,
+        context: CallContext,
         event_id: Uuid,
         draft: TicketTypeDraft,
     ) -> Result<TicketType, CreateTicketTypeError> {
@@ -55,9 +84,10 @@ impl Ticket {
         if inventory.kind == Kind::Seated {
             return Err(EventHasSeats);
         }
-        let new = draft.into_new(self.ids.next_id());
+        let new = NewTicketType::new(self.ids.next_id(), &draft);
         let summary = format!("{}: {} at {}", new.name, new.total, new.price);
         let action = self.stock_action(admin_id, "CREATE_TICKET_TYPE", new.id, summary);
+        let stamp = self.stock_stamp(context);
         let made = self
             .db
             .write(move |tx| {
@@ -75,8 +105,9 @@ impl Ticket {
                 }
                 let made = sales::ticket_type_insert(tx, event_id, &new, action.now)?;
                 assert!(made, "neither the name nor the fresh id was taken");
-                finish(tx, event_id, sale.fence, &action)?;
-                Ok(store::ticket_type_find(tx, new.id)?.expect("it was just made"))
+                let made = store::ticket_type_find(tx, new.id)?.expect("it was just made");
+                finish(tx, &made, sale.fence + 1, &action, &stamp)?;
+                Ok(made)
             })
             .await?;
         self.maps.mark_dirty(event_id);
@@ -87,11 +118,13 @@ impl Ticket {
     pub async fn change_ticket_type(
         &self,
         admin_id: Uuid,
+        context: CallContext,
         id: Uuid,
         draft: TicketTypeDraft,
     ) -> Result<TicketType, ChangeTicketTypeError> {
         use ChangeTicketTypeError::{EventCancelled, NameTaken, NotFound};
         let action = self.stock_action(admin_id, "UPDATE_TICKET_TYPE", id, String::new());
+        let stamp = self.stock_stamp(context);
         let changed = self
             .db
             .write(move |tx| {
@@ -110,12 +143,17 @@ impl Ticket {
                 }
                 store::ticket_type_update(tx, &after)?;
                 let action = AdminAction { summary: changes(&before, &after), ..action.clone() };
-                finish(tx, event_id, sale.fence, &action)?;
+                finish(tx, &after, sale.fence + 1, &action, &stamp)?;
                 Ok(after)
             })
             .await?;
         self.maps.mark_dirty(changed.event_id);
         Ok(changed)
+    }
+
+    fn stock_stamp(&self, context: CallContext) -> Stamp {
+        let (event_id, time) = (self.ids.next_id(), self.clock.now());
+        Stamp { event_id, source: SOURCE, time, context }
     }
 
     fn stock_action(
@@ -138,15 +176,28 @@ impl Ticket {
     }
 }
 
-/// Numbers the change, so that whoever caches the event sees it, and notes who made it.
+/// Numbers the change, so that whoever caches the event sees it, notes who made it, and tells the
+/// catalogue.
 fn finish(
     tx: &mut Tx<'_>,
-    event_id: Uuid,
+    to: &TicketType,
     fence: i64,
     action: &AdminAction,
+    stamp: &Stamp,
 ) -> Result<(), StorageError> {
-    sales::sale_number(tx, event_id, fence + 1)?;
-    action_insert(tx, action)
+    sales::sale_number(tx, to.event_id, fence)?;
+    action_insert(tx, action)?;
+    let changed = TicketTypeChanged {
+        event_id: to.event_id,
+        ticket_type_id: to.id,
+        name: to.name.clone(),
+        description: to.description.clone(),
+        price: to.price,
+        total: to.total,
+        fence,
+    };
+    outbox::append(tx, stamp, &changed)?;
+    Ok(())
 }
 
 /// What differs, for the people who read the log.

@@ -16,7 +16,9 @@ pub struct State {
     bytes: usize,
     /// What is older than this was changed since.
     revision: i64,
-    /// When that was last read.
+    /// Counts how often everything was forgotten: what was asked for before is not kept.
+    epoch: u64,
+    /// When reading it last ended.
     checked: Option<Instant>,
     /// Counts looks, so that the least recently used can be told.
     tick: u64,
@@ -39,12 +41,28 @@ impl State {
         self.revision = self.revision.max(revision);
     }
 
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Forgets everything: the database went back to this number.
+    pub fn begin_again(&mut self, revision: i64) {
+        self.cells.clear();
+        self.bytes = 0;
+        self.revision = revision;
+        self.epoch += 1;
+    }
+
+    pub fn has_entry(&self, key: &str) -> bool {
+        self.cells.get(key).is_some_and(|cell| cell.entry.is_some())
+    }
+
     pub fn was_checked_within(&self, interval: Duration) -> bool {
         self.checked.is_some_and(|checked| checked.elapsed() < interval)
     }
 
-    pub fn note_check(&mut self, begun: Instant) {
-        self.checked = Some(begun);
+    pub fn note_check(&mut self, ended: Instant) {
+        self.checked = Some(ended);
     }
 
     /// Entries and bytes.
@@ -63,7 +81,16 @@ impl State {
     }
 
     /// A read has ended, well or not. An older answer does not replace a newer one.
-    pub fn land(&mut self, key: &str, entry: Option<&Arc<Entry>>, settings: &CacheSettings) {
+    pub fn land(
+        &mut self,
+        key: &str,
+        epoch: u64,
+        entry: Option<&Arc<Entry>>,
+        settings: &CacheSettings,
+    ) {
+        if epoch != self.epoch {
+            return;
+        }
         let Some(cell) = self.cells.get_mut(key) else { return };
         cell.flight = None;
         if let Some(entry) = entry {

@@ -192,7 +192,7 @@ impl Catalog {
         let image = self.store_drawing(drawing, poster::SIZE, self.demo_actor()).await?;
         let (place, prices) = match &hall {
             Some(hall) => {
-                let grades = hall.template.layout().grades().into_iter();
+                let grades = hall.grades.iter();
                 let prices = grades.map(|grade| (grade.to_owned(), price(grade))).collect();
                 (seated(hall.id, venue.id), prices)
             }
@@ -212,7 +212,7 @@ impl Catalog {
             request: Some(RequestKey { key: plan.key.to_owned(), digest: b"demo".to_vec() }),
         };
         let event = self.create_event(new, self.demo_actor()).await?;
-        if plan.is_cancelled && event.deleted_at.is_none() {
+        if plan.is_cancelled && event.deleted_at.is_none() && !event.has_begun(now) {
             let reason = "출연자 사정. The performers fell ill.".to_owned();
             self.cancel_event(event.id, reason, self.demo_actor()).await?;
         }

@@ -3,8 +3,10 @@
 mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use urr_kernel::{Timestamp, Uuid, Won, define_id};
+use urr_kernel::ticket_type_limits::{PER_EVENT_MAX, PRICE_MAX_WON};
+use urr_kernel::{InvalidTicketType, TicketTypeDraft, Timestamp, Uuid, Won, define_id};
 use urr_layout::Layout;
 
 use super::artist::ArtistId;
@@ -20,11 +22,10 @@ define_id!(
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const DESCRIPTION_CHARS_MAX: usize = 5_000;
 pub const REASON_CHARS_MAX: usize = 500;
-pub const PRICE_MAX_WON: i64 = 10_000_000;
-pub const TICKET_TYPES_MAX: usize = 20;
-pub const TICKET_TYPE_TOTAL_MAX: u32 = 100_000;
 pub const SEATS_PER_USER_LIMIT: u32 = 10;
-pub const SEATS_PER_USER_DEFAULT: u32 = 4;
+
+/// A sale that is about to open may sell before the ticket office hears of a change.
+const OPENING_MARGIN: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -68,6 +69,8 @@ pub struct Event {
     pub price_min: Won,
     pub price_max: Won,
     pub ordered: Ordered,
+    /// Seats and tickets together, as the ticket office has them now.
+    pub capacity: i64,
     pub inventory_ready: bool,
     /// Why the ticket office's count was not believed. Empty: nothing is wrong.
     pub inventory_problem: String,
@@ -129,6 +132,20 @@ impl Event {
         self.announced == Status::Cancelled
     }
 
+    /// Whether the sale has started, or will have before everybody has heard of a change.
+    pub fn may_be_selling(&self, now: Timestamp) -> bool {
+        now + OPENING_MARGIN > self.schedule.sale_starts_at()
+    }
+
+    pub fn has_begun(&self, now: Timestamp) -> bool {
+        now >= self.schedule.starts_at()
+    }
+
+    /// Whether people have come for it: it has begun and was not cancelled before.
+    pub fn has_taken_place(&self, now: Timestamp) -> bool {
+        self.has_begun(now) && !self.is_cancelled()
+    }
+
     /// When members of which tier may buy, if they may before others.
     pub fn presale_schedule(&self) -> Option<PresaleSchedule> {
         self.has_presale.then(|| self.schedule.presale())
@@ -155,43 +172,37 @@ pub fn check_prices(layout: &Layout, prices: &BTreeMap<String, Won>) -> Result<(
     if let Some(grade) = prices.keys().find(|grade| !grades.contains(grade.as_str())) {
         return Err(InvalidPrices::NoSuchGrade(grade.clone()));
     }
-    match prices.values().all(|price| is_price(*price)) {
+    match prices.values().all(|price| TicketTypeDraft::is_price(*price)) {
         true => Ok(()),
         false => Err(InvalidPrices::OutOfRange),
     }
 }
 
-pub fn is_price(price: Won) -> bool {
-    (0..=PRICE_MAX_WON).contains(&price.amount())
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTicketTypes {
-    #[error("A standing event has 1 to {TICKET_TYPES_MAX} types of tickets.")]
+    #[error("A standing event has 1 to {PER_EVENT_MAX} types of tickets.")]
     Number,
     #[error("Two types of tickets have the same name.")]
     SameName,
-    #[error("A price is from 0 to {PRICE_MAX_WON} won.")]
-    Price,
-    #[error("There are 1 to {TICKET_TYPE_TOTAL_MAX} tickets of a type.")]
-    Total,
+    #[error(transparent)]
+    Type(#[from] InvalidTicketType),
 }
 
 pub fn check_ticket_types(types: &[TicketType]) -> Result<(), InvalidTicketTypes> {
-    if !(1..=TICKET_TYPES_MAX).contains(&types.len()) {
+    if !(1..=PER_EVENT_MAX).contains(&types.len()) {
         return Err(InvalidTicketTypes::Number);
     }
     let names: BTreeSet<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
     if names.len() != types.len() {
         return Err(InvalidTicketTypes::SameName);
     }
-    if !types.iter().all(|kind| is_price(kind.price)) {
-        return Err(InvalidTicketTypes::Price);
-    }
-    match types.iter().all(|kind| (1..=TICKET_TYPE_TOTAL_MAX).contains(&kind.total)) {
-        true => Ok(()),
-        false => Err(InvalidTicketTypes::Total),
-    }
+    types.iter().try_for_each(|kind| Ok(check_ticket_type(kind)?))
+}
+
+/// By the same rules as the ticket office.
+pub fn check_ticket_type(kind: &TicketType) -> Result<(), InvalidTicketType> {
+    let TicketType { id: _, name, description, price, total } = kind;
+    TicketTypeDraft::parse(name, description, price.amount(), i64::from(*total)).map(drop)
 }
 
 /// A pre-sale that cannot work.
@@ -248,7 +259,7 @@ pub enum EditRejection {
     Cancelled,
     #[error("{0} cannot be changed any more: its tickets were made of it")]
     InventoryFixed(&'static str),
-    #[error("{0} cannot be changed once the sale has started")]
+    #[error("{0} cannot be changed once the sale has started or is about to")]
     SaleStarted(&'static str),
     #[error(transparent)]
     Schedule(#[from] InvalidSchedule),
@@ -270,7 +281,7 @@ pub fn decide_edit(
         return Err(EditRejection::Cancelled);
     }
     refuse_other_inventory(event, change)?;
-    if now >= event.schedule.sale_starts_at() {
+    if event.may_be_selling(now) {
         refuse_after_start(event, change)?;
     }
     let mut changed = event.clone();
@@ -323,11 +334,7 @@ fn refuse_after_start(event: &Event, change: &EventChange) -> Result<(), EditRej
 
 /// Whether it may vanish: nothing can have been sold, or nobody waits for it any more.
 pub fn may_delete(event: &Event, now: Timestamp) -> bool {
-    // A sale that is about to open may sell before the ticket office hears of it.
-    let margin = std::time::Duration::from_secs(60);
-    event.is_cancelled()
-        || now + margin <= event.schedule.sale_starts_at()
-        || now >= event.schedule.starts_at()
+    event.is_cancelled() || !event.may_be_selling(now) || event.has_begun(now)
 }
 
 #[cfg(test)]

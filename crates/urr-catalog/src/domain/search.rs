@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-const WORDS_MAX: usize = 6;
-const GRAMS_MAX: usize = 16;
+pub const WORDS_MAX: usize = 6;
+pub const GRAMS_MAX: usize = 16;
 pub const QUERY_CHARS_MAX: usize = 100;
 
 const SYLLABLE_FIRST: u32 = 0xAC00;

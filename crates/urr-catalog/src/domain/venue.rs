@@ -33,6 +33,34 @@ pub struct Hall {
     pub created_at: Timestamp,
 }
 
+/// A hall without its seats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HallSummary {
+    pub id: HallId,
+    pub venue_id: VenueId,
+    pub name: String,
+    pub description: String,
+    pub seats_total: u32,
+    /// In the order of the layout.
+    pub grades: Vec<String>,
+    pub created_at: Timestamp,
+}
+
+impl Hall {
+    pub fn summary(&self) -> HallSummary {
+        let layout = self.template.layout();
+        HallSummary {
+            id: self.id,
+            venue_id: self.venue_id,
+            name: self.name.clone(),
+            description: self.description.clone(),
+            seats_total: layout.seat_count(),
+            grades: layout.grades().into_iter().map(str::to_owned).collect(),
+            created_at: self.created_at,
+        }
+    }
+}
+
 /// Seats that can be sold, and how they were described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeatTemplate {

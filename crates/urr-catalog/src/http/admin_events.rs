@@ -136,7 +136,7 @@ async fn detail(catalog: &Catalog, id: EventId) -> Result<Json<AdminEventDetailV
 /// Creates an event. Its seats or tickets are made a moment later; then it can be booked.
 #[utoipa::path(
     post, path = "/api/admin/events", tag = "events", request_body = CreateEventBody,
-    params(("Idempotency-Key" = Option<String>, Header, max_length = 100,
+    params(("Idempotency-Key" = Option<String>, Header, max_length = 64,
         description = "A second request with the same key gets the same event.")),
     responses(
         (status = 201, body = AdminEventDetailView),
@@ -153,7 +153,7 @@ pub async fn create_event(
     headers: HeaderMap,
     Json(body): Json<CreateEventBody>,
 ) -> Result<(StatusCode, Json<AdminEventDetailView>), ApiError> {
-    let new = body.parse(&headers)?;
+    let new = body.parse(&headers, &catalog.settings)?;
     let event = catalog.create_event(new, actor(&admin, context)).await?;
     Ok((StatusCode::CREATED, detail(&catalog, event.id).await?))
 }
@@ -184,7 +184,8 @@ pub async fn edit_event(
     detail(&catalog, EventId(id)).await
 }
 
-/// Cancels an event; everybody gets their money back. Doing it again changes nothing.
+/// Cancels an event that has not begun; everybody gets their money back. Doing it again changes
+/// nothing.
 #[utoipa::path(
     post, path = "/api/admin/events/{id}/cancel", tag = "events", params(("id" = Uuid, Path)),
     request_body = CancelEventBody,
@@ -194,6 +195,7 @@ pub async fn edit_event(
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
     ),
 )]
 pub async fn cancel_event(
@@ -208,8 +210,8 @@ pub async fn cancel_event(
     detail(&catalog, EventId(id)).await
 }
 
-/// Takes an event out of sight: one that was not sold yet, was cancelled, or is over. Doing it
-/// again changes nothing.
+/// Takes an event out of sight: one that was not sold yet, was cancelled, or is over (nobody gets
+/// money back for that). Doing it again changes nothing.
 #[utoipa::path(
     delete, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(

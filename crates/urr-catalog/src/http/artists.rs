@@ -84,7 +84,7 @@ pub async fn list_artists(
         }
     };
     let entry = cache.get(&key, load).await?;
-    Ok(answer(&headers, &entry, BRIEFLY, |entry| entry.body.to_vec()))
+    Ok(answer(&headers, &entry, BRIEFLY))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -125,7 +125,7 @@ pub async fn get_artist(
         async move { load_artist(&catalog, ArtistId(id)).await }
     };
     let entry = cache.get(&format!("artist {id}"), load).await?;
-    Ok(answer(&headers, &entry, BRIEFLY, |entry| entry.body.to_vec()))
+    Ok(answer(&headers, &entry, BRIEFLY))
 }
 
 async fn load_artist(catalog: &Catalog, id: ArtistId) -> Result<Entry, ApiError> {

@@ -1,7 +1,5 @@
 //! Answers from the cache, with what a client needs to keep them too.
 
-use std::sync::Arc;
-
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -20,14 +18,9 @@ pub fn render(view: &impl Serialize) -> Result<Vec<u8>, ApiError> {
     serde_json::to_vec(view).map_err(ApiError::internal)
 }
 
-/// The answer, or that the client has it already. `body` is what is sent of the entry.
-pub fn answer(
-    headers: &HeaderMap,
-    entry: &Arc<Entry>,
-    cache_control: HeaderValue,
-    body: impl FnOnce(&Entry) -> Vec<u8>,
-) -> Response {
-    // Weak: parts that are added for each answer, as the time, are not covered by it.
+/// The answer, or that the client has it already.
+pub fn answer(headers: &HeaderMap, entry: &Entry, cache_control: HeaderValue) -> Response {
+    // Weak: whoever stands between may compress it.
     let etag = HeaderValue::from_str(&format!("W/{}", entry.etag)).expect("it is hexadecimal");
     if knows(headers, &entry.etag) {
         let headers = [(ETAG, etag), (CACHE_CONTROL, cache_control)];
@@ -35,7 +28,7 @@ pub fn answer(
     }
     let content_type = HeaderValue::from_static(entry.content_type);
     let headers = [(CONTENT_TYPE, content_type), (ETAG, etag), (CACHE_CONTROL, cache_control)];
-    (headers, body(entry)).into_response()
+    (headers, entry.body.clone()).into_response()
 }
 
 /// Whether the client says that it has this one.

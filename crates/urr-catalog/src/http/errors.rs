@@ -6,7 +6,8 @@ use urr_service::ApiError;
 use crate::domain::text::{InvalidImageUrl, InvalidText};
 use crate::{
     CreateArtistError, CreateEventError, EditArtistError, EditEventError, EditRejection,
-    InvalidArtistName, InvalidImage, InvalidSchedule, InvalidTemplate, UploadError, VenueError,
+    InvalidArtistName, InvalidImage, InvalidSchedule, InvalidTemplate, TooManyEvents, UploadError,
+    VenueError,
 };
 
 impl From<InvalidText> for ApiError {
@@ -65,6 +66,10 @@ impl From<UploadError> for ApiError {
     }
 }
 
+fn too_many_events(error: TooManyEvents) -> ApiError {
+    ApiError::conflict("TOO_MANY_EVENTS", format!("The name cannot be changed now: {error}."))
+}
+
 fn artist_name_taken() -> ApiError {
     ApiError::conflict("ARTIST_NAME_TAKEN", "An artist with this name exists already.")
 }
@@ -99,6 +104,7 @@ impl From<EditArtistError> for ApiError {
         match error {
             EditArtistError::NotFound => artist_not_found(),
             EditArtistError::NameTaken => artist_name_taken(),
+            EditArtistError::TooManyEvents(error) => too_many_events(error),
             EditArtistError::Storage(error) => error.into(),
         }
     }
@@ -120,6 +126,7 @@ impl From<VenueError> for ApiError {
                 "HALL_IN_USE",
                 "Events were made of this hall: its seats stay, and so does it.",
             ),
+            VenueError::TooManyEvents(error) => too_many_events(error),
             VenueError::Storage(error) => error.into(),
         }
     }
@@ -168,6 +175,9 @@ impl From<EditEventError> for ApiError {
                 "EVENT_NOT_DELETABLE",
                 "Tickets may have been sold. Cancel the event first, or wait until it is over.",
             ),
+            EditEventError::Over => {
+                ApiError::conflict("EVENT_OVER", "The event has begun and cannot be cancelled.")
+            }
             EditEventError::Storage(error) => error.into(),
         }
     }

@@ -5,23 +5,21 @@ use std::collections::BTreeMap;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::ApiError;
+use urr_kernel::ticket_type_limits::PRICE_MAX_WON;
+use urr_kernel::{TicketTypeDraft, Timestamp, Uuid, Won};
+use urr_service::{ApiError, idempotency_key};
 use utoipa::ToSchema;
 
 use crate::domain::event::{
-    DESCRIPTION_CHARS_MAX, PRICE_MAX_WON, REASON_CHARS_MAX, SEATS_PER_USER_DEFAULT,
-    SEATS_PER_USER_LIMIT, TITLE_CHARS_MAX,
+    DESCRIPTION_CHARS_MAX, REASON_CHARS_MAX, SEATS_PER_USER_LIMIT, TITLE_CHARS_MAX,
 };
 use crate::domain::text::{parse_image_url, parse_line, parse_paragraphs};
 use crate::{
     ArtistChoice, ArtistId, EventChange, EventEdit, HallId, NewEvent, Place, RequestKey, Schedule,
-    TicketType, VenueId,
+    Settings, TicketType, VenueId,
 };
 
-const KEY_CHARS_MAX: usize = 100;
-const NAME_CHARS_MAX: usize = 100;
-const TICKET_DESCRIPTION_CHARS_MAX: usize = 500;
+const ARTIST_NAME_CHARS_MAX: usize = 100;
 
 /// An event. With `hallId` and `prices` people sit; with `venueId` and `ticketTypes` they stand.
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -47,7 +45,7 @@ pub struct CreateEventBody {
     /// Whether members of the artist may buy before others.
     #[serde(default)]
     has_presale: bool,
-    /// 4 if it is not given.
+    /// What the configuration says, usually 4, if it is not given.
     #[schema(minimum = 1, maximum = 10)]
     seats_per_user_max: Option<u32>,
     /// Begins with `https://` or `/api/image/`.
@@ -62,7 +60,7 @@ pub struct CreateEventBody {
     ticket_types: Vec<TicketTypeBody>,
     /// A second request with the same key gets the same event. The header `Idempotency-Key` does
     /// the same.
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(min_length = 1, max_length = 64)]
     idempotency_key: Option<String>,
 }
 
@@ -82,7 +80,7 @@ pub struct TicketTypeBody {
 }
 
 impl CreateEventBody {
-    pub fn parse(self, headers: &HeaderMap) -> Result<NewEvent, ApiError> {
+    pub fn parse(self, headers: &HeaderMap, settings: &Settings) -> Result<NewEvent, ApiError> {
         let request = request_key(&self, headers)?;
         Ok(NewEvent {
             title: parse_line("title", &self.title, TITLE_CHARS_MAX)?,
@@ -92,7 +90,7 @@ impl CreateEventBody {
             schedule: Schedule::parse(self.starts_at, self.sale_starts_at, self.sale_ends_at)?,
             has_presale: self.has_presale,
             seats_per_user_max: parse_seats_per_user(
-                self.seats_per_user_max.unwrap_or(SEATS_PER_USER_DEFAULT),
+                self.seats_per_user_max.unwrap_or(settings.seats_per_user_max_default),
             )?,
             poster_image_url: parse_image_url(&self.poster_image_url)?,
             prices: parse_prices(self.prices)?,
@@ -137,12 +135,12 @@ pub struct EditEventBody {
     artist_name: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
     starts_at: Option<Timestamp>,
-    /// Not after the sale has started.
+    /// Not later than a minute before the sale starts.
     #[schema(value_type = Option<String>, format = DateTime)]
     sale_starts_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime)]
     sale_ends_at: Option<Timestamp>,
-    /// Not after the sale has started.
+    /// Not later than a minute before the sale starts.
     has_presale: Option<bool>,
     #[schema(minimum = 1, maximum = 10)]
     seats_per_user_max: Option<u32>,
@@ -208,7 +206,7 @@ fn parse_artist(
         (Some(id), None | Some("")) => Ok(Some(Some(ArtistChoice::Id(ArtistId(id))))),
         (None, Some("")) => Ok(Some(None)),
         (None, Some(name)) => {
-            let name = parse_line("artist's name", name, NAME_CHARS_MAX)?;
+            let name = parse_line("artist's name", name, ARTIST_NAME_CHARS_MAX)?;
             Ok(Some(Some(ArtistChoice::Name(name))))
         }
         (Some(_), Some(_)) => {
@@ -236,13 +234,17 @@ fn parse_prices(prices: BTreeMap<String, i64>) -> Result<BTreeMap<String, Won>, 
 
 fn parse_ticket_types(bodies: Vec<TicketTypeBody>) -> Result<Vec<TicketType>, ApiError> {
     let parse = |body: TicketTypeBody| -> Result<TicketType, ApiError> {
-        let what = "description of a type of tickets";
+        let TicketTypeBody { name, description, price, total } = body;
+        let draft = TicketTypeDraft::parse(&name, &description, price, i64::from(total));
+        let draft = draft.map_err(|invalid| {
+            ApiError::bad_request("INVALID_TICKET_TYPES", invalid.to_string())
+        })?;
         Ok(TicketType {
             id: Uuid::nil(),
-            name: parse_line("name of a type of tickets", &body.name, NAME_CHARS_MAX)?,
-            description: parse_paragraphs(what, &body.description, TICKET_DESCRIPTION_CHARS_MAX)?,
-            price: Won::new(body.price),
-            total: body.total,
+            name: draft.name().to_owned(),
+            description: draft.description().to_owned(),
+            price: draft.price(),
+            total: draft.total(),
         })
     };
     bodies.into_iter().map(parse).collect()
@@ -253,22 +255,12 @@ fn request_key(
     body: &CreateEventBody,
     headers: &HeaderMap,
 ) -> Result<Option<RequestKey>, ApiError> {
-    let invalid =
-        |sentence: &'static str| ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", sentence);
-    let header = headers.get("idempotency-key").map(|value| value.to_str());
-    let header = header.transpose().map_err(|_| invalid("The key must be plain text."))?;
-    let key = match (header, body.idempotency_key.as_deref()) {
-        (None, None) => return Ok(None),
-        (Some(key), None) | (None, Some(key)) => key,
-        (Some(header), Some(key)) if header == key => key,
-        (Some(_), Some(_)) => return Err(invalid("Header and body have different keys.")),
-    };
-    let key = parse_line("key", key, KEY_CHARS_MAX)
-        .map_err(|_| invalid("The key has 1 to 100 characters that can be shown."))?;
+    let key = idempotency_key(headers, body.idempotency_key.as_deref())?;
+    let Some(key) = key else { return Ok(None) };
     let mut document = serde_json::to_value(body).map_err(ApiError::internal)?;
     if let Some(fields) = document.as_object_mut() {
         fields.remove("idempotencyKey");
     }
     let digest = Sha256::digest(document.to_string().as_bytes()).to_vec();
-    Ok(Some(RequestKey { key, digest }))
+    Ok(Some(RequestKey { key: key.as_str().to_owned(), digest }))
 }

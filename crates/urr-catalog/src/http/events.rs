@@ -13,6 +13,7 @@ use super::errors::event_not_found;
 use super::views::{EventSummaryView, EventView};
 use crate::cache::{Entry, Horizon, Lifetime};
 use crate::domain::search::QUERY_CHARS_MAX;
+use crate::store::listing::{EARLIEST, LATEST};
 use crate::{
     ArtistId, Catalog, EventDetail, EventFilter, EventId, EventSort, Question, Status, Visibility,
 };
@@ -66,10 +67,9 @@ pub struct EventQuery {
     q: Option<String>,
 }
 
-/// What the databases can compare with: the years 1970 to 2200.
+/// What the databases can compare with.
 pub fn storable(time: Timestamp) -> Timestamp {
-    let last = Timestamp::from_second(7_289_654_400).expect("it is in the year 2201");
-    time.clamp(Timestamp::UNIX_EPOCH, last)
+    time.clamp(EARLIEST, LATEST)
 }
 
 pub fn parse_question(text: Option<&str>) -> Result<Option<Question>, ApiError> {
@@ -128,7 +128,7 @@ pub async fn list_events(
         async move { load_list(&catalog, filter, page).await }
     };
     let entry = cache.get(&key, load).await?;
-    Ok(answer(&headers, &entry, BRIEFLY, |entry| entry.body.to_vec()))
+    Ok(answer(&headers, &entry, BRIEFLY))
 }
 
 /// The same for all questions that have the same answer.
@@ -149,26 +149,17 @@ async fn load_list(catalog: &Catalog, filter: EventFilter, page: Page) -> Result
     Ok(Entry::new(body, found.revision, lifetime))
 }
 
-/// Without the time of the server: that is added to every answer.
-#[derive(Serialize)]
-struct KeptEventView {
-    event: EventView,
-}
-
 #[derive(Serialize, ToSchema)]
 pub struct EventDetailView {
     event: EventView,
-    /// The time of the server, for countdowns. The entity tag does not cover it.
-    #[schema(value_type = String, format = DateTime)]
-    now: Timestamp,
 }
 
-/// One event.
+/// One event. For countdowns there is `GET /api/time`: this answer is kept by caches.
 #[utoipa::path(
     get, path = "/api/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(
         (status = 200, body = EventDetailView),
-        (status = 304, description = "It is as the client knows it, but for `now`."),
+        (status = 304, description = "It is as the client knows it."),
         (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody),
     ),
@@ -184,8 +175,7 @@ pub async fn get_event(
         async move { load_event(&catalog, EventId(id)).await }
     };
     let entry = cache.get(&format!("event {id}"), load).await?;
-    let now = catalog.clock.now();
-    Ok(answer(&headers, &entry, REVALIDATED, |entry| with_now(&entry.body, now)))
+    Ok(answer(&headers, &entry, REVALIDATED))
 }
 
 async fn load_event(catalog: &Catalog, id: EventId) -> Result<Entry, ApiError> {
@@ -198,32 +188,6 @@ async fn load_event(catalog: &Catalog, id: EventId) -> Result<Entry, ApiError> {
         is_near_opening: event.schedule.is_near_opening(now, settings.opening_distance),
     };
     let lifetime = Lifetime::new(horizon, now, settings);
-    let body = render(&KeptEventView { event: EventView::new(event, ticket_types, now) })?;
+    let body = render(&EventDetailView { event: EventView::new(event, ticket_types, now) })?;
     Ok(Entry::new(body, revision, lifetime))
-}
-
-/// An object with one more field: `{…}` becomes `{…,"now":"…"}`.
-fn with_now(object: &[u8], now: Timestamp) -> Vec<u8> {
-    let fields = object.strip_suffix(b"}").expect("a view with an event is an object");
-    let mut body = Vec::with_capacity(object.len() + 48);
-    body.extend_from_slice(fields);
-    body.extend_from_slice(format!(",\"now\":\"{now}\"}}").as_bytes());
-    body
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_is_added_as_a_field() {
-        let body = with_now(br#"{"event":{}}"#, Timestamp::UNIX_EPOCH);
-        assert_eq!(body, br#"{"event":{},"now":"1970-01-01T00:00:00Z"}"#);
-    }
-
-    #[test]
-    fn a_time_that_no_database_knows_is_moved_to_one_that_all_know() {
-        assert_eq!(storable(Timestamp::MIN), Timestamp::UNIX_EPOCH);
-        assert_eq!(storable(Timestamp::MAX).to_string(), "2201-01-01T00:00:00Z");
-    }
 }

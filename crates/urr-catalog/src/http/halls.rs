@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::actor;
 use super::errors::hall_not_found;
 use crate::domain::text::{parse_line, parse_paragraphs};
-use crate::{Catalog, Hall, HallChange, HallId, NewHall, SeatTemplate, VenueId};
+use crate::{Catalog, Hall, HallChange, HallId, HallSummary, NewHall, SeatTemplate, VenueId};
 
 const NAME_CHARS_MAX: usize = 100;
 const DESCRIPTION_CHARS_MAX: usize = 2_000;
@@ -32,17 +32,17 @@ pub struct HallSummaryView {
     created_at: Timestamp,
 }
 
-impl From<Hall> for HallSummaryView {
-    fn from(hall: Hall) -> HallSummaryView {
-        let layout = hall.template.layout();
+impl From<HallSummary> for HallSummaryView {
+    fn from(hall: HallSummary) -> HallSummaryView {
+        let HallSummary { id, venue_id, name, description, seats_total, grades, created_at } = hall;
         HallSummaryView {
-            id: hall.id.0,
-            venue_id: hall.venue_id.0,
-            total_seats: layout.seat_count(),
-            grades: layout.grades().into_iter().map(str::to_owned).collect(),
-            name: hall.name,
-            description: hall.description,
-            created_at: hall.created_at,
+            id: id.0,
+            venue_id: venue_id.0,
+            name,
+            description,
+            total_seats: seats_total,
+            grades,
+            created_at,
         }
     }
 }
@@ -61,7 +61,7 @@ pub struct HallView {
 impl From<Hall> for HallView {
     fn from(hall: Hall) -> HallView {
         let (layout_config, grid) = (hall.template.layout().clone(), hall.template.grid().cloned());
-        HallView { layout_config, grid, summary: hall.into() }
+        HallView { layout_config, grid, summary: hall.summary().into() }
     }
 }
 

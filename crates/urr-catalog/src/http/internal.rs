@@ -47,7 +47,7 @@ pub async fn get_event(
         async move { load_event(&catalog, EventId(id)).await }
     };
     let entry = cache.get(&format!("internal event {id}"), load).await?;
-    Ok(answer(&headers, &entry, REVALIDATED, |entry| entry.body.to_vec()))
+    Ok(answer(&headers, &entry, REVALIDATED))
 }
 
 async fn load_event(catalog: &Catalog, id: EventId) -> Result<Entry, ApiError> {

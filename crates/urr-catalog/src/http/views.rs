@@ -100,7 +100,7 @@ impl EventView {
             description: event.description.clone(),
             hall_id,
             hall_name,
-            capacity: event.ordered.places,
+            capacity: event.capacity,
             seats_per_user_max: event.seats_per_user_max,
             prices: event.prices.clone(),
             ticket_types: ticket_types.into_iter().map(TicketTypeView::from).collect(),

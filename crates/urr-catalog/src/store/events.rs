@@ -19,7 +19,7 @@ pub const COLUMNS: &str = "e.id, e.revision, e.title, e.description, e.kind, e.s
      v.address as venue_address, e.hall_id, h.name as hall_name, e.starts_at, e.sale_starts_at, \
      e.sale_ends_at, e.has_presale, e.seats_per_user_max, e.poster_image_url, e.prices, \
      e.price_min, e.price_max, e.seats_ordered, e.ticket_types_ordered, e.places_ordered, \
-     e.inventory_ready, e.inventory_problem, e.cancel_reason, e.created_by, e.created_at, \
+     e.capacity, e.inventory_ready, e.inventory_problem, e.cancel_reason, e.created_by, e.created_at, \
      e.updated_at, e.deleted_at";
 
 fn broken(column: &str, reason: impl ToString) -> StorageError {
@@ -70,6 +70,7 @@ pub fn event_read(row: &Row<'_>) -> Result<Event, StorageError> {
             ticket_types: row.get("ticket_types_ordered")?,
             places: row.get("places_ordered")?,
         },
+        capacity: row.get("capacity")?,
         inventory_ready: row.get("inventory_ready")?,
         inventory_problem: row.get("inventory_problem")?,
         cancel_reason: row.get("cancel_reason")?,
@@ -100,9 +101,9 @@ pub fn event_insert(
          hall_id, starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, \
          poster_image_url, prices, price_min, price_max, seats_ordered, ticket_types_ordered, \
          places_ordered, inventory_ready, inventory_problem, cancel_reason, search_text, \
-         idempotency_key, request_digest, created_by, created_at, updated_at) \
+         idempotency_key, request_digest, created_by, created_at, updated_at, capacity) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $29) \
+         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $29, $30) \
          on conflict (created_by, idempotency_key) where idempotency_key is not null do nothing",
         params![
             event.id.0,
@@ -133,7 +134,8 @@ pub fn event_insert(
             request.map(|request| request.key.as_str()),
             request.map(|request| request.digest.as_slice()),
             event.created_by,
-            event.created_at
+            event.created_at,
+            event.capacity
         ],
     )?;
     Ok(rows == 1)
@@ -274,10 +276,45 @@ pub fn ticket_type_insert(
     kind: &TicketType,
 ) -> Result<(), StorageError> {
     tx.execute(
-        "insert into event_ticket_types (id, event_id, position, name, description, price, total) \
-         values ($1, $2, $3, $4, $5, $6, $7)",
+        "insert into event_ticket_types \
+         (id, event_id, position, name, description, price, total, fence) \
+         values ($1, $2, $3, $4, $5, $6, $7, 0)",
         params![kind.id, event_id.0, position, kind.name, kind.description, kind.price, kind.total],
     )?;
+    Ok(())
+}
+
+/// Writes a type of tickets as it is since the change of this number, behind the others if it is
+/// new. `false`: what is there is as new.
+pub fn ticket_type_write(
+    tx: &mut Tx<'_>,
+    event_id: EventId,
+    kind: &TicketType,
+    fence: i64,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "insert into event_ticket_types \
+         (id, event_id, position, name, description, price, total, fence) \
+         values ($1, $2, (select coalesce(max(position) + 1, 0) from event_ticket_types \
+             where event_id = $2), $3, $4, $5, $6, $7) \
+         on conflict (id) do update set name = excluded.name, \
+         description = excluded.description, price = excluded.price, total = excluded.total, \
+         fence = excluded.fence where event_ticket_types.fence < excluded.fence \
+         and event_ticket_types.event_id = excluded.event_id",
+        params![kind.id, event_id.0, kind.name, kind.description, kind.price, kind.total, fence],
+    )?;
+    Ok(rows == 1)
+}
+
+/// Lowest and highest price and all places of a standing event, from its types of tickets.
+pub fn event_follow_ticket_types(tx: &mut Tx<'_>, id: EventId) -> Result<(), StorageError> {
+    let of_types = "from event_ticket_types where event_id = $1";
+    let sql = format!(
+        "update events set price_min = (select min(price) {of_types}), \
+         price_max = (select max(price) {of_types}), \
+         capacity = (select sum(total)::bigint {of_types}) where id = $1"
+    );
+    tx.execute(&sql, params![id.0])?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_kernel::Timestamp;
 use urr_service::Page;
-use urr_storage::{StorageError, ToValue, Tx};
+use urr_storage::{StorageError, ToValue, Tx, Value};
 
 use super::Conditions;
 use super::events::{COLUMNS, FROM, event_read};
@@ -12,6 +12,10 @@ use super::search::search_condition;
 use crate::cache::Horizon;
 use crate::domain::event::{Event, Status};
 use crate::reading::{EventFilter, EventSort, Visibility};
+
+/// What the databases can compare with, before and after all events: the years 1970 to 2200.
+pub const EARLIEST: Timestamp = Timestamp::UNIX_EPOCH;
+pub const LATEST: Timestamp = Timestamp::constant(7_289_654_400, 0);
 
 /// The events of a filter, one page of them, and how many there are.
 pub fn event_list(
@@ -31,12 +35,10 @@ pub fn event_list(
     if let Some(artist_id) = &filter.artist_id {
         conditions.and("e.artist_id = ?", artist_id.0.to_value());
     }
-    if let Some(from) = &filter.from {
-        conditions.and("e.starts_at >= ?", from.to_value());
-    }
-    if let Some(to) = &filter.to {
-        conditions.and("e.starts_at < ?", to.to_value());
-    }
+    // Always both, so that there are few texts to prepare: no event is earlier or later.
+    let (from, to) = (filter.from.unwrap_or(EARLIEST), filter.to.unwrap_or(LATEST));
+    conditions.and("e.starts_at >= ?", Value::Time(from));
+    conditions.and("e.starts_at < ?", Value::Time(to));
     if let Some(question) = &filter.question {
         search_condition(&mut conditions, question, &patterns);
     }
@@ -60,7 +62,7 @@ pub fn event_list(
 
 /// By the times, as readers see it, and not by what was announced last.
 fn status_condition(conditions: &mut Conditions<'_>, status: Status, now: Timestamp) {
-    let now = urr_storage::Value::Time(now);
+    let now = Value::Time(now);
     if status == Status::Cancelled {
         conditions.and_sql("e.status = 'cancelled'");
         return;

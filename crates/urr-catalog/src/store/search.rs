@@ -4,7 +4,7 @@ use urr_storage::{StorageError, ToValue, Tx, Value, params};
 
 use super::Conditions;
 use crate::domain::event::EventId;
-use crate::domain::search::{Question, Searchable};
+use crate::domain::search::{GRAMS_MAX, Question, Searchable, WORDS_MAX};
 
 /// So many letters are written by one statement. The last chunk is filled up with its last one,
 /// so that there is one statement to prepare and not fifty.
@@ -39,18 +39,27 @@ pub fn search_condition<'a>(
     question: &'a Question,
     patterns: &'a [String],
 ) {
+    let grams = question.grams();
     let places: Vec<String> =
-        question.grams().iter().map(|gram| conditions.value(gram.to_value())).collect();
+        filled(grams, GRAMS_MAX).map(|gram| conditions.value(gram.to_value())).collect();
+    let distinct = i64::try_from(grams.len()).expect("they are few");
+    let distinct = conditions.value(Value::Int(distinct));
     let found = format!(
         "e.id in (select event_id from event_grams where gram in ({}) \
-         group by event_id having count(*) = {})",
+         group by event_id having count(*) = {distinct}::bigint)",
         places.join(", "),
-        places.len()
     );
     conditions.and_sql(&found);
-    for pattern in patterns {
+    for pattern in filled(patterns, WORDS_MAX) {
         conditions.and("e.search_text like ? escape '\\'", pattern.to_value());
     }
+}
+
+/// All of them, and the last one again and again: every question is the same text of SQL, which
+/// the database prepares once.
+fn filled(all: &[String], number: usize) -> impl Iterator<Item = &String> {
+    let last = all.last().expect("a question asks for something");
+    all.iter().chain(std::iter::repeat(last)).take(number)
 }
 
 /// How the database would search, as it describes it itself.
@@ -75,4 +84,25 @@ pub fn search_text_write(
     let sql = "update events set search_text = $2 where id = $1";
     tx.execute(sql, params![id.0, searchable.text])?;
     grams_replace(tx, id, searchable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_question_is_the_same_text_for_the_database() {
+        let text = |question: &str| {
+            let question = Question::parse(question).unwrap();
+            let patterns = question.patterns();
+            let mut conditions = Conditions::new("1 = 1");
+            search_condition(&mut conditions, &question, &patterns);
+            (conditions.sql().to_owned(), conditions.values().len())
+        };
+        let one = text("밤");
+        for question in ["한강의 밤", "a b c d e f g", &"가나다라마바사아".repeat(9), "%_\\' ?"]
+        {
+            assert_eq!(text(question), one, "{question}");
+        }
+    }
 }

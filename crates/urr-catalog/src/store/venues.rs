@@ -1,10 +1,11 @@
 //! Venues and halls.
 
+use urr_kernel::Timestamp;
 use urr_layout::{Grid, Layout};
 use urr_service::Page;
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::{Hall, HallId, SeatTemplate, Venue, VenueId};
+use crate::{Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
 const VENUE_COLUMNS: &str = "id, name, address, description, created_at";
 const HALL_COLUMNS: &str = "id, venue_id, name, description, layout, grid, created_at";
@@ -29,10 +30,11 @@ pub fn venue_insert(tx: &mut Tx<'_>, venue: &Venue) -> Result<bool, StorageError
     Ok(rows == 1)
 }
 
-pub fn venue_update(tx: &mut Tx<'_>, venue: &Venue) -> Result<(), StorageError> {
+pub fn venue_update(tx: &mut Tx<'_>, venue: &Venue, now: Timestamp) -> Result<(), StorageError> {
     tx.execute(
-        "update venues set name = $2, address = $3, description = $4 where id = $1",
-        params![venue.id.0, venue.name, venue.address, venue.description],
+        "update venues set name = $2, address = $3, description = $4, updated_at = $5 \
+         where id = $1",
+        params![venue.id.0, venue.name, venue.address, venue.description, now],
     )?;
     Ok(())
 }
@@ -77,14 +79,16 @@ pub fn venue_is_used(tx: &mut Tx<'_>, id: VenueId) -> Result<bool, StorageError>
     Ok(used > 0)
 }
 
+fn broken(column: &str, error: &serde_json::Error) -> StorageError {
+    StorageError::Decode { column: column.to_owned(), reason: error.to_string() }
+}
+
 fn hall_read(row: &Row<'_>) -> Result<Hall, StorageError> {
-    let broken = |error: serde_json::Error| StorageError::Decode {
-        column: "layout".to_owned(),
-        reason: error.to_string(),
-    };
-    let layout: Layout = serde_json::from_value(row.get("layout")?).map_err(broken)?;
+    let layout = serde_json::from_value(row.get("layout")?);
+    let layout: Layout = layout.map_err(|error| broken("layout", &error))?;
     let grid: Option<serde_json::Value> = row.get("grid")?;
-    let grid: Option<Grid> = grid.map(serde_json::from_value).transpose().map_err(broken)?;
+    let grid = grid.map(serde_json::from_value).transpose();
+    let grid: Option<Grid> = grid.map_err(|error| broken("grid", &error))?;
     Ok(Hall {
         id: HallId(row.get("id")?),
         venue_id: VenueId(row.get("venue_id")?),
@@ -102,9 +106,10 @@ fn plain<T: serde::Serialize>(value: &T) -> serde_json::Value {
 /// `false`: the venue has a hall of this name.
 pub fn hall_insert(tx: &mut Tx<'_>, hall: &Hall) -> Result<bool, StorageError> {
     let (layout, grid) = (plain(hall.template.layout()), hall.template.grid().map(plain));
+    let summary = hall.summary();
     let rows = tx.execute(
-        "insert into halls (id, venue_id, name, description, layout, grid, seats_total, \
-         created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $8) \
+        "insert into halls (id, venue_id, name, description, layout, grid, seats_total, grades, \
+         created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) \
          on conflict (venue_id, name) do nothing",
         params![
             hall.id.0,
@@ -113,25 +118,29 @@ pub fn hall_insert(tx: &mut Tx<'_>, hall: &Hall) -> Result<bool, StorageError> {
             hall.description,
             layout,
             grid,
-            hall.template.layout().seat_count(),
+            summary.seats_total,
+            plain(&summary.grades),
             hall.created_at
         ],
     )?;
     Ok(rows == 1)
 }
 
-pub fn hall_update(tx: &mut Tx<'_>, hall: &Hall) -> Result<(), StorageError> {
+pub fn hall_update(tx: &mut Tx<'_>, hall: &Hall, now: Timestamp) -> Result<(), StorageError> {
     let (layout, grid) = (plain(hall.template.layout()), hall.template.grid().map(plain));
+    let summary = hall.summary();
     tx.execute(
-        "update halls set name = $2, description = $3, layout = $4, grid = $5, seats_total = $6 \
-         where id = $1",
+        "update halls set name = $2, description = $3, layout = $4, grid = $5, seats_total = $6, \
+         grades = $7, updated_at = $8 where id = $1",
         params![
             hall.id.0,
             hall.name,
             hall.description,
             layout,
             grid,
-            hall.template.layout().seat_count()
+            summary.seats_total,
+            plain(&summary.grades),
+            now
         ],
     )?;
     Ok(())
@@ -147,20 +156,35 @@ pub fn hall_find(tx: &mut Tx<'_>, id: HallId) -> Result<Option<Hall>, StorageErr
     tx.query_opt(&sql, params![id.0], hall_read)
 }
 
-pub fn hall_find_by_name(
-    tx: &mut Tx<'_>,
-    venue_id: VenueId,
-    name: &str,
-) -> Result<Option<Hall>, StorageError> {
-    let sql = format!("select {HALL_COLUMNS} from halls where venue_id = $1 and name = $2");
-    tx.query_opt(&sql, params![venue_id.0, name], hall_read)
+/// Whether another hall of the venue has this one's name.
+pub fn hall_name_is_taken(tx: &mut Tx<'_>, hall: &Hall) -> Result<bool, StorageError> {
+    let twin = tx.query_opt(
+        "select 1 as found from halls where venue_id = $1 and name = $2 and id <> $3",
+        params![hall.venue_id.0, hall.name, hall.id.0],
+        |_| Ok(()),
+    )?;
+    Ok(twin.is_some())
 }
 
-pub fn hall_list_of_venue(tx: &mut Tx<'_>, id: VenueId) -> Result<Vec<Hall>, StorageError> {
-    let sql = format!(
-        "select {HALL_COLUMNS} from halls where venue_id = $1 order by name collate \"C\" limit 100"
-    );
-    tx.query(&sql, params![id.0], hall_read)
+/// Without the layouts: each may have tens of thousands of seats.
+pub fn hall_list_of_venue(tx: &mut Tx<'_>, id: VenueId) -> Result<Vec<HallSummary>, StorageError> {
+    tx.query(
+        "select id, venue_id, name, description, seats_total, grades, created_at from halls \
+         where venue_id = $1 order by name collate \"C\" limit 100",
+        params![id.0],
+        |row| {
+            let grades = serde_json::from_value(row.get("grades")?);
+            Ok(HallSummary {
+                id: HallId(row.get("id")?),
+                venue_id: VenueId(row.get("venue_id")?),
+                name: row.get("name")?,
+                description: row.get("description")?,
+                seats_total: row.get("seats_total")?,
+                grades: grades.map_err(|error| broken("grades", &error))?,
+                created_at: row.get("created_at")?,
+            })
+        },
+    )
 }
 
 pub fn hall_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<Hall>, StorageError> {

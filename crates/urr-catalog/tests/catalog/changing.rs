@@ -132,7 +132,7 @@ contract! {
         let deleted: Vec<_> =
             announced.iter().filter(|event| event.event_type == "EVENT_DELETED").collect();
         assert_eq!(deleted.len(), 1);
-        assert_eq!(deleted[0].data, json!({ "eventId": id, "revision": 2 }));
+        assert_eq!(deleted[0].data, json!({ "eventId": id, "revision": 2, "isOver": false }));
         let edit = world.put(&path, &json!({ "revision": 2, "title": "x" })).await;
         assert_eq!(edit.refusal(), (404, "EVENT_NOT_FOUND"));
         let cancel = world.post(&format!("{path}/cancel"), &json!({})).await;
@@ -154,6 +154,44 @@ contract! {
         let cancelled = world.post(&format!("{path}/cancel"), &json!({})).await;
         assert_eq!(cancelled.status, StatusCode::OK);
         assert_eq!(world.delete(&path).await.status, StatusCode::NO_CONTENT);
+    }
+
+    /// Who was there keeps the ticket: the event vanishes from sight, and nobody is paid back.
+    async fn an_event_that_has_taken_place_is_not_cancelled_and_deleting_it_says_so(world: World) {
+        let (seen, off) = (world.some_event().await, world.some_other_event().await);
+        let path = |id: &str| format!("/api/admin/events/{id}");
+        world.clock.advance(30 * DAY - MINUTE);
+        let cancelled = world.post(&format!("{}/cancel", path(&off)), &json!({})).await;
+        assert_eq!(cancelled.status, StatusCode::OK);
+        world.clock.advance(MINUTE);
+        let refused = world.post(&format!("{}/cancel", path(&seen)), &json!({})).await;
+        assert_eq!(refused.refusal(), (409, "EVENT_OVER"));
+        let again = world.post(&format!("{}/cancel", path(&off)), &json!({})).await;
+        assert_eq!(again.status, StatusCode::OK, "it was cancelled in time");
+        for (id, is_over) in [(&seen, true), (&off, false)] {
+            assert_eq!(world.delete(&path(id)).await.status, StatusCode::NO_CONTENT);
+            let announced = world.announced().await;
+            let deleted = announced.last().unwrap();
+            assert_eq!((deleted.event_type.as_str(), &deleted.subject), ("EVENT_DELETED", id));
+            assert_eq!(deleted.data["isOver"], json!(is_over));
+        }
+    }
+
+    async fn a_minute_before_the_sale_opens_its_beginning_stays(world: World) {
+        let id = world.some_event().await;
+        let path = format!("/api/admin/events/{id}");
+        let later = |revision: i64| {
+            json!({ "revision": revision, "saleStartsAt": world.after(2 * DAY) })
+        };
+        world.clock.advance(DAY - MINUTE / 2);
+        assert_eq!(world.put(&path, &later(1)).await.refusal(), (409, "SALE_STARTED"));
+        // The control: what buyers do not rely on can be changed, and the rest a moment earlier.
+        let title = json!({ "revision": 1, "title": "새 제목" });
+        assert_eq!(world.put(&path, &title).await.status, StatusCode::OK);
+        let other = world.some_other_event().await;
+        world.clock.advance(DAY - MINUTE);
+        let other = format!("/api/admin/events/{other}");
+        assert_eq!(world.put(&other, &later(1)).await.status, StatusCode::OK);
     }
 
     /// The log is no afterthought: a change that is refused has no line, and each that is not has

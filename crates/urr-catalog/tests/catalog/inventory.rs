@@ -1,6 +1,6 @@
 //! What the ticket office says about seats, and when an event can be booked.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_catalog::{CacheSettings, GROUP, InventoryReady, handle};
 use urr_kernel::{CallContext, Event, Uuid};
@@ -24,6 +24,27 @@ async fn deliver(world: &World, event: Event) -> Handled {
         Err(HandleError::Poison(reason)) => panic!("{reason}"),
     });
     handled.await.unwrap_or_else(|error: StorageError| panic!("{error}"))
+}
+
+/// As the ticket office publishes it.
+fn ticket_type(world: &World, event_id: &str, id: &str, fence: i64, other: &Value) -> Event {
+    let mut data = json!({ "eventId": event_id, "ticketTypeId": id, "name": "C",
+        "description": "", "price": 60_000, "total": 10, "fence": fence });
+    for (field, value) in other.as_object().unwrap() {
+        data[field] = value.clone();
+    }
+    let mut event = ready(world, event_id, 0, 0, 0);
+    event.event_type = "TICKET_TYPE_CHANGED".to_owned();
+    event.data = data;
+    event
+}
+
+/// The event's page as a process shows it that learns of changes by the catalogue's number.
+async fn page(world: &World, id: &str) -> Value {
+    let replica = world.replica(CacheSettings::default());
+    let path = format!("/api/events/{id}");
+    let shown = world.call_on(&replica, axum::http::Method::GET, &path).send().await;
+    shown.body["event"].clone()
 }
 
 async fn is_ready(world: &World, id: &str) -> bool {
@@ -77,6 +98,61 @@ contract! {
         assert!(matches!(wrong, Handled::Rejected { .. }), "{wrong:?}");
         assert_eq!(deliver(&world, ready(&world, &id, 0, 2, 300)).await, Handled::Done);
         assert!(is_ready(&world, &id).await);
+    }
+
+    /// Administrators add and change types of tickets at the ticket office; the page follows.
+    async fn tickets_are_shown_as_they_are_sold(world: World) {
+        let venue = world.venue("클럽 네온").await;
+        let id = world.create_event(&world.standing(&venue)).await;
+        let first = page(&world, &id).await["ticketTypes"][0]["id"].as_str().unwrap().to_owned();
+        let new = "0198b7a0-0000-7000-8000-0000000000cc";
+        let figures = async || {
+            let event = page(&world, &id).await;
+            let types = event["ticketTypes"].as_array().unwrap().iter();
+            let names: Vec<String> =
+                types.map(|kind| kind["name"].as_str().unwrap().to_owned()).collect();
+            (names.join(" "), event["minPrice"].clone(), event["maxPrice"].clone(), event["capacity"].clone())
+        };
+        let expected = |names: &str, min, max, capacity| {
+            (names.to_owned(), json!(min), json!(max), json!(capacity))
+        };
+        assert_eq!(figures().await, expected("A B", 50_000, 70_000, 300));
+        let cheap = json!({ "price": 10_000, "description": "뒤쪽" });
+        let cheap = ticket_type(&world, &id, new, 3, &cheap);
+        assert_eq!(deliver(&world, cheap.clone()).await, Handled::Done);
+        assert_eq!(figures().await, expected("A B C", 10_000, 70_000, 310));
+        assert_eq!(page(&world, &id).await["ticketTypes"][2]["description"], "뒤쪽");
+        let dear = json!({ "name": "A+", "price": 200_000, "total": 50 });
+        let dear = ticket_type(&world, &id, &first, 5, &dear);
+        assert_eq!(deliver(&world, dear).await, Handled::Done);
+        assert_eq!(figures().await, expected("A+ B C", 10_000, 200_000, 260));
+        // Late, or again: what is newer stays, and nobody's cache is emptied for it.
+        let revision = world.number("select revision as n from catalog_revision").await;
+        let late = ticket_type(&world, &id, &first, 4, &json!({ "name": "late" }));
+        assert_eq!(deliver(&world, late).await, Handled::Done);
+        assert_eq!(deliver(&world, cheap).await, Handled::Done);
+        assert_eq!(figures().await, expected("A+ B C", 10_000, 200_000, 260));
+        assert_eq!(world.number("select revision as n from catalog_revision").await, revision);
+        assert_eq!(world.number("select revision as n from events").await, 1, "editors go on");
+        // What was ordered is still what was ordered.
+        assert_eq!(deliver(&world, ready(&world, &id, 0, 2, 300)).await, Handled::Done);
+        assert!(is_ready(&world, &id).await);
+    }
+
+    async fn tickets_that_cannot_be_are_not_shown(world: World) {
+        let seated = world.some_event().await;
+        let venue = world.venue("클럽 네온").await;
+        let standing = world.create_event(&world.standing(&venue)).await;
+        let nobody = "0198b7a0-0000-7000-8000-000000000000";
+        for event_id in [seated.as_str(), nobody] {
+            let handled = deliver(&world, ticket_type(&world, event_id, nobody, 1, &json!({}))).await;
+            assert!(matches!(handled, Handled::Rejected { .. }), "{handled:?}");
+        }
+        let free = ticket_type(&world, &standing, nobody, 1, &json!({ "price": -1 }));
+        let context = HandlerContext::new(GROUP, &free, world.clock.now());
+        let poison = world.db.write(move |tx| Ok::<_, StorageError>(handle(tx, &free, &context)));
+        assert!(matches!(poison.await, Ok(Err(HandleError::Poison(_)))));
+        assert_eq!(world.number("select count(*) as n from event_ticket_types").await, 2);
     }
 
     async fn what_does_not_concern_us_is_left_alone(world: World) {

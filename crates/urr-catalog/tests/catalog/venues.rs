@@ -3,7 +3,12 @@
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use urr_catalog::{Catalog, Settings};
+use urr_kernel::Timestamp;
+use urr_storage::StorageError;
+
 use crate::contract;
+use crate::fixture::{DAY, MINUTE};
 
 contract! {
     async fn a_venue_is_added_changed_and_removed(world: World) {
@@ -78,6 +83,103 @@ contract! {
         let shown = world.get(&format!("/api/venues/{venue}")).await;
         assert_eq!(shown.body["halls"].as_array().map(Vec::len), Some(2));
         assert_eq!(shown.body["halls"][0]["layoutConfig"], Value::Null, "too much for a page");
+    }
+
+    /// The page of a venue shows how many seats its halls have, and reads none of them.
+    async fn a_venue_is_shown_without_reading_its_layouts(world: World) {
+        let venue = world.venue("강변 극장").await;
+        let hall = world.hall(&venue).await;
+        let broken = "update halls set layout = '{}'";
+        let done = world.db.write(move |tx| tx.execute(broken, &[])).await;
+        assert_eq!(done, Ok::<_, StorageError>(1));
+        let shown = world.get(&format!("/api/venues/{venue}")).await;
+        assert_eq!(shown.status, StatusCode::OK);
+        let summary = &shown.body["halls"][0];
+        assert_eq!((&summary["id"], &summary["totalSeats"]), (&json!(hall), &json!(20)));
+        assert_eq!(summary["grades"], json!(["VIP", "R"]));
+        // The control: who wants the seats does read them.
+        let seats = world.call(Method::GET, &format!("/api/admin/halls/{hall}"));
+        assert_eq!(seats.by_admin().send().await.status, StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    async fn what_is_shown_of_a_hall_follows_its_changes(world: World) {
+        let venue = world.venue("강변 극장").await;
+        let hall = world.hall(&venue).await;
+        world.clock.advance(MINUTE);
+        let other = json!({ "grid": { "rows": 1, "seatsPerRow": 3, "gradeMapping": [
+            { "grade": "A", "fromRow": 1, "toRow": 1 } ] } });
+        world.put(&format!("/api/admin/halls/{hall}"), &other).await;
+        world.put(&format!("/api/admin/venues/{venue}"), &json!({ "description": "새로" })).await;
+        let shown = world.get(&format!("/api/venues/{venue}")).await;
+        let summary = &shown.body["halls"][0];
+        assert_eq!((&summary["totalSeats"], &summary["grades"]), (&json!(3), &json!(["A"])));
+        for table in [
+            "select updated_at from halls where updated_at > created_at",
+            "select updated_at from venues where updated_at > created_at",
+        ] {
+            let changed = world.rows(table, |row| row.get::<Timestamp>("updated_at")).await;
+            assert_eq!(changed, [world.clock.now()], "{table}");
+        }
+    }
+
+    /// The ticket office prints the name of the venue: it is told of another one.
+    async fn a_renamed_venue_is_announced_for_its_events_to_come(world: World) {
+        let venue = world.venue("강변 극장").await;
+        let hall = world.hall(&venue).await;
+        let over = world.create_event(&world.seated(&hall)).await;
+        world.clock.advance(30 * DAY);
+        let cancelled = world.create_event(&world.seated(&hall)).await;
+        world.post(&format!("/api/admin/events/{cancelled}/cancel"), &json!({})).await;
+        let coming = world.create_event(&world.seated(&hall)).await;
+        world.some_other_event().await;
+        let before = world.announced().await.len();
+        let path = format!("/api/admin/venues/{venue}");
+        world.put(&path, &json!({ "description": "새로 고친 극장" })).await;
+        assert_eq!(world.announced().await.len(), before, "that concerns nobody");
+        let renamed = world.put(&path, &json!({ "name": "노을 극장", "address": "서울 강서구" })).await;
+        assert_eq!(renamed.status, StatusCode::OK, "{}", renamed.body);
+        let announced = world.announced().await;
+        let news = &announced[before..];
+        assert_eq!(news.len(), 1, "neither the one that is over nor the cancelled one: {news:?}");
+        assert_eq!((news[0].event_type.as_str(), &news[0].subject), ("EVENT_UPDATED", &coming));
+        let data = &news[0].data;
+        assert_eq!((&data["venueName"], &data["revision"]), (&json!("노을 극장"), &json!(2)));
+        assert_eq!(data["address"], "서울 강서구");
+        let stale = json!({ "revision": 1, "title": "x" });
+        let refused = world.put(&format!("/api/admin/events/{coming}"), &stale).await;
+        assert_eq!(refused.refusal(), (409, "STALE_REVISION"));
+        assert_eq!(world.get(&format!("/api/events/{over}")).await.body["event"]["venueName"], "노을 극장");
+        assert_eq!(world.titles("?q=%EB%85%B8%EC%9D%84").await.len(), 3, "노을: all are found by it");
+    }
+
+    async fn a_renamed_artist_is_announced_for_its_events_and_that_is_bounded(world: World) {
+        let venue = world.venue("강변 극장").await;
+        let (hall, artist) = (world.hall(&venue).await, world.artist("한강 밴드").await);
+        let mut body = world.seated(&hall);
+        body["artistId"] = json!(artist);
+        world.create_event(&body).await;
+        let settings = Settings { renamed_events_max: 1, ..Settings::default() };
+        let (db, clock, ids) = (world.db.clone(), world.clock.clone(), world.ids.clone());
+        let bounded = Catalog::with_settings(db, clock, ids, settings);
+        let rename = |what: String, name: &str| {
+            let call = world.call_on(&bounded, Method::PUT, &format!("/api/admin/{what}"));
+            call.by_admin().json(&json!({ "name": name })).send()
+        };
+        assert_eq!(rename(format!("artists/{artist}"), "노을 밴드").await.status, StatusCode::OK);
+        let announced = world.announced().await;
+        let names: Vec<_> = announced.iter().rev().take(2).map(|event| {
+            (event.event_type.as_str(), event.data["artistName"].clone())
+        }).collect();
+        let updated = ("EVENT_UPDATED", json!("노을 밴드"));
+        assert_eq!(names, [("ARTIST_UPDATED", Value::Null), updated]);
+        world.create_event(&body).await;
+        let before = world.announced().await.len();
+        for what in [format!("artists/{artist}"), format!("venues/{venue}")] {
+            let refused = rename(what, "너무 많은 공연").await;
+            assert_eq!(refused.refusal(), (409, "TOO_MANY_EVENTS"));
+        }
+        assert_eq!(world.announced().await.len(), before);
+        assert_eq!(world.get(&format!("/api/artists/{artist}")).await.body["artist"]["name"], "노을 밴드");
     }
 
     async fn a_wrong_hall_is_refused_with_its_reason(world: World) {

@@ -1,5 +1,7 @@
 //! What is known of an event. Merging is the same in every order and any number of times.
 
+use urr_kernel::Timestamp;
+
 use crate::SaleStatus;
 use crate::store::sales::SaleFacts;
 
@@ -28,6 +30,12 @@ impl News {
         let newer = |facts: &EventFacts| facts.revision;
         let facts = self.facts.into_iter().chain(other.facts).max_by_key(newer);
         News { status: self.status.max(other.status), facts }
+    }
+
+    /// Whether it has taken place, as far as is known: it has begun and was not cancelled.
+    pub fn has_taken_place(&self, now: Timestamp) -> bool {
+        let has_begun = self.facts.as_ref().is_some_and(|facts| facts.has_begun(now));
+        has_begun && self.status == SaleStatus::Open
     }
 
     pub fn sale_facts(&self) -> Option<SaleFacts> {

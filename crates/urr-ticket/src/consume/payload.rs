@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Uuid, Won};
+use urr_kernel::{TicketTypeDraft, Timestamp, Uuid, Won};
 use urr_layout::Layout;
 
-use crate::domain::stock::TicketTypeDraft;
 use crate::store::sales::{NewSale, NewTicketType, SaleFacts};
 use crate::{Inventory, Kind};
 
@@ -34,11 +33,20 @@ pub struct EventUpdated {
     pub facts: EventFacts,
 }
 
-/// `EVENT_CANCELLED` and `EVENT_DELETED`.
+/// `EVENT_CANCELLED`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct EventEnded {
+pub struct EventCancelled {
     pub event_id: Uuid,
+}
+
+/// `EVENT_DELETED`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventDeleted {
+    pub event_id: Uuid,
+    /// Whether it has taken place. None: it is told by the times that are known.
+    pub is_over: Option<bool>,
 }
 
 /// What can change about an event, as far as its sale is concerned. Also stored in this form.
@@ -69,6 +77,10 @@ struct TicketTypeData {
 }
 
 impl EventFacts {
+    pub fn has_begun(&self, now: Timestamp) -> bool {
+        now >= self.starts_at
+    }
+
     pub fn is_cancelled(&self) -> bool {
         self.status == "cancelled"
     }
@@ -153,6 +165,6 @@ impl TicketTypeData {
         let TicketTypeData { id, name, description, price, total } = self;
         let draft = TicketTypeDraft::parse(name, description, *price, *total);
         let draft = draft.map_err(|invalid| format!("the ticket type {name:?}: {invalid}"))?;
-        Ok(draft.into_new(*id))
+        Ok(NewTicketType::new(*id, &draft))
     }
 }

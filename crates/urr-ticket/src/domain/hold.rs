@@ -118,6 +118,9 @@ pub enum Refusal {
     SeatLimit { seats_per_user_max: u32, live_quantity: u32 },
     #[error("seats are taken")]
     SeatsTaken { seat_ids: Vec<SeatId> },
+    /// They may not get it: it is worth asking again.
+    #[error("someone else is getting an answer about the seat")]
+    SeatBeingDecided { seat_id: SeatId },
     #[error("there is no such ticket type")]
     TicketTypeNotFound { ticket_type_id: Uuid },
     #[error("not enough tickets are left")]

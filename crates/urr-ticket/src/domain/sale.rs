@@ -36,12 +36,13 @@ pub struct SalePolicy {
     pub seats_per_user_max: u32,
 }
 
-/// In this order: what is over is never open again.
+/// In this order: what is over is never open again, and what was cancelled stays so, even if it is
+/// then put out of sight: everybody is owed their money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SaleStatus {
     Open,
-    Cancelled,
     Deleted,
+    Cancelled,
 }
 
 /// A fan's standing with an artist. `None` of it is the general public.

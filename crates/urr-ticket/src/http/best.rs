@@ -4,12 +4,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, Context, ErrorBody, Json, User};
+use urr_service::{ApiError, Context, ErrorBody, Json, User, idempotency_key};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::reserve::{EntryEvent, ReservationAnswer, idempotency_key};
+use super::reserve::{EntryEvent, ReservationAnswer};
 use crate::Ticket;
 use crate::best::{BestError, BestRequest};
 use crate::domain::best::{NoneFits, Wish};
@@ -73,6 +73,7 @@ impl ReserveBestBody {
         (status = 409, body = ErrorBody, description = "`SOLD_OUT`; `NOT_ADJACENT` (with \
             `available` and `adjacentMax`); or what the reservation of seats says."),
         (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment."),
     ),
 )]
 async fn reserve_best_seats(
@@ -88,7 +89,7 @@ async fn reserve_best_seats(
         user_id: user.user_id,
         event_id: body.event_id,
         wish: body.wish()?,
-        key: idempotency_key(&headers, body.idempotency_key)?,
+        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
     };
     let hold = ticket.reserve_best(request, context).await?;
     Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))

@@ -10,7 +10,7 @@ use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, ErrorBody, Path, Query};
+use urr_service::{ApiError, ErrorBody, Path, Query, User};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -95,7 +95,10 @@ struct StreamQuery {
 ///
 /// Server-sent events: the `id` of each is the version, its `data` what the seat map answers to
 /// `since`. Without a known version the first one has all `statuses`. The stream ends after some
-/// minutes; a browser then comes back by itself and misses nothing.
+/// minutes; come back with the last `id` and nothing is missed.
+///
+/// Read it with `fetch`: it needs the entry token in the header `x-queue-entry-token`, which a
+/// browser's own `EventSource` cannot send. Each user may follow three streams at a time.
 #[utoipa::path(
     get, path = "/api/seats/events/{eventId}/stream", tag = "seats",
     params(
@@ -110,12 +113,15 @@ struct StreamQuery {
         (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "There is no such event, or it has no \
             numbered seats."),
-        (status = 503, body = ErrorBody, description = "Too many follow already: ask for the map \
-            with `since` now and then."),
+        (status = 429, body = ErrorBody, description = "`STREAM_LIMIT`: you follow as many \
+            streams as you may."),
+        (status = 503, body = ErrorBody, description = "`TOO_MANY_STREAMS`: too many follow \
+            already. Ask for the map with `since` now and then."),
     ),
 )]
 async fn follow_seat_map(
     State(ticket): State<Ticket>,
+    User(user): User,
     Path(event_id): Path<Uuid>,
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
@@ -123,7 +129,7 @@ async fn follow_seat_map(
     look(&ticket, event_id).await?;
     let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
     let known = last.or(query.since).map(|known| i64::try_from(known).unwrap_or(i64::MAX));
-    let events = changes(&ticket.maps, event_id, known)?;
+    let events = changes(&ticket.maps, user.user_id, event_id, known)?;
     let events = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT));
     Ok(events.into_response())
 }
@@ -158,8 +164,18 @@ fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
 }
 
 impl From<TooManyStreams> for ApiError {
-    fn from(_: TooManyStreams) -> ApiError {
-        let sentence = "Too many follow the map already. Please ask for it now and then instead.";
-        ApiError::unavailable("TOO_MANY_STREAMS", sentence, Duration::from_secs(30))
+    fn from(error: TooManyStreams) -> ApiError {
+        let again = Duration::from_secs(30);
+        match error {
+            TooManyStreams::OfAll => {
+                let sentence =
+                    "Too many follow the map already. Please ask for it now and then instead.";
+                ApiError::unavailable("TOO_MANY_STREAMS", sentence, again)
+            }
+            TooManyStreams::OfUser => {
+                let sentence = "You follow too many maps at a time. Please close one of them.";
+                ApiError::too_many("STREAM_LIMIT", sentence, again)
+            }
+        }
     }
 }

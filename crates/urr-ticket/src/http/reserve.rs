@@ -1,23 +1,27 @@
 //! Reserving over HTTP.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
-use urr_service::{ApiError, Context, ErrorBody, Json, User};
+use urr_service::{ApiError, Context, ErrorBody, Json, User, idempotency_key};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    HeldItem, Hold, IdempotencyKey, InvalidWanted, Inventory, Kind, NotOnSale, Refusal,
-    ReserveError, ReserveRequest, Subject, Ticket, Wanted, WantedTickets,
+    HeldItem, Hold, InvalidWanted, Inventory, Kind, NotOnSale, Refusal, ReserveError,
+    ReserveRequest, Subject, Ticket, Wanted, WantedTickets,
 };
 
 const ENTRY_EVENT: HeaderName = HeaderName::from_static("x-urr-entry-event");
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// By then it has been decided who gets the seat.
+const SEAT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 pub fn routes() -> OpenApiRouter<Ticket> {
     OpenApiRouter::new().routes(routes!(reserve_seats)).routes(routes!(reserve_tickets))
@@ -46,27 +50,6 @@ impl<S: Sync> FromRequestParts<S> for EntryEvent {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<EntryEvent, ApiError> {
         let told = parts.headers.get(ENTRY_EVENT).and_then(|value| value.to_str().ok());
         Ok(EntryEvent(told.and_then(|text| text.parse().ok())))
-    }
-}
-
-/// The key of a request: in its body or in the header `Idempotency-Key`.
-pub fn idempotency_key(
-    headers: &HeaderMap,
-    in_body: Option<String>,
-) -> Result<Option<IdempotencyKey>, ApiError> {
-    let invalid = |sentence: String| ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", sentence);
-    let parse =
-        |text: &str| IdempotencyKey::parse(text).map_err(|error| invalid(error.to_string()));
-    let in_header = match headers.get(IDEMPOTENCY_KEY) {
-        None => None,
-        Some(value) => Some(parse(value.to_str().unwrap_or_default())?),
-    };
-    let in_body = in_body.as_deref().map(parse).transpose()?;
-    match (in_header, in_body) {
-        (Some(header), Some(body)) if header != body => {
-            Err(invalid("The keys in the header and in the body differ.".to_owned()))
-        }
-        (header, body) => Ok(header.or(body)),
     }
 }
 
@@ -112,7 +95,7 @@ async fn reserve_seats(
         user_id: user.user_id,
         event_id: body.event_id,
         wanted: Wanted::of_seats(body.seat_ids)?,
-        key: idempotency_key(&headers, body.idempotency_key)?,
+        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
     };
     let hold = ticket.reserve(request, context).await?;
     Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
@@ -169,7 +152,7 @@ async fn reserve_tickets(
         user_id: user.user_id,
         event_id: body.event_id,
         wanted: Wanted::of_tickets(body.items.into_iter().map(line).collect())?,
-        key: idempotency_key(&headers, body.idempotency_key)?,
+        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
     };
     let hold = ticket.reserve(request, context).await?;
     Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
@@ -352,6 +335,12 @@ impl From<Refusal> for ApiError {
                 ApiError::conflict("SEAT_TAKEN", "This seat is no longer free.")
                     .with("seatIds", seat_ids)
             }
+            Refusal::SeatBeingDecided { seat_id } => ApiError::conflict(
+                "SEAT_BEING_DECIDED",
+                "Someone else is asking for this seat. Please try again in a moment.",
+            )
+            .with("seatIds", vec![seat_id])
+            .retry_after(SEAT_RETRY_AFTER),
             Refusal::TicketTypeNotFound { ticket_type_id } => {
                 ApiError::not_found("TICKET_TYPE_NOT_FOUND", "The event has no such ticket type.")
                     .with("ticketTypeId", ticket_type_id.to_string())

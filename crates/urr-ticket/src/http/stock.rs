@@ -3,16 +3,15 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Uuid, Won};
-use urr_service::{Admin, ApiError, ErrorBody, Json, Path};
+use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
+use urr_kernel::{InvalidTicketType, TicketTypeDraft, Uuid, Won};
+use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::Ticket;
-use crate::domain::stock::{
-    ChangeRefused, InvalidTicketType, PER_EVENT_MAX, TicketType, TicketTypeDraft,
-};
+use crate::domain::stock::{ChangeRefused, TicketType};
 use crate::stock::{ChangeTicketTypeError, CreateTicketTypeError};
 
 pub fn routes() -> OpenApiRouter<Ticket> {
@@ -38,7 +37,7 @@ struct TicketTypeBody {
 impl TicketTypeBody {
     fn parse(&self) -> Result<TicketTypeDraft, ApiError> {
         let draft = TicketTypeDraft::parse(&self.name, &self.description, self.price, self.total);
-        Ok(draft?)
+        draft.map_err(invalid)
     }
 }
 
@@ -87,10 +86,12 @@ impl From<TicketType> for TicketTypeDetailView {
 async fn create_ticket_type(
     State(ticket): State<Ticket>,
     Admin(admin): Admin,
+    Context(context): Context,
     Path(event_id): Path<Uuid>,
     Json(body): Json<TicketTypeBody>,
 ) -> Result<(StatusCode, Json<TicketTypeDetailView>), ApiError> {
-    let made = ticket.create_ticket_type(admin.user_id, event_id, body.parse()?).await?;
+    let draft = body.parse()?;
+    let made = ticket.create_ticket_type(admin.user_id, context, event_id, draft).await?;
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
@@ -110,23 +111,22 @@ async fn create_ticket_type(
 async fn change_ticket_type(
     State(ticket): State<Ticket>,
     Admin(admin): Admin,
+    Context(context): Context,
     Path(id): Path<Uuid>,
     Json(body): Json<TicketTypeBody>,
 ) -> Result<Json<TicketTypeDetailView>, ApiError> {
-    let changed = ticket.change_ticket_type(admin.user_id, id, body.parse()?).await?;
+    let changed = ticket.change_ticket_type(admin.user_id, context, id, body.parse()?).await?;
     Ok(Json(changed.into()))
 }
 
-impl From<InvalidTicketType> for ApiError {
-    fn from(invalid: InvalidTicketType) -> ApiError {
-        let code = match invalid {
-            InvalidTicketType::Name => "INVALID_NAME",
-            InvalidTicketType::Description => "INVALID_DESCRIPTION",
-            InvalidTicketType::Price => "INVALID_PRICE",
-            InvalidTicketType::Total => "INVALID_TOTAL",
-        };
-        ApiError::bad_request(code, invalid.to_string())
-    }
+fn invalid(invalid: InvalidTicketType) -> ApiError {
+    let code = match invalid {
+        InvalidTicketType::Name => "INVALID_NAME",
+        InvalidTicketType::Description => "INVALID_DESCRIPTION",
+        InvalidTicketType::Price => "INVALID_PRICE",
+        InvalidTicketType::Total => "INVALID_TOTAL",
+    };
+    ApiError::bad_request(code, invalid.to_string())
 }
 
 impl From<CreateTicketTypeError> for ApiError {

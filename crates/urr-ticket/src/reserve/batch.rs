@@ -1,5 +1,6 @@
 //! Requests of one event, decided together in one transaction, each with its own outcome.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use urr_kernel::{CallContext, Uuid};
@@ -12,10 +13,10 @@ use crate::domain::hold::{
 };
 use crate::domain::sale::NotOnSale;
 use crate::events::{ReservationCreated, ReservationFacts};
-use crate::store::reserve::{NewHold, board_load, hold_find, holds_write};
-use crate::{Inventory, SOURCE};
+use crate::store::reserve::{NewHold, board_load, holds_find, holds_write, kept_list};
+use crate::{Inventory, ReservationId, SOURCE};
 
-/// A request that failed because of a collision is tried again so often.
+/// A lone request that failed because of a collision is tried so often.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// Requests of one event.
@@ -59,55 +60,81 @@ impl From<StorageError> for NotCommitted {
     }
 }
 
-/// Decides a batch and commits it. If one request breaks it, each is decided alone, so that the
-/// others do not suffer.
+/// Decides a batch and commits it. If one request breaks it, the batch is halved until that one is
+/// alone, so that the others do not suffer.
 pub async fn decide_batch(db: &Db, batch: Batch) -> Vec<Result<Outcome, StorageError>> {
-    let batch = Arc::new(batch);
-    match write(db, Arc::clone(&batch)).await {
-        Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => {
-            return outcomes.into_iter().map(Ok).collect();
-        }
-        Err(NotCommitted::GuardRefused) => {
-            tracing::warn!(event_id = %batch.inventory.event_id, "a guard refused a batch");
-        }
-        Err(NotCommitted::Storage(error)) if is_ones_fault(&error) => {
-            tracing::warn!(%error, event_id = %batch.inventory.event_id, "a batch failed");
-        }
-        Err(NotCommitted::Storage(error)) => return vec![Err(error); batch.requests.len()],
-    }
     let mut outcomes = Vec::with_capacity(batch.requests.len());
-    for entry in &batch.requests {
-        let alone = Batch { requests: vec![entry.clone()], ..(*batch).clone() };
-        outcomes.push(decide_alone(db, Arc::new(alone)).await);
+    // Another event may have used the same key in the same moment: the second attempt sees it.
+    let mut attempts_max = 2;
+    let mut parts = vec![batch];
+    while let Some(part) = parts.pop() {
+        if part.requests.len() == 1 {
+            attempts_max = ATTEMPTS_MAX;
+        }
+        let part = Arc::new(part);
+        match decide_part(db, &part, attempts_max).await {
+            Ok(decided) => outcomes.extend(decided.into_iter().map(Ok)),
+            Err(NotCommitted::Storage(error)) if !is_ones_fault(&error) => {
+                outcomes.extend(part.requests.iter().map(|_| Err(error.clone())));
+            }
+            Err(failure) => match part.requests.as_slice() {
+                [alone] => outcomes.push(last_guard(failure, &alone.request.wanted)),
+                _ => parts.extend(part.halves()),
+            },
+        }
+        attempts_max = 1;
     }
     outcomes
 }
 
-/// Whether a failure can come from a single request, so that the others deserve another chance.
-fn is_ones_fault(error: &StorageError) -> bool {
-    use StorageError::{Aborted, Constraint, Decode, Panicked, Statement};
-    matches!(error, Constraint { .. } | Panicked(_) | Aborted | Decode { .. } | Statement { .. })
-}
-
-/// Another event may have used the same key in the same moment: then the second attempt sees it.
-async fn decide_alone(db: &Db, batch: Arc<Batch>) -> Result<Outcome, StorageError> {
+/// Decides a part of a batch. A collision is tried again.
+async fn decide_part(
+    db: &Db,
+    part: &Arc<Batch>,
+    attempts_max: u32,
+) -> Result<Vec<Outcome>, NotCommitted> {
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let failure = match write(db, Arc::clone(&batch)).await {
-            Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => {
-                return Ok(outcomes.into_iter().next().expect("one request, one outcome"));
-            }
+        let failure = match write(db, Arc::clone(part)).await {
+            Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => return Ok(outcomes),
             Err(failure) => failure,
         };
-        let is_collision = match &failure {
-            NotCommitted::Storage(error) => matches!(error, StorageError::Constraint { .. }),
-            _ => true,
-        };
-        if !is_collision || attempt >= ATTEMPTS_MAX {
-            return last_guard(failure, &batch.requests[0].request.wanted);
+        let (event_id, requests) = (part.inventory.event_id, part.requests.len());
+        tracing::warn!(?failure, %event_id, requests, "a batch failed");
+        if !failure.is_collision() || attempt >= attempts_max {
+            return Err(failure);
         }
     }
+}
+
+impl NotCommitted {
+    /// Whether somebody else did something that another attempt would see.
+    fn is_collision(&self) -> bool {
+        match self {
+            NotCommitted::Storage(error) => matches!(error, StorageError::Constraint { .. }),
+            NotCommitted::GuardRefused => true,
+            NotCommitted::NothingNew(_) => false,
+        }
+    }
+}
+
+impl Batch {
+    /// The second half, and the first: the order in which they are put on a pile.
+    fn halves(&self) -> [Batch; 2] {
+        let (first, second) = self.requests.split_at(self.requests.len() / 2);
+        [second, first].map(|requests| Batch {
+            inventory: Arc::clone(&self.inventory),
+            terms: self.terms,
+            requests: requests.to_vec(),
+        })
+    }
+}
+
+/// Whether a failure can come from a single request, so that the others deserve another chance.
+pub fn is_ones_fault(error: &StorageError) -> bool {
+    use StorageError::{Aborted, Constraint, Decode, Panicked, Statement};
+    matches!(error, Constraint { .. } | Panicked(_) | Aborted | Decode { .. } | Statement { .. })
 }
 
 /// What it means that a guard of the schema refused again and again.
@@ -156,20 +183,29 @@ pub fn decide_together(tx: &mut Tx<'_>, batch: &Batch) -> Result<Vec<Outcome>, N
         return Err(NotCommitted::GuardRefused);
     }
     let is_new = !holds.is_empty();
-    let outcomes = decisions.into_iter().map(|decision| outcome(tx, decision));
-    let outcomes = outcomes.collect::<Result<Vec<Outcome>, StorageError>>()?;
+    let outcomes = outcomes(tx, decisions)?;
     if is_new { Ok(outcomes) } else { Err(NotCommitted::NothingNew(outcomes)) }
 }
 
-fn outcome(tx: &mut Tx<'_>, decision: Result<Decision, Refusal>) -> Result<Outcome, StorageError> {
-    Ok(match decision {
+/// What comes of decisions; those that repeat an earlier one are looked up together.
+fn outcomes(
+    tx: &mut Tx<'_>,
+    decisions: Vec<Result<Decision, Refusal>>,
+) -> Result<Vec<Outcome>, StorageError> {
+    let repeated = |decision: &Result<Decision, Refusal>| match decision {
+        Ok(Decision::Repeated(id)) => Some(*id),
+        _ => None,
+    };
+    let repeated: BTreeSet<ReservationId> = decisions.iter().filter_map(repeated).collect();
+    let kept = holds_find(tx, &repeated)?;
+    let outcome = |decision| match decision {
         Ok(Decision::Hold(hold)) => Outcome::Held(hold),
         Ok(Decision::Repeated(id)) => {
-            let hold = hold_find(tx, id)?;
-            Outcome::Repeated(hold.expect("reservations are not deleted"))
+            Outcome::Repeated(kept.get(&id).expect("reservations are not deleted").clone())
         }
         Err(refusal) => Outcome::Refused(refusal),
-    })
+    };
+    Ok(decisions.into_iter().map(outcome).collect())
 }
 
 impl Entry {
@@ -201,9 +237,27 @@ pub fn find_repeated(
     user_id: Uuid,
     key: &RequestKey,
 ) -> Result<Option<Outcome>, StorageError> {
-    let Some(kept) = crate::store::reserve::kept_find(tx, user_id, key)? else { return Ok(None) };
-    if kept.digest != key.digest {
-        return Ok(Some(Outcome::Refused(Refusal::KeyReused)));
-    }
-    outcome(tx, Ok(Decision::Repeated(kept.reservation_id))).map(Some)
+    let found = find_all_repeated(tx, &[(user_id, key.clone())])?;
+    Ok(found.into_iter().next().expect("one key, one answer"))
+}
+
+/// What each of these keys stands for, if it was used before.
+pub fn find_all_repeated(
+    tx: &mut Tx<'_>,
+    asked: &[(Uuid, RequestKey)],
+) -> Result<Vec<Option<Outcome>>, StorageError> {
+    let kept = kept_list(tx, asked)?;
+    let decide = |(user_id, key): &(Uuid, RequestKey)| {
+        let kept = kept.get(&(*user_id, key.text.clone()))?;
+        Some(match kept.digest == key.digest {
+            true => Ok(Decision::Repeated(kept.reservation_id)),
+            false => Err(Refusal::KeyReused),
+        })
+    };
+    let decisions: Vec<Option<Result<Decision, Refusal>>> = asked.iter().map(decide).collect();
+    let is_known: Vec<bool> = decisions.iter().map(Option::is_some).collect();
+    let mut outcomes = outcomes(tx, decisions.into_iter().flatten().collect())?.into_iter();
+    let outcome =
+        |is_known: bool| is_known.then(|| outcomes.next().expect("every decision has an outcome"));
+    Ok(is_known.into_iter().map(outcome).collect())
 }

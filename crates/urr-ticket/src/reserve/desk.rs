@@ -1,7 +1,8 @@
 //! A desk: what is asked while it is busy is taken together the next time.
 //!
 //! Nothing waits for a timer. A lone request is worked on at once; a crowd makes its own batches,
-//! as large as the work before them is long. Work goes on when those who asked have gone away.
+//! as large as the work before them is long. Work that has begun goes on when those who asked have
+//! gone away; who leaves the line before is not worked for.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -17,6 +18,13 @@ const BATCH_MAX: usize = 128;
 /// More than this waiting for one event are refused.
 const LINE_MAX: usize = 8_192;
 
+/// How much a desk takes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub batch_max: usize,
+    pub line_max: usize,
+}
+
 type Answers<A> = Pin<Box<dyn Future<Output = Vec<A>> + Send>>;
 
 /// One line for each event. Clones share it.
@@ -31,6 +39,9 @@ struct Shared<Q, A> {
     work: Box<dyn Fn(Uuid, Vec<Q>) -> Answers<A> + Send + Sync>,
     /// Takes the answers that nobody waits for any more.
     abandoned: Box<dyn Fn(A) + Send + Sync>,
+    /// Takes the questions whose askers left the line.
+    left: Box<dyn Fn(Q) + Send + Sync>,
+    limits: Limits,
 }
 
 struct Waiting<Q, A> {
@@ -61,9 +72,29 @@ impl<Q: Send + 'static, A: Send + 'static> Desk<Q, A> {
     where
         F: Future<Output = Vec<A>> + Send + 'static,
     {
+        let limits = Limits { batch_max: BATCH_MAX, line_max: LINE_MAX };
+        Desk::with_limits(limits, work, abandoned)
+    }
+
+    pub fn with_limits<F>(
+        limits: Limits,
+        work: impl Fn(Uuid, Vec<Q>) -> F + Send + Sync + 'static,
+        abandoned: impl Fn(A) + Send + Sync + 'static,
+    ) -> Desk<Q, A>
+    where
+        F: Future<Output = Vec<A>> + Send + 'static,
+    {
         let work = move |event_id, questions| -> Answers<A> { Box::pin(work(event_id, questions)) };
-        let (work, abandoned) = (Box::new(work), Box::new(abandoned));
-        Desk { shared: Arc::new(Shared { lines: Mutex::default(), work, abandoned }) }
+        let (work, abandoned, left) = (Box::new(work), Box::new(abandoned), Box::new(drop));
+        let lines = Mutex::default();
+        Desk { shared: Arc::new(Shared { lines, work, abandoned, left, limits }) }
+    }
+
+    /// The same desk, but what was asked by those who left the line is not simply forgotten.
+    pub fn when_left(mut self, left: impl Fn(Q) + Send + Sync + 'static) -> Desk<Q, A> {
+        let shared = Arc::get_mut(&mut self.shared).expect("a desk is set up before it is shared");
+        shared.left = Box::new(left);
+        self
     }
 
     /// Stands in line and waits for the answer.
@@ -99,7 +130,7 @@ impl<Q, A> Shared<Q, A> {
             lines.insert(event_id, VecDeque::new());
             return Ok(Joined::First(waiting));
         };
-        if line.len() >= LINE_MAX {
+        if line.len() >= self.limits.line_max {
             return Err(NoAnswer::Full);
         }
         line.push_back(waiting);
@@ -111,15 +142,28 @@ impl<Q, A> Shared<Q, A> {
     }
 
     /// The next batch; none ends the work on this event.
+    ///
+    /// Who left is passed over: after the database stood still for a while, nothing is held for the
+    /// many who have given up.
     fn next_batch(&self, event_id: Uuid) -> Option<Vec<Waiting<Q, A>>> {
-        let mut lines = self.lines();
-        let line = lines.get_mut(&event_id)?;
-        if line.is_empty() {
-            lines.remove(&event_id);
-            return None;
+        let (mut batch, mut left) = (Vec::new(), Vec::new());
+        {
+            let mut lines = self.lines();
+            let line = lines.get_mut(&event_id)?;
+            while batch.len() < self.limits.batch_max
+                && let Some(waiting) = line.pop_front()
+            {
+                match waiting.answer.is_closed() {
+                    true => left.push(waiting.question),
+                    false => batch.push(waiting),
+                }
+            }
+            if batch.is_empty() {
+                lines.remove(&event_id);
+            }
         }
-        let count = line.len().min(BATCH_MAX);
-        Some(line.drain(..count).collect())
+        left.into_iter().for_each(&self.left);
+        (!batch.is_empty()).then_some(batch)
     }
 }
 
@@ -245,11 +289,12 @@ mod tests {
         assert_eq!(desk.ask(event_id, 1).await, Ok(1));
     }
 
-    #[tokio::test]
-    async fn who_goes_away_is_decided_all_the_same() {
-        let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let abandoned = Arc::new(AtomicUsize::new(0));
-        let (waits, counts) = (Arc::clone(&gate), Arc::clone(&abandoned));
+    type Noted = Arc<Mutex<Vec<u32>>>;
+
+    /// A desk that counts answers nobody took and notes the questions of those who left.
+    fn counting(gate: &Arc<tokio::sync::Semaphore>) -> (Desk<u32, u32>, Arc<AtomicUsize>, Noted) {
+        let (abandoned, left) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let (waits, counts, notes) = (Arc::clone(gate), Arc::clone(&abandoned), Arc::clone(&left));
         let work = move |_, questions: Vec<u32>| {
             let gate = Arc::clone(&waits);
             async move {
@@ -260,16 +305,70 @@ mod tests {
         let count = move |_: u32| {
             counts.fetch_add(1, Ordering::SeqCst);
         };
-        let desk = Desk::new(work, count);
+        let note = move |question: u32| notes.lock().expect("it is whole").push(question);
+        (Desk::new(work, count).when_left(note), abandoned, left)
+    }
+
+    async fn leave<T: std::fmt::Debug>(leaving: tokio::task::JoinHandle<T>) {
+        leaving.abort();
+        assert!(leaving.await.expect_err("it was aborted").is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_while_it_is_decided_is_decided_all_the_same() {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let (desk, abandoned, left) = counting(&gate);
         let (event_id, leaver) = (Uuid::from_u128(1), desk.clone());
         let leaving = tokio::spawn(async move { leaver.ask(event_id, 7).await });
         while desk.shared.lines().is_empty() {
             tokio::task::yield_now().await;
         }
-        leaving.abort();
-        assert!(leaving.await.expect_err("it was aborted").is_cancelled());
+        leave(leaving).await;
         gate.add_permits(2);
         assert_eq!(desk.ask(event_id, 8).await, Ok(8));
         assert_eq!(abandoned.load(Ordering::SeqCst), 1);
+        assert!(left.lock().expect("it is whole").is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_leaves_the_line_is_not_worked_for_and_takes_no_place_in_a_batch() {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let (desk, abandoned, left) = counting(&gate);
+        let event_id = Uuid::from_u128(1);
+        let ask = |question: u32| {
+            let desk = desk.clone();
+            tokio::spawn(async move { desk.ask(event_id, question).await })
+        };
+        let line_is = async |length: usize| {
+            while desk.shared.lines().get(&event_id).map(VecDeque::len) != Some(length) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let first = ask(0);
+        line_is(0).await;
+        let leaving: Vec<_> = (1..=300).map(ask).collect();
+        line_is(300).await;
+        for gone in leaving {
+            leave(gone).await;
+        }
+        let staying = ask(301);
+        line_is(301).await;
+        gate.add_permits(2);
+        assert_eq!(first.await.expect("it ends"), Ok(0));
+        assert_eq!(staying.await.expect("it ends"), Ok(301));
+        assert_eq!(abandoned.load(Ordering::SeqCst), 0);
+        assert_eq!(*left.lock().expect("it is whole"), (1..=300).collect::<Vec<u32>>());
+        // The last who leave end the work on the event, too.
+        let busy = ask(302);
+        line_is(0).await;
+        let gone = ask(303);
+        line_is(1).await;
+        leave(gone).await;
+        gate.add_permits(1);
+        assert_eq!(busy.await.expect("it ends"), Ok(302));
+        while !desk.shared.lines().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(left.lock().expect("it is whole").last(), Some(&303));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use axum::body::Bytes;
 use serde::Serialize;
-use urr_kernel::Uuid;
+use urr_kernel::{Timestamp, Uuid};
 use urr_layout::{Layout, SeatId};
 use utoipa::ToSchema;
 
@@ -18,6 +18,10 @@ const CHANGES_MAX: usize = 4_096;
 const ANSWERS_MAX: usize = 256;
 /// About how many bytes one change takes in an answer.
 const CHANGE_BYTES: usize = 10;
+/// The lower bits of a version number the changes, those above tell the epoch.
+const FENCE_BITS: u32 = 36;
+/// So a version is below 2^53, and JavaScript can count it.
+const EPOCHS: i64 = 1 << (53 - FENCE_BITS);
 
 /// A seat as a change left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +31,30 @@ pub struct SeatChange {
     pub fence: i64,
 }
 
+/// As long as an epoch lasts, a number stands for one change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch(i64);
+
+impl Epoch {
+    /// Of a process that has not seen numbers go back.
+    pub const FIRST: Epoch = Epoch(0);
+
+    /// Named by the time, not counted: processes that counted differently would give one name to
+    /// two epochs.
+    pub fn next(self, now: Timestamp) -> Epoch {
+        let named = |seconds: i64| Epoch(1 + seconds.rem_euclid(EPOCHS - 1));
+        let next = named(now.as_second());
+        if next == self { named(now.as_second() + 1) } else { next }
+    }
+}
+
 /// The seats at one version. A version is the number of the last change of any seat, so it names
 /// the same picture in every process.
 #[derive(Debug)]
 pub struct Picture {
-    version: i64,
+    epoch: Epoch,
+    /// The number of the last change.
+    fence: i64,
     statuses: Statuses,
     /// The last changes, oldest first. A seat that changed twice is in it twice.
     recent: VecDeque<(i64, SeatId)>,
@@ -59,7 +82,8 @@ struct Sent {
 pub struct SeatMapView<'a> {
     event_id: Uuid,
     /// Grows with every change of a seat. Send it as `since` to learn only what changed after it.
-    /// If it is smaller than the one you have, nothing newer is known here: keep yours.
+    /// `statuses` replace what you have, whatever their version. With `changes`, a version that is
+    /// smaller than yours says that nothing newer is known here: keep yours.
     #[schema(minimum = 0)]
     version: i64,
     /// Seats are numbered from 0 in the order of sections, rows and seats. It never changes.
@@ -81,9 +105,10 @@ pub struct SeatMapView<'a> {
 
 impl Picture {
     /// Before the first change.
-    pub fn blank(seats: u32) -> Picture {
+    pub fn blank(epoch: Epoch, seats: u32) -> Picture {
         Picture {
-            version: 0,
+            epoch,
+            fence: 0,
             statuses: Statuses::all_available(seats),
             recent: VecDeque::new(),
             recent_since: 0,
@@ -95,7 +120,8 @@ impl Picture {
     pub fn after(&self, changes: &[SeatChange]) -> Picture {
         assert!(changes.is_sorted_by_key(|change| change.fence), "changes come in their order");
         let mut next = Picture {
-            version: changes.last().map_or(self.version, |last| last.fence),
+            epoch: self.epoch,
+            fence: changes.last().map_or(self.fence, |last| last.fence),
             statuses: self.statuses.clone(),
             recent: self.recent.clone(),
             recent_since: self.recent_since,
@@ -113,20 +139,34 @@ impl Picture {
         next
     }
 
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     pub fn version(&self) -> i64 {
-        self.version
+        assert!(self.fence < 1 << FENCE_BITS, "{} changes of one event", self.fence);
+        self.epoch.0 << FENCE_BITS | self.fence
+    }
+
+    /// Whether someone who knows a version has something to learn.
+    pub fn is_news_to(&self, version: i64) -> bool {
+        self.fence_in(version).is_none_or(|known| known < self.fence)
+    }
+
+    /// The number of a change; none if the version is of another epoch.
+    fn fence_in(&self, version: i64) -> Option<i64> {
+        (version >> FENCE_BITS == self.epoch.0).then_some(version & ((1 << FENCE_BITS) - 1))
     }
 
     pub fn statuses(&self) -> &Statuses {
         &self.statuses
     }
 
-    /// The seats that changed after a version, as they are now. None: too long ago to know.
+    /// The seats that changed after a version, as they are now. None: too long ago to know, or in
+    /// another epoch.
     pub fn changes_since(&self, version: i64) -> Option<Vec<(SeatId, SeatStatus)>> {
-        if version < self.recent_since {
-            return None;
-        }
-        let later = self.recent.iter().rev().take_while(|(fence, _)| *fence > version);
+        let known = self.fence_in(version).filter(|known| *known >= self.recent_since)?;
+        let later = self.recent.iter().rev().take_while(|(fence, _)| *fence > known);
         let ids: BTreeSet<SeatId> = later.map(|(_, id)| *id).collect();
         let status = |id| self.statuses.get(id).expect("only seats that exist change");
         Some(ids.into_iter().map(|id| (id, status(id))).collect())
@@ -174,7 +214,7 @@ impl Picture {
     fn view<'a>(&self, event_id: Uuid) -> SeatMapView<'a> {
         SeatMapView {
             event_id,
-            version: self.version,
+            version: self.version(),
             layout: None,
             prices: None,
             statuses: Some(self.statuses.to_base64()),
@@ -218,7 +258,8 @@ mod tests {
     #[test]
     fn only_what_changed_after_a_version_is_told_and_only_once() {
         use SeatStatus::{Available, Held, Sold};
-        let picture = Picture::blank(10).after(&[change(1, Held, 3), change(2, Held, 3)]);
+        let picture =
+            Picture::blank(Epoch::FIRST, 10).after(&[change(1, Held, 3), change(2, Held, 3)]);
         let picture = picture.after(&[change(7, Held, 5), change(1, Available, 6)]);
         let picture = picture.after(&[change(7, Sold, 9)]);
         assert_eq!(picture.version(), 9);
@@ -233,7 +274,7 @@ mod tests {
 
     #[test]
     fn whoever_is_too_far_behind_is_told_everything() {
-        let mut picture = Picture::blank(10);
+        let mut picture = Picture::blank(Epoch::FIRST, 10);
         let rounds = i64::try_from(CHANGES_MAX).expect("small") / 2 + 10;
         for fence in 1..=rounds {
             let status = SeatStatus::ALL[usize::try_from(fence % 3).expect("small")];
@@ -248,10 +289,27 @@ mod tests {
     }
 
     #[test]
+    fn whoever_knows_another_epoch_is_told_everything() {
+        let event_id = Uuid::nil();
+        let old = Picture::blank(Epoch::FIRST, 10).after(&[change(1, SeatStatus::Held, 5)]);
+        let epoch = Epoch::FIRST.next(Timestamp::UNIX_EPOCH);
+        assert_ne!(epoch.next(Timestamp::UNIX_EPOCH), epoch, "twice in a second");
+        let new = Picture::blank(epoch, 10).after(&[change(2, SeatStatus::Held, 7)]);
+        for (here, there) in [(&old, &new), (&new, &old)] {
+            assert!(here.is_news_to(there.version()) && !here.is_news_to(here.version()));
+            assert_eq!(here.since(event_id, there.version()), here.without_layout(event_id));
+        }
+        assert_eq!(new.changes_since(new.version() - 1).map(|changes| changes.len()), Some(1));
+        assert_eq!(new.changes_since(i64::MAX), None);
+        let last = Timestamp::from_second(EPOCHS - 2).expect("a time");
+        assert!(Picture::blank(Epoch::FIRST.next(last), 1).version() < 1 << 53);
+    }
+
+    #[test]
     fn many_changes_are_told_as_statuses() {
         let taken: Vec<_> = (0..1_000).map(|id| change(id, SeatStatus::Held, 1)).collect();
-        let (few, many) = (Picture::blank(1_000), Picture::blank(1_000));
-        let (few, many) = (few.after(&taken[..20]), many.after(&taken));
+        let blank = Picture::blank(Epoch::FIRST, 1_000);
+        let (few, many) = (blank.after(&taken[..20]), blank.after(&taken));
         let is_changes = |picture: &Picture| {
             let bytes = picture.since(Uuid::nil(), 0);
             String::from_utf8_lossy(&bytes).contains("changes")

@@ -18,7 +18,7 @@ pub struct Slot {
     changed: AtomicU64,
     freed: AtomicU64,
     attempts: AtomicU64,
-    failure: Mutex<Option<(u64, StorageError)>>,
+    nothing: Mutex<Option<(u64, Nothing)>>,
     looked_at_us: AtomicI64,
 }
 
@@ -27,6 +27,14 @@ pub struct Slot {
 pub struct Marks {
     pub changed: u64,
     pub freed: u64,
+}
+
+/// Why an attempt to bring the view up to date has none to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nothing {
+    /// There is no such event.
+    Gone,
+    Failed(StorageError),
 }
 
 /// How things stood when somebody came to look.
@@ -44,7 +52,7 @@ impl Slot {
             changed: AtomicU64::new(0),
             freed: AtomicU64::new(0),
             attempts: AtomicU64::new(0),
-            failure: Mutex::new(None),
+            nothing: Mutex::new(None),
             looked_at_us: AtomicI64::new(0),
         }
     }
@@ -69,7 +77,9 @@ impl Slot {
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view);
     }
 
-    /// The view, if it is young enough and has all that was marked when the viewer came.
+    /// The view, if it is young enough and has all that was marked when the viewer came, or if its
+    /// drawing began after that. By its age alone a view that took long to draw would be nobody's
+    /// answer, and all who waited for it would go to the database one after the other.
     pub fn fresh(
         &self,
         arrived: &Arrival,
@@ -78,7 +88,8 @@ impl Slot {
     ) -> Option<Arc<EventView>> {
         let view = self.view()?;
         let is_young = view.age(clock.now()).is_some_and(|age| age < age_max);
-        (is_young && view.marks.changed >= arrived.changed).then_some(view)
+        let is_good = is_young && view.marks.changed >= arrived.changed;
+        (is_good || view.attempt > arrived.attempts).then_some(view)
     }
 
     pub fn mark(&self, is_freed: bool) {
@@ -101,17 +112,17 @@ impl Slot {
         self.attempts.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    pub fn fail(&self, attempt: u64, error: StorageError) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        *failure = Some((attempt, error));
+    pub fn show_nothing(&self, attempt: u64, reason: Nothing) {
+        let mut nothing = self.nothing.lock().unwrap_or_else(PoisonError::into_inner);
+        *nothing = Some((attempt, reason));
     }
 
-    /// The failure of an attempt that began after somebody came: it is their answer too. A
-    /// database that is down is not asked once per viewer.
-    pub fn failure_after(&self, arrived: &Arrival) -> Option<StorageError> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        let (attempt, error) = failure.as_ref()?;
-        (*attempt > arrived.attempts).then(|| error.clone())
+    /// What an attempt found that began after somebody came, if there was nothing to show: it is
+    /// their answer too. A database that is down is not asked once per viewer.
+    pub fn nothing_after(&self, arrived: &Arrival) -> Option<Nothing> {
+        let nothing = self.nothing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (attempt, reason) = nothing.as_ref()?;
+        (*attempt > arrived.attempts).then(|| reason.clone())
     }
 }
 
@@ -125,10 +136,11 @@ mod tests {
         let waiting = slot.arrive(Timestamp::UNIX_EPOCH);
         let attempt = slot.begin();
         let late = slot.arrive(Timestamp::UNIX_EPOCH);
-        slot.fail(attempt, StorageError::Timeout);
-        assert_eq!(slot.failure_after(&waiting), Some(StorageError::Timeout));
-        assert_eq!(slot.failure_after(&late), None, "its attempt had begun before");
+        let failed = Nothing::Failed(StorageError::Timeout);
+        slot.show_nothing(attempt, failed.clone());
+        assert_eq!(slot.nothing_after(&waiting), Some(failed));
+        assert_eq!(slot.nothing_after(&late), None, "its attempt had begun before");
         let next = slot.arrive(Timestamp::UNIX_EPOCH);
-        assert_eq!(slot.failure_after(&next), None);
+        assert_eq!(slot.nothing_after(&next), None);
     }
 }

@@ -1,16 +1,17 @@
 //! The changes of a map as they happen, as server-sent events.
 //!
 //! Each stream looks as often as a map is refreshed; the looks of all streams and viewers together
-//! are one at the database, and the answer for those at the same version is made once.
+//! are one at the database, and the answer for those at the same version is made once. However
+//! much happens, a stream tells it no oftener than a map is refreshed.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::response::sse::Event;
 use futures_util::stream::{Stream, unfold};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use urr_kernel::Uuid;
 
@@ -21,28 +22,92 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// As many follow as may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many follow the changes of maps")]
-pub struct TooManyStreams;
+pub enum TooManyStreams {
+    #[error("too many follow the changes of maps")]
+    OfAll,
+    #[error("the user follows the changes of too many maps")]
+    OfUser,
+}
+
+/// The places of those who follow.
+#[derive(Debug)]
+pub struct Places {
+    max: usize,
+    per_user_max: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    count: usize,
+    by_user: HashMap<Uuid, usize>,
+}
+
+/// Free again when it is dropped.
+struct Place {
+    places: Arc<Places>,
+    user_id: Uuid,
+}
+
+impl Places {
+    pub fn new(max: usize, per_user_max: usize) -> Places {
+        Places { max, per_user_max, taken: Mutex::default() }
+    }
+
+    fn take(self: &Arc<Places>, user_id: Uuid) -> Result<Place, TooManyStreams> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_user = taken.by_user.get(&user_id).copied().unwrap_or(0);
+        if of_user >= self.per_user_max {
+            return Err(TooManyStreams::OfUser);
+        }
+        if taken.count >= self.max {
+            return Err(TooManyStreams::OfAll);
+        }
+        taken.count += 1;
+        taken.by_user.insert(user_id, of_user + 1);
+        Ok(Place { places: Arc::clone(self), user_id })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.count -= 1;
+        let of_user = taken.by_user.get_mut(&self.user_id).expect("its place is counted");
+        *of_user -= 1;
+        if *of_user == 0 {
+            taken.by_user.remove(&self.user_id);
+        }
+    }
+}
 
 struct Following {
     maps: SeatMaps,
     event_id: Uuid,
     /// The version that the client has; none if it has nothing yet.
     known: Option<i64>,
+    /// None: at once.
+    next_look_at: Option<Instant>,
     ends_at: Instant,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// What changed after `known`, then every change until the stream's time is over. Without `known`
 /// it begins with all statuses.
 pub fn changes(
     maps: &SeatMaps,
+    user_id: Uuid,
     event_id: Uuid,
     known: Option<i64>,
 ) -> Result<impl Stream<Item = Result<Event, Infallible>> + Send + use<>, TooManyStreams> {
-    let place = Arc::clone(&maps.0.streams).try_acquire_owned().map_err(|_| TooManyStreams)?;
-    let ends_at = Instant::now() + maps.0.settings.stream_lifetime;
-    let following = Following { maps: maps.clone(), event_id, known, ends_at, _place: place };
+    let following = Following {
+        maps: maps.clone(),
+        event_id,
+        known,
+        next_look_at: None,
+        ends_at: Instant::now() + maps.0.settings.stream_lifetime,
+        _place: maps.0.streams.take(user_id)?,
+    };
     Ok(unfold(following, async |mut following| {
         let event = following.next().await?;
         Some((Ok(event), following))
@@ -64,18 +129,23 @@ impl Following {
 
     async fn change(&mut self) -> Option<Event> {
         loop {
+            if let Some(at) = self.next_look_at {
+                tokio::time::sleep_until(at).await;
+            }
             let view = self.maps.look(self.event_id).await.ok()??;
+            self.next_look_at = Some(Instant::now() + self.maps.0.settings.refresh_interval);
             let version = view.picture.version();
             let bytes = match self.known {
                 None => Some(view.picture.without_layout(self.event_id)),
-                Some(known) if known < version => Some(view.picture.since(self.event_id, known)),
+                Some(known) if view.picture.is_news_to(known) => {
+                    Some(view.picture.since(self.event_id, known))
+                }
                 Some(_) => None,
             };
             if let Some(bytes) = bytes {
                 self.known = Some(version);
                 return Some(event(version, &bytes));
             }
-            tokio::time::sleep(self.maps.0.settings.refresh_interval).await;
         }
     }
 }

@@ -27,6 +27,8 @@ pub enum DifferenceKind {
     Payment,
     /// A hold was not ended although its time has long been over.
     Overdue,
+    /// A payment has had a hold for so long that it must have been forgotten.
+    OldPin,
 }
 
 /// One thing that does not agree.
@@ -52,6 +54,7 @@ impl DifferenceKind {
             DifferenceKind::Tickets => "tickets",
             DifferenceKind::Payment => "payment",
             DifferenceKind::Overdue => "overdue",
+            DifferenceKind::OldPin => "oldPin",
         }
     }
 }
@@ -171,16 +174,32 @@ pub fn overdue_audit(
         "select id, event_id from reservations where status = 'pending' and pinned_by is null \
          and expires_at < $1 order by expires_at, id limit $2",
         params![before, limit],
-        |row| {
-            Ok(Difference {
-                kind: DifferenceKind::Overdue,
-                event_id: row.get("event_id")?,
-                reservation_id: row.get("id")?,
-                seat_id: None,
-                ticket_type_id: None,
-            })
-        },
+        |row| hold_read(row, DifferenceKind::Overdue),
     )
+}
+
+/// Holds that were pinned before `before` and still are. Nothing else ends them.
+pub fn old_pin_audit(
+    tx: &mut Tx<'_>,
+    before: Timestamp,
+    limit: u32,
+) -> Result<Vec<Difference>, StorageError> {
+    tx.query(
+        "select id, event_id from reservations where status = 'pending' \
+         and pinned_at < $1 order by pinned_at, id limit $2",
+        params![before, limit],
+        |row| hold_read(row, DifferenceKind::OldPin),
+    )
+}
+
+fn hold_read(row: &Row<'_>, kind: DifferenceKind) -> Result<Difference, StorageError> {
+    Ok(Difference {
+        kind,
+        event_id: row.get("event_id")?,
+        reservation_id: row.get("id")?,
+        seat_id: None,
+        ticket_type_id: None,
+    })
 }
 
 /// Events behind `after` with the number of their last change.

@@ -1,6 +1,6 @@
 //! What the catalogue said, and the sale that follows it.
 
-use urr_kernel::Uuid;
+use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
 use super::sales::SaleFacts;
@@ -65,6 +65,15 @@ pub fn sale_end(tx: &mut Tx<'_>, event_id: Uuid, status: SaleStatus) -> Result<(
     tx.execute(
         "update sales set status = $2 where event_id = $1 and status <> $2",
         params![event_id, status.name()],
+    )?;
+    Ok(())
+}
+
+/// Leaves what was sold as it is: there is nothing to be emptied.
+pub fn sale_keep(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> Result<(), StorageError> {
+    tx.execute(
+        "update sales set emptied_at = $2 where event_id = $1 and emptied_at is null",
+        params![event_id, now],
     )?;
     Ok(())
 }

@@ -49,50 +49,68 @@ pub fn sale_is_free(tx: &mut Tx<'_>, event_id: Uuid) -> Result<bool, StorageErro
     Ok(free.is_some())
 }
 
-/// Sales that were closed and may still have live reservations.
-pub fn sale_list_to_empty(tx: &mut Tx<'_>) -> Result<Vec<(Uuid, SaleStatus)>, StorageError> {
+/// A sale that was closed and may still have something to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClosedSale {
+    pub event_id: Uuid,
+    pub status: SaleStatus,
+    /// Whether it took place and was put out of sight afterwards. Then only holds end: who was there
+    /// has had what they paid for. A cancelled event is paid back, however late.
+    pub took_place: bool,
+}
+
+/// The next closed sales behind `after`.
+pub fn sale_list_to_empty(
+    tx: &mut Tx<'_>,
+    now: Timestamp,
+    after: Uuid,
+    limit: u32,
+) -> Result<Vec<ClosedSale>, StorageError> {
     tx.query(
-        "select event_id, status from sales where status <> 'open' and emptied_at is null \
-         order by event_id limit 100",
-        &[],
+        "select event_id, status, starts_at from sales where status <> 'open' \
+         and emptied_at is null and event_id > $1 order by event_id limit $2",
+        params![after, limit],
         |row| {
             let status: String = row.get("status")?;
             let status = SaleStatus::parse(&status).expect("only known states are stored");
-            Ok((row.get("event_id")?, status))
+            let has_begun = row.get::<Timestamp>("starts_at")? <= now;
+            let took_place = has_begun && status == SaleStatus::Deleted;
+            Ok(ClosedSale { event_id: row.get("event_id")?, status, took_place })
         },
     )
 }
 
-/// The next live reservations of an event that no payment is busy with.
+/// The next reservations that end with the sale and that no payment is busy with.
 pub fn live_list(
     tx: &mut Tx<'_>,
-    event_id: Uuid,
+    sale: &ClosedSale,
     after: Uuid,
     limit: u32,
 ) -> Result<Vec<Uuid>, StorageError> {
     tx.query(
-        "select id from reservations where event_id = $1 and id > $2 \
-         and status in ('pending', 'confirmed') and pinned_by is null order by id limit $3",
-        params![event_id, after, limit],
+        "select id from reservations where event_id = $1 and id > $2 and (status = 'pending' \
+         or (status = 'confirmed' and not $3)) and pinned_by is null order by id limit $4",
+        params![sale.event_id, after, sale.took_place, limit],
         |row| row.get("id"),
     )
 }
 
-/// Notes that nothing live is left of a closed sale, if that is so.
+/// Notes that nothing is left to end of a closed sale, if that is so.
 pub fn sale_mark_emptied(
     tx: &mut Tx<'_>,
-    event_id: Uuid,
+    sale: &ClosedSale,
     now: Timestamp,
 ) -> Result<(), StorageError> {
-    // Under the lock: whoever reserved before the sale was closed has committed.
-    if sales::sale_lock(tx, event_id, 1)?.is_none() {
+    // Under the lock: whoever reserved before the sale was closed has committed. No seat changes,
+    // so it is not numbered.
+    if sales::sale_lock_only(tx, sale.event_id)?.is_none() {
         return Ok(());
     }
     tx.execute(
         "update sales set emptied_at = $2 where event_id = $1 and status <> 'open' \
          and not exists (select 1 from reservations where event_id = $1 \
-         and status in ('pending', 'confirmed'))",
-        params![event_id, now],
+         and (status = 'pending' or (status = 'confirmed' and not $3)))",
+        params![sale.event_id, now, sale.took_place],
     )?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! On PostgreSQL a whole batch is read and written by a handful of statements
 //! (`reserve_postgres.rs`); on SQLite, where a statement costs no journey, row by row.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
@@ -77,11 +77,10 @@ fn board_fill(
             )?;
             place.insert(buyer);
         }
-        if let Some(key) = &request.key
-            && let Some(kept) = kept_find(tx, request.user_id, key)?
-        {
-            board.kept.insert((request.user_id, key.text.clone()), kept);
-        }
+    }
+    let with_key = requests.iter().filter_map(|request| Some((request, request.key.as_ref()?)));
+    for (request, key) in with_key {
+        kept_find(tx, request.user_id, key, &mut board.kept)?;
     }
     Ok(())
 }
@@ -101,18 +100,35 @@ pub(super) fn kept_read(row: &Row<'_>) -> Result<Kept, StorageError> {
     Ok(Kept { digest, reservation_id: ReservationId(row.get("id")?) })
 }
 
-/// The reservation that someone made with this key.
-pub fn kept_find(
+/// The reservations that were made with keys, by user and key.
+pub type KeptByKey = HashMap<(Uuid, String), Kept>;
+
+/// The reservations that were made with these keys.
+pub fn kept_list(tx: &mut Tx<'_>, asked: &[(Uuid, RequestKey)]) -> Result<KeptByKey, StorageError> {
+    if tx.is_postgres() {
+        return reserve_postgres::kept_list(tx, asked);
+    }
+    let mut found = HashMap::new();
+    for (user_id, key) in asked {
+        kept_find(tx, *user_id, key, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn kept_find(
     tx: &mut Tx<'_>,
     user_id: Uuid,
     key: &RequestKey,
-) -> Result<Option<Kept>, StorageError> {
-    tx.query_opt(
+    found: &mut KeptByKey,
+) -> Result<(), StorageError> {
+    let kept = tx.query_opt(
         "select id, request_digest from reservations \
          where user_id = $1 and idempotency_key = $2",
         params![user_id, key.text],
         kept_read,
-    )
+    )?;
+    found.extend(kept.map(|kept| ((user_id, key.text.clone()), kept)));
+    Ok(())
 }
 
 fn tiers_fill(
@@ -277,25 +293,41 @@ fn stock_take(tx: &mut Tx<'_>, holds: &[NewHold<'_>]) -> Result<bool, StorageErr
     Ok(true)
 }
 
-/// A reservation as it is now, with its items.
-pub fn hold_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Hold>, StorageError> {
-    let reservation = tx.query_opt(
-        "select id, number, user_id, event_id, status, payment_status, total_amount, fence, \
-         expires_at, pinned_by, created_at from reservations where id = $1",
-        params![id.0],
-        reservation_read,
-    )?;
-    let Some(reservation) = reservation else { return Ok(None) };
-    // What was given back by a change of seats is not live; of what is over, nothing is.
-    let is_live = matches!(reservation.status, Status::Pending | Status::Confirmed);
-    let items = tx.query(
-        "select seat_id, ticket_type_id, quantity, unit_price, ticket_types.name \
-         from reservation_items left join ticket_types on ticket_types.id = ticket_type_id \
-         where reservation_id = $1 and (is_live or not $2) order by position",
-        params![id.0, is_live],
-        item_read,
-    )?;
-    Ok(Some(Hold { reservation, items }))
+/// Reservations as they are now, with their items.
+pub fn holds_find(
+    tx: &mut Tx<'_>,
+    ids: &BTreeSet<ReservationId>,
+) -> Result<HashMap<ReservationId, Hold>, StorageError> {
+    let mut holds = HashMap::new();
+    let mut add = |row: &Row<'_>| {
+        let hold = Hold { reservation: reservation_read(row)?, items: Vec::new() };
+        let hold = holds.entry(hold.reservation.id).or_insert(hold);
+        hold.items.extend(item_read(row)?);
+        Ok(())
+    };
+    match tx.is_postgres() {
+        true => reserve_postgres::holds_find(tx, ids, &mut add)?,
+        false => {
+            for id in ids {
+                tx.query(&hold_find("reservations.id = $1"), params![id.0], &mut add)?;
+            }
+        }
+    }
+    Ok(holds)
+}
+
+/// A query for reservations with their items, a row for each item. What was given back by a change
+/// of seats is not live; of what is over, nothing is.
+pub(super) fn hold_find(which: &str) -> String {
+    format!(
+        "select reservations.id, number, user_id, reservations.event_id, status, payment_status, \
+         total_amount, fence, expires_at, pinned_by, reservations.created_at, \
+         seat_id, ticket_type_id, reservation_items.quantity, unit_price, ticket_types.name \
+         from reservations left join reservation_items on reservation_id = reservations.id \
+         and (is_live or status not in ('pending', 'confirmed')) \
+         left join ticket_types on ticket_types.id = ticket_type_id \
+         where {which} order by reservations.id, position"
+    )
 }
 
 fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
@@ -317,11 +349,13 @@ fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
     })
 }
 
-fn item_read(row: &Row<'_>) -> Result<HeldItem, StorageError> {
+/// None if the reservation has no item.
+fn item_read(row: &Row<'_>) -> Result<Option<HeldItem>, StorageError> {
+    let Some(quantity) = row.get::<Option<u32>>("quantity")? else { return Ok(None) };
     let subject = match row.get::<Option<SeatId>>("seat_id")? {
         Some(seat_id) => Subject::Seat(seat_id),
         None => Subject::TicketType(row.get("ticket_type_id")?),
     };
-    let (quantity, unit_price): (u32, Won) = (row.get("quantity")?, row.get("unit_price")?);
-    Ok(HeldItem { item: Item { subject, quantity, unit_price }, name: row.get("name")? })
+    let item = Item { subject, quantity, unit_price: row.get::<Won>("unit_price")? };
+    Ok(Some(HeldItem { item, name: row.get("name")? }))
 }

@@ -4,14 +4,19 @@
 //! just made PostgreSQL has no statistics, and in a plain join it would read all seats of the event.
 //! Lists travel as text with commas: the storage has no arrays.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value as Json, json};
 use urr_kernel::{EventData, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use super::reserve::{NewHold, buyer_add, kept_read, subject_columns, tier_read};
-use crate::domain::hold::{Board, HoldRequest, Terms};
+use super::reserve::{
+    KeptByKey, NewHold, buyer_add, hold_find, kept_read, subject_columns, tier_read,
+};
+use crate::ReservationId;
+use crate::domain::hold::{Board, HoldRequest, RequestKey, Terms};
 use crate::events::ReservationCreated;
 
 /// Fills the board with the seats asked for, what the buyers have, and earlier answers: all by one
@@ -26,15 +31,53 @@ pub(super) fn board_fill(
         requests.iter().flat_map(|request| request.wanted.seat_ids()).copied().collect();
     // A seat that does not exist is not free.
     board.seats = seat_ids.iter().map(|&seat_id| (seat_id, false)).collect();
-    // A key has no white space.
     let with_key = requests.iter().filter_map(|request| Some((request, request.key.as_ref()?)));
-    let (key_owners, keys): (Vec<Uuid>, Vec<&str>) =
-        with_key.map(|(request, key)| (request.user_id, key.text.as_str())).unzip();
+    let (owners, keys) = key_lists(with_key.map(|(request, key)| (request.user_id, key)));
     tx.query(
         BOARD_FILL,
-        params![event_id, list(&seat_ids), user_ids(requests), list(&key_owners), keys.join(" ")],
+        params![event_id, list(&seat_ids), user_ids(requests), owners, keys],
         |row| board_add(board, row),
     )?;
+    Ok(())
+}
+
+/// Keys with their owners, as two lists. A key has no white space.
+fn key_lists<'a>(asked: impl Iterator<Item = (Uuid, &'a RequestKey)>) -> (String, String) {
+    let (owners, keys): (Vec<Uuid>, Vec<&str>) =
+        asked.map(|(user_id, key)| (user_id, key.text.as_str())).unzip();
+    (list(&owners), keys.join(" "))
+}
+
+/// The reservations that were made with these keys.
+pub(super) fn kept_list(
+    tx: &mut Tx<'_>,
+    asked: &[(Uuid, RequestKey)],
+) -> Result<KeptByKey, StorageError> {
+    let (owners, keys) = key_lists(asked.iter().map(|(user_id, key)| (*user_id, key)));
+    let found = tx.query(
+        "select sent.user_id, sent.key, kept.id, kept.request_digest \
+         from unnest(string_to_array($1, ',')::uuid[], string_to_array($2, ' ')) \
+         as sent (user_id, key) \
+         cross join lateral (select id, request_digest from reservations \
+         where user_id = sent.user_id and idempotency_key = sent.key limit 1) as kept",
+        params![owners, keys],
+        |row| Ok(((row.get("user_id")?, row.get("key")?), kept_read(row)?)),
+    )?;
+    Ok(found.into_iter().collect())
+}
+
+/// Reads reservations with their items, a row for each item.
+pub(super) fn holds_find(
+    tx: &mut Tx<'_>,
+    ids: &BTreeSet<ReservationId>,
+    add: impl FnMut(&Row<'_>) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let which = "reservations.id = any (string_to_array($1, ',')::uuid[])";
+    tx.query(&hold_find(which), params![list(&ids)], add)?;
     Ok(())
 }
 

@@ -156,6 +156,16 @@ pub fn sale_number(tx: &mut Tx<'_>, event_id: Uuid, fence: i64) -> Result<(), St
     Ok(())
 }
 
+/// What a sale allows, without its lock: it may allow something else a moment later.
+pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SalePolicy>, StorageError> {
+    tx.query_opt(
+        "select status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale, \
+         seats_per_user_max from sales where event_id = $1",
+        params![event_id],
+        policy_read,
+    )
+}
+
 fn policy_read(row: &Row<'_>) -> Result<SalePolicy, StorageError> {
     let status: String = row.get("status")?;
     Ok(SalePolicy {

@@ -61,13 +61,15 @@ pub enum Ending<'a> {
     Expired,
     /// Holds and confirmed reservations; what was paid is to be refunded wholly.
     Cancelled { reason: &'a str },
+    /// Cancelled too, but only holds: what was paid stays as it is.
+    Withdrawn { reason: &'a str },
 }
 
 impl Ending<'_> {
     pub fn status(self) -> Status {
         match self {
             Ending::Expired => Status::Expired,
-            Ending::Cancelled { .. } => Status::Cancelled,
+            Ending::Cancelled { .. } | Ending::Withdrawn { .. } => Status::Cancelled,
         }
     }
 }
@@ -103,7 +105,8 @@ pub fn reservations_end(
 ) -> Result<Vec<Ended>, StorageError> {
     let mut ended = match ending {
         Ending::Expired => reservations_expire(tx, ids, now)?,
-        Ending::Cancelled { reason } => reservations_cancel(tx, ids, reason, now)?,
+        Ending::Cancelled { reason } => reservations_cancel(tx, ids, reason, CANCELLABLE, now)?,
+        Ending::Withdrawn { reason } => reservations_cancel(tx, ids, reason, FREE_HOLD, now)?,
     };
     let ids: Vec<Uuid> = ended.iter().map(|reservation| reservation.id).collect();
     let freed = seats_free(tx, fence, &ids)?;
@@ -156,10 +159,15 @@ fn reservations_expire(
     Ok(ended)
 }
 
+/// A hold that no payment is busy with.
+const FREE_HOLD: &str = "status = 'pending' and pinned_by is null";
+const CANCELLABLE: &str = "status = 'confirmed' or (status = 'pending' and pinned_by is null)";
+
 fn reservations_cancel(
     tx: &mut Tx<'_>,
     ids: &[Uuid],
     reason: &str,
+    condition: &str,
     now: Timestamp,
 ) -> Result<Vec<Ended>, StorageError> {
     let mut ended = Vec::new();
@@ -169,8 +177,7 @@ fn reservations_cancel(
              payment_status = case when status = 'confirmed' then 'refunding' \
                  else payment_status end, \
              refund_amount = case when status = 'confirmed' then total_amount end \
-             where id in ({list}) and (status = 'confirmed' \
-             or (status = 'pending' and pinned_by is null)) {ENDED}"
+             where id in ({list}) and ({condition}) {ENDED}"
         );
         ended.extend(tx.query(&sql, values, ended_read)?);
         Ok::<_, StorageError>(())

@@ -6,6 +6,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use urr_kernel::Uuid;
 use urr_service::{Limits, Metrics, ServiceKit};
+use urr_ticket::DifferenceKind;
 
 use crate::booking::Who;
 use crate::contract;
@@ -124,6 +125,22 @@ contract! {
         world.clock.advance(SECOND);
         assert_eq!(kinds(&world).await, BTreeSet::from(["overdue"]));
         world.sweep().await;
+        world.assert_agrees().await;
+    }
+
+    async fn a_hold_that_a_payment_has_forgotten_is_found(world: World) {
+        let event_id = world.open_sale(hall(2, 10)).await;
+        let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        let claim = world.pin(&record).await;
+        world.clock.advance(15 * MINUTE);
+        assert_eq!(kinds(&world).await, BTreeSet::new(), "a payment may take a while");
+        world.clock.advance(SECOND);
+        let audit = world.ticket.audit().await.unwrap();
+        let found: Vec<_> = audit.differences.iter().map(|d| (d.kind, d.reservation_id)).collect();
+        let id = record.reservation.id;
+        assert_eq!(found, [(DifferenceKind::OldPin, Some(id.0))]);
+        assert_eq!(kinds(&world).await, BTreeSet::from(["oldPin"]));
+        world.confirm(id, claim).await.unwrap();
         world.assert_agrees().await;
     }
 

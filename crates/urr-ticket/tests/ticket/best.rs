@@ -1,17 +1,21 @@
 //! The best seats: chosen under the lock of the sale, by the same rules as seats picked by hand.
 
 use std::collections::HashSet;
+use std::sync::mpsc;
 
 use axum::http::StatusCode;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use urr_kernel::Uuid;
 use urr_layout::Layout;
-use urr_ticket::Settings;
+use urr_storage::StorageError;
+use urr_ticket::{BestError, BestRequest, Hold, Settings, Wish};
 
 use crate::contract;
 use crate::door::{Door, Fan};
-use crate::fixture::{MINUTE, hall, new_sale};
+use crate::fixture::{MINUTE, World, hall, new_sale};
 
 const BEST: &str = "/api/seats/best";
 
@@ -37,6 +41,55 @@ fn old_theatre() -> Layout {
     rows[0].restricted_view = vec![1, 2, 3, 6, 7, 8];
     rows[1].restricted_view = (1..=8).collect();
     layout
+}
+
+/// Someone else's change of all sales, for as long as it is wanted.
+struct SalesLock {
+    release: mpsc::Sender<()>,
+    change: JoinHandle<Result<(), StorageError>>,
+}
+
+impl SalesLock {
+    async fn take(world: &World) -> SalesLock {
+        let (say, told) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let db = world.db.clone();
+        let hold = move |tx: &mut urr_storage::Tx<'_>| {
+            tx.execute("update sales set title = title", &[])?;
+            say.send(()).unwrap();
+            released.recv().unwrap();
+            Ok(())
+        };
+        let change = tokio::spawn(async move { db.write(hold).await });
+        tokio::task::spawn_blocking(move || told.recv().unwrap()).await.unwrap();
+        SalesLock { release, change }
+    }
+
+    async fn release(self) {
+        self.release.send(()).unwrap();
+        self.change.await.unwrap().unwrap();
+    }
+}
+
+/// So many ask, each for so many seats; they have asked when this returns.
+fn ask<'a>(
+    world: &'a World,
+    event_id: Uuid,
+    people: u32,
+    count: u32,
+) -> Vec<std::pin::Pin<Box<impl Future<Output = Result<Hold, BestError>> + use<'a>>>> {
+    let request = || BestRequest {
+        user_id: world.ids.next_id(),
+        event_id,
+        wish: Wish { count, grade: Some("R".to_owned()), section: None, accessible: false },
+        key: None,
+    };
+    let asking = (0..people).map(|_| {
+        let mut asking = Box::pin(world.ticket.reserve_best(request(), world.context()));
+        assert!(asking.as_mut().now_or_never().is_none());
+        asking
+    });
+    asking.collect()
 }
 
 contract! {
@@ -73,6 +126,87 @@ contract! {
         assert_eq!(view.seen, 0, "the other process has not heard of it");
         let (status, body) = there.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
         assert_eq!((status.as_u16(), seats_of(&body)), (201, vec![2, 3]), "{body}");
+    }
+
+    async fn a_map_from_before_a_restore_is_not_believed(world: World) {
+        let event_id = world.open_sale(hall(1, 10)).await;
+        world.execute(
+            "update seats set status = 'held', reservation_id = event_id, fence = 3 \
+             where seat_id in (4, 5)",
+        ).await;
+        world.execute("update sales set fence = 3").await;
+        assert_eq!(world.ticket.seat_maps().look(event_id).await.unwrap().unwrap().seen, 3);
+        world.execute(
+            "update seats set status = 'available', reservation_id = null, fence = 0",
+        ).await;
+        world.execute("update sales set fence = 1").await;
+        let door = Door::new(&world);
+        let (_, body) = door.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
+        assert_eq!(seats_of(&body), [4, 5]);
+    }
+
+    async fn a_crowd_for_the_best_seats_waits_with_one_connection(world: World) {
+        let event_id = world.open_sale(hall(10, 10)).await;
+        world.ticket.seat_maps().look(event_id).await.unwrap();
+        let lock = SalesLock::take(&world).await;
+        let committed = world.db.stats().committed;
+        let asking = ask(&world, event_id, 33, 2);
+        // If they took all connections, this would wait until the database's patience with them
+        // ends, and they would get nothing.
+        assert_eq!(world.number("select count(*) as n from sales").await, 1);
+        lock.release().await;
+        let mut sold = HashSet::new();
+        for hold in join_all(asking).await {
+            assert!(hold.unwrap().seat_ids().into_iter().all(|id| sold.insert(id)));
+        }
+        assert_eq!(sold.len(), 66);
+        let committed = world.db.stats().committed - committed;
+        assert_eq!(committed, 3, "the other change, the first one, and all others together");
+    }
+
+    async fn when_too_many_wait_for_the_best_seats_the_next_one_is_told(world: World) {
+        let (event_id, other) = (world.open_sale(hall(20, 20)).await, world.open_sale(hall(1, 4)).await);
+        for event_id in [event_id, other] {
+            world.ticket.seat_maps().look(event_id).await.unwrap();
+        }
+        let door = Door::new(&world);
+        let lock = SalesLock::take(&world).await;
+        let asking = ask(&world, event_id, 257, 1);
+        let answer = door.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
+        refused(&answer, 503, "BUSY");
+        assert_eq!(answer.1["retryAfter"], 1);
+        let elsewhere = ask(&world, other, 1, 1);
+        lock.release().await;
+        let held = join_all(asking).await.into_iter().filter(Result::is_ok).count();
+        assert_eq!(held, 257, "who was in the line was served");
+        assert!(join_all(elsewhere).await[0].is_ok(), "the line of another event is its own");
+    }
+
+    /// A request that is refused must not make seats look taken for those after it.
+    async fn those_who_are_decided_together_do_not_spoil_it_for_each_other(world: World) {
+        let event_id = world.open_sale(hall(1, 4)).await;
+        world.ticket.seat_maps().look(event_id).await.unwrap();
+        let lock = SalesLock::take(&world).await;
+        let mut asking = ask(&world, event_id, 1, 1);
+        asking.extend(ask(&world, event_id, 1, 1));
+        let greedy = Fan::new(&world);
+        let wish = |count| Wish { count, grade: Some("R".to_owned()), section: None, accessible: false };
+        let by_greedy = |count| BestRequest {
+            user_id: greedy.user_id, event_id, wish: wish(count), key: None,
+        };
+        let mut twice = Vec::new();
+        for _ in 0..2 {
+            let mut one = Box::pin(world.ticket.reserve_best(by_greedy(1), world.context()));
+            assert!(one.as_mut().now_or_never().is_none());
+            twice.push(one);
+        }
+        asking.extend(ask(&world, event_id, 2, 1));
+        lock.release().await;
+        let (all, twice) = tokio::join!(join_all(asking), join_all(twice));
+        assert!(twice[0].is_ok() && twice[1].is_err(), "{twice:?}");
+        let held: Vec<bool> = all.iter().map(Result::is_ok).collect();
+        assert_eq!(held, [true, true, true, false], "four seats for four people: {all:?}");
+        assert!(matches!(all[3], Err(BestError::NoneFits(_))), "{all:?}");
     }
 
     async fn wheelchair_places_and_pillars_are_minded(world: World) {
@@ -148,6 +282,17 @@ contract! {
         refused(&reused, 422, "IDEMPOTENCY_KEY_REUSED");
     }
 
+    async fn a_hold_whose_time_is_over_does_not_stand_in_the_way(world: World) {
+        let event_id = world.open_sale(hall(1, 8)).await;
+        let (door, fan) = (Door::new(&world), Fan::new(&world));
+        door.must_reserve(&fan, event_id, &[0]).await;
+        let early = door.post(&fan, event_id, BEST, two(event_id)).await;
+        refused(&early, 409, "HOLD_IN_PROGRESS");
+        world.clock.advance(5 * MINUTE);
+        let (status, body) = door.post(&fan, event_id, BEST, two(event_id)).await;
+        assert_eq!((status.as_u16(), seats_of(&body)), (201, vec![3, 4]), "no sweep came by: {body}");
+    }
+
     async fn who_cannot_sit_together_is_told_what_is_left(world: World) {
         let event_id = world.open_sale(hall(2, 5)).await;
         let door = Door::new(&world);
@@ -187,7 +332,8 @@ contract! {
                 201 => assert!(seats_of(body).into_iter().all(|id| sold.insert(id)), "{body}"),
                 409 => {
                     let code = body["code"].as_str().unwrap();
-                    assert!(["SOLD_OUT", "SEAT_TAKEN"].contains(&code), "{body}");
+                    let codes = ["SOLD_OUT", "SEAT_TAKEN", "SEAT_BEING_DECIDED"];
+                    assert!(codes.contains(&code), "{body}");
                 }
                 _ => panic!("{status} {body}"),
             }

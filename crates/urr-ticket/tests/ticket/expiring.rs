@@ -11,6 +11,7 @@ use urr_ticket::{ReserveRequest, Status, Sweeper, Ticket, Wanted};
 
 use crate::contract;
 use crate::fixture::{MINUTE, SECOND, World, hall};
+use crate::stalling::Stall;
 
 /// One seat each, by different users.
 async fn hold_many(world: &World, event_id: Uuid, seats: std::ops::Range<u32>) {
@@ -144,6 +145,49 @@ contract! {
         world.clock.advance(MINUTE);
         let swept = sweeper.expire_overdue().await.unwrap();
         assert_eq!((swept.ended, swept.failed), (1, vec![]));
+        world.assert_agrees().await;
+    }
+
+    async fn r_12_a_sale_that_does_not_answer_does_not_stop_the_others(world: World) {
+        let (slow, other) = (world.open_sale(hall(1, 5)).await, world.open_sale(hall(20, 20)).await);
+        let stuck = world.hold(slow, world.ids.next_id(), &[0]).await;
+        hold_many(&world, other, 0..300).await;
+        world.clock.advance(5 * MINUTE);
+        let mut sweeper = Sweeper::new(world.ticket_in_a_hurry(2 * SECOND));
+        let stall = Stall::begin(&world, slow).await;
+        let swept = sweeper.expire_overdue().await.unwrap();
+        assert_eq!((swept.ended, swept.put_off, swept.failed), (300, vec![slow], vec![]));
+        assert_eq!(world.find(stuck.reservation.id).await.reservation.status, Status::Pending);
+        stall.end(&world).await;
+        assert_eq!(sweeper.expire_overdue().await.unwrap().ended, 0, "it is left alone at first");
+        world.clock.advance(10 * SECOND);
+        let swept = sweeper.expire_overdue().await.unwrap();
+        assert_eq!((swept.ended, swept.put_off), (1, vec![]));
+        world.assert_agrees().await;
+    }
+
+    async fn an_overdue_hold_is_ended_for_its_owner_before_any_sweep(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let (mina, jun) = (world.ids.next_id(), world.ids.next_id());
+        let (own, paying) =
+            (world.hold(event_id, mina, &[0, 1]).await, world.hold(event_id, jun, &[2]).await);
+        world.pin(&paying).await;
+        let (own, paying) = (own.reservation.id, paying.reservation.id);
+        world.clock.advance(5 * MINUTE - SECOND);
+        let fence = world.number("select fence as n from sales").await;
+        assert_eq!(world.ticket.end_if_overdue(own).await, Ok(false), "there is time left");
+        world.clock.advance(SECOND);
+        assert_eq!(world.ticket.end_if_overdue(paying).await, Ok(false), "it is being paid");
+        assert_eq!(world.number("select fence as n from sales").await, fence, "nothing changed");
+        for _ in 0..2 {
+            assert_eq!(world.ticket.end_if_overdue(own).await, Ok(true));
+            assert_eq!(world.find(own).await.reservation.status, Status::Expired);
+        }
+        let announced = world.announced("RESERVATION_EXPIRED").await;
+        assert_eq!((announced.len(), &announced[0]["seatIds"]), (1, &serde_json::json!([0, 1])));
+        assert_eq!(world.find(paying).await.reservation.status, Status::Pending);
+        // Neither the hold nor the locks of its seats stand in the way.
+        world.hold(event_id, mina, &[1]).await;
         world.assert_agrees().await;
     }
 

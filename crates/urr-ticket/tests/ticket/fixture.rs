@@ -15,6 +15,8 @@ use urr_test::servers;
 use urr_ticket::store::sales::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts};
 
+const SQLITE_FILE: &str = "reservation_service.db";
+
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_secs(60);
 
@@ -27,6 +29,8 @@ pub enum Form {
 /// A migrated database with its ticket office.
 pub struct World {
     folder: TempDir,
+    /// How to reach its PostgreSQL, if that is its engine.
+    postgres: Option<PostgresOptions>,
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
@@ -42,15 +46,12 @@ impl World {
         let number = COUNTER.fetch_add(1, Ordering::SeqCst);
         let clock = Clock::manual("2026-12-01T12:00:00Z".parse().unwrap());
         let folder = tempfile::tempdir().unwrap();
-        let db = match form {
+        let (db, postgres) = match form {
             Form::Sqlite => {
-                let path = folder.path().join("reservation_service.db");
+                let path = folder.path().join(SQLITE_FILE);
                 migrate::migrate_sqlite(&path, &SCHEMA, clock.now()).unwrap();
-                Db::open_sqlite(
-                    &path,
-                    &SqliteOptions { queue_max: 8_192, ..SqliteOptions::default() },
-                )
-                .unwrap()
+                let options = SqliteOptions { queue_max: 8_192, ..SqliteOptions::default() };
+                (Db::open_sqlite(&path, &options).unwrap(), None)
             }
             Form::Postgres => {
                 if !servers::available(servers::Server::Postgres).unwrap() {
@@ -68,13 +69,13 @@ impl World {
                     queue_max: 8_192,
                     ..PostgresOptions::new(url, SCHEMA.name)
                 };
-                Db::open_postgres(&options).unwrap()
+                (Db::open_postgres(&options).unwrap(), Some(options))
             }
         };
         let ids = IdSource::seeded(clock.clone(), 20_261_201);
         let locks = SeatLocks::memory(clock.clone());
         let ticket = make_ticket(&db, &clock, &ids, &locks, Settings::default());
-        Some(World { folder, db, clock, ids, locks, ticket })
+        Some(World { folder, postgres, db, clock, ids, locks, ticket })
     }
 
     /// The same tables, seen by a process that is set up otherwise.
@@ -84,6 +85,27 @@ impl World {
 
     pub fn ticket_with_locks(&self, settings: Settings, locks: &SeatLocks) -> Ticket {
         make_ticket(&self.db, &self.clock, &self.ids, locks, settings)
+    }
+
+    /// The same tables, seen by a process whose statements may take only so long.
+    pub fn ticket_in_a_hurry(&self, statement_timeout: Duration) -> Ticket {
+        let open = || match &self.postgres {
+            None => {
+                let options = SqliteOptions { statement_timeout, ..SqliteOptions::default() };
+                Db::open_sqlite(&self.folder().join(SQLITE_FILE), &options).unwrap()
+            }
+            Some(options) => {
+                let options = PostgresOptions { statement_timeout, ..options.clone() };
+                Db::open_postgres(&options).unwrap()
+            }
+        };
+        // Opening blocks, which the threads of the runtime must not.
+        let db = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
+        make_ticket(&db, &self.clock, &self.ids, &self.locks, Settings::default())
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        self.postgres.is_some()
     }
 
     pub fn context(&self) -> CallContext {

@@ -11,10 +11,10 @@ use urr_bus::{
 use urr_kernel::{CallContext, Event, Uuid};
 use urr_storage::inbox;
 use urr_test::eventually;
-use urr_ticket::consume;
+use urr_ticket::{Sweeper, consume};
 
 use crate::contract;
-use crate::fixture::{World, hall};
+use crate::fixture::{MINUTE, World, hall};
 
 /// An event of the catalogue, in its envelope.
 fn event(world: &World, event_type: &str, data: Value) -> Event {
@@ -117,6 +117,21 @@ async fn sale(world: &World) -> String {
         .await;
     assert_eq!(sales.len(), 1, "{sales:?}");
     sales[0].clone()
+}
+
+/// An event of the 24th with one paid reservation.
+async fn paid_event(world: &World) -> Uuid {
+    paid_event_of(world, "2026-12-24T10:00:00Z").await
+}
+
+async fn paid_event_of(world: &World, starts_at: &str) -> Uuid {
+    let event_id = world.ids.next_id();
+    let data = with(seated(event_id, 1, 5), "startsAt", json!(starts_at));
+    let ends = with(data, "saleEndsAt", json!(starts_at));
+    must_deliver(world, "EVENT_CREATED", ends).await;
+    let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
+    world.pay(&record).await;
+    event_id
 }
 
 /// All orders of the first `n` numbers.
@@ -245,8 +260,49 @@ contract! {
         }
         let late = json!({"eventId": event_id, "revision": 2, "reason": "늦게"});
         must_deliver(&world, "EVENT_CANCELLED", late).await;
-        assert!(sale(&world).await.contains("deleted"), "deleted is later than cancelled");
+        assert!(sale(&world).await.contains("cancelled"), "everybody is owed their money");
         assert_eq!(world.number("select count(*) as n from reservations").await, 1);
+    }
+
+    /// An event that has taken place is deleted for the sake of order: who was there keeps the ticket,
+    /// and nobody is paid back, whatever the office knows of the times.
+    async fn deleting_an_event_that_has_taken_place_refunds_nobody(world: World) {
+        for (is_over, refunds) in [(json!(true), 0), (json!(false), 1)] {
+            let event_id = paid_event(&world).await;
+            let data = json!({"eventId": event_id, "revision": 2, "isOver": is_over});
+            for _ in 0..2 {
+                must_deliver(&world, "EVENT_DELETED", data.clone()).await;
+                let swept = Sweeper::new(world.ticket.clone()).empty_closed_sales().await.unwrap();
+                assert_eq!(swept.failed, Vec::<Uuid>::new());
+            }
+            assert_eq!(world.announced("RESERVATION_CANCELLED").await.len(), refunds, "{is_over}");
+            let deleted = "select count(*) as n from sales where status = 'deleted'";
+            assert_eq!(world.number(deleted).await, 1);
+            world.execute("delete from sales").await;
+        }
+    }
+
+    /// From a catalogue that does not say it: by the times that are known here.
+    async fn whether_a_deleted_event_has_taken_place_is_told_by_its_time(world: World) {
+        let event_id = paid_event(&world).await;
+        world.clock.advance(23 * 24 * 60 * MINUTE);
+        must_deliver(&world, "EVENT_DELETED", json!({"eventId": event_id, "revision": 2})).await;
+        let kept = "select count(*) as n from sales where emptied_at is not null";
+        assert_eq!(world.number(kept).await, 1);
+        let other = paid_event_of(&world, "2027-01-24T10:00:00Z").await;
+        must_deliver(&world, "EVENT_DELETED", json!({"eventId": other, "revision": 2})).await;
+        assert_eq!(world.number(kept).await, 1, "that one is yet to come");
+    }
+
+    async fn who_was_promised_a_refund_gets_it_although_the_event_is_deleted(world: World) {
+        let event_id = paid_event(&world).await;
+        must_deliver(&world, "EVENT_CANCELLED", json!({"eventId": event_id, "revision": 2})).await;
+        let deleted = json!({"eventId": event_id, "revision": 3, "isOver": true});
+        must_deliver(&world, "EVENT_DELETED", deleted).await;
+        // However late the job is.
+        world.execute("update sales set starts_at = sale_starts_at").await;
+        Sweeper::new(world.ticket.clone()).empty_closed_sales().await.unwrap();
+        assert_eq!(world.announced("RESERVATION_CANCELLED").await.len(), 1);
     }
 
     async fn what_cannot_be_sold_is_set_aside_with_its_reason(world: World) {

@@ -20,6 +20,8 @@ mod mine;
 mod model;
 mod reserving;
 mod selling;
+mod stalling;
 mod standing;
 mod stock;
 mod viewer;
+mod waiting;

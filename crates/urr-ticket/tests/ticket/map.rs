@@ -1,13 +1,17 @@
 //! Seat maps: compact, cheap however many look, and never behind what this process did.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
 use urr_layout::{GradeRows, Grid, Layout, SeatRow, Section};
+use urr_service::Role;
 use urr_storage::StorageError;
 use urr_ticket::{SeatMapSettings, Settings, Ticket};
 
@@ -36,6 +40,41 @@ fn apply(statuses: &mut [u8], changes: &Value) {
 
 fn with_maps(world: &World, seat_maps: SeatMapSettings) -> Ticket {
     world.ticket_with(Settings { seat_maps, ..Settings::default() })
+}
+
+/// Reads that keep all connections busy.
+struct BusyReaders {
+    gates: Vec<mpsc::Sender<()>>,
+    reads: JoinSet<Result<(), StorageError>>,
+}
+
+impl BusyReaders {
+    /// More than either engine has connections; what is asked later waits behind them.
+    fn new(world: &World) -> BusyReaders {
+        let mut busy = BusyReaders { gates: Vec::new(), reads: JoinSet::new() };
+        for _ in 0..32 {
+            let (gate, opened) = mpsc::channel::<()>();
+            let db = world.db.clone();
+            let wait = move |_: &mut urr_storage::Tx<'_>| {
+                assert!(opened.recv().is_err(), "the gate opens by going away");
+                Ok(())
+            };
+            let mut read = Box::pin(async move { db.read(wait).await });
+            assert!(read.as_mut().now_or_never().is_none());
+            busy.gates.push(gate);
+            busy.reads.spawn(read);
+        }
+        busy
+    }
+
+    async fn release(self) {
+        drop(self.gates);
+        assert!(self.reads.join_all().await.iter().all(Result::is_ok));
+    }
+}
+
+fn refreshed_every(refresh_interval: Duration) -> SeatMapSettings {
+    SeatMapSettings { refresh_interval, ..SeatMapSettings::default() }
 }
 
 /// 40 sections of 25 rows of 50 seats.
@@ -138,10 +177,13 @@ contract! {
         assert!(whole["layout"].is_null() && whole["prices"].is_null());
         assert_eq!(decode(&whole, 100), statuses);
         assert_eq!(statuses.iter().filter(|status| **status == 1).count(), 21);
-        for ahead in [whole["version"].as_u64().unwrap(), u64::MAX] {
+        let version = whole["version"].as_u64().unwrap();
+        for ahead in [version, version + 1_000] {
             let news = viewer.get(&format!("{}?since={ahead}", path(event_id))).await.json();
             assert_eq!(news["changes"], json!([]));
         }
+        let news = viewer.get(&format!("{}?since={}", path(event_id), u64::MAX)).await.json();
+        assert_eq!(decode(&news, 100), statuses, "what was never a version is none of ours");
     }
 
     async fn p_2_a_thousand_viewers_are_one_look_at_the_database(world: World) {
@@ -154,14 +196,81 @@ contract! {
         assert_eq!(world.ticket.seat_maps().reads(), 2, "and when the map has grown old");
     }
 
-    /// The control: without a time for which a map is good, every viewer is a look.
+    /// The control: without a time for which a map is good, whoever comes later is a look.
     async fn without_a_memory_every_viewer_is_a_look_at_the_database(world: World) {
         let event_id = world.open_sale(hall(2, 5)).await;
-        let refresh_interval = Duration::ZERO;
-        let settings = SeatMapSettings { refresh_interval, ..SeatMapSettings::default() };
-        let ticket = with_maps(&world, settings);
-        assert_eq!(look_all(&Viewer::of(&ticket, &world), event_id, 100).await, 100);
+        let ticket = with_maps(&world, refreshed_every(Duration::ZERO));
+        let viewer = Viewer::of(&ticket, &world);
+        for _ in 0..100 {
+            assert_eq!(viewer.get(&path(event_id)).await.status, 200);
+        }
         assert_eq!(ticket.seat_maps().reads(), 100);
+    }
+
+    /// The read takes as long as a map is good for, so no map is young when it is there.
+    async fn p_2_those_who_wait_for_a_slow_look_share_the_next_one(world: World) {
+        let event_id = world.open_sale(hall(2, 5)).await;
+        let ticket = with_maps(&world, refreshed_every(Duration::ZERO));
+        let maps = ticket.seat_maps();
+        let look_together = async || {
+            let before = maps.reads();
+            let busy = BusyReaders::new(&world);
+            let mut looks: Vec<_> = (0..1_000).map(|_| Box::pin(maps.look(event_id))).collect();
+            for look in &mut looks {
+                assert!(look.as_mut().now_or_never().is_none(), "the first one is at the database");
+            }
+            busy.release().await;
+            let seen = join_all(looks).await.into_iter().flatten().flatten().count();
+            (seen, maps.reads() - before)
+        };
+        assert_eq!(look_together().await, (1_000, 2), "the one under way, and one for all others");
+        assert_eq!(look_together().await, (1_000, 2));
+        world.execute("delete from seats").await;
+        world.execute("delete from sales").await;
+        assert_eq!(look_together().await, (0, 2), "that it is gone is an answer for all, too");
+    }
+
+    async fn numbers_that_go_back_are_another_map(world: World) {
+        let (event_id, other) = (world.open_sale(hall(1, 6)).await, world.open_sale(hall(1, 6)).await);
+        let (viewer, door) = (Viewer::new(&world), Door::new(&world));
+        for (event, seat_id) in [(event_id, 1), (event_id, 2), (event_id, 3), (other, 0)] {
+            door.must_reserve(&Fan::new(&world), event, &[seat_id]).await;
+        }
+        let (before, elsewhere) = (viewer.get(&path(event_id)).await, viewer.get(&path(other)).await);
+        assert_eq!(before.json()["version"], 3);
+
+        // Back to after the first change; then another process sells what nobody here has seen.
+        world.execute(
+            "update seats set status = 'available', reservation_id = null, fence = 0 \
+             where fence > 1",
+        ).await;
+        world.execute(
+            "update seats set status = 'held', reservation_id = event_id, fence = 2 \
+             where seat_id = 5 and exists (select 1 from sales \
+             where sales.event_id = seats.event_id and fence = 3)",
+        ).await;
+        world.execute("update sales set fence = 2 where fence = 3").await;
+        world.clock.advance(Duration::from_secs(1));
+
+        let since = async |event: Uuid, version: &Value| {
+            viewer.get(&format!("{}?since={version}", path(event))).await.json()
+        };
+        let tag = [("if-none-match", before.tag())];
+        assert_eq!(viewer.get_with(&path(event_id), &tag).await.status, 200);
+        let known = &before.json()["version"];
+        let restored = since(event_id, known).await;
+        assert_eq!(decode(&restored, 6), [0, 1, 0, 0, 0, 1], "the seats after it was restored");
+        let follower = viewer.logged_in(world.ids.next_id(), Role::User);
+        let mut events = follower.follow(&format!("{}/stream?since=3", path(event_id)), &[]).await;
+        let (id, told) = events.next().await.unwrap();
+        assert_eq!((json!(id), &told), (restored["version"].clone(), &restored));
+
+        door.must_reserve(&Fan::new(&world), event_id, &[4]).await;
+        assert_eq!(decode(&since(event_id, known).await, 6), [0, 1, 0, 0, 1, 1], "the number again");
+        let news = since(event_id, &restored["version"]).await;
+        assert_eq!(news["changes"], json!([[4, 1]]), "and from then on only what changes");
+        let told = since(other, &elsewhere.json()["version"]).await;
+        assert_eq!(decode(&told, 6), [1, 0, 0, 0, 0, 0], "the whole database was restored");
     }
 
     async fn what_this_process_did_is_seen_at_once_and_what_others_did_soon(world: World) {
@@ -307,6 +416,7 @@ contract! {
         let event_id = world.open_sale(hall(1, 8)).await;
         let (viewer, door) = (Viewer::new(&world), Door::new(&world));
         let stream = format!("{}/stream", path(event_id));
+        let viewer = viewer.logged_in(world.ids.next_id(), Role::User);
         let mut events = viewer.follow(&stream, &[]).await;
         let (_, map) = events.next().await.unwrap();
         let mut statuses = decode(&map, 8);
@@ -340,7 +450,7 @@ contract! {
             ..SeatMapSettings::default()
         };
         let ticket = with_maps(&world, settings);
-        let viewer = Viewer::of(&ticket, &world);
+        let viewer = Viewer::of(&ticket, &world).logged_in(world.ids.next_id(), Role::User);
         let stream = format!("{}/stream?since=0", path(event_id));
         let mut first = viewer.follow(&stream, &[]).await;
         let second = viewer.follow(&stream, &[]).await;
@@ -351,6 +461,47 @@ contract! {
         let unknown = world.ids.next_id();
         let nothing = viewer.get(&format!("{}/stream", path(unknown))).await;
         nothing.refused(404, "EVENT_NOT_FOUND");
+    }
+
+    async fn one_user_cannot_take_the_streams_of_all(world: World) {
+        let event_id = world.open_sale(hall(1, 8)).await;
+        let stream = format!("{}/stream", path(event_id));
+        let stream_lifetime = Duration::from_millis(1);
+        let settings = SeatMapSettings { stream_lifetime, ..SeatMapSettings::default() };
+        let anyone = Viewer::of(&with_maps(&world, settings), &world);
+        anyone.get(&stream).await.refused(401, "AUTHENTICATION_REQUIRED");
+        let [greedy, modest] = [(); 2].map(|()| anyone.logged_in(world.ids.next_id(), Role::User));
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            open.push(greedy.follow(&stream, &[]).await);
+        }
+        greedy.get(&stream).await.refused(429, "STREAM_LIMIT");
+        open.push(modest.follow(&stream, &[]).await);
+        greedy.get(&stream).await.refused(429, "STREAM_LIMIT");
+        drop(open.remove(0));
+        open.push(greedy.follow(&stream, &[]).await);
+    }
+
+    async fn a_stream_tells_no_oftener_than_a_map_is_refreshed(world: World) {
+        let event_id = world.open_sale(hall(1, 8)).await;
+        let stream = format!("{}/stream?since=0", path(event_id));
+        let follow = async |interval: Duration, seats: [u32; 2]| {
+            let ticket = with_maps(&world, refreshed_every(interval));
+            let door = Door::to(&ticket, &world);
+            let viewer = Viewer::of(&ticket, &world).logged_in(world.ids.next_id(), Role::User);
+            door.must_reserve(&Fan::new(&world), event_id, &seats[..1]).await;
+            let mut events = viewer.follow(&stream, &[]).await;
+            assert!(events.next().await.is_some(), "the first one comes at once");
+            door.must_reserve(&Fan::new(&world), event_id, &seats[1..]).await;
+            (ticket, events)
+        };
+        let (ticket, mut events) = follow(Duration::from_secs(3_600), [1, 2]).await;
+        let reads = ticket.seat_maps().reads();
+        assert_eq!(events.next().now_or_never(), None);
+        assert_eq!(ticket.seat_maps().reads(), reads, "it does not even look");
+
+        let (_ticket, mut events) = follow(Duration::ZERO, [3, 4]).await;
+        assert!(events.next().await.is_some(), "the control: the time is over");
     }
 
     async fn the_time_of_the_server_is_told(world: World) {
@@ -393,4 +544,16 @@ fn the_description_of_a_map_says_what_may_be_left_out() {
     let layout = view["properties"]["layout"].to_string();
     assert!(layout.contains("#/components/schemas/Layout"), "{layout}");
     assert!(described["components"]["schemas"]["Layout"].is_object());
+}
+
+/// A browser's own reader of streams cannot send the token that the stream needs.
+#[test]
+fn the_description_of_a_stream_says_how_a_browser_reads_it() {
+    let described = serde_json::to_value(urr_ticket::openapi()).unwrap();
+    let stream = &described["paths"]["/api/seats/events/{eventId}/stream"]["get"];
+    let text = stream["description"].as_str().unwrap();
+    for word in ["`fetch`", "`x-queue-entry-token`", "`EventSource`"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+    assert!(stream["responses"]["429"].is_object());
 }

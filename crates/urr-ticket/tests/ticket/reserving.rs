@@ -282,6 +282,32 @@ contract! {
         assert_eq!(status, StatusCode::CONFLICT);
     }
 
+    async fn m_14_twenty_clicks_at_once_are_one_hold_with_its_lock(world: World) {
+        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
+        let fan = Fan::new(&world);
+        let clicks: Vec<_> = (0..20)
+            .map(|_| {
+                let (door, fan) = (door.clone(), fan.clone());
+                tokio::spawn(async move { door.reserve(&fan, event_id, &[3, 4]).await })
+            })
+            .collect();
+        let mut held = Vec::new();
+        for click in clicks {
+            match click.await.unwrap() {
+                (StatusCode::CREATED, body) => held.push(body["reservation"].clone()),
+                (status, body) => {
+                    let code = &body["code"];
+                    assert_eq!((status.as_u16(), code), (409, &json!("HOLD_IN_PROGRESS")));
+                }
+            }
+        }
+        assert_eq!(held.len(), 1);
+        let other = world.ids.next_id();
+        let taken = world.locks.take(event_id, &[4], other, world.ids.next_id()).await;
+        let token = held[0]["fencingToken"].as_i64();
+        assert_eq!(taken, urr_ticket::Taken::No { seat_id: 4, token });
+    }
+
     /// A seat that looks free but is not: a bug, planted here. The unique index is the last guard,
     /// and the neighbours in the batch do not suffer.
     async fn one_request_that_breaks_the_batch_does_not_break_its_neighbours(world: World) {

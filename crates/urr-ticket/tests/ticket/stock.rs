@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use serde_json::json;
-use urr_kernel::{Uuid, Won};
+use urr_kernel::{CallContext, Uuid, Won};
 use urr_storage::StorageError;
 use urr_ticket::store::stock as store;
 use urr_ticket::{
@@ -19,6 +19,10 @@ const ADMIN: Uuid = Uuid::from_u128(99);
 
 fn draft(name: &str, price: i64, total: i64) -> TicketTypeDraft {
     TicketTypeDraft::parse(name, "", price, total).unwrap()
+}
+
+fn context() -> CallContext {
+    CallContext::root(Uuid::from_u128(98))
 }
 
 /// As `World::open_standing` makes it, with another total.
@@ -58,7 +62,7 @@ async fn actions(world: &World) -> Vec<String> {
 contract! {
     async fn a_ticket_type_is_added_noted_and_sold(world: World) {
         let (event_id, _) = world.open_standing(5).await;
-        let made = world.ticket.create_ticket_type(ADMIN, event_id, draft(" 앞줄 ", 120_000, 3)).await;
+        let made = world.ticket.create_ticket_type(ADMIN, context(), event_id, draft(" 앞줄 ", 120_000, 3)).await;
         let made = made.unwrap();
         assert_eq!((&*made.name, made.price, made.total), ("앞줄", Won::new(120_000), 3));
         assert_eq!(buy(&world, event_id, made.id, 2).await, StatusCode::CREATED);
@@ -70,11 +74,11 @@ contract! {
     async fn a_ticket_type_is_changed_and_what_was_sold_stays_sold(world: World) {
         let (event_id, type_id) = world.open_standing(10).await;
         let free = draft("앞줄", 99_000, 8);
-        let changed = world.ticket.change_ticket_type(ADMIN, type_id, free).await.unwrap();
+        let changed = world.ticket.change_ticket_type(ADMIN, context(), type_id, free).await.unwrap();
         assert_eq!((changed.total, changed.available), (8, 8));
         assert_eq!(buy(&world, event_id, type_id, 3).await, StatusCode::CREATED);
         let change = |price, total| {
-            world.ticket.change_ticket_type(ADMIN, type_id, draft("앞줄", price, total))
+            world.ticket.change_ticket_type(ADMIN, context(), type_id, draft("앞줄", price, total))
         };
         let below = change(99_000, 2).await.unwrap_err();
         let refused = ChangeRefused::BelowSold { sold: 3 };
@@ -95,6 +99,35 @@ contract! {
         ], "what was refused is not there");
     }
 
+    /// The catalogue shows what is sold: it is told in the transaction of the change.
+    async fn every_change_is_told_to_the_catalogue_and_no_refusal_is(world: World) {
+        let (event_id, type_id) = world.open_standing(10).await;
+        let news = async || {
+            let sql = "select body from outbox where topic = 'inventory-events' order by seq";
+            let bodies = world.rows(sql, |row| row.get::<String>("body")).await;
+            let parse = |body: &String| serde_json::from_str::<serde_json::Value>(body).unwrap();
+            bodies.iter().map(parse).collect::<Vec<_>>()
+        };
+        let front = TicketTypeDraft::parse("앞줄", "무대 앞", 120_000, 3).unwrap();
+        let made = world.ticket.create_ticket_type(ADMIN, context(), event_id, front.clone()).await;
+        let made = made.unwrap().id;
+        let change = draft("스탠딩", 77_000, 20);
+        world.ticket.change_ticket_type(ADMIN, context(), type_id, change).await.unwrap();
+        let twice = world.ticket.create_ticket_type(ADMIN, context(), event_id, front).await;
+        assert!(matches!(twice, Err(CreateTicketTypeError::NameTaken)));
+        let news = news().await;
+        assert_eq!(news.len(), 2);
+        for told in &news {
+            assert_eq!(told["type"], "TICKET_TYPE_CHANGED");
+            assert_eq!(told["subject"], event_id.to_string(), "in the order of its event's changes");
+            assert_eq!(told["correlationid"], json!(context().correlation_id));
+        }
+        assert_eq!(news[0]["data"], json!({"eventId": event_id, "ticketTypeId": made,
+            "name": "앞줄", "description": "무대 앞", "price": 120_000, "total": 3, "fence": 1}));
+        assert_eq!(news[1]["data"], json!({"eventId": event_id, "ticketTypeId": type_id,
+            "name": "스탠딩", "description": "", "price": 77_000, "total": 20, "fence": 2}));
+    }
+
     /// a hundred buy while the total goes up and down; no sale is forgotten.
     async fn r_6_changes_and_sales_at_the_same_moment_do_not_lose_each_other(world: World) {
         let world = Arc::new(world);
@@ -107,7 +140,7 @@ contract! {
             let world = Arc::clone(&world);
             tokio::spawn(async move {
                 let draft = same_with_total(if number % 2 == 0 { 260 } else { 230 });
-                world.ticket.change_ticket_type(ADMIN, type_id, draft).await.map(drop)
+                world.ticket.change_ticket_type(ADMIN, context(), type_id, draft).await.map(drop)
             })
         });
         let (buyers, changers): (Vec<_>, Vec<_>) = (buyers.collect(), changers.collect());
@@ -121,7 +154,7 @@ contract! {
         let after = find(&world, type_id).await;
         assert_eq!(i64::from(after.sold()), 200, "{after:?}");
         // The last change has the last word.
-        world.ticket.change_ticket_type(ADMIN, type_id, same_with_total(200)).await.unwrap();
+        world.ticket.change_ticket_type(ADMIN, context(), type_id, same_with_total(200)).await.unwrap();
         assert_eq!(find(&world, type_id).await.available, 0);
     }
 
@@ -155,16 +188,16 @@ contract! {
         let (event_id, type_id) = world.open_standing(10).await;
         let (other_event, _) = world.open_standing(10).await;
         let create = |event_id| {
-            world.ticket.create_ticket_type(ADMIN, event_id, draft("뒷줄", 1, 1))
+            world.ticket.create_ticket_type(ADMIN, context(), event_id, draft("뒷줄", 1, 1))
         };
         let made = create(event_id).await.unwrap();
         let twice = create(event_id).await;
         assert!(matches!(twice, Err(CreateTicketTypeError::NameTaken)), "a double click");
         create(other_event).await.unwrap();
-        let renamed = world.ticket.change_ticket_type(ADMIN, made.id, same_with_total(1)).await;
+        let renamed = world.ticket.change_ticket_type(ADMIN, context(), made.id, same_with_total(1)).await;
         assert!(matches!(renamed, Err(ChangeTicketTypeError::NameTaken)));
         // Its own name is not taken.
-        world.ticket.change_ticket_type(ADMIN, type_id, same_with_total(11)).await.unwrap();
+        world.ticket.change_ticket_type(ADMIN, context(), type_id, same_with_total(11)).await.unwrap();
     }
 
     async fn a_double_click_at_the_same_moment_adds_one_ticket_type(world: World) {
@@ -172,7 +205,7 @@ contract! {
         let clicks = (0..10).map(|_| {
             let ticket = world.ticket.clone();
             tokio::spawn(async move {
-                ticket.create_ticket_type(ADMIN, event_id, draft("뒷줄", 1, 1)).await
+                ticket.create_ticket_type(ADMIN, context(), event_id, draft("뒷줄", 1, 1)).await
             })
         });
         let mut made = 0;
@@ -190,15 +223,15 @@ contract! {
         let (event_id, type_id) = world.open_standing(10).await;
         let seated = world.open_sale(hall(1, 5)).await;
         let create = |event_id| {
-            world.ticket.create_ticket_type(ADMIN, event_id, draft("뒷줄", 1, 1))
+            world.ticket.create_ticket_type(ADMIN, context(), event_id, draft("뒷줄", 1, 1))
         };
-        let change = || world.ticket.change_ticket_type(ADMIN, type_id, same_with_total(11));
+        let change = || world.ticket.change_ticket_type(ADMIN, context(), type_id, same_with_total(11));
         let refused = create(seated).await;
         assert!(matches!(refused, Err(CreateTicketTypeError::EventHasSeats)));
         let refused = create(world.ids.next_id()).await;
         assert!(matches!(refused, Err(CreateTicketTypeError::EventNotFound)));
         let refused =
-            world.ticket.change_ticket_type(ADMIN, world.ids.next_id(), same_with_total(1)).await;
+            world.ticket.change_ticket_type(ADMIN, context(), world.ids.next_id(), same_with_total(1)).await;
         assert!(matches!(refused, Err(ChangeTicketTypeError::NotFound)));
         world.execute("update sales set status = 'cancelled'").await;
         assert!(matches!(create(event_id).await, Err(CreateTicketTypeError::EventCancelled)));
@@ -215,9 +248,9 @@ contract! {
         let (event_id, _) = world.open_standing(10).await;
         for number in 1..20 {
             let draft = draft(&format!("{number}"), 1, 1);
-            world.ticket.create_ticket_type(ADMIN, event_id, draft).await.unwrap();
+            world.ticket.create_ticket_type(ADMIN, context(), event_id, draft).await.unwrap();
         }
-        let more = world.ticket.create_ticket_type(ADMIN, event_id, draft("더", 1, 1)).await;
+        let more = world.ticket.create_ticket_type(ADMIN, context(), event_id, draft("더", 1, 1)).await;
         assert!(matches!(more, Err(CreateTicketTypeError::TooMany)));
     }
 
@@ -225,8 +258,8 @@ contract! {
         let (event_id, type_id) = world.open_standing(10).await;
         let before = world.ticket.seat_maps().look(event_id).await.unwrap().unwrap();
         assert_eq!(before.ticket_types[0].available, 10);
-        world.ticket.change_ticket_type(ADMIN, type_id, same_with_total(7)).await.unwrap();
-        world.ticket.create_ticket_type(ADMIN, event_id, draft("뒷줄", 1, 1)).await.unwrap();
+        world.ticket.change_ticket_type(ADMIN, context(), type_id, same_with_total(7)).await.unwrap();
+        world.ticket.create_ticket_type(ADMIN, context(), event_id, draft("뒷줄", 1, 1)).await.unwrap();
         let after = world.ticket.seat_maps().look(event_id).await.unwrap().unwrap();
         let stock: Vec<_> = after.ticket_types.iter().map(|one| one.available).collect();
         assert_eq!(stock.len(), 2);

@@ -22,6 +22,7 @@ pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Catalog {
 pub fn settings(config: &Config) -> Settings {
     Settings {
         status_interval: Duration::from_millis(config.catalog.event_status_interval_ms),
+        seats_per_user_max_default: config.seats.seats_per_user_max,
         ..Settings::default()
     }
 }

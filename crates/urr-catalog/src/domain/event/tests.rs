@@ -37,6 +37,7 @@ fn event() -> Event {
         price_min: Won::new(100_000),
         price_max: Won::new(100_000),
         ordered: Ordered { seats: 10, ticket_types: 0, places: 10 },
+        capacity: 10,
         inventory_ready: true,
         inventory_problem: String::new(),
         cancel_reason: String::new(),
@@ -119,14 +120,18 @@ fn an_edit_keeps_what_tickets_were_made_of() {
 
 #[test]
 fn an_edit_keeps_what_buyers_relied_on_once_the_sale_has_started() {
-    let (before, after) = (at("11-20T10:59:59"), at("11-20T11:00:00"));
+    let (before, after) = (at("11-20T10:59:00"), at("11-20T11:00:00"));
     let change = EventChange { revision: 7, ..EventChange::default() };
     let later = EventChange { sale_starts_at: Some(at("11-25T00:00:00")), ..change.clone() };
     assert_eq!(decide_edit(&event(), &later, before).unwrap().announced, Status::Upcoming);
     let started = |what| Err(EditRejection::SaleStarted(what));
     assert_eq!(decide_edit(&event(), &later, after), started("The beginning of the sale"));
+    let about_to = at("11-20T10:59:00.000001");
+    assert_eq!(decide_edit(&event(), &later, about_to), started("The beginning of the sale"));
     let open = EventChange { has_presale: Some(false), ..change.clone() };
     assert_eq!(decide_edit(&event(), &open, after), started("The pre-sale"));
+    assert_eq!(decide_edit(&event(), &open, about_to), started("The pre-sale"));
+    assert!(!decide_edit(&event(), &open, before).unwrap().has_presale);
     let nobody = EventChange { artist: Some(None), ..change.clone() };
     assert_eq!(decide_edit(&event(), &nobody, after), started("The artist"));
     let longer = EventChange { sale_ends_at: Some(at("12-15T00:00:00")), ..change };
@@ -143,6 +148,9 @@ fn only_what_nobody_paid_for_or_waits_for_may_vanish() {
     assert!(may_delete(&event(), at("12-20T10:00:00")));
     let cancelled = Event { announced: Status::Cancelled, ..event() };
     assert!(may_delete(&cancelled, at("12-01T00:00:00")));
+    assert!(event().has_taken_place(at("12-20T10:00:00")));
+    assert!(!event().has_taken_place(at("12-20T09:59:59")));
+    assert!(!cancelled.has_taken_place(at("12-20T10:00:00")), "nobody came for it");
 }
 
 #[test]
@@ -179,7 +187,9 @@ fn ticket_types_are_few_and_named_apart() {
     assert_eq!(check_ticket_types(&many), Err(InvalidTicketTypes::Number));
     let twins = [kind("A", 1, 1), kind("A", 2, 1)];
     assert_eq!(check_ticket_types(&twins), Err(InvalidTicketTypes::SameName));
-    assert_eq!(check_ticket_types(&[kind("A", -1, 1)]), Err(InvalidTicketTypes::Price));
-    assert_eq!(check_ticket_types(&[kind("A", 1, 0)]), Err(InvalidTicketTypes::Total));
-    assert_eq!(check_ticket_types(&[kind("A", 1, 100_001)]), Err(InvalidTicketTypes::Total));
+    let wrong = |invalid| Err(InvalidTicketTypes::Type(invalid));
+    let (price, total) = (wrong(InvalidTicketType::Price), wrong(InvalidTicketType::Total));
+    assert_eq!(check_ticket_types(&[kind("A", -1, 1)]), price);
+    assert_eq!(check_ticket_types(&[kind("A", 1, 0)]), total);
+    assert_eq!(check_ticket_types(&[kind("A", 1, 100_001)]), total);
 }
