@@ -1,5 +1,6 @@
 //! The cache: one read for a stampede, and no old news.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ async fn stampede(world: &World, catalog: &Catalog, id: &str, expected: u64) -> 
     let before = catalog.cache_loads();
     let path = format!("/api/events/{id}");
     let router = world.router(catalog);
-    let slow = SlowDatabase::new(world);
+    let slow = SlowDatabase::new(world).await;
     let call = |_| tokio::spawn(Call::new(&router, Method::GET, &path).send());
     let readers: Vec<_> = (0..READERS).map(call).collect();
     eventually("the reads have begun", async || {
@@ -49,13 +50,19 @@ async fn stampede(world: &World, catalog: &Catalog, id: &str, expected: u64) -> 
 /// Keeps every connection busy until it is released: later reads wait in line.
 struct SlowDatabase(Arc<(Mutex<bool>, Condvar)>);
 
+/// The connections that read, of either database.
+const READING_CONNECTIONS: usize = 4;
+
 impl SlowDatabase {
-    fn new(world: &World) -> SlowDatabase {
+    async fn new(world: &World) -> SlowDatabase {
         let gate = Arc::new((Mutex::new(false), Condvar::new()));
+        let begun = Arc::new(AtomicUsize::new(0));
         for _ in 0..8 {
             let (db, gate) = (world.db.clone(), Arc::clone(&gate));
+            let begun = Arc::clone(&begun);
             tokio::spawn(async move {
                 let busy = db.read(move |_| {
+                    begun.fetch_add(1, Ordering::SeqCst);
                     let (released, changed) = &*gate;
                     let released = released.lock().unwrap();
                     drop(changed.wait_while(released, |released| !*released).unwrap());
@@ -64,6 +71,11 @@ impl SlowDatabase {
                 busy.await.unwrap();
             });
         }
+        // A reader that comes before them would be answered, and the others from the cache.
+        eventually("every connection is busy", async || {
+            (begun.load(Ordering::SeqCst) >= READING_CONNECTIONS).then_some(())
+        })
+        .await;
         SlowDatabase(gate)
     }
 
@@ -191,7 +203,7 @@ contract! {
         let catalog = world.replica(always);
         show(&world, &catalog, &id).await;
         let (path, router) = (format!("/api/events/{id}"), world.router(&catalog));
-        let slow = SlowDatabase::new(&world);
+        let slow = SlowDatabase::new(&world).await;
         let call = |_| tokio::spawn(Call::new(&router, Method::GET, &path).send());
         let readers: Vec<_> = (0..100).map(call).collect();
         eventually("all but the one who looks have their answer", async || {
@@ -210,7 +222,7 @@ contract! {
         let interval = settings.revision_check_interval;
         let catalog = world.replica(settings);
         let router = world.router(&catalog);
-        let slow = SlowDatabase::new(&world);
+        let slow = SlowDatabase::new(&world).await;
         let call = |page| {
             let path = format!("/api/events?page={page}");
             tokio::spawn(Call::new(&router, Method::GET, &path).send())
