@@ -322,18 +322,11 @@ pub fn run<F: Future<Output = ()>>(form: Form, case: impl FnOnce(World) -> F) {
 #[macro_export]
 macro_rules! contract {
     ($($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
-        $($(#[$meta])* async fn $name($world: $crate::fixture::World) $body)*
-        mod sqlite {
-            $(#[test]
-            fn $name() {
-                $crate::fixture::run($crate::fixture::Form::Sqlite, super::$name);
-            })*
-        }
-        mod postgres {
-            $(#[test]
-            fn $name() {
-                $crate::fixture::run($crate::fixture::Form::Postgres, super::$name);
-            })*
+        urr_test::on_both! {
+            run = $crate::fixture::run,
+            sqlite = $crate::fixture::Form::Sqlite,
+            postgres = $crate::fixture::Form::Postgres;
+            $($(#[$meta])* async fn $name($world: $crate::fixture::World) $body)*
         }
     };
 }
