@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::path::Path;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use urr_kernel::Timestamp;
@@ -42,6 +43,12 @@ macro_rules! migrations {
         }),*]
     };
 }
+
+/// How long a single step of a migration may take.
+const STATEMENT_TIME_MAX: Duration = Duration::from_secs(3600);
+/// How long a program waits for another one that migrates the same file.
+const TURN_PATIENCE: Duration = Duration::from_secs(60);
+const TURN_PAUSE: Duration = Duration::from_millis(20);
 
 /// The tables that every schema has: outbox, inbox, the relay's lease.
 const KIT: &[Migration] = &[Migration {
@@ -141,9 +148,7 @@ pub fn migrate_sqlite(
     schema: &Schema,
     now: Timestamp,
 ) -> Result<Vec<String>, StorageError> {
-    let connection = SqliteConnection::open_writer(path, Duration::from_secs(3600))?;
-    // The write transaction is also the lock: a second program waits here.
-    connection.begin_write()?;
+    let connection = take_turn(path)?;
     let outcome = migrate_in_transaction(&connection, schema, now);
     match outcome {
         Ok(names) => {
@@ -153,6 +158,21 @@ pub fn migrate_sqlite(
         Err(error) => {
             connection.abandon();
             Err(error)
+        }
+    }
+}
+
+/// Opens the file for writing and takes its lock, which is the write transaction. SQLite waits for
+/// the lock of a transaction but not for the one that changes the form of a file's journal: a
+/// second program that comes at that moment is told "busy" at once and comes again.
+fn take_turn(path: &Path) -> Result<SqliteConnection, StorageError> {
+    let start = Instant::now();
+    loop {
+        let turn = SqliteConnection::open_writer(path, STATEMENT_TIME_MAX)
+            .and_then(|connection| connection.begin_write().map(|()| connection));
+        match turn {
+            Err(StorageError::Contention) if start.elapsed() < TURN_PATIENCE => sleep(TURN_PAUSE),
+            turn => return turn,
         }
     }
 }
