@@ -1,0 +1,76 @@
+-- What is known of each event, and how its waiting room is run. Who waits is not here: that is in
+-- the room itself.
+create table rooms (
+    event_id uuid primary key,
+    -- Of the catalogue's news: an older one does not overwrite a newer one. 0: only the end of the
+    -- event was heard of.
+    revision bigint not null,
+    status text not null,
+    title text not null,
+    artist_id uuid,
+    artist_name text,
+    sale_starts_at timestamptz,
+    sale_ends_at timestamptz,
+    has_presale boolean not null,
+    -- How the organiser wants it; null is the default of the installation.
+    threshold integer,
+    admitted_per_second_max integer,
+    gathering_seconds integer,
+    -- fifo or lottery.
+    opening text not null,
+    is_paused boolean not null,
+    has_autopilot boolean not null,
+    message text,
+    updated_at timestamptz not null,
+    constraint rooms_status check (status in ('open', 'deleted', 'cancelled')),
+    constraint rooms_opening check (opening in ('fifo', 'lottery')),
+    constraint rooms_threshold check (threshold > 0),
+    constraint rooms_rate check (admitted_per_second_max > 0),
+    constraint rooms_gathering check (gathering_seconds >= 0)
+);
+
+-- Counts every change of a room: a process that knows an older number reads them again.
+create table rooms_revision (
+    id smallint primary key,
+    revision bigint not null,
+    constraint rooms_revision_one check (id = 1)
+);
+
+insert into rooms_revision (id, revision) values (1, 1);
+
+-- A draw: committed to before anybody comes, closed at the opening, done when everybody has their
+-- number.
+create table draws (
+    event_id uuid primary key references rooms (event_id),
+    secret bytea not null,
+    commitment bytea not null,
+    committed_at timestamptz not null,
+    -- The newest arrival that takes part; null before the opening.
+    last_number bigint,
+    closed_at timestamptz,
+    -- Null before the entrants were read.
+    entrants_count integer,
+    entrants_digest bytea,
+    -- Null until everybody has their number.
+    done_at timestamptz
+);
+
+-- The entrants' tags in order of arrival, so many in a row.
+create table draw_entrants (
+    event_id uuid not null references draws (event_id),
+    part integer not null,
+    tags bytea not null,
+    primary key (event_id, part)
+);
+
+-- What administrators did.
+create table admin_audit (
+    id uuid primary key,
+    at timestamptz not null,
+    admin_id uuid,
+    action text not null,
+    event_id uuid not null,
+    details jsonb not null
+);
+
+create index admin_audit_by_time on admin_audit (at, id);

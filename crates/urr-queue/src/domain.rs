@@ -1,0 +1,6 @@
+//! What the waiting room is about, without storage and network.
+
+pub mod draw;
+pub mod estimate;
+pub mod event;
+pub mod poll;

@@ -1,0 +1,1 @@
+//! A draw that anyone can check.

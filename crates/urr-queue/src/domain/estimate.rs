@@ -1,0 +1,1 @@
+//! How long someone will wait, with a range.
