@@ -74,3 +74,11 @@ create table admin_audit (
 );
 
 create index admin_audit_by_time on admin_audit (at, id);
+
+-- Purchases that were heard of and whose slots are still to be ended.
+create table purchases (
+    reservation_id uuid primary key,
+    event_id uuid not null,
+    user_id uuid not null,
+    bought_at timestamptz not null
+);
