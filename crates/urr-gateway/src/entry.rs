@@ -3,6 +3,9 @@
 //! The token says for whom and for which event. The user is compared here (anonymous visitors have
 //! been turned away already). The event is compared here where the path names it, and by the
 //! ticket service, which is told in `x-urr-entry-event`, where the body does (D-5).
+//!
+//! Whether the turn is over already, only the waiting room knows: before it books, the ticket
+//! service asks it about the slot of the token, which it is told in `x-urr-entry-slot`.
 
 use std::time::Duration;
 
@@ -18,6 +21,7 @@ use crate::routes::Policy;
 const ENTRY_TOKEN: HeaderName = HeaderName::from_static("x-queue-entry-token");
 const TRUSTED_EDGE: HeaderName = HeaderName::from_static("x-cloudfront-verified");
 const ENTRY_EVENT: HeaderName = HeaderName::from_static("x-urr-entry-event");
+const ENTRY_SLOT: HeaderName = HeaderName::from_static("x-urr-entry-slot");
 /// The configuration allows no longer life.
 const LIFETIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Paths below it name the event whose seats they show.
@@ -46,11 +50,15 @@ pub fn check_entry(
     if event_in(request.uri().path()).is_some_and(|event| event != entry.event_id) {
         return Err(other_event());
     }
-    let event = HeaderValue::from_str(&entry.event_id.to_string()).expect("a UUID is ASCII");
     let headers = request.headers_mut();
     headers.remove(ENTRY_TOKEN);
-    headers.insert(ENTRY_EVENT, event);
+    headers.insert(ENTRY_EVENT, id_value(entry.event_id));
+    headers.insert(ENTRY_SLOT, id_value(entry.slot_id));
     Ok(())
+}
+
+fn id_value(id: Uuid) -> HeaderValue {
+    HeaderValue::from_str(&id.to_string()).expect("a UUID is ASCII")
 }
 
 /// Who may enter what.
@@ -58,6 +66,7 @@ pub fn check_entry(
 struct Entry {
     event_id: Uuid,
     user_id: Uuid,
+    slot_id: Uuid,
 }
 
 fn token(headers: &HeaderMap) -> Result<&str, ApiError> {
@@ -83,7 +92,8 @@ fn read(gateway: &Gateway, token: &str, is_from_edge: bool) -> Option<Entry> {
     if verified.expires_at > verified.issued_at + LIFETIME_MAX {
         return None;
     }
-    Some(Entry { event_id: verified.subject.parse().ok()?, user_id: verified.claims.user_id })
+    let event_id = verified.subject.parse().ok()?;
+    Some(Entry { event_id, user_id: verified.claims.user_id, slot_id: verified.id })
 }
 
 /// The event that a path names.

@@ -214,6 +214,9 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/transfers/**", "ticket", User, General, Browse, Usual),
         route(UNSAFE, "/api/transfers/**", "ticket", User, General, Hold, Usual),
         route(ALL, "/api/queue/admin/**", "queue", Admin, PerQueue, Hold, Queue),
+        // The same for everybody: a million who wait may ask for it, and a cache may answer.
+        route(GET, "/api/queue/crowd/**", "queue", Public, General, Browse, Queue),
+        route(GET, "/api/queue/draw/**", "queue", Public, General, Browse, Queue),
         route(GET, "/api/queue/**", "queue", User, PerQueue, Browse, Queue),
         route(POST, "/api/queue/**", "queue", User, PerQueue, Hold, Queue),
         route(GET, "/api/community/**", "community", Public, General, Browse, Usual),
@@ -339,6 +342,21 @@ mod tests {
             let route = find_route(path).unwrap();
             assert_eq!((route.service, route.policy), ("queue", Policy::Admin), "{path}");
         }
+    }
+
+    #[test]
+    fn what_is_the_same_for_all_who_wait_is_for_everybody_and_ones_own_place_is_not() {
+        let check = |method, path, expected| {
+            let policy = found(method, path).map(|(_, policy)| policy);
+            assert_eq!(policy, Some(expected), "{method} {path}");
+        };
+        check("GET", "/api/queue/crowd/1", Policy::Public);
+        check("GET", "/api/queue/draw/1", Policy::Public);
+        check("GET", "/api/queue/draw/1/file", Policy::Public);
+        check("GET", "/api/queue/status/1", Policy::User);
+        check("GET", "/api/queue/stream/1", Policy::User);
+        check("POST", "/api/queue/check/1", Policy::User);
+        check("POST", "/api/queue/crowd/1", Policy::User);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - Everyone is called over HTTPS, and the certificate is checked against the roots of the web.
-//!   Plain HTTP goes to a loopback address only, where tests and the sandbox live.
+//!   Plain HTTP goes to a loopback address only, where tests and the sandbox live, and to servers
+//!   of the operator's own.
 //! - A redirect is an answer like any other. Following one could carry a secret elsewhere.
 //! - Every call has a time limit, and every answer a size limit.
 //! - An error tells whether the other side may have acted.
@@ -35,7 +36,17 @@ const POOL_IDLE_PER_HOST_MAX: usize = 32;
 
 /// The client for services of others. Clones share its connections.
 #[derive(Clone, Debug)]
-pub struct Outbound(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub struct Outbound {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    plain: Plain,
+}
+
+/// Where plain HTTP may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plain {
+    Loopback,
+    Anywhere,
+}
 
 #[derive(Clone, Debug)]
 pub struct OutboundRequest {
@@ -117,12 +128,18 @@ impl Outbound {
             .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .pool_max_idle_per_host(POOL_IDLE_PER_HOST_MAX)
             .build(connector);
-        Outbound(client)
+        Outbound { client, plain: Plain::Loopback }
+    }
+
+    /// For a server that the operator runs and names, as they do with the databases: it may be
+    /// called over plain HTTP.
+    pub fn to_own_servers() -> Outbound {
+        Outbound { plain: Plain::Anywhere, ..Outbound::new() }
     }
 
     pub async fn send(&self, request: OutboundRequest) -> Result<OutboundResponse, OutboundError> {
         let OutboundRequest { method, url, headers, body, timeout } = request;
-        let uri = parse_address(&url)?;
+        let uri = parse_address(&url, self.plain)?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri;
@@ -137,7 +154,7 @@ impl Outbound {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<OutboundResponse, OutboundError> {
-        let response = self.0.request(request).await.map_err(|error| match error.is_connect() {
+        let response = self.client.request(request).await.map_err(|error| match error.is_connect() {
             true => OutboundError::Unreachable(error.into()),
             false => OutboundError::Interrupted(error.into()),
         })?;
@@ -214,7 +231,7 @@ pub fn encode_form(fields: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 
-fn parse_address(url: &str) -> Result<Uri, OutboundError> {
+fn parse_address(url: &str, plain: Plain) -> Result<Uri, OutboundError> {
     let refuse = OutboundError::RefusedAddress;
     let uri: Uri = url.parse().map_err(|_| refuse("it is not an absolute URL"))?;
     let authority = uri.authority().ok_or_else(|| refuse("it names no host"))?;
@@ -223,7 +240,8 @@ fn parse_address(url: &str) -> Result<Uri, OutboundError> {
     }
     let is_https = uri.scheme() == Some(&Scheme::HTTPS);
     let is_http = uri.scheme() == Some(&Scheme::HTTP);
-    match is_https || (is_http && is_loopback(authority.host())) {
+    let may_be_plain = plain == Plain::Anywhere || is_loopback(authority.host());
+    match is_https || (is_http && may_be_plain) {
         true => Ok(uri),
         false => Err(refuse("it is not HTTPS, and not on this machine")),
     }

@@ -100,7 +100,15 @@ async fn plain_http_goes_to_this_machine_only() {
         assert!(refused.is_unsent());
     }
     for url in ["http://127.0.0.1:9/x", "http://[::1]:9/x", "http://localhost:9/x", "https://a/x"] {
-        assert!(parse_address(url).is_ok(), "{url}");
+        assert!(parse_address(url, Plain::Loopback).is_ok(), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn servers_of_the_operator_may_be_called_over_plain_http() {
+    assert!(parse_address("http://sqs:9324/x", Plain::Anywhere).is_ok());
+    for url in ["ftp://sqs/x", "http://user:secret@sqs/x", "/x"] {
+        assert!(parse_address(url, Plain::Anywhere).is_err(), "{url}");
     }
 }
 

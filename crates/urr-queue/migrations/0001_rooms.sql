@@ -51,15 +51,17 @@ create table draws (
     -- Null before the entrants were read.
     entrants_count integer,
     entrants_digest bytea,
+    arrivals_digest bytea,
     -- Null until everybody has their number.
     done_at timestamptz
 );
 
--- The entrants' tags in order of arrival, so many in a row.
+-- The entrants in the order that was drawn, so many in a row: of each the tag and the number of the
+-- arrival.
 create table draw_entrants (
     event_id uuid not null references draws (event_id),
     part integer not null,
-    tags bytea not null,
+    entrants bytea not null,
     primary key (event_id, part)
 );
 

@@ -3,4 +3,5 @@
 pub mod draw;
 pub mod estimate;
 pub mod event;
+pub mod marks;
 pub mod poll;

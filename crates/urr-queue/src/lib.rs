@@ -3,18 +3,56 @@
 //! Who waits lives in a [`room`]; how a room is run lives in the schema `queue_service`. What is sold
 //! and when it learns from `catalog-events`; that someone has bought, from `reservation-events`.
 //!
-//! Deliberately absent: any read of another service while someone asks for their place (P-1).
+//! Deliberately absent: any read of another service or of the database while someone asks for their
+//! place (P-1). Only in a pre-sale is the ticket office asked for the tier of who comes.
 
+mod admin;
+mod autopilot;
+pub mod consume;
+mod crowds;
+mod directory;
 mod domain;
+pub mod draw;
+mod entry;
+mod figures;
+mod http;
+mod jobs;
+mod notices;
+mod place;
+mod pulse;
 pub mod room;
 mod settings;
+mod store;
+mod stream;
+mod tiers;
 
-use urr_storage::{Schema, migrations};
+use std::sync::{Arc, OnceLock};
 
+use tokio_util::sync::CancellationToken;
+use urr_kernel::{Clock, IdSource, Timestamp};
+use urr_service::token::TokenKey;
+use urr_service::{Service, ServiceKit, Upstream};
+use urr_storage::{Db, Schema, StorageError, migrations};
+use utoipa::openapi::OpenApi;
+
+pub use admin::{Actor, AdminError, Change, ChangeRefused, Message, RoomReport};
+use autopilot::Autopilots;
+use crowds::Crowds;
+use directory::Directory;
+pub use domain::estimate::{Outlook, Wait};
 pub use domain::event::{
     DrawState, EventRoom, EventStatus, NotAdmissible, Opening, Phase, Tier, Wishes,
 };
+pub use domain::marks::position_bounds;
+pub use draw::verify_draw;
+use entry::EntryTokens;
+use figures::Figures;
+pub use notices::{Notice, Notices};
+use pulse::Pulse;
+use room::{Rooms, Rules};
 pub use settings::Settings;
+use stream::Streams;
+use tiers::Tiers;
 
 /// The tables of the waiting rooms' keeper.
 pub const SCHEMA: Schema = Schema {
@@ -30,3 +68,99 @@ pub const JOURNAL: Schema = Schema {
 
 /// The login on PostgreSQL, unless the configuration names another.
 pub const DATABASE_USER: &str = "queue_svc_user";
+
+/// The keeper of the waiting rooms, with one method per operation. Clones share it.
+#[derive(Clone)]
+pub struct Queue(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub db: Db,
+    pub clock: Clock,
+    pub ids: IdSource,
+    pub settings: Settings,
+    pub rooms: Rooms,
+    pub entry: EntryTokens,
+    pub notices: Notices,
+    pub directory: Directory,
+    pub crowds: Crowds,
+    pub pulse: Pulse,
+    pub autopilots: Autopilots,
+    pub tiers: Tiers,
+    pub streams: Streams,
+    pub figures: Figures,
+    /// The ticket office.
+    pub office: OnceLock<Upstream>,
+    /// Ends the streams.
+    pub closing: CancellationToken,
+}
+
+/// What the keeper of the waiting rooms is made of.
+pub struct QueueParts {
+    pub db: Db,
+    pub clock: Clock,
+    pub ids: IdSource,
+    pub settings: Settings,
+    pub rooms: Rooms,
+    /// Signs entry tokens.
+    pub entry_key: TokenKey,
+    pub notices: Notices,
+}
+
+/// What the service answers to, for a process that does not run it.
+pub fn openapi() -> OpenApi {
+    http::routes().into_openapi()
+}
+
+impl Queue {
+    pub fn new(parts: QueueParts) -> Queue {
+        let QueueParts { db, clock, ids, settings, rooms, entry_key, notices } = parts;
+        Queue(Arc::new(Inner {
+            directory: Directory::default(),
+            crowds: Crowds::new(rooms.clone()),
+            pulse: Pulse::default(),
+            autopilots: Autopilots::default(),
+            tiers: Tiers::default(),
+            streams: Streams::new(settings.streams_max),
+            entry: EntryTokens::new(entry_key, settings.entry_token_ttl),
+            figures: Figures::default(),
+            office: OnceLock::new(),
+            closing: CancellationToken::new(),
+            db,
+            clock,
+            ids,
+            settings,
+            rooms,
+            notices,
+        }))
+    }
+
+    /// Tells it where the ticket office is. Without it nobody's tier is known, so that a pre-sale
+    /// lets nobody in, and whether all is sold is not known. Only the first one counts.
+    pub fn connect_office(&self, office: Upstream) {
+        self.0.office.get_or_init(|| office);
+    }
+
+    /// Reads what is known of the events. Until then there are none.
+    pub async fn load(&self) -> Result<(), StorageError> {
+        self.0.directory.refresh(&self.0.db).await
+    }
+
+    /// What the room of an event is told now: the organiser's wishes, the settings, whether all is
+    /// sold, and what the autopilot allows.
+    pub fn rules_of(&self, event: &EventRoom, now: Timestamp) -> Rules {
+        let is_sold_out = self.0.pulse.is_sold_out(event.event_id, now);
+        let rate_max = self.0.autopilots.rate_max(event.event_id);
+        event.rules(&self.0.settings, is_sold_out, rate_max, now)
+    }
+
+    /// Ends all streams: their clients come back, perhaps to another process.
+    pub fn close_streams(&self) {
+        self.0.closing.cancel();
+    }
+
+    /// The waiting rooms as a service on the network or within the process.
+    pub fn service(&self, kit: &ServiceKit) -> Service {
+        self.0.figures.register(&kit.metrics);
+        Service::new("queue", http::routes().with_state(self.clone()), kit)
+    }
+}

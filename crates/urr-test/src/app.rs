@@ -13,9 +13,10 @@ use urr::compose::{System, World};
 use urr::config::{self, Config, LoadArgs, Mode, Overrides};
 use urr_auth::{Door, solve_challenge};
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
-use urr_service::Role;
 use urr_service::token::{self, AccessClaims, EntryClaims, Issue, TokenKey};
+use urr_service::{Caller, Role, Upstream};
 
+use crate::eventually;
 use crate::servers::{self, Kafka, Postgres, Redis, Server};
 
 /// Tests begin on a morning in Seoul.
@@ -42,6 +43,7 @@ pub struct TestApp {
     token_key: TokenKey,
     /// Signs entry tokens as the waiting room does.
     entry_key: TokenKey,
+    config: Config,
     system: System,
     /// Kept until the end: dropping them removes the data and ends the servers.
     _folder: TempDir,
@@ -76,17 +78,27 @@ impl TestApp {
         let config = configure(folder.path().join("data"), variables);
         let clock = Clock::manual(START.parse::<Timestamp>().expect("a valid time"));
         let ids = IdSource::seeded(clock.clone(), SEED);
-        let world = World { clock: clock.clone(), ids: ids.clone() };
         for role in urr::role::Role::ALL {
             urr::migrate_storage(&config, role, clock.now()).expect("the tables can be made");
         }
-        let token_key = TokenKey::new(&config.auth.jwt_key());
-        let entry_key = TokenKey::new(config.gateway.entry_token_secret.expose().as_bytes());
-        let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
-        let system = System::start(&config, &urr::role::Role::all(), world, Some(data)).await;
-        let system = system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"));
-        let (_folder, _servers) = (folder, own_servers);
-        Some(TestApp { clock, ids, token_key, entry_key, system, _folder, _servers })
+        Some(TestApp {
+            token_key: TokenKey::new(&config.auth.jwt_key()),
+            entry_key: TokenKey::new(config.gateway.entry_token_secret.expose().as_bytes()),
+            system: start_system(&config, &clock, &ids).await,
+            clock,
+            ids,
+            config,
+            _folder: folder,
+            _servers: own_servers,
+        })
+    }
+
+    /// Ends in good order and starts again on the same data.
+    pub async fn restart(self) -> TestApp {
+        let TestApp { system, config, clock, ids, .. } = self;
+        system.stop().await;
+        let system = start_system(&config, &clock, &ids).await;
+        TestApp { system, config, clock, ids, ..self }
     }
 
     /// A request as a client on the network would send it, to the public door.
@@ -132,10 +144,66 @@ impl TestApp {
         call.json(&body).send().await
     }
 
+    /// Adds the demo data.
+    pub async fn seed_demo(&self) {
+        self.system.seed_demo().await.expect("the demo data can be added");
+    }
+
+    /// Lets someone in, as the waiting room does it for whoever asks: the entry token of their slot.
+    pub async fn admit(&self, user_id: Uuid, event_id: Uuid) -> String {
+        self.await_room(event_id).await;
+        let path = format!("/api/queue/check/{event_id}");
+        let told = self.post(&path).as_person(user_id, Role::User).send().await.json();
+        let token = told["entryToken"].as_str();
+        token.unwrap_or_else(|| panic!("not let in: {told}")).to_owned()
+    }
+
+    /// Waits until the waiting room has heard of an event.
+    pub async fn await_room(&self, event_id: Uuid) {
+        let queue = self.system.queue().expect("the waiting rooms are here");
+        eventually("the waiting room knows the event", async || {
+            queue.load().await.expect("the tables can be read");
+            let crowd = self.get(&format!("/api/queue/crowd/{event_id}")).send().await;
+            (crowd.status == StatusCode::OK).then_some(())
+        })
+        .await;
+    }
+
+    /// An entry token that nobody but the waiting room may sign, saying whatever a test wants.
+    pub fn forge_entry(&self, user_id: Uuid, event_id: Uuid, slot_id: Uuid) -> String {
+        let issue = Issue {
+            subject: event_id.to_string(),
+            id: slot_id,
+            issued_at: self.clock.now(),
+            lifetime: Duration::from_hours(12),
+        };
+        self.entry_key.sign(token::ENTRY, &issue, &EntryClaims { user_id })
+    }
+
+    /// The slot that an entry token names.
+    pub fn slot_of(&self, entry_token: &str) -> Uuid {
+        let read = token::read_vouched::<EntryClaims>(token::ENTRY, entry_token, self.clock.now());
+        read.expect("a token of the waiting room").id
+    }
+
+    /// A service as another one of ours sees it.
+    pub fn internal(&self, caller: Caller, service: &'static str) -> Upstream {
+        let found = self.system.services.iter().find(|known| known.name() == service);
+        let router = found.expect("every service runs here").local_router();
+        Upstream::local(caller, service, router, &self.system.kit)
+    }
+
     /// Ends in good order, as a process does.
     pub async fn stop(self) {
         self.system.stop().await;
     }
+}
+
+async fn start_system(config: &Config, clock: &Clock, ids: &IdSource) -> System {
+    let world = World { clock: clock.clone(), ids: ids.clone() };
+    let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
+    let system = System::start(config, &urr::role::Role::all(), world, Some(data)).await;
+    system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"))
 }
 
 fn configure(data_dir: PathBuf, variables: Vec<(&str, String)>) -> Config {
@@ -177,17 +245,9 @@ impl Call<'_> {
         self.as_person(Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa), role)
     }
 
-    /// Sends it as this person, who has waited for the event and been let in.
-    pub fn as_admitted(self, user_id: Uuid, event_id: Uuid) -> Self {
-        let app = self.app;
-        let issue = Issue {
-            subject: event_id.to_string(),
-            id: app.ids.next_id(),
-            issued_at: app.clock.now(),
-            lifetime: Duration::from_mins(10),
-        };
-        let token = app.entry_key.sign(token::ENTRY, &issue, &EntryClaims { user_id });
-        self.as_person(user_id, Role::User).header("x-queue-entry-token", &token)
+    /// Sends it as this person, with the entry token of [`TestApp::admit`].
+    pub fn as_admitted(self, user_id: Uuid, entry_token: &str) -> Self {
+        self.as_person(user_id, Role::User).header("x-queue-entry-token", entry_token)
     }
 
     /// Sends it as this person, who has logged in.

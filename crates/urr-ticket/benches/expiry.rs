@@ -25,7 +25,7 @@ use urr_test::servers;
 use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
     Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Signer, Sweeper, Ticket,
-    TicketParts, Wanted,
+    TicketParts, Turns, Wanted,
 };
 
 const EVENTS: u32 = 4;
@@ -150,6 +150,7 @@ async fn open_office(db: Db, clock: &Clock) -> Office {
         settings: Settings::default(),
         locks: SeatLocks::memory(clock.clone()),
         signer: Signer::new(&Secret::new("a secret for the benchmark, never used elsewhere"), &[]),
+        turns: Turns::Unchecked,
     });
     let next_seat = || Arc::new(AtomicU32::new(OVERDUE_PER_EVENT));
     Office { ticket, ids, events, next_seats: (0..EVENTS).map(|_| next_seat()).collect() }

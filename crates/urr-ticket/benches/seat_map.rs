@@ -32,7 +32,7 @@ use urr_storage::{Db, SqliteOptions, StorageError, migrate};
 use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
     BestRequest, Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Signer, Ticket,
-    TicketParts, Wanted, Wish,
+    TicketParts, Turns, Wanted, Wish,
 };
 
 const CONNECTIONS: u32 = 64;
@@ -138,6 +138,7 @@ async fn office(folder: &std::path::Path) -> Ticket {
         locks: SeatLocks::memory(clock.clone()),
         clock,
         signer: Signer::new(&Secret::generate(), &[]),
+        turns: Turns::Unchecked,
     })
 }
 

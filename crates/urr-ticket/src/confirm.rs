@@ -17,7 +17,7 @@ use crate::events::{ReservationConfirmed, ReservationFacts};
 use crate::steps::{Found, Stamps, StepError, find, reload};
 use crate::store::items::{self, StoredItem};
 use crate::store::transitions::{self, Confirmation, NewTicket};
-use crate::{ReservationId, Subject, Ticket};
+use crate::{Purchase, ReservationId, Subject, Ticket};
 
 /// A payment that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +120,10 @@ impl Ticket {
         });
         let (record, is_new) = confirmed.await?;
         if is_new {
-            self.maps.mark_taken(record.reservation.event_id);
+            let (event_id, user_id) = (record.reservation.event_id, record.reservation.user_id);
+            self.maps.mark_taken(event_id);
+            // Only the first time: by the next one they may be in again, to buy something else.
+            self.turns.finish(Purchase { event_id, user_id, bought_at: now }, context).await;
         }
         Ok(record)
     }

@@ -5,12 +5,14 @@ mod best;
 mod check_in;
 mod internal;
 mod map;
+mod pulse;
 mod reservation_view;
 mod reservations;
 mod reserve;
 mod stock;
 mod tickets;
 mod time;
+mod turn;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -25,6 +27,7 @@ pub fn routes() -> OpenApiRouter<Ticket> {
         .merge(internal::routes())
         .merge(reservations::routes())
         .merge(map::routes())
+        .merge(pulse::routes())
         .merge(stock::routes())
         .merge(tickets::routes())
         .merge(time::routes())

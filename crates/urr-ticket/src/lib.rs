@@ -27,6 +27,7 @@ mod inventories;
 mod jobs;
 mod locks;
 mod mine;
+mod pulse;
 mod reserve;
 mod seat_map;
 mod settings;
@@ -34,6 +35,7 @@ mod signature;
 mod steps;
 mod stock;
 pub mod store;
+mod turns;
 
 use std::sync::Arc;
 
@@ -59,6 +61,7 @@ use figures::Figures;
 use inventories::Inventories;
 pub use locks::{SeatLocks, Taken};
 pub use mine::{Details, ReservationFilter};
+pub use pulse::{BookingFigures, Supply};
 pub use reserve::{ReserveError, ReserveRequest};
 pub use seat_map::{EventView, SeatMapSettings, SeatMaps, SeatStatus};
 pub use settings::Settings;
@@ -66,6 +69,7 @@ pub use signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
 pub use steps::StepError;
 pub use stock::{ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged};
 pub use store::audit::{Difference, DifferenceKind};
+pub use turns::{Purchase, Turn, TurnError, Turns};
 pub use urr_kernel::{IdempotencyKey, InvalidIdempotencyKey, InvalidTicketType, TicketTypeDraft};
 
 /// The tables of the ticket office.
@@ -91,6 +95,9 @@ pub struct Ticket {
     pub(crate) maps: SeatMaps,
     pub(crate) signer: Arc<Signer>,
     pub(crate) figures: Figures,
+    pub(crate) turns: Turns,
+    pub(crate) bookings: pulse::Bookings,
+    pub(crate) stock_sums: pulse::StockSums,
 }
 
 /// What the ticket office is made of.
@@ -102,6 +109,8 @@ pub struct TicketParts {
     pub locks: SeatLocks,
     /// Signs tickets. What it does not know was not issued by us.
     pub signer: Signer,
+    /// Whose turn it is to book.
+    pub turns: Turns,
 }
 
 /// What the service answers to, for a process that does not run it.
@@ -111,14 +120,29 @@ pub fn openapi() -> OpenApi {
 
 impl Ticket {
     pub fn new(parts: TicketParts) -> Ticket {
-        let TicketParts { db, clock, ids, settings, locks, signer } = parts;
+        let TicketParts { db, clock, ids, settings, locks, signer, turns } = parts;
         let inventories = Inventories::new(db.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let signer = Arc::new(signer);
         let figures = Figures::default();
         let desks = reserve::Desks::new(&db, &clock, &locks, &maps, &settings);
         let best = best::desk(&db, &clock, &locks, &maps, &settings);
-        Ticket { db, clock, ids, settings, locks, desks, best, inventories, maps, signer, figures }
+        Ticket {
+            bookings: pulse::Bookings::new(),
+            stock_sums: pulse::StockSums::default(),
+            db,
+            clock,
+            ids,
+            settings,
+            locks,
+            desks,
+            best,
+            inventories,
+            maps,
+            signer,
+            figures,
+            turns,
+        }
     }
 
     /// The maps of its seats.

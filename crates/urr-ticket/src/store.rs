@@ -10,6 +10,7 @@ pub mod listing;
 pub mod map;
 pub mod news;
 pub mod overdue;
+pub mod pulse;
 pub mod reserve;
 mod reserve_postgres;
 pub mod sales;

@@ -4,9 +4,11 @@ mod admin;
 mod dlq;
 mod doctor;
 mod migrate;
+mod queue;
 mod run;
 mod seed;
 mod solve;
+mod worker;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -49,12 +51,14 @@ enum Command {
     Up(DoorArgs),
     /// Run some of the services, on PostgreSQL and Kafka.
     Serve {
-        /// Which services run here: gateway, auth, catalog, ticket, stats
+        /// Which services run here: gateway, auth, catalog, queue, ticket, stats
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
         roles: Vec<Role>,
         #[command(flatten)]
         door: DoorArgs,
     },
+    /// Read the notices of admissions from the SQS queue and log them.
+    Worker,
     /// Create or update the tables; on PostgreSQL also schemas, roles and grants.
     Migrate,
     /// Add demo data: venues, artists and events in every state. Again, it adds nothing.
@@ -86,6 +90,8 @@ enum Command {
         #[arg(long)]
         url: Option<String>,
     },
+    /// Waiting rooms of a running system: figures, threshold and rate, pause, message; and draws.
+    Queue(queue::QueueArgs),
     /// Events that could not be handled: look at them, send them again.
     Dlq {
         #[command(subcommand)]
@@ -133,12 +139,14 @@ fn run_command(cli: Cli) -> Result<()> {
             let roles = roles.into_iter().collect();
             run::serve(load(Mode::Distributed, shared, Some(door))?, &roles)
         }
+        Command::Worker => worker::run(&load_for_visit(shared)?),
         Command::Migrate => migrate::migrate(&load_for_visit(shared)?),
         Command::Seed => seed_command(shared),
         Command::Config { json, defaults } => show_config(shared, json, defaults),
         Command::Doctor => doctor::doctor(load_for_visit(shared)),
         Command::Admin { command } => admin::run(&load_for_visit(shared)?, command),
         Command::Solve { door, url } => solve::run(&load_for_visit(shared)?, door, url),
+        Command::Queue(args) => queue::run(&load_for_visit(shared)?, args),
         Command::Dlq { command } => dlq::run(&load_for_visit(shared)?, command),
     }
 }

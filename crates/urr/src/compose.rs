@@ -4,6 +4,8 @@
 
 mod accounts;
 mod catalogue;
+mod notices;
+mod queue;
 mod tickets;
 
 use std::time::Duration;
@@ -20,6 +22,7 @@ use urr_catalog::Catalog;
 use urr_gateway::{AddressRange, Gateway, Rates, RevocationFeed, Settings, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_limit::Limiter;
+use urr_queue::Queue;
 use urr_redis::Redis;
 use urr_service::token::TokenKey;
 use urr_service::{
@@ -28,6 +31,7 @@ use urr_service::{
 };
 use urr_stats::Stats;
 use urr_storage::{Db, StorageError};
+use urr_ticket::Turns;
 
 use crate::config::Config;
 use crate::data_folder::DataFolder;
@@ -37,6 +41,7 @@ use crate::role::{Role, Roles};
 use crate::watch::Watch;
 
 pub use accounts::auth_parts;
+pub use notices::queue as notice_queue;
 
 /// What the outside world gives: time and ids.
 #[derive(Clone, Debug)]
@@ -66,11 +71,13 @@ pub struct System {
     pub watch: Watch,
     auth: Option<Auth>,
     catalog: Option<Catalog>,
+    queue: Option<Queue>,
     /// Cancelled second: relays and consumers finish what they are at.
     stopping: CancellationToken,
     tasks: TaskTracker,
     databases: Vec<Db>,
     bus: Option<Bus>,
+    line: Option<queue::Line>,
     _folder: Option<DataFolder>,
 }
 
@@ -100,32 +107,15 @@ impl System {
             databases: Vec::new(),
             bus: None,
             redis: engines::open_redis(config).await?,
+            line: None,
+            client: HttpClient::new(),
         };
         let has_storage = roles.iter().any(|role| role.schema().is_some());
         if has_storage {
             warn_of_split_memory(config, roles);
             builder.bus = Some(engines::open_bus(config, &world.clock).await?);
         }
-        let mut auth = None;
-        if let Some(db) = builder.open(roles, Role::Auth).await? {
-            let service = accounts::start(&builder, db, &world)?;
-            builder.services.push(service.service(&kit));
-            auth = Some(service);
-        }
-        let mut catalog = None;
-        if let Some(db) = builder.open(roles, Role::Catalog).await? {
-            let service = catalogue::start(&builder, db, &world);
-            builder.services.push(service.service(&kit));
-            catalog = Some(service);
-        }
-        if let Some(db) = builder.open(roles, Role::Ticket).await? {
-            let service = tickets::start(&builder, db, &world);
-            builder.services.push(service);
-        }
-        if let Some(db) = builder.open(roles, Role::Stats).await? {
-            builder.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
-            builder.services.push(Stats::new(db, world.clock.clone()).service(&kit));
-        }
+        let Started { auth, catalog, queue } = builder.start_services(roles, &world).await?;
         let names = builder.services.iter().map(Service::name);
         kit.metrics.watch_storages(names.zip(builder.databases.iter().cloned()).collect());
         let public = match roles.contains(&Role::Gateway) {
@@ -142,10 +132,12 @@ impl System {
             watch: builder.watch,
             auth,
             catalog,
+            queue,
             stopping: builder.stopping,
             tasks: builder.tasks,
             databases: builder.databases,
             bus: builder.bus,
+            line: builder.line,
             kit,
             _folder: folder,
         })
@@ -162,6 +154,11 @@ impl System {
     /// The catalogue, if it runs here.
     pub fn catalog(&self) -> Option<&Catalog> {
         self.catalog.as_ref()
+    }
+
+    /// The keeper of the waiting rooms, if it runs here.
+    pub fn queue(&self) -> Option<&Queue> {
+        self.queue.as_ref()
     }
 
     /// A key to the first administrator's account, as long as there is none.
@@ -185,6 +182,9 @@ impl System {
         let databases = self.databases;
         let closed = tokio::task::spawn_blocking(move || databases.iter().for_each(Db::close));
         closed.await.expect("closing does not panic");
+        if let Some(line) = self.line {
+            line.close().await;
+        }
     }
 }
 
@@ -201,9 +201,66 @@ struct Builder<'a> {
     databases: Vec<Db>,
     bus: Option<Bus>,
     redis: Option<Redis>,
+    line: Option<queue::Line>,
+    client: HttpClient,
+}
+
+/// Services that are asked for more than their answers.
+struct Started {
+    auth: Option<Auth>,
+    catalog: Option<Catalog>,
+    queue: Option<Queue>,
 }
 
 impl Builder<'_> {
+    /// Starts the services of `roles`, each with what runs beside it.
+    async fn start_services(&mut self, roles: &Roles, world: &World) -> Result<Started> {
+        let (kit, mut auth, mut catalog, mut queue) = (self.kit, None, None, None);
+        if let Some(db) = self.open(roles, Role::Auth).await? {
+            let service = accounts::start(self, db, world)?;
+            self.services.push(service.service(kit));
+            auth = Some(service);
+        }
+        if let Some(db) = self.open(roles, Role::Catalog).await? {
+            let service = catalogue::start(self, db, world);
+            self.services.push(service.service(kit));
+            catalog = Some(service);
+        }
+        if let Some(db) = self.open(roles, Role::Queue).await? {
+            let service = queue::start(self, db, world).await?;
+            self.services.push(service.service(kit));
+            queue = Some(service);
+        }
+        if let Some(db) = self.open(roles, Role::Ticket).await? {
+            let turns = Turns::room(self.upstream(Caller::Ticket, Role::Queue, roles)?);
+            let service = tickets::start(self, db, world, turns);
+            self.services.push(service);
+        }
+        if let Some(queue) = &queue {
+            queue::connect(self, queue, roles)?;
+        }
+        if let Some(db) = self.open(roles, Role::Stats).await? {
+            self.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
+            self.services.push(Stats::new(db, world.clock.clone()).service(kit));
+        }
+        Ok(Started { auth, catalog, queue })
+    }
+
+    /// A service as one of its callers sees it: in this process, or at the address that is known.
+    fn upstream(&self, caller: Caller, role: Role, roles: &Roles) -> Result<Upstream> {
+        let here = self.services.iter().find(|service| service.name() == role.name());
+        if let Some(service) = here {
+            return Ok(Upstream::local(caller, role.name(), service.local_router(), self.kit));
+        }
+        let credentials = InternalCredentials::from_root(&self.config.internal.token);
+        let remote = Remote {
+            url: remote_url(self.config, role, roles)?,
+            credential: credentials.for_caller(caller),
+            client: self.client.clone(),
+        };
+        Ok(Upstream::remote(caller, role.name(), remote, self.kit))
+    }
+
     /// The storage of a role that runs here, with the relay of its outbox.
     async fn open(&mut self, roles: &Roles, role: Role) -> Result<Option<Db>> {
         if !roles.contains(&role) {
@@ -295,31 +352,16 @@ impl Builder<'_> {
                 }
             });
         }
-        health
+        match &self.line {
+            Some(line) => line.watched_by(health),
+            None => health,
+        }
     }
 
     async fn public_door(&self, roles: &Roles) -> Result<Router> {
-        let credentials = InternalCredentials::from_root(&self.config.internal.token);
-        let client = HttpClient::new();
-        let mut upstreams = Vec::new();
-        for role in Role::ALL.into_iter().filter(|role| *role != Role::Gateway) {
-            let here = self.services.iter().find(|service| service.name() == role.name());
-            let upstream = match here {
-                Some(service) => {
-                    let router = service.local_router();
-                    Upstream::local(Caller::Gateway, role.name(), router, self.kit)
-                }
-                None => {
-                    let remote = Remote {
-                        url: remote_url(self.config, role, roles)?,
-                        credential: credentials.for_caller(Caller::Gateway),
-                        client: client.clone(),
-                    };
-                    Upstream::remote(Caller::Gateway, role.name(), remote, self.kit)
-                }
-            };
-            upstreams.push(upstream);
-        }
+        let roles_behind = Role::ALL.into_iter().filter(|role| *role != Role::Gateway);
+        let upstreams = roles_behind.map(|role| self.upstream(Caller::Gateway, role, roles));
+        let upstreams = upstreams.collect::<Result<Vec<Upstream>>>()?;
         let openapi = merge_openapi(
             env!("CARGO_PKG_VERSION"),
             Role::ALL.into_iter().filter_map(Role::openapi),
@@ -360,7 +402,7 @@ impl Builder<'_> {
 fn gateway_settings(config: &Config) -> Settings {
     let gateway = &config.gateway;
     let access_key = TokenKey::new(&config.auth.jwt_key());
-    let entry_key = TokenKey::new(gateway.entry_token_secret.expose().as_bytes());
+    let entry_key = queue::entry_key(config);
     Settings {
         trusted_edge_secret: gateway.trusted_edge_secret.clone(),
         trusted_proxies: gateway
@@ -393,6 +435,14 @@ fn gateway_settings(config: &Config) -> Settings {
 /// Events that are marked in PostgreSQL as published but exist only in a local folder are lost with
 /// that folder.
 fn warn_of_split_memory(config: &Config, roles: &Roles) {
+    if roles.contains(&Role::Queue) && *roles != Role::all() && engines::is_line_here(config) {
+        let folder = config.data.dir.display();
+        warn!(
+            %folder,
+            "the waiting rooms are in this process, their journal in this folder: run one queue \
+             process only, or set redis.url"
+        );
+    }
     let is_on_postgres = roles.iter().any(|role| engines::is_on_postgres(config, *role));
     if is_on_postgres && config.bus.kafka_bootstrap_servers.is_empty() {
         let folder = config.data.dir.display();

@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 /// A start needs at least this much room: the first transactions and their log.
 const PROBE_BYTES: usize = 4 * 1024 * 1024;
 
+const LOCK_FILE: &str = "urr.lock";
+/// Where commands reach the process that has the folder.
+const DOOR_FILE: &str = "private-door";
+
 /// The folder, held by this process until it is dropped or dies.
 #[derive(Debug)]
 pub struct DataFolder {
@@ -45,13 +49,14 @@ impl DataFolder {
             .truncate(false)
             .read(true)
             .write(true)
-            .open(path.join("urr.lock"))
+            .open(path.join(LOCK_FILE))
             .map_err(explain)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(in_use(path, lock)),
             Err(TryLockError::Error(error)) => return Err(explain(error)),
         }
+        forget_door(path);
         lock.set_len(0).map_err(explain)?;
         lock.write_all(std::process::id().to_string().as_bytes()).map_err(explain)?;
         probe(path).map_err(explain)?;
@@ -61,6 +66,51 @@ impl DataFolder {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Tells commands on this machine where our private door is.
+    pub fn announce_door(&self, url: &str) -> io::Result<()> {
+        fs::write(self.path.join(DOOR_FILE), url)
+    }
+}
+
+impl Drop for DataFolder {
+    fn drop(&mut self) {
+        forget_door(&self.path);
+    }
+}
+
+/// Who has been killed could not do it.
+fn forget_door(path: &Path) {
+    if let Err(error) = fs::remove_file(path.join(DOOR_FILE))
+        && error.kind() != ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "the address of a private door could not be removed");
+    }
+}
+
+/// The private door of the process that has the folder; none if no process has it, or it has no
+/// door. What a killed process left behind is not believed: another program may listen there now,
+/// and would be told our credential.
+pub fn private_door(path: &Path) -> io::Result<Option<String>> {
+    // The lock is touched only if there is something to doubt: a start could trip over it.
+    let Some(url) = some_file(fs::read_to_string(path.join(DOOR_FILE)))? else {
+        return Ok(None);
+    };
+    let Some(lock) = some_file(File::open(path.join(LOCK_FILE)))? else {
+        return Ok(None);
+    };
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(url)),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn some_file<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
+    match opened {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
     }
 }
 
@@ -125,6 +175,25 @@ mod tests {
         assert!(text.contains(&std::process::id().to_string()), "{text}");
         drop(taken);
         DataFolder::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_door_is_known_as_long_as_its_process_has_the_folder() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("data");
+        assert_eq!(private_door(&path).unwrap(), None, "there is not even a folder");
+        let folder = DataFolder::take(&path).unwrap();
+        assert_eq!(private_door(&path).unwrap(), None, "it has not opened its door yet");
+        folder.announce_door("http://127.0.0.1:4000").unwrap();
+        assert_eq!(private_door(&path).unwrap().as_deref(), Some("http://127.0.0.1:4000"));
+        drop(folder);
+        assert_eq!(private_door(&path).unwrap(), None);
+        // As a killed process leaves it.
+        fs::write(path.join(DOOR_FILE), "http://127.0.0.1:4000").unwrap();
+        assert_eq!(private_door(&path).unwrap(), None);
+        let folder = DataFolder::take(&path).unwrap();
+        assert_eq!(private_door(&path).unwrap(), None, "the next one begins without it");
+        drop(folder);
     }
 
     #[test]

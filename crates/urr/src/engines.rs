@@ -53,6 +53,19 @@ pub async fn open_storage(config: &Config, role: Role, clock: &Clock) -> Result<
     Ok(Some(db))
 }
 
+/// Whether waiting rooms live in the process that keeps them, and not in Redis.
+pub fn is_line_here(config: &Config) -> bool {
+    matches!(config.redis.place(), RedisPlace::InMemory)
+}
+
+/// The journal of waiting rooms that live in this process: always a file in the data folder.
+pub fn open_line(config: &Config, clock: &Clock) -> Result<Db> {
+    let path = sqlite_path(&config.data.dir, &urr_queue::JOURNAL);
+    let opened = migrate::migrate_sqlite(&path, &urr_queue::JOURNAL, clock.now())
+        .and_then(|_| Db::open_sqlite(&path, &sqlite_options(config)));
+    opened.with_context(|| format!("the journal of the waiting rooms, {}", path.display()))
+}
+
 fn sqlite_options(config: &Config) -> SqliteOptions {
     SqliteOptions {
         readers: config.database.sqlite_readers,

@@ -15,6 +15,7 @@ pub enum Role {
     Gateway,
     Auth,
     Catalog,
+    Queue,
     Ticket,
     Stats,
 }
@@ -27,14 +28,15 @@ pub type Roles = BTreeSet<Role>;
 pub struct UnknownRole(String);
 
 impl Role {
-    pub const ALL: [Role; 5] =
-        [Role::Gateway, Role::Auth, Role::Catalog, Role::Ticket, Role::Stats];
+    pub const ALL: [Role; 6] =
+        [Role::Gateway, Role::Auth, Role::Catalog, Role::Queue, Role::Ticket, Role::Stats];
 
     pub const fn name(self) -> &'static str {
         match self {
             Role::Gateway => "gateway",
             Role::Auth => "auth",
             Role::Catalog => "catalog",
+            Role::Queue => "queue",
             Role::Ticket => "ticket",
             Role::Stats => "stats",
         }
@@ -46,6 +48,7 @@ impl Role {
             Role::Gateway => None,
             Role::Auth => Some(urr_auth::SCHEMA),
             Role::Catalog => Some(urr_catalog::SCHEMA),
+            Role::Queue => Some(urr_queue::SCHEMA),
             Role::Ticket => Some(urr_ticket::SCHEMA),
             Role::Stats => Some(urr_stats::SCHEMA),
         }
@@ -57,6 +60,7 @@ impl Role {
             Role::Gateway => None,
             Role::Auth => Some(urr_auth::openapi()),
             Role::Catalog => Some(urr_catalog::openapi()),
+            Role::Queue => Some(urr_queue::openapi()),
             Role::Ticket => Some(urr_ticket::openapi()),
             Role::Stats => Some(urr_stats::openapi()),
         }
@@ -68,6 +72,7 @@ impl Role {
             Role::Gateway => "",
             Role::Auth => urr_auth::DATABASE_USER,
             Role::Catalog => "event_svc_user",
+            Role::Queue => urr_queue::DATABASE_USER,
             Role::Ticket => "reservation_svc_user",
             Role::Stats => "stats_svc_user",
         }
@@ -79,6 +84,7 @@ impl Role {
             Role::Gateway => None,
             Role::Auth => Some(&config.auth),
             Role::Catalog => Some(&config.catalog),
+            Role::Queue => Some(&config.queue),
             Role::Ticket => Some(&config.ticket),
             Role::Stats => Some(&config.stats),
         }
@@ -90,6 +96,7 @@ impl Role {
             Role::Gateway => None,
             Role::Auth => config.auth_url.as_deref(),
             Role::Catalog => config.catalog_url.as_deref(),
+            Role::Queue => config.queue_url.as_deref(),
             Role::Ticket => config.ticket_url.as_deref(),
             Role::Stats => config.stats_url.as_deref(),
         }
@@ -127,7 +134,8 @@ mod tests {
         let error = "catalogue".parse::<Role>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "\"catalogue\" is not a role; the roles are gateway, auth, catalog, ticket, stats"
+            "\"catalogue\" is not a role; the roles are gateway, auth, catalog, queue, \
+             ticket, stats"
         );
     }
 

@@ -142,3 +142,34 @@ async fn an_answer_is_streamed_and_not_collected() {
     let frame = http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
     assert_eq!(frame.into_data().unwrap(), "first");
 }
+
+/// Who follows their place is not cut off by the time that a poll may take, but by silence.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_the_waiting_room_lasts_as_long_as_it_speaks() {
+    let kit = kit();
+    let words = Router::new().route(
+        "/{*rest}",
+        any(async || {
+            let every = Duration::from_secs(5);
+            let spoken = futures_util::stream::unfold(0, move |count| async move {
+                let pause = if count < 20 { every } else { 3 * every };
+                tokio::time::sleep(pause).await;
+                Some((Ok::<_, std::io::Error>("word"), count + 1))
+            });
+            Body::from_stream(spoken)
+        }),
+    );
+    let upstream = Upstream::local(Caller::Gateway, "queue", words, &kit);
+    let house = House::put_together(vec![upstream], services(), kit, |_| {});
+    let token = house.token(Role::User);
+    let request = axum::http::Request::get("/api/queue/stream/1")
+        .header("authorization", format!("Bearer {token}"))
+        .body(Body::empty())
+        .unwrap();
+    let response = tower::ServiceExt::oneshot(house.door.clone(), request).await.unwrap();
+    let (mut body, mut heard) = (response.into_body(), 0);
+    while let Some(Ok(_)) = http_body_util::BodyExt::frame(&mut body).await {
+        heard += 1;
+    }
+    assert_eq!(heard, 20, "a hundred seconds, and then it fell silent for longer than ten");
+}

@@ -1,1 +1,304 @@
-//! A draw that anyone can check.
+//! A draw that anyone can check: from a secret that was committed to and the tags of those who take
+//! part follows their order, and nothing else decides it. `docs/DRAW.md` specifies every byte.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest as _, Sha256};
+use urr_kernel::Uuid;
+
+/// A SHA-256.
+pub type Digest = [u8; 32];
+
+/// What the order follows from. Nobody learns it before the draw.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DrawSecret([u8; 32]);
+
+/// Stands for someone who takes part: who knows their own id finds it, nobody else's follows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub [u8; 16]);
+
+/// Someone who takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entrant {
+    pub tag: Tag,
+    /// The first of those who take part came as 1.
+    pub arrival: u32,
+}
+
+/// What was drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    pub digest: Digest,
+    pub arrivals: Digest,
+    /// In the order that was drawn.
+    pub entrants: Vec<Entrant>,
+}
+
+impl DrawSecret {
+    pub fn new(bytes: [u8; 32]) -> DrawSecret {
+        DrawSecret(bytes)
+    }
+
+    /// The bytes, for the table of draws and for those who check a draw that is done.
+    pub fn expose(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// What is published before anybody comes. It fixes the secret and does not tell it.
+    pub fn commitment(&self, event_id: Uuid) -> Digest {
+        sha256("urr-draw-v1", &[event_id.as_bytes(), &self.0])
+    }
+
+    /// What the order is made with. It follows from who takes part, so that it cannot be known
+    /// before, and from the secret, so that those who take part cannot choose it.
+    pub fn seed(&self, digest: &Digest) -> Digest {
+        sha256("urr-seed-v1", &[&self.0, digest])
+    }
+}
+
+impl fmt::Debug for DrawSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+impl Tag {
+    pub fn of(event_id: Uuid, user_id: Uuid) -> Tag {
+        let hash = sha256("urr-entrant-v1", &[event_id.as_bytes(), user_id.as_bytes()]);
+        let (tag, _) = hash.split_first_chunk().expect("a SHA-256 is longer than a tag");
+        Tag(*tag)
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tag({self})")
+    }
+}
+
+/// Draws the order of those who take part. `tags` are theirs in order of arrival.
+pub fn draw(secret: &DrawSecret, tags: &[Tag]) -> Drawn {
+    let digest = digest_of_entrants(tags.to_vec());
+    let order = Order::new(&secret.seed(&digest));
+    let mut scored: Vec<_> = (1..)
+        .zip(tags)
+        .map(|(arrival, tag)| (order.score(*tag), Entrant { tag: *tag, arrival }))
+        .collect();
+    scored.sort_unstable_by_key(|(score, entrant)| (*score, entrant.tag));
+    let entrants = scored.into_iter().map(|(_, entrant)| entrant).collect();
+    Drawn { digest, arrivals: digest_of_arrivals(tags), entrants }
+}
+
+/// Over the tags in their own order: no other order of arrival gives another seed.
+pub fn digest_of_entrants(mut tags: Vec<Tag>) -> Digest {
+    tags.sort_unstable();
+    digest_of_tags("urr-entrants-v1", &tags)
+}
+
+/// Over the tags in order of arrival. Nothing follows from it: it fixes who came when.
+pub fn digest_of_arrivals(tags: &[Tag]) -> Digest {
+    digest_of_tags("urr-arrivals-v1", tags)
+}
+
+/// The number in line of who was drawn as `rank`, which counts from 1: below zero, so that those
+/// who came later stand behind, and without gaps, so that a place can be computed from a number.
+pub fn number_in_line(rank: u32, count: u32) -> i64 {
+    assert!((1..=count).contains(&rank), "a rank is one of the entrants'");
+    i64::from(rank) - 1 - i64::from(count)
+}
+
+/// Puts tags into the order that follows from a seed.
+pub struct Order(Hmac<Sha256>);
+
+impl Order {
+    pub fn new(seed: &Digest) -> Order {
+        Order(Hmac::new_from_slice(seed).expect("HMAC takes a key of any length"))
+    }
+
+    /// Those with smaller scores stand in front.
+    pub fn score(&self, tag: Tag) -> Digest {
+        let mut mac = self.0.clone();
+        mac.update(&tag.0);
+        mac.finalize().into_bytes().into()
+    }
+}
+
+fn sha256(purpose: &str, parts: &[&[u8]]) -> Digest {
+    let mut hash = begin(purpose);
+    for part in parts {
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+fn digest_of_tags(purpose: &str, tags: &[Tag]) -> Digest {
+    let mut hash = begin(purpose);
+    for tag in tags {
+        hash.update(tag.0);
+    }
+    hash.finalize().into()
+}
+
+/// Every hash says first what it is for, so that none can be taken for another.
+fn begin(purpose: &str) -> Sha256 {
+    Sha256::new().chain_update(purpose).chain_update([0])
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Reads what [`hex`] writes, and nothing else: no capital letters, no other length.
+pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit_value(pair[0])? << 4 | digit_value(pair[1])?;
+    }
+    Some(bytes)
+}
+
+fn digit_value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENT: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
+
+    /// Tags of people who do not exist.
+    fn tags(count: u32) -> Vec<Tag> {
+        (0..count).map(|n| Tag::of(EVENT, Uuid::from_u128(n.into()))).collect()
+    }
+
+    fn secret(number: u32) -> DrawSecret {
+        let mut bytes = [0; 32];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        DrawSecret::new(bytes)
+    }
+
+    /// How often the one who came as `n` was drawn at each position, over many secrets.
+    fn positions(
+        people: usize,
+        draws: u32,
+        order: impl Fn(u32, &[Tag]) -> Vec<Entrant>,
+    ) -> Vec<Vec<u64>> {
+        let tags = tags(u32::try_from(people).unwrap());
+        let mut counts = vec![vec![0; people]; people];
+        for number in 0..draws {
+            for (position, entrant) in order(number, &tags).iter().enumerate() {
+                counts[entrant.arrival as usize - 1][position] += 1;
+            }
+        }
+        counts
+    }
+
+    /// A thousand times the statistic of Pearson: how far the counts are from being equal.
+    fn chi_square_milli(counts: &[u64], expected: u64) -> u64 {
+        let squares = counts.iter().map(|count| count.abs_diff(expected).pow(2)).sum::<u64>();
+        squares * 1_000 / expected
+    }
+
+    /// With 9 degrees of freedom, one in 100,000 is above by chance.
+    const CHI_SQUARE_MILLI_MAX: u64 = 39_300;
+
+    #[test]
+    fn everybody_has_the_same_chance_of_every_position() {
+        let counts = positions(10, 10_000, |number, tags| draw(&secret(number), tags).entrants);
+        for (arrival, counts) in counts.iter().enumerate() {
+            let chi = chi_square_milli(counts, 1_000);
+            assert!(chi < CHI_SQUARE_MILLI_MAX, "arrival {arrival}: {chi}, {counts:?}");
+        }
+    }
+
+    /// The control: a draw that looks at a byte of the score alone favours who came first.
+    #[test]
+    fn the_count_would_show_a_draw_that_favours_someone() {
+        let counts = positions(10, 10_000, |number, tags| {
+            let mut entrants = draw(&secret(number), tags).entrants;
+            let order = Order::new(&secret(number).seed(&digest_of_entrants(tags.to_vec())));
+            entrants.sort_by_key(|entrant| (order.score(entrant.tag)[0] >> 3, entrant.arrival));
+            entrants
+        });
+        assert!(chi_square_milli(&counts[0], 1_000) > CHI_SQUARE_MILLI_MAX, "{counts:?}");
+    }
+
+    #[test]
+    fn the_order_of_arrival_changes_nothing_but_the_arrivals() {
+        let forward = tags(100);
+        let backward: Vec<Tag> = forward.iter().rev().copied().collect();
+        let (one, other) = (draw(&secret(7), &forward), draw(&secret(7), &backward));
+        let order = |drawn: &Drawn| drawn.entrants.iter().map(|e| e.tag).collect::<Vec<_>>();
+        assert_eq!((one.digest, order(&one)), (other.digest, order(&other)));
+        assert_ne!(one.arrivals, other.arrivals);
+        assert_eq!(one.entrants[0].arrival, 101 - other.entrants[0].arrival);
+    }
+
+    /// Otherwise someone who knows the secret could tell the order before people came.
+    #[test]
+    fn one_more_entrant_makes_another_order() {
+        let order = |count| {
+            let drawn = draw(&secret(7), &tags(count));
+            let mut arrivals: Vec<u32> = drawn.entrants.iter().map(|e| e.arrival).collect();
+            arrivals.retain(|arrival| *arrival <= 100);
+            arrivals
+        };
+        assert_ne!(order(100), order(101));
+        assert_eq!(order(100), order(100));
+    }
+
+    #[test]
+    fn another_secret_or_event_makes_another_commitment_and_other_tags() {
+        let other_event = Uuid::from_u128(EVENT.as_u128() + 1);
+        let user = Uuid::from_u128(5);
+        assert_ne!(secret(1).commitment(EVENT), secret(2).commitment(EVENT));
+        assert_ne!(secret(1).commitment(EVENT), secret(1).commitment(other_event));
+        assert_ne!(Tag::of(EVENT, user), Tag::of(other_event, user));
+        assert_ne!(Tag::of(EVENT, user), Tag::of(EVENT, Uuid::from_u128(6)));
+    }
+
+    #[test]
+    fn numbers_in_line_are_below_zero_and_rise_with_the_rank() {
+        let numbers: Vec<i64> = (1..=4).map(|rank| number_in_line(rank, 4)).collect();
+        assert_eq!(numbers, [-4, -3, -2, -1]);
+    }
+
+    #[test]
+    fn nobody_can_take_part_in_a_draw() {
+        let drawn = draw(&secret(1), &[]);
+        assert_eq!(drawn.entrants, []);
+        assert_ne!(drawn.digest, drawn.arrivals, "hashes say what they are for");
+    }
+
+    #[test]
+    fn a_secret_is_not_printed() {
+        assert_eq!(format!("{:?}", secret(1)), "[secret]");
+    }
+
+    #[test]
+    fn hexadecimal_digits_have_one_form() {
+        assert_eq!(hex(&[0x00, 0x1f, 0xa0]), "001fa0");
+        assert_eq!(from_hex("001fa0"), Some([0x00, 0x1f, 0xa0]));
+        for bad in ["001FA0", "001fa", "001fa00", "001fg0", "+01fa0", ""] {
+            assert_eq!(from_hex::<3>(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,1 +1,409 @@
 //! How long someone will wait, with a range.
+//!
+//! The first to come fill the room as fast as the rate allows. From then on everybody needs a slot
+//! that someone gave back, and the line moves as fast as that happens: it is measured over the last
+//! minute. Those in front who leave by themselves shorten the wait, and get fewer with the line.
+//! The range is made of how unsteadily the line moved, how little was seen of it, and what nobody
+//! can know. `benches/estimate.rs` shows how many are let in within the range that they were told.
+
+use std::time::Duration;
+
+use crate::room::{Crowd, Rules};
+
+/// With fewer seconds than this nothing was measured.
+const SECONDS_MIN: usize = 5;
+/// The movement is compared in pieces of so many seconds, and again in longer ones.
+const PIECE_SECONDS: usize = 5;
+const LONG_PIECE_SECONDS: usize = 20;
+/// Until it is seen how long slots are used, it is guessed: a quarter of the time for which they live
+/// unseen, give or take so many thousandths; at most three quarters of it.
+const GUESS_QUARTERS: u64 = 1;
+const GUESS_QUARTERS_MAX: u64 = 3;
+const GUESS_MILLI: u64 = 500;
+/// So much of every wait is uncertain however steadily the line moves, in thousandths.
+const UNKNOWABLE_MILLI: u64 = 30;
+/// About nine in ten are within so many deviations, in thousandths: found by simulated sales.
+const DEVIATIONS_MILLI: u64 = 1_500;
+
+/// Nobody is told more than that.
+const MILLIS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
+
+/// How long someone will wait, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    pub seconds: u64,
+    /// About nine in ten are let in between these.
+    pub from: u64,
+    pub to: u64,
+}
+
+/// How fast a line moves: made once from a [`Crowd`], asked by everybody in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// Let in per second at most, in thousandths.
+    rate_milli: u64,
+    /// So many are let in at that rate; who stands behind them waits for slots to be given back.
+    filling: u64,
+    /// `None`: nobody was let in lately.
+    turnover: Option<Turnover>,
+    /// Slots are hardly given back more slowly, in thousandths per second.
+    turnover_milli_min: u64,
+    /// Leave by themselves per second, in millionths of those who wait.
+    leaving_micro: u64,
+}
+
+/// How fast slots are given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Turnover {
+    /// Per second, in thousandths.
+    milli: u64,
+    /// How many were seen.
+    count: u64,
+    /// Variance over mean of what was seen, in thousandths: a thousand if by chance alone.
+    dispersion_milli: u64,
+    /// How much of it is guessed, in thousandths.
+    guessed_milli: u64,
+}
+
+impl Outlook {
+    /// `open_for` is how long the sale has run; zero before it.
+    pub fn new(crowd: &Crowd, rules: &Rules, open_for: Duration) -> Outlook {
+        let rate_milli = u64::from(rules.admitted_per_second_max.max(1)) * 1_000;
+        let free = u64::from(rules.threshold.saturating_sub(crowd.active));
+        let admitted = lately(&crowd.pace.admitted, open_for);
+        let left = lately(&crowd.pace.left, open_for);
+        let turnover = match admitted.len() >= SECONDS_MIN && admitted.iter().any(|n| *n > 0) {
+            true => Some(Turnover::new(crowd, rules, admitted, open_for)),
+            false => None,
+        };
+        // While the room fills, slots are given back already: on average half as fast as later.
+        let given_back = turnover.as_ref().map_or(0, |turnover| turnover.milli / 2);
+        let growing = rate_milli.saturating_sub(given_back).max(1);
+        let filling = free.saturating_mul(rate_milli) / growing;
+        let waiting_seconds = u64::from(crowd.waiting.max(1)) * len(left).max(1);
+        Outlook {
+            rate_milli,
+            filling,
+            turnover,
+            turnover_milli_min: u64::from(rules.threshold) * 1_000
+                / guessed_seconds(rules, GUESS_QUARTERS_MAX),
+            leaving_micro: sum(left) * 1_000_000 / waiting_seconds,
+        }
+    }
+
+    /// From when the door is open: while people gather, the time until then comes on top.
+    pub fn wait_at(&self, position: u32) -> Wait {
+        let position = u64::from(position);
+        match &self.turnover {
+            None => self.guess(position),
+            Some(turnover) => self.measured(position, turnover),
+        }
+    }
+
+    /// Nothing is known but what was set: nobody is let in faster than the rate, and slots are hardly
+    /// used for as long as they live unseen.
+    fn guess(&self, position: u64) -> Wait {
+        let (quick, slow) = self.split(position);
+        let soonest = self.quick_millis(position);
+        let latest = self.quick_millis(quick) + self.slow_millis(slow, self.turnover_milli_min);
+        Wait::new(soonest, soonest * 9 / 10, latest + latest / 10)
+    }
+
+    fn measured(&self, position: u64, turnover: &Turnover) -> Wait {
+        let (quick, slow) = self.split(position);
+        let unsure = turnover.unsure_milli(slow);
+        let (quick, slow) = (self.quick_millis(quick), self.slow_millis(slow, turnover.milli));
+        let wait = |quick: u64, slow: u64| shortened(quick + slow, self.leaving_micro);
+        let from = wait(less(quick, UNKNOWABLE_MILLI), less(slow, unsure));
+        let to = wait(more(quick, UNKNOWABLE_MILLI), more(slow, unsure));
+        Wait::new(wait(quick, slow), from, to)
+    }
+
+    /// How many of these are let in while the room fills, and how many wait for slots.
+    fn split(&self, position: u64) -> (u64, u64) {
+        let quick = position.min(self.filling);
+        (quick, position - quick)
+    }
+
+    /// How long it takes to let in so many at the rate that was set.
+    fn quick_millis(&self, people: u64) -> u64 {
+        (people * 1_000_000 / self.rate_milli).min(MILLIS_MAX)
+    }
+
+    /// How long it takes until so many slots were given back.
+    fn slow_millis(&self, slots: u64, turnover_milli: u64) -> u64 {
+        (slots * 1_000_000 / turnover_milli.clamp(1, self.rate_milli)).min(MILLIS_MAX)
+    }
+}
+
+fn less(millis: u64, unsure_milli: u64) -> u64 {
+    millis * 1_000 / (1_000 + unsure_milli)
+}
+
+fn more(millis: u64, unsure_milli: u64) -> u64 {
+    millis * (1_000 + unsure_milli) / 1_000
+}
+
+impl Turnover {
+    fn new(crowd: &Crowd, rules: &Rules, admitted: &[u32], open_for: Duration) -> Turnover {
+        let used = since_filled(crowd, rules, admitted);
+        let (count, millis) = match used.len() >= SECONDS_MIN {
+            true => (sum(used), len(used) * 1_000),
+            false => given_back_while_filling(crowd, rules, open_for),
+        };
+        let guess_seconds = guessed_seconds(rules, GUESS_QUARTERS);
+        let guess_milli = u64::from(rules.threshold) * 1_000 / guess_seconds;
+        let known = open_for.as_secs().min(guess_seconds);
+        let guessed_milli = 1_000 - known * 1_000 / guess_seconds;
+        let seen_milli = count * 1_000_000 / millis.max(1);
+        Turnover {
+            milli: (seen_milli * (1_000 - guessed_milli) + guess_milli * guessed_milli) / 1_000,
+            count,
+            dispersion_milli: dispersion_milli(used),
+            guessed_milli,
+        }
+    }
+
+    /// How far from it the next so many slots may be, in thousandths.
+    fn unsure_milli(&self, slots: u64) -> u64 {
+        // Variances of the relative error, in millionths: of what was seen, of what is to come.
+        let seen = self.dispersion_milli * 1_000 / (self.count + 1);
+        let to_come = self.dispersion_milli * 1_000 / slots.max(1);
+        let guessed = (GUESS_MILLI * self.guessed_milli / 1_000).pow(2);
+        let all = seen + to_come + guessed + UNKNOWABLE_MILLI.pow(2);
+        all.isqrt() * DEVIATIONS_MILLI / 1_000
+    }
+}
+
+impl Wait {
+    /// Rounded away from what was meant: people are let in once a second.
+    fn new(millis: u64, from_millis: u64, to_millis: u64) -> Wait {
+        Wait {
+            seconds: millis.div_ceil(1_000).max(1),
+            from: from_millis / 1_000,
+            to: to_millis.div_ceil(1_000) + 1,
+        }
+    }
+}
+
+/// For how long a slot is guessed to be used.
+fn guessed_seconds(rules: &Rules, quarters: u64) -> u64 {
+    (rules.slot_ttl.as_secs() * quarters / 4).max(1)
+}
+
+/// The last seconds in which the sale ran.
+fn lately(counts: &[u32], open_for: Duration) -> &[u32] {
+    let seconds = usize::try_from(open_for.as_secs()).unwrap_or(usize::MAX);
+    &counts[counts.len().saturating_sub(seconds)..]
+}
+
+/// The seconds in which the room had been filled: since then everybody needs a slot that was given
+/// back.
+fn since_filled<'a>(crowd: &Crowd, rules: &Rules, admitted: &'a [u32]) -> &'a [u32] {
+    let mut total = crowd.admitted_total.saturating_sub(sum(admitted));
+    let filling = admitted.iter().take_while(|count| {
+        let is_filled = total >= u64::from(rules.threshold);
+        total += u64::from(**count);
+        !is_filled
+    });
+    let filling = filling.count();
+    &admitted[filling..]
+}
+
+/// How many gave their slot back while the room was filling, and in how many milliseconds a full
+/// room would have been given back as many.
+fn given_back_while_filling(crowd: &Crowd, rules: &Rules, open_for: Duration) -> (u64, u64) {
+    let active = u64::from(crowd.active);
+    let count = crowd.admitted_total.saturating_sub(active);
+    let open_millis = u64::try_from(open_for.as_millis()).unwrap_or(MILLIS_MAX).min(MILLIS_MAX);
+    let rate = u64::from(rules.admitted_per_second_max.max(1));
+    // It filled evenly: on average half of the slots were used meanwhile.
+    let filling_millis = (active * 1_000 / rate).min(open_millis);
+    let used_millis = active * (open_millis - filling_millis / 2);
+    (count, used_millis / u64::from(rules.threshold.max(1)))
+}
+
+/// How unsteady the counts are: variance over mean, in thousandths. In short pieces slots that come
+/// in bursts look wilder than they are, in long ones little is seen: it is the mean of both.
+fn dispersion_milli(counts: &[u32]) -> u64 {
+    let in_pieces_of = |seconds| {
+        let pieces: Vec<u64> = counts.rchunks_exact(seconds).map(sum).collect();
+        let (n, total) = (len(&pieces), pieces.iter().sum::<u64>());
+        let squares: u64 = pieces.iter().map(|count| count * count).sum();
+        let spread = (n * squares - total * total).saturating_mul(1_000);
+        // By chance alone it is a thousand: that is believed as long as little was seen.
+        let seen = spread.checked_div(n.saturating_sub(1) * total).unwrap_or(1_000);
+        (seen * n + 1_000) / (n + 1)
+    };
+    (in_pieces_of(PIECE_SECONDS) + in_pieces_of(LONG_PIECE_SECONDS)) / 2
+}
+
+/// A wait with people in front leaving by themselves, in millionths of them per second. They are
+/// fewer the shorter the line is: t becomes ln(1 + at) / a.
+fn shortened(millis: u64, leaving_micro: u64) -> u64 {
+    let gone_micro = leaving_micro * millis / 1_000;
+    if gone_micro < 1_000 {
+        return millis;
+    }
+    let ln_micro = ln_micro(1_000_000 + gone_micro);
+    millis * ln_micro / gone_micro
+}
+
+/// The natural logarithm of a number in millionths, in millionths, to about a hundredth.
+fn ln_micro(number_micro: u64) -> u64 {
+    const ONE: u64 = 1 << 16;
+    const LN_2_MICRO: u64 = 693_147;
+    let log2 = |number: u64| {
+        let whole = u64::from(number.ilog2());
+        let rest = (number << 16 >> whole) - ONE;
+        // A line, and the bow that is missing between its ends.
+        whole * ONE + rest + rest * (ONE - rest) / ONE * 22_500 / ONE
+    };
+    (log2(number_micro) - log2(1_000_000)) * LN_2_MICRO / ONE
+}
+
+fn sum(counts: &[u32]) -> u64 {
+    counts.iter().map(|count| u64::from(*count)).sum()
+}
+
+fn len<T>(counts: &[T]) -> u64 {
+    counts.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::room::{Door, Pace};
+
+    const RULES: Rules = Rules {
+        door: Door::Open,
+        threshold: 1_000,
+        admitted_per_second_max: 100,
+        slot_ttl: Duration::from_mins(10),
+        slot_max: Duration::from_mins(30),
+        waiting_max: 1_000_000,
+        queues_per_user_max: 3,
+    };
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    /// A full room in which so many slots were given back each second of the last minute.
+    fn crowd(each_second: impl Fn(usize) -> u32, left: u32) -> Crowd {
+        Crowd {
+            waiting: 50_000,
+            active: 1_000,
+            admitted_total: 20_000,
+            pace: Pace {
+                admitted: (0..Pace::SECONDS).map(each_second).collect(),
+                left: vec![left; Pace::SECONDS],
+            },
+            ..Crowd::default()
+        }
+    }
+
+    #[test]
+    fn before_anybody_was_let_in_the_rate_that_was_set_is_believed() {
+        let empty = Crowd { active: 0, admitted_total: 0, ..crowd(|_| 0, 0) };
+        let outlook = Outlook::new(&empty, &RULES, Duration::ZERO);
+        for (position, seconds) in [(1, 1), (99, 1), (101, 2), (1_000, 10), (50_000, 500)] {
+            assert_eq!(outlook.wait_at(position).seconds, seconds, "{position}");
+        }
+        // Not thirty seconds for each, nor a floor of five.
+        assert_eq!(outlook.wait_at(1), Wait { seconds: 1, from: 0, to: 2 });
+        // Who comes after the room is full waits for slots, and nobody knows how long.
+        let wait = outlook.wait_at(50_000);
+        assert!(wait.from < 500 && wait.to > 10_000, "{wait:?}");
+        assert!(outlook.wait_at(900).to <= 11, "{:?}", outlook.wait_at(900));
+    }
+
+    #[test]
+    fn fewer_than_five_seconds_are_no_measurement() {
+        let crowd = crowd(|_| 4, 0);
+        let seconds = |open| {
+            let outlook = Outlook::new(&crowd, &RULES, Duration::from_secs(open));
+            outlook.wait_at(40_000).seconds
+        };
+        assert_eq!(seconds(4), 400);
+        assert!(seconds(5) > 1_000, "{}", seconds(5));
+    }
+
+    #[test]
+    fn the_measured_movement_is_believed() {
+        for each_second in [1, 4, 20, 100] {
+            let outlook = Outlook::new(&crowd(|_| each_second, 0), &RULES, LONG);
+            let wait = outlook.wait_at(20_000);
+            assert_eq!(wait.seconds, u64::from(20_000 / each_second), "{each_second}");
+            assert!(wait.from < wait.seconds && wait.seconds < wait.to, "{wait:?}");
+        }
+    }
+
+    #[test]
+    fn the_seconds_in_which_the_room_was_filled_are_not_taken_for_the_later_speed() {
+        // It opened 40 seconds ago: ten seconds of a hundred each filled it, then came two a second.
+        let filled = |second: usize| if (20..30).contains(&second) { 100 } else { 2 };
+        let crowd = Crowd { admitted_total: 1_060, ..crowd(filled, 0) };
+        let slow = Outlook::new(&crowd, &RULES, Duration::from_secs(40)).wait_at(20_000);
+        // A mean of all would say 800 seconds.
+        assert!(slow.seconds > 3_000, "{slow:?}");
+    }
+
+    #[test]
+    fn free_slots_are_filled_at_the_rate() {
+        let crowd = Crowd { active: 500, ..crowd(|_| 2, 0) };
+        let outlook = Outlook::new(&crowd, &RULES, LONG);
+        assert_eq!(outlook.wait_at(500).seconds, 5);
+        assert!(outlook.wait_at(1_000).seconds > 200);
+    }
+
+    #[test]
+    fn those_who_leave_shorten_the_wait() {
+        let stays = Outlook::new(&crowd(|_| 10, 0), &RULES, LONG).wait_at(50_000);
+        let leaves = Outlook::new(&crowd(|_| 10, 20), &RULES, LONG).wait_at(50_000);
+        // ln(1 + 0.0004 × 5,000 s) / 0.0004: the fewer are left, the fewer leave.
+        assert_eq!(stays.seconds, 5_000);
+        assert!((2_700..=2_790).contains(&leaves.seconds), "{leaves:?}");
+    }
+
+    #[test]
+    fn the_range_grows_with_the_distance_and_with_unsteadiness() {
+        let width = |outlook: &Outlook, position| {
+            let wait = outlook.wait_at(position);
+            wait.to - wait.from
+        };
+        let steady = Outlook::new(&crowd(|_| 10, 0), &RULES, LONG);
+        let wild = |second| if second % 10 < 2 { 50 } else { 0 };
+        let wild = Outlook::new(&crowd(wild, 0), &RULES, LONG);
+        assert_eq!(wild.wait_at(5_000).seconds, steady.wait_at(5_000).seconds);
+        for outlook in [&steady, &wild] {
+            assert!(width(outlook, 100) < width(outlook, 1_000));
+            assert!(width(outlook, 1_000) < width(outlook, 20_000));
+        }
+        assert!(width(&steady, 5_000) * 3 / 2 < width(&wild, 5_000));
+    }
+
+    #[test]
+    fn the_logarithm_is_right_to_a_hundredth() {
+        let known = [(1_000_000, 0), (2_000_000, 693_147), (3_000_000, 1_098_612)];
+        for (number, ln) in known.into_iter().chain([(11_000_000, 2_397_895)]) {
+            assert!(ln_micro(number).abs_diff(ln) < 10_000, "{number}: {}", ln_micro(number));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_seen_there_is_an_answer(
+            admitted in proptest::collection::vec(0..1_000_000_u32, 0..=60),
+            left in proptest::collection::vec(0..1_000_000_u32, 0..=60),
+            waiting: u32, active: u32, admitted_total in 0..1_000_000_000_000_u64,
+            threshold: u32, rate: u32, open_seconds: u32, position: u32,
+        ) {
+            let pace = Pace { admitted, left };
+            let crowd = Crowd { waiting, active, admitted_total, pace, ..Crowd::default() };
+            let rules = Rules { threshold, admitted_per_second_max: rate, ..RULES };
+            let open_for = Duration::from_secs(open_seconds.into());
+            let outlook = Outlook::new(&crowd, &rules, open_for);
+            let (wait, before) = (outlook.wait_at(position), outlook.wait_at(position / 2));
+            proptest::prop_assert!(1 <= wait.seconds && before.seconds <= wait.seconds);
+            proptest::prop_assert!(wait.from <= wait.seconds && wait.seconds <= wait.to);
+        }
+    }
+}

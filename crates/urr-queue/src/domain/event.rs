@@ -228,3 +228,230 @@ impl EventRoom {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+    const TIERS: [Option<Tier>; 4] =
+        [None, Some(Tier::Silver), Some(Tier::Gold), Some(Tier::Diamond)];
+
+    fn start() -> Timestamp {
+        "2026-12-01T11:00:00Z".parse().unwrap()
+    }
+
+    /// On sale for four days.
+    fn event() -> EventRoom {
+        EventRoom {
+            event_id: Uuid::from_u128(1),
+            status: EventStatus::Open,
+            title: "Open Air".to_owned(),
+            artist_id: Some(Uuid::from_u128(2)),
+            artist_name: Some("The Queue".to_owned()),
+            sale_starts_at: start(),
+            sale_ends_at: start() + 96 * HOUR,
+            has_presale: false,
+            wishes: Wishes::default(),
+            draw: None,
+        }
+    }
+
+    fn presale() -> EventRoom {
+        EventRoom { has_presale: true, ..event() }
+    }
+
+    fn lottery(draw: Option<DrawState>) -> EventRoom {
+        let wishes = Wishes { opening: Opening::Lottery, ..Wishes::default() };
+        EventRoom { wishes, draw, ..event() }
+    }
+
+    fn phase(event: &EventRoom, now: Timestamp) -> Phase {
+        event.phase(&Settings::default(), now)
+    }
+
+    fn admissible(
+        event: &EventRoom,
+        tier: Option<Tier>,
+        now: Timestamp,
+    ) -> Result<(), NotAdmissible> {
+        event.check_admissible(tier, &Settings::default(), now)
+    }
+
+    fn rules(event: &EventRoom, now: Timestamp) -> Rules {
+        event.rules(&Settings::default(), false, None, now)
+    }
+
+    #[test]
+    fn people_gather_before_the_sale_and_are_let_in_until_its_end() {
+        let (event, tick) = (event(), Duration::from_micros(1));
+        let (gathers_at, ends_at) = (start() - HOUR, start() + 96 * HOUR);
+        let opens_at = start();
+        let steps = [
+            (gathers_at - tick, Phase::Closed { gathers_at }),
+            (gathers_at, Phase::Gathering { opens_at }),
+            (opens_at - tick, Phase::Gathering { opens_at }),
+            (opens_at, Phase::Open),
+            (ends_at - tick, Phase::Open),
+            (ends_at, Phase::Over),
+        ];
+        for (now, expected) in steps {
+            assert_eq!(phase(&event, now), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn the_organiser_says_how_long_people_gather() {
+        let mut event = event();
+        event.wishes.gathering = Some(5 * MINUTE);
+        let gathers_at = start() - 5 * MINUTE;
+        assert_eq!(phase(&event, start() - 6 * MINUTE), Phase::Closed { gathers_at });
+        assert_eq!(phase(&event, gathers_at), Phase::Gathering { opens_at: start() });
+        event.wishes.gathering = Some(Duration::ZERO);
+        let eve = start() - MINUTE;
+        assert_eq!(phase(&event, eve), Phase::Closed { gathers_at: start() });
+        assert_eq!(phase(&event, start()), Phase::Open);
+    }
+
+    #[test]
+    fn a_lottery_opens_when_it_was_drawn() {
+        for (draw, expected) in [
+            (None, Phase::Drawing),
+            (Some(DrawState::Committed), Phase::Drawing),
+            (Some(DrawState::Done), Phase::Open),
+        ] {
+            let event = lottery(draw);
+            assert_eq!(phase(&event, start()), expected, "{draw:?}");
+            let opens_at = start();
+            assert_eq!(phase(&event, start() - MINUTE), Phase::Gathering { opens_at });
+            assert_eq!(phase(&event, event.sale_ends_at), Phase::Over);
+        }
+        let undrawn = EventRoom { draw: Some(DrawState::Committed), ..event() };
+        assert_eq!(phase(&undrawn, start()), Phase::Open, "it is no lottery any more");
+    }
+
+    #[test]
+    fn a_pause_is_a_pause_of_an_open_room() {
+        let mut event = lottery(Some(DrawState::Committed));
+        event.wishes.is_paused = true;
+        assert_eq!(phase(&event, start()), Phase::Drawing, "the draw goes on");
+        event.draw = Some(DrawState::Done);
+        assert_eq!(phase(&event, start()), Phase::Paused);
+        assert_eq!(phase(&event, event.sale_ends_at), Phase::Over);
+        let opens_at = start();
+        assert_eq!(phase(&event, start() - MINUTE), Phase::Gathering { opens_at });
+    }
+
+    #[test]
+    fn what_was_cancelled_or_deleted_is_so_at_any_time() {
+        for now in [start() - 2 * HOUR, start() - MINUTE, start(), start() + 97 * HOUR] {
+            let cancelled = EventRoom { status: EventStatus::Cancelled, ..event() };
+            assert_eq!(phase(&cancelled, now), Phase::Cancelled);
+            assert_eq!(admissible(&cancelled, None, now), Err(NotAdmissible::Cancelled));
+            let deleted = EventRoom { status: EventStatus::Deleted, ..event() };
+            assert_eq!(phase(&deleted, now), Phase::Deleted);
+            assert_eq!(admissible(&deleted, None, now), Err(NotAdmissible::Unknown));
+        }
+    }
+
+    #[test]
+    fn people_may_line_up_from_the_gathering_until_the_end() {
+        let (event, gathers_at) = (event(), start() - HOUR);
+        let early = gathers_at - MINUTE;
+        for tier in TIERS {
+            assert_eq!(admissible(&event, tier, early), Err(NotAdmissible::NotYet { gathers_at }));
+            assert_eq!(admissible(&event, tier, gathers_at), Ok(()));
+            assert_eq!(admissible(&event, tier, start()), Ok(()));
+            assert_eq!(admissible(&event, tier, event.sale_ends_at), Err(NotAdmissible::Over));
+        }
+        let mut paused = event.clone();
+        paused.wishes.is_paused = true;
+        assert_eq!(admissible(&paused, None, start()), Ok(()), "they wait");
+        assert_eq!(admissible(&lottery(None), None, start()), Ok(()), "behind those who are drawn");
+    }
+
+    #[test]
+    fn b_1_members_may_buy_earlier_by_their_tier() {
+        let (event, tick) = (presale(), Duration::from_micros(1));
+        let hours = [(None, 48), (Some(Tier::Silver), 24), (Some(Tier::Gold), 1)];
+        for (tier, hours) in hours {
+            let opens_at = start() + hours * HOUR;
+            assert_eq!(event.opens_at(tier), opens_at);
+            for now in [start() - MINUTE, start(), opens_at - tick] {
+                let refused = Err(NotAdmissible::Presale { opens_at });
+                assert_eq!(admissible(&event, tier, now), refused, "{tier:?} at {now}");
+            }
+            assert_eq!(admissible(&event, tier, opens_at), Ok(()), "{tier:?}");
+        }
+        let diamond = Some(Tier::Diamond);
+        assert_eq!(event.opens_at(diamond), start());
+        assert_eq!(admissible(&event, diamond, start() - MINUTE), Ok(()), "those gather");
+        for tier in TIERS {
+            assert_eq!(self::event().opens_at(tier), start(), "without a pre-sale all may");
+        }
+    }
+
+    #[test]
+    fn the_tier_is_asked_for_only_while_it_matters() {
+        let (event, public) = (presale(), start() + 48 * HOUR);
+        for now in [start() - MINUTE, start(), public - MINUTE] {
+            assert!(event.needs_tier(now), "{now}");
+        }
+        assert!(!event.needs_tier(public));
+        assert!(!self::event().needs_tier(start()));
+    }
+
+    #[test]
+    fn the_door_is_open_in_an_open_room_with_something_to_sell() {
+        let event = event();
+        assert_eq!(rules(&event, start()).door, Door::Open);
+        assert_eq!(rules(&event, start() - MINUTE).door, Door::Shut);
+        assert_eq!(rules(&event, event.sale_ends_at).door, Door::Shut);
+        assert_eq!(rules(&lottery(None), start()).door, Door::Shut);
+        let mut paused = event.clone();
+        paused.wishes.is_paused = true;
+        assert_eq!(rules(&paused, start()).door, Door::Shut);
+        let sold_out = event.rules(&Settings::default(), true, None, start());
+        assert_eq!(sold_out.door, Door::Shut);
+    }
+
+    #[test]
+    fn the_organisers_wishes_come_before_the_installations_settings() {
+        let (mut event, settings) = (event(), Settings::default());
+        let expected = Rules {
+            door: Door::Open,
+            threshold: 1_000,
+            admitted_per_second_max: 100,
+            slot_ttl: 10 * MINUTE,
+            slot_max: 30 * MINUTE,
+            waiting_max: 1_000_000,
+            queues_per_user_max: 3,
+        };
+        assert_eq!(rules(&event, start()), expected);
+        event.wishes.threshold = Some(7);
+        event.wishes.admitted_per_second_max = Some(500);
+        let wished = Rules { threshold: 7, admitted_per_second_max: 500, ..expected };
+        assert_eq!(rules(&event, start()), wished);
+        let rate_under = |autopilot| {
+            event.rules(&settings, false, Some(autopilot), start()).admitted_per_second_max
+        };
+        assert_eq!(rate_under(40), 40, "the autopilot slows down");
+        assert_eq!(rate_under(900), 500, "and never drives faster than is wished");
+    }
+
+    #[test]
+    fn what_is_stored_by_name_is_found_by_name() {
+        for status in [EventStatus::Open, EventStatus::Deleted, EventStatus::Cancelled] {
+            assert_eq!(EventStatus::parse(status.name()), Some(status));
+        }
+        for opening in [Opening::Fifo, Opening::Lottery] {
+            assert_eq!(Opening::parse(opening.name()), Some(opening));
+        }
+        for tier in TIERS.into_iter().flatten() {
+            assert_eq!(Tier::parse(tier.name()), Some(tier));
+        }
+        assert_eq!(EventStatus::parse("gone"), None);
+        assert_eq!(Opening::parse("auction"), None);
+        assert_eq!(Tier::parse("bronze"), None, "which is the general public");
+    }
+}

@@ -1,64 +1,346 @@
-//! Rooms in memory.
+//! Rooms in the memory of one process, with every place and slot in a journal.
+//!
+//! Each event has one lock, held for a moment: a position is found in steps that grow with the
+//! digits of the crowd's size. Whatever would take longer is done in parts, others having their
+//! turn in between. The lock is never held while anything is awaited.
+//!
+//! An answer is given when the journal has on disk what it says ([`journal`]). When someone was
+//! last seen is not written down: after a restart everybody counts as seen at that moment.
+//!
+//! Memory stays bounded: a person in line takes about ninety bytes, one who left takes none.
 
-use urr_kernel::{Timestamp, Uuid};
+mod journal;
+mod line;
+mod marks;
+mod pace;
+mod queues;
+mod recovery;
+mod room;
+mod slots;
+mod sums;
+mod unwritten;
 
-use super::{Admitted, Ask, Cleared, Crowd, RoomError, Rules, Seen};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
+use hashbrown::DefaultHashBuilder;
+use tokio::task::JoinHandle;
+use urr_kernel::{IdSource, Timestamp, Uuid};
+use urr_storage::{Db, StorageError};
+
+use self::journal::{Journal, Record};
+use self::queues::Queues;
+use self::room::{Drawn, Room, Surroundings, Sweep, Told};
+use super::{Admitted, Ask, Cleared, Crowd, RoomError, Rules, Seen, Standing};
+
+/// So many are let in, looked at or copied while a lock is held once.
+const ADMITTED_AT_ONCE_MAX: u32 = 512;
+const LOOKED_AT_ONCE_MAX: usize = 4_096;
+/// So many numbers of a draw are written in one batch.
+const DRAWN_AT_ONCE_MAX: usize = 5_000;
+
+/// The rooms of all events. Clones share them.
 #[derive(Clone)]
-pub struct MemoryRooms;
+pub struct MemoryRooms {
+    shared: Arc<Shared>,
+}
 
-#[expect(clippy::unused_async, reason = "not built yet")]
+struct Shared {
+    rooms: RwLock<HashMap<Uuid, Arc<Mutex<Room>>>>,
+    queues: Queues,
+    journal: Arc<Journal>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    ids: IdSource,
+    /// For the journal, where a room that was cleared goes on under a new one.
+    last_room_number: AtomicI64,
+    hasher: DefaultHashBuilder,
+}
+
+/// What was found in the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    pub rooms: usize,
+    pub waiting: u64,
+    pub active: u64,
+}
+
+/// What the rooms take in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    pub waiting: u64,
+    pub bytes: usize,
+}
+
 impl MemoryRooms {
-    pub async fn check(&self, _ask: Ask, _rules: &Rules) -> Result<Seen, RoomError> {
-        Err(RoomError::Unavailable)
+    /// Reads the journal and goes on with it. Everybody counts as seen now.
+    ///
+    /// The journal belongs to this process alone; it is written by a task of the present runtime.
+    pub async fn open(
+        journal: Db,
+        ids: IdSource,
+        now: Timestamp,
+    ) -> Result<(MemoryRooms, Recovered), StorageError> {
+        let hasher = DefaultHashBuilder::default();
+        let queues = Queues::new(hasher.clone());
+        let found = recovery::recover(&journal, &hasher, &queues, now).await?;
+        let records = Arc::new(Journal::new());
+        let writer = tokio::spawn(Arc::clone(&records).run(journal, found.left_rooms));
+        let shared = Shared {
+            rooms: RwLock::new(found.rooms),
+            queues,
+            journal: records,
+            writer: Mutex::new(Some(writer)),
+            ids,
+            last_room_number: AtomicI64::new(found.last_room_number),
+            hasher,
+        };
+        Ok((MemoryRooms { shared: Arc::new(shared) }, found.recovered))
     }
-    pub async fn look(&self, _ask: Ask, _rules: &Rules) -> Result<Seen, RoomError> {
-        Err(RoomError::Unavailable)
+
+    /// Writes the last changes down. Later ones are refused.
+    pub async fn close(&self) {
+        self.shared.journal.close();
+        let writer = lock(&self.shared.writer).take();
+        if let Some(writer) = writer {
+            writer.await.unwrap_or_else(|error| tracing::error!(%error, "the journal had failed"));
+        }
     }
-    pub async fn leave(&self, _ask: Ask) -> Result<bool, RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn check(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
+        let room = match self.find(ask.event_id) {
+            Some(room) => room,
+            None => self.add(ask.event_id),
+        };
+        let around = self.surroundings();
+        let (told, batch) = self.tell(&room, |room| room.check(ask, rules, &around));
+        self.shared.journal.wait(batch).await?;
+        told.map(|told| told.seen)
     }
-    pub async fn finish(&self, _ask: Ask, _bought_at: Timestamp) -> Result<bool, RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn look(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
+        let Some(room) = self.find(ask.event_id) else { return Ok(NOBODY) };
+        let (told, batch) = self.tell(&room, |room| Ok(room.look(ask, rules)));
+        self.shared.journal.wait(batch).await?;
+        told.map(|told| told.seen)
     }
+
     pub async fn holds_slot(
         &self,
-        _ask: Ask,
-        _slot_id: Uuid,
-        _rules: &Rules,
+        ask: Ask,
+        slot_id: Uuid,
+        rules: &Rules,
     ) -> Result<bool, RoomError> {
-        Err(RoomError::Unavailable)
+        let seen = self.look(ask, rules).await?;
+        Ok(matches!(seen.standing, Standing::Active(slot) if slot.id == slot_id))
     }
+
+    pub async fn leave(&self, ask: Ask) -> Result<bool, RoomError> {
+        self.change(ask.event_id, |room| room.leave(ask, &self.shared.queues)).await
+    }
+
+    pub async fn finish(&self, ask: Ask, bought_at: Timestamp) -> Result<bool, RoomError> {
+        self.change(ask.event_id, |room| room.finish(ask, bought_at)).await
+    }
+
     pub async fn admit(
         &self,
-        _event_id: Uuid,
-        _rules: &Rules,
-        _now: Timestamp,
+        event_id: Uuid,
+        rules: &Rules,
+        now: Timestamp,
     ) -> Result<Vec<Admitted>, RoomError> {
-        Err(RoomError::Unavailable)
+        let around = self.surroundings();
+        let mut all = Vec::new();
+        loop {
+            let some = self
+                .change(event_id, |room| room.admit(rules, now, ADMITTED_AT_ONCE_MAX, &around))
+                .await?;
+            let is_done = some.len() < ADMITTED_AT_ONCE_MAX as usize;
+            all.extend(some);
+            if is_done {
+                return Ok(all);
+            }
+        }
     }
+
     pub async fn sweep(
         &self,
-        _event_id: Uuid,
-        _unseen_since: Timestamp,
-        _count_max: u32,
-        _now: Timestamp,
+        event_id: Uuid,
+        unseen_since: Timestamp,
+        count_max: u32,
+        now: Timestamp,
     ) -> Result<u32, RoomError> {
-        Err(RoomError::Unavailable)
+        let (mut count, mut last) = (0, None);
+        loop {
+            let sweep = Sweep {
+                unseen_since,
+                now,
+                count_max: count_max - count,
+                looked_at_max: LOOKED_AT_ONCE_MAX,
+            };
+            let queues = &self.shared.queues;
+            let swept =
+                self.change(event_id, |room| Some(room.sweep(&sweep, last, queues))).await?;
+            let Some(swept) = swept else { return Ok(0) };
+            count += swept.count;
+            last = swept.last;
+            if last.is_none() || count == count_max {
+                return Ok(count);
+            }
+            tokio::task::yield_now().await;
+        }
     }
-    pub async fn clear(&self, _event_id: Uuid, _now: Timestamp) -> Result<Cleared, RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<Cleared, RoomError> {
+        let number = self.next_room_number();
+        let shared = Arc::clone(&self.shared);
+        let cleared = self.change(event_id, |room| {
+            let (cleared, line) = room.clear(now, number);
+            // A task of its own: it must be done to the end, whoever stops waiting for it.
+            let uncounted = tokio::task::spawn_blocking(move || {
+                line.behind(None).for_each(|entry| shared.queues.remove(entry.user_id));
+            });
+            Some((cleared, uncounted))
+        });
+        let Some((cleared, uncounted)) = cleared.await? else { return Ok(Cleared::default()) };
+        uncounted.await.map_err(|_| RoomError::Unavailable)?;
+        Ok(cleared)
     }
-    pub async fn crowd(&self, _event_id: Uuid, _now: Timestamp) -> Result<Crowd, RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn crowd(&self, event_id: Uuid, now: Timestamp) -> Result<Crowd, RoomError> {
+        let Some(room) = self.find(event_id) else {
+            return Ok(Crowd { pace: pace::Recent::new().pace(0), ..Crowd::default() });
+        };
+        let journal = &self.shared.journal;
+        let mut room = lock(&room);
+        let crowd = room.crowd(now, journal.durable());
+        room.hand_over(journal);
+        Ok(crowd)
     }
+
     pub async fn events(&self) -> Result<Vec<Uuid>, RoomError> {
-        Err(RoomError::Unavailable)
+        let rooms = self.shared.rooms.read().expect(NO_PANIC);
+        let occupied = rooms.iter().filter(|(_, room)| lock(room).is_occupied());
+        Ok(occupied.map(|(event_id, _)| *event_id).collect())
     }
-    pub async fn entrants(&self, _event_id: Uuid, _last: i64) -> Result<Vec<Uuid>, RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn entrants(&self, event_id: Uuid, last_number: i64) -> Result<Vec<Uuid>, RoomError> {
+        let Some(room) = self.find(event_id) else { return Ok(Vec::new()) };
+        let mut all = Vec::new();
+        let mut last = None;
+        loop {
+            let some = lock(&room).entrants(last, last_number, LOOKED_AT_ONCE_MAX);
+            all.extend(some.iter().map(|(_, user_id)| *user_id));
+            last = some.last().copied();
+            if some.len() < LOOKED_AT_ONCE_MAX {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        let batch = self.shared.journal.newest_batch();
+        self.shared.journal.wait(batch).await?;
+        Ok(all)
     }
-    pub async fn renumber(&self, _event_id: Uuid, _drawn: &[(Uuid, i64)]) -> Result<(), RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn renumber(&self, event_id: Uuid, drawn: &[(Uuid, i64)]) -> Result<(), RoomError> {
+        // The lock is held for as long as it takes to line everybody up anew, and no longer.
+        let mut numbers = Drawn::with_capacity_and_hasher(drawn.len(), self.shared.hasher.clone());
+        numbers.extend(drawn.iter().copied());
+        let renumbered = self.change(event_id, |room| Some(room.renumber(&numbers))).await?;
+        let Some((room, written)) = renumbered else { return Ok(()) };
+        let journal = &self.shared.journal;
+        for some in written.chunks(DRAWN_AT_ONCE_MAX) {
+            let records = some
+                .iter()
+                .map(|(arrival, number)| (*arrival, *number))
+                .map(|(arrival, number)| Record::PlaceDrawn { room, arrival, number });
+            let batch = journal.append(records, None);
+            journal.wait(batch).await?;
+        }
+        Ok(())
     }
+
+    /// What the rooms take in memory.
+    pub fn footprint(&self) -> Footprint {
+        let rooms = self.shared.rooms.read().expect(NO_PANIC);
+        let mut footprint = Footprint { waiting: 0, bytes: self.shared.queues.bytes() };
+        for room in rooms.values() {
+            let room = lock(room);
+            footprint.waiting += u64::from(room.waiting());
+            footprint.bytes += room.bytes();
+        }
+        footprint
+    }
+
+    /// Asks a room about someone. Also returns the batch that has to be on disk before they are
+    /// told.
+    fn tell(
+        &self,
+        room: &Mutex<Room>,
+        ask: impl FnOnce(&mut Room) -> Result<Told, RoomError>,
+    ) -> (Result<Told, RoomError>, u64) {
+        let journal = &self.shared.journal;
+        let mut room = lock(room);
+        let told = ask(&mut room);
+        room.hand_over(journal);
+        let batch = match &told {
+            Ok(told) => room.batch_of(told.basis, journal.durable()),
+            Err(_) => 0,
+        };
+        (told, batch)
+    }
+
+    /// Changes a room, if there is one and the journal takes it, and waits until it is on disk.
+    async fn change<T: Default>(
+        &self,
+        event_id: Uuid,
+        change: impl FnOnce(&mut Room) -> T,
+    ) -> Result<T, RoomError> {
+        let Some(room) = self.find(event_id) else { return Ok(T::default()) };
+        let journal = &self.shared.journal;
+        if !journal.is_accepting() {
+            return Err(RoomError::Unavailable);
+        }
+        let (changed, batch) = {
+            let mut room = lock(&room);
+            let changed = change(&mut room);
+            (changed, room.hand_over(journal))
+        };
+        journal.wait(batch).await?;
+        Ok(changed)
+    }
+
+    fn surroundings(&self) -> Surroundings<'_> {
+        let Shared { queues, ids, journal, .. } = &*self.shared;
+        Surroundings { queues, ids, is_accepting: journal.is_accepting() }
+    }
+
+    fn find(&self, event_id: Uuid) -> Option<Arc<Mutex<Room>>> {
+        self.shared.rooms.read().expect(NO_PANIC).get(&event_id).cloned()
+    }
+
+    fn add(&self, event_id: Uuid) -> Arc<Mutex<Room>> {
+        let mut rooms = self.shared.rooms.write().expect(NO_PANIC);
+        let new = || Room::new(event_id, self.next_room_number(), self.shared.hasher.clone());
+        Arc::clone(rooms.entry(event_id).or_insert_with(|| Arc::new(Mutex::new(new()))))
+    }
+
+    fn next_room_number(&self) -> i64 {
+        self.shared.last_room_number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.journal.close();
+    }
+}
+
+const NOBODY: Seen =
+    Seen { standing: Standing::Absent, waiting: 0, active: 0, is_just_admitted: false };
+
+const NO_PANIC: &str = "nothing panics while it holds this lock";
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect(NO_PANIC)
 }

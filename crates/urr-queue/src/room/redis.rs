@@ -1,64 +1,412 @@
-//! Rooms in redis.
+//! Rooms in Redis, shared by all processes: sorted sets per event, and a script per operation.
+//!
+//! Of each event, under its hash tag: `queue` (user → number), `active` (user → end of the slot),
+//! `seen` (when those who wait were last seen, in parts), `slots` (user → id and begin of the slot),
+//! `room` (the newest number, totals, the listing) and `pace` (the last seconds). Beside them:
+//! [`limits`] and [`listing`].
+//!
+//! An answer is as durable as Redis is: with `appendonly yes` it survives the end of Redis, with
+//! `appendfsync always` that of the machine. Every script may run twice, as it does when a call times
+//! out and is repeated: a check reports the place it made. Who was let in by an `admit` that did not
+//! answer is in, and finds out at the next look; nobody is told of them (at most once).
+//!
+//! No script walks the crowd: what it does grows with the logarithm of how many wait.
 
-use urr_kernel::{Timestamp, Uuid};
+mod keys;
+mod limits;
+mod listing;
+mod scripts;
 
-use super::{Admitted, Ask, Cleared, Crowd, RoomError, Rules, Seen};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use urr_kernel::{IdSource, Timestamp, Uuid};
+use urr_redis::{FromRedisValue, Redis, RedisError, Script, ToRedisArgs};
+
+use self::keys::{RoomKeys, cleared_line, void_mark};
+use self::limits::Reservation;
+use self::scripts::{
+    ADMIT, CHECK, CLEAR, CROWD, ENTRANTS, FINISH, HOLDS, LEAVE, LOOK, RENUMBER, SWEEP, TAKE,
+};
+use super::{
+    Admitted, Ask, Cleared, Crowd, Door, MARKS_MAX, Pace, Place, RoomError, Rules, Seen, Slot,
+    Standing,
+};
+
+/// Whose clock decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoomTime {
+    /// That of Redis: the clocks of the processes may differ. Polls write down that someone was seen
+    /// once a minute at most, and a sweep lets them stay that much longer.
+    Server,
+    /// That of the caller, and every poll is written down: for tests with a clock of their own.
+    Caller,
+}
+
+/// In place of a time: that of Redis.
+const SERVER_TIME: i64 = -1;
+/// A tenth of how long people may be unseen: most polls then write nothing.
+const SEEN_GRAIN: Duration = Duration::from_secs(60);
+/// A check that lines someone up takes two steps more; others may interfere now and then.
+const CHECK_ATTEMPTS_MAX: u32 = 8;
+/// How many people one script deals with at most: a fraction of a millisecond.
+const CHUNK: u32 = 500;
+/// So many who were cleared are taken out of their queues before the answer, the others after it.
+const CLEARED_AT_ONCE_MAX: usize = 1_000;
+
+/// A handle on the rooms. Clones share the connection.
 #[derive(Clone)]
-pub struct RedisRooms;
+pub struct RedisRooms {
+    redis: Redis,
+    ids: IdSource,
+    time: RoomTime,
+    /// Whether the last answer was a refusal, which the log was told of.
+    is_refused: Arc<AtomicBool>,
+}
 
-#[expect(clippy::unused_async, reason = "not built yet")]
+/// What a script answers about someone: what it is, then what that means.
+type Answer = (u8, i64, i64, Vec<u8>, u32, u32);
+
+/// What someone brings along to be lined up.
+#[derive(Clone, Copy, Default)]
+struct Preparation {
+    listing: i64,
+    reservation: Option<Reservation>,
+}
+
 impl RedisRooms {
-    pub async fn check(&self, _ask: Ask, _rules: &Rules) -> Result<Seen, RoomError> {
+    pub fn new(redis: Redis, ids: IdSource, time: RoomTime) -> RedisRooms {
+        RedisRooms { redis, ids, time, is_refused: Arc::default() }
+    }
+
+    pub async fn check(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
+        let mut prepared = Preparation::default();
+        for _ in 0..CHECK_ATTEMPTS_MAX {
+            let answer = self.try_check(&ask, rules, prepared).await?;
+            let outcome = match answer.0 {
+                5 => {
+                    self.prepare(&ask, rules, &answer, &mut prepared).await?;
+                    continue;
+                }
+                6 => {
+                    let void = prepared.reservation.take();
+                    let again = self.reserve(&ask, rules.queues_per_user_max, void).await?;
+                    prepared.reservation = Some(again);
+                    continue;
+                }
+                4 => Err(RoomError::Full),
+                _ => seen(&answer, rules),
+            };
+            let waits = matches!(outcome, Ok(Seen { standing: Standing::Waiting(_), .. }));
+            if prepared.reservation.is_some() && !waits {
+                self.give_back(ask.event_id, ask.user_id).await;
+            }
+            return outcome;
+        }
         Err(RoomError::Unavailable)
     }
-    pub async fn look(&self, _ask: Ask, _rules: &Rules) -> Result<Seen, RoomError> {
-        Err(RoomError::Unavailable)
+
+    async fn try_check(
+        &self,
+        ask: &Ask,
+        rules: &Rules,
+        prepared: Preparation,
+    ) -> Result<Answer, RoomError> {
+        let slot_id = self.ids.next_id();
+        let arguments = (
+            (self.time_of(ask.now), ask.user_id.as_bytes()),
+            (micros(rules.slot_ttl), micros(rules.slot_max), self.seen_grain()),
+            (rules.threshold, rules.admitted_per_second_max, rules.door == Door::Open),
+            (rules.waiting_max, slot_id.as_bytes()),
+            (prepared.listing, prepared.reservation.is_some()),
+        );
+        let keys = RoomKeys::of(ask.event_id);
+        match prepared.reservation {
+            None => self.run(&CHECK, &keys.all(), arguments).await,
+            Some(reservation) => {
+                let mark = void_mark(ask.event_id, ask.user_id, reservation);
+                self.run(&CHECK, &keys.all_and(&mark), arguments).await
+            }
+        }
     }
-    pub async fn leave(&self, _ask: Ask) -> Result<bool, RoomError> {
-        Err(RoomError::Unavailable)
+
+    /// Gets what a check needs to line someone up.
+    async fn prepare(
+        &self,
+        ask: &Ask,
+        rules: &Rules,
+        needs: &Answer,
+        prepared: &mut Preparation,
+    ) -> Result<(), RoomError> {
+        let (listing, needs_reservation) = (needs.1, needs.2 == 1);
+        if needs_reservation {
+            let reservation = self.reserve(ask, rules.queues_per_user_max, None).await?;
+            prepared.reservation = Some(reservation);
+        }
+        if listing > 0 {
+            self.list(ask.event_id, listing).await?;
+            prepared.listing = listing;
+        }
+        Ok(())
     }
-    pub async fn finish(&self, _ask: Ask, _bought_at: Timestamp) -> Result<bool, RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn look(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
+        let arguments = (
+            (self.time_of(ask.now), ask.user_id.as_bytes()),
+            (micros(rules.slot_ttl), micros(rules.slot_max), self.seen_grain()),
+        );
+        let keys = RoomKeys::of(ask.event_id);
+        let answer: Answer = self.run(&LOOK, &keys.all(), arguments).await?;
+        seen(&answer, rules)
     }
+
+    pub async fn leave(&self, ask: Ask) -> Result<bool, RoomError> {
+        let arguments = (self.time_of(ask.now), ask.user_id.as_bytes());
+        let keys = RoomKeys::of(ask.event_id);
+        let left: u8 = self.run(&LEAVE, &keys.all(), arguments).await?;
+        if left == 1 {
+            self.give_back(ask.event_id, ask.user_id).await;
+        }
+        Ok(left > 0)
+    }
+
+    pub async fn finish(&self, ask: Ask, bought_at: Timestamp) -> Result<bool, RoomError> {
+        let bought_at = bought_at.as_microsecond();
+        let arguments = (self.time_of(ask.now), ask.user_id.as_bytes(), bought_at);
+        self.run(&FINISH, &RoomKeys::of(ask.event_id).all(), arguments).await
+    }
+
     pub async fn holds_slot(
         &self,
-        _ask: Ask,
-        _slot_id: Uuid,
-        _rules: &Rules,
+        ask: Ask,
+        slot_id: Uuid,
+        rules: &Rules,
     ) -> Result<bool, RoomError> {
-        Err(RoomError::Unavailable)
+        let arguments = (
+            (self.time_of(ask.now), ask.user_id.as_bytes()),
+            (micros(rules.slot_ttl), micros(rules.slot_max), self.seen_grain()),
+            slot_id.as_bytes(),
+        );
+        self.run(&HOLDS, &RoomKeys::of(ask.event_id).all(), arguments).await
     }
+
     pub async fn admit(
         &self,
-        _event_id: Uuid,
-        _rules: &Rules,
-        _now: Timestamp,
+        event_id: Uuid,
+        rules: &Rules,
+        now: Timestamp,
     ) -> Result<Vec<Admitted>, RoomError> {
-        Err(RoomError::Unavailable)
+        // Also in front of a shut door slots end.
+        let threshold = if rules.door == Door::Open { rules.threshold } else { 0 };
+        let keys = RoomKeys::of(event_id);
+        let mut admitted = Vec::new();
+        loop {
+            let count_max = threshold.min(rules.admitted_per_second_max).min(CHUNK);
+            let slots: Vec<Uuid> = (0..count_max).map(|_| self.ids.next_id()).collect();
+            let slot_bytes: Vec<u8> = slots.iter().flat_map(|slot| *slot.as_bytes()).collect();
+            let arguments = (
+                (self.time_of(now), micros(rules.slot_ttl), micros(rules.slot_max)),
+                (threshold, rules.admitted_per_second_max, slot_bytes),
+            );
+            let users = match self.run(&ADMIT, &keys.all(), arguments).await.and_then(uuids) {
+                Ok(users) => users,
+                // Those who were let in before are to be told.
+                Err(_) if !admitted.is_empty() => return Ok(admitted),
+                Err(error) => return Err(error),
+            };
+            let of_chunk = users.iter().zip(&slots);
+            let of_chunk = of_chunk.map(|(user, slot)| Admitted { user_id: *user, slot_id: *slot });
+            admitted.extend(of_chunk);
+            self.release(event_id, &users).await;
+            if users.len() < slots.len() || users.is_empty() {
+                return Ok(admitted);
+            }
+        }
     }
+
     pub async fn sweep(
         &self,
-        _event_id: Uuid,
-        _unseen_since: Timestamp,
-        _count_max: u32,
-        _now: Timestamp,
+        event_id: Uuid,
+        unseen_since: Timestamp,
+        count_max: u32,
+        now: Timestamp,
     ) -> Result<u32, RoomError> {
-        Err(RoomError::Unavailable)
+        // As a length: the caller's clock does not count.
+        let unseen_for = now.as_microsecond() - unseen_since.as_microsecond() + self.seen_grain();
+        let keys = RoomKeys::of(event_id);
+        let mut count = 0;
+        while count < count_max {
+            let chunk = (count_max - count).min(CHUNK);
+            let arguments = (self.time_of(now), unseen_for, chunk, CHUNK);
+            let (is_more, users): (bool, _) = self.run(&SWEEP, &keys.all(), arguments).await?;
+            let users = uuids(users)?;
+            self.release(event_id, &users).await;
+            let dropped = u32::try_from(users.len()).unwrap_or(chunk);
+            count += dropped;
+            if dropped < chunk && !is_more {
+                break;
+            }
+        }
+        Ok(count)
     }
-    pub async fn clear(&self, _event_id: Uuid, _now: Timestamp) -> Result<Cleared, RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<Cleared, RoomError> {
+        let line = cleared_line(event_id, self.ids.next_id());
+        let keys = RoomKeys::of(event_id);
+        let (waiting, active) = self.run(&CLEAR, &keys.all_and(&line), self.time_of(now)).await?;
+        let mut released = 0;
+        while released < CLEARED_AT_ONCE_MAX {
+            let count = self.release_cleared(event_id, &line).await;
+            if count == 0 {
+                return Ok(Cleared { waiting, active });
+            }
+            released += count;
+        }
+        let rooms = self.clone();
+        tokio::spawn(async move { while rooms.release_cleared(event_id, &line).await > 0 {} });
+        Ok(Cleared { waiting, active })
     }
-    pub async fn crowd(&self, _event_id: Uuid, _now: Timestamp) -> Result<Crowd, RoomError> {
-        Err(RoomError::Unavailable)
+
+    /// Takes some of a line that was cleared out of their queues. Returns how many.
+    async fn release_cleared(&self, event_id: Uuid, line: &str) -> usize {
+        let taken = self.run(&TAKE, &[line], CHUNK).await.and_then(uuids);
+        let users = taken.unwrap_or_default();
+        self.release(event_id, &users).await;
+        users.len()
     }
-    pub async fn events(&self) -> Result<Vec<Uuid>, RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn crowd(&self, event_id: Uuid, now: Timestamp) -> Result<Crowd, RoomError> {
+        type Figures = (u32, u32, i64, u64, u64, i64, i64, Vec<String>, Vec<i64>);
+        let keys = RoomKeys::of(event_id);
+        let arguments = (self.time_of(now), MARKS_MAX);
+        let figures: Figures = self.run(&CROWD, &keys.all(), arguments).await?;
+        let (waiting, active, last_number, admitted_total, left_total, listing, second, ..) =
+            figures;
+        if listing % 2 == 1 {
+            // The set of rooms may have been on a node that has lost it.
+            self.list(event_id, listing).await?;
+        }
+        let marks = figures.8.as_chunks::<2>().0.iter().map(|[number, position]| Place {
+            number: *number,
+            position: u32::try_from(*position).unwrap_or(u32::MAX),
+        });
+        Ok(Crowd {
+            waiting,
+            active,
+            last_number,
+            admitted_total,
+            left_total,
+            pace: pace(&figures.7, second),
+            marks: marks.collect(),
+        })
     }
-    pub async fn entrants(&self, _event_id: Uuid, _last: i64) -> Result<Vec<Uuid>, RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn entrants(&self, event_id: Uuid, last_number: i64) -> Result<Vec<Uuid>, RoomError> {
+        let keys = RoomKeys::of(event_id);
+        let (mut entrants, mut after) = (Vec::new(), 0.0_f64);
+        loop {
+            let arguments = (after, last_number, CHUNK);
+            let chunk: Vec<(Vec<u8>, f64)> =
+                self.run(&ENTRANTS, &[keys.queue()], arguments).await?;
+            let Some((_, number)) = chunk.last() else { return Ok(entrants) };
+            after = *number;
+            entrants.extend(uuids(chunk.into_iter().map(|(user, _)| user).collect())?);
+        }
     }
-    pub async fn renumber(&self, _event_id: Uuid, _drawn: &[(Uuid, i64)]) -> Result<(), RoomError> {
-        Err(RoomError::Unavailable)
+
+    pub async fn renumber(&self, event_id: Uuid, drawn: &[(Uuid, i64)]) -> Result<(), RoomError> {
+        let keys = RoomKeys::of(event_id);
+        for chunk in drawn.chunks(CHUNK as usize) {
+            let arguments: Vec<(i64, &[u8])> =
+                chunk.iter().map(|(user, number)| (*number, &user.as_bytes()[..])).collect();
+            self.run::<()>(&RENUMBER, &[keys.queue()], arguments).await?;
+        }
+        Ok(())
     }
+
+    fn time_of(&self, now: Timestamp) -> i64 {
+        match self.time {
+            RoomTime::Server => SERVER_TIME,
+            RoomTime::Caller => now.as_microsecond().max(0),
+        }
+    }
+
+    fn seen_grain(&self) -> i64 {
+        match self.time {
+            RoomTime::Server => micros(SEEN_GRAIN),
+            RoomTime::Caller => 0,
+        }
+    }
+
+    async fn run<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        arguments: impl ToRedisArgs,
+    ) -> Result<T, RoomError> {
+        match self.redis.run(script, keys, arguments).await {
+            Ok(answer) => {
+                self.is_refused.store(false, Ordering::Relaxed);
+                Ok(answer)
+            }
+            // What is silent or down is told by the circuit.
+            Err(RedisError::Unavailable | RedisError::Timeout) => Err(RoomError::Unavailable),
+            Err(RedisError::Rejected(error)) => {
+                if !self.is_refused.swap(true, Ordering::Relaxed) {
+                    tracing::error!(error, "Redis refuses what the waiting rooms ask");
+                }
+                Err(RoomError::Unavailable)
+            }
+        }
+    }
+}
+
+fn seen(answer: &Answer, rules: &Rules) -> Result<Seen, RoomError> {
+    let (what, first, second, slot_id, waiting, active) = answer;
+    let standing = match what {
+        0 => Standing::Absent,
+        1 => Standing::Waiting(Place {
+            number: *first,
+            position: u32::try_from(*second).map_err(|_| RoomError::Unavailable)?,
+        }),
+        _ => {
+            let admitted_at = time(*first)?;
+            Standing::Active(Slot {
+                id: Uuid::from_slice(slot_id).map_err(|_| RoomError::Unavailable)?,
+                admitted_at,
+                ends_at: time(*second)?,
+                last_end: admitted_at + rules.slot_max,
+            })
+        }
+    };
+    Ok(Seen { standing, waiting: *waiting, active: *active, is_just_admitted: *what == 3 })
+}
+
+/// The last whole seconds of the ring that `pace.lua` keeps.
+fn pace(ring: &[String], present: i64) -> Pace {
+    let mut pace = Pace { admitted: vec![0; Pace::SECONDS], left: vec![0; Pace::SECONDS] };
+    for entry in ring {
+        let fields: Vec<i64> = entry.split(' ').filter_map(|field| field.parse().ok()).collect();
+        let [second, admitted, left, _] = fields[..] else { continue };
+        let ago = usize::try_from(present - second).unwrap_or(0);
+        if (1..=Pace::SECONDS).contains(&ago) {
+            pace.admitted[Pace::SECONDS - ago] = u32::try_from(admitted).unwrap_or(u32::MAX);
+            pace.left[Pace::SECONDS - ago] = u32::try_from(left).unwrap_or(u32::MAX);
+        }
+    }
+    pace
+}
+
+fn uuids(raw: Vec<Vec<u8>>) -> Result<Vec<Uuid>, RoomError> {
+    let parsed: Result<Vec<_>, _> = raw.iter().map(|bytes| Uuid::from_slice(bytes)).collect();
+    parsed.map_err(|_| RoomError::Unavailable)
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn time(micros: i64) -> Result<Timestamp, RoomError> {
+    Timestamp::from_microsecond(micros).map_err(|_| RoomError::Unavailable)
 }

@@ -17,10 +17,16 @@ pub struct Redis {
 
 impl Redis {
     pub fn start() -> Result<Redis> {
+        Redis::start_with(&[])
+    }
+
+    /// With settings of its own, as in `["--appendfsync", "always"]`; a server that the environment
+    /// named has what it has.
+    pub fn start_with(settings: &[[&str; 2]]) -> Result<Redis> {
         if let Some(url) = Server::Redis.external() {
             return Ok(Redis { instance: Instance::Theirs(Server::Redis), url });
         }
-        let process = Process::start(|port| recipe(port, &[]))?;
+        let process = Process::start(|port| recipe(port, settings))?;
         let url = url_of(&process);
         Ok(Redis { instance: Instance::Ours(process), url })
     }

@@ -13,8 +13,9 @@ use crate::on_both_forms;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// An administrator makes a hall of two rows of five seats and an event in it, on sale now.
-async fn create_event(app: &TestApp) -> Uuid {
-    let venue = json!({"name": "강변 홀", "address": "서울 한강로 1"});
+pub async fn create_event(app: &TestApp) -> Uuid {
+    let name = format!("강변 홀 {}", app.ids.next_id());
+    let venue = json!({"name": name, "address": "서울 한강로 1"});
     let venue = created(app.post("/api/admin/venues").as_admin().json(&venue).send().await);
     let grades = json!([{"grade": "VIP", "fromRow": 1, "toRow": 1},
                         {"grade": "R", "fromRow": 2, "toRow": 2}]);
@@ -39,18 +40,19 @@ async fn create_event(app: &TestApp) -> Uuid {
     id
 }
 
-fn created(answer: Answer) -> Value {
+pub fn created(answer: Answer) -> Value {
     assert_eq!(answer.status, 201, "{}", String::from_utf8_lossy(&answer.bytes));
     answer.json()
 }
 
-fn text(value: &Value) -> String {
+pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is not a text")).to_owned()
 }
 
 async fn reserve(app: &TestApp, user_id: Uuid, event_id: Uuid, seats: &[u32]) -> Answer {
     let body = json!({"eventId": event_id, "seatIds": seats});
-    app.post("/api/seats/reserve").as_admitted(user_id, event_id).json(&body).send().await
+    let entry = app.admit(user_id, event_id).await;
+    app.post("/api/seats/reserve").as_admitted(user_id, &entry).json(&body).send().await
 }
 
 async fn available(app: &TestApp, event_id: Uuid) -> Vec<i64> {
@@ -97,7 +99,8 @@ on_both_forms! {
         let body = json!({"eventId": event_id, "seatIds": [1]});
         let without = app.post("/api/seats/reserve").as_person(user_id, Role::User).json(&body);
         assert_eq!(without.send().await.status, 403);
-        let other = app.post("/api/seats/reserve").as_admitted(user_id, app.ids.next_id());
+        let elsewhere = app.forge_entry(user_id, app.ids.next_id(), app.ids.next_id());
+        let other = app.post("/api/seats/reserve").as_admitted(user_id, &elsewhere);
         let other = other.json(&body).send().await;
         assert_eq!(other.refusal(), (403, "ENTRY_FOR_OTHER_EVENT".into()));
         app.stop().await;

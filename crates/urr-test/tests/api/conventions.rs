@@ -86,7 +86,10 @@ async fn health_tells_of_every_storage() {
     let expected = serde_json::json!({
         "service": "gateway",
         "status": "ok",
-        "dependencies": { "auth": "ok", "catalog": "ok", "revoked-tokens": "ok", "stats": "ok", "ticket": "ok" },
+        "dependencies": {
+            "auth": "ok", "catalog": "ok", "queue": "ok", "revoked-tokens": "ok", "stats": "ok",
+            "ticket": "ok", "waiting-rooms": "ok",
+        },
     });
     assert_eq!(health.json(), expected);
     app.stop().await;

@@ -9,4 +9,7 @@ mod catalog;
 mod conventions;
 mod fixture;
 mod pictures;
+mod queue_admin;
 mod starting;
+mod turns;
+mod waiting;

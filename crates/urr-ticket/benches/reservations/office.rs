@@ -16,7 +16,9 @@ use urr_storage::{
 };
 use urr_test::servers;
 use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
-use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts};
+use urr_ticket::{
+    Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts, Turns,
+};
 
 use crate::{SEATS, timed};
 
@@ -66,6 +68,7 @@ impl Office {
             settings: Settings::default(),
             locks,
             signer: Signer::new(&Secret::generate(), &[]),
+            turns: Turns::Unchecked,
         });
         let kit = ServiceKit {
             clock,

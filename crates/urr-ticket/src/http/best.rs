@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::reserve::{EntryEvent, ReservationAnswer};
+use super::turn::EntrySlot;
 use crate::Ticket;
 use crate::best::{BestError, BestRequest};
 use crate::domain::best::{NoneFits, Wish};
@@ -80,6 +81,7 @@ async fn reserve_best_seats(
     State(ticket): State<Ticket>,
     User(user): User,
     entry: EntryEvent,
+    slot: EntrySlot,
     Context(context): Context,
     headers: HeaderMap,
     Json(body): Json<ReserveBestBody>,
@@ -91,7 +93,8 @@ async fn reserve_best_seats(
         wish: body.wish()?,
         key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
     };
-    let hold = ticket.reserve_best(request, context).await?;
+    slot.check(&ticket, request.event_id, request.user_id, context).await?;
+    let hold = ticket.bookings.watch(ticket.reserve_best(request, context)).await?;
     Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
 }
 

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::turn::EntrySlot;
 use crate::{
     HeldItem, Hold, InvalidWanted, Inventory, Kind, NotOnSale, Refusal, ReserveError,
     ReserveRequest, Subject, Ticket, Wanted, WantedTickets,
@@ -86,6 +87,7 @@ async fn reserve_seats(
     State(ticket): State<Ticket>,
     User(user): User,
     entry: EntryEvent,
+    slot: EntrySlot,
     Context(context): Context,
     headers: HeaderMap,
     Json(body): Json<ReserveSeatsBody>,
@@ -97,7 +99,8 @@ async fn reserve_seats(
         wanted: Wanted::of_seats(body.seat_ids)?,
         key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
     };
-    let hold = ticket.reserve(request, context).await?;
+    slot.check(&ticket, request.event_id, request.user_id, context).await?;
+    let hold = ticket.bookings.watch(ticket.reserve(request, context)).await?;
     Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
 }
 
@@ -139,6 +142,7 @@ async fn reserve_tickets(
     State(ticket): State<Ticket>,
     User(user): User,
     entry: EntryEvent,
+    slot: EntrySlot,
     Context(context): Context,
     headers: HeaderMap,
     Json(body): Json<ReserveTicketsBody>,
@@ -154,7 +158,8 @@ async fn reserve_tickets(
         wanted: Wanted::of_tickets(body.items.into_iter().map(line).collect())?,
         key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
     };
-    let hold = ticket.reserve(request, context).await?;
+    slot.check(&ticket, request.event_id, request.user_id, context).await?;
+    let hold = ticket.bookings.watch(ticket.reserve(request, context)).await?;
     Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
 }
 

@@ -72,6 +72,13 @@ impl Statuses {
         self.get(id) == Some(SeatStatus::Available)
     }
 
+    /// How many are held, and how many are sold.
+    pub fn taken(&self) -> (u32, u32) {
+        const HELD: u8 = 0b0101_0101;
+        let count = |mask: u8| self.packed.iter().map(|byte| (byte & mask).count_ones()).sum();
+        (count(HELD), count(!HELD))
+    }
+
     pub fn set(&mut self, id: SeatId, status: SeatStatus) {
         assert!(id < self.count, "seat {id} of {}", self.count);
         let (byte, shift) = place(id);
@@ -106,6 +113,7 @@ mod tests {
             let expected: Vec<_> = all.iter().cycle().skip(round).take(9).copied().collect();
             assert_eq!(read, expected);
         }
+        assert_eq!(statuses.taken(), (4, 3));
         assert_eq!(statuses.get(9), None);
         assert_eq!(statuses.get(u32::MAX), None);
         assert!(!statuses.is_available(9), "what is not there is not free");

@@ -13,7 +13,9 @@ use urr_storage::{
 };
 use urr_test::servers;
 use urr_ticket::store::sales::{self, NewSale, NewTicketType, SaleFacts};
-use urr_ticket::{Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts};
+use urr_ticket::{
+    Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts, Turns,
+};
 
 const SQLITE_FILE: &str = "reservation_service.db";
 
@@ -85,6 +87,13 @@ impl World {
 
     pub fn ticket_with_locks(&self, settings: Settings, locks: &SeatLocks) -> Ticket {
         make_ticket(&self.db, &self.clock, &self.ids, locks, settings)
+    }
+
+    /// The same tables, seen by a process that asks whose turn it is.
+    pub fn ticket_with_turns(&self, turns: Turns) -> Ticket {
+        let settings = Settings::default();
+        let parts = ticket_parts(&self.db, &self.clock, &self.ids, &self.locks, settings);
+        Ticket::new(TicketParts { turns, ..parts })
     }
 
     /// The same tables, seen by a process whose statements may take only so long.
@@ -181,10 +190,21 @@ fn make_ticket(
     locks: &SeatLocks,
     settings: Settings,
 ) -> Ticket {
+    Ticket::new(ticket_parts(db, clock, ids, locks, settings))
+}
+
+fn ticket_parts(
+    db: &Db,
+    clock: &Clock,
+    ids: &IdSource,
+    locks: &SeatLocks,
+    settings: Settings,
+) -> TicketParts {
     let (db, clock, ids) = (db.clone(), clock.clone(), ids.clone());
     let locks = locks.clone();
     let signer = Signer::new(&Secret::new("of these tests"), &[]);
-    Ticket::new(TicketParts { db, clock, ids, settings, locks, signer })
+    let turns = Turns::Unchecked;
+    TicketParts { db, clock, ids, settings, locks, signer, turns }
 }
 
 /// A sale that is open for everybody from an hour ago until in ten days.

@@ -50,6 +50,7 @@ fn examine(config: &Config) -> Vec<Finding> {
     findings.extend(examine_storage(config));
     findings.push(examine_bus(config));
     findings.push(examine_redis(config));
+    findings.extend(examine_line(config));
     findings
 }
 
@@ -143,6 +144,23 @@ fn examine_bus(config: &Config) -> Finding {
         }
         Err(error) => Finding::Bad(format!("Kafka at {servers} does not answer: {error:#}")),
     }
+}
+
+/// Waiting rooms without Redis.
+fn examine_line(config: &Config) -> Vec<Finding> {
+    if !engines::is_line_here(config) {
+        return Vec::new();
+    }
+    let path = engines::sqlite_path(&config.data.dir, &urr_queue::JOURNAL);
+    let mut findings = vec![examine_file(&path)];
+    if engines::is_on_postgres(config, Role::Queue) {
+        findings.push(Finding::Note(
+            "without Redis the waiting rooms are in the process that keeps them: run one queue \
+             process only, or set redis.url"
+                .into(),
+        ));
+    }
+    findings
 }
 
 fn examine_redis(config: &Config) -> Finding {

@@ -1,6 +1,6 @@
 //! `urr up` and `urr serve`: open the doors, run until told to stop, end in good order.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -28,10 +28,11 @@ pub fn up(config: Config, folder: DataFolder) -> Result<()> {
     block_on(async {
         let mut signals = StopSignals::listen()?;
         let start = async {
-            let listeners = listen(&config, true).await?;
+            let listeners = listen(&config, true).await?.with_private_door().await?;
             for role in Role::ALL {
                 engines::migrate_storage(&config, role, Clock::System.now())?;
             }
+            folder.announce_door(&listeners.private_url()?).context("the data folder")?;
             let system = System::start(&config, &Role::all(), World::real(), Some(folder)).await?;
             seed_once(&system, &config).await?;
             let invite = system.admin_invite().await?;
@@ -65,7 +66,8 @@ pub fn serve(config: Config, roles: &Roles) -> Result<()> {
         let mut signals = StopSignals::listen()?;
         let start = async {
             let listeners = listen(&config, roles.contains(&Role::Gateway)).await?;
-            let system = System::start(&config, roles, World::real(), None).await?;
+            let folder = take_folder(&config, roles)?;
+            let system = System::start(&config, roles, World::real(), folder).await?;
             let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
             info!(roles = names.join(","), address = %listeners.main.local_addr()?, "ready");
             Ok((system, listeners))
@@ -75,6 +77,12 @@ pub fn serve(config: Config, roles: &Roles) -> Result<()> {
             None => Ok(()),
         }
     })
+}
+
+/// Waiting rooms without Redis have their journal in the folder, and it has one process.
+fn take_folder(config: &Config, roles: &Roles) -> Result<Option<DataFolder>> {
+    let needs_folder = roles.contains(&Role::Queue) && engines::is_line_here(config);
+    Ok(needs_folder.then(|| DataFolder::take(&config.data.dir)).transpose()?)
 }
 
 /// Services in several processes can only meet in servers that all of them reach.
@@ -99,6 +107,31 @@ struct Listeners {
     is_public: bool,
     /// The private door beside a public one, if it has a port.
     management: Option<TcpListener>,
+}
+
+impl Listeners {
+    /// Commands such as `urr queue` need a way in: if no port is set, any free one will do, and
+    /// only this machine can reach it.
+    async fn with_private_door(mut self) -> Result<Listeners> {
+        if self.management.is_none() {
+            let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+            self.management = Some(bind(address, "MANAGEMENT_PORT").await?);
+        }
+        Ok(self)
+    }
+
+    fn private_url(&self) -> Result<String> {
+        let private = self.management.as_ref().context("there is no private door")?;
+        Ok(format!("http://{}", from_here(private.local_addr()?)))
+    }
+}
+
+/// The address as this machine reaches it.
+fn from_here(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    address
 }
 
 async fn listen(config: &Config, is_public: bool) -> Result<Listeners> {
@@ -173,19 +206,19 @@ async fn run(
 
 /// Ctrl-C and SIGTERM, from the first moment on: as the first process of a container we would
 /// otherwise not be stopped by them while we start.
-struct StopSignals {
+pub(super) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl StopSignals {
-    fn listen() -> Result<StopSignals> {
+    pub(super) fn listen() -> Result<StopSignals> {
         let interrupt = signal(SignalKind::interrupt()).context("Ctrl-C")?;
         let terminate = signal(SignalKind::terminate()).context("SIGTERM")?;
         Ok(StopSignals { interrupt, terminate })
     }
 
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -208,11 +241,7 @@ impl StopSignals {
 }
 
 fn greet(config: &Config, listeners: &Listeners, invite: Option<&Secret>) -> Result<()> {
-    let mut address = listeners.main.local_addr()?;
-    if address.ip().is_unspecified() {
-        // Every address of the machine: this one works from here.
-        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-    }
+    let address = from_here(listeners.main.local_addr()?);
     let folder = std::path::absolute(&config.data.dir)?;
     say(&format!(
         "

@@ -33,7 +33,7 @@ async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
     for role in Role::ALL {
         engines::migrate_storage(config, role, Clock::System.now())?;
     }
-    let roles: Roles = [Role::Catalog, Role::Ticket].into_iter().collect();
+    let roles: Roles = [Role::Catalog, Role::Queue, Role::Ticket].into_iter().collect();
     let system = System::start(config, &roles, World::real(), Some(folder)).await?;
     let seeded = async {
         system.seed_demo().await?;

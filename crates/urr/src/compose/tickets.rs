@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use urr_service::Service;
 use urr_storage::Db;
-use urr_ticket::{SeatLocks, Settings, Signer, Ticket, TicketParts, consume};
+use urr_ticket::{SeatLocks, Settings, Signer, Ticket, TicketParts, Turns, consume};
 
 use super::{Builder, World};
 use crate::config::Config;
 
 /// Starts the ticket office with what runs beside it.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Service {
+pub fn start(builder: &Builder<'_>, db: Db, world: &World, turns: Turns) -> Service {
     builder.consume(&db, consume::GROUP, consume::TOPICS, consume::handle);
     let ticket = Ticket::new(TicketParts {
         db,
@@ -22,6 +22,7 @@ pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Service {
             None => SeatLocks::memory(world.clock.clone()),
         },
         signer: signer(builder.config),
+        turns,
     });
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.spawn("the ticket office's jobs", async move { jobs.run_jobs(stopping).await });

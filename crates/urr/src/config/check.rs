@@ -64,6 +64,11 @@ fn check_engines(config: &Config, read: &mut Reader) {
         !sqs.enabled || sqs.queue_url.is_some(),
         "there is no queue to announce admissions on; give its address or switch it off",
     );
+    read.require(
+        &["sqs.enabled", "sqs.access_key_id", "sqs.secret_access_key"],
+        !sqs.enabled || (sqs.access_key_id.is_some() && sqs.secret_access_key.is_some()),
+        "a queue is written to with a key; set both of its parts, or switch the notices off",
+    );
 }
 
 fn check_accounts(config: &Config, read: &mut Reader) {

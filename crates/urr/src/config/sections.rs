@@ -122,6 +122,7 @@ pub struct DatabaseConfig {
     pub queue_max: usize,
     pub auth: ServiceDatabase,
     pub catalog: ServiceDatabase,
+    pub queue: ServiceDatabase,
     pub ticket: ServiceDatabase,
     pub payment: ServiceDatabase,
     pub stats: ServiceDatabase,
@@ -150,6 +151,7 @@ impl DatabaseConfig {
             queue_max: read.value("database.queue_max", &[], number(1..=1_000_000)),
             auth: ServiceDatabase::read(read, "auth"),
             catalog: ServiceDatabase::read(read, "catalog"),
+            queue: ServiceDatabase::read(read, "queue"),
             ticket: ServiceDatabase::read(read, "ticket"),
             payment: ServiceDatabase::read(read, "payment"),
             stats: ServiceDatabase::read(read, "stats"),
@@ -574,6 +576,8 @@ pub struct QueueConfig {
     pub entry_token_ttl_seconds: u64,
     pub queues_per_user_max: u32,
     pub waiting_per_event_max: u32,
+    pub gathering_seconds: u64,
+    pub streams_max: usize,
 }
 
 impl QueueConfig {
@@ -615,6 +619,9 @@ impl QueueConfig {
             ),
             queues_per_user_max: read.value("queue.queues_per_user_max", &[], number(1..=1000)),
             waiting_per_event_max: read.value("queue.waiting_per_event_max", &[], people()),
+            // A week: whoever comes earlier has nothing to wait for.
+            gathering_seconds: read.value("queue.gathering_seconds", &[], number(0..=604_800)),
+            streams_max: read.value("queue.streams_max", &[], number(0..=1_000_000)),
         }
     }
 }

@@ -77,6 +77,7 @@ fn the_defaults_are_those_of_the_mission() {
     assert_eq!((config.server.host.to_string().as_str(), config.server.port), ("127.0.0.1", 3001));
     assert_eq!((config.seats.hold_ttl_seconds, config.seats.lock_ttl_seconds), (300, 420));
     assert_eq!((config.queue.threshold, config.queue.active_seconds_max), (1000, 1800));
+    assert_eq!(config.queue.gathering_seconds, 3600);
     assert_eq!(config.gateway.rate_limit_booking_rpm, 30);
     assert_eq!(config.payments.provider, PaymentProvider::Sandbox);
     assert_eq!(config.auth.bot_check, BotCheckKind::ProofOfWork);
@@ -272,6 +273,10 @@ fn variables() -> impl Iterator<Item = (&'static str, &'static str, &'static str
 /// Names of ours, or of AWS and Toss, that the system URR replaces did not have.
 const ADDED_ALIASES: &[&str] = &[
     "AUTH_DB_REPLICA_URL",
+    "QUEUE_DB_URL",
+    "QUEUE_DB_USERNAME",
+    "QUEUE_DB_PASSWORD",
+    "QUEUE_DB_REPLICA_URL",
     "TICKET_DB_REPLICA_URL",
     "PAYMENT_DB_REPLICA_URL",
     "TOSS_SECRET_KEY",

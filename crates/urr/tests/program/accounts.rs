@@ -11,7 +11,7 @@ const SECOND_KEY: &str = "the second key for personal data, long enough";
 pub const REGISTRATION: &str = r#"{"email":"fan@example.com","password":"a long enough secret",
     "name":"Fan","terms":[{"type":"SERVICE","agreed":true,"version":"2026-11"},
                           {"type":"PRIVACY","agreed":true,"version":"2026-11"}]}"#;
-const LOGIN: &str = r#"{"email":"fan@example.com","password":"a long enough secret"}"#;
+pub const LOGIN: &str = r#"{"email":"fan@example.com","password":"a long enough secret"}"#;
 
 fn post(port: u16, path: &str, body: &str, proof: &str) -> Result<Reply> {
     let mut headers = HeaderMap::new();

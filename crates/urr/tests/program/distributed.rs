@@ -1,4 +1,4 @@
-//! `urr serve`: the services in processes of their own, on PostgreSQL and Kafka.
+//! `urr serve`: the services in processes of their own, on PostgreSQL, Redis and Kafka.
 
 use anyhow::{Result, ensure};
 use axum::http::HeaderMap;
@@ -7,21 +7,26 @@ use urr_test::servers::{self, Server};
 use crate::accounts::register;
 use crate::http::{activity, artist_names, create_artist, get, identity_headers, request};
 use crate::program::{Installation, eventually, free_port};
+use crate::purchase::{check_outage_of_the_waiting_room, check_purchase};
 
 /// After so many failed calls the gateway stops asking.
 const CALLS_UNTIL_OPEN: usize = 10;
 
 #[test]
-fn five_processes_are_one_system() -> Result<()> {
-    if !servers::available(Server::Postgres)? || !servers::available(Server::Kafka)? {
-        return Ok(());
+fn six_processes_are_one_system() -> Result<()> {
+    for server in [Server::Postgres, Server::Kafka, Server::Redis] {
+        if !servers::available(server)? {
+            return Ok(());
+        }
     }
     let (auth_port, catalog_port, stats_port) = (free_port(), free_port(), free_port());
-    let ticket_port = free_port();
+    let (queue_port, ticket_port) = (free_port(), free_port());
     let mut installation = distributed_installation(catalog_port, stats_port)?;
     installation.set("AUTH_SERVICE_URL", &format!("http://127.0.0.1:{auth_port}"));
+    installation.set("QUEUE_SERVICE_URL", &format!("http://127.0.0.1:{queue_port}"));
     installation.set("TICKET_SERVICE_URL", &format!("http://127.0.0.1:{ticket_port}"));
     let auth = installation.serve(auth_port, "auth")?;
+    let queue = installation.serve(queue_port, "queue")?;
     let ticket = installation.serve(ticket_port, "ticket")?;
     let catalog = installation.serve(catalog_port, "catalog")?;
     let stats = installation.serve(stats_port, "stats")?;
@@ -47,7 +52,11 @@ fn five_processes_are_one_system() -> Result<()> {
     assert_eq!(artist_names(gateway.port)?, ["한강 밴드"]);
     assert_eq!(activity(stats_port, "ARTIST_CREATED")?, 1, "counted once, also after the restart");
     check_demo(&installation, gateway.port)?;
-    for process in [gateway, stats, catalog, ticket, auth] {
+    let fan = check_purchase(gateway.port, ticket_port)?;
+    let stop = || queue.stop("TERM")?.succeeded();
+    let start = || installation.serve(queue_port, "queue");
+    let queue = check_outage_of_the_waiting_room(&fan, gateway.port, stop, start)?;
+    for process in [gateway, stats, catalog, ticket, queue, auth] {
         process.stop("TERM")?.succeeded()?;
     }
     assert!(!installation.path("data").exists(), "nothing is stored in a folder");
@@ -72,6 +81,7 @@ fn distributed_installation(catalog_port: u16, stats_port: u16) -> Result<Instal
     let url = servers::shared_postgres()?.create_database("distributed")?;
     installation.set("URR_DATABASE_URL", &url);
     installation.set("KAFKA_BOOTSTRAP_SERVERS", servers::shared_kafka()?.bootstrap());
+    installation.set("URR_REDIS_URL", servers::shared_redis()?.url());
     installation.set("CATALOG_SERVICE_URL", &format!("http://127.0.0.1:{catalog_port}"));
     installation.set("STATS_SERVICE_URL", &format!("http://127.0.0.1:{stats_port}"));
     installation.run(&["migrate"])?.succeeded()?;

@@ -8,5 +8,7 @@ mod http;
 mod interface;
 mod migration;
 mod program;
+mod purchase;
+mod queue;
 mod refusals;
 mod running;

@@ -2,15 +2,11 @@
 //! books, and none of them reaches a service.
 //!
 //! A token is signed and tells who may enter what until when; whether its slot in the waiting room is
-//! still there, only the waiting room knows. To be refused with its help, and not tried here:
-//!
-//! - a token whose slot has expired, was left or was cleared by an administrator;
-//! - a token of before, after its owner has queued again and holds a newer one;
-//! - a token used from two sessions at once, or by more requests than a slot allows;
-//! - a token of an event whose doors were closed meanwhile;
-//! - a token that outlives the longest stay because its owner keeps asking for the next one.
+//! still there, only the waiting room knows. What is refused with its help (slots that were left,
+//! cleared, bought with, or are over) is tried where the whole system runs: `crates/urr-test`,
+//! `tests/api/turns.rs`. Here the gateway must hand the slot on, and no other.
 
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -31,12 +27,13 @@ const REQUIRED: &str = "ENTRY_TOKEN_REQUIRED";
 const A_DAY: i64 = 86_400;
 
 /// Everything that books, and the seats of the event that the good token is for.
-fn booking() -> [(Method, String); 5] {
+fn booking() -> [(Method, String); 6] {
     [
         (Method::GET, "/api/seats/layouts".to_owned()),
         (Method::GET, "/api/seats".to_owned()),
         (Method::GET, format!("/api/seats/events/{EVENT}")),
         (Method::POST, "/api/seats/reserve".to_owned()),
+        (Method::POST, "/api/seats/best".to_owned()),
         (Method::POST, "/api/reservations".to_owned()),
     ]
 }
@@ -481,54 +478,64 @@ async fn d_20_a_good_token_does_not_outlive_the_session() {
     assert!(house.services.seen().is_empty());
 }
 
-/// D-5: where only the service knows which event is booked, the gateway tells it which one the token
-/// is for, once, whatever the client tells. The service compares.
+/// D-5, R-2: where only the service knows which event is booked and which slots live, the gateway
+/// tells it which ones the token is for, once, whatever the client tells. The service compares.
 #[tokio::test]
-async fn d_5_the_service_learns_the_event_of_the_token_and_no_other() {
+async fn d_5_the_service_learns_the_event_and_the_slot_of_the_token_and_no_other() {
     for house in [house(), House::remote(|_| {}).await] {
         let (mine, other) = (EVENT.to_string(), OTHER.to_string());
         let ask = |path: &str| {
             let ask = house.post(path).bearer(&house.token(Role::User));
-            ask.entry(&house.entry_token(FAN, EVENT))
+            ask.entry(&forge(&house).good())
         };
+        let reserve = || ask("/api/seats/reserve");
         let elsewhere = json!({ "eventId": OTHER });
+        let slot = Uuid::from_u128(9).to_string();
         for (name, ask) in [
-            ("alone", ask("/api/seats/reserve")),
-            ("another event in the body", ask("/api/seats/reserve").json(&elsewhere)),
+            ("alone", reserve()),
+            ("best", ask("/api/seats/best")),
+            ("another event in the body", reserve().json(&elsewhere)),
             ("in the body of the other path", ask("/api/reservations").json(&elsewhere)),
             ("in the query", ask(&format!("/api/reservations?eventId={OTHER}"))),
-            ("told", ask("/api/seats/reserve").header("x-urr-entry-event", &other)),
-            ("told in capitals", ask("/api/seats/reserve").header("X-URR-ENTRY-EVENT", &other)),
+            ("told", reserve().header("x-urr-entry-event", &other)),
+            ("told in capitals", reserve().header("X-URR-ENTRY-EVENT", &other)),
+            ("told with underscores", reserve().header("x_urr_entry_event", &other)),
+            ("told with both", reserve().header("x-urr_entry-event", &other)),
             (
                 "told twice",
-                ask("/api/seats/reserve")
-                    .header("x-urr-entry-event", &other)
-                    .header("x-urr-entry-event", &mine),
+                reserve().header("x-urr-entry-event", &other).header("x-urr-entry-event", &mine),
             ),
-            (
-                "told with underscores",
-                ask("/api/seats/reserve").header("x_urr_entry_event", &other),
-            ),
-            ("told with both", ask("/api/seats/reserve").header("x-urr_entry-event", &other)),
             (
                 "named as one of the connection's",
-                ask("/api/seats/reserve").header("connection", "x-urr-entry-event, x-user-id"),
+                reserve().header("connection", "x-urr-entry-event, x-urr-entry-slot, x-user-id"),
+            ),
+            ("a slot told", reserve().header("x-urr-entry-slot", &other)),
+            ("a slot told in capitals", reserve().header("X-URR-ENTRY-SLOT", &other)),
+            ("a slot told with underscores", reserve().header("x_urr_entry_slot", &other)),
+            ("a slot told with both", reserve().header("x-urr_entry-slot", &other)),
+            (
+                "a slot told twice",
+                reserve().header("x-urr-entry-slot", &other).header("x-urr-entry-slot", &slot),
             ),
         ] {
             assert_eq!(ask.send().await.outcome(), passed(), "{name}");
             let seen = house.services.seen().pop().unwrap();
-            let told = seen.headers.iter();
-            let told = told.filter(|(header, _)| {
-                header.as_str().replace('_', "-").eq_ignore_ascii_case("x-urr-entry-event")
-            });
-            let told: Vec<_> = told.map(|(_, value)| value.to_str().unwrap()).collect();
-            assert_eq!(told, [mine.as_str()], "{name}");
+            for (told, expected) in [("x-urr-entry-event", &mine), ("x-urr-entry-slot", &slot)] {
+                assert_eq!(values(&seen.headers, told), [expected.as_str()], "{name}: {told}");
+            }
             assert_eq!(seen.user, Some((FAN, Role::User)), "{name}");
             for gone in [TOKEN, EDGE, "authorization"] {
                 assert!(!seen.headers.contains_key(gone), "{name}: {gone}");
             }
         }
     }
+}
+
+/// The values of a header, however some servers would spell it.
+fn values<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
+    let is_it = |header: &str| header.replace('_', "-").eq_ignore_ascii_case(name);
+    let values = headers.iter().filter(|(header, _)| is_it(header.as_str()));
+    values.map(|(_, value)| value.to_str().unwrap()).collect()
 }
 
 /// What pretends to be another request stays the one it is: it needs no token, and books nothing.
@@ -548,6 +555,7 @@ async fn a_request_is_the_one_of_its_first_line() {
         let seen = house.services.seen().pop().unwrap();
         assert_eq!((seen.method, seen.path.as_str()), (Method::GET, "/api/reservations/my"));
         assert!(!seen.headers.contains_key("x-urr-entry-event"));
+        assert!(!seen.headers.contains_key("x-urr-entry-slot"));
     }
 }
 
@@ -569,6 +577,7 @@ async fn a_good_token_opens_every_path_that_books() {
         assert_eq!(ask(&house, &to).entry(&longest).send().await.outcome(), passed());
         for seen in house.services.seen() {
             assert_eq!(seen.headers["x-urr-entry-event"], EVENT.to_string());
+            assert_eq!(seen.headers["x-urr-entry-slot"], Uuid::from_u128(9).to_string());
         }
     }
 }

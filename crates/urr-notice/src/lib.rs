@@ -1,0 +1,16 @@
+//! Notices that someone was let in, on a FIFO queue of SQS (Q6): sent by [`Post`], read by [`Worker`].
+//!
+//! A notice tells and gives no right: it has no token (K-11). Those of an event keep their order. The
+//! queue being slow or dead costs notices, which are counted, and nothing else.
+
+mod client;
+mod figures;
+mod message;
+mod post;
+mod worker;
+
+pub use client::{SqsOptions, SqsQueue};
+pub use figures::Figures;
+pub use message::{Message, UnreadableMessage};
+pub use post::Post;
+pub use worker::{Read, ReadError, Worker};

@@ -1,0 +1,198 @@
+//! Notices on a queue that speaks SQS, sent and read by our own programs (Q6, K-11).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::sync::LazyLock;
+
+use aws_sdk_sqs::types::QueueAttributeName;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use urr_kernel::{Secret, Timestamp, Uuid};
+use urr_notice::{Figures, Message, Post, SqsOptions, SqsQueue, Worker};
+use urr_queue::Notices;
+use urr_queue::room::Admitted;
+use urr_test::servers::{self, Server, Sqs};
+
+const EVENT: Uuid = Uuid::from_u128(0xe);
+
+/// One server for all cases: it takes more than a second to start. None: it is not installed here,
+/// which with `CI=true` is a failure.
+static SERVER: LazyLock<Option<Sqs>> =
+    LazyLock::new(|| servers::available(Server::Sqs).unwrap().then(|| Sqs::start().unwrap()));
+
+struct House {
+    queue: SqsQueue,
+    aside: SqsQueue,
+}
+
+impl House {
+    /// A queue of its own for a case, and one for what cannot be read.
+    async fn open(name: &str) -> Option<House> {
+        let server = SERVER.as_ref()?;
+        let aside = create(server, &format!("{name}-aside.fifo"), &[]).await;
+        let arn = format!("arn:aws:sqs:elasticmq:000000000000:{name}-aside.fifo");
+        let redrive = format!("{{\"deadLetterTargetArn\":\"{arn}\",\"maxReceiveCount\":\"3\"}}");
+        let more = [
+            (QueueAttributeName::VisibilityTimeout, "0"),
+            (QueueAttributeName::RedrivePolicy, redrive.as_str()),
+        ];
+        let queue = create(server, &format!("{name}.fifo"), &more).await;
+        Some(House { queue, aside })
+    }
+
+    async fn read_all(&self) -> Vec<Message> {
+        let worker = Worker::new(self.queue.clone());
+        let mut all = Vec::new();
+        loop {
+            let read = worker.read(0).await.unwrap();
+            if read.done.is_empty() && read.unreadable == 0 {
+                return all;
+            }
+            all.extend(read.done);
+        }
+    }
+}
+
+fn queue_at(endpoint: &str, url: &str) -> SqsQueue {
+    SqsQueue::new(&SqsOptions {
+        queue_url: url.to_owned(),
+        region: "ap-northeast-2".to_owned(),
+        endpoint: Some(endpoint.to_owned()),
+        access_key_id: "x".to_owned(),
+        secret_access_key: Secret::new("y"),
+    })
+}
+
+async fn create(server: &Sqs, name: &str, more: &[(QueueAttributeName, &str)]) -> SqsQueue {
+    let admin = queue_at(server.endpoint(), "");
+    let mut create = admin.client().create_queue().queue_name(name);
+    create = create.attributes(QueueAttributeName::FifoQueue, "true");
+    for (key, value) in more {
+        create = create.attributes(key.clone(), *value);
+    }
+    let created = create.send().await.unwrap();
+    queue_at(server.endpoint(), created.queue_url().unwrap())
+}
+
+struct Posting {
+    notices: Notices,
+    figures: Figures,
+    stop: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl Posting {
+    fn start(queue: &SqsQueue, buffered_max: usize) -> Posting {
+        let (notices, receiver) = Notices::buffered(buffered_max);
+        let (figures, stop) = (Figures::default(), CancellationToken::new());
+        let post = Post { queue: queue.clone(), notices: receiver, figures: figures.clone() };
+        let running = tokio::spawn(post.run(stop.clone()));
+        Posting { notices, figures, stop, running }
+    }
+
+    /// Stops it. What was put before is sent, if the queue takes it.
+    async fn end(self) -> Figures {
+        self.stop.cancel();
+        self.running.await.unwrap();
+        self.figures
+    }
+}
+
+fn admitted(user: u128, slot: u128) -> Admitted {
+    Admitted { user_id: Uuid::from_u128(user), slot_id: Uuid::from_u128(slot) }
+}
+
+fn user_of(message: &Message) -> u128 {
+    let Message::Admitted { user_id, event_id: EVENT, .. } = message else { panic!("{message:?}") };
+    user_id.as_u128()
+}
+
+#[tokio::test]
+async fn notices_arrive_in_the_order_of_admission() {
+    let Some(house) = House::open("order").await else { return };
+    let posting = Posting::start(&house.queue, 1_000);
+    let all: Vec<Admitted> = (1..=95).map(|number| admitted(number, 1_000 + number)).collect();
+    posting.notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
+    let figures = posting.end().await;
+    assert_eq!((figures.sent(), figures.dropped()), (95, 0));
+    let users: Vec<u128> = house.read_all().await.iter().map(user_of).collect();
+    assert_eq!(users, (1..=95).collect::<Vec<u128>>());
+    assert_eq!(house.read_all().await, [], "what was read is off the queue");
+}
+
+#[tokio::test]
+async fn k_11_being_let_in_again_is_told_again_and_a_repetition_is_not() {
+    let Some(house) = House::open("again").await else { return };
+    let posting = Posting::start(&house.queue, 10);
+    let both = [admitted(1, 10), admitted(1, 10), admitted(1, 11)];
+    posting.notices.admitted(EVENT, &both, Timestamp::UNIX_EPOCH);
+    posting.end().await;
+    let read = house.read_all().await;
+    let slots = read.iter().map(|message| match message {
+        Message::Admitted { slot_id, .. } => slot_id.as_u128(),
+        Message::Unknown => panic!("{message:?}"),
+    });
+    assert_eq!(slots.collect::<Vec<_>>(), [10, 11]);
+}
+
+#[tokio::test]
+async fn k_11_a_dead_queue_costs_notices_that_are_counted_and_nothing_else() {
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", nobody.local_addr().unwrap());
+    drop(nobody);
+    let queue = queue_at(&endpoint, &format!("{endpoint}/000000000000/none.fifo"));
+    let posting = Posting::start(&queue, 20);
+    let all: Vec<Admitted> = (1..=500).map(|number| admitted(number, number)).collect();
+    posting.notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
+    let overflow = posting.notices.dropped();
+    assert!(overflow >= 480 - 10, "the buffer holds twenty and the post ten: {overflow}");
+    let figures = posting.end().await;
+    assert_eq!(figures.sent(), 0);
+    assert_eq!(figures.dropped() + overflow, 500, "every notice is sent or counted");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_put_aside_and_an_unknown_action_is_passed_over() {
+    let Some(house) = House::open("odd").await else { return };
+    let bodies = [("1", "not JSON"), ("2", r#"{"action":"seat_reserve"}"#)];
+    for (number, body) in bodies {
+        let send = house.queue.client().send_message().queue_url(house.queue.url());
+        let send = send.message_group_id(number).message_deduplication_id(number);
+        send.message_body(body).send().await.unwrap();
+    }
+    assert_eq!(house.read_all().await, [Message::Unknown]);
+    let aside = house.aside.client().receive_message().queue_url(house.aside.url());
+    let aside = aside.wait_time_seconds(5).send().await.unwrap();
+    let bodies: Vec<_> = aside.messages().iter().filter_map(|message| message.body()).collect();
+    assert_eq!(bodies, ["not JSON"]);
+}
+
+#[tokio::test]
+async fn a_worker_reads_until_it_is_told_to_stop() {
+    let Some(house) = House::open("worker").await else { return };
+    let stop = CancellationToken::new();
+    let worker = Worker::new(house.queue.clone());
+    let running = tokio::spawn({
+        let stop = stop.clone();
+        async move { worker.run(stop).await }
+    });
+    let posting = Posting::start(&house.queue, 10);
+    posting.notices.admitted(EVENT, &[admitted(1, 1)], Timestamp::UNIX_EPOCH);
+    posting.end().await;
+    urr_test::eventually("the worker has read it", async || {
+        let attributes = house
+            .queue
+            .client()
+            .get_queue_attributes()
+            .queue_url(house.queue.url())
+            .attribute_names(QueueAttributeName::ApproximateNumberOfMessages)
+            .send()
+            .await
+            .unwrap();
+        let count = attributes.attributes().unwrap();
+        (count[&QueueAttributeName::ApproximateNumberOfMessages] == "0").then_some(())
+    })
+    .await;
+    stop.cancel();
+    running.await.unwrap();
+}

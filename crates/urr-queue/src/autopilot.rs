@@ -1,0 +1,402 @@
+//! The autopilot: lets in fewer while booking suffers, and more again when it is well (Q13).
+//!
+//! Off unless the organiser wishes it. It only ever lowers the rate that was set, never below one in
+//! a second, and does not touch the threshold. Once a second it looks at how booking goes: too many
+//! failures or answers much slower than usual cut the rate to seven tenths; a good second gives a
+//! little of it back. What is usual it learns slowly, from good seconds alone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use urr_kernel::{Timestamp, Uuid};
+
+use crate::pulse::Booking;
+use crate::{EventRoom, Settings};
+
+/// More failures than this are too many, in thousandths of the requests.
+const FAILED_MILLI_MAX: u64 = 20;
+/// A few failures are nobody's fault.
+const FAILED_MIN: u64 = 3;
+/// Fewer answers say nothing of how slow booking is.
+const ANSWERED_MIN: u64 = 20;
+/// So many times slower than usual is too slow.
+const TOO_SLOW: u64 = 2;
+/// Faster than this is never too slow, and slower than that always is.
+const MICROS_FINE: u64 = 100_000;
+const MICROS_TOO_SLOW: u64 = 2_000_000;
+/// After a cut its effect is waited for: the figures are of the last seconds.
+const TURNS_BETWEEN_CUTS: u32 = 5;
+/// From one in a second to the whole rate in so many good turns.
+const TURNS_TO_RECOVER: u64 = 60;
+/// If nothing is heard the rate stays for so many turns; then it falls.
+const SILENT_TURNS_MAX: u32 = 10;
+/// An event without people for so many turns is forgotten.
+const ABSENT_TURNS_MAX: u32 = 60;
+
+/// The autopilots of all events.
+#[derive(Default)]
+pub struct Autopilots(RwLock<HashMap<Uuid, Autopilot>>);
+
+impl Autopilots {
+    /// So many may be let in within a second; `None` where no autopilot flies.
+    pub fn rate_max(&self, event_id: Uuid) -> Option<u32> {
+        let autopilots = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        autopilots.get(&event_id).map(Autopilot::rate_max)
+    }
+
+    /// A second has passed. `events` are those with people in their rooms, `booking` how booking
+    /// went lately, `None` if the ticket office is silent.
+    pub fn turn(
+        &self,
+        events: &[Arc<EventRoom>],
+        booking: Option<Booking>,
+        settings: &Settings,
+        _now: Timestamp,
+    ) {
+        let mut autopilots = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for autopilot in autopilots.values_mut() {
+            autopilot.absent_turns += 1;
+        }
+        for event in events {
+            if !event.wishes.has_autopilot {
+                autopilots.remove(&event.event_id);
+                continue;
+            }
+            let wished = event.wishes.admitted_per_second_max;
+            let rate_set = wished.unwrap_or(settings.admitted_per_second_max);
+            let autopilot =
+                autopilots.entry(event.event_id).or_insert_with(|| Autopilot::new(rate_set));
+            let before = autopilot.rate_max();
+            autopilot.turn(rate_set, booking);
+            autopilot.absent_turns = 0;
+            let (event_id, after) = (event.event_id, autopilot.rate_max());
+            if after < before {
+                tracing::info!(%event_id, before, after, ?booking, "booking suffers: fewer let in");
+            }
+        }
+        autopilots.retain(|_, autopilot| autopilot.absent_turns <= ABSENT_TURNS_MAX);
+    }
+}
+
+/// The autopilot of one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Autopilot {
+    /// In thousandths of a person in a second.
+    rate_milli: u64,
+    /// What is usual.
+    p95_micros: Option<u64>,
+    turns_since_cut: u32,
+    silent_turns: u32,
+    absent_turns: u32,
+}
+
+/// How booking goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    Good,
+    /// Neither reason to let in more nor fewer.
+    Fair,
+    Bad,
+}
+
+impl Autopilot {
+    /// It begins with the rate that was set.
+    fn new(rate_set: u32) -> Autopilot {
+        Autopilot {
+            rate_milli: u64::from(rate_set) * 1_000,
+            p95_micros: None,
+            turns_since_cut: TURNS_BETWEEN_CUTS,
+            silent_turns: 0,
+            absent_turns: 0,
+        }
+    }
+
+    fn rate_max(&self) -> u32 {
+        u32::try_from(self.rate_milli / 1_000).unwrap_or(u32::MAX).max(1)
+    }
+
+    fn turn(&mut self, rate_set: u32, booking: Option<Booking>) {
+        let most = u64::from(rate_set) * 1_000;
+        self.turns_since_cut = self.turns_since_cut.saturating_add(1);
+        match booking {
+            Some(booking) => self.turn_after_news(most, &booking),
+            None => self.turn_in_silence(),
+        }
+        self.rate_milli = self.rate_milli.clamp(1_000.min(most), most);
+    }
+
+    fn turn_after_news(&mut self, most: u64, booking: &Booking) {
+        self.silent_turns = 0;
+        let health = self.health(booking);
+        match health {
+            Health::Bad if self.turns_since_cut >= TURNS_BETWEEN_CUTS => self.cut(),
+            Health::Bad | Health::Fair => {}
+            Health::Good => self.rate_milli += (most / TURNS_TO_RECOVER).max(100),
+        }
+        if health == Health::Good && booking.answered >= ANSWERED_MIN {
+            self.learn(booking.p95_micros);
+        }
+    }
+
+    /// Perhaps the ticket office cannot even say that it suffers.
+    fn turn_in_silence(&mut self) {
+        self.silent_turns = self.silent_turns.saturating_add(1);
+        if self.silent_turns > SILENT_TURNS_MAX && self.turns_since_cut >= TURNS_BETWEEN_CUTS {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.rate_milli = self.rate_milli * 7 / 10;
+        self.turns_since_cut = 0;
+    }
+
+    fn health(&self, booking: &Booking) -> Health {
+        let Booking { answered, failed, p95_micros } = *booking;
+        let failed_milli = failed * 1_000 / (answered + failed).max(1);
+        if failed >= FAILED_MIN && failed_milli > FAILED_MILLI_MAX {
+            return Health::Bad;
+        }
+        if answered < ANSWERED_MIN {
+            return Health::Good;
+        }
+        let usual = self.p95_micros.unwrap_or(MICROS_TOO_SLOW / TOO_SLOW);
+        let too_slow = (usual * TOO_SLOW).clamp(MICROS_FINE, MICROS_TOO_SLOW);
+        match p95_micros {
+            slow if slow > too_slow => Health::Bad,
+            slow if slow > too_slow * 3 / 4 => Health::Fair,
+            _ => Health::Good,
+        }
+    }
+
+    /// Faster than usual is soon the usual; slower than usual takes minutes.
+    fn learn(&mut self, p95_micros: u64) {
+        let usual = self.p95_micros.unwrap_or(p95_micros);
+        self.p95_micros = Some(match p95_micros < usual {
+            true => usual - (usual - p95_micros) / 8,
+            false => usual + (p95_micros - usual) / 128,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    fn booking(answered: u64, failed: u64, p95_millis: u64) -> Option<Booking> {
+        Some(Booking { answered, failed, p95_micros: p95_millis * 1_000 })
+    }
+
+    const WELL: Option<Booking> = Some(Booking { answered: 500, failed: 0, p95_micros: 30_000 });
+
+    /// An autopilot that has seen a minute of good booking.
+    fn settled(rate_set: u32) -> Autopilot {
+        let mut autopilot = Autopilot::new(rate_set);
+        for _ in 0..60 {
+            autopilot.turn(rate_set, WELL);
+        }
+        autopilot
+    }
+
+    fn after(autopilot: &Autopilot, booking: Option<Booking>) -> u32 {
+        let mut autopilot = autopilot.clone();
+        autopilot.turn(100, booking);
+        autopilot.rate_max()
+    }
+
+    #[test]
+    fn while_booking_is_well_the_rate_is_the_one_that_was_set() {
+        assert_eq!(Autopilot::new(100).rate_max(), 100);
+        assert_eq!(settled(100).rate_max(), 100);
+        assert_eq!(after(&settled(100), booking(0, 0, 0)), 100, "nobody books");
+    }
+
+    #[test]
+    fn failures_and_slow_answers_cut_the_rate() {
+        let autopilot = settled(100);
+        assert_eq!(after(&autopilot, booking(950, 50, 30)), 70);
+        assert_eq!(after(&autopilot, booking(500, 0, 101)), 70);
+        assert_eq!(after(&autopilot, booking(0, 30, 0)), 70, "nothing is answered at all");
+    }
+
+    #[test]
+    fn a_few_failures_and_a_little_more_time_do_not() {
+        let autopilot = settled(100);
+        for booking in [booking(10, 2, 30), booking(990, 10, 30), booking(500, 0, 100)] {
+            assert_eq!(after(&autopilot, booking), 100, "{booking:?}");
+        }
+        assert_eq!(after(&autopilot, booking(19, 0, 5_000)), 100, "too few to tell");
+    }
+
+    #[test]
+    fn what_is_slow_depends_on_what_is_usual() {
+        let mut slow = Autopilot::new(100);
+        for _ in 0..60 {
+            slow.turn(100, booking(500, 0, 400));
+        }
+        assert_eq!(after(&slow, booking(500, 0, 700)), 100);
+        assert_eq!(after(&slow, booking(500, 0, 900)), 70);
+        // But not without limit, however slowly it comes.
+        for turn in 0..100_000 {
+            slow.turn(100, booking(500, 0, 400 + turn / 100));
+        }
+        assert_eq!(after(&slow, booking(500, 0, 1_400)), 100);
+        assert_eq!(after(&slow, booking(500, 0, 2_001)), 70);
+    }
+
+    #[test]
+    fn the_rate_never_falls_below_one_nor_rises_above_what_was_set() {
+        let mut autopilot = settled(100);
+        for _ in 0..1_000 {
+            autopilot.turn(100, booking(0, 500, 5_000));
+            assert!((1..=100).contains(&autopilot.rate_max()), "{autopilot:?}");
+        }
+        assert_eq!(autopilot.rate_max(), 1);
+        for _ in 0..1_000 {
+            autopilot.turn(100, WELL);
+            assert!((1..=100).contains(&autopilot.rate_max()), "{autopilot:?}");
+        }
+        assert_eq!(autopilot.rate_max(), 100);
+        autopilot.turn(40, WELL);
+        assert_eq!(autopilot.rate_max(), 40, "the organiser wishes fewer");
+    }
+
+    #[test]
+    fn the_effect_of_a_cut_is_waited_for() {
+        let mut autopilot = settled(100);
+        let mut rates = Vec::new();
+        for _ in 0..9 {
+            autopilot.turn(100, booking(500, 100, 30));
+            rates.push(autopilot.rate_max());
+        }
+        assert_eq!(rates, [70, 70, 70, 70, 70, 49, 49, 49, 49]);
+    }
+
+    #[test]
+    fn a_cut_is_given_back_little_by_little() {
+        let mut autopilot = settled(100);
+        autopilot.turn(100, booking(500, 100, 30));
+        let mut rates = Vec::new();
+        for _ in 0..20 {
+            autopilot.turn(100, WELL);
+            rates.push(autopilot.rate_max());
+        }
+        assert!(rates.is_sorted(), "{rates:?}");
+        assert_eq!((rates[0], rates[9], rates[19]), (71, 86, 100));
+    }
+
+    #[test]
+    fn a_silent_office_is_waited_for_and_then_spared() {
+        let mut autopilot = settled(100);
+        for _ in 0..SILENT_TURNS_MAX {
+            autopilot.turn(100, None);
+            assert_eq!(autopilot.rate_max(), 100);
+        }
+        for _ in 0..9 {
+            autopilot.turn(100, None);
+        }
+        assert_eq!(autopilot.rate_max(), 49);
+        autopilot.turn(100, WELL);
+        assert_eq!(autopilot.rate_max(), 50, "it answers again");
+    }
+
+    /// A ticket office that can do so much in a second; what is more piles up, and who waits longer
+    /// than five seconds has failed.
+    struct Office {
+        capacity: u64,
+        backlog: u64,
+        /// Of the last ten seconds: answered, failed, milliseconds.
+        seconds: VecDeque<(u64, u64, u64)>,
+    }
+
+    impl Office {
+        fn second(&mut self, came: u64) {
+            self.backlog += came;
+            let done = self.backlog.min(self.capacity);
+            self.backlog -= done;
+            let millis = 30 + self.backlog * 1_000 / self.capacity;
+            let gave_up = self.backlog.saturating_sub(5 * self.capacity);
+            self.backlog -= gave_up;
+            self.seconds.push_back((done, gave_up, millis));
+            if self.seconds.len() > 10 {
+                self.seconds.pop_front();
+            }
+        }
+
+        /// The slowest second stands for the slowest twentieth.
+        fn booking(&self) -> Option<Booking> {
+            let answered = self.seconds.iter().map(|second| second.0).sum();
+            let failed = self.seconds.iter().map(|second| second.1).sum();
+            booking(answered, failed, self.seconds.iter().map(|second| second.2).max()?)
+        }
+    }
+
+    /// Ten minutes of a sale that lets in a hundred in a second; after two the office can do only
+    /// sixty, after eight everything again. Returns failures, what was done in the bad minutes, and
+    /// the last rate.
+    fn sale(has_autopilot: bool) -> (u64, u64, u32) {
+        let mut office = Office { capacity: 150, backlog: 0, seconds: VecDeque::new() };
+        let mut autopilot = Autopilot::new(100);
+        let (mut failures, mut done, mut rate) = (0, 0, 100);
+        for second in 0..600 {
+            let is_ill = (120..480).contains(&second);
+            office.capacity = if is_ill { 60 } else { 150 };
+            office.second(rate.into());
+            autopilot.turn(100, office.booking());
+            if has_autopilot {
+                rate = autopilot.rate_max();
+            }
+            let (answered, failed, _) = office.seconds[office.seconds.len() - 1];
+            failures += failed;
+            done += if is_ill { answered } else { 0 };
+        }
+        (failures, done, rate)
+    }
+
+    #[test]
+    fn an_office_that_can_do_less_is_spared_and_found_well_again() {
+        let (failures, done, rate) = sale(true);
+        assert_eq!(failures, 0);
+        assert!(done >= 360 * 60 * 7 / 10, "it is not left idle: {done}");
+        assert_eq!(rate, 100);
+        // The control: nobody spared it.
+        let (failures, ..) = sale(false);
+        assert!(failures > 10_000, "{failures}");
+    }
+
+    #[test]
+    fn it_flies_only_where_it_is_wished_and_forgets_who_is_gone() {
+        let event = |has_autopilot| {
+            let wishes = crate::Wishes { has_autopilot, ..crate::Wishes::default() };
+            Arc::new(EventRoom {
+                event_id: Uuid::from_u128(1),
+                status: crate::EventStatus::Open,
+                title: String::new(),
+                artist_id: None,
+                artist_name: None,
+                sale_starts_at: Timestamp::UNIX_EPOCH,
+                sale_ends_at: Timestamp::MAX,
+                has_presale: false,
+                wishes,
+                draw: None,
+            })
+        };
+        let (autopilots, settings) = (Autopilots::default(), Settings::default());
+        let rate = |events: &[Arc<EventRoom>], booking| {
+            autopilots.turn(events, booking, &settings, Timestamp::UNIX_EPOCH);
+            autopilots.rate_max(Uuid::from_u128(1))
+        };
+        let ill = booking(500, 100, 30);
+        assert_eq!(rate(&[event(false)], ill), None);
+        assert_eq!(rate(&[event(true)], ill), Some(70));
+        assert_eq!(rate(&[], ill), Some(70), "the rooms could not be listed for a moment");
+        assert_eq!(rate(&[event(false)], ill), None);
+        assert_eq!(rate(&[event(true)], WELL), Some(100));
+        for _ in 0..=ABSENT_TURNS_MAX {
+            rate(&[], WELL);
+        }
+        assert_eq!(autopilots.rate_max(Uuid::from_u128(1)), None);
+    }
+}

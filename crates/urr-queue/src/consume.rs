@@ -1,0 +1,74 @@
+//! What the waiting rooms learn: from the catalogue what is sold and when, from the ticket office
+//! who has bought.
+//!
+//! The result does not depend on the order in which the news of an event arrive, nor on how often:
+//! they are merged into one row per event.
+
+mod payload;
+
+use serde::de::DeserializeOwned;
+use urr_bus::{HandleError, Handled, HandlerContext};
+use urr_kernel::{Event, Timestamp, Uuid};
+use urr_storage::Tx;
+
+use self::payload::{EventEnded, EventFacts, ReservationConfirmed};
+use crate::EventStatus;
+use crate::store::news::{self, News};
+use crate::store::purchases::{self, Purchase};
+
+/// The name of the waiting rooms among the consumers.
+pub const GROUP: &str = "queue-service-group";
+
+/// The topics that they listen to.
+pub const TOPICS: &[&str] = &["catalog-events", "reservation-events"];
+
+/// Notes what an event is, or that someone has bought.
+pub fn handle(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    match event.event_type.as_str() {
+        "EVENT_CREATED" | "EVENT_UPDATED" => {
+            let facts: EventFacts = decode(event)?;
+            let event_id = facts.event_id;
+            follow(tx, event_id, facts.into_news().map_err(HandleError::Poison)?, context.now)
+        }
+        "EVENT_CANCELLED" => end(tx, event, EventStatus::Cancelled, context.now),
+        "EVENT_DELETED" => end(tx, event, EventStatus::Deleted, context.now),
+        "RESERVATION_CONFIRMED" => {
+            let ReservationConfirmed { reservation_id, event_id, user_id } = decode(event)?;
+            let purchase = Purchase { reservation_id, event_id, user_id, bought_at: event.time };
+            purchases::purchase_insert(tx, &purchase)?;
+            Ok(Handled::Done)
+        }
+        _ => Ok(Handled::Ignored),
+    }
+}
+
+fn end(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    status: EventStatus,
+    now: Timestamp,
+) -> Result<Handled, HandleError> {
+    let EventEnded { event_id } = decode(event)?;
+    follow(tx, event_id, News { status, facts: None }, now)
+}
+
+fn follow(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    news: News,
+    now: Timestamp,
+) -> Result<Handled, HandleError> {
+    news::news_merge(tx, event_id, news, now)?;
+    Ok(Handled::Done)
+}
+
+fn decode<D: DeserializeOwned>(event: &Event) -> Result<D, HandleError> {
+    D::deserialize(&event.data).map_err(|error| {
+        let kind = &event.event_type;
+        HandleError::Poison(format!("the data of a {kind} is not what its type promises: {error}"))
+    })
+}

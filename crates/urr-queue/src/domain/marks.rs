@@ -1,0 +1,97 @@
+//! Someone's position from what everybody may read: their number and some marked places of the line.
+
+use std::ops::RangeInclusive;
+
+use crate::room::Place;
+
+/// Between which positions who has this number stands, if they were in line when the places were
+/// marked or came later. None: they were not, because the line began behind them or was empty.
+///
+/// Numbers rise along the line and no two are equal. So between two marks nobody stands nearer to
+/// either than the numbers allow: the position is exact at a mark, and wherever nobody has left
+/// between two of them.
+pub fn position_bounds(marks: &[Place], number: i64) -> Option<RangeInclusive<u32>> {
+    let behind = marks.partition_point(|mark| mark.number <= number);
+    let before = marks[..behind].last()?;
+    if before.number == number {
+        return Some(before.position..=before.position);
+    }
+    let steps = |from: i64, to: i64| u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX);
+    let nearest = before.position.saturating_add(1);
+    let farthest = before.position.saturating_add(steps(before.number, number));
+    match marks.get(behind) {
+        None => Some(nearest..=farthest),
+        Some(after) => {
+            let nearest = nearest.max(after.position.saturating_sub(steps(number, after.number)));
+            Some(nearest..=farthest.min(after.position.saturating_sub(1)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A line of these numbers in which every `step`th and the last are marked.
+    fn marks_of(numbers: &[i64], step: usize) -> Vec<Place> {
+        let line = (1_u32..).zip(numbers);
+        let last = numbers.len();
+        line.filter(|(position, _)| {
+            let index = *position as usize - 1;
+            index.is_multiple_of(step) || index + 1 == last
+        })
+        .map(|(position, number)| Place { number: *number, position })
+        .collect()
+    }
+
+    #[test]
+    fn where_nobody_left_the_position_is_exact() {
+        let numbers: Vec<i64> = (101..=200).collect();
+        let marks = marks_of(&numbers, 10);
+        for (position, number) in (1_u32..).zip(&numbers) {
+            assert_eq!(position_bounds(&marks, *number), Some(position..=position));
+        }
+    }
+
+    #[test]
+    fn who_was_let_in_is_not_in_line_and_who_came_later_stands_behind_it() {
+        let marks = marks_of(&[7, 9, 20], 1);
+        assert_eq!(position_bounds(&marks, 6), None);
+        assert_eq!(position_bounds(&marks, 21), Some(4..=4));
+        assert_eq!(position_bounds(&marks, 25), Some(4..=8));
+        assert_eq!(position_bounds(&[], 25), None);
+    }
+
+    #[test]
+    fn those_who_left_between_two_marks_make_it_a_range() {
+        // 11 to 20 came; 12 to 18 left.
+        let marks = marks_of(&[11, 19, 20], 2);
+        assert_eq!(marks.len(), 2);
+        assert_eq!(position_bounds(&marks, 19), Some(2..=2));
+        // Of 11, 13, 16, 20 only the ends are marked.
+        let marks = marks_of(&[11, 13, 16, 20], 3);
+        assert_eq!(position_bounds(&marks, 13), Some(2..=3));
+        assert_eq!(position_bounds(&marks, 16), Some(2..=3));
+    }
+
+    proptest! {
+        /// Everybody's true position lies within what the marks tell them; nobody is told a range
+        /// that is wider than the gap between two marks.
+        #[test]
+        fn the_bounds_are_right_for_everybody(
+            numbers in prop::collection::btree_set(-50_000_i64..50_000, 1..600),
+            step in 1_usize..60,
+        ) {
+            let numbers: Vec<i64> = numbers.into_iter().collect();
+            let marks = marks_of(&numbers, step);
+            for (position, number) in (1_u32..).zip(&numbers) {
+                let bounds = position_bounds(&marks, *number).expect("they are in line");
+                prop_assert!(bounds.contains(&position), "{number}: {position} {bounds:?}");
+                let width = bounds.end() - bounds.start();
+                prop_assert!((width as usize) < step, "{number}: {bounds:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A draw as a file: some lines about it, then one line for each who took part, in the order that
+//! was drawn. `docs/DRAW.md` specifies it; [`super::verify`] reads it.
+
+use std::fmt::{self, Write as _};
+
+use urr_kernel::{Timestamp, Uuid};
+
+use crate::domain::draw::{Digest, DrawSecret, Entrant, hex};
+use crate::store::draws::Draw;
+
+/// The first line.
+pub const FORMAT: &str = "urr-draw-v1";
+
+/// What stands before the entrants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub event_id: Uuid,
+    pub commitment: Digest,
+    pub committed_at: Timestamp,
+    pub closed_at: Timestamp,
+    pub secret: DrawSecret,
+    pub digest: Digest,
+    pub arrivals: Digest,
+    pub seed: Digest,
+    pub count: u32,
+}
+
+impl Header {
+    /// Of a draw that is done: before that its secret is nobody's business.
+    pub fn of(draw: &Draw) -> Option<Header> {
+        let (closing, entrants, _) = (draw.closing?, draw.entrants?, draw.done_at?);
+        Some(Header {
+            event_id: draw.event_id,
+            commitment: draw.commitment,
+            committed_at: draw.committed_at,
+            closed_at: closing.closed_at,
+            secret: draw.secret.clone(),
+            digest: entrants.digest,
+            arrivals: entrants.arrivals,
+            seed: draw.secret.seed(&entrants.digest),
+            count: entrants.count,
+        })
+    }
+}
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{FORMAT}")?;
+        writeln!(f, "event {}", self.event_id)?;
+        writeln!(f, "commitment {}", hex(&self.commitment))?;
+        writeln!(f, "committedAt {}", self.committed_at)?;
+        writeln!(f, "closedAt {}", self.closed_at)?;
+        writeln!(f, "secret {}", hex(self.secret.expose()))?;
+        writeln!(f, "digest {}", hex(&self.digest))?;
+        writeln!(f, "arrivals {}", hex(&self.arrivals))?;
+        writeln!(f, "seed {}", hex(&self.seed))?;
+        writeln!(f, "count {}", self.count)
+    }
+}
+
+/// The lines of some entrants.
+pub fn lines(entrants: &[Entrant]) -> String {
+    let mut text = String::with_capacity(entrants.len() * 42);
+    for Entrant { tag, arrival } in entrants {
+        writeln!(text, "{tag} {arrival}").expect("a text takes what is written");
+    }
+    text
+}

@@ -1,0 +1,90 @@
+//! The waiting rooms over HTTP.
+
+mod admin;
+mod answer;
+mod crowd;
+mod draw;
+mod fans;
+mod internal;
+mod stream;
+
+use std::time::Duration;
+
+pub use answer::{Extent, fingerprint, render};
+pub use crowd::Document;
+use urr_kernel::Timestamp;
+use urr_service::ApiError;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::place::PlaceError;
+use crate::room::RoomError;
+use crate::{NotAdmissible, Queue};
+
+pub fn routes() -> OpenApiRouter<Queue> {
+    OpenApiRouter::new()
+        .merge(fans::routes())
+        .merge(crowd::routes())
+        .merge(stream::routes())
+        .merge(draw::routes())
+        .merge(internal::routes())
+        .merge(admin::routes())
+}
+
+/// Those who find a room full come back when some have gone.
+const FULL_AGAIN_AFTER: Duration = Duration::from_secs(30);
+const UNAVAILABLE_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+impl From<PlaceError> for ApiError {
+    fn from(error: PlaceError) -> ApiError {
+        match error {
+            PlaceError::NotAdmissible(error) => error.into(),
+            PlaceError::Room(error) => error.into(),
+            PlaceError::TierUnknown(error) => unavailable().caused_by(error),
+        }
+    }
+}
+
+impl From<RoomError> for ApiError {
+    fn from(error: RoomError) -> ApiError {
+        match error {
+            RoomError::Full => {
+                let sentence = "As many wait as we can hold a place for. Please try again later.";
+                ApiError::unavailable("QUEUE_FULL", sentence, FULL_AGAIN_AFTER)
+            }
+            RoomError::TooManyQueues => ApiError::conflict(
+                "TOO_MANY_QUEUES",
+                "You wait for as many events as you may. Please leave one of the lines first.",
+            ),
+            RoomError::Unavailable => unavailable().caused_by(error),
+        }
+    }
+}
+
+impl From<NotAdmissible> for ApiError {
+    fn from(error: NotAdmissible) -> ApiError {
+        let time = |time: Timestamp| time.to_string();
+        match error {
+            NotAdmissible::Unknown => {
+                ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
+            }
+            NotAdmissible::Cancelled => {
+                ApiError::conflict("EVENT_CANCELLED", "This event was cancelled.")
+            }
+            NotAdmissible::Over => ApiError::conflict("SALE_ENDED", "The sale is over."),
+            NotAdmissible::NotYet { gathers_at } => {
+                ApiError::conflict("QUEUE_NOT_OPEN", "The waiting room is not open yet.")
+                    .with("opensAt", time(gathers_at))
+            }
+            NotAdmissible::Presale { opens_at } => ApiError::forbidden(
+                "PRESALE_MEMBERS_ONLY",
+                "At the moment only members of a higher tier may come.",
+            )
+            .with("opensAt", time(opens_at)),
+        }
+    }
+}
+
+fn unavailable() -> ApiError {
+    let sentence = "The waiting room does not answer. Your place is kept; please try again.";
+    ApiError::unavailable("QUEUE_UNAVAILABLE", sentence, UNAVAILABLE_AGAIN_AFTER)
+}

@@ -1,0 +1,159 @@
+//! What administrators and operators send.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+use urr_kernel::{UnfitText, Uuid};
+use urr_service::ApiError;
+use utoipa::ToSchema;
+
+use crate::Opening;
+use crate::admin::{Change, GATHERING_SECONDS, Message, PEOPLE};
+
+/// What is not named stays; `null` is the default again.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangeRoomBody {
+    /// So many may be in at once.
+    #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 100_000_000, example = 500)]
+    threshold: Option<Option<i64>>,
+    /// So many are let in within a second at most.
+    #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 100_000_000, example = 50)]
+    admitted_per_second_max: Option<Option<i64>>,
+    /// So long before the sale people may come. Not once they may.
+    #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 604_800, example = 3_600)]
+    gathering_seconds: Option<Option<i64>>,
+    /// Whether those who come before the sale are let in by arrival or by lot. Not once they may
+    /// come.
+    #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<OpeningName>)]
+    opening: Option<Option<OpeningName>>,
+    /// Whether the rate follows the health of booking.
+    #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<bool>)]
+    autopilot: Option<Option<bool>>,
+    /// A line of plain text for those who wait.
+    #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 500)]
+    message: Option<Option<String>>,
+    /// Whether nobody is let in.
+    #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<bool>)]
+    paused: Option<Option<bool>>,
+}
+
+/// In which order those are let in who came before the sale.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OpeningName {
+    Fifo,
+    Lottery,
+}
+
+/// A field that is there, if only with `null`.
+fn named<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}
+
+impl ChangeRoomBody {
+    pub fn parse(self) -> Result<Change, ApiError> {
+        let people = |number, noun| parse_number(number, PEOPLE, noun);
+        let opening = |opening: Option<OpeningName>| match opening {
+            Some(OpeningName::Lottery) => Opening::Lottery,
+            Some(OpeningName::Fifo) | None => Opening::Fifo,
+        };
+        let gathering = self.gathering_seconds;
+        let gathering = parse_number(gathering, GATHERING_SECONDS, GATHERING)?;
+        let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+        Ok(Change {
+            threshold: people(self.threshold, THRESHOLD)?,
+            admitted_per_second_max: people(self.admitted_per_second_max, RATE)?,
+            gathering: gathering.map(|gathering| gathering.map(seconds)),
+            opening: self.opening.map(opening),
+            has_autopilot: self.autopilot.map(Option::unwrap_or_default),
+            is_paused: self.paused.map(Option::unwrap_or_default),
+            message: parse_message_change(self.message)?,
+        })
+    }
+}
+
+/// A number as it is refused.
+#[derive(Clone, Copy)]
+pub struct Noun {
+    code: &'static str,
+    name: &'static str,
+}
+
+pub const THRESHOLD: Noun = Noun { code: "INVALID_THRESHOLD", name: "The threshold" };
+const RATE: Noun = Noun { code: "INVALID_RATE", name: "The rate per second" };
+const GATHERING: Noun =
+    Noun { code: "INVALID_GATHERING", name: "The gathering before the sale, in seconds," };
+
+pub fn parse_number(
+    number: Option<Option<i64>>,
+    range: RangeInclusive<i64>,
+    noun: Noun,
+) -> Result<Option<Option<u32>>, ApiError> {
+    let Some(Some(number)) = number else {
+        return Ok(number.map(|_| None));
+    };
+    let within = u32::try_from(number).ok().filter(|_| range.contains(&number));
+    let number = within.ok_or_else(|| {
+        let Noun { code, name } = noun;
+        let sentence = format!("{name} is a number from {} to {}.", range.start(), range.end());
+        ApiError::bad_request(code, sentence)
+    })?;
+    Ok(Some(Some(number)))
+}
+
+fn parse_message_change(
+    message: Option<Option<String>>,
+) -> Result<Option<Option<Message>>, ApiError> {
+    match message {
+        None => Ok(None),
+        Some(None) => Ok(Some(None)),
+        Some(Some(text)) => parse_message(&text).map(|message| Some(Some(message))),
+    }
+}
+
+fn parse_message(text: &str) -> Result<Message, ApiError> {
+    Message::parse(text).map_err(|unfit: UnfitText| {
+        ApiError::bad_request("INVALID_MESSAGE", format!("The message {unfit}."))
+    })
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MessageBody {
+    /// A line of plain text.
+    #[schema(min_length = 1, max_length = 500, example = "30분 뒤에 이어서 입장합니다.")]
+    message: String,
+}
+
+impl MessageBody {
+    pub fn parse(&self) -> Result<Message, ApiError> {
+        parse_message(&self.message)
+    }
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClearRoomBody {
+    /// The event's id once more.
+    confirm: Option<String>,
+}
+
+impl ClearRoomBody {
+    pub fn confirms(&self, event_id: Uuid) -> bool {
+        let confirmed = self.confirm.as_deref().map(str::parse::<Uuid>);
+        confirmed.is_some_and(|confirmed| confirmed.ok() == Some(event_id))
+    }
+}

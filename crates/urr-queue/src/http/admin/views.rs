@@ -1,0 +1,234 @@
+//! What administrators and operators see.
+
+use serde::Serialize;
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::{Page, Paged, Pagination};
+use utoipa::ToSchema;
+
+use crate::admin::RoomReport;
+use crate::room::Cleared;
+use crate::{EventRoom, Opening, Phase, Settings};
+
+#[derive(Serialize, ToSchema)]
+pub struct RoomAnswer {
+    room: RoomView,
+}
+
+impl RoomAnswer {
+    pub fn new(report: &RoomReport, settings: &Settings) -> RoomAnswer {
+        RoomAnswer { room: RoomView::new(report, settings) }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct RoomListView {
+    rooms: Vec<RoomView>,
+    pagination: Pagination,
+}
+
+impl RoomListView {
+    pub fn new(
+        reports: &[RoomReport],
+        settings: &Settings,
+        total: u64,
+        page: Page,
+    ) -> RoomListView {
+        let rooms = reports.iter().map(|report| RoomView::new(report, settings)).collect();
+        let Paged { items: rooms, pagination } = Paged::new(rooms, total, page);
+        RoomListView { rooms, pagination }
+    }
+}
+
+/// A room at a moment.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct RoomView {
+    event_id: Uuid,
+    title: String,
+    artist_name: Option<String>,
+    /// `closed`, `gathering`, `drawing`, `open`, `paused`, `over` or `cancelled`.
+    #[schema(example = "open")]
+    phase: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    gathers_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    sale_starts_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    sale_ends_at: Timestamp,
+    waiting: u32,
+    active: u32,
+    /// So many more could be in.
+    available: u32,
+    threshold: u32,
+    /// In force, the autopilot's word included.
+    admitted_per_second_max: u32,
+    /// Let in from the line within the last minute.
+    rate_per_minute: u64,
+    /// Left the line by themselves, or were dropped, within the last minute.
+    left_per_minute: u64,
+    admitted_total: u64,
+    left_total: u64,
+    /// Of the last in line; null if nobody waits.
+    last_wait: Option<LastWaitView>,
+    sold_out: bool,
+    paused: bool,
+    message: Option<String>,
+    autopilot: AutopilotView,
+    settings: SettingsView,
+    #[schema(value_type = String, format = DateTime)]
+    server_time: Timestamp,
+}
+
+/// How long the last in line will wait, in seconds, from when the door is open.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LastWaitView {
+    estimated_wait: u64,
+    from: u64,
+    to: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AutopilotView {
+    enabled: bool,
+    /// What it allows at the moment; null while it does not fly.
+    rate_per_second: Option<u32>,
+}
+
+/// What was set, and where it comes from: `event` or `default`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SettingsView {
+    threshold: NumberView,
+    admitted_per_second_max: NumberView,
+    gathering_seconds: NumberView,
+    opening: OpeningView,
+    autopilot: SwitchView,
+}
+
+#[derive(Serialize, ToSchema)]
+struct NumberView {
+    value: u64,
+    #[schema(example = "default")]
+    source: &'static str,
+}
+
+#[derive(Serialize, ToSchema)]
+struct OpeningView {
+    /// `fifo` or `lottery`.
+    #[schema(example = "fifo")]
+    value: &'static str,
+    #[schema(example = "default")]
+    source: &'static str,
+}
+
+#[derive(Serialize, ToSchema)]
+struct SwitchView {
+    value: bool,
+    #[schema(example = "default")]
+    source: &'static str,
+}
+
+impl RoomView {
+    fn new(report: &RoomReport, settings: &Settings) -> RoomView {
+        let RoomReport { event, crowd, rules, .. } = report;
+        let EventRoom { wishes, .. } = &**event;
+        let sum = |counts: &[u32]| counts.iter().copied().map(u64::from).sum();
+        let gathering = wishes.gathering.unwrap_or(settings.gathering);
+        RoomView {
+            event_id: event.event_id,
+            title: event.title.clone(),
+            artist_name: event.artist_name.clone(),
+            phase: phase_name(report.phase),
+            gathers_at: event.sale_starts_at - gathering,
+            sale_starts_at: event.sale_starts_at,
+            sale_ends_at: event.sale_ends_at,
+            waiting: crowd.waiting,
+            active: crowd.active,
+            available: rules.threshold.saturating_sub(crowd.active),
+            threshold: rules.threshold,
+            admitted_per_second_max: rules.admitted_per_second_max,
+            rate_per_minute: sum(&crowd.pace.admitted),
+            left_per_minute: sum(&crowd.pace.left),
+            admitted_total: crowd.admitted_total,
+            left_total: crowd.left_total,
+            last_wait: report.wait_of_last.map(|wait| LastWaitView {
+                estimated_wait: wait.seconds,
+                from: wait.from,
+                to: wait.to,
+            }),
+            sold_out: report.is_sold_out,
+            paused: wishes.is_paused,
+            message: wishes.message.clone(),
+            autopilot: AutopilotView {
+                enabled: wishes.has_autopilot,
+                rate_per_second: report.autopilot_rate,
+            },
+            settings: SettingsView::new(event, settings),
+            server_time: report.at,
+        }
+    }
+}
+
+impl SettingsView {
+    fn new(event: &EventRoom, settings: &Settings) -> SettingsView {
+        let wishes = &event.wishes;
+        let number = |wish: Option<u64>, default: u64| NumberView {
+            value: wish.unwrap_or(default),
+            source: source(wish.is_some()),
+        };
+        let gathering = wishes.gathering.map(|gathering| gathering.as_secs());
+        SettingsView {
+            threshold: number(wishes.threshold.map(u64::from), settings.threshold.into()),
+            admitted_per_second_max: number(
+                wishes.admitted_per_second_max.map(u64::from),
+                settings.admitted_per_second_max.into(),
+            ),
+            gathering_seconds: number(gathering, settings.gathering.as_secs()),
+            opening: OpeningView {
+                value: wishes.opening.name(),
+                source: source(wishes.opening != Opening::default()),
+            },
+            autopilot: SwitchView {
+                value: wishes.has_autopilot,
+                source: source(wishes.has_autopilot),
+            },
+        }
+    }
+}
+
+fn source(is_wished: bool) -> &'static str {
+    if is_wished { "event" } else { "default" }
+}
+
+pub fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Closed { .. } => "closed",
+        Phase::Gathering { .. } => "gathering",
+        Phase::Drawing => "drawing",
+        Phase::Open => "open",
+        Phase::Paused => "paused",
+        Phase::Over => "over",
+        Phase::Cancelled => "cancelled",
+        Phase::Deleted => "deleted",
+    }
+}
+
+/// What was ended.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClearedView {
+    event_id: Uuid,
+    /// How many waited.
+    waiting: u32,
+    /// How many were in.
+    active: u32,
+}
+
+impl ClearedView {
+    pub fn new(event_id: Uuid, cleared: Cleared) -> ClearedView {
+        let Cleared { waiting, active } = cleared;
+        ClearedView { event_id, waiting, active }
+    }
+}

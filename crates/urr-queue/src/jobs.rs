@@ -1,0 +1,323 @@
+//! What has to be done from time to time: letting people in, dropping those who are gone, ending the
+//! slots of those who have bought, and looking at what is left.
+//!
+//! Every process may do all of it at once: the rooms see to it that together they let in no more
+//! than one alone. Each event has its own turn: a slow one stops no other (P-6).
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::task::{Id, JoinSet};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::StorageError;
+
+use crate::draw::draw_due;
+use crate::figures::{Shown, Way};
+use crate::place::is_end;
+use crate::room::RoomError;
+use crate::store::purchases::{self, Purchase};
+use crate::{Phase, Queue};
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Few enough that a room does not feel it.
+const SWEPT_AT_ONCE: u32 = 1_000;
+const PURCHASES_AT_ONCE: u32 = 500;
+/// The clocks of processes differ: a room is emptied when the sale is over by all of them.
+const EMPTIED_AFTER: Duration = Duration::from_secs(10);
+
+impl Queue {
+    /// Does what has to be done from time to time, until it is told to stop. What is under way then
+    /// ends at its next wait; every step is whole by itself.
+    pub async fn run_jobs(&self, stop: CancellationToken) {
+        let jobs = async {
+            tokio::join!(
+                self.run_directory(),
+                self.run_admission(),
+                self.run_draws(),
+                self.run_sweep(),
+                self.run_purchases(),
+                self.run_pulse()
+            )
+        };
+        stop.run_until_cancelled(jobs).await;
+    }
+
+    async fn run_directory(&self) {
+        let mut tick = every(LOOK_EVERY);
+        loop {
+            tick.tick().await;
+            if let Err(error) = self.load().await {
+                tracing::warn!(%error, "what is known of the events could not be read; tried again");
+            }
+        }
+    }
+
+    async fn run_admission(&self) {
+        let mut turns = Turns::default();
+        let mut tick = every(self.0.settings.admission_interval);
+        loop {
+            tick.tick().await;
+            for event_id in self.events_with_people().await {
+                let queue = self.clone();
+                turns.begin(event_id, async move { queue.admit(event_id).await });
+            }
+        }
+    }
+
+    /// A lottery is drawn even if nobody came: only then is its door opened.
+    async fn run_draws(&self) {
+        let mut turns = Turns::default();
+        let mut tick = every(LOOK_EVERY);
+        loop {
+            tick.tick().await;
+            let now = self.0.clock.now();
+            for event in self.0.directory.all() {
+                if event.phase(&self.0.settings, now) != Phase::Drawing {
+                    continue;
+                }
+                let queue = self.clone();
+                turns.begin(event.event_id, async move {
+                    if let Err(error) = draw_due(&queue, &event, now).await {
+                        let event_id = event.event_id;
+                        tracing::warn!(%event_id, %error, "a draw did not get on; tried again");
+                    }
+                });
+            }
+        }
+    }
+
+    async fn run_sweep(&self) {
+        let mut turns = Turns::default();
+        let mut tick = every(self.0.settings.sweep_interval);
+        loop {
+            tick.tick().await;
+            for event_id in self.events_with_people().await {
+                let queue = self.clone();
+                turns.begin(event_id, async move { queue.sweep(event_id).await });
+            }
+        }
+    }
+
+    async fn run_purchases(&self) {
+        let mut tick = every(LOOK_EVERY);
+        loop {
+            tick.tick().await;
+            if let Err(error) = self.end_bought_slots().await {
+                tracing::warn!(%error, "purchases could not be read; tried again");
+            }
+        }
+    }
+
+    async fn run_pulse(&self) {
+        let mut tick = every(LOOK_EVERY);
+        loop {
+            tick.tick().await;
+            self.look_around().await;
+        }
+    }
+
+    /// Lets in from the line of an event as many as may come; ends its room if the sale is over.
+    pub async fn admit(&self, event_id: Uuid) {
+        // Nothing is known of an event that is not in the directory: it may be news.
+        let Some(event) = self.0.directory.get(event_id) else { return };
+        let now = self.0.clock.now();
+        let phase = event.phase(&self.0.settings, now);
+        if is_end(phase) {
+            if phase != Phase::Over || now >= event.sale_ends_at + EMPTIED_AFTER {
+                self.empty(event_id, now).await;
+            }
+            return;
+        }
+        match self.noted(self.0.rooms.admit(event_id, &self.rules_of(&event, now), now).await) {
+            Ok(admitted) if admitted.is_empty() => {}
+            Ok(admitted) => {
+                tracing::debug!(%event_id, count = admitted.len(), "let in");
+                self.0.figures.count_admitted(Way::FromLine, admitted.len());
+                self.0.notices.admitted(event_id, &admitted, now);
+            }
+            Err(error) => tracing::warn!(%event_id, %error, "nobody could be let in; tried again"),
+        }
+    }
+
+    async fn empty(&self, event_id: Uuid, now: Timestamp) {
+        match self.noted(self.0.rooms.clear(event_id, now).await) {
+            Ok(cleared) => {
+                let (waiting, active) = (cleared.waiting, cleared.active);
+                tracing::info!(%event_id, waiting, active, "the sale is over; the room was emptied");
+            }
+            Err(error) => tracing::warn!(%event_id, %error, "a room was not emptied; tried again"),
+        }
+    }
+
+    /// Drops those from the line of an event who were not seen for too long.
+    pub async fn sweep(&self, event_id: Uuid) {
+        if self.0.directory.get(event_id).is_none() {
+            return;
+        }
+        loop {
+            let now = self.0.clock.now();
+            let unseen_since = now - self.0.settings.seen_ttl;
+            let swept = self.0.rooms.sweep(event_id, unseen_since, SWEPT_AT_ONCE, now).await;
+            match self.noted(swept) {
+                Ok(count) => {
+                    self.0.figures.count_dropped(count);
+                    if count < SWEPT_AT_ONCE {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%event_id, %error, "the line was not looked through");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Ends the slots of those whose purchases were heard of. What a room does not answer to is
+    /// tried again next time.
+    pub async fn end_bought_slots(&self) -> Result<(), StorageError> {
+        let mut after = Uuid::nil();
+        loop {
+            let list = move |tx: &mut urr_storage::Tx<'_>| {
+                purchases::purchase_list(tx, after, PURCHASES_AT_ONCE)
+            };
+            let heard = self.0.db.read(list).await?;
+            let Some(last) = heard.last() else { return Ok(()) };
+            after = last.reservation_id;
+            let ended = join_all(heard.iter().map(|purchase| self.end_bought_slot(purchase))).await;
+            let done = heard.iter().zip(ended).filter(|(_, ended)| ended.is_ok());
+            let done: Vec<Uuid> = done.map(|(purchase, _)| purchase.reservation_id).collect();
+            self.0.db.write(move |tx| purchases::purchase_delete(tx, &done)).await?;
+        }
+    }
+
+    async fn end_bought_slot(&self, purchase: &Purchase) -> Result<(), RoomError> {
+        let Purchase { event_id, user_id, bought_at, .. } = *purchase;
+        if self.finish(event_id, user_id, bought_at).await? {
+            self.0.figures.count_finished();
+        }
+        Ok(())
+    }
+
+    /// Looks at what is left of the events with people in their rooms, and at the rooms themselves.
+    pub async fn look_around(&self) {
+        let event_ids = self.events_with_people().await;
+        if !event_ids.is_empty() {
+            self.feel_pulse(&event_ids).await;
+        }
+        let now = self.0.clock.now();
+        let events: Vec<_> =
+            event_ids.iter().filter_map(|event_id| self.0.directory.get(*event_id)).collect();
+        let booking = self.0.pulse.booking(now);
+        self.0.autopilots.turn(&events, booking, &self.0.settings, now);
+        let crowds = events.iter().map(|event| self.0.crowds.get(event.event_id, now));
+        let crowds = join_all(crowds).await;
+        let shown = events.iter().zip(&crowds).filter_map(|(event, crowd)| {
+            let crowd = crowd.as_ref().ok()?;
+            let wait = self.longest_wait(event, crowd).map(|wait| wait.seconds);
+            Some(Shown { event_id: event.event_id, crowd: &crowd.crowd, wait_seconds: wait })
+        });
+        self.0.figures.show_crowds(shown);
+    }
+
+    async fn events_with_people(&self) -> Vec<Uuid> {
+        self.noted(self.0.rooms.events().await).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the rooms could not be listed; tried again");
+            Vec::new()
+        })
+    }
+}
+
+/// Turns come late rather than in a heap.
+fn every(pause: Duration) -> Interval {
+    let mut tick = interval(pause);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
+}
+
+/// Work on many events at once, each at its own speed. An event whose last turn is not over has no
+/// other. Dropped, it ends what is under way.
+#[derive(Default)]
+struct Turns {
+    under_way: JoinSet<()>,
+    events: HashMap<Id, Uuid>,
+}
+
+impl Turns {
+    fn begin(&mut self, event_id: Uuid, turn: impl Future<Output = ()> + Send + 'static) {
+        while let Some(ended) = self.under_way.try_join_next_with_id() {
+            let task = match ended {
+                Ok((task, ())) => task,
+                Err(error) => {
+                    tracing::error!(%error, "work on a room broke off");
+                    error.id()
+                }
+            };
+            self.events.remove(&task);
+        }
+        if !self.events.values().any(|busy| *busy == event_id) {
+            let task = self.under_way.spawn(turn);
+            self.events.insert(task.id(), event_id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// P-6: in the original one scheduler did everything, and a slow clean-up delayed all admissions.
+    #[tokio::test]
+    async fn p_6_a_slow_event_has_no_second_turn_and_delays_no_other() {
+        let mut turns = Turns::default();
+        let [slow, quick] = [1, 2].map(Uuid::from_u128);
+        let gate = Arc::new(Semaphore::new(0));
+        let (slow_turns, quick_turns) = (Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
+        for round in 1..=3 {
+            let (gate, count) = (Arc::clone(&gate), Arc::clone(&slow_turns));
+            turns.begin(slow, async move {
+                count.fetch_add(1, Ordering::SeqCst);
+                gate.acquire().await.expect("it is never closed").forget();
+            });
+            let done = Arc::clone(&quick_turns);
+            turns.begin(quick, async move { done.add_permits(1) });
+            // The quick one is done, however long the slow one takes.
+            quick_turns.acquire().await.expect("it is never closed").forget();
+            // Its task ends right after that.
+            while turns.under_way.len() - usize::from(round > 0) > 0 && !is_free(&turns, quick) {
+                let ended = turns.under_way.join_next_with_id().await;
+                let (task, ()) = ended.expect("it is there").expect("it does not panic");
+                turns.events.remove(&task);
+            }
+        }
+        assert_eq!(slow_turns.load(Ordering::SeqCst), 1);
+        gate.add_permits(1);
+        let ended = turns.under_way.join_next_with_id().await;
+        let (task, ()) = ended.expect("it is there").expect("it does not panic");
+        turns.events.remove(&task);
+        assert!(is_free(&turns, slow), "its next turn comes when the first is over");
+    }
+
+    fn is_free(turns: &Turns, event_id: Uuid) -> bool {
+        !turns.events.values().any(|busy| *busy == event_id)
+    }
+
+    #[tokio::test]
+    async fn an_event_whose_turn_broke_off_gets_another() {
+        let mut turns = Turns::default();
+        let event_id = Uuid::from_u128(1);
+        turns.begin(event_id, async { panic!("a turn that breaks off") });
+        let broken = turns.under_way.join_next_with_id().await.expect("it is there");
+        turns.events.remove(&broken.expect_err("it panicked").id());
+        assert!(is_free(&turns, event_id));
+    }
+}

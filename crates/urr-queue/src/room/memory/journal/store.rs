@@ -1,0 +1,119 @@
+//! The journal's tables.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{Row, StorageError, Tx, params};
+
+use super::{Record, Totals};
+
+/// So many places are read or removed in one transaction: others have their turn in between, and
+/// none takes longer than it may.
+const READ_MAX: u32 = 5_000;
+const REMOVED_MAX: u32 = 1_000;
+
+/// A place as it is kept.
+pub struct Kept {
+    pub arrival: i64,
+    pub user_id: Uuid,
+    pub drawn: Option<i64>,
+}
+
+pub fn record_write(tx: &mut Tx<'_>, record: &Record) -> Result<(), StorageError> {
+    match *record {
+        Record::PlaceIn { room, arrival, user_id } => {
+            let sql = "insert into places (room, arrival, user_id) values ($1, $2, $3)";
+            tx.execute(sql, params![room, arrival, user_id])?;
+        }
+        Record::PlaceOut { room, arrival } => {
+            let sql = "delete from places where room = $1 and arrival = $2";
+            tx.execute(sql, params![room, arrival])?;
+        }
+        // They may have left meanwhile.
+        Record::PlaceDrawn { room, arrival, number } => {
+            let sql = "update places set drawn = $3 where room = $1 and arrival = $2";
+            tx.execute(sql, params![room, arrival, number])?;
+        }
+        Record::SlotIn { room, user_id, slot_id, admitted_at_us } => {
+            let admitted_at =
+                Timestamp::from_microsecond(admitted_at_us).expect("it was made from a time");
+            let sql = "insert into slots (room, user_id, slot_id, admitted_at) \
+                       values ($1, $2, $3, $4)";
+            tx.execute(sql, params![room, user_id, slot_id, admitted_at])?;
+        }
+        Record::SlotOut { room, user_id } => {
+            let sql = "delete from slots where room = $1 and user_id = $2";
+            tx.execute(sql, params![room, user_id])?;
+        }
+        Record::RoomLeft { room } => {
+            tx.execute("delete from journal_rooms where room = $1", params![room])?;
+            tx.execute("delete from slots where room = $1", params![room])?;
+        }
+    }
+    Ok(())
+}
+
+pub fn room_upsert(tx: &mut Tx<'_>, totals: &Totals) -> Result<(), StorageError> {
+    let count = |total: u64| i64::try_from(total).unwrap_or(i64::MAX);
+    let Totals { room, event_id, last_number, admitted, left } = *totals;
+    tx.execute(
+        "insert into journal_rooms (room, event_id, last_number, admitted_total, left_total) \
+         values ($1, $2, $3, $4, $5) on conflict (room) do update \
+         set last_number = excluded.last_number, admitted_total = excluded.admitted_total, \
+         left_total = excluded.left_total",
+        params![room, event_id, last_number, count(admitted), count(left)],
+    )?;
+    Ok(())
+}
+
+pub fn room_all(tx: &mut Tx<'_>) -> Result<Vec<Totals>, StorageError> {
+    let sql = "select room, event_id, last_number, admitted_total, left_total from journal_rooms";
+    tx.query(sql, &[], |row| {
+        Ok(Totals {
+            room: row.get("room")?,
+            event_id: row.get("event_id")?,
+            last_number: row.get("last_number")?,
+            admitted: row.get("admitted_total")?,
+            left: row.get("left_total")?,
+        })
+    })
+}
+
+/// The next places of a room behind an arrival, in order of arrival. Empty at the end.
+pub fn place_page(tx: &mut Tx<'_>, room: i64, behind: i64) -> Result<Vec<Kept>, StorageError> {
+    let sql = "select arrival, user_id, drawn from places \
+               where room = $1 and arrival > $2 order by arrival limit $3";
+    let read = |row: &Row<'_>| {
+        let (arrival, user_id) = (row.get("arrival")?, row.get("user_id")?);
+        Ok(Kept { arrival, user_id, drawn: row.get("drawn")? })
+    };
+    tx.query(sql, params![room, behind, READ_MAX], read)
+}
+
+/// Those who are in: whom, by which slot, since when.
+pub fn slot_all(tx: &mut Tx<'_>, room: i64) -> Result<Vec<(Uuid, Uuid, Timestamp)>, StorageError> {
+    let sql = "select user_id, slot_id, admitted_at from slots where room = $1";
+    tx.query(sql, params![room], |row| {
+        Ok((row.get("user_id")?, row.get("slot_id")?, row.get("admitted_at")?))
+    })
+}
+
+/// Numbers of rooms that have places but are no more: what was not removed after they were cleared.
+pub fn stray_rooms(tx: &mut Tx<'_>, known: &[i64]) -> Result<Vec<i64>, StorageError> {
+    let sql = "select room from places where room > $1 order by room limit 1";
+    let mut strays = Vec::new();
+    let mut last = i64::MIN;
+    while let Some(room) = tx.query_opt(sql, params![last], |row| row.get("room"))? {
+        last = room;
+        if !known.contains(&room) {
+            strays.push(room);
+        }
+    }
+    Ok(strays)
+}
+
+/// Removes some places of a room that is no more. False if there are none left.
+pub fn place_remove_some(tx: &mut Tx<'_>, room: i64) -> Result<bool, StorageError> {
+    let sql = "delete from places where room = $1 and arrival in \
+               (select arrival from places where room = $1 order by arrival limit $2)";
+    let removed = tx.execute(sql, params![room, REMOVED_MAX])?;
+    Ok(removed == u64::from(REMOVED_MAX))
+}

@@ -1,0 +1,344 @@
+//! The line of one room: in order, with every position at hand.
+//!
+//! People stand in chunks; who goes leaves a hole there. A position is the number of people in the
+//! chunks before, which [`Sums`] knows, and the people before in the chunk. A table finds people by
+//! their id and keeps only where they stand: the id is in the line already.
+//!
+//! Nothing here takes long at once, however many wait: chunks that are empty or share little are
+//! put away one at a time, and the table is in parts that grow on their own.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use urr_kernel::Uuid;
+
+use super::sums::Sums;
+
+const CHUNK: usize = 256;
+/// Neighbours with so few people together become one chunk. The quarter that is left keeps a line
+/// that grows and shrinks by one from doing it again and again.
+const MERGED_MAX: u32 = 192;
+const TABLES: usize = 64;
+
+/// Someone who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub user_id: Uuid,
+    /// Orders the line, with the user's id among equals.
+    pub number: i64,
+    /// The number they came with.
+    pub arrival: i64,
+    pub seen_at_us: i64,
+}
+
+impl Entry {
+    pub fn key(&self) -> Key {
+        (self.number, self.user_id)
+    }
+}
+
+/// The order of the line.
+pub type Key = (i64, Uuid);
+
+/// Where someone stands, until anybody comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At(u32);
+
+impl At {
+    fn new(chunk: usize, offset: usize) -> At {
+        At(u32::try_from(chunk * CHUNK + offset).expect("fewer than 2^32 people wait"))
+    }
+
+    fn chunk(self) -> usize {
+        self.0 as usize / CHUNK
+    }
+
+    fn offset(self) -> usize {
+        self.0 as usize % CHUNK
+    }
+}
+
+pub struct Line {
+    chunks: Vec<Chunk>,
+    /// Chunks that nobody stands in.
+    spare: Vec<u32>,
+    /// The chunks in use, front first.
+    order: Vec<u32>,
+    /// Of the people in each chunk of `order`.
+    sums: Sums,
+    tables: Box<[HashTable<At>]>,
+    hasher: DefaultHashBuilder,
+    count: u32,
+}
+
+#[derive(Default)]
+struct Chunk {
+    entries: Vec<Entry>,
+    /// A bit for each entry: whether they are still there.
+    present: [u64; CHUNK / 64],
+    count: u32,
+    /// Its place in `order`.
+    rank: u32,
+}
+
+impl Line {
+    pub fn new(hasher: DefaultHashBuilder) -> Line {
+        Line {
+            chunks: Vec::new(),
+            spare: Vec::new(),
+            order: Vec::new(),
+            sums: Sums::default(),
+            tables: (0..TABLES).map(|_| HashTable::new()).collect(),
+            hasher,
+            count: 0,
+        }
+    }
+
+    /// A line of these, who are in order.
+    pub fn of(entries: Vec<Entry>, hasher: DefaultHashBuilder) -> Line {
+        let mut line = Line::new(hasher);
+        let per_table = entries.len() / TABLES;
+        for table in &mut line.tables {
+            table.reserve(per_table, |_| unreachable!("nobody is in it yet"));
+        }
+        entries.into_iter().for_each(|entry| line.push(entry));
+        line
+    }
+
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Lines someone up who does not wait yet, behind all others.
+    pub fn push(&mut self, entry: Entry) {
+        let tail = self.order.last().map(|chunk| *chunk as usize);
+        let chunk = match tail {
+            Some(chunk) if self.chunks[chunk].entries.len() < CHUNK => chunk,
+            _ => self.add_chunk(),
+        };
+        debug_assert!(self.last().is_none_or(|last| last.key() < entry.key()), "in order");
+        let at = self.chunks[chunk].push(chunk, entry);
+        self.sums.add(self.chunks[chunk].rank as usize, 1);
+        self.count += 1;
+        let (hash, chunks, hasher) = (self.hash(entry.user_id), &self.chunks, &self.hasher);
+        let table = &mut self.tables[table_of(hash)];
+        table.insert_unique(hash, at, |at| hasher.hash_one(entry_at(chunks, *at).user_id));
+    }
+
+    pub fn find(&self, user_id: Uuid) -> Option<At> {
+        let hash = self.hash(user_id);
+        let is_it = |at: &At| entry_at(&self.chunks, *at).user_id == user_id;
+        self.tables[table_of(hash)].find(hash, is_it).copied()
+    }
+
+    pub fn entry(&self, at: At) -> &Entry {
+        entry_at(&self.chunks, at)
+    }
+
+    pub fn see(&mut self, at: At, now_us: i64) {
+        self.chunks[at.chunk()].entries[at.offset()].seen_at_us = now_us;
+    }
+
+    /// The first in line has 1.
+    pub fn position(&self, at: At) -> u32 {
+        let chunk = &self.chunks[at.chunk()];
+        self.sums.before(chunk.rank as usize) + chunk.present_before(at.offset()) + 1
+    }
+
+    /// Who stands at a position.
+    pub fn nth(&self, position: u32) -> Option<&Entry> {
+        let (rank, rest) = self.sums.find(position.checked_sub(1)?)?;
+        let chunk = &self.chunks[self.order[rank] as usize];
+        Some(&chunk.entries[chunk.nth(rest)])
+    }
+
+    pub fn remove(&mut self, user_id: Uuid) -> Option<Entry> {
+        let hash = self.hash(user_id);
+        let (chunks, hasher) = (&self.chunks, &self.hasher);
+        let table = &mut self.tables[table_of(hash)];
+        let is_it = |at: &At| entry_at(chunks, *at).user_id == user_id;
+        let (at, _) = table.find_entry(hash, is_it).ok()?.remove();
+        if table.len() < table.capacity() / 8 {
+            let room = 2 * table.len();
+            table.shrink_to(room, |at| hasher.hash_one(entry_at(chunks, *at).user_id));
+        }
+        let entry = *self.entry(at);
+        let chunk = &mut self.chunks[at.chunk()];
+        chunk.remove(at.offset());
+        let rank = chunk.rank as usize;
+        self.sums.subtract(rank, 1);
+        self.count -= 1;
+        self.tidy(rank);
+        Some(entry)
+    }
+
+    pub fn pop_front(&mut self) -> Option<Entry> {
+        let first = self.nth(1)?.user_id;
+        self.remove(first)
+    }
+
+    /// Those behind this key, front first.
+    pub fn behind(&self, key: Option<Key>) -> impl Iterator<Item = &Entry> {
+        let is_before = move |entry: &Entry| key.is_some_and(|key| entry.key() <= key);
+        // The last chunk that begins before it: holes keep their keys.
+        let begins_before = |chunk: &u32| is_before(&self.chunks[*chunk as usize].entries[0]);
+        let rank = self.order.partition_point(begins_before).saturating_sub(1);
+        let chunks = self.order[rank..].iter().map(|chunk| &self.chunks[*chunk as usize]);
+        chunks.flat_map(Chunk::iter).skip_while(move |entry| is_before(entry))
+    }
+
+    /// What it takes in memory.
+    pub fn bytes(&self) -> usize {
+        let entries: usize = self.chunks.iter().map(|chunk| chunk.entries.capacity()).sum();
+        let tables: usize = self.tables.iter().map(HashTable::allocation_size).sum();
+        entries * size_of::<Entry>()
+            + self.chunks.capacity() * size_of::<Chunk>()
+            + (self.spare.capacity() + self.order.capacity()) * size_of::<u32>()
+            + self.sums.bytes()
+            + tables
+            + TABLES * size_of::<HashTable<At>>()
+    }
+
+    fn last(&self) -> Option<&Entry> {
+        self.nth(self.count)
+    }
+
+    fn hash(&self, user_id: Uuid) -> u64 {
+        self.hasher.hash_one(user_id)
+    }
+
+    fn add_chunk(&mut self) -> usize {
+        let chunk = self.spare.pop().map_or(self.chunks.len(), |chunk| chunk as usize);
+        if chunk == self.chunks.len() {
+            self.chunks.push(Chunk::default());
+        }
+        self.chunks[chunk].rank = small(self.order.len());
+        self.order.push(small(chunk));
+        self.sums.push(0);
+        chunk
+    }
+
+    /// After someone went from the chunk of this rank.
+    fn tidy(&mut self, rank: usize) {
+        if self.count_in(rank) == 0 {
+            return self.drop_chunk(rank);
+        }
+        let with_next = |rank: usize| self.count_in(rank) + self.count_in(rank + 1);
+        let is_few = |rank: &usize| rank + 1 < self.order.len() && with_next(*rank) <= MERGED_MAX;
+        let pair = [Some(rank), rank.checked_sub(1)].into_iter().flatten().find(is_few);
+        if let Some(rank) = pair {
+            self.merge_with_next(rank);
+        }
+    }
+
+    fn count_in(&self, rank: usize) -> u32 {
+        self.chunks[self.order[rank] as usize].count
+    }
+
+    /// Puts the people of two neighbours into the first of them, without holes.
+    fn merge_with_next(&mut self, rank: usize) {
+        let (first, second) = (self.order[rank] as usize, self.order[rank + 1] as usize);
+        let mut merged = Chunk { rank: small(rank), ..Chunk::default() };
+        let mut moved = Vec::with_capacity(MERGED_MAX as usize);
+        for chunk in [first, second] {
+            for offset in self.chunks[chunk].offsets() {
+                let to = merged.push(first, self.chunks[chunk].entries[offset]);
+                moved.push((At::new(chunk, offset), to));
+            }
+        }
+        // Found by where they stood, and all of them before the first is changed: for a while the
+        // new places look like old ones of others.
+        let buckets: Vec<(usize, usize, At)> = moved
+            .into_iter()
+            .map(|(from, to)| {
+                let hash = self.hash(self.entry(from).user_id);
+                let table = table_of(hash);
+                let bucket = self.tables[table].find_bucket_index(hash, |at| *at == from);
+                (table, bucket.expect("who waits is in the table"), to)
+            })
+            .collect();
+        for (table, bucket, to) in buckets {
+            *self.tables[table].get_bucket_mut(bucket).expect("it was just found") = to;
+        }
+        self.chunks[first] = merged;
+        self.chunks[second].count = 0;
+        self.drop_chunk(rank + 1);
+    }
+
+    fn drop_chunk(&mut self, rank: usize) {
+        let chunk = self.order.remove(rank);
+        self.chunks[chunk as usize] = Chunk::default();
+        self.spare.push(chunk);
+        for (rank, chunk) in self.order.iter().enumerate().skip(rank) {
+            self.chunks[*chunk as usize].rank = small(rank);
+        }
+        let first = rank.saturating_sub(1);
+        let (order, chunks) = (&self.order, &self.chunks);
+        let counts = order[first..].iter().map(|chunk| chunks[*chunk as usize].count);
+        self.sums.replace_from(first, counts);
+    }
+}
+
+impl Chunk {
+    fn push(&mut self, chunk: usize, entry: Entry) -> At {
+        let offset = self.entries.len();
+        self.entries.push(entry);
+        self.present[offset / 64] |= 1 << (offset % 64);
+        self.count += 1;
+        At::new(chunk, offset)
+    }
+
+    fn remove(&mut self, offset: usize) {
+        self.present[offset / 64] &= !(1 << (offset % 64));
+        self.count -= 1;
+    }
+
+    fn present_before(&self, offset: usize) -> u32 {
+        let whole: u32 = self.present[..offset / 64].iter().map(|word| word.count_ones()).sum();
+        let below = (1_u64 << (offset % 64)) - 1;
+        whole + (self.present[offset / 64] & below).count_ones()
+    }
+
+    /// The offset of the one with this rank, counted from zero.
+    fn nth(&self, rank: u32) -> usize {
+        let mut rest = rank;
+        for (index, word) in self.present.iter().enumerate() {
+            let count = word.count_ones();
+            if rest < count {
+                let word = (0..rest).fold(*word, |word, _| word & (word - 1));
+                return index * 64 + word.trailing_zeros() as usize;
+            }
+            rest -= count;
+        }
+        unreachable!("the sums and the chunks agree")
+    }
+
+    fn offsets(&self) -> impl Iterator<Item = usize> {
+        let is_present = |offset: &usize| self.present[offset / 64] >> (offset % 64) & 1 == 1;
+        (0..self.entries.len()).filter(is_present)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.offsets().map(|offset| &self.entries[offset])
+    }
+}
+
+fn entry_at(chunks: &[Chunk], at: At) -> &Entry {
+    &chunks[at.chunk()].entries[at.offset()]
+}
+
+/// Other digits than those that the table itself uses.
+fn table_of(hash: u64) -> usize {
+    (hash >> 40) as usize % TABLES
+}
+
+fn small(index: usize) -> u32 {
+    u32::try_from(index).expect("fewer than 2^32 chunks")
+}
+
+#[cfg(test)]
+mod tests;

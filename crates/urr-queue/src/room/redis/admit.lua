@@ -1,0 +1,28 @@
+-- Lets in from the front. Arguments: slot ttl, slot max, threshold, rate, ids of new slots in a row.
+-- Answers the users in order; each has the slot of the same number.
+local slot_ttl, slot_max = tonumber(ARGV[2]), tonumber(ARGV[3])
+local threshold, rate, new_slots = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local inside = end_slots()
+local _, _, admitted_now = pace_of_second()
+local count = math.min(threshold - inside, rate - admitted_now, #new_slots / 16)
+if count <= 0 then
+    return {}
+end
+local users, ends, given = {}, now + math.min(slot_ttl, slot_max), string.format('%.0f', now)
+local to_active, to_slots = {}, {}
+local popped = redis.call('ZPOPMIN', queue, count)
+for at = 1, #popped, 2 do
+    local user = popped[at]
+    local slot = string.sub(new_slots, #users * 16 + 1, #users * 16 + 16)
+    users[#users + 1] = user
+    seen_forget(user)
+    to_active[at], to_active[at + 1] = ends, user
+    to_slots[at], to_slots[at + 1] = user, slot .. given
+end
+if #users > 0 then
+    redis.call('ZADD', active, unpack(to_active))
+    redis.call('HSET', slots, unpack(to_slots))
+    redis.call('HINCRBY', room, 'admitted', #users)
+    pace_add(#users, 0, #users)
+end
+return users

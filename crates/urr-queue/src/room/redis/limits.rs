@@ -1,0 +1,108 @@
+//! For how many events one person may wait.
+//!
+//! That is kept beside the rooms, on a Cluster on another node, so no script can decide both. Who is
+//! to be lined up first reserves the event there; who went from a line is taken out of it as well as
+//! that can be done. When someone has as many as they may, what is reserved there is compared with
+//! the lines, and what is left of broken calls is given back. Such a reservation becomes void in its
+//! room first, so that someone who comes late with it is not lined up after all.
+
+use futures_util::{StreamExt, stream};
+use urr_kernel::Uuid;
+
+use super::keys::{RoomKeys, user_hash, void_mark};
+use super::scripts::{PEEK, RELEASE, RESERVE, VERIFY};
+use super::{Ask, RedisRooms, RoomError};
+
+/// Calls under way at once when many are taken out.
+const RELEASES_AT_ONCE: usize = 64;
+
+/// Names a reservation: when it was made.
+pub(super) type Reservation = [u8; 5];
+
+/// An event's id and the reservation.
+const PLACE_BYTES: usize = 21;
+
+impl RedisRooms {
+    /// Reserves a place in one more line; it may be reserved already. `void` is one that was lost.
+    pub(super) async fn reserve(
+        &self,
+        ask: &Ask,
+        queues_max: u32,
+        void: Option<Reservation>,
+    ) -> Result<Reservation, RoomError> {
+        let settled = match self.try_reserve(ask, queues_max, void).await? {
+            Ok(reservation) => return Ok(reservation),
+            Err(settled) => settled,
+        };
+        let mut is_room = false;
+        for place in settled.as_chunks::<PLACE_BYTES>().0 {
+            is_room |= self.release_unless_waiting(ask.user_id, place).await?;
+        }
+        if !is_room {
+            return Err(RoomError::TooManyQueues);
+        }
+        let reserved = self.try_reserve(ask, queues_max, void).await?;
+        reserved.map_err(|_| RoomError::TooManyQueues)
+    }
+
+    /// The reservation, or those that are in its way and not quite new.
+    async fn try_reserve(
+        &self,
+        ask: &Ask,
+        queues_max: u32,
+        void: Option<Reservation>,
+    ) -> Result<Result<Reservation, Vec<u8>>, RoomError> {
+        let void = void.as_ref().map_or(&[][..], |void| &void[..]);
+        let arguments = (ask.user_id.as_bytes(), ask.event_id.as_bytes(), queues_max, void);
+        let key = user_hash(ask.user_id);
+        let (is_reserved, bytes): (bool, Vec<u8>) = self.run(&RESERVE, &[&key], arguments).await?;
+        match is_reserved {
+            true => Ok(Ok(bytes.try_into().map_err(|_| RoomError::Unavailable)?)),
+            false => Ok(Err(bytes)),
+        }
+    }
+
+    /// Gives a reservation back if its owner does not wait. Whether that was so.
+    async fn release_unless_waiting(
+        &self,
+        user_id: Uuid,
+        place: &[u8; PLACE_BYTES],
+    ) -> Result<bool, RoomError> {
+        let (event_id, reservation) = place.split_first_chunk().expect("a place has an event");
+        let event_id = Uuid::from_bytes(*event_id);
+        let reservation = reservation.try_into().expect("the rest is the reservation");
+        let keys = RoomKeys::of(event_id);
+        let mark = void_mark(event_id, user_id, reservation);
+        let keys = [keys.queue(), &mark];
+        if self.run(&VERIFY, &keys, user_id.as_bytes()).await? {
+            return Ok(false);
+        }
+        let arguments = (user_id.as_bytes(), event_id.as_bytes(), &reservation);
+        let () = self.run(&RELEASE, &[&user_hash(user_id)], arguments).await?;
+        Ok(true)
+    }
+
+    /// Gives back what someone has reserved, unless they have lined up with it meanwhile.
+    pub(super) async fn give_back(&self, event_id: Uuid, user_id: Uuid) {
+        let places = self.run(&PEEK, &[&user_hash(user_id)], user_id.as_bytes()).await;
+        let places: Vec<u8> = places.unwrap_or_default();
+        for place in places.as_chunks::<PLACE_BYTES>().0 {
+            if place.starts_with(event_id.as_bytes()) {
+                self.release_unless_waiting(user_id, place).await.ok();
+            }
+        }
+    }
+
+    /// Takes users out who do not wait for this event any more. What fails is found when they have
+    /// as many as they may.
+    pub(super) async fn release(&self, event_id: Uuid, users: &[Uuid]) {
+        let release = |user_id: Uuid| async move {
+            let any: &[u8] = &[];
+            let arguments = (user_id.as_bytes(), event_id.as_bytes(), any);
+            let key = user_hash(user_id);
+            self.run::<()>(&RELEASE, &[&key], arguments).await.ok();
+        };
+        let releases = stream::iter(users.iter().copied().map(release));
+        releases.buffer_unordered(RELEASES_AT_ONCE).collect::<()>().await;
+    }
+}

@@ -1,0 +1,56 @@
+//! Which rooms have anybody in them.
+//!
+//! The set of them is kept beside the rooms, on a Cluster on another node, so no script can decide
+//! both. A room counts its listings: odd while it is listed. Who comes first adds `<event>:<listing>`
+//! to the set and only then enters with that listing; the listing of an empty room is ended before
+//! it is taken out of the set. So a late removal takes out an old listing, never that of someone who
+//! has come meanwhile, and whoever is in a room is in one that is listed.
+
+use futures_util::{StreamExt, stream};
+use urr_kernel::{Timestamp, Uuid};
+
+use super::keys::{ROOMS_IN_USE, RoomKeys};
+use super::scripts::{LIST, UNLIST};
+use super::{RedisRooms, RoomError};
+
+/// Rooms asked at once.
+const ROOMS_AT_ONCE: usize = 16;
+
+impl RedisRooms {
+    pub(super) async fn list(&self, event_id: Uuid, listing: i64) -> Result<(), RoomError> {
+        let member = format!("{event_id}:{listing}");
+        self.run::<()>(&LIST, &[ROOMS_IN_USE], ("SADD", member)).await
+    }
+
+    /// The events whose room has anybody in it. Ends the listings of empty rooms.
+    pub async fn events(&self) -> Result<Vec<Uuid>, RoomError> {
+        let members: Vec<String> = self.run(&LIST, &[ROOMS_IN_USE], "SMEMBERS").await?;
+        let asked = members.into_iter().map(|member| self.event_if_used(member));
+        let asked: Vec<_> = stream::iter(asked).buffer_unordered(ROOMS_AT_ONCE).collect().await;
+        let used: Result<Vec<_>, _> = asked.into_iter().collect();
+        let mut events: Vec<Uuid> = used?.into_iter().flatten().collect();
+        events.sort_unstable();
+        events.dedup();
+        Ok(events)
+    }
+
+    /// The event of a member of the set, if there is anybody in its room.
+    async fn event_if_used(&self, member: String) -> Result<Option<Uuid>, RoomError> {
+        let parsed = member.split_once(':').and_then(|(event, listing)| {
+            Some((event.parse::<Uuid>().ok()?, listing.parse::<i64>().ok()?))
+        });
+        let (event_id, listing) = match parsed {
+            Some(parsed) => parsed,
+            None => return Ok(None),
+        };
+        let keys = RoomKeys::of(event_id);
+        // With the caller's time, which nobody has told here, slots that are over still count.
+        let arguments = self.time_of(Timestamp::UNIX_EPOCH);
+        let (is_used, present): (bool, i64) = self.run(&UNLIST, &keys.all(), arguments).await?;
+        // A later one is of someone who is about to enter.
+        if listing < present {
+            let () = self.run(&LIST, &[ROOMS_IN_USE], ("SREM", member)).await?;
+        }
+        Ok(is_used.then_some(event_id))
+    }
+}

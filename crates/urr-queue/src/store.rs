@@ -1,0 +1,8 @@
+//! The SQL of the waiting rooms' keeper: small functions that take a transaction.
+
+pub mod audit;
+pub mod draws;
+pub mod news;
+pub mod purchases;
+pub mod rooms;
+pub mod wishes;

@@ -1,0 +1,92 @@
+//! What the catalogue says of an event, merged into its row: the newest facts and the last status.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{StorageError, Tx, params};
+
+use super::rooms::revision_raise;
+use crate::EventStatus;
+
+/// Something that was heard of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    pub status: EventStatus,
+    /// None: only its end was heard of.
+    pub facts: Option<Facts>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub revision: i64,
+    pub title: String,
+    pub artist_id: Option<Uuid>,
+    pub artist_name: Option<String>,
+    pub sale_starts_at: Timestamp,
+    pub sale_ends_at: Timestamp,
+    pub has_presale: bool,
+}
+
+/// Takes over what is newer than what is known. What is over stays over, whatever an edit says.
+pub fn news_merge(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    news: News,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let known = known_lock(tx, event_id, now)?;
+    let status = known.status.max(news.status);
+    let facts = news.facts.filter(|facts| facts.revision > known.revision);
+    if facts.is_none() && status == known.status {
+        return Ok(());
+    }
+    if let Some(facts) = facts {
+        facts_write(tx, event_id, &facts)?;
+    }
+    tx.execute(
+        "update rooms set status = $2, updated_at = $3 where event_id = $1",
+        params![event_id, status.name(), now],
+    )?;
+    revision_raise(tx)
+}
+
+struct Known {
+    revision: i64,
+    status: EventStatus,
+}
+
+/// What is known of an event, under the lock that orders its news. The row is made if there is none:
+/// who comes at the same moment waits for it.
+fn known_lock(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> Result<Known, StorageError> {
+    tx.execute(
+        "insert into rooms (event_id, revision, status, title, has_presale, opening, is_paused, \
+         has_autopilot, updated_at) values ($1, 0, 'open', '', false, 'fifo', false, false, $2) \
+         on conflict (event_id) do nothing",
+        params![event_id, now],
+    )?;
+    tx.query_one(
+        "select revision, status from rooms where event_id = $1 for update",
+        params![event_id],
+        |row| {
+            let status: String = row.get("status")?;
+            let status = EventStatus::parse(&status).expect("only known states are stored");
+            Ok(Known { revision: row.get("revision")?, status })
+        },
+    )
+}
+
+fn facts_write(tx: &mut Tx<'_>, event_id: Uuid, facts: &Facts) -> Result<(), StorageError> {
+    tx.execute(
+        "update rooms set revision = $2, title = $3, artist_id = $4, artist_name = $5, \
+         sale_starts_at = $6, sale_ends_at = $7, has_presale = $8 where event_id = $1",
+        params![
+            event_id,
+            facts.revision,
+            facts.title,
+            facts.artist_id,
+            facts.artist_name,
+            facts.sale_starts_at,
+            facts.sale_ends_at,
+            facts.has_presale
+        ],
+    )?;
+    Ok(())
+}

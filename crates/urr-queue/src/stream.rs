@@ -1,0 +1,180 @@
+//! Someone's place as it changes, as server-sent events: for the first in line, whose polls would
+//! come every second.
+//!
+//! A stream looks at the room once a second and tells what is new. It keeps the place, as a poll
+//! does.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::response::sse::Event;
+use futures_util::stream::{Stream, unfold};
+use tokio::time::Instant;
+use urr_kernel::Uuid;
+
+use crate::Queue;
+use crate::http::{Extent, fingerprint, render};
+use crate::place::{PlaceError, Told, is_end};
+use crate::room::Standing;
+
+/// Those so near to the front may follow without asking for it.
+pub const FIRST_IN_LINE: u32 = 1_000;
+const PER_USER_MAX: usize = 3;
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Then the client comes back by itself, perhaps to another process.
+const LIFETIME: Duration = Duration::from_secs(300);
+/// How long a client waits before it comes back.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// As many follow as may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooManyStreams {
+    #[error("too many follow their places")]
+    OfAll,
+    #[error("the user follows as many places as they may")]
+    OfUser,
+}
+
+/// Those who follow their place in this process.
+pub struct Streams {
+    max: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    count: usize,
+    by_user: HashMap<Uuid, usize>,
+}
+
+/// Free again when it is dropped.
+struct Ticket {
+    queue: Queue,
+    user_id: Uuid,
+}
+
+impl Streams {
+    pub fn new(max: usize) -> Streams {
+        Streams { max, taken: Mutex::default() }
+    }
+
+    fn take(&self, user_id: Uuid) -> Result<(), TooManyStreams> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_user = taken.by_user.get(&user_id).copied().unwrap_or(0);
+        if of_user >= PER_USER_MAX {
+            return Err(TooManyStreams::OfUser);
+        }
+        if taken.count >= self.max {
+            return Err(TooManyStreams::OfAll);
+        }
+        taken.count += 1;
+        taken.by_user.insert(user_id, of_user + 1);
+        Ok(())
+    }
+
+    fn give_back(&self, user_id: Uuid) {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.count -= 1;
+        let of_user = taken.by_user.get_mut(&user_id).expect("its stream is counted");
+        *of_user -= 1;
+        if *of_user == 0 {
+            taken.by_user.remove(&user_id);
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.queue.0.streams.give_back(self.user_id);
+        self.queue.0.figures.stream_ended();
+    }
+}
+
+struct Following {
+    ticket: Ticket,
+    event_id: Uuid,
+    /// The first answer, until it is told.
+    first: Option<Told>,
+    /// What was told last.
+    known: Option<u64>,
+    next_look_at: Instant,
+    ends_at: Instant,
+    /// They have no place any more: there is nothing to follow.
+    is_over: bool,
+}
+
+/// What someone was told now, then everything that is new until the stream's time is over.
+pub fn places(
+    queue: &Queue,
+    user_id: Uuid,
+    told: Told,
+) -> Result<impl Stream<Item = Result<Event, Infallible>> + Send + use<>, TooManyStreams> {
+    queue.0.streams.take(user_id)?;
+    queue.0.figures.stream_begun();
+    let now = Instant::now();
+    let following = Following {
+        ticket: Ticket { queue: queue.clone(), user_id },
+        event_id: told.event.event_id,
+        first: Some(told),
+        known: None,
+        next_look_at: now + LOOK_EVERY,
+        ends_at: now + LIFETIME,
+        is_over: false,
+    };
+    Ok(unfold(following, async |mut following| {
+        let event = following.next().await?;
+        Some((Ok(event), following))
+    }))
+}
+
+impl Following {
+    /// None: the stream ends. Its client comes back by itself.
+    async fn next(&mut self) -> Option<Event> {
+        let closing = self.ticket.queue.0.closing.clone();
+        let ends_at = self.ends_at;
+        tokio::select! {
+            biased;
+            () = closing.cancelled() => None,
+            () = tokio::time::sleep_until(ends_at) => None,
+            event = self.change() => event,
+        }
+    }
+
+    async fn change(&mut self) -> Option<Event> {
+        if self.is_over {
+            return None;
+        }
+        loop {
+            let told = match self.first.take() {
+                Some(told) => told,
+                None => self.look().await?,
+            };
+            let fingerprint = fingerprint(&self.ticket.queue, &told);
+            if self.known == Some(fingerprint) {
+                continue;
+            }
+            self.known = Some(fingerprint);
+            self.is_over = is_end(told.phase) || told.seen.standing == Standing::Absent;
+            let Ticket { queue, user_id } = &self.ticket;
+            let bytes = render(queue, *user_id, &told, Extent::Small);
+            let text = String::from_utf8(bytes).expect("JSON is UTF-8");
+            return Some(Event::default().event("place").retry(RETRY).data(text));
+        }
+    }
+
+    /// What there is to be told in a second. A room that does not answer is asked again.
+    async fn look(&mut self) -> Option<Told> {
+        let Ticket { queue, user_id } = &self.ticket;
+        loop {
+            tokio::time::sleep_until(self.next_look_at).await;
+            self.next_look_at = Instant::now() + LOOK_EVERY;
+            match queue.look(self.event_id, *user_id).await {
+                Ok(told) => return Some(told),
+                Err(PlaceError::Room(_)) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}

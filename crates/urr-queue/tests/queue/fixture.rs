@@ -1,0 +1,463 @@
+//! Waiting rooms of their own on either pair of engines, with a clock that stands still and a ticket
+//! office that says what a test wants.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, BodyDataStream};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use urr_bus::{HandleError, Handled, HandlerContext};
+use urr_kernel::{CallContext, Clock, Event, IdSource, Secret, Timestamp, Uuid};
+use urr_queue::room::Rooms;
+use urr_queue::room::memory::MemoryRooms;
+use urr_queue::room::redis::{RedisRooms, RoomTime};
+use urr_queue::{JOURNAL, Notices, Queue, QueueParts, SCHEMA, Settings, consume};
+use urr_redis::{Redis, RedisPlace};
+use urr_service::token::{ENTRY, EntryClaims, TokenKey, Verified};
+use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit, Upstream};
+use urr_storage::{Db, StorageError, params};
+use urr_test::engines::{Database, Engine, block_on};
+use urr_test::servers::{self, Server};
+
+pub const SECOND: Duration = Duration::from_secs(1);
+pub const MINUTE: Duration = Duration::from_secs(60);
+pub const HOUR: Duration = Duration::from_secs(60 * 60);
+
+const ENTRY_KEY: [u8; 32] = [9; 32];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Tables on SQLite, rooms in the process.
+    Embedded,
+    /// Tables on PostgreSQL, rooms in Redis.
+    Shared,
+}
+
+/// Waiting rooms with all that is around them.
+pub struct World {
+    pub db: Db,
+    pub clock: Clock,
+    pub ids: IdSource,
+    pub rooms: Rooms,
+    pub queue: Queue,
+    pub metrics: Metrics,
+    pub office: Office,
+    pub router: Router,
+    _databases: Databases,
+}
+
+struct Databases {
+    tables: Database,
+    journal: Database,
+}
+
+impl Databases {
+    /// `None` when a server is not installed; with `CI=true` that is a failure.
+    fn open(form: Form, now: Timestamp) -> Option<Databases> {
+        let engine = match form {
+            Form::Embedded => Engine::Sqlite,
+            Form::Shared if !servers::available(Server::Redis).unwrap() => return None,
+            Form::Shared => Engine::Postgres,
+        };
+        let tables = Database::open(engine, &SCHEMA, now)?;
+        let journal = Database::open(Engine::Sqlite, &JOURNAL, now)?;
+        Some(Databases { tables, journal })
+    }
+}
+
+/// Runs one case with rooms of its own.
+pub fn run<F: Future<Output = ()>>(form: Form, case: impl FnOnce(World) -> F) {
+    let clock = Clock::manual("2026-12-01T12:00:00Z".parse().unwrap());
+    let Some(databases) = Databases::open(form, clock.now()) else { return };
+    block_on(async { case(World::new(form, clock, databases).await).await });
+}
+
+/// Declares cases that run on both pairs of engines: `contract! { async fn name(world: World) { … } }`.
+#[macro_export]
+macro_rules! contract {
+    ($($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
+        urr_test::on_both! {
+            run = $crate::fixture::run,
+            embedded = $crate::fixture::Form::Embedded,
+            shared = $crate::fixture::Form::Shared;
+            $($(#[$meta])* async fn $name($world: $crate::fixture::World) $body)*
+        }
+    };
+}
+
+impl World {
+    async fn new(form: Form, clock: Clock, databases: Databases) -> World {
+        static SEED: AtomicU64 = AtomicU64::new(1);
+        // The rooms of all cases are in one Redis: no two may have the same ids.
+        let seed = SEED.fetch_add(1, Ordering::SeqCst);
+        let ids = IdSource::seeded(clock.clone(), seed);
+        let rooms = match form {
+            Form::Embedded => {
+                let journal = databases.journal.db.clone();
+                let opened = MemoryRooms::open(journal, ids.clone(), clock.now()).await;
+                Rooms::Memory(opened.unwrap().0)
+            }
+            Form::Shared => {
+                let url = servers::shared_redis().unwrap().url().to_owned();
+                let redis = Redis::connect(&RedisPlace::Single(Secret::new(url))).await.unwrap();
+                Rooms::Redis(RedisRooms::new(redis, ids.clone(), RoomTime::Caller))
+            }
+        };
+        let db = databases.tables.db.clone();
+        let queue = make_queue(&db, &clock, &ids, &rooms, Settings::default());
+        let metrics = Metrics::new();
+        let kit = kit(&clock, &ids, &metrics);
+        let office = Office::default();
+        queue.connect_office(office.upstream(&kit));
+        queue.load().await.unwrap();
+        let router = queue.service(&kit).local_router();
+        World { db, clock, ids, rooms, queue, metrics, office, router, _databases: databases }
+    }
+
+    /// The same rooms and tables, seen by another process that is set up otherwise. It has no ticket
+    /// office and has read nothing yet.
+    pub fn another(&self, settings: Settings) -> Queue {
+        make_queue(&self.db, &self.clock, &self.ids, &self.rooms, settings)
+    }
+
+    /// Someone who has an account.
+    pub fn fan(&self) -> Fan {
+        Fan { id: self.ids.next_id(), router: self.router.clone() }
+    }
+
+    /// The same person at another process.
+    pub fn at(&self, queue: &Queue, fan: &Fan) -> Fan {
+        let kit = kit(&self.clock, &self.ids, &Metrics::new());
+        Fan { id: fan.id, router: queue.service(&kit).local_router() }
+    }
+
+    /// An event whose sale runs from an hour ago until in ten days.
+    pub async fn open_event(&self) -> Uuid {
+        self.event_with(json!({})).await
+    }
+
+    /// The same, with some of its facts changed.
+    pub async fn event_with(&self, facts: Value) -> Uuid {
+        let event_id = self.ids.next_id();
+        let mut data = self.facts(event_id, 1);
+        let facts = facts.as_object().unwrap().clone();
+        data.as_object_mut().unwrap().extend(facts);
+        self.hear("EVENT_CREATED", data).await;
+        event_id
+    }
+
+    /// What the catalogue says of an event.
+    pub fn facts(&self, event_id: Uuid, revision: i64) -> Value {
+        let now = self.clock.now();
+        json!({
+            "eventId": event_id, "revision": revision, "title": "한강의 밤", "kind": "seated",
+            "status": "upcoming", "artistId": Uuid::from_u128(5), "artistName": "물결",
+            "venueId": Uuid::from_u128(7), "venueName": "강변 홀", "address": "서울",
+            "startsAt": now + 480 * HOUR, "saleStartsAt": now - HOUR,
+            "saleEndsAt": now + 240 * HOUR, "hasPresale": false, "seatsPerUserMax": 4,
+            "prices": {"R": 90_000},
+        })
+    }
+
+    /// Something is published, heard and known.
+    pub async fn hear(&self, event_type: &str, data: Value) {
+        assert_eq!(self.deliver(event_type, data).await, Ok(Handled::Done), "{event_type}");
+        self.queue.load().await.unwrap();
+    }
+
+    /// Handles an event as the consumer does.
+    pub async fn deliver(&self, event_type: &str, data: Value) -> Result<Handled, HandleError> {
+        let id = self.ids.next_id();
+        let event = Event {
+            specversion: "1.0".to_owned(),
+            id,
+            source: "urr/test".to_owned(),
+            event_type: event_type.to_owned(),
+            subject: id.to_string(),
+            time: self.clock.now(),
+            datacontenttype: "application/json".to_owned(),
+            data,
+            correlation_id: id,
+            causation_id: None,
+            traceparent: Some(CallContext::root(id).trace.to_string()),
+        };
+        let context = HandlerContext::new(consume::GROUP, &event, self.clock.now());
+        self.db.write(move |tx| consume::handle(tx, &event, &context)).await
+    }
+
+    /// What an organiser wishes, as SQL: `threshold = 1`.
+    pub async fn wish(&self, event_id: Uuid, wishes: &str) {
+        let room = format!("update rooms set {wishes} where event_id = $1");
+        let change = move |tx: &mut urr_storage::Tx<'_>| {
+            assert_eq!(tx.execute(&room, params![event_id])?, 1, "it is known");
+            tx.execute("update rooms_revision set revision = revision + 1", &[])
+        };
+        self.db.write(change).await.unwrap_or_else(|error: StorageError| panic!("{error}"));
+        self.queue.load().await.unwrap();
+    }
+
+    /// So many more people ask for a place, one after the other.
+    pub async fn come(&self, event_id: Uuid, count: usize) -> Vec<Fan> {
+        let mut fans = Vec::with_capacity(count);
+        for _ in 0..count {
+            let fan = self.fan();
+            fan.check(event_id).await.ok();
+            fans.push(fan);
+        }
+        fans
+    }
+
+    /// From now on no statement can be executed.
+    pub async fn close_database(&self) {
+        let db = self.db.clone();
+        tokio::task::spawn_blocking(move || db.close()).await.unwrap();
+    }
+
+    /// What an entry token says, if it is good now.
+    #[track_caller]
+    pub fn read_token(&self, answer: &Value) -> Verified<EntryClaims> {
+        let token = answer["entryToken"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        TokenKey::new(&ENTRY_KEY).verify(ENTRY, token, self.clock.now()).unwrap()
+    }
+
+    /// One of our own programs calls.
+    pub async fn call(&self, caller: Caller, path: &str, body: &Value) -> Answer {
+        call(&self.router, caller, path, body).await
+    }
+
+    /// Whether a slot lives, as the ticket office asks.
+    pub async fn is_live(&self, event_id: Uuid, user_id: Uuid, slot_id: Uuid) -> bool {
+        let ask = json!({"eventId": event_id, "userId": user_id, "slotId": slot_id});
+        let path = "/internal/queue/slots";
+        let answer = self.call(Caller::Ticket, path, &json!({ "asks": [ask] })).await.ok();
+        answer["live"][0].as_bool().unwrap()
+    }
+}
+
+fn make_queue(db: &Db, clock: &Clock, ids: &IdSource, rooms: &Rooms, settings: Settings) -> Queue {
+    let (db, clock, ids, rooms) = (db.clone(), clock.clone(), ids.clone(), rooms.clone());
+    let entry_key = TokenKey::new(&ENTRY_KEY);
+    let notices = Notices::off();
+    Queue::new(QueueParts { db, clock, ids, settings, rooms, entry_key, notices })
+}
+
+fn kit(clock: &Clock, ids: &IdSource, metrics: &Metrics) -> ServiceKit {
+    let (clock, ids, metrics) = (clock.clone(), ids.clone(), metrics.clone());
+    ServiceKit { clock, ids, metrics, limits: Limits::default() }
+}
+
+pub async fn call(router: &Router, caller: Caller, path: &str, body: &Value) -> Answer {
+    let request = Request::post(path).header("content-type", "application/json");
+    let mut request = request.body(Body::from(body.to_string())).unwrap();
+    request.extensions_mut().insert(caller);
+    Answer::of(router.clone().oneshot(request).await.unwrap()).await
+}
+
+/// Someone at their browser, behind the gateway.
+#[derive(Clone)]
+pub struct Fan {
+    pub id: Uuid,
+    pub router: Router,
+}
+
+impl Fan {
+    pub async fn check(&self, event_id: Uuid) -> Answer {
+        self.post(&format!("/api/queue/check/{event_id}")).await
+    }
+
+    pub async fn status(&self, event_id: Uuid) -> Answer {
+        self.get(&format!("/api/queue/status/{event_id}"), &[]).await
+    }
+
+    /// Polls with the entity tag of an earlier answer.
+    pub async fn poll(&self, event_id: Uuid, known: &Answer) -> Answer {
+        let tag = known.headers["etag"].to_str().unwrap();
+        self.get(&format!("/api/queue/status/{event_id}"), &[("if-none-match", tag)]).await
+    }
+
+    pub async fn leave(&self, event_id: Uuid) -> Answer {
+        self.post(&format!("/api/queue/leave/{event_id}")).await
+    }
+
+    pub async fn post(&self, path: &str) -> Answer {
+        self.send(Request::post(path).body(Body::empty()).unwrap()).await
+    }
+
+    pub async fn get(&self, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+        let mut request = Request::get(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// The events of a stream as they come.
+    pub async fn follow(&self, event_id: Uuid, query: &str) -> Places {
+        let path = format!("/api/queue/stream/{event_id}{query}");
+        let response = self.response(Request::get(path).body(Body::empty()).unwrap()).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Places { stream: response.into_body().into_data_stream(), read: String::new() }
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        Answer::of(self.response(request).await).await
+    }
+
+    async fn response(&self, mut request: Request<Body>) -> Response {
+        request.extensions_mut().insert(Caller::Gateway);
+        let identity = Identity { user_id: self.id, email: None, role: Role::User };
+        identity.write(request.headers_mut());
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    pub async fn of(response: Response) -> Answer {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = axum::body::to_bytes(response.into_body(), 10_000_000).await.unwrap().to_vec();
+        Answer { status, headers, bytes }
+    }
+
+    /// The body of a success.
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        let body = self.json();
+        assert_eq!(self.status, StatusCode::OK, "{body}");
+        body
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        assert_eq!(self.headers["content-type"], "application/json");
+        serde_json::from_slice(&self.bytes).unwrap()
+    }
+
+    #[track_caller]
+    pub fn refused(&self, status: u16, code: &str) -> Value {
+        let body = self.json();
+        assert_eq!((self.status.as_u16(), body["code"].as_str()), (status, Some(code)), "{body}");
+        body
+    }
+
+    #[track_caller]
+    pub fn is_unchanged(&self) {
+        assert_eq!(self.status, StatusCode::NOT_MODIFIED, "{:?}", self.bytes);
+        assert!(self.bytes.is_empty());
+    }
+}
+
+/// Someone's place as it comes over a stream.
+pub struct Places {
+    stream: BodyDataStream,
+    read: String,
+}
+
+impl Places {
+    /// None: the stream has ended.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some((event, rest)) = self.read.split_once("\n\n") {
+                let data = event.lines().find_map(|line| line.strip_prefix("data:"));
+                // A line that begins with a colon is only a sign of life.
+                let place = data.map(|data| serde_json::from_str(data.trim()).unwrap());
+                self.read = rest.to_owned();
+                if place.is_some() {
+                    return place;
+                }
+                continue;
+            }
+            let bytes = self.stream.next().await?.unwrap();
+            self.read.push_str(str::from_utf8(&bytes).unwrap());
+        }
+    }
+}
+
+/// A ticket office that says what it is told to say.
+#[derive(Clone, Default)]
+pub struct Office(Arc<OfficeState>);
+
+#[derive(Default)]
+struct OfficeState {
+    tiers: Mutex<HashMap<Uuid, &'static str>>,
+    left: Mutex<HashMap<Uuid, Value>>,
+    booking: Mutex<Option<Value>>,
+    is_silent: AtomicBool,
+    tier_calls: AtomicU32,
+    pulse_calls: AtomicU32,
+}
+
+impl Office {
+    pub fn set_tier(&self, user_id: Uuid, tier: &'static str) {
+        self.0.tiers.lock().unwrap().insert(user_id, tier);
+    }
+
+    pub fn set_left(&self, event_id: Uuid, available: u64, held: u64) {
+        let left = json!({"available": available, "held": held, "total": 1_000});
+        self.0.left.lock().unwrap().insert(event_id, left);
+    }
+
+    pub fn set_booking(&self, booking: Value) {
+        *self.0.booking.lock().unwrap() = Some(booking);
+    }
+
+    pub fn be_silent(&self, is_silent: bool) {
+        self.0.is_silent.store(is_silent, Ordering::SeqCst);
+    }
+
+    /// How often it was asked: for a tier, and for what is left.
+    pub fn calls(&self) -> (u32, u32) {
+        let OfficeState { tier_calls, pulse_calls, .. } = &*self.0;
+        (tier_calls.load(Ordering::SeqCst), pulse_calls.load(Ordering::SeqCst))
+    }
+
+    fn upstream(&self, kit: &ServiceKit) -> Upstream {
+        let router = Router::new()
+            .route("/internal/ticket/tier/{event_id}/{user_id}", get(tell_tier))
+            .route("/internal/ticket/pulse", post(tell_pulse))
+            .with_state(self.clone());
+        Upstream::local(Caller::Queue, "ticket", router, kit)
+    }
+
+    fn answer(&self, answer: &Value) -> Response {
+        match self.0.is_silent.load(Ordering::SeqCst) {
+            true => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            false => ([("content-type", "application/json")], answer.to_string()).into_response(),
+        }
+    }
+}
+
+async fn tell_tier(State(office): State<Office>, Path((_, user)): Path<(Uuid, Uuid)>) -> Response {
+    office.0.tier_calls.fetch_add(1, Ordering::SeqCst);
+    let tier = office.0.tiers.lock().unwrap().get(&user).copied();
+    office.answer(&json!({ "tier": tier }))
+}
+
+async fn tell_pulse(State(office): State<Office>, body: axum::Json<Value>) -> Response {
+    office.0.pulse_calls.fetch_add(1, Ordering::SeqCst);
+    let asked: Vec<Uuid> = serde_json::from_value(body["eventIds"].clone()).unwrap();
+    let left = office.0.left.lock().unwrap();
+    let events: HashMap<_, _> =
+        asked.iter().filter_map(|id| left.get(id).map(|left| (id.to_string(), left))).collect();
+    let booking = office.0.booking.lock().unwrap().clone();
+    let booking = booking.unwrap_or_else(|| json!({"answered": 0, "failed": 0, "p95Micros": 0}));
+    office.answer(&json!({ "events": events, "booking": booking }))
+}

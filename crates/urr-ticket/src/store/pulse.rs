@@ -1,0 +1,58 @@
+//! What the waiting room is told of a sale.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{Row, StorageError, Tx, params};
+
+use crate::Tier;
+
+/// Tickets without a seat, of all types of an event together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StockSum {
+    pub available: u32,
+    pub held: u32,
+    pub total: u32,
+}
+
+/// One statement, so that all three are of one moment: between two, what was held may have become
+/// available, and the event would look sold out.
+pub fn stock_sum(tx: &mut Tx<'_>, event_id: Uuid) -> Result<StockSum, StorageError> {
+    let number = |row: &Row<'_>, column: &str| -> Result<u32, StorageError> {
+        let number: i64 = row.get(column)?;
+        Ok(u32::try_from(number).unwrap_or(u32::MAX))
+    };
+    tx.query_one(
+        "select \
+         (select coalesce(sum(available), 0) from ticket_types where event_id = $1) as available, \
+         (select coalesce(sum(quantity), 0) from reservations \
+             where event_id = $1 and status = 'pending') as held, \
+         (select coalesce(sum(total), 0) from ticket_types where event_id = $1) as total",
+        params![event_id],
+        |row| {
+            Ok(StockSum {
+                available: number(row, "available")?,
+                held: number(row, "held")?,
+                total: number(row, "total")?,
+            })
+        },
+    )
+}
+
+/// A fan's standing with the artist of an event; none is the general public.
+pub fn tier_find(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    user_id: Uuid,
+    now: Timestamp,
+) -> Result<Option<Tier>, StorageError> {
+    tx.query_opt(
+        "select memberships.tier from sales \
+         join memberships on memberships.artist_id = sales.artist_id \
+         where sales.event_id = $1 and memberships.user_id = $2 \
+         and memberships.status = 'active' and memberships.expires_at > $3",
+        params![event_id, user_id, now],
+        |row| {
+            let name: String = row.get("tier")?;
+            Ok(Tier::parse(&name).expect("only known tiers are stored"))
+        },
+    )
+}

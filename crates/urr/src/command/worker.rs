@@ -1,0 +1,31 @@
+//! `urr worker`: read the notices of admissions until told to stop.
+
+use anyhow::{Result, bail};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use urr_notice::Worker;
+
+use super::block_on;
+use super::run::StopSignals;
+use crate::compose;
+use crate::config::Config;
+use crate::logging;
+
+pub fn run(config: &Config) -> Result<()> {
+    if !config.sqs.enabled {
+        bail!("the notices are switched off; set sqs.enabled (SQS_ENABLED) to true");
+    }
+    let _log = logging::start(&config.log)?;
+    block_on(async {
+        let mut signals = StopSignals::listen()?;
+        let worker = Worker::new(compose::notice_queue(&config.sqs)?);
+        let stop = CancellationToken::new();
+        info!("reading notices");
+        tokio::select! {
+            // What is cut off in the middle was not taken off the queue: it comes again.
+            () = worker.run(stop) => {}
+            () = signals.next() => info!("stopped"),
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,141 @@
+//! A whole purchase through the public door of processes that only meet over the network.
+
+use anyhow::{Context, Result, ensure};
+use axum::http::{HeaderMap, HeaderName};
+use serde_json::{Value, json};
+use urr_kernel::{Secret, Uuid};
+use urr_service::{Caller, InternalCredentials};
+
+use crate::accounts::LOGIN;
+use crate::http::{Reply, get, request};
+use crate::program::{INTERNAL_TOKEN, Outcome, Running, eventually};
+
+const PAYMENT: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0777);
+
+/// Someone who has logged in and wants to go to an event.
+pub struct Fan {
+    gateway_port: u16,
+    session: String,
+    user_id: String,
+    event_id: String,
+}
+
+impl Fan {
+    /// With the account that a test before has made, for the opera of the demo data.
+    fn log_in(gateway_port: u16) -> Result<Fan> {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/json".parse()?);
+        let tokens = request(gateway_port, "POST", "/api/auth/login", &headers, LOGIN)?.json()?;
+        let events = get(gateway_port, "/api/events?status=on_sale&limit=50")?.json()?;
+        let events = events["events"].as_array().context("a list")?.clone();
+        let title = |event: &Value| text(&event["title"]);
+        let opera = events.iter().find(|event| title(event).contains("Opera Night"));
+        Ok(Fan {
+            gateway_port,
+            session: text(&tokens["token"]),
+            user_id: text(&tokens["user"]["id"]),
+            event_id: text(&opera.context("the opera is on sale")?["id"]),
+        })
+    }
+
+    fn send(&self, method: &str, path: &str, token: &str, body: &Value) -> Result<Reply> {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/json".parse()?);
+        headers.insert("authorization", format!("Bearer {}", self.session).parse()?);
+        if !token.is_empty() {
+            headers.insert("x-queue-entry-token", token.parse()?);
+        }
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        request(self.gateway_port, method, path, &headers, &body)
+    }
+
+    fn ask_queue(&self, method: &str, verb: &str) -> Result<Reply> {
+        self.send(method, &format!("/api/queue/{verb}/{}", self.event_id), "", &Value::Null)
+    }
+
+    /// Comes to the waiting room, which may not have heard of the event yet, and is let in.
+    fn enter(&self) -> Result<String> {
+        let mut token = None;
+        eventually("someone is let in", || {
+            let told = self.ask_queue("POST", "check")?;
+            token = told.json()?["entryToken"].as_str().map(str::to_owned);
+            Ok(token.is_some())
+        })?;
+        token.context("they were let in")
+    }
+
+    fn reserve(&self, token: &str, seat: u32) -> Result<Reply> {
+        let body = json!({ "eventId": self.event_id, "seatIds": [seat] });
+        self.send("POST", "/api/seats/reserve", token, &body)
+    }
+}
+
+/// From the waiting room to the ticket; the turn is over with the purchase.
+pub fn check_purchase(gateway_port: u16, ticket_port: u16) -> Result<Fan> {
+    let fan = Fan::log_in(gateway_port)?;
+    refused(&fan.reserve("", 0)?, 403, "ENTRY_TOKEN_REQUIRED")?;
+    let token = fan.enter()?;
+    let held = fan.reserve(&token, 0)?;
+    ensure!(held.status == 201, "{held:?}");
+    let held = held.json()?["reservation"].take();
+    let (id, fence, amount) = (text(&held["id"]), &held["fencingToken"], &held["totalAmount"]);
+    let pin = json!({
+        "paymentId": PAYMENT, "userId": fan.user_id, "fencingToken": fence, "amount": amount,
+    });
+    let confirm = json!({
+        "paymentId": PAYMENT, "fencingToken": fence, "amount": amount, "paymentMethod": "card",
+    });
+    for (step, body) in [("pin", pin), ("confirm", confirm)] {
+        let path = format!("/internal/ticket/reservations/{id}/{step}");
+        let headers = headers_of(Caller::Payment)?;
+        let done = request(ticket_port, "POST", &path, &headers, &body.to_string())?;
+        ensure!(done.status == 200, "{step}: {done:?}");
+    }
+    let status = fan.ask_queue("GET", "status")?.json()?;
+    assert_eq!(status["status"], "not_in_queue", "{status}");
+    refused(&fan.reserve(&token, 1)?, 403, "ENTRY_TOKEN_INVALID")?;
+    let mine = fan.send("GET", &format!("/api/reservations/{id}"), "", &Value::Null)?;
+    assert_eq!(mine.json()?["reservation"]["status"], "confirmed", "{mine:?}");
+    Ok(fan)
+}
+
+/// Without the waiting room nobody books, and when it is back everybody is where they were.
+pub fn check_outage_of_the_waiting_room(
+    fan: &Fan,
+    gateway_port: u16,
+    stop: impl FnOnce() -> Result<Outcome>,
+    start: impl FnOnce() -> Result<Running>,
+) -> Result<Running> {
+    let token = fan.enter()?;
+    stop()?;
+    let silent = fan.reserve(&token, 1)?;
+    refused(&silent, 503, "QUEUE_UNAVAILABLE")?;
+    ensure!(silent.header("retry-after").is_some(), "{silent:?}");
+    assert_eq!(get(gateway_port, "/api/artists")?.status, 200, "others answer");
+    let queue = start()?;
+    eventually("the ticket office notices that the waiting room is back", || {
+        Ok(fan.reserve(&token, 1)?.status == 201)
+    })?;
+    Ok(queue)
+}
+
+fn refused(reply: &Reply, status: u16, code: &str) -> Result<()> {
+    ensure!(reply.status == status && reply.json()?["code"] == code, "{reply:?}");
+    Ok(())
+}
+
+fn headers_of(caller: Caller) -> Result<HeaderMap> {
+    let credentials = InternalCredentials::from_root(&Secret::new(INTERNAL_TOKEN));
+    let credential = credentials.for_caller(caller);
+    let pairs = [
+        ("content-type", "application/json"),
+        ("x-urr-caller", caller.name()),
+        ("x-urr-credential", credential.expose()),
+    ];
+    let pairs = pairs.map(|(name, value)| Ok((HeaderName::from_static(name), value.parse()?)));
+    pairs.into_iter().collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
