@@ -184,3 +184,103 @@ fn decode(bytes: &[u8]) -> Result<Vec<Entrant>, StorageError> {
     };
     Ok(rows.iter().map(entrant).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use urr_storage::Db;
+    use urr_test::engines::{Database, Engine, block_on};
+
+    use super::*;
+    use crate::SCHEMA;
+    use crate::domain::draw::draw;
+
+    const EVENT: Uuid = Uuid::from_u128(1);
+
+    fn time(second: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + second).unwrap()
+    }
+
+    /// What is drawn if these take part.
+    fn drawn(users: &[u128]) -> Drawn {
+        let tag = |user: &u128| Tag::of(EVENT, Uuid::from_u128(*user));
+        draw(&DrawSecret::new([1; 32]), &users.iter().map(tag).collect::<Vec<_>>())
+    }
+
+    async fn write<T: Send + 'static>(
+        db: &Db,
+        body: impl Fn(&mut Tx<'_>) -> Result<T, StorageError> + Send + 'static,
+    ) -> T {
+        db.write(body).await.unwrap()
+    }
+
+    /// Two processes may have seen different people in the room: the first word counts, and whole.
+    #[test]
+    fn of_two_words_on_the_same_step_the_first_counts() {
+        for engine in [Engine::Sqlite, Engine::Postgres] {
+            let Some(database) = Database::open(engine, &SCHEMA, time(0)) else { continue };
+            block_on(async {
+                let db = &database.db;
+                insert_room(db).await;
+                let (one, other) = (drawn(&[1, 2, 3]), drawn(&[1, 2]));
+                let secret = |byte| DrawSecret::new([byte; 32]);
+                assert!(write(db, move |tx| draw_insert(tx, EVENT, &secret(1), time(1))).await);
+                assert!(!write(db, move |tx| draw_insert(tx, EVENT, &secret(2), time(2))).await);
+                let too_early = one.clone();
+                assert!(!write(db, move |tx| entrants_insert(tx, EVENT, &too_early)).await);
+                assert!(!write(db, |tx| draw_finish(tx, EVENT, time(3))).await);
+                for (last_number, is_first) in [(3, true), (4, false)] {
+                    let closing = Closing { last_number, closed_at: time(last_number) };
+                    let closed = write(db, move |tx| draw_close(tx, EVENT, &closing)).await;
+                    assert_eq!(closed, is_first);
+                }
+                assert!(!write(db, |tx| draw_finish(tx, EVENT, time(5))).await);
+                for (list, is_first) in [(one.clone(), true), (other, false)] {
+                    let fixed = write(db, move |tx| entrants_insert(tx, EVENT, &list)).await;
+                    assert_eq!(fixed, is_first);
+                }
+                assert!(write(db, |tx| draw_finish(tx, EVENT, time(6))).await);
+                assert!(!write(db, |tx| draw_finish(tx, EVENT, time(7))).await);
+                let found = write(db, |tx| draw_find(tx, EVENT)).await.unwrap();
+                let entrants = Entrants { count: 3, digest: one.digest, arrivals: one.arrivals };
+                assert_eq!(found.secret, secret(1));
+                assert_eq!(found.commitment, secret(1).commitment(EVENT));
+                assert_eq!(found.committed_at, time(1));
+                assert_eq!(found.closing, Some(Closing { last_number: 3, closed_at: time(3) }));
+                assert_eq!(found.entrants, Some(entrants));
+                assert_eq!(found.done_at, Some(time(6)));
+                let listed = write(db, |tx| entrants_find(tx, EVENT, 0)).await;
+                assert_eq!(listed, Some(one.entrants));
+            });
+        }
+    }
+
+    #[test]
+    fn many_entrants_are_read_as_they_were_written() {
+        let database = Database::open(Engine::Sqlite, &SCHEMA, time(0)).unwrap();
+        block_on(async {
+            let db = &database.db;
+            insert_room(db).await;
+            let users: Vec<u128> = (0..12_345).collect();
+            let (drawn, written) = (drawn(&users), drawn(&users));
+            write(db, move |tx| {
+                draw_insert(tx, EVENT, &DrawSecret::new([1; 32]), time(1))?;
+                draw_close(tx, EVENT, &Closing { last_number: 20_000, closed_at: time(2) })?;
+                entrants_insert(tx, EVENT, &written)
+            })
+            .await;
+            let mut read = Vec::new();
+            for part in 0..3 {
+                read.extend(write(db, move |tx| entrants_find(tx, EVENT, part)).await.unwrap());
+            }
+            assert_eq!(read, drawn.entrants);
+            assert_eq!(write(db, |tx| entrants_find(tx, EVENT, 3)).await, None);
+        });
+    }
+
+    async fn insert_room(db: &Db) {
+        let insert = "insert into rooms (event_id, revision, status, title, has_presale, opening, \
+                      is_paused, has_autopilot, updated_at) \
+                      values ($1, 1, 'open', '', false, 'lottery', false, false, $2)";
+        write(db, move |tx| tx.execute(insert, params![EVENT, time(0)])).await;
+    }
+}

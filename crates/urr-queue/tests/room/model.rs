@@ -227,8 +227,8 @@ impl Case {
         let Some(slot_id) = given.iter().rev().nth(usize::from(is_old)).copied() else {
             return Ok(());
         };
-        // Whether a dead id counts as being seen is nobody's business.
-        if is_old && self.plain.is_in(event, user, self.world.now()) {
+        // Whether asking for a dead slot counts as being seen is nobody's business.
+        if self.plain.is_another(event, user, slot_id, self.world.now()) {
             return Ok(());
         }
         let holds = self.room(event).holds(self.users[user], slot_id).await;

@@ -145,17 +145,16 @@ impl Plain {
         is_older && room.slots.remove(&user).is_some()
     }
 
-    pub fn is_in(&mut self, event: usize, user: usize, now: Timestamp) -> bool {
-        self.rooms[event].end_slots(now);
-        self.rooms[event].slots.contains_key(&user)
+    /// Whether someone is here by something else than this slot.
+    pub fn is_another(&mut self, event: usize, user: usize, slot_id: Uuid, now: Timestamp) -> bool {
+        let room = &mut self.rooms[event];
+        room.end_slots(now);
+        room.find(user).is_some() || room.slots.get(&user).is_some_and(|slot| slot.id != slot_id)
     }
 
     pub fn holds(&mut self, event: usize, user: usize, slot_id: Uuid, world: &World) -> bool {
-        if !self.is_in(event, user, world.now()) {
-            return false;
-        }
-        self.rooms[event].see(user, &world.rules, world.now());
-        self.rooms[event].slots[&user].id == slot_id
+        let seen = self.look(event, user, world);
+        matches!(seen.standing, Standing::Active(slot) if slot.id == slot_id)
     }
 
     /// Who is let in; the ids are those of their slots, as far as there are any.
