@@ -175,6 +175,9 @@ pub struct HoldView {
     status: &'static str,
     #[schema(value_type = i64, example = 198_000)]
     total_amount: Won,
+    /// Part of the total: what a purchase in a pre-sale costs beside the seats or tickets.
+    #[schema(value_type = i64, example = 0)]
+    booking_fee: Won,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     /// Grows with every change of the event's seats; a payment has to name it.
@@ -232,6 +235,7 @@ impl HoldView {
             event_id: reservation.event_id,
             status: reservation.status.name(),
             total_amount: reservation.total_amount,
+            booking_fee: reservation.booking_fee,
             expires_at: reservation.expires_at,
             fencing_token: reservation.fence,
             seats,

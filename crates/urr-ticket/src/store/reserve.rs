@@ -38,7 +38,7 @@ pub fn board_load(
         true => reserve_postgres::board_fill(tx, event_id, requests, &mut board)?,
         false => board_fill(tx, event_id, requests, &mut board)?,
     }
-    if board.policy.has_presale
+    if board.policy.is_before_general_sale(now)
         && let Some(artist_id) = board.policy.artist_id
     {
         match tx.is_postgres() {
@@ -229,14 +229,16 @@ fn hold_insert(
     let reservation = &hold.reservation;
     tx.execute(
         "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-         total_amount, quantity, fence, expires_at, idempotency_key, request_digest, created_at, \
-         updated_at) values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $11)",
+         total_amount, booking_fee, quantity, fence, expires_at, idempotency_key, request_digest, \
+         created_at, updated_at) \
+         values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $12, $12)",
         params![
             reservation.id.0,
             reservation.number,
             reservation.user_id,
             reservation.event_id,
             reservation.total_amount,
+            reservation.booking_fee,
             hold.quantity(),
             reservation.fence,
             reservation.expires_at,
@@ -321,7 +323,7 @@ pub fn holds_find(
 pub(super) fn hold_find(which: &str) -> String {
     format!(
         "select reservations.id, number, user_id, reservations.event_id, status, payment_status, \
-         total_amount, fence, expires_at, pinned_by, reservations.created_at, \
+         total_amount, booking_fee, fence, expires_at, pinned_by, reservations.created_at, \
          seat_id, ticket_type_id, reservation_items.quantity, unit_price, ticket_types.name \
          from reservations left join reservation_items on reservation_id = reservations.id \
          and (is_live or status not in ('pending', 'confirmed')) \
@@ -342,6 +344,7 @@ fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
         payment_status: PaymentStatus::parse(&payment_status)
             .expect("only known states are stored"),
         total_amount: row.get("total_amount")?,
+        booking_fee: row.get("booking_fee")?,
         fence: row.get("fence")?,
         expires_at: row.get("expires_at")?,
         pinned_by: row.get("pinned_by")?,

@@ -183,12 +183,13 @@ const HOLDS_WRITE: &str = "\
         update sales set fence = $2 where event_id = $1\
     ), made as (\
         insert into reservations (id, number, user_id, event_id, status, payment_status, \
-        total_amount, quantity, fence, expires_at, idempotency_key, request_digest, \
-        created_at, updated_at) \
-        select id, number, user_id, $1, 'pending', 'unpaid', total_amount, quantity, fence, \
-        $5::timestamptz, key, decode(digest, 'hex'), $6::timestamptz, $6::timestamptz \
+        total_amount, booking_fee, quantity, fence, expires_at, idempotency_key, \
+        request_digest, created_at, updated_at) \
+        select id, number, user_id, $1, 'pending', 'unpaid', total_amount, booking_fee, \
+        quantity, fence, $5::timestamptz, key, decode(digest, 'hex'), $6::timestamptz, \
+        $6::timestamptz \
         from jsonb_to_recordset($3) as hold (id uuid, number text, user_id uuid, \
-        total_amount bigint, quantity integer, fence bigint, key text, digest text)\
+        total_amount bigint, booking_fee bigint, quantity integer, fence bigint, key text, digest text)\
     ), item as (\
         select hold_id, position, seat_id, type_id, quantity, unit_price, fence \
         from jsonb_to_recordset($4) as item (hold_id uuid, position smallint, \
@@ -217,6 +218,7 @@ fn holds_json(holds: &[NewHold<'_>]) -> Json {
             "number": reservation.number,
             "user_id": reservation.user_id,
             "total_amount": reservation.total_amount,
+            "booking_fee": reservation.booking_fee,
             "quantity": hold.quantity(),
             "fence": reservation.fence,
             "key": key.map(|key| key.text.as_str()),

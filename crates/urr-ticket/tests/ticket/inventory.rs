@@ -249,8 +249,8 @@ contract! {
         must_deliver(&world, "EVENT_CREATED", seated(event_id, 1, 5)).await;
         world.execute(
             "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-             total_amount, quantity, fence, expires_at, created_at, updated_at) \
-             select event_id, 'R', event_id, event_id, 'confirmed', 'paid', 1, 1, 1, \
+             total_amount, booking_fee, quantity, fence, expires_at, created_at, updated_at) \
+             select event_id, 'R', event_id, event_id, 'confirmed', 'paid', 1, 0, 1, 1, \
              starts_at, starts_at, starts_at from sales",
         ).await;
         for _ in 0..2 {

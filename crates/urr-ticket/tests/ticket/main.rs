@@ -18,6 +18,7 @@ mod inventory;
 mod map;
 mod mine;
 mod model;
+mod presale;
 mod reserving;
 mod selling;
 mod stalling;
