@@ -283,6 +283,9 @@ fn stock_take(tx: &mut Tx<'_>, holds: &[NewHold<'_>]) -> Result<bool, StorageErr
             *needed.entry(ticket_type_id).or_default() += held.item.quantity;
         }
     }
+    if tx.is_postgres() {
+        return reserve_postgres::stock_take(tx, &needed);
+    }
     for (ticket_type_id, quantity) in needed {
         let rows = tx.execute(
             "update ticket_types set available = available - $2 where id = $1 and available >= $2",

@@ -4,7 +4,7 @@
 //! just made PostgreSQL has no statistics, and in a plain join it would read all seats of the event.
 //! Lists travel as text with commas: the storage has no arrays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 use urr_kernel::{EventData, Timestamp, Uuid};
@@ -209,6 +209,26 @@ const HOLDS_WRITE: &str = "\
     cross join lateral (select ctid as at from seats \
     where event_id = $1 and seat_id = item.seat_id limit 1) as seat) as place \
     where seats.ctid = place.at and (seats.status = 'available' or $7::boolean)";
+
+/// Takes so many of each ticket type at once. `false`: of one there are not enough.
+pub(super) fn stock_take(
+    tx: &mut Tx<'_>,
+    needed: &BTreeMap<Uuid, u32>,
+) -> Result<bool, StorageError> {
+    if needed.is_empty() {
+        return Ok(true);
+    }
+    let type_ids: Vec<Uuid> = needed.keys().copied().collect();
+    let quantities: Vec<u32> = needed.values().copied().collect();
+    let rows = tx.execute(
+        "update ticket_types set available = available - needed.quantity \
+         from unnest(string_to_array($1, ',')::uuid[], string_to_array($2, ',')::integer[]) \
+         as needed (id, quantity) \
+         where ticket_types.id = needed.id and available >= needed.quantity",
+        params![list(&type_ids), list(&quantities)],
+    )?;
+    Ok(usize::try_from(rows) == Ok(needed.len()))
+}
 
 fn holds_json(holds: &[NewHold<'_>]) -> Json {
     let row = |(hold, key): &NewHold<'_>| {

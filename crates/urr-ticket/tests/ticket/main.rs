@@ -23,6 +23,7 @@ mod reserving;
 mod selling;
 mod stalling;
 mod standing;
+mod statements;
 mod stock;
 mod viewer;
 mod waiting;

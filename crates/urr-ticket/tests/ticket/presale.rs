@@ -226,7 +226,7 @@ contract! {
         world.assert_agrees().await;
     }
 
-    /// The control: a fee that is not in the total is found, and the schema refuses impossible ones.
+    /// The control: a fee that is not in the total is found. Impossible ones the schema refuses.
     async fn b_3_a_fee_that_is_not_in_the_total_is_found(world: World) {
         let presale = Presale::begun(&world, HOUR).await;
         let gold = presale.member(&world, "gold").await;

@@ -1,54 +1,18 @@
 //! Those who wait: for a database that stands still, for someone else's answer, for a neighbour.
 
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use axum::http::StatusCode;
 use futures_util::future::{FutureExt, join_all};
 use serde_json::json;
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx};
-use urr_ticket::store::sales::sale_lock_only;
 use urr_ticket::{SaleStatus, Taken};
 
 use crate::contract;
 use crate::door::{Door, Fan};
 use crate::fixture::{Form, MINUTE, SECOND, World, hall, new_sale, run};
-
-/// A transaction that holds a sale, until it is let go.
-struct Standstill {
-    let_go: mpsc::Sender<()>,
-    stalling: tokio::task::JoinHandle<Result<(), StorageError>>,
-}
-
-impl Standstill {
-    /// Returns when nothing about the sale can be decided any more.
-    async fn begin(world: &World, event_id: Uuid) -> Standstill {
-        let (let_go, go) = mpsc::channel::<()>();
-        let (begun, has_begun) = tokio::sync::oneshot::channel();
-        let parts = Arc::new(Mutex::new((Some(begun), go)));
-        let db = world.db.clone();
-        let stalling = tokio::spawn(async move {
-            db.write(move |tx| {
-                sale_lock_only(tx, event_id)?;
-                let mut parts = parts.lock().unwrap();
-                if let Some(begun) = parts.0.take() {
-                    begun.send(()).unwrap();
-                }
-                parts.1.recv().unwrap();
-                Ok(())
-            })
-            .await
-        });
-        has_begun.await.unwrap();
-        Standstill { let_go, stalling }
-    }
-
-    async fn end(self) {
-        self.let_go.send(()).unwrap();
-        self.stalling.await.unwrap().unwrap();
-    }
-}
+use crate::stalling::Standstill;
 
 /// Writing transactions, whatever became of them.
 fn decisions(world: &World) -> u64 {
