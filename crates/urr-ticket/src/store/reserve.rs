@@ -10,12 +10,13 @@ use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Row, StorageError, Tx, params};
 
+use super::tiers::{Fan, tier_list};
 use super::{reserve_postgres, sales};
 use crate::domain::hold::{
     Board, Buyer, HeldItem, Hold, HoldRequest, Kept, RequestKey, Stock, Terms,
 };
 use crate::events::ReservationCreated;
-use crate::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject, Tier};
+use crate::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
 
 /// Loads all that these requests are decided on, under the lock of the sale. None: there is no such
 /// sale.
@@ -41,9 +42,10 @@ pub fn board_load(
     if board.policy.is_before_general_sale(now)
         && let Some(artist_id) = board.policy.artist_id
     {
-        match tx.is_postgres() {
-            true => reserve_postgres::tiers_fill(tx, artist_id, now, requests, &mut board)?,
-            false => tiers_fill(tx, artist_id, now, requests, &mut board)?,
+        let fan = |request: &HoldRequest| Fan { user_id: request.user_id, artist_id };
+        let fans: Vec<Fan> = requests.iter().map(fan).collect();
+        for (fan, tier) in tier_list(tx, &fans, now)? {
+            board.buyers.entry(fan.user_id).or_default().tier = Some(tier);
         }
     }
     if requests.iter().any(|request| !request.wanted.tickets().is_empty()) {
@@ -129,30 +131,6 @@ fn kept_find(
     )?;
     found.extend(kept.map(|kept| ((user_id, key.text.clone()), kept)));
     Ok(())
-}
-
-fn tiers_fill(
-    tx: &mut Tx<'_>,
-    artist_id: Uuid,
-    now: Timestamp,
-    requests: &[HoldRequest],
-    board: &mut Board,
-) -> Result<(), StorageError> {
-    for request in requests {
-        let tier = tx.query_opt(
-            "select tier from memberships where user_id = $1 and artist_id = $2 \
-             and status = 'active' and expires_at > $3",
-            params![request.user_id, artist_id, now],
-            tier_read,
-        )?;
-        board.buyers.entry(request.user_id).or_default().tier = tier;
-    }
-    Ok(())
-}
-
-pub(super) fn tier_read(row: &Row<'_>) -> Result<Tier, StorageError> {
-    let name: String = row.get("tier")?;
-    Ok(Tier::parse(&name).expect("only known tiers are stored"))
 }
 
 /// All ticket types of an event: there are few, and the sale's lock keeps them still.

@@ -7,14 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use urr_kernel::{EventData, Timestamp, Uuid};
+use urr_kernel::{EventData, Uuid};
 use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use super::reserve::{
-    KeptByKey, NewHold, buyer_add, hold_find, kept_read, subject_columns, tier_read,
-};
+use super::reserve::{KeptByKey, NewHold, buyer_add, hold_find, kept_read, subject_columns};
 use crate::ReservationId;
 use crate::domain::hold::{Board, HoldRequest, RequestKey, Terms};
 use crate::events::ReservationCreated;
@@ -114,35 +112,12 @@ fn board_add(board: &mut Board, row: &Row<'_>) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Notes the standing of the buyers with the artist.
-pub(super) fn tiers_fill(
-    tx: &mut Tx<'_>,
-    artist_id: Uuid,
-    now: Timestamp,
-    requests: &[HoldRequest],
-    board: &mut Board,
-) -> Result<(), StorageError> {
-    tx.query(
-        "select fan.user_id, membership.tier \
-         from unnest(string_to_array($2, ',')::uuid[]) as fan (user_id) \
-         cross join lateral (select tier from memberships where user_id = fan.user_id \
-         and artist_id = $1 and status = 'active' and expires_at > $3 limit 1) as membership",
-        params![artist_id, user_ids(requests), now],
-        |row| {
-            let buyer = board.buyers.entry(row.get("user_id")?).or_default();
-            buyer.tier = Some(tier_read(row)?);
-            Ok(())
-        },
-    )?;
-    Ok(())
-}
-
 fn user_ids(requests: &[HoldRequest]) -> String {
     let user_ids: Vec<Uuid> = requests.iter().map(|request| request.user_id).collect();
     list(&user_ids)
 }
 
-fn list<T: ToString>(values: &[T]) -> String {
+pub(super) fn list<T: ToString>(values: &[T]) -> String {
     values.iter().map(T::to_string).collect::<Vec<String>>().join(",")
 }
 

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{StorageError, params};
 use urr_ticket::store::sales::NewSale;
-use urr_ticket::{ChangeSeats, PaymentClaim, Refused, StepError};
+use urr_ticket::{ChangeSeats, PaymentClaim, Refused, StepError, Taken};
 
 use crate::booking::Who;
 use crate::contract;
 use crate::door::{Door, Fan};
 use crate::fixture::{MINUTE, World, hall, new_sale};
+use crate::stalling::Standstill;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const MICROSECOND: Duration = Duration::from_micros(1);
@@ -88,6 +89,74 @@ contract! {
         let (status, body) = door.reserve(&Fan::new(&world), presale.event_id, &[8]).await;
         assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE")));
         assert_eq!(body["opensAt"], "2026-12-03T11:00:00Z");
+    }
+
+    /// The many who may not buy yet do not make a seat look busy for those who may.
+    async fn b_1_who_may_not_buy_yet_is_refused_without_touching_a_seat(world: World) {
+        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let (event_id, gold) = (presale.event_id, presale.member(&world, "gold").await);
+        let strangers = [Fan::new(&world), presale.member(&world, "silver").await];
+        let stall = Standstill::begin(&world, event_id).await;
+        let decided = |world: &World| {
+            let stats = world.db.stats();
+            stats.committed + stats.rolled_back
+        };
+        let before = decided(&world);
+        for fan in &strangers {
+            // Nothing can be decided now, and nothing has to be.
+            let (status, body) = door.reserve(fan, event_id, &[3, 4]).await;
+            assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE")));
+        }
+        assert_eq!(decided(&world), before);
+        let (probe, attempt) = (world.ids.next_id(), world.ids.next_id());
+        assert_eq!(world.locks.take(event_id, &[3, 4], probe, attempt).await, Taken::Yes);
+        // Not even a seat that another one has is looked at.
+        let (_, body) = door.reserve(&strangers[0], event_id, &[3, 4]).await;
+        assert_eq!(body["code"], "PRESALE");
+        world.locks.give_up(event_id, &[3, 4], attempt).await;
+        let wanted = [3, 4];
+        let (member, stranger, ()) = tokio::join!(
+            door.reserve(&gold, event_id, &wanted),
+            door.reserve(&strangers[0], event_id, &wanted),
+            stall.end(),
+        );
+        assert_eq!(member.0, StatusCode::CREATED, "{}", member.1);
+        assert_eq!(stranger.1["code"], "PRESALE");
+    }
+
+    /// A membership counts from the moment in which it is paid.
+    async fn b_1_who_becomes_a_member_buys_at_once(world: World) {
+        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let until = world.clock.now() + HOUR;
+        let fan = presale.member_until(&world, "diamond", "pending", until).await;
+        let (status, _) = door.reserve(&fan, presale.event_id, &[0]).await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        world.execute("update memberships set status = 'active'").await;
+        door.must_reserve(&fan, presale.event_id, &[0]).await;
+    }
+
+    /// What was read a moment ago only refuses. It never lets anyone in.
+    async fn b_1_the_database_decides_for_who_is_let_through(world: World) {
+        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        world.execute("update sales set has_presale = false").await;
+        door.must_reserve(&Fan::new(&world), presale.event_id, &[0]).await;
+        world.execute("update sales set has_presale = true").await;
+        let (status, body) = door.reserve(&Fan::new(&world), presale.event_id, &[1]).await;
+        assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE")));
+        assert_eq!(world.number("select count(*) as n from reservations").await, 1);
+    }
+
+    async fn b_1_in_the_general_sale_nobody_is_asked_for_their_tier(world: World) {
+        let (door, presale) = (Door::new(&world), Presale::begun(&world, 48 * HOUR).await);
+        let plain = world.open_sale(hall(1, 10)).await;
+        let mut statements = Vec::new();
+        for event_id in [presale.event_id, plain] {
+            door.must_reserve(&Fan::new(&world), event_id, &[0]).await;
+            let (fan, before) = (Fan::new(&world), world.db.stats().statements);
+            door.must_reserve(&fan, event_id, &[1]).await;
+            statements.push(world.db.stats().statements - before);
+        }
+        assert_eq!(statements[0], statements[1]);
     }
 
     async fn b_3_each_tier_pays_its_fee_once_for_a_booking(world: World) {
