@@ -185,7 +185,9 @@ create table admin_audit (
     created_at timestamptz not null
 );
 
-create index admin_audit_by_time on admin_audit (created_at);
+create index admin_audit_by_time on admin_audit (created_at, id);
+create index admin_audit_of_resource on admin_audit (resource_id, created_at);
+create index admin_audit_of_admin on admin_audit (admin_id, created_at);
 
 -- What the catalogue said about each event, in whatever order it arrived: also about events whose
 -- creation is still under way. Its lock orders the news of an event.

@@ -36,7 +36,7 @@ impl EntryEvent {
         match self.0 {
             Some(entered) if entered == event_id => Ok(()),
             _ => Err(ApiError::forbidden(
-                "ENTRY_FOR_OTHER_EVENT",
+                "ENTRY_TOKEN_OTHER_EVENT",
                 "You have been admitted to another event. Please join the queue of this one.",
             )
             .with("redirectTo", "/queue")),

@@ -9,6 +9,7 @@ mod booking;
 mod cancelling;
 mod changing;
 mod check_in;
+mod closing;
 mod confirming;
 mod contention;
 mod door;

@@ -86,7 +86,7 @@ contract! {
             let (status, answer) =
                 door.post_as(Some(&fan), entered, "/api/seats/reserve", body.clone()).await;
             let code = &answer["code"];
-            assert_eq!((status.as_u16(), code), (403, &json!("ENTRY_FOR_OTHER_EVENT")));
+            assert_eq!((status.as_u16(), code), (403, &json!("ENTRY_TOKEN_OTHER_EVENT")));
         }
         let (status, _) = door.post(&fan, event_id, "/api/seats/reserve", body.clone()).await;
         assert_eq!(status, StatusCode::CREATED);
