@@ -89,7 +89,7 @@ on_both_forms! {
         let free = reserve(&app, second, event_id, &[6, 7]).await;
         assert!(free.status.is_success(), "{free:?}");
 
-        let id = text(&free.json()["reservation"]["id"]).to_owned();
+        let id = text(&free.json()["reservation"]["id"]);
         let cancel = app.post(&format!("/api/admin/reservations/{id}/cancel")).as_admin();
         assert_eq!(cancel.json(&json!({"reason": "중복"})).send().await.status, 200);
         let log = app.get("/api/admin/ticket-audit-log").as_admin().send().await;
