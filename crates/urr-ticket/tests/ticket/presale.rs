@@ -12,7 +12,7 @@ use urr_ticket::{ChangeSeats, PaymentClaim, Refused, StepError, Taken};
 use crate::booking::Who;
 use crate::contract;
 use crate::door::{Door, Fan};
-use crate::fixture::{MINUTE, World, hall, new_sale};
+use crate::fixture::{Form, MINUTE, World, hall, new_sale, run};
 use crate::stalling::Standstill;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -69,6 +69,24 @@ impl Presale {
 fn amounts(reservation: &Value) -> (i64, i64) {
     let amount = |name: &str| reservation[name].as_i64().unwrap_or_else(|| panic!("{reservation}"));
     (amount("bookingFee"), amount("totalAmount"))
+}
+
+/// Nobody is called a stranger because the table could not be read. Only on SQLite may the office
+/// take a table away.
+#[test]
+fn b_1_a_tier_that_cannot_be_looked_up_refuses_nobody() {
+    run(Form::Sqlite, async |world: World| {
+        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let (event_id, gold) = (presale.event_id, presale.member(&world, "gold").await);
+        world.execute("alter table memberships rename to lost").await;
+        let (status, body) = door.reserve(&gold, event_id, &[0]).await;
+        assert!(status.is_server_error(), "{body}");
+        let (probe, attempt) = (world.ids.next_id(), world.ids.next_id());
+        assert_eq!(world.locks.take(event_id, &[0], probe, attempt).await, Taken::Yes);
+        world.locks.give_up(event_id, &[0], attempt).await;
+        world.execute("alter table lost rename to memberships").await;
+        door.must_reserve(&gold, event_id, &[0]).await;
+    });
 }
 
 contract! {

@@ -7,6 +7,7 @@ use futures_util::future::{FutureExt, join_all};
 use serde_json::json;
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx};
+use urr_test::eventually;
 use urr_ticket::{SaleStatus, Taken};
 
 use crate::contract;
@@ -44,6 +45,25 @@ contract! {
         door.must_reserve(&Fan::new(&world), event_id, &[1, 2]).await;
         door.must_reserve(&Fan::new(&world), event_id, &[3, 4, 5]).await;
         assert_eq!(world.number("select count(*) as n from reservations").await, 4);
+    }
+
+    /// Their hold stands until it expires; the lock tells everyone else so before they ask.
+    async fn the_seats_of_someone_who_left_while_it_was_decided_stay_locked(world: World) {
+        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
+        door.must_reserve(&Fan::new(&world), event_id, &[8]).await;
+        let stall = Standstill::begin(&world, event_id).await;
+        let fan = Fan::new(&world);
+        let mut leaving = Box::pin(door.reserve(&fan, event_id, &[0, 1]));
+        assert!((&mut leaving).now_or_never().is_none());
+        drop(leaving);
+        stall.end().await;
+        eventually("the lock is kept", async || {
+            let probe = world.ids.next_id();
+            let taken = world.locks.take(event_id, &[0], probe, probe).await;
+            (taken == Taken::No { seat_id: 0, token: Some(2) }).then_some(())
+        })
+        .await;
+        assert_eq!(world.number("select count(*) as n from seats where status = 'held'").await, 3);
     }
 
     async fn who_asks_for_too_many_keeps_no_seat_from_others(world: World) {
