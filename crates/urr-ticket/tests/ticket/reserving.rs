@@ -303,6 +303,29 @@ contract! {
         assert_eq!(world.number("select count(*) as n from reservations").await, 20);
     }
 
+    /// The rows that were changed are counted: what was not marked is not sold.
+    async fn a_seat_that_is_not_marked_is_not_sold_and_its_neighbours_do_not_suffer(world: World) {
+        let (door, event_id) = (Door::new(&world), world.open_sale(hall(10, 10)).await);
+        world.skip_updates("seats", "new.seat_id = 50").await;
+        let asking: Vec<_> = (40..60)
+            .map(|seat_id| {
+                let (door, fan) = (door.clone(), Fan::new(&world));
+                tokio::spawn(async move {
+                    (seat_id, door.reserve(&fan, event_id, &[seat_id]).await)
+                })
+            })
+            .collect();
+        for answer in asking {
+            let (seat_id, (status, body)) = answer.await.unwrap();
+            match seat_id {
+                50 => assert_eq!(body["code"], "SEAT_TAKEN"),
+                _ => assert_eq!(status, StatusCode::CREATED, "{seat_id}: {body}"),
+            }
+        }
+        assert_eq!(world.number("select count(*) as n from reservations").await, 19);
+        world.assert_agrees().await;
+    }
+
     /// The hold is over, but nobody told the lock: as when Redis was away at that moment.
     async fn a_lock_that_outlived_its_hold_yields_to_who_has_seen_the_map(world: World) {
         let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);

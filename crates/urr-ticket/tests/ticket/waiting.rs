@@ -13,7 +13,7 @@ use urr_ticket::{SaleStatus, Taken};
 use crate::contract;
 use crate::door::{Door, Fan};
 use crate::fixture::{Form, MINUTE, SECOND, World, hall, new_sale, run};
-use crate::stalling::Standstill;
+use crate::stalling::{Stall, Standstill};
 
 /// Writing transactions, whatever became of them.
 fn decisions(world: &World) -> u64 {
@@ -64,6 +64,32 @@ contract! {
         })
         .await;
         assert_eq!(world.number("select count(*) as n from seats where status = 'held'").await, 3);
+    }
+
+    /// To try each alone would make a database slower that is too slow.
+    async fn what_is_nobodys_fault_is_everybodys_answer(world: World) {
+        let event_id = world.open_sale(hall(3, 10)).await;
+        let db = world.db_in_a_hurry(SECOND);
+        let door = Door::to(&world.ticket_on(&db), &world);
+        door.must_reserve(&Fan::new(&world), event_id, &[29]).await;
+        let failures = || {
+            let stats = db.stats();
+            stats.rolled_back + stats.groups_lost
+        };
+        let (stall, before) = (Stall::begin(&world, event_id).await, failures());
+        let fans: Vec<Fan> = (0..20).map(|_| Fan::new(&world)).collect();
+        let asking = (0..20).zip(&fans).map(|(seat_id, fan)| {
+            let door = door.clone();
+            async move { door.reserve(fan, event_id, &[seat_id]).await }
+        });
+        for (status, body) in join_all(asking).await {
+            assert!(status.is_server_error(), "{body}");
+        }
+        // The first, and the others together.
+        assert!(failures() - before <= 2, "{} transactions", failures() - before);
+        stall.end(&world).await;
+        door.must_reserve(&fans[7], event_id, &[7]).await;
+        assert_eq!(world.number("select count(*) as n from reservations").await, 2);
     }
 
     async fn who_asks_for_too_many_keeps_no_seat_from_others(world: World) {
