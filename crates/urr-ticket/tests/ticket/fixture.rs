@@ -186,7 +186,8 @@ impl World {
                  begin select raise(ignore); end"
             );
             let done = self.db.write(move |tx| tx.execute(&sql, &[])).await;
-            return drop(done.unwrap_or_else(|error: StorageError| panic!("{error}")));
+            done.unwrap_or_else(|error: StorageError| panic!("{error}"));
+            return;
         }
         let function = "create function skip() returns trigger language plpgsql \
                         as 'begin return null; end'";
