@@ -191,6 +191,8 @@ pub struct DbStats {
     pub groups_lost: u64,
     pub retries: u64,
     pub refused: u64,
+    /// Statements of all closures, of those that only read too. Each is a journey on PostgreSQL.
+    pub statements: u64,
 }
 
 #[derive(Default)]
@@ -201,6 +203,7 @@ pub(crate) struct Counters {
     groups_lost: AtomicU64,
     retries: AtomicU64,
     refused: AtomicU64,
+    statements: AtomicU64,
 }
 
 impl Counters {
@@ -223,6 +226,10 @@ impl Counters {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn count_statements(&self, count: u64) {
+        self.statements.fetch_add(count, Ordering::Relaxed);
+    }
+
     fn snapshot(&self, queue_length: u64) -> DbStats {
         DbStats {
             queue_length,
@@ -232,6 +239,7 @@ impl Counters {
             groups_lost: self.groups_lost.load(Ordering::Relaxed),
             retries: self.retries.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
+            statements: self.statements.load(Ordering::Relaxed),
         }
     }
 }

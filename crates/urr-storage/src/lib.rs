@@ -36,4 +36,4 @@ pub use postgres::{ServiceRole, provision};
 pub use row::{FromColumn, Row};
 pub use sqlite::check_sqlite;
 pub use tx::Tx;
-pub use value::{ToValue, Value};
+pub use value::{TIME_MAX, TIME_MIN, ToValue, Value, storable};

@@ -261,6 +261,7 @@ fn run_once(
     connection.begin(access == Access::Read);
     let mut tx = Tx::new(Connection::Postgres(connection));
     let verdict = job.run(&mut tx);
+    shared.stats.count_statements(tx.statements());
     let (failure, has_outbox_rows) = (tx.failure().cloned(), tx.has_outbox_rows());
     if verdict == Verdict::RollBack {
         drop(connection.roll_back());

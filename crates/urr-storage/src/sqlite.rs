@@ -65,7 +65,10 @@ impl SqliteEngine {
         for _ in 0..options.readers {
             let reader = SqliteConnection::open_reader(path, options.statement_timeout)?;
             let (queue, gate) = (read_queue.clone(), Arc::clone(&gate));
-            threads.push(spawn("urr-sqlite-reader", move || run_reader(&reader, &queue, &gate)));
+            let shared = Arc::clone(shared);
+            threads.push(spawn("urr-sqlite-reader", move || {
+                run_reader(&reader, &queue, &gate, &shared);
+            }));
         }
         let writer_shared = Arc::clone(shared);
         let log = WriteAheadLog::new(path, gate);
@@ -136,13 +139,19 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle
 /// Readers hold it while they read; the writer takes it whole to shorten the log.
 type Gate = Arc<RwLock<()>>;
 
-fn run_reader(connection: &SqliteConnection, queue: &Receiver<Message>, gate: &Gate) {
+fn run_reader(
+    connection: &SqliteConnection,
+    queue: &Receiver<Message>,
+    gate: &Gate,
+    shared: &Shared,
+) {
     while let Ok(Message::Job(mut job)) = queue.recv() {
         let _pass = gate.read().unwrap_or_else(PoisonError::into_inner);
         let outcome = connection.begin_read().map(|()| {
             connection.start_timer();
             let mut tx = Tx::new(Connection::Sqlite(connection));
             job.run(&mut tx);
+            shared.stats.count_statements(tx.statements());
             connection.stop_timer();
             connection.abandon();
         });
@@ -261,7 +270,7 @@ impl Group<'_> {
 
     /// Runs one closure. An error means that no transaction can be had at all.
     fn run_job(&mut self, mut job: Box<dyn Job>) -> Result<(), StorageError> {
-        match run_closure(self.connection, job.as_mut(), self.is_careful) {
+        match run_closure(self.connection, self.shared, job.as_mut(), self.is_careful) {
             Ok(Outcome::Stands { verdict, has_outbox_rows }) => {
                 self.has_outbox_rows |= has_outbox_rows;
                 self.committed += u64::from(verdict == Verdict::Commit);
@@ -338,6 +347,7 @@ enum Outcome {
 /// Runs one closure. An error means that the surrounding transaction is gone.
 fn run_closure(
     connection: &SqliteConnection,
+    shared: &Shared,
     job: &mut dyn Job,
     with_savepoint: bool,
 ) -> Result<Outcome, StorageError> {
@@ -348,6 +358,7 @@ fn run_closure(
     connection.start_timer();
     let mut tx = Tx::new(Connection::Sqlite(connection));
     let verdict = job.run(&mut tx);
+    shared.stats.count_statements(tx.statements());
     connection.stop_timer();
     if connection.transaction_is_gone() {
         return Err(tx.failure().cloned().unwrap_or(StorageError::Aborted));

@@ -13,6 +13,7 @@ pub struct Tx<'a> {
     connection: Connection<'a>,
     failure: Option<StorageError>,
     has_outbox_rows: bool,
+    statements: u64,
 }
 
 pub(crate) enum Connection<'a> {
@@ -22,13 +23,14 @@ pub(crate) enum Connection<'a> {
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(connection: Connection<'a>) -> Tx<'a> {
-        Tx { connection, failure: None, has_outbox_rows: false }
+        Tx { connection, failure: None, has_outbox_rows: false, statements: 0 }
     }
 
     /// Runs a statement and says how many rows it touched.
     pub fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
         self.refuse_after_failure()?;
         self.refuse_nul(sql, params)?;
+        self.statements += 1;
         let outcome = match &mut self.connection {
             Connection::Sqlite(connection) => connection.execute(sql, params),
             Connection::Postgres(connection) => connection.execute(sql, params),
@@ -45,6 +47,7 @@ impl<'a> Tx<'a> {
     ) -> Result<Vec<T>, StorageError> {
         self.refuse_after_failure()?;
         self.refuse_nul(sql, params)?;
+        self.statements += 1;
         let mut rows = Vec::new();
         let mut take = |row: &Row<'_>| {
             rows.push(read(row)?);
@@ -92,6 +95,11 @@ impl<'a> Tx<'a> {
 
     pub(crate) fn has_outbox_rows(&self) -> bool {
         self.has_outbox_rows
+    }
+
+    /// How many statements were run so far.
+    pub(crate) fn statements(&self) -> u64 {
+        self.statements
     }
 
     /// The first failed statement, if there was one.

@@ -20,6 +20,15 @@ pub enum Value<'a> {
     Json(&'a serde_json::Value),
 }
 
+/// The years 1970 to 2200: times that both databases store and compare alike.
+pub const TIME_MIN: Timestamp = Timestamp::UNIX_EPOCH;
+pub const TIME_MAX: Timestamp = Timestamp::constant(7_289_654_400, 0);
+
+/// The nearest time that can be compared with what is stored; nothing stored is beyond it.
+pub fn storable(time: Timestamp) -> Timestamp {
+    time.clamp(TIME_MIN, TIME_MAX)
+}
+
 /// What can be a parameter. Used through [`params!`](crate::params).
 pub trait ToValue {
     fn to_value(&self) -> Value<'_>;

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 use urr_kernel::{Secret, Timestamp};
-use urr_storage::{Db, PostgresOptions, Schema, ServiceRole, SqliteOptions, migrate, provision};
+use urr_storage::{
+    Db, PostgresOptions, Schema, ServiceRole, SqliteOptions, StorageError, Tx, migrate, provision,
+};
 
 use crate::servers::{self, Server};
 
@@ -68,6 +70,38 @@ fn open_postgres(schema: &Schema, now: Timestamp) -> (Db, String) {
     let options =
         PostgresOptions { connections: CONNECTIONS, ..PostgresOptions::new(url, schema.name) };
     (Db::open_postgres(&options).expect("the database opens"), admin_url)
+}
+
+/// Differs as soon as anything was written or was about to be: the number of writing transactions
+/// and, on PostgreSQL, the versions of all rows.
+pub async fn writings(db: &Db) -> Vec<String> {
+    let stats = db.stats();
+    let transactions =
+        format!("{} committed in {}, {} not", stats.committed, stats.groups, stats.rolled_back);
+    let versions: Result<Vec<String>, StorageError> = db
+        .read(|tx| match tx.is_postgres() {
+            true => row_versions(tx),
+            false => Ok(Vec::new()),
+        })
+        .await;
+    let mut writings = versions.expect("the tables can be read");
+    writings.push(transactions);
+    writings
+}
+
+fn row_versions(tx: &mut Tx<'_>) -> Result<Vec<String>, StorageError> {
+    let tables = "select quote_ident(table_name) as name from information_schema.tables \
+                  where table_schema = current_schema() order by table_name";
+    let tables: Vec<String> = tx.query(tables, &[], |row| row.get("name"))?;
+    let versions = |table: String| {
+        let sql = format!(
+            "select coalesce(string_agg(ctid::text || xmin::text, ' ' order by ctid), '') \
+             as versions from {table}"
+        );
+        let versions: String = tx.query_one(&sql, &[], |row| row.get("versions"))?;
+        Ok(format!("{table}: {versions}"))
+    };
+    tables.into_iter().map(versions).collect()
 }
 
 /// Runs one case on a runtime of its own.

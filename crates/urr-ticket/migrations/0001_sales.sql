@@ -73,7 +73,10 @@ create table reservations (
     event_id uuid not null,
     status text not null,
     payment_status text not null,
+    -- What it costs: its items and the booking fee.
     total_amount bigint not null,
+    -- The surcharge of a purchase in a pre-sale, once for the reservation.
+    booking_fee bigint not null,
     -- Seats or standing tickets together.
     quantity integer not null,
     -- The fencing token: the number of the change that made or last changed the hold.
@@ -99,7 +102,9 @@ create table reservations (
     constraint reservations_pinned check (pinned_by is null or status = 'pending'),
     constraint reservations_refund_amount
         check (refund_amount is null or (refund_amount >= 0 and refund_amount <= total_amount)),
-    constraint reservations_total_amount check (total_amount >= 0)
+    constraint reservations_total_amount check (total_amount >= 0),
+    constraint reservations_booking_fee
+        check (booking_fee >= 0 and booking_fee <= total_amount)
 );
 
 create unique index reservations_number on reservations (number);
@@ -180,7 +185,9 @@ create table admin_audit (
     created_at timestamptz not null
 );
 
-create index admin_audit_by_time on admin_audit (created_at);
+create index admin_audit_by_time on admin_audit (created_at, id);
+create index admin_audit_of_resource on admin_audit (resource_id, created_at);
+create index admin_audit_of_admin on admin_audit (admin_id, created_at);
 
 -- What the catalogue said about each event, in whatever order it arrived: also about events whose
 -- creation is still under way. Its lock orders the news of an event.

@@ -77,7 +77,7 @@ impl Ticket {
             let action = AdminAction {
                 id: audit_id,
                 admin_id: by.admin_id,
-                action: "CANCEL_RESERVATION",
+                action: "RESERVATION_CANCELLED",
                 resource_type: "reservation",
                 resource_id: id.0,
                 summary: format!("{}: {}", record.reservation.number, by.reason),

@@ -104,7 +104,7 @@ fn audit(id: Uuid, ticket: &DoorTicket, entering: &Entering) -> AdminAction {
     AdminAction {
         id,
         admin_id: entering.admin_id,
-        action: "CHECK_IN",
+        action: "TICKET_CHECKED_IN",
         resource_type: "ticket",
         resource_id: ticket.id,
         summary: format!("ticket {} of reservation {}", ticket.number, ticket.reservation_number),

@@ -197,6 +197,7 @@ pub(crate) fn facts(record: &Record, items: &[StoredItem]) -> ReservationFacts {
         user_id: reservation.user_id,
         event_id: reservation.event_id,
         total_amount: reservation.total_amount,
+        booking_fee: reservation.booking_fee,
         quantity: record.quantity,
         seat_ids: items::seat_ids(items),
     }

@@ -14,6 +14,9 @@ pub struct ReservationFacts {
     pub user_id: Uuid,
     pub event_id: Uuid,
     pub total_amount: Won,
+    /// Part of the total: the surcharge of a purchase in a pre-sale.
+    #[serde(default)]
+    pub booking_fee: Won,
     /// Seats or standing tickets together.
     pub quantity: u32,
     /// Of standing tickets there are none.

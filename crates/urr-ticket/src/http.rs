@@ -1,6 +1,7 @@
 //! The ticket office over HTTP.
 
 mod admin;
+mod admin_log;
 mod best;
 mod check_in;
 mod internal;
@@ -23,6 +24,7 @@ pub fn routes() -> OpenApiRouter<Ticket> {
         .merge(reserve::routes())
         .merge(best::routes())
         .merge(admin::routes())
+        .merge(admin_log::routes())
         .merge(check_in::routes())
         .merge(internal::routes())
         .merge(reservations::routes())

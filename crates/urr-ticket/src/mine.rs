@@ -1,4 +1,4 @@
-//! Looking at reservations: one's own, and for administrators everybody's.
+//! Looking at reservations: one's own, and for administrators everybody's; and what those did.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use urr_storage::{StorageError, Tx};
 use crate::cancel::check_owner;
 use crate::domain::transition::Refused;
 use crate::steps::StepError;
+use crate::store::admin::{self, ActionFilter, NotedAction};
 use crate::store::items::{self, StoredItem};
 pub use crate::store::listing::Filter as ReservationFilter;
 use crate::store::listing::{self, Listed, StoredTicket};
@@ -68,5 +69,14 @@ impl Ticket {
             details.push(Details { listed: one, items, tickets: Vec::new(), inventory });
         }
         Ok((details, total))
+    }
+
+    /// One page of what administrators did, the newest first, and how much it is.
+    pub async fn list_admin_actions(
+        &self,
+        filter: ActionFilter,
+        page: Page,
+    ) -> Result<(Vec<NotedAction>, u64), StorageError> {
+        self.db.read(move |tx| admin::action_list(tx, &filter, page)).await
     }
 }

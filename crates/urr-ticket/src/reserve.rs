@@ -4,6 +4,7 @@
 //! sale's row with a fresh look at the seat decides; conditional updates and a unique index are the
 //! last guard. Only the last two are needed for the right result.
 
+mod barred;
 pub(crate) mod batch;
 pub(crate) mod desk;
 mod policies;
@@ -16,11 +17,12 @@ use urr_kernel::{CallContext, Clock, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{Db, StorageError};
 
+use self::barred::{Barred, TierDesk, tier_desk};
 use self::batch::{Batch, Entry, Outcome, decide_batch, find_all_repeated};
 use self::desk::{Desk, NoAnswer};
 use self::policies::Policies;
 use crate::domain::hold::{Hold, HoldRequest, Refusal, RequestKey, Terms, Wanted};
-use crate::domain::sale::{NotOnSale, Tier};
+use crate::domain::sale::NotOnSale;
 use crate::{
     IdempotencyKey, Inventory, Kind, ReservationId, SeatLocks, SeatMaps, Settings, Taken, Ticket,
 };
@@ -59,6 +61,7 @@ pub(crate) struct Desks {
     holds: Desk<Question, Decided>,
     keys: Desk<(Uuid, RequestKey), Result<Option<Outcome>, StorageError>>,
     policies: Policies,
+    tiers: TierDesk,
 }
 
 struct Question {
@@ -88,6 +91,7 @@ impl Desks {
             holds: hold_desk(db, clock, locks, maps, settings),
             keys: key_desk(db),
             policies: Policies::new(db, clock),
+            tiers: tier_desk(db, clock),
         }
     }
 }
@@ -224,7 +228,7 @@ impl Ticket {
             digest: digest(event_id, &request.wanted),
         });
         let attempt = self.ids.next_id();
-        let barred = self.find_barred(event_id, &request.wanted).await;
+        let barred = self.find_barred(event_id, user_id, &request.wanted).await;
         let refusal = match (barred, request.wanted.seat_ids()) {
             (Some(Barred::NotOnSale(reason)), _) => Some(reason.into()),
             // The database says more, but no seat is locked for them meanwhile.
@@ -248,18 +252,6 @@ impl Ticket {
         let decided = self.desks.holds.ask(event_id, question).await?;
         settle_locks(&self.locks, &decided, self.settings.lock_ttl).await;
         into_answer(decided.outcome?)
-    }
-
-    /// Why nobody could have this, as far as can be told without the database.
-    async fn find_barred(&self, event_id: Uuid, wanted: &Wanted) -> Option<Barred> {
-        let policy = self.desks.policies.get(event_id).await?;
-        // The tier is not known here: it is as if everyone had the highest.
-        match policy.check_open(Some(Tier::Diamond), self.clock.now()) {
-            Err(NotOnSale::NotYet { .. }) if policy.has_presale => Some(Barred::Somehow),
-            Err(reason) => Some(Barred::NotOnSale(reason)),
-            Ok(()) if wanted.quantity() > policy.seats_per_user_max => Some(Barred::Somehow),
-            Ok(()) => None,
-        }
     }
 
     /// Why the seats are not to be had, as far as can be told without the database. Otherwise their
@@ -306,13 +298,6 @@ impl Ticket {
         }
         into_answer(Outcome::Refused(refusal))
     }
-}
-
-/// Why a request cannot succeed, whoever sends it.
-enum Barred {
-    NotOnSale(NotOnSale),
-    /// What they are told depends on who they are: how many they have, or when they may buy.
-    Somehow,
 }
 
 fn into_answer(outcome: Outcome) -> Result<Hold, ReserveError> {

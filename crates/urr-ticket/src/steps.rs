@@ -83,6 +83,7 @@ impl Ended {
             user_id: self.user_id,
             event_id: self.event_id,
             total_amount: self.total_amount,
+            booking_fee: self.booking_fee,
             quantity: self.quantity,
             seat_ids: self.seat_ids.clone(),
         }

@@ -86,7 +86,7 @@ impl Ticket {
         }
         let new = NewTicketType::new(self.ids.next_id(), &draft);
         let summary = format!("{}: {} at {}", new.name, new.total, new.price);
-        let action = self.stock_action(admin_id, "CREATE_TICKET_TYPE", new.id, summary);
+        let action = self.stock_action(admin_id, "TICKET_TYPE_CREATED", new.id, summary);
         let stamp = self.stock_stamp(context);
         let made = self
             .db
@@ -123,7 +123,7 @@ impl Ticket {
         draft: TicketTypeDraft,
     ) -> Result<TicketType, ChangeTicketTypeError> {
         use ChangeTicketTypeError::{EventCancelled, NameTaken, NotFound};
-        let action = self.stock_action(admin_id, "UPDATE_TICKET_TYPE", id, String::new());
+        let action = self.stock_action(admin_id, "TICKET_TYPE_UPDATED", id, String::new());
         let stamp = self.stock_stamp(context);
         let changed = self
             .db

@@ -15,4 +15,5 @@ pub mod reserve;
 mod reserve_postgres;
 pub mod sales;
 pub mod stock;
+pub mod tiers;
 pub mod transitions;

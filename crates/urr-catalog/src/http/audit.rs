@@ -4,9 +4,9 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::{Admin, ApiError, ErrorBody, Json, Page, Paged, Pagination, Query};
+use urr_storage::storable;
 use utoipa::{IntoParams, ToSchema};
 
-use super::events::storable;
 use crate::{AuditEntry, AuditFilter, Catalog};
 
 #[derive(Deserialize, IntoParams)]

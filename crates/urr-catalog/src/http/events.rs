@@ -6,6 +6,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::{ApiError, ErrorBody, Page, Paged, Pagination, Path, Query};
+use urr_storage::storable;
 use utoipa::{IntoParams, ToSchema};
 
 use super::cached::{BRIEFLY, REVALIDATED, answer, render};
@@ -13,7 +14,6 @@ use super::errors::event_not_found;
 use super::views::{EventSummaryView, EventView};
 use crate::cache::{Entry, Horizon, Lifetime};
 use crate::domain::search::QUERY_CHARS_MAX;
-use crate::store::listing::{EARLIEST, LATEST};
 use crate::{
     ArtistId, Catalog, EventDetail, EventFilter, EventId, EventSort, Question, Status, Visibility,
 };
@@ -65,11 +65,6 @@ pub struct EventQuery {
     /// Words in the title, artist, venue or address; initial consonants (ㅎㄱ) work too.
     #[param(max_length = 100)]
     q: Option<String>,
-}
-
-/// What the databases can compare with.
-pub fn storable(time: Timestamp) -> Timestamp {
-    time.clamp(EARLIEST, LATEST)
 }
 
 pub fn parse_question(text: Option<&str>) -> Result<Option<Question>, ApiError> {

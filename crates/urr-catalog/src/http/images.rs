@@ -8,10 +8,9 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Path, RawBody};
+use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Path, RawBody, has_etag};
 use utoipa::ToSchema;
 
-use super::cached::knows;
 use super::{actor, multipart};
 use crate::cache::{Entry, Lifetime};
 use crate::domain::image::ImageKind;
@@ -133,7 +132,7 @@ pub async fn get_image(
     let tag = format!("\"{}\"", id.as_str());
     let etag = HeaderValue::from_str(&tag).expect("it is hexadecimal");
     let lasting = [(ETAG, etag), (CACHE_CONTROL, FOR_EVER), (X_CONTENT_TYPE_OPTIONS, NOSNIFF)];
-    if knows(&headers, &tag) {
+    if has_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, lasting).into_response());
     }
     let content = [

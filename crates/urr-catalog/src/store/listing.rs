@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_kernel::Timestamp;
 use urr_service::Page;
-use urr_storage::{StorageError, ToValue, Tx, Value};
+use urr_storage::{StorageError, TIME_MAX, TIME_MIN, ToValue, Tx, Value};
 
 use super::Conditions;
 use super::events::{COLUMNS, FROM, event_read};
@@ -12,10 +12,6 @@ use super::search::search_condition;
 use crate::cache::Horizon;
 use crate::domain::event::{Event, Status};
 use crate::reading::{EventFilter, EventSort, Visibility};
-
-/// What the databases can compare with, before and after all events: the years 1970 to 2200.
-pub const EARLIEST: Timestamp = Timestamp::UNIX_EPOCH;
-pub const LATEST: Timestamp = Timestamp::constant(7_289_654_400, 0);
 
 /// The events of a filter, one page of them, and how many there are.
 pub fn event_list(
@@ -36,7 +32,7 @@ pub fn event_list(
         conditions.and("e.artist_id = ?", artist_id.0.to_value());
     }
     // Always both, so that there are few texts to prepare: no event is earlier or later.
-    let (from, to) = (filter.from.unwrap_or(EARLIEST), filter.to.unwrap_or(LATEST));
+    let (from, to) = (filter.from.unwrap_or(TIME_MIN), filter.to.unwrap_or(TIME_MAX));
     conditions.and("e.starts_at >= ?", Value::Time(from));
     conditions.and("e.starts_at < ?", Value::Time(to));
     if let Some(question) = &filter.question {

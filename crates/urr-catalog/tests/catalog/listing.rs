@@ -3,6 +3,7 @@
 use axum::http::{Method, StatusCode};
 use serde_json::json;
 use urr_service::Caller;
+use urr_test::engines::writings;
 
 use crate::contract;
 use crate::fixture::{DAY, HOUR, World};
@@ -63,6 +64,34 @@ contract! {
             assert_eq!(list.body["pagination"]["page"], page, "{query}");
             assert_eq!(list.body["pagination"]["total"], 5, "{query}");
         }
+    }
+
+    /// P-11: nobody who looks makes the database write: no counter of views, no last visit.
+    async fn p_11_reading_writes_nothing(world: World) {
+        let artist = programme(&world).await;
+        let list = world.get("/api/events").await;
+        let event = list.body["events"][0]["id"].as_str().unwrap();
+        let before = writings(&world.db).await;
+        for _ in 0..3 {
+            for path in [
+                "/api/events".to_owned(),
+                "/api/events?q=a&sort=title".to_owned(),
+                format!("/api/events/{event}"),
+                "/api/artists".to_owned(),
+                format!("/api/artists/{artist}"),
+                "/api/admin/events".to_owned(),
+                "/api/admin/dashboard".to_owned(),
+            ] {
+                let read = world.call(Method::GET, &path).by_admin().send().await;
+                assert_eq!(read.status, StatusCode::OK, "{path}: {}", read.body);
+            }
+            // What was kept in memory is too old.
+            world.clock.advance(HOUR);
+        }
+        assert_eq!(writings(&world.db).await, before);
+        // The control: who changes something is seen.
+        world.artist("새 밴드").await;
+        assert_ne!(writings(&world.db).await, before);
     }
 
     /// Readers see the status of this moment, whenever the job last ran.

@@ -8,7 +8,7 @@ use crate::world::{ADD, single};
 
 on_both_forms!(
     a_script_sees_its_keys_and_arguments,
-    keys_with_one_hash_tag_go_into_one_script,
+    f_5_keys_with_one_hash_tag_go_into_one_script,
     a_hundred_callers_share_one_connection,
     a_refusal_is_told_and_does_not_count_as_a_failure,
     it_answers_a_ping,
@@ -27,7 +27,7 @@ mod cases {
     }
 
     /// F-5: two keys of one script without a hash tag fail on a Cluster.
-    pub async fn keys_with_one_hash_tag_go_into_one_script(redis: Redis) {
+    pub async fn f_5_keys_with_one_hash_tag_go_into_one_script(redis: Redis) {
         let script = Script::new(
             "redis.call('SET', KEYS[1], ARGV[1]) \
              return redis.call('GET', KEYS[1]) .. redis.call('INCR', KEYS[2])",
@@ -82,7 +82,7 @@ mod cases {
 
 /// F-5: it would work on a single server, so it is refused there too.
 #[tokio::test]
-async fn keys_of_different_slots_are_a_bug_on_a_single_server_too() {
+async fn f_5_keys_of_different_slots_are_a_bug_on_a_single_server_too() {
     let Some(redis) = single().await else { return };
     let keys = ["seat:1", "seat:1:token_seq"];
     let running = tokio::spawn(async move { redis.run::<i64>(&ADD, &keys, 1).await });

@@ -90,6 +90,12 @@ on_both_forms! {
         assert_eq!(cancelled.status, 200, "{cancelled:?}");
         let free = reserve(&app, second, event_id, &[6, 7]).await;
         assert!(free.status.is_success(), "{free:?}");
+
+        let id = text(&free.json()["reservation"]["id"]);
+        let cancel = app.post(&format!("/api/admin/reservations/{id}/cancel")).as_admin();
+        assert_eq!(cancel.json(&json!({"reason": "중복"})).send().await.status, 200);
+        let log = app.get("/api/admin/ticket-audit-log").as_admin().send().await;
+        assert_eq!(log.json()["entries"][0]["resourceId"], id.as_str());
         app.stop().await;
     }
 
@@ -102,7 +108,13 @@ on_both_forms! {
         let elsewhere = app.forge_entry(user_id, app.ids.next_id(), app.ids.next_id());
         let other = app.post("/api/seats/reserve").as_admitted(user_id, &elsewhere);
         let other = other.json(&body).send().await;
-        assert_eq!(other.refusal(), (403, "ENTRY_FOR_OTHER_EVENT".into()));
+        assert_eq!(other.refusal(), (403, "ENTRY_TOKEN_OTHER_EVENT".into()));
+        // The gateway sees it in a path, the ticket office in a body: clients hear the same.
+        let map = app.get(&format!("/api/seats/events/{event_id}"));
+        let map = map.as_admitted(user_id, app.ids.next_id()).send().await;
+        for field in ["error", "code", "redirectTo"] {
+            assert_eq!(map.json()[field], other.json()[field], "{field}");
+        }
         app.stop().await;
     }
 }

@@ -237,7 +237,9 @@ pub fn decide_hold(
         Wanted::Tickets(lines) => take_tickets(board, lines)?,
     };
     board.fence += 1;
-    let hold = make_hold(board.fence, request, items, inventory, terms);
+    let booking_fee = board.policy.booking_fee(buyer.tier, terms.now);
+    let priced = Priced { items, booking_fee };
+    let hold = make_hold(board.fence, request, priced, inventory, terms);
     note_hold(board, request, &hold);
     Ok(Decision::Hold(hold))
 }
@@ -296,14 +298,21 @@ fn take_tickets(board: &mut Board, lines: &[WantedTickets]) -> Result<Vec<HeldIt
     Ok(lines.iter().map(take).collect())
 }
 
+/// What is paid for.
+struct Priced {
+    items: Vec<HeldItem>,
+    booking_fee: Won,
+}
+
 fn make_hold(
     fence: i64,
     request: &HoldRequest,
-    items: Vec<HeldItem>,
+    priced: Priced,
     inventory: &Inventory,
     terms: &Terms,
 ) -> Hold {
-    let total_amount = items.iter().try_fold(Won::ZERO, |sum, held| {
+    let Priced { items, booking_fee } = priced;
+    let total_amount = items.iter().try_fold(booking_fee, |sum, held| {
         sum.plus(held.item.unit_price.times(i64::from(held.item.quantity))?)
     });
     let reservation = Reservation {
@@ -314,6 +323,7 @@ fn make_hold(
         status: Status::Pending,
         payment_status: PaymentStatus::Unpaid,
         total_amount: total_amount.expect("prices are bounded where they enter"),
+        booking_fee,
         fence,
         expires_at: terms.now + terms.hold_ttl,
         pinned_by: None,

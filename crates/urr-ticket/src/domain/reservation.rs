@@ -37,7 +37,9 @@ pub struct Reservation {
     pub event_id: Uuid,
     pub status: Status,
     pub payment_status: PaymentStatus,
+    /// What it costs: its items and the booking fee.
     pub total_amount: Won,
+    pub booking_fee: Won,
     /// The fencing token. It grows with every change of the event's seats and stock.
     pub fence: i64,
     pub expires_at: Timestamp,

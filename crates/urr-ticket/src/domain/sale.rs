@@ -112,6 +112,15 @@ impl Tier {
     pub fn parse(name: &str) -> Option<Tier> {
         [Tier::Silver, Tier::Gold, Tier::Diamond].into_iter().find(|tier| tier.name() == name)
     }
+
+    /// What a purchase in a pre-sale costs beside its items: once for the reservation.
+    fn presale_fee(self) -> Won {
+        match self {
+            Tier::Silver => Won::new(3_000),
+            Tier::Gold => Won::new(2_000),
+            Tier::Diamond => Won::new(1_000),
+        }
+    }
 }
 
 impl SalePolicy {
@@ -124,6 +133,19 @@ impl SalePolicy {
             (true, None) => 48 * HOUR,
         };
         self.sale_starts_at + after
+    }
+
+    /// Whether it still depends on the tier who may buy.
+    pub fn is_before_general_sale(&self, now: Timestamp) -> bool {
+        self.has_presale && now < self.opens_at(None)
+    }
+
+    /// What a reservation costs beside its items if someone of this tier makes it now (B-3).
+    pub fn booking_fee(&self, tier: Option<Tier>, now: Timestamp) -> Won {
+        match tier {
+            Some(tier) if self.is_before_general_sale(now) => tier.presale_fee(),
+            _ => Won::ZERO,
+        }
     }
 
     /// Whether someone of this tier may buy now.
@@ -198,6 +220,23 @@ mod tests {
         }
         let without = SalePolicy { has_presale: false, ..policy() };
         assert_eq!(without.check_open(None, without.sale_starts_at), Ok(()));
+    }
+
+    #[test]
+    fn b_3_a_purchase_in_a_presale_has_a_fee_by_tier_until_everybody_may_buy() {
+        let general = policy().opens_at(None);
+        let just_before = general - Duration::from_micros(1);
+        let without = SalePolicy { has_presale: false, ..policy() };
+        for (tier, fee) in [
+            (Some(Tier::Diamond), 1_000),
+            (Some(Tier::Gold), 2_000),
+            (Some(Tier::Silver), 3_000),
+            (None, 0),
+        ] {
+            assert_eq!(policy().booking_fee(tier, just_before), Won::new(fee), "{tier:?}");
+            assert_eq!(policy().booking_fee(tier, general), Won::ZERO, "{tier:?}");
+            assert_eq!(without.booking_fee(tier, without.sale_starts_at), Won::ZERO, "{tier:?}");
+        }
     }
 
     #[test]

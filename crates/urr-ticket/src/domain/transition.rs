@@ -271,6 +271,7 @@ mod tests {
                 status,
                 payment_status,
                 total_amount: amount,
+                booking_fee: Won::ZERO,
                 fence: 7,
                 expires_at: at("12:05"),
                 pinned_by: (state == "pinned").then_some(OURS),

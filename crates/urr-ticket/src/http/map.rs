@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, ErrorBody, Path, Query, User};
+use urr_service::{ApiError, ErrorBody, Path, Query, User, has_etag};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -66,7 +66,7 @@ async fn get_seat_map(
 ) -> Result<Response, ApiError> {
     let view = look(&ticket, event_id).await?;
     let tag = format!("\"{FORMAT}-{}\"", view.picture.version());
-    if has_tag(&headers, &tag) {
+    if has_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
     }
     let headers = [(ETAG, tag.as_str()), (CACHE_CONTROL, "private, no-cache")];
@@ -152,15 +152,6 @@ pub(super) fn no_event() -> ApiError {
 
 fn json(bytes: Bytes) -> Response {
     ([(CONTENT_TYPE, "application/json")], bytes).into_response()
-}
-
-/// Whether the client has this answer already.
-fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
-    let mut tags = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    tags.any(|list| {
-        let mut known = list.split(',').map(|known| known.trim());
-        known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
-    })
 }
 
 impl From<TooManyStreams> for ApiError {

@@ -32,6 +32,9 @@ pub struct ReservationView {
     payment_in_progress: bool,
     #[schema(value_type = i64, example = 198_000)]
     total_amount: Won,
+    /// Part of the total: what a purchase in a pre-sale costs beside the seats or tickets.
+    #[schema(value_type = i64, example = 0)]
+    booking_fee: Won,
     quantity: u32,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -114,6 +117,7 @@ impl ReservationView {
             payment_status: reservation.payment_status.name(),
             payment_in_progress: matches!(phase, Phase::Pinned { .. }),
             total_amount: reservation.total_amount,
+            booking_fee: reservation.booking_fee,
             quantity: record.quantity,
             created_at: reservation.created_at,
             expires_at: reservation.expires_at,

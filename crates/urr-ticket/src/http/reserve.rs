@@ -37,7 +37,7 @@ impl EntryEvent {
         match self.0 {
             Some(entered) if entered == event_id => Ok(()),
             _ => Err(ApiError::forbidden(
-                "ENTRY_FOR_OTHER_EVENT",
+                "ENTRY_TOKEN_OTHER_EVENT",
                 "You have been admitted to another event. Please join the queue of this one.",
             )
             .with("redirectTo", "/queue")),
@@ -180,6 +180,9 @@ pub struct HoldView {
     status: &'static str,
     #[schema(value_type = i64, example = 198_000)]
     total_amount: Won,
+    /// Part of the total: what a purchase in a pre-sale costs beside the seats or tickets.
+    #[schema(value_type = i64, example = 0)]
+    booking_fee: Won,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     /// Grows with every change of the event's seats; a payment has to name it.
@@ -237,6 +240,7 @@ impl HoldView {
             event_id: reservation.event_id,
             status: reservation.status.name(),
             total_amount: reservation.total_amount,
+            booking_fee: reservation.booking_fee,
             expires_at: reservation.expires_at,
             fencing_token: reservation.fence,
             seats,

@@ -224,6 +224,7 @@ fn created(hold: &Hold) -> ReservationCreated {
             user_id: reservation.user_id,
             event_id: reservation.event_id,
             total_amount: reservation.total_amount,
+            booking_fee: reservation.booking_fee,
             quantity: hold.quantity(),
             seat_ids: hold.seat_ids(),
         },

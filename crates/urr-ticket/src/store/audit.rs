@@ -17,7 +17,8 @@ pub enum DifferenceKind {
     SeatStatus,
     /// A reservation is live and its item is not, or the other way round.
     ItemStatus,
-    /// Quantity or amount of a reservation is not the sum of its items.
+    /// The quantity of a reservation is not the sum of its items, or its amount is not their price
+    /// and the booking fee.
     Amount,
     /// What is available of a ticket type is not the total less what is live.
     Stock,
@@ -103,7 +104,7 @@ const QUESTIONS: [(DifferenceKind, &str); 9] = [
          from reservations as r where r.event_id = $1 and (\
              r.quantity <> (select coalesce(sum(i.quantity), 0) from reservation_items as i \
                  where i.reservation_id = r.id) \
-             or r.total_amount <> (select coalesce(sum(i.quantity * i.unit_price), 0) \
+             or r.total_amount <> r.booking_fee + (select coalesce(sum(i.quantity * i.unit_price), 0) \
                  from reservation_items as i where i.reservation_id = r.id)\
          ) order by r.id limit $2",
     ),

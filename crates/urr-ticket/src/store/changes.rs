@@ -89,7 +89,7 @@ pub fn item_insert(
     Ok(())
 }
 
-/// The hold has a new token, and the amount of its present items.
+/// The hold has a new token, and the amount of its present items. Its fee stays.
 pub fn hold_update(
     tx: &mut Tx<'_>,
     reservation: &Reservation,
@@ -99,7 +99,7 @@ pub fn hold_update(
     let rows = tx.execute(
         "update reservations set fence = $3, updated_at = $4, \
          quantity = (select sum(quantity) from reservation_items where reservation_id = $1), \
-         total_amount = (select sum(quantity * unit_price)::bigint from reservation_items \
+         total_amount = booking_fee + (select sum(quantity * unit_price)::bigint from reservation_items \
              where reservation_id = $1) \
          where id = $1 and fence = $2 and status = 'pending' and pinned_by is null",
         params![reservation.id.0, reservation.fence, fence, now],

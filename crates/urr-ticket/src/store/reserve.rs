@@ -10,12 +10,13 @@ use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Row, StorageError, Tx, params};
 
+use super::tiers::{Fan, tier_list};
 use super::{reserve_postgres, sales};
 use crate::domain::hold::{
     Board, Buyer, HeldItem, Hold, HoldRequest, Kept, RequestKey, Stock, Terms,
 };
 use crate::events::ReservationCreated;
-use crate::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject, Tier};
+use crate::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
 
 /// Loads all that these requests are decided on, under the lock of the sale. None: there is no such
 /// sale.
@@ -38,12 +39,13 @@ pub fn board_load(
         true => reserve_postgres::board_fill(tx, event_id, requests, &mut board)?,
         false => board_fill(tx, event_id, requests, &mut board)?,
     }
-    if board.policy.has_presale
+    if board.policy.is_before_general_sale(now)
         && let Some(artist_id) = board.policy.artist_id
     {
-        match tx.is_postgres() {
-            true => reserve_postgres::tiers_fill(tx, artist_id, now, requests, &mut board)?,
-            false => tiers_fill(tx, artist_id, now, requests, &mut board)?,
+        let fan = |request: &HoldRequest| Fan { user_id: request.user_id, artist_id };
+        let fans: Vec<Fan> = requests.iter().map(fan).collect();
+        for (fan, tier) in tier_list(tx, &fans, now)? {
+            board.buyers.entry(fan.user_id).or_default().tier = Some(tier);
         }
     }
     if requests.iter().any(|request| !request.wanted.tickets().is_empty()) {
@@ -131,30 +133,6 @@ fn kept_find(
     Ok(())
 }
 
-fn tiers_fill(
-    tx: &mut Tx<'_>,
-    artist_id: Uuid,
-    now: Timestamp,
-    requests: &[HoldRequest],
-    board: &mut Board,
-) -> Result<(), StorageError> {
-    for request in requests {
-        let tier = tx.query_opt(
-            "select tier from memberships where user_id = $1 and artist_id = $2 \
-             and status = 'active' and expires_at > $3",
-            params![request.user_id, artist_id, now],
-            tier_read,
-        )?;
-        board.buyers.entry(request.user_id).or_default().tier = tier;
-    }
-    Ok(())
-}
-
-pub(super) fn tier_read(row: &Row<'_>) -> Result<Tier, StorageError> {
-    let name: String = row.get("tier")?;
-    Ok(Tier::parse(&name).expect("only known tiers are stored"))
-}
-
 /// All ticket types of an event: there are few, and the sale's lock keeps them still.
 fn stock_list(tx: &mut Tx<'_>, event_id: Uuid) -> Result<HashMap<Uuid, Stock>, StorageError> {
     let rows = tx.query(
@@ -229,14 +207,16 @@ fn hold_insert(
     let reservation = &hold.reservation;
     tx.execute(
         "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-         total_amount, quantity, fence, expires_at, idempotency_key, request_digest, created_at, \
-         updated_at) values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $11)",
+         total_amount, booking_fee, quantity, fence, expires_at, idempotency_key, request_digest, \
+         created_at, updated_at) \
+         values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $12, $12)",
         params![
             reservation.id.0,
             reservation.number,
             reservation.user_id,
             reservation.event_id,
             reservation.total_amount,
+            reservation.booking_fee,
             hold.quantity(),
             reservation.fence,
             reservation.expires_at,
@@ -281,6 +261,9 @@ fn stock_take(tx: &mut Tx<'_>, holds: &[NewHold<'_>]) -> Result<bool, StorageErr
             *needed.entry(ticket_type_id).or_default() += held.item.quantity;
         }
     }
+    if tx.is_postgres() {
+        return reserve_postgres::stock_take(tx, &needed);
+    }
     for (ticket_type_id, quantity) in needed {
         let rows = tx.execute(
             "update ticket_types set available = available - $2 where id = $1 and available >= $2",
@@ -321,7 +304,7 @@ pub fn holds_find(
 pub(super) fn hold_find(which: &str) -> String {
     format!(
         "select reservations.id, number, user_id, reservations.event_id, status, payment_status, \
-         total_amount, fence, expires_at, pinned_by, reservations.created_at, \
+         total_amount, booking_fee, fence, expires_at, pinned_by, reservations.created_at, \
          seat_id, ticket_type_id, reservation_items.quantity, unit_price, ticket_types.name \
          from reservations left join reservation_items on reservation_id = reservations.id \
          and (is_live or status not in ('pending', 'confirmed')) \
@@ -342,6 +325,7 @@ fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
         payment_status: PaymentStatus::parse(&payment_status)
             .expect("only known states are stored"),
         total_amount: row.get("total_amount")?,
+        booking_fee: row.get("booking_fee")?,
         fence: row.get("fence")?,
         expires_at: row.get("expires_at")?,
         pinned_by: row.get("pinned_by")?,

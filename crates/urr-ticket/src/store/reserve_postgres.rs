@@ -4,17 +4,15 @@
 //! just made PostgreSQL has no statistics, and in a plain join it would read all seats of the event.
 //! Lists travel as text with commas: the storage has no arrays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use urr_kernel::{EventData, Timestamp, Uuid};
+use urr_kernel::{EventData, Uuid};
 use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use super::reserve::{
-    KeptByKey, NewHold, buyer_add, hold_find, kept_read, subject_columns, tier_read,
-};
+use super::reserve::{KeptByKey, NewHold, buyer_add, hold_find, kept_read, subject_columns};
 use crate::ReservationId;
 use crate::domain::hold::{Board, HoldRequest, RequestKey, Terms};
 use crate::events::ReservationCreated;
@@ -114,35 +112,12 @@ fn board_add(board: &mut Board, row: &Row<'_>) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Notes the standing of the buyers with the artist.
-pub(super) fn tiers_fill(
-    tx: &mut Tx<'_>,
-    artist_id: Uuid,
-    now: Timestamp,
-    requests: &[HoldRequest],
-    board: &mut Board,
-) -> Result<(), StorageError> {
-    tx.query(
-        "select fan.user_id, membership.tier \
-         from unnest(string_to_array($2, ',')::uuid[]) as fan (user_id) \
-         cross join lateral (select tier from memberships where user_id = fan.user_id \
-         and artist_id = $1 and status = 'active' and expires_at > $3 limit 1) as membership",
-        params![artist_id, user_ids(requests), now],
-        |row| {
-            let buyer = board.buyers.entry(row.get("user_id")?).or_default();
-            buyer.tier = Some(tier_read(row)?);
-            Ok(())
-        },
-    )?;
-    Ok(())
-}
-
 fn user_ids(requests: &[HoldRequest]) -> String {
     let user_ids: Vec<Uuid> = requests.iter().map(|request| request.user_id).collect();
     list(&user_ids)
 }
 
-fn list<T: ToString>(values: &[T]) -> String {
+pub(super) fn list<T: ToString>(values: &[T]) -> String {
     values.iter().map(T::to_string).collect::<Vec<String>>().join(",")
 }
 
@@ -183,12 +158,13 @@ const HOLDS_WRITE: &str = "\
         update sales set fence = $2 where event_id = $1\
     ), made as (\
         insert into reservations (id, number, user_id, event_id, status, payment_status, \
-        total_amount, quantity, fence, expires_at, idempotency_key, request_digest, \
-        created_at, updated_at) \
-        select id, number, user_id, $1, 'pending', 'unpaid', total_amount, quantity, fence, \
-        $5::timestamptz, key, decode(digest, 'hex'), $6::timestamptz, $6::timestamptz \
+        total_amount, booking_fee, quantity, fence, expires_at, idempotency_key, \
+        request_digest, created_at, updated_at) \
+        select id, number, user_id, $1, 'pending', 'unpaid', total_amount, booking_fee, \
+        quantity, fence, $5::timestamptz, key, decode(digest, 'hex'), $6::timestamptz, \
+        $6::timestamptz \
         from jsonb_to_recordset($3) as hold (id uuid, number text, user_id uuid, \
-        total_amount bigint, quantity integer, fence bigint, key text, digest text)\
+        total_amount bigint, booking_fee bigint, quantity integer, fence bigint, key text, digest text)\
     ), item as (\
         select hold_id, position, seat_id, type_id, quantity, unit_price, fence \
         from jsonb_to_recordset($4) as item (hold_id uuid, position smallint, \
@@ -209,6 +185,26 @@ const HOLDS_WRITE: &str = "\
     where event_id = $1 and seat_id = item.seat_id limit 1) as seat) as place \
     where seats.ctid = place.at and (seats.status = 'available' or $7::boolean)";
 
+/// Takes so many of each ticket type at once. `false`: of one there are not enough.
+pub(super) fn stock_take(
+    tx: &mut Tx<'_>,
+    needed: &BTreeMap<Uuid, u32>,
+) -> Result<bool, StorageError> {
+    if needed.is_empty() {
+        return Ok(true);
+    }
+    let type_ids: Vec<Uuid> = needed.keys().copied().collect();
+    let quantities: Vec<u32> = needed.values().copied().collect();
+    let rows = tx.execute(
+        "update ticket_types set available = available - needed.quantity \
+         from unnest(string_to_array($1, ',')::uuid[], string_to_array($2, ',')::integer[]) \
+         as needed (id, quantity) \
+         where ticket_types.id = needed.id and available >= needed.quantity",
+        params![list(&type_ids), list(&quantities)],
+    )?;
+    Ok(usize::try_from(rows) == Ok(needed.len()))
+}
+
 fn holds_json(holds: &[NewHold<'_>]) -> Json {
     let row = |(hold, key): &NewHold<'_>| {
         let reservation = &hold.reservation;
@@ -217,6 +213,7 @@ fn holds_json(holds: &[NewHold<'_>]) -> Json {
             "number": reservation.number,
             "user_id": reservation.user_id,
             "total_amount": reservation.total_amount,
+            "booking_fee": reservation.booking_fee,
             "quantity": hold.quantity(),
             "fence": reservation.fence,
             "key": key.map(|key| key.text.as_str()),

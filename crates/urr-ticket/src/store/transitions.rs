@@ -12,7 +12,7 @@ use crate::{PaymentStatus, Reservation, ReservationId, SaleStatus, Status};
 
 /// The columns of a [`Record`], of `reservations as r` joined with `sales as s`.
 pub(super) const RECORD: &str = "r.id, r.number, r.user_id, r.event_id, r.status, \
-    r.payment_status, r.total_amount, r.quantity, r.fence, r.expires_at, r.pinned_by, \
+    r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
     r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
     s.status as sale_status, s.starts_at";
 
@@ -38,6 +38,7 @@ pub(super) fn record_read(row: &Row<'_>) -> Result<Record, StorageError> {
             payment_status: PaymentStatus::parse(&payment_status)
                 .expect("only known states are stored"),
             total_amount: row.get("total_amount")?,
+            booking_fee: row.get("booking_fee")?,
             fence: row.get("fence")?,
             expires_at: row.get("expires_at")?,
             pinned_by: row.get("pinned_by")?,
@@ -82,6 +83,7 @@ pub struct Ended {
     pub user_id: Uuid,
     pub event_id: Uuid,
     pub total_amount: Won,
+    pub booking_fee: Won,
     pub quantity: u32,
     /// The fencing token under which its seats were locked.
     pub fence: i64,
@@ -123,8 +125,8 @@ pub fn reservations_end(
     Ok(ended)
 }
 
-const ENDED: &str = "returning id, number, user_id, event_id, total_amount, quantity, fence, \
-                     refund_amount, payment_id";
+const ENDED: &str = "returning id, number, user_id, event_id, total_amount, booking_fee, \
+                     quantity, fence, refund_amount, payment_id";
 
 fn ended_read(row: &Row<'_>) -> Result<Ended, StorageError> {
     Ok(Ended {
@@ -133,6 +135,7 @@ fn ended_read(row: &Row<'_>) -> Result<Ended, StorageError> {
         user_id: row.get("user_id")?,
         event_id: row.get("event_id")?,
         total_amount: row.get("total_amount")?,
+        booking_fee: row.get("booking_fee")?,
         quantity: row.get("quantity")?,
         fence: row.get("fence")?,
         refund_amount: row.get("refund_amount")?,

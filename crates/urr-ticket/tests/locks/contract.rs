@@ -32,6 +32,7 @@ macro_rules! on_all_forms {
 }
 
 on_all_forms!(
+    f_5_every_script_takes_the_seats_of_a_whole_reservation_at_once,
     several_seats_are_taken_all_or_none,
     of_a_hundred_who_want_a_seat_at_once_one_gets_it,
     of_many_who_want_overlapping_seats_none_keeps_a_part,
@@ -53,6 +54,30 @@ mod cases {
     use urr_ticket::Taken;
 
     use crate::world::{DECIDING_TTL, HOLD_TTL, SECOND, SLACK, World, deciding, kept};
+
+    /// The seats of a reservation are as many keys of one script: on a Cluster they must be in one
+    /// slot, or every reservation would be refused.
+    pub async fn f_5_every_script_takes_the_seats_of_a_whole_reservation_at_once(world: World) {
+        let seat_ids: Vec<u32> = (0..10).map(|number| number * 4_999).collect();
+        // Of many events, so that they are on several servers.
+        for _ in 0..20 {
+            let (world, ann) = (world.another_event(), world.fan());
+            let (taken, attempt) = world.take(ann, &seat_ids).await;
+            assert_eq!(taken, Taken::Yes, "not even `Unknown`: that is what a refusal becomes");
+            let look = async |expected: fn(u32) -> Taken| {
+                for &seat_id in &seat_ids {
+                    assert_eq!(world.look(seat_id).await, expected(seat_id));
+                }
+            };
+            look(deciding).await;
+            world.give_up(&seat_ids, attempt).await;
+            look(|_| Taken::Yes).await;
+            world.keep(ann, &seat_ids, 7).await;
+            look(|seat_id| kept(seat_id, 7)).await;
+            world.release(&seat_ids, 7).await;
+            look(|_| Taken::Yes).await;
+        }
+    }
 
     pub async fn several_seats_are_taken_all_or_none(world: World) {
         let (ann, ben) = (world.fan(), world.fan());

@@ -1,4 +1,4 @@
-//! Ticket types over HTTP: statuses, bodies, and who may call.
+//! Ticket types over HTTP: statuses, bodies, and who may call; and the log of what was done.
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
@@ -7,8 +7,9 @@ use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
 
+use crate::booking::Who;
 use crate::contract;
-use crate::fixture::{World, hall};
+use crate::fixture::{MINUTE, World, hall};
 
 const ADMIN: Uuid = Uuid::from_u128(99);
 
@@ -124,6 +125,64 @@ contract! {
         let told = refusal(&world, Method::PUT, &unknown, &body()).await;
         assert_eq!(told, (404, "TICKET_TYPE_NOT_FOUND".to_owned()));
         assert_eq!(world.number("select count(*) as n from admin_audit").await, 0);
+    }
+
+    async fn what_administrators_did_can_be_read_the_newest_first(world: World) {
+        let (event_id, type_id) = world.open_standing(10).await;
+        let change = |total: u32| json!({"name": "스탠딩", "price": 88_000, "total": total});
+        let path = format!("/api/admin/tickets/{type_id}");
+        assert_eq!(call(&world, Some(Role::Admin), Method::PUT, &path, &change(9)).await.0, 200);
+        let held = world.hold_tickets(event_id, type_id, 2).await.reservation;
+        // What is refused is not noted.
+        assert_eq!(call(&world, Some(Role::Admin), Method::PUT, &path, &change(1)).await.0, 409);
+        world.clock.advance(MINUTE);
+        let other = world.ids.next_id();
+        let cancel = format!("/api/admin/reservations/{}/cancel", held.id);
+        let reason = json!({"reason": "중복"});
+        assert_eq!(world.call(Who::Admin(other), Method::POST, &cancel, reason).await.0, 200);
+        let log = async |query: &str| {
+            let path = format!("/api/admin/ticket-audit-log{query}");
+            let (status, body) =
+                call(&world, Some(Role::Admin), Method::GET, &path, &Value::Null).await;
+            assert_eq!(status, StatusCode::OK, "{body}");
+            body
+        };
+        let all = log("").await;
+        let id = |number: usize| all["entries"][number]["id"].clone();
+        let newest = json!({"id": id(0), "adminId": other, "action": "RESERVATION_CANCELLED",
+            "resourceType": "reservation", "resourceId": held.id.0,
+            "summary": format!("{}: 중복", held.number), "createdAt": "2026-12-01T12:01:00Z"});
+        let oldest = json!({"id": id(1), "adminId": ADMIN, "action": "TICKET_TYPE_UPDATED",
+            "resourceType": "ticket_type", "resourceId": type_id, "summary": "total 10 → 9",
+            "createdAt": "2026-12-01T12:00:00Z"});
+        assert_eq!(all["entries"], json!([newest, oldest]));
+        assert_eq!(log("?limit=1&page=2").await["entries"], json!([oldest]));
+        for (query, total) in [
+            (format!("?adminId={other}"), 1),
+            (format!("?adminId={event_id}"), 0),
+            (format!("?resourceId={type_id}"), 1),
+            ("?resourceType=reservation".to_owned(), 1),
+            ("?action=TICKET_TYPE_UPDATED".to_owned(), 1),
+            ("?action=TICKET_TYPE_UPDATED&resourceType=reservation".to_owned(), 0),
+            ("?from=2026-12-01T12:01:00Z".to_owned(), 1),
+            ("?to=2026-12-01T12:01:00Z".to_owned(), 1),
+            ("?from=-009000-01-02T00:00:00Z&to=9999-12-30T00:00:00Z&limit=1".to_owned(), 2),
+        ] {
+            assert_eq!(log(&query).await["pagination"]["total"], total, "{query}");
+        }
+    }
+
+    async fn only_administrators_read_what_administrators_did(world: World) {
+        let path = "/api/admin/ticket-audit-log";
+        for (role, status) in [(None, 401), (Some(Role::User), 403)] {
+            let (answered, _) = call(&world, role, Method::GET, path, &Value::Null).await;
+            assert_eq!(answered, status);
+        }
+        for query in ["?adminId=7", "?resourceId=x", "?from=soon"] {
+            let path = format!("{path}{query}");
+            let told = refusal(&world, Method::GET, &path, &Value::Null).await;
+            assert_eq!(told, (400, "INVALID_QUERY".to_owned()), "{query}");
+        }
     }
 
     async fn what_was_sold_is_told_to_who_wants_to_change_it(world: World) {

@@ -232,7 +232,7 @@ contract! {
         refused(&door.post(&fan, event_id, BEST, ask(0)).await, 400, "INVALID_COUNT");
         refused(&door.post(&fan, event_id, BEST, ask(11)).await, 400, "INVALID_COUNT");
         let other = world.ids.next_id();
-        refused(&door.post(&fan, other, BEST, ask(1)).await, 403, "ENTRY_FOR_OTHER_EVENT");
+        refused(&door.post(&fan, other, BEST, ask(1)).await, 403, "ENTRY_TOKEN_OTHER_EVENT");
         let nobody = door.post_as(None, Some(event_id), BEST, ask(1)).await;
         refused(&nobody, 401, "AUTHENTICATION_REQUIRED");
         for (body, status, code) in [

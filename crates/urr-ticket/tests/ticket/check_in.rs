@@ -22,8 +22,8 @@ async fn ticket(world: &World, event_id: Uuid, subject: Result<u32, Uuid>) -> Si
     let write = move |tx: &mut urr_storage::Tx<'_>| {
         tx.execute(
             "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-             total_amount, quantity, fence, expires_at, created_at, updated_at) \
-             values ($1, $2, $3, $4, 'confirmed', 'paid', 100000, 1, 1, $5, $5, $5)",
+             total_amount, booking_fee, quantity, fence, expires_at, created_at, updated_at) \
+             values ($1, $2, $3, $4, 'confirmed', 'paid', 100000, 0, 1, 1, $5, $5, $5)",
             params![reservation_id, number, user_id, event_id, now],
         )?;
         tx.execute(
@@ -69,7 +69,7 @@ contract! {
         let body = second.refused(409, "ALREADY_CHECKED_IN");
         assert_eq!(body["checkedInAt"], "2026-12-01T12:00:00Z", "when it came in");
         assert!(body["checkedInBy"].is_string());
-        let audited = "select count(*) as n from admin_audit where action = 'CHECK_IN'";
+        let audited = "select count(*) as n from admin_audit where action = 'TICKET_CHECKED_IN'";
         assert_eq!(world.number(audited).await, 1, "what was refused changed nothing");
     }
 

@@ -33,6 +33,8 @@ pub struct World {
     folder: TempDir,
     /// How to reach its PostgreSQL, if that is its engine.
     postgres: Option<PostgresOptions>,
+    /// With the rights of the server's owner. Empty on SQLite.
+    admin_url: String,
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
@@ -48,12 +50,12 @@ impl World {
         let number = COUNTER.fetch_add(1, Ordering::SeqCst);
         let clock = Clock::manual("2026-12-01T12:00:00Z".parse().unwrap());
         let folder = tempfile::tempdir().unwrap();
-        let (db, postgres) = match form {
+        let (db, postgres, admin_url) = match form {
             Form::Sqlite => {
                 let path = folder.path().join(SQLITE_FILE);
                 migrate::migrate_sqlite(&path, &SCHEMA, clock.now()).unwrap();
                 let options = SqliteOptions { queue_max: 8_192, ..SqliteOptions::default() };
-                (Db::open_sqlite(&path, &options).unwrap(), None)
+                (Db::open_sqlite(&path, &options).unwrap(), None, String::new())
             }
             Form::Postgres => {
                 if !servers::available(servers::Server::Postgres).unwrap() {
@@ -71,13 +73,13 @@ impl World {
                     queue_max: 8_192,
                     ..PostgresOptions::new(url, SCHEMA.name)
                 };
-                (Db::open_postgres(&options).unwrap(), Some(options))
+                (Db::open_postgres(&options).unwrap(), Some(options), admin_url)
             }
         };
         let ids = IdSource::seeded(clock.clone(), 20_261_201);
         let locks = SeatLocks::memory(clock.clone());
         let ticket = make_ticket(&db, &clock, &ids, &locks, Settings::default());
-        Some(World { folder, postgres, db, clock, ids, locks, ticket })
+        Some(World { folder, postgres, admin_url, db, clock, ids, locks, ticket })
     }
 
     /// The same tables, seen by a process that is set up otherwise.
@@ -98,6 +100,15 @@ impl World {
 
     /// The same tables, seen by a process whose statements may take only so long.
     pub fn ticket_in_a_hurry(&self, statement_timeout: Duration) -> Ticket {
+        self.ticket_on(&self.db_in_a_hurry(statement_timeout))
+    }
+
+    /// The office of a process that sees the tables through this.
+    pub fn ticket_on(&self, db: &Db) -> Ticket {
+        make_ticket(db, &self.clock, &self.ids, &self.locks, Settings::default())
+    }
+
+    pub fn db_in_a_hurry(&self, statement_timeout: Duration) -> Db {
         let open = || match &self.postgres {
             None => {
                 let options = SqliteOptions { statement_timeout, ..SqliteOptions::default() };
@@ -109,8 +120,7 @@ impl World {
             }
         };
         // Opening blocks, which the threads of the runtime must not.
-        let db = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
-        make_ticket(&db, &self.clock, &self.ids, &self.locks, Settings::default())
+        std::thread::scope(|scope| scope.spawn(open).join().unwrap())
     }
 
     pub fn is_postgres(&self) -> bool {
@@ -175,6 +185,34 @@ impl World {
     pub async fn execute(&self, sql: &'static str) -> u64 {
         let done = self.db.write(move |tx| tx.execute(sql, &[])).await;
         done.unwrap_or_else(|error: StorageError| panic!("{error}"))
+    }
+
+    /// A bug, planted: from now on updates of these rows do not happen, and nobody is told.
+    pub async fn skip_updates(&self, table: &str, rows: &str) {
+        if !self.is_postgres() {
+            let sql = format!(
+                "create trigger skip before update on {table} when {rows} \
+                 begin select raise(ignore); end"
+            );
+            let done = self.db.write(move |tx| tx.execute(&sql, &[])).await;
+            done.unwrap_or_else(|error: StorageError| panic!("{error}"));
+            return;
+        }
+        let function = "create function skip() returns trigger language plpgsql \
+                        as 'begin return null; end'";
+        let trigger = format!(
+            "create trigger skip before update on {table} for each row when ({rows}) \
+             execute function skip()"
+        );
+        // The service itself has no right to that.
+        let options = PostgresOptions::new(self.admin_url.clone(), SCHEMA.name);
+        let open = || Db::open_postgres(&options).unwrap();
+        let owner = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
+        let done = owner.write(move |tx| {
+            tx.execute(function, &[])?;
+            tx.execute(&trigger, &[])
+        });
+        done.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
     }
 
     /// The folder of the SQLite file.

@@ -242,6 +242,20 @@ contract! {
         assert_eq!(sale(&world).await, "다시?, cancelled, revision 3, 5 seats, true");
     }
 
+    /// P-3: as many statements for a stadium as for a club.
+    async fn p_3_seats_are_made_together_however_many_there_are(world: World) {
+        let mut statements = Vec::new();
+        for (rows, seats_per_row) in [(5, 10), (250, 200)] {
+            let created = seated(world.ids.next_id(), rows, seats_per_row);
+            let before = world.db.stats().statements;
+            must_deliver(&world, "EVENT_CREATED", created).await;
+            statements.push(world.db.stats().statements - before);
+        }
+        assert_eq!(world.number("select count(*) as n from seats").await, 50_050);
+        assert_eq!(statements[0], statements[1]);
+        assert!(statements[0] <= 12, "{statements:?}");
+    }
+
     /// F-3: the deletion is one change here, whatever was sold, and can be repeated. Reservations
     /// are cancelled afterwards, by a job.
     async fn f_3_an_event_with_reservations_is_deleted_and_that_can_be_repeated(world: World) {
@@ -249,8 +263,8 @@ contract! {
         must_deliver(&world, "EVENT_CREATED", seated(event_id, 1, 5)).await;
         world.execute(
             "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-             total_amount, quantity, fence, expires_at, created_at, updated_at) \
-             select event_id, 'R', event_id, event_id, 'confirmed', 'paid', 1, 1, 1, \
+             total_amount, booking_fee, quantity, fence, expires_at, created_at, updated_at) \
+             select event_id, 'R', event_id, event_id, 'confirmed', 'paid', 1, 0, 1, 1, \
              starts_at, starts_at, starts_at from sales",
         ).await;
         for _ in 0..2 {

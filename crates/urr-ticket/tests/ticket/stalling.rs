@@ -1,7 +1,7 @@
 //! A sale that does not answer.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -75,4 +75,39 @@ async fn slow(world: &World, event_id: Uuid) -> Stall {
         )
         .await;
     Stall::Sqlite
+}
+
+/// A transaction that holds a sale, until it is let go.
+pub struct Standstill {
+    let_go: mpsc::Sender<()>,
+    stalling: JoinHandle<Result<(), StorageError>>,
+}
+
+impl Standstill {
+    /// Returns when nothing about the sale can be decided any more.
+    pub async fn begin(world: &World, event_id: Uuid) -> Standstill {
+        let (let_go, go) = mpsc::channel::<()>();
+        let (begun, has_begun) = oneshot::channel();
+        let parts = Arc::new(Mutex::new((Some(begun), go)));
+        let db = world.db.clone();
+        let stalling = tokio::spawn(async move {
+            db.write(move |tx| {
+                sales::sale_lock_only(tx, event_id)?;
+                let mut parts = parts.lock().unwrap();
+                if let Some(begun) = parts.0.take() {
+                    begun.send(()).unwrap();
+                }
+                parts.1.recv().unwrap();
+                Ok(())
+            })
+            .await
+        });
+        has_begun.await.unwrap();
+        Standstill { let_go, stalling }
+    }
+
+    pub async fn end(self) {
+        self.let_go.send(()).unwrap();
+        self.stalling.await.unwrap().unwrap();
+    }
 }

@@ -94,6 +94,33 @@ contract! {
         assert_eq!(world.db.stats().retries, 0, "no deadlock was met");
     }
 
+    async fn r_4_a_key_stands_for_the_types_and_quantities_it_was_used_for(world: World) {
+        let (door, (event_id, type_id)) = (Door::new(&world), world.open_standing(5).await);
+        let fan = Fan::new(&world);
+        let ask = async |quantity: u32| {
+            let items = json!([{"ticketTypeId": type_id, "quantity": quantity}]);
+            let body = json!({"eventId": event_id, "items": items, "idempotencyKey": "k1"});
+            door.post(&fan, event_id, "/api/reservations", body).await
+        };
+        let first = ask(2).await;
+        assert_eq!(first.0, StatusCode::CREATED, "{}", first.1);
+        assert_eq!(ask(2).await, first);
+        let (status, body) = ask(1).await;
+        assert_eq!((status.as_u16(), &body["code"]), (422, &json!("IDEMPOTENCY_KEY_REUSED")));
+        assert_eq!(world.number("select available as n from ticket_types").await, 3);
+    }
+
+    /// The rows that were changed are counted: what was not taken from the stock is not sold.
+    async fn f_13_tickets_that_are_not_taken_from_the_stock_are_not_sold(world: World) {
+        let (door, (event_id, type_id)) = (Door::new(&world), world.open_standing(5).await);
+        world.skip_updates("ticket_types", "true").await;
+        let items = json!([{"ticketTypeId": type_id, "quantity": 2}]);
+        let (status, body) = door.reserve_tickets(&Fan::new(&world), event_id, items).await;
+        assert!(status.is_server_error(), "{body}");
+        assert_eq!(world.number("select count(*) as n from reservations").await, 0);
+        world.assert_agrees().await;
+    }
+
     /// The last guard of the stock is the schema's: even a statement that forgot to look cannot
     /// sell what is not there.
     async fn f_13_the_schema_refuses_a_negative_stock(world: World) {

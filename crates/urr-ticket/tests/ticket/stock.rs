@@ -67,7 +67,7 @@ contract! {
         assert_eq!((&*made.name, made.price, made.total), ("앞줄", Won::new(120_000), 3));
         assert_eq!(buy(&world, event_id, made.id, 2).await, StatusCode::CREATED);
         assert_eq!(find(&world, made.id).await, TicketType { available: 1, ..made });
-        assert_eq!(actions(&world).await, ["CREATE_TICKET_TYPE 앞줄: 3 at 120,000원"]);
+        assert_eq!(actions(&world).await, ["TICKET_TYPE_CREATED 앞줄: 3 at 120,000원"]);
         assert!(world.number("select fence as n from sales").await >= 2, "both are numbered");
     }
 
@@ -93,9 +93,9 @@ contract! {
         let changed = change(99_000, 4).await.unwrap();
         assert_eq!((changed.total, changed.available), (4, 1));
         assert_eq!(actions(&world).await, [
-            "UPDATE_TICKET_TYPE name 스탠딩 → 앞줄, price 88,000원 → 99,000원, total 10 → 8",
-            "UPDATE_TICKET_TYPE total 8 → 3",
-            "UPDATE_TICKET_TYPE total 3 → 4",
+            "TICKET_TYPE_UPDATED name 스탠딩 → 앞줄, price 88,000원 → 99,000원, total 10 → 8",
+            "TICKET_TYPE_UPDATED total 8 → 3",
+            "TICKET_TYPE_UPDATED total 3 → 4",
         ], "what was refused is not there");
     }
 

@@ -1,54 +1,19 @@
 //! Those who wait: for a database that stands still, for someone else's answer, for a neighbour.
 
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use axum::http::StatusCode;
 use futures_util::future::{FutureExt, join_all};
 use serde_json::json;
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx};
-use urr_ticket::store::sales::sale_lock_only;
+use urr_test::eventually;
 use urr_ticket::{SaleStatus, Taken};
 
 use crate::contract;
 use crate::door::{Door, Fan};
 use crate::fixture::{Form, MINUTE, SECOND, World, hall, new_sale, run};
-
-/// A transaction that holds a sale, until it is let go.
-struct Standstill {
-    let_go: mpsc::Sender<()>,
-    stalling: tokio::task::JoinHandle<Result<(), StorageError>>,
-}
-
-impl Standstill {
-    /// Returns when nothing about the sale can be decided any more.
-    async fn begin(world: &World, event_id: Uuid) -> Standstill {
-        let (let_go, go) = mpsc::channel::<()>();
-        let (begun, has_begun) = tokio::sync::oneshot::channel();
-        let parts = Arc::new(Mutex::new((Some(begun), go)));
-        let db = world.db.clone();
-        let stalling = tokio::spawn(async move {
-            db.write(move |tx| {
-                sale_lock_only(tx, event_id)?;
-                let mut parts = parts.lock().unwrap();
-                if let Some(begun) = parts.0.take() {
-                    begun.send(()).unwrap();
-                }
-                parts.1.recv().unwrap();
-                Ok(())
-            })
-            .await
-        });
-        has_begun.await.unwrap();
-        Standstill { let_go, stalling }
-    }
-
-    async fn end(self) {
-        self.let_go.send(()).unwrap();
-        self.stalling.await.unwrap().unwrap();
-    }
-}
+use crate::stalling::{Stall, Standstill};
 
 /// Writing transactions, whatever became of them.
 fn decisions(world: &World) -> u64 {
@@ -80,6 +45,51 @@ contract! {
         door.must_reserve(&Fan::new(&world), event_id, &[1, 2]).await;
         door.must_reserve(&Fan::new(&world), event_id, &[3, 4, 5]).await;
         assert_eq!(world.number("select count(*) as n from reservations").await, 4);
+    }
+
+    /// Their hold stands until it expires; the lock tells everyone else so before they ask.
+    async fn the_seats_of_someone_who_left_while_it_was_decided_stay_locked(world: World) {
+        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
+        door.must_reserve(&Fan::new(&world), event_id, &[8]).await;
+        let stall = Standstill::begin(&world, event_id).await;
+        let fan = Fan::new(&world);
+        let mut leaving = Box::pin(door.reserve(&fan, event_id, &[0, 1]));
+        assert!((&mut leaving).now_or_never().is_none());
+        drop(leaving);
+        stall.end().await;
+        eventually("the lock is kept", async || {
+            let probe = world.ids.next_id();
+            let taken = world.locks.take(event_id, &[0], probe, probe).await;
+            (taken == Taken::No { seat_id: 0, token: Some(2) }).then_some(())
+        })
+        .await;
+        assert_eq!(world.number("select count(*) as n from seats where status = 'held'").await, 3);
+    }
+
+    /// To try each alone would make a database slower that is too slow.
+    async fn what_is_nobodys_fault_is_everybodys_answer(world: World) {
+        let event_id = world.open_sale(hall(3, 10)).await;
+        let db = world.db_in_a_hurry(SECOND);
+        let door = Door::to(&world.ticket_on(&db), &world);
+        door.must_reserve(&Fan::new(&world), event_id, &[29]).await;
+        let failures = || {
+            let stats = db.stats();
+            stats.rolled_back + stats.groups_lost
+        };
+        let (stall, before) = (Stall::begin(&world, event_id).await, failures());
+        let fans: Vec<Fan> = (0..20).map(|_| Fan::new(&world)).collect();
+        let asking = (0..20).zip(&fans).map(|(seat_id, fan)| {
+            let door = door.clone();
+            async move { door.reserve(fan, event_id, &[seat_id]).await }
+        });
+        for (status, body) in join_all(asking).await {
+            assert!(status.is_server_error(), "{body}");
+        }
+        // The first, and the others together.
+        assert!(failures() - before <= 2, "{} transactions", failures() - before);
+        stall.end(&world).await;
+        door.must_reserve(&fans[7], event_id, &[7]).await;
+        assert_eq!(world.number("select count(*) as n from reservations").await, 2);
     }
 
     async fn who_asks_for_too_many_keeps_no_seat_from_others(world: World) {
@@ -232,8 +242,9 @@ contract! {
 fn use_key(tx: &mut Tx<'_>, id: Uuid, user_id: Uuid, event_id: Uuid) -> Result<(), StorageError> {
     tx.execute(
         "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-         total_amount, quantity, fence, expires_at, idempotency_key, request_digest, created_at, \
-         updated_at) values ($1, 'R-OTHER', $2, $3, 'expired', 'unpaid', 0, 1, 1, now(), 'k1', \
+         total_amount, booking_fee, quantity, fence, expires_at, idempotency_key, request_digest, \
+         created_at, updated_at) \
+         values ($1, 'R-OTHER', $2, $3, 'expired', 'unpaid', 0, 0, 1, 1, now(), 'k1', \
          decode(repeat('00', 32), 'hex'), now(), now())",
         urr_storage::params![id, user_id, event_id],
     )?;

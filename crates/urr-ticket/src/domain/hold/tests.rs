@@ -125,6 +125,24 @@ fn b_1_b_2_window_and_tier_come_before_the_seats() {
 }
 
 #[test]
+fn b_3_a_member_pays_the_fee_once_and_the_public_does_not() {
+    let mut board = board("..........");
+    board.policy.has_presale = true;
+    board.policy.sale_starts_at = at("2026-12-04T00:00:00Z");
+    let gold = Buyer { tier: Some(Tier::Gold), ..Buyer::default() };
+    board.buyers.insert(Uuid::from_u128(1), gold);
+    let held = hold(decide(&mut board, &request(1, &[0, 1, 2]))).reservation;
+    assert_eq!((held.booking_fee, held.total_amount), (Won::new(2_000), Won::new(302_000)));
+    board.buyers.insert(Uuid::from_u128(2), gold);
+    board.policy.sale_starts_at = at("2026-12-03T00:00:00Z");
+    for number in [2, 3] {
+        let seat_id = u32::try_from(number).expect("a small number");
+        let held = hold(decide(&mut board, &request(number, &[seat_id + 1]))).reservation;
+        assert_eq!((held.booking_fee, held.total_amount), (Won::ZERO, Won::new(100_000)));
+    }
+}
+
+#[test]
 fn r_4_d_8_a_key_is_answered_again_to_the_same_user_for_the_same_request() {
     let mut board = board("..........");
     let with_key = |number, seat_ids: &[SeatId], digest| HoldRequest {
