@@ -3,13 +3,40 @@
 //! A provider never decides alone whether something worked. Its answer is one of three: it did, it
 //! did not, or nobody knows. What nobody knows is asked for later, never assumed.
 
+mod line;
+mod portone;
 mod sandbox;
+mod toss;
+mod webhook;
 
 use std::time::Duration;
 
+use hyper::HeaderMap;
 use urr_kernel::{Timestamp, Won};
 
-pub use sandbox::Sandbox;
+pub use line::InvalidCredential;
+pub use portone::{PORTONE_ENDPOINT, PortOne, PortOneSettings};
+pub use sandbox::{Card, Sandbox};
+pub use toss::{TOSS_ENDPOINT, Toss, TossSettings};
+pub use webhook::{Hint, WebhookRejection};
+
+/// Everything is paid in won.
+pub const CURRENCY: &str = "KRW";
+
+// Codes of our own, next to those that providers send.
+
+/// Nobody answered in time.
+pub const TIMEOUT: &str = "TIMEOUT";
+/// No connection came about. This call moved nothing; an earlier one may have.
+pub const UNREACHABLE: &str = "UNREACHABLE";
+/// The connection broke.
+pub const INTERRUPTED: &str = "INTERRUPTED";
+/// The provider kept failing and is left alone for a while.
+pub const CIRCUIT_OPEN: &str = "CIRCUIT_OPEN";
+/// There is an answer, and nobody can read it.
+pub const UNREADABLE: &str = "UNREADABLE";
+/// The provider says that it is done, and what it did is not what it was asked for.
+pub const MISMATCH: &str = "MISMATCH";
 
 /// What somebody is to be charged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +66,8 @@ pub struct Return {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderPayment {
     pub order_id: String,
+    /// PortOne names a payment by its order: there it is the key that was asked with, or else the
+    /// id of the transaction.
     pub payment_key: String,
     pub amount: Won,
     pub currency: String,
@@ -66,9 +95,13 @@ pub enum ProviderState {
 pub enum Outcome<T> {
     Done(T),
     /// The provider says no, and that it has moved nothing.
-    Declined { code: String },
+    Declined {
+        code: String,
+    },
     /// No answer, or one that does not tell. It may have moved the money.
-    Unknown { code: String },
+    Unknown {
+        code: String,
+    },
 }
 
 /// What is known of a payment at the provider.
@@ -78,13 +111,49 @@ pub enum Found {
     /// The provider has never heard of it: nothing was charged.
     Nothing,
     /// No answer.
-    Unknown { code: String },
+    Unknown {
+        code: String,
+    },
+}
+
+/// What moved at the provider in a span of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listed {
+    Payments(Vec<ProviderPayment>),
+    /// No answer, or not a whole one.
+    Unknown {
+        code: String,
+    },
+}
+
+impl<T> Outcome<T> {
+    fn declined(code: impl Into<String>) -> Outcome<T> {
+        Outcome::Declined { code: code.into() }
+    }
+
+    fn unknown(code: impl Into<String>) -> Outcome<T> {
+        Outcome::Unknown { code: code.into() }
+    }
+}
+
+impl Found {
+    fn unknown(code: impl Into<String>) -> Found {
+        Found::Unknown { code: code.into() }
+    }
+}
+
+impl Listed {
+    fn unknown(code: impl Into<String>) -> Listed {
+        Listed::Unknown { code: code.into() }
+    }
 }
 
 /// A provider and how it is reached.
 #[derive(Clone)]
 pub enum Provider {
     Sandbox(Sandbox),
+    Toss(Toss),
+    PortOne(PortOne),
 }
 
 /// A call may take so long.
@@ -94,6 +163,8 @@ macro_rules! with_each {
     ($provider:expr, $each:ident => $call:expr) => {
         match $provider {
             Provider::Sandbox($each) => $call,
+            Provider::Toss($each) => $call,
+            Provider::PortOne($each) => $call,
         }
     };
 }
@@ -102,21 +173,96 @@ impl Provider {
     pub fn name(&self) -> &'static str {
         match self {
             Provider::Sandbox(_) => "sandbox",
+            Provider::Toss(_) => "toss",
+            Provider::PortOne(_) => "portone",
         }
     }
 
-    /// Takes the money that the buyer has agreed to.
-    pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
-        with_each!(self, provider => provider.confirm(charge).await)
+    /// What the page shows the provider's script. It is public.
+    pub fn client_key(&self) -> &str {
+        match self {
+            Provider::Sandbox(_) => "sandbox",
+            Provider::Toss(toss) => toss.client_key(),
+            Provider::PortOne(portone) => portone.channel_key(),
+        }
     }
 
-    /// Gives money back.
+    /// The shop, where the provider's script asks for it. It is public.
+    pub fn store_id(&self) -> Option<&str> {
+        match self {
+            Provider::Sandbox(_) | Provider::Toss(_) => None,
+            Provider::PortOne(portone) => Some(portone.store_id()),
+        }
+    }
+
+    /// Takes the money that the buyer has agreed to. Done is done as asked: the same order, key,
+    /// amount and currency.
+    pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+        let outcome = with_each!(self, provider => provider.confirm(charge).await);
+        only_if(outcome, |payment| is_charged(charge, payment))
+    }
+
+    /// Gives money back. Done is done as asked: the same order, and no more is left than should be.
     pub async fn cancel(&self, what: &Return) -> Outcome<ProviderPayment> {
-        with_each!(self, provider => provider.cancel(what).await)
+        let outcome = with_each!(self, provider => provider.cancel(what).await);
+        only_if(outcome, |payment| is_returned(what, payment))
     }
 
     /// What the provider knows of an order.
     pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> Found {
-        with_each!(self, provider => provider.find(order_id, payment_key).await)
+        let found = with_each!(self, provider => provider.find(order_id, payment_key).await);
+        match found {
+            Found::Payment(payment) if payment.order_id != order_id => Found::unknown(MISMATCH),
+            found => found,
+        }
     }
+
+    /// The payments that the provider says were made or changed from `from` on and before `to`.
+    pub async fn list(&self, from: Timestamp, to: Timestamp) -> Listed {
+        with_each!(self, provider => provider.list(from, to).await)
+    }
+
+    /// Reads a message of the provider. It is only a hint to look: none if it tells of nothing
+    /// that concerns us.
+    pub fn read_webhook(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<Option<Hint>, WebhookRejection> {
+        match self {
+            Provider::Sandbox(_) => Err(WebhookRejection::Unexpected),
+            Provider::Toss(_) => webhook::read_toss(headers, body),
+            Provider::PortOne(portone) => portone.read_webhook(headers, body, now),
+        }
+    }
+}
+
+/// A provider that did something else than it was asked for has not done it. What it did do, one
+/// has to ask.
+fn only_if(
+    outcome: Outcome<ProviderPayment>,
+    is_as_asked: impl FnOnce(&ProviderPayment) -> bool,
+) -> Outcome<ProviderPayment> {
+    match outcome {
+        Outcome::Done(payment) if !is_as_asked(&payment) => Outcome::unknown(MISMATCH),
+        outcome => outcome,
+    }
+}
+
+fn is_charged(charge: &Charge, payment: &ProviderPayment) -> bool {
+    payment.state == ProviderState::Paid
+        && payment.order_id == charge.order_id
+        && payment.payment_key == charge.payment_key
+        && payment.amount == charge.amount
+        && payment.currency == CURRENCY
+        && payment.returned == Won::ZERO
+}
+
+fn is_returned(what: &Return, payment: &ProviderPayment) -> bool {
+    let left = payment.amount.minus(payment.returned);
+    let expected = what.remaining.minus(what.amount);
+    payment.order_id == what.order_id
+        && payment.currency == CURRENCY
+        && matches!((left, expected), (Ok(left), Ok(expected)) if left <= expected)
 }

@@ -46,6 +46,6 @@ pub use page::{Page, Paged, Pagination};
 pub use server::serve;
 pub use service::{Limits, Service, ServiceKit};
 pub use upstream::{
-    BreakerState, CallPolicy, HttpClient, InvalidServiceUrl, Refusal, Remote, ServiceUrl, Upstream,
-    UpstreamError,
+    Breaker, BreakerState, CallPolicy, HttpClient, InvalidServiceUrl, Refusal, Remote, ServiceUrl,
+    Upstream, UpstreamError, Verdict,
 };

@@ -25,8 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use urr_kernel::{CallContext, Secret};
 
-pub use self::breaker::BreakerState;
-use self::breaker::{Breaker, Verdict};
+pub use self::breaker::{Breaker, BreakerState, Verdict};
 use self::budget::RetryBudget;
 pub use self::error::{Refusal, UpstreamError};
 pub use self::transport::{HttpClient, InvalidServiceUrl, ServiceUrl};

@@ -17,7 +17,7 @@ const OPEN_FOR: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
 
 #[derive(Debug)]
-pub(crate) struct Breaker {
+pub struct Breaker {
     clock: Clock,
     circuit: Mutex<Circuit>,
 }
@@ -49,7 +49,7 @@ pub enum BreakerState {
 
 /// How a call went, as far as the breaker cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     Success,
     Failure,
     /// The call tells nothing about the service, for example because the client went away.
@@ -58,14 +58,14 @@ pub(crate) enum Verdict {
 
 /// The breaker is open.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Open {
+pub struct Open {
     pub retry_after: Duration,
 }
 
 /// The right to make one call. Dropped without a verdict, as when the caller is cancelled, it
 /// gives its place back.
 #[derive(Debug)]
-pub(crate) struct Permit<'a> {
+pub struct Permit<'a> {
     breaker: &'a Breaker,
     generation: u64,
     verdict: Verdict,

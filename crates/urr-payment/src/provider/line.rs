@@ -1,0 +1,198 @@
+//! The line to a provider: one credential, one time limit and one breaker for all calls.
+//!
+//! A call is repeated only if surely nothing was sent, and then once, with the same headers. After
+//! anything else the provider may have acted, and one has to ask it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode};
+use serde::Serialize;
+use tokio::time::Instant;
+use urr_kernel::Clock;
+use urr_outbound::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
+use urr_service::{Breaker, Verdict};
+
+use super::{CIRCUIT_OPEN, INTERRUPTED, TIMEOUT, UNREACHABLE, UNREADABLE};
+
+/// A foreign code is kept up to this length.
+const CODE_CHARS_MAX: usize = 64;
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// A credential that cannot be sent: empty, or with characters that no credential has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the credential of the payment provider is empty or has characters that cannot be sent")]
+pub struct InvalidCredential;
+
+pub(super) struct Line {
+    outbound: Outbound,
+    breaker: Breaker,
+    endpoint: String,
+    authorization: HeaderValue,
+    timeout: Duration,
+    /// Whether an answer says that the provider itself is ill.
+    is_failure: fn(&OutboundResponse) -> bool,
+}
+
+pub(super) struct LineOptions {
+    pub outbound: Outbound,
+    pub clock: Clock,
+    pub endpoint: String,
+    pub authorization: HeaderValue,
+    pub timeout: Duration,
+    pub is_failure: fn(&OutboundResponse) -> bool,
+}
+
+/// No answer: why, as a code.
+pub(super) struct Silence(pub &'static str);
+
+impl Line {
+    pub fn new(options: LineOptions) -> Line {
+        let LineOptions { outbound, clock, endpoint, authorization, timeout, is_failure } = options;
+        let endpoint = endpoint.trim_end_matches('/').to_owned();
+        let breaker = Breaker::new(clock);
+        Line { outbound, breaker, endpoint, authorization, timeout, is_failure }
+    }
+
+    pub async fn get(&self, path: &str) -> Result<OutboundResponse, Silence> {
+        self.call(Method::GET, path, HeaderMap::new(), Bytes::new()).await
+    }
+
+    /// `key` is the header as the provider wants it.
+    pub async fn post(
+        &self,
+        path: &str,
+        key: HeaderValue,
+        body: &impl Serialize,
+    ) -> Result<OutboundResponse, Silence> {
+        let json = HeaderValue::from_static("application/json");
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, json), (IDEMPOTENCY_KEY, key)]);
+        let body = serde_json::to_vec(body).expect("what is sent can be written as JSON");
+        self.call(Method::POST, path, headers, body.into()).await
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<OutboundResponse, Silence> {
+        headers.insert(AUTHORIZATION, self.authorization.clone());
+        let url = format!("{}{path}", self.endpoint);
+        let started = Instant::now();
+        let request = OutboundRequest { method, url, headers, body, timeout: self.timeout };
+        let answer = self.attempt(request.clone()).await;
+        match answer {
+            Err(Failure::Unsent) => {
+                let timeout = self.timeout.saturating_sub(started.elapsed());
+                let again = self.attempt(OutboundRequest { timeout, ..request }).await;
+                again.map_err(Failure::silence)
+            }
+            answer => answer.map_err(Failure::silence),
+        }
+    }
+
+    async fn attempt(&self, request: OutboundRequest) -> Result<OutboundResponse, Failure> {
+        let Ok(permit) = self.breaker.admit() else {
+            return Err(Failure::Told(CIRCUIT_OPEN));
+        };
+        let answer = self.outbound.send(request).await;
+        permit.settle(match &answer {
+            // A limit of calls says nothing about the provider's health.
+            Ok(answer) if answer.status == StatusCode::TOO_MANY_REQUESTS => Verdict::Nothing,
+            Ok(answer) if (self.is_failure)(answer) => Verdict::Failure,
+            Ok(_) => Verdict::Success,
+            Err(_) => Verdict::Failure,
+        });
+        answer.map_err(|error| match error {
+            error if error.is_unsent() => Failure::Unsent,
+            OutboundError::Timeout => Failure::Told(TIMEOUT),
+            OutboundError::TooLarge => Failure::Told(UNREADABLE),
+            _ => Failure::Told(INTERRUPTED),
+        })
+    }
+}
+
+enum Failure {
+    Unsent,
+    Told(&'static str),
+}
+
+impl Failure {
+    fn silence(self) -> Silence {
+        match self {
+            Failure::Unsent => Silence(UNREACHABLE),
+            Failure::Told(code) => Silence(code),
+        }
+    }
+}
+
+/// A credential without what editors leave behind: spaces, line ends, a byte order mark.
+pub(super) fn clean_credential(text: &str) -> Result<&str, InvalidCredential> {
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(text),
+        false => Err(InvalidCredential),
+    }
+}
+
+pub(super) fn sensitive(text: &str) -> Result<HeaderValue, InvalidCredential> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| InvalidCredential)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// A text as one part of a path, whatever is in it.
+pub(super) fn path_segment(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// The provider's code, or the status where there is none: something that fits a row and a log.
+pub(super) fn code_of(code: Option<&str>, status: StatusCode) -> String {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+    let code: String = code.unwrap_or_default().chars().take(CODE_CHARS_MAX).collect();
+    match !code.is_empty() && code.chars().all(|c| is_plain(&c)) {
+        true => code,
+        false => format!("HTTP_{}", status.as_u16()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_loses_what_an_editor_left_and_nothing_else() {
+        assert_eq!(clean_credential("\u{feff}test_sk_a\r\n"), Ok("test_sk_a"));
+        for bad in ["", " \n", "test sk", "test_sk_é", "a\u{feff}b"] {
+            assert_eq!(clean_credential(bad), Err(InvalidCredential), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_cannot_leave_its_part_of_the_path() {
+        assert_eq!(path_segment("../cancel?x#y"), "%2E%2E%2Fcancel%3Fx%23y");
+        assert_eq!(path_segment("ORD_1-a~"), "ORD_1-a~");
+    }
+
+    #[test]
+    fn a_foreign_code_is_a_short_word_or_the_status() {
+        let status = StatusCode::BAD_REQUEST;
+        assert_eq!(code_of(Some("REJECT_CARD_PAYMENT"), status), "REJECT_CARD_PAYMENT");
+        assert_eq!(code_of(Some(&"A".repeat(100)), status), "A".repeat(CODE_CHARS_MAX));
+        for code in [None, Some(""), Some("two words"), Some("<b>"), Some("거절")] {
+            assert_eq!(code_of(code, status), "HTTP_400", "{code:?}");
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! PortOne, second version of its interface, with manual confirmation.
+//!
+//! A payment is named by our order id. What the buyer's browser brings, and we call the payment
+//! key, is a token with which the payment may be confirmed. Answers to changes say little, so the
+//! payment is read after each. An idempotency key is good for three hours only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+use urr_kernel::{Clock, Secret, Timestamp, Won};
+use urr_outbound::{Outbound, OutboundResponse};
+
+use super::line::{
+    InvalidCredential, Line, LineOptions, Silence, clean_credential, code_of, path_segment,
+    sensitive,
+};
+use super::webhook::{self, SECRETS_MAX, WebhookSecret};
+use super::{
+    CURRENCY, Charge, Found, Hint, Listed, Outcome, ProviderPayment, ProviderState, Return,
+    UNREADABLE, WebhookRejection,
+};
+
+/// Where PortOne answers.
+pub const PORTONE_ENDPOINT: &str = "https://api.portone.io";
+/// A card that is declined is told as a failure of the provider behind PortOne, with status 502.
+const DECLINED_BEHIND: &str = "PG_PROVIDER";
+const PAGE_SIZE: usize = 1_000;
+/// A span with more payments is not listed.
+const PAGES_MAX: usize = 100;
+
+/// Codes by which PortOne refuses to confirm. The token may have been used up by an earlier
+/// attempt that did work, so the payment is looked at before any of them is believed.
+const CONFIRM_REFUSED: &[&str] = &[
+    "INFORMATION_MISMATCH",
+    "INVALID_PAYMENT_TOKEN",
+    "INVALID_REQUEST",
+    "MAX_TRANSACTION_COUNT_REACHED",
+    "PAYMENT_NOT_FOUND",
+    DECLINED_BEHIND,
+];
+
+/// Codes by which PortOne refuses to give back, whatever happened before. Those about amounts and
+/// counts are absent: an earlier attempt that did work would cause them.
+const CANCEL_DECLINED: &[&str] = &["INVALID_REQUEST", "PAYMENT_NOT_FOUND", "PAYMENT_NOT_PAID"];
+
+#[derive(Clone, Debug)]
+pub struct PortOneSettings {
+    pub api_secret: Secret,
+    /// Pages need it and the next one; both are public.
+    pub store_id: String,
+    pub channel_key: String,
+    /// One, or two while it is replaced.
+    pub webhook_secrets: Vec<Secret>,
+    /// [`PORTONE_ENDPOINT`], unless it is a test.
+    pub endpoint: String,
+    /// [`super::CALL_TIMEOUT`], unless it is a test.
+    pub timeout: Duration,
+}
+
+/// PortOne as a provider. Clones share the connections and the breaker.
+#[derive(Clone)]
+pub struct PortOne(Arc<Inner>);
+
+struct Inner {
+    line: Line,
+    store_id: String,
+    channel_key: String,
+    webhook_secrets: Vec<WebhookSecret>,
+}
+
+/// A payment as PortOne writes it, as far as it matters here. It may grow fields.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PortOnePayment {
+    id: String,
+    status: String,
+    transaction_id: Option<String>,
+    method: Option<PortOneMethod>,
+    amount: PortOneAmount,
+    currency: String,
+    paid_at: Option<Timestamp>,
+    receipt_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PortOneMethod {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PortOneAmount {
+    total: i64,
+    cancelled: i64,
+}
+
+#[derive(Deserialize)]
+struct PortOneRefusal {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct PortOneCancelled {
+    cancellation: PortOneCancellation,
+}
+
+#[derive(Deserialize)]
+struct PortOneCancellation {
+    status: String,
+}
+
+#[derive(Deserialize)]
+struct PortOnePage {
+    items: Vec<PortOneItem>,
+}
+
+#[derive(Deserialize)]
+struct PortOneItem {
+    payment: PortOnePayment,
+    cursor: String,
+}
+
+impl PortOne {
+    pub fn new(
+        settings: PortOneSettings,
+        outbound: Outbound,
+        clock: Clock,
+    ) -> Result<PortOne, InvalidCredential> {
+        let secret = clean_credential(settings.api_secret.expose())?;
+        let authorization = sensitive(&format!("PortOne {secret}"))?;
+        let PortOneSettings { store_id, channel_key, webhook_secrets, endpoint, timeout, .. } =
+            settings;
+        let secrets: Option<Vec<WebhookSecret>> =
+            webhook_secrets.iter().map(WebhookSecret::parse).collect();
+        let webhook_secrets =
+            secrets.filter(|secrets| secrets.len() <= SECRETS_MAX).ok_or(InvalidCredential)?;
+        let options = LineOptions {
+            outbound,
+            clock,
+            endpoint,
+            authorization,
+            timeout,
+            // Were declined cards counted, a few of them would close the provider to all (M-12).
+            is_failure: |answer| {
+                answer.status.is_server_error() && refusal_code(answer) != DECLINED_BEHIND
+            },
+        };
+        let line = Line::new(options);
+        Ok(PortOne(Arc::new(Inner { line, store_id, channel_key, webhook_secrets })))
+    }
+
+    pub fn store_id(&self) -> &str {
+        &self.0.store_id
+    }
+
+    pub fn channel_key(&self) -> &str {
+        &self.0.channel_key
+    }
+
+    pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+        let path = format!("/payments/{}/confirm", path_segment(&charge.order_id));
+        let body = json!({
+            "storeId": self.0.store_id,
+            "paymentToken": charge.payment_key,
+            "totalAmount": charge.amount.amount(),
+            "currency": CURRENCY,
+        });
+        let key = idempotency_key(&charge.idempotency_key);
+        let answer = match self.0.line.post(&path, key, &body).await {
+            Ok(answer) => answer,
+            Err(Silence(code)) => return Outcome::unknown(code),
+        };
+        if answer.status.is_success() {
+            return self.read_back(&charge.order_id, &charge.payment_key).await;
+        }
+        let code = refusal_code(&answer);
+        match CONFIRM_REFUSED.contains(&code.as_str()) && self.is_unpaid(charge, &code).await {
+            true => Outcome::Declined { code },
+            false => Outcome::Unknown { code },
+        }
+    }
+
+    pub async fn cancel(&self, what: &Return) -> Outcome<ProviderPayment> {
+        let path = format!("/payments/{}/cancel", path_segment(&what.order_id));
+        let body = json!({
+            "storeId": self.0.store_id,
+            "amount": what.amount.amount(),
+            "currentCancellableAmount": what.remaining.amount(),
+            "reason": what.reason,
+        });
+        let key = idempotency_key(&what.idempotency_key);
+        let answer = match self.0.line.post(&path, key, &body).await {
+            Ok(answer) => answer,
+            Err(Silence(code)) => return Outcome::unknown(code),
+        };
+        if !answer.status.is_success() {
+            let code = refusal_code(&answer);
+            let is_refusal = answer.status.is_client_error();
+            return match is_refusal && CANCEL_DECLINED.contains(&code.as_str()) {
+                true => Outcome::Declined { code },
+                false => Outcome::Unknown { code },
+            };
+        }
+        match answer.json::<PortOneCancelled>().map(|cancelled| cancelled.cancellation.status) {
+            Ok(status) if status == "SUCCEEDED" => {
+                self.read_back(&what.order_id, &what.payment_key).await
+            }
+            Ok(status) if status == "FAILED" => Outcome::declined("CANCELLATION_FAILED"),
+            // Asked for, and not done yet.
+            Ok(status) if status == "REQUESTED" => Outcome::unknown("CANCELLATION_REQUESTED"),
+            _ => Outcome::unknown(UNREADABLE),
+        }
+    }
+
+    pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> Found {
+        let path = format!("/payments/{}", path_segment(order_id));
+        let answer = match self.0.line.get(&path).await {
+            Ok(answer) => answer,
+            Err(Silence(code)) => return Found::unknown(code),
+        };
+        if answer.status.is_success() {
+            let payment = answer.json().ok();
+            return match payment.and_then(|payment| into_payment(payment, payment_key)) {
+                Some(payment) => Found::Payment(payment),
+                None => Found::unknown(UNREADABLE),
+            };
+        }
+        match refusal_code(&answer) {
+            // Only this code in this place says so. A 404 of anybody on the way does not.
+            code if answer.status == StatusCode::NOT_FOUND && code == "PAYMENT_NOT_FOUND" => {
+                Found::Nothing
+            }
+            code => Found::unknown(code),
+        }
+    }
+
+    /// PortOne lists payments by the time at which they were begun, not moved.
+    pub async fn list(&self, from: Timestamp, to: Timestamp) -> Listed {
+        let mut payments = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let mut body = json!({
+                "storeId": self.0.store_id,
+                "from": from.to_string(),
+                "until": to.to_string(),
+                "size": PAGE_SIZE,
+            });
+            if let Some(cursor) = &cursor {
+                body["cursor"] = json!(cursor);
+            }
+            let query = urr_outbound::encode_form(&[("requestBody", &body.to_string())]);
+            let answer = match self.0.line.get(&format!("/payments-by-cursor?{query}")).await {
+                Ok(answer) if answer.status.is_success() => answer,
+                Ok(answer) => return Listed::unknown(refusal_code(&answer)),
+                Err(Silence(code)) => return Listed::unknown(code),
+            };
+            let Ok(PortOnePage { items }) = answer.json() else {
+                return Listed::unknown(UNREADABLE);
+            };
+            let is_last = items.len() < PAGE_SIZE;
+            cursor = items.last().map(|item| item.cursor.clone());
+            for item in items {
+                match into_payment(item.payment, None) {
+                    Some(payment) => payments.push(payment),
+                    None => return Listed::unknown(UNREADABLE),
+                }
+            }
+            if is_last {
+                return Listed::Payments(payments);
+            }
+        }
+        Listed::unknown("TOO_MANY_PAYMENTS")
+    }
+
+    pub(super) fn read_webhook(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<Option<Hint>, WebhookRejection> {
+        webhook::read_portone(headers, body, &self.0.webhook_secrets, now)
+    }
+
+    /// The payment after a change that PortOne says was made.
+    async fn read_back(&self, order_id: &str, payment_key: &str) -> Outcome<ProviderPayment> {
+        match self.find(order_id, Some(payment_key)).await {
+            Found::Payment(payment) => Outcome::Done(payment),
+            Found::Nothing => Outcome::unknown("PAYMENT_NOT_FOUND"),
+            Found::Unknown { code } => Outcome::Unknown { code },
+        }
+    }
+
+    /// Whether a refused payment surely was not paid by an earlier attempt. One that the provider
+    /// behind PortOne has declined must be seen to be dead: open, it may still be under way.
+    async fn is_unpaid(&self, charge: &Charge, code: &str) -> bool {
+        match self.find(&charge.order_id, Some(&charge.payment_key)).await {
+            Found::Payment(payment) => match payment.state {
+                ProviderState::Dead => true,
+                ProviderState::Open => code != DECLINED_BEHIND,
+                ProviderState::Paid | ProviderState::Returned => false,
+            },
+            Found::Nothing => code != DECLINED_BEHIND,
+            Found::Unknown { .. } => false,
+        }
+    }
+}
+
+fn refusal_code(answer: &OutboundResponse) -> String {
+    let refusal = answer.json::<PortOneRefusal>().ok();
+    code_of(refusal.as_ref().map(|refusal| refusal.kind.as_str()), answer.status)
+}
+
+/// None if it is in a state that is not known, or its amounts make no sense.
+fn into_payment(payment: PortOnePayment, payment_key: Option<&str>) -> Option<ProviderPayment> {
+    let state = match payment.status.as_str() {
+        "READY" | "PENDING" | "PAY_PENDING" | "VIRTUAL_ACCOUNT_ISSUED" => ProviderState::Open,
+        "PAID" | "PARTIAL_CANCELLED" => ProviderState::Paid,
+        "CANCELLED" => ProviderState::Returned,
+        "FAILED" => ProviderState::Dead,
+        _ => return None,
+    };
+    let PortOneAmount { total, cancelled } = payment.amount;
+    let key = payment_key.map(str::to_owned).or(payment.transaction_id).unwrap_or_default();
+    (0..=total).contains(&cancelled).then_some(ProviderPayment {
+        order_id: payment.id,
+        payment_key: key,
+        amount: Won::new(total),
+        currency: payment.currency,
+        state,
+        returned: Won::new(cancelled),
+        method: payment.method.and_then(|method| method.kind).unwrap_or_default(),
+        approved_at: payment.paid_at.map(urr_kernel::truncate_to_micros),
+        receipt_url: payment.receipt_url,
+    })
+}
+
+/// A string of RFC 8941, which wears quotes.
+fn idempotency_key(key: &str) -> HeaderValue {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    let is_fit = (16..=256).contains(&key.len()) && key.bytes().all(is_plain);
+    assert!(is_fit, "our keys have 16 to 256 plain characters");
+    HeaderValue::from_str(&format!("\"{key}\"")).expect("it was looked at")
+}
