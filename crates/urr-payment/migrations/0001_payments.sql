@@ -12,6 +12,8 @@ create table payments (
     fencing_token bigint,
     order_name text not null,
     amount bigint not null,
+    -- Part of the amount: the surcharge of a purchase in a pre-sale.
+    booking_fee bigint not null,
     currency text not null,
     provider text not null,
     -- What the provider calls the payment; known when the buyer comes back from it.
@@ -29,24 +31,33 @@ create table payments (
     failure_code text,
     approved_at timestamptz,
     receipt_url text,
+    -- What the provider says it took; not the amount if it took something else.
+    charged_amount bigint not null,
     refunded_amount bigint not null,
-    correlation_id uuid,
+    -- The flow that it belongs to, and the event by which others learnt that it is paid.
+    correlation_id uuid not null,
+    confirmed_event_id uuid,
     created_at timestamptz not null,
     updated_at timestamptz not null,
     constraint payments_target_type check (target_type in ('reservation', 'transfer', 'membership')),
     constraint payments_status check (status in
         ('pending', 'approving', 'confirmed', 'failed', 'unknown', 'refunding', 'refunded')),
     constraint payments_step check (step in
-        ('pin', 'charge', 'query', 'deliver', 'unpin', 'refund')),
-    constraint payments_amount check (amount >= 0),
-    constraint payments_refunded check (refunded_amount >= 0 and refunded_amount <= amount)
+        ('pin', 'charge', 'query', 'deliver', 'unpin', 'refund', 'tell')),
+    constraint payments_amount check (amount >= 0 and booking_fee >= 0 and booking_fee <= amount),
+    constraint payments_refunded
+        check (refunded_amount >= 0 and refunded_amount <= charged_amount),
+    -- Whoever has something to do is looked at.
+    constraint payments_looked_at check (step is null or next_look_at is not null)
 );
 
 create unique index payments_order on payments (order_id);
-create unique index payments_key on payments (provider, payment_key);
+-- A buyer says the key before the provider does: only then can it be somebody else's.
+create unique index payments_key on payments (provider, payment_key)
+    where status in ('confirmed', 'refunding', 'refunded');
 -- The last guard: one charge at most per target that is under way or stands (M-11).
 create unique index payments_one_charge on payments (target_type, target_id)
-    where status in ('approving', 'unknown', 'confirmed', 'refunding');
+    where status in ('approving', 'unknown', 'confirmed');
 create index payments_of_user on payments (user_id, id);
 create index payments_of_target on payments (target_id);
 create index payments_to_do on payments (next_look_at, id) where step is not null;
@@ -83,21 +94,28 @@ create index attempts_of_payment on attempts (payment_id, started_at);
 create table refunds (
     id uuid primary key,
     payment_id uuid not null references payments (id),
-    -- Why: `cancelled`, `not_confirmable`, `duplicate`, or an administrator's own key.
+    -- Why: `cancelled`, `not_confirmable`, `duplicate`, `mismatch`, `late`, or an administrator's
+    -- own key.
     cause text not null,
     amount bigint not null,
     -- What is kept of the price, by the policy of the purchase.
     fee bigint not null,
     reason text not null,
     requested_by uuid,
+    -- What the ticket office expects to hear; null if it expects nothing.
+    office_amount bigint,
     status text not null,
     sent_at timestamptz,
-    provider_reference text,
+    -- How often the provider has said no: the next attempt is another one for it.
+    declines integer not null,
     failure_code text,
+    correlation_id uuid not null,
+    causation_id uuid,
     created_at timestamptz not null,
     done_at timestamptz,
+    told_at timestamptz,
     constraint refunds_amount check (amount >= 0 and fee >= 0),
-    constraint refunds_status check (status in ('requested', 'unknown', 'done', 'rejected'))
+    constraint refunds_status check (status in ('requested', 'unknown', 'done'))
 );
 
 create unique index refunds_cause on refunds (payment_id, cause);

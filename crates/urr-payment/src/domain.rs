@@ -1,0 +1,6 @@
+//! What a payment is and what it may do next. No clock, no database, no network.
+
+pub mod charge;
+pub mod payment;
+pub mod postings;
+pub mod refund;

@@ -1,0 +1,302 @@
+//! A payment: what is paid for, how far it is, and what is to be done next.
+
+use std::time::Duration;
+
+use urr_kernel::{Timestamp, Uuid, Won, define_id};
+
+define_id!(
+    /// A payment. The ticket office knows it by this id.
+    PaymentId
+);
+
+/// All prices are in won.
+pub const CURRENCY: &str = "KRW";
+
+macro_rules! named {
+    ($(#[$meta:meta])* $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $type {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $type {
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => $name,)*
+                }
+            }
+
+            pub fn parse(name: &str) -> Option<$type> {
+                match name {
+                    $($name => Some($type::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+named! {
+    /// How far a payment is, as everybody sees it.
+    Status {
+        /// An order was made; nobody has agreed to pay it yet.
+        Pending = "pending",
+        Approving = "approving",
+        /// The money is ours. With nothing left to do, so is the ticket the buyer's.
+        Confirmed = "confirmed",
+        Failed = "failed",
+        /// The provider was asked to charge, and nobody knows whether it did.
+        Unknown = "unknown",
+        Refunding = "refunding",
+        /// Partly or wholly.
+        Refunded = "refunded",
+    }
+}
+
+named! {
+    /// What is to be done next.
+    Step {
+        /// The hold must not expire any more.
+        Pin = "pin",
+        /// The provider was asked to charge, or is about to be.
+        Charge = "charge",
+        /// The provider is asked what it did.
+        Query = "query",
+        /// The ticket office gives the ticket.
+        Deliver = "deliver",
+        /// The hold may expire again.
+        Unpin = "unpin",
+        /// The provider gives money back.
+        Refund = "refund",
+        /// The ticket office learns that the money is back.
+        Tell = "tell",
+    }
+}
+
+named! {
+    /// What can be paid for.
+    TargetKind {
+        Reservation = "reservation",
+        Transfer = "transfer",
+        Membership = "membership",
+    }
+}
+
+/// What is paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub kind: TargetKind,
+    pub id: Uuid,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payment {
+    pub id: PaymentId,
+    /// What the provider knows it by.
+    pub order_id: String,
+    pub user_id: Uuid,
+    pub target: Target,
+    pub event_id: Option<Uuid>,
+    /// Of the hold that is paid for: another one is another purchase.
+    pub fencing_token: Option<i64>,
+    pub order_name: String,
+    pub amount: Won,
+    /// Part of the amount.
+    pub booking_fee: Won,
+    pub currency: String,
+    pub provider: String,
+    pub payment_key: Option<String>,
+    pub method: Option<String>,
+    pub status: Status,
+    pub step: Option<Step>,
+    pub looks: u32,
+    pub charge_sent_at: Option<Timestamp>,
+    pub failure_code: Option<String>,
+    pub approved_at: Option<Timestamp>,
+    pub receipt_url: Option<String>,
+    /// What the provider took.
+    pub charged: Won,
+    pub refunded: Won,
+    pub correlation_id: Uuid,
+    pub confirmed_event_id: Option<Uuid>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Payment {
+    /// What was taken and not given back.
+    pub fn remaining(&self) -> Won {
+        self.charged.minus(self.refunded).expect("no more is given back than was taken")
+    }
+
+    /// Every attempt at the charge has the same key, so that together they charge once.
+    pub fn charge_key(&self) -> String {
+        format!("{}:confirm", self.id)
+    }
+
+    /// Whether nothing more happens to it by itself.
+    pub fn is_at_rest(&self) -> bool {
+        self.step.is_none()
+    }
+}
+
+/// What a buyer says when they come back from the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    pub user_id: Uuid,
+    pub payment_key: String,
+    pub amount: Won,
+}
+
+/// What an approval of a payment leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approving {
+    Begin,
+    /// This very approval was begun before.
+    Begun,
+}
+
+/// Why an approval leads to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotApproved {
+    /// Another user's does not exist either.
+    #[error("there is no such order")]
+    NotFound,
+    #[error("the amount is not that of the order")]
+    AmountMismatch,
+    /// With another key.
+    #[error("a payment of the order is under way")]
+    InProgress,
+    /// With another key, or by another order.
+    #[error("it is paid")]
+    AlreadyPaid,
+    #[error("the order has come to an end")]
+    Over,
+}
+
+/// Decides about a buyer's approval. The caller locked the payment.
+pub fn decide_approval(payment: &Payment, approval: &Approval) -> Result<Approving, NotApproved> {
+    if payment.user_id != approval.user_id {
+        return Err(NotApproved::NotFound);
+    }
+    if payment.amount != approval.amount {
+        return Err(NotApproved::AmountMismatch);
+    }
+    let is_same = payment.payment_key.as_deref() == Some(approval.payment_key.as_str());
+    match payment.status {
+        Status::Pending => Ok(Approving::Begin),
+        Status::Approving | Status::Unknown | Status::Confirmed | Status::Failed if is_same => {
+            Ok(Approving::Begun)
+        }
+        Status::Refunding | Status::Refunded if is_same => Ok(Approving::Begun),
+        Status::Approving | Status::Unknown => Err(NotApproved::InProgress),
+        Status::Confirmed => Err(NotApproved::AlreadyPaid),
+        Status::Failed | Status::Refunding | Status::Refunded => Err(NotApproved::Over),
+    }
+}
+
+const LOOK_FIRST: Duration = Duration::from_secs(1);
+const LOOK_LAST: Duration = Duration::from_secs(5 * 60);
+
+/// How long a payment that could not get on waits for the next look.
+pub fn back_off(looks: u32) -> Duration {
+    let factor = 1_u32.checked_shl(looks).unwrap_or(u32::MAX);
+    LOOK_FIRST.saturating_mul(factor).min(LOOK_LAST)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn payment(status: Status, step: Option<Step>) -> Payment {
+        let now: Timestamp = "2026-12-01T12:00:00Z".parse().unwrap();
+        Payment {
+            id: PaymentId(Uuid::from_u128(1)),
+            order_id: "ORD_1".to_owned(),
+            user_id: Uuid::from_u128(2),
+            target: Target { kind: TargetKind::Reservation, id: Uuid::from_u128(3) },
+            event_id: None,
+            fencing_token: Some(7),
+            order_name: "A concert".to_owned(),
+            amount: Won::new(100_000),
+            booking_fee: Won::new(2_000),
+            currency: CURRENCY.to_owned(),
+            provider: "sandbox".to_owned(),
+            payment_key: Some("key".to_owned()),
+            method: None,
+            status,
+            step,
+            looks: 0,
+            charge_sent_at: None,
+            failure_code: None,
+            approved_at: None,
+            receipt_url: None,
+            charged: Won::ZERO,
+            refunded: Won::ZERO,
+            correlation_id: Uuid::from_u128(4),
+            confirmed_event_id: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    fn approval(key: &str) -> Approval {
+        Approval {
+            user_id: Uuid::from_u128(2),
+            payment_key: key.to_owned(),
+            amount: Won::new(100_000),
+        }
+    }
+
+    #[test]
+    fn m_7_an_order_is_approved_once_and_its_end_is_an_end() {
+        use Approving::{Begin, Begun};
+        use NotApproved::{AlreadyPaid, InProgress, Over};
+        let table = [
+            (Status::Pending, Ok(Begin), Ok(Begin)),
+            (Status::Approving, Ok(Begun), Err(InProgress)),
+            (Status::Unknown, Ok(Begun), Err(InProgress)),
+            (Status::Confirmed, Ok(Begun), Err(AlreadyPaid)),
+            (Status::Failed, Ok(Begun), Err(Over)),
+            (Status::Refunding, Ok(Begun), Err(Over)),
+            (Status::Refunded, Ok(Begun), Err(Over)),
+        ];
+        for (status, same, another) in table {
+            let payment = payment(status, None);
+            assert_eq!(decide_approval(&payment, &approval("key")), same, "{status:?}");
+            assert_eq!(decide_approval(&payment, &approval("other")), another, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn a_foreign_order_and_another_amount_are_refused_whatever_the_state() {
+        for status in [Status::Pending, Status::Approving, Status::Confirmed, Status::Failed] {
+            let payment = payment(status, None);
+            let foreign = Approval { user_id: Uuid::from_u128(9), ..approval("key") };
+            assert_eq!(decide_approval(&payment, &foreign), Err(NotApproved::NotFound));
+            for amount in [0, -100_000, 99_999, 100_001, i64::MAX] {
+                let altered = Approval { amount: Won::new(amount), ..approval("key") };
+                assert_eq!(decide_approval(&payment, &altered), Err(NotApproved::AmountMismatch));
+            }
+        }
+    }
+
+    #[test]
+    fn looks_become_rarer_up_to_five_minutes() {
+        let waits: Vec<u64> = [0, 1, 2, 5, 8, 9, 40].map(|looks| back_off(looks).as_secs()).into();
+        assert_eq!(waits, [1, 2, 4, 32, 256, 300, 300]);
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for status in ["pending", "approving", "confirmed", "failed", "unknown", "refunded"] {
+            assert_eq!(Status::parse(status).unwrap().name(), status);
+        }
+        for step in ["pin", "charge", "query", "deliver", "unpin", "refund", "tell"] {
+            assert_eq!(Step::parse(step).unwrap().name(), step);
+        }
+        assert_eq!((Status::parse("paid"), Step::parse("")), (None, None));
+    }
+}

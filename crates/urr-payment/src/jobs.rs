@@ -1,0 +1,77 @@
+//! What has to be done from time to time: going on with payments that have something to do, and
+//! proving the books.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use urr_storage::StorageError;
+
+use crate::Payments;
+use crate::store::payments;
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const PROVE_EVERY: Duration = Duration::from_secs(5 * 60);
+const AT_ONCE: u32 = 16;
+
+impl Payments {
+    /// Does it until it is told to stop. What is under way then is gone on with by others, or later.
+    pub async fn run_jobs(&self, stop: CancellationToken) {
+        let jobs = async { tokio::join!(self.run_resolver(), self.run_proof()) };
+        stop.run_until_cancelled(jobs).await;
+    }
+
+    async fn run_resolver(&self) {
+        let mut tick = every(LOOK_EVERY);
+        loop {
+            tick.tick().await;
+            if let Err(error) = self.resolve_due().await {
+                tracing::warn!(%error, "payments could not be gone on with; tried again");
+            }
+        }
+    }
+
+    async fn run_proof(&self) {
+        let mut tick = every(PROVE_EVERY);
+        loop {
+            tick.tick().await;
+            if let Err(error) = self.prove().await {
+                tracing::warn!(%error, "the books could not be read; tried again");
+            }
+        }
+    }
+
+    /// Goes on with every payment that is due: after a crash, an unclear answer, a silent ticket
+    /// office. Returns how many were.
+    pub async fn resolve_due(&self) -> Result<usize, StorageError> {
+        let mut resolved = 0;
+        loop {
+            let now = self.0.clock.now();
+            let due = self.0.db.read(move |tx| payments::payments_due(tx, now, AT_ONCE)).await?;
+            self.0.figures.note_due(due.len());
+            if due.is_empty() {
+                return Ok(resolved);
+            }
+            let driven = join_all(due.iter().map(|id| self.resume(*id))).await;
+            for (id, driven) in due.iter().zip(driven) {
+                match driven {
+                    // Somebody else has it: asking for it again at once would only ask.
+                    Ok(None) => return Ok(resolved),
+                    Ok(Some(_)) => resolved += 1,
+                    Err(error) => {
+                        tracing::warn!(payment = %id, %error, "a payment did not get on");
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Turns that come late do not pile up.
+fn every(pause: Duration) -> Interval {
+    let mut tick = interval(pause);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
+}

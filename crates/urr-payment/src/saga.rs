@@ -1,0 +1,17 @@
+//! The two sagas: a purchase, and the return of money.
+//!
+//! A payment's row says what is to be done next. Whoever drives it takes one step after the other:
+//! a call, then one transaction with everything that follows from the answer. Nothing is kept in
+//! memory between two steps, so any process can go on where another has stopped.
+
+mod begin;
+mod drive;
+mod prepare;
+mod purchase;
+mod refund;
+mod request;
+
+pub use begin::{ApproveError, ApproveOrder};
+pub use prepare::{CreateError, CreateOrder, Created, MessageContext, OrderRequest, PrepareError};
+pub use request::{AdminRefund, RefundError};
+pub(crate) use request::{CancelledReservation, NotRefundable, cancelled_request};

@@ -1,0 +1,193 @@
+//! Making an order: what is to be paid comes from the ticket office, never from the buyer.
+
+use urr_kernel::{CallContext, IdempotencyKey, Timestamp, Uuid, Won};
+use urr_storage::{StorageError, Tx};
+
+use crate::Payments;
+use crate::domain::payment::{CURRENCY, Payment, PaymentId, Status, Target, TargetKind};
+use crate::office::{OfficeError, Reservation};
+use crate::store::payments::{self, Action};
+
+/// What somebody wants to pay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderRequest {
+    pub user_id: Uuid,
+    pub reservation_id: Uuid,
+    /// What the buyer was shown. None: they were shown nothing.
+    pub amount: Option<Won>,
+    pub key: Option<IdempotencyKey>,
+}
+
+/// Why there is no order.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    #[error("the amount is {0}")]
+    AmountMismatch(Won),
+    #[error(transparent)]
+    Office(OfficeError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// An order as it is to be made, by whoever knows what is to be paid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateOrder {
+    pub order_id: String,
+    pub user_id: Uuid,
+    pub target: Target,
+    pub event_id: Option<Uuid>,
+    pub fencing_token: Option<i64>,
+    pub order_name: String,
+    pub amount: Won,
+    pub booking_fee: Won,
+}
+
+/// What a command belongs to and what it was caused by. Without a cause nobody could tell a
+/// repetition from a second command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageContext {
+    pub correlation_id: Uuid,
+    pub causation_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Created {
+    New(Payment),
+    /// This command, or another one for the same order, was done before.
+    Before(Payment),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CreateError {
+    #[error("the command does not say what caused it")]
+    CausationMissing,
+    /// The command was done, and there is no payment: a bug of ours, or a hand in the tables.
+    #[error("the order was made, and it is not there")]
+    Lost,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Payments {
+    /// Makes an order for a hold, or finds the one that its user has not paid yet.
+    pub async fn prepare(
+        &self,
+        request: OrderRequest,
+        context: &CallContext,
+    ) -> Result<Payment, PrepareError> {
+        let OrderRequest { user_id, reservation_id, amount, key } = request;
+        let held = self.0.office.validate(reservation_id, user_id, context).await;
+        let held = held.map_err(PrepareError::Office)?;
+        if amount.is_some_and(|amount| amount != held.total_amount) {
+            return Err(PrepareError::AmountMismatch(held.total_amount));
+        }
+        let (id, now) = (PaymentId(self.0.ids.next_id()), self.0.clock.now());
+        let order = order_of(&held, user_id, order_id(id, now));
+        let fresh = self.new_payment(id, order, context.correlation_id, now);
+        let key = key.map_or_else(|| id.to_string(), |key| format!("{user_id}:{}", key.as_str()));
+        let made = self.0.db.write(move |tx| {
+            let pending = payments::payment_pending(tx, user_id, fresh.target)?;
+            if let Some(payment) = pending.filter(|payment| is_same_purchase(payment, &fresh)) {
+                return Ok(payment);
+            }
+            create(tx, &fresh, &key, now)?;
+            Ok::<_, CreateError>(fresh.clone())
+        });
+        self.0.faults.around("prepared", made).await.map_err(|error| match error {
+            CreateError::Storage(error) => PrepareError::Storage(error),
+            error => unreachable!("the order is new: {error}"),
+        })
+    }
+
+    /// Makes an order once per command and order (P4).
+    pub async fn create_order(
+        &self,
+        order: CreateOrder,
+        context: MessageContext,
+    ) -> Result<Created, CreateError> {
+        let MessageContext { correlation_id, causation_id } = context;
+        let key = causation_id.filter(|key| !key.is_empty());
+        let key = key.ok_or(CreateError::CausationMissing)?;
+        let (id, now) = (PaymentId(self.0.ids.next_id()), self.0.clock.now());
+        let fresh = self.new_payment(id, order, correlation_id, now);
+        let made = self.0.db.write(move |tx| create(tx, &fresh, &key, now));
+        self.0.faults.around("created", made).await
+    }
+
+    fn new_payment(
+        &self,
+        id: PaymentId,
+        order: CreateOrder,
+        correlation_id: Uuid,
+        now: Timestamp,
+    ) -> Payment {
+        Payment {
+            id,
+            order_id: order.order_id,
+            user_id: order.user_id,
+            target: order.target,
+            event_id: order.event_id,
+            fencing_token: order.fencing_token,
+            order_name: order.order_name,
+            amount: order.amount,
+            booking_fee: order.booking_fee,
+            currency: CURRENCY.to_owned(),
+            provider: self.provider().name().to_owned(),
+            payment_key: None,
+            method: None,
+            status: Status::Pending,
+            step: None,
+            looks: 0,
+            charge_sent_at: None,
+            failure_code: None,
+            approved_at: None,
+            receipt_url: None,
+            charged: Won::ZERO,
+            refunded: Won::ZERO,
+            correlation_id,
+            confirmed_event_id: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
+/// The key first, then the effect, in one transaction: of two at once one waits for the other.
+fn create(
+    tx: &mut Tx<'_>,
+    fresh: &Payment,
+    key: &str,
+    now: Timestamp,
+) -> Result<Created, CreateError> {
+    let is_first = payments::command_insert(tx, &fresh.order_id, Action::Create, key, now)?;
+    if is_first && payments::payment_insert(tx, fresh)? {
+        return Ok(Created::New(fresh.clone()));
+    }
+    let known = payments::payment_of_order(tx, &fresh.order_id)?;
+    known.map(Created::Before).ok_or(CreateError::Lost)
+}
+
+fn order_of(held: &Reservation, user_id: Uuid, order_id: String) -> CreateOrder {
+    CreateOrder {
+        order_id,
+        user_id,
+        target: Target { kind: TargetKind::Reservation, id: held.id },
+        event_id: Some(held.event_id),
+        fencing_token: Some(held.fencing_token),
+        order_name: held.reservation_number.clone(),
+        amount: held.total_amount,
+        booking_fee: held.booking_fee,
+    }
+}
+
+/// `ORD_<milliseconds>_<8 digits>`: providers take letters, digits and these two signs.
+fn order_id(id: PaymentId, now: Timestamp) -> String {
+    let digits = id.0.simple().to_string().to_uppercase();
+    format!("ORD_{}_{}", now.as_millisecond(), &digits[digits.len() - 8..])
+}
+
+fn is_same_purchase(known: &Payment, fresh: &Payment) -> bool {
+    known.amount == fresh.amount
+        && known.fencing_token == fresh.fencing_token
+        && known.provider == fresh.provider
+}

@@ -1,0 +1,8 @@
+//! The tables of the payment service. Every function runs inside the caller's transaction.
+
+pub mod attempts;
+pub mod ledger;
+pub mod listing;
+pub mod payments;
+pub mod refunds;
+pub mod webhooks;

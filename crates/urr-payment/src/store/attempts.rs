@@ -1,0 +1,46 @@
+//! Every call to a provider: written before it is made and completed afterwards.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{StorageError, Tx, params};
+
+use crate::domain::payment::PaymentId;
+use crate::domain::refund::RefundId;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    pub id: Uuid,
+    pub payment_id: PaymentId,
+    pub refund_id: Option<RefundId>,
+    /// `confirm` or `cancel`. Questions change nothing and are not written down.
+    pub action: &'static str,
+}
+
+pub fn attempt_insert(
+    tx: &mut Tx<'_>,
+    attempt: &Attempt,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let Attempt { id, payment_id, refund_id, action } = *attempt;
+    tx.execute(
+        "insert into attempts (id, payment_id, refund_id, action, started_at) \
+         values ($1, $2, $3, $4, $5)",
+        params![id, payment_id.0, refund_id.map(|id| id.0), action, now],
+    )?;
+    Ok(())
+}
+
+/// What came of the attempts that nobody has heard of yet.
+pub fn attempts_finish(
+    tx: &mut Tx<'_>,
+    payment_id: PaymentId,
+    outcome: &str,
+    code: Option<&str>,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "update attempts set finished_at = $2, outcome = $3, code = $4 \
+         where payment_id = $1 and finished_at is null",
+        params![payment_id.0, now, outcome, code],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Returns of money in SQL.
+
+use urr_kernel::Timestamp;
+use urr_storage::{Row, StorageError, Tx, params};
+
+use crate::domain::payment::PaymentId;
+use crate::domain::refund::{Cause, Refund, RefundId, RefundStatus};
+
+const COLUMNS: &str = "id, payment_id, cause, amount, fee, reason, requested_by, office_amount, \
+    status, sent_at, declines, correlation_id, causation_id, created_at, done_at";
+
+fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
+    let (cause, status): (String, String) = (row.get("cause")?, row.get("status")?);
+    let known = "only known names are stored";
+    Ok(Refund {
+        id: RefundId(row.get("id")?),
+        payment_id: PaymentId(row.get("payment_id")?),
+        cause: Cause::parse(&cause).expect(known),
+        amount: row.get("amount")?,
+        fee: row.get("fee")?,
+        reason: row.get("reason")?,
+        requested_by: row.get("requested_by")?,
+        office_amount: row.get("office_amount")?,
+        status: RefundStatus::parse(&status).expect(known),
+        sent_at: row.get("sent_at")?,
+        declines: row.get("declines")?,
+        correlation_id: row.get("correlation_id")?,
+        causation_id: row.get("causation_id")?,
+        created_at: row.get("created_at")?,
+        done_at: row.get("done_at")?,
+    })
+}
+
+/// Once per cause: the answer is whether this is the first time.
+pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> Result<bool, StorageError> {
+    let r = refund;
+    let rows = tx.execute(
+        "insert into refunds (id, payment_id, cause, amount, fee, reason, requested_by, \
+         office_amount, status, declines, correlation_id, causation_id, created_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12) \
+         on conflict (payment_id, cause) do nothing",
+        params![
+            r.id.0,
+            r.payment_id.0,
+            r.cause.name(),
+            r.amount,
+            r.fee,
+            r.reason,
+            r.requested_by,
+            r.office_amount,
+            r.status.name(),
+            r.correlation_id,
+            r.causation_id,
+            r.created_at,
+        ],
+    )?;
+    Ok(rows == 1)
+}
+
+pub fn refund_list(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
+    let sql =
+        format!("select {COLUMNS} from refunds where payment_id = $1 order by created_at, id");
+    tx.query(&sql, params![id.0], read)
+}
+
+/// The oldest that is not done. They go one after the other.
+pub fn refund_next(tx: &mut Tx<'_>, id: PaymentId) -> Result<Option<Refund>, StorageError> {
+    let sql = format!(
+        "select {COLUMNS} from refunds where payment_id = $1 and status <> 'done' \
+         order by created_at, id limit 1"
+    );
+    tx.query_opt(&sql, params![id.0], read)
+}
+
+/// Those that are done and that the ticket office has not heard of.
+pub fn refund_untold(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
+    let sql = format!(
+        "select {COLUMNS} from refunds where payment_id = $1 and status = 'done' \
+         and told_at is null order by created_at, id"
+    );
+    tx.query(&sql, params![id.0], read)
+}
+
+/// From now on only the provider knows whether it was given back.
+pub fn refund_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<(), StorageError> {
+    tx.execute(
+        "update refunds set status = 'unknown', sent_at = $2 where id = $1 and status <> 'done'",
+        params![id.0, now],
+    )?;
+    Ok(())
+}
+
+/// The provider has said no: the next attempt is another one for it.
+pub fn refund_decline(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
+    tx.execute(
+        "update refunds set status = 'requested', declines = declines + 1, failure_code = $2 \
+         where id = $1 and status <> 'done'",
+        params![id.0, code],
+    )?;
+    Ok(())
+}
+
+/// The money is back. False: that was known.
+pub fn refund_done(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "update refunds set status = 'done', done_at = $2 where id = $1 and status <> 'done'",
+        params![id.0, now],
+    )?;
+    Ok(rows == 1)
+}
+
+pub fn refunds_told(tx: &mut Tx<'_>, id: PaymentId, now: Timestamp) -> Result<(), StorageError> {
+    tx.execute(
+        "update refunds set told_at = $2 \
+         where payment_id = $1 and status = 'done' and told_at is null",
+        params![id.0, now],
+    )?;
+    Ok(())
+}

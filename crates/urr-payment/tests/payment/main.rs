@@ -1,0 +1,10 @@
+//! The contract of the payment service: the same cases on SQLite and on PostgreSQL, with the
+//! sandbox's durable books and a ticket office that fails when it is told to.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod buying;
+mod commands;
+mod fixture;
+mod office;
+mod unclear;

@@ -1,0 +1,311 @@
+//! A ticket office in memory that keeps to the real one's contract, and fails when it is told to.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::{Value, json};
+use urr_kernel::{Clock, Timestamp, Uuid, Won};
+
+/// Clones share it.
+#[derive(Clone)]
+pub struct Office(Arc<Mutex<Books>>, Clock);
+
+#[derive(Default)]
+struct Books {
+    reservations: HashMap<Uuid, Held>,
+    faults: HashMap<&'static str, Vec<Fault>>,
+    /// What it would have announced.
+    cancelled: Vec<Uuid>,
+    calls: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub id: Uuid,
+    pub user_id: Uuid,
+    pub event_id: Uuid,
+    pub amount: Won,
+    pub booking_fee: Won,
+    pub fence: i64,
+    /// `pending`, `confirmed`, `cancelled` or `expired`.
+    pub status: &'static str,
+    pub payment_status: &'static str,
+    pub expires_at: Timestamp,
+    pub pinned_by: Option<Uuid>,
+    pub payment_id: Option<Uuid>,
+    pub refund_amount: Option<Won>,
+    /// How often it was confirmed: more than once is a second set of tickets.
+    pub tickets: u32,
+    /// What is kept when it is cancelled.
+    pub cancel_fee: Won,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It does nothing and answers with a failure.
+    Silent,
+    /// It does what it is asked for and dies before it can say so.
+    Dies,
+    /// It says no.
+    Refuses(&'static str),
+}
+
+impl Office {
+    pub fn new(clock: Clock) -> Office {
+        Office(Arc::default(), clock)
+    }
+
+    pub fn hold(&self, held: Held) {
+        self.0.lock().unwrap().reservations.insert(held.id, held);
+    }
+
+    pub fn get(&self, id: Uuid) -> Held {
+        self.0.lock().unwrap().reservations[&id].clone()
+    }
+
+    pub fn all(&self) -> Vec<Held> {
+        self.0.lock().unwrap().reservations.values().cloned().collect()
+    }
+
+    pub fn change(&self, id: Uuid, change: impl FnOnce(&mut Held)) {
+        change(self.0.lock().unwrap().reservations.get_mut(&id).unwrap());
+    }
+
+    /// The next calls of a step fail, one after the other.
+    pub fn fail(&self, step: &'static str, faults: impl IntoIterator<Item = Fault>) {
+        let mut faults: Vec<Fault> = faults.into_iter().collect();
+        faults.reverse();
+        self.0.lock().unwrap().faults.insert(step, faults);
+    }
+
+    pub fn calls(&self, step: &str) -> usize {
+        self.0.lock().unwrap().calls.iter().filter(|call| *call == step).count()
+    }
+
+    /// Cancels what is paid, as its owner does there.
+    pub fn cancel(&self, id: Uuid) {
+        let mut books = self.0.lock().unwrap();
+        let held = books.reservations.get_mut(&id).unwrap();
+        assert_eq!(held.status, "confirmed");
+        held.status = "cancelled";
+        held.payment_status = "refunding";
+        held.refund_amount = Some(held.amount.minus(held.cancel_fee).unwrap());
+        books.cancelled.push(id);
+    }
+
+    /// The reservations whose cancellation is to be announced.
+    pub fn take_cancelled(&self) -> Vec<Held> {
+        let mut books = self.0.lock().unwrap();
+        let ids = std::mem::take(&mut books.cancelled);
+        ids.iter().map(|id| books.reservations[id].clone()).collect()
+    }
+
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/internal/ticket/reservations/{id}", get(state))
+            .route("/internal/ticket/reservations/{id}/{step}", get(validate).post(take))
+            .with_state(self.clone())
+    }
+
+    fn answer(
+        &self,
+        step: &str,
+        id: Uuid,
+        work: impl FnOnce(&mut Held, Timestamp) -> Result<(), &'static str>,
+    ) -> Response {
+        let mut books = self.0.lock().unwrap();
+        books.calls.push(step.to_owned());
+        let fault = books.faults.get_mut(step).and_then(Vec::pop);
+        let now = self.1.now();
+        match fault {
+            Some(Fault::Silent) => return failed(),
+            Some(Fault::Refuses(code)) => return refused(code),
+            Some(Fault::Dies) | None => {}
+        }
+        let Some(held) = books.reservations.get_mut(&id) else {
+            return refused("RESERVATION_NOT_FOUND");
+        };
+        let was_confirmed = held.status == "confirmed";
+        let worked = work(held, now);
+        let answer = match worked {
+            Ok(()) => view(held).into_response(),
+            Err(code) => refused(code),
+        };
+        if was_confirmed && held.status == "cancelled" {
+            books.cancelled.push(id);
+        }
+        if fault == Some(Fault::Dies) { failed() } else { answer }
+    }
+}
+
+impl Held {
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.status == "expired"
+            || (self.status == "pending" && self.pinned_by.is_none() && now >= self.expires_at)
+    }
+
+    fn check_payable(&self, now: Timestamp) -> Result<(), &'static str> {
+        match self.status {
+            _ if self.is_over(now) => Err("RESERVATION_EXPIRED"),
+            "pending" if self.pinned_by.is_some() => Err("PAYMENT_IN_PROGRESS"),
+            "pending" => Ok(()),
+            "confirmed" => Err("RESERVATION_CONFIRMED"),
+            _ => Err("RESERVATION_CANCELLED"),
+        }
+    }
+
+    fn check_claim(&self, body: &Value) -> Result<(), &'static str> {
+        if body["fencingToken"].as_i64() != Some(self.fence) {
+            return Err("STALE_FENCING_TOKEN");
+        }
+        if body["amount"].as_i64() != Some(self.amount.amount()) {
+            return Err("WRONG_AMOUNT");
+        }
+        Ok(())
+    }
+
+    fn pin(&mut self, body: &Value, now: Timestamp) -> Result<(), &'static str> {
+        if id_in(body, "userId") != Some(self.user_id) {
+            return Err("RESERVATION_NOT_FOUND");
+        }
+        let payment_id = id_in(body, "paymentId");
+        if self.status == "pending" && self.pinned_by.is_some() && self.pinned_by == payment_id {
+            return self.check_claim(body);
+        }
+        self.check_payable(now)?;
+        self.check_claim(body)?;
+        self.pinned_by = payment_id;
+        Ok(())
+    }
+
+    fn unpin(&mut self, body: &Value) -> Result<(), &'static str> {
+        let payment_id = id_in(body, "paymentId");
+        if self.pinned_by == payment_id {
+            self.pinned_by = None;
+        } else if self.status == "confirmed" && self.payment_id == payment_id {
+            return Err("RESERVATION_CONFIRMED");
+        }
+        Ok(())
+    }
+
+    fn confirm(&mut self, body: &Value, now: Timestamp) -> Result<(), &'static str> {
+        let payment_id = id_in(body, "paymentId");
+        assert!(body["paymentMethod"].as_str().is_some_and(|method| !method.is_empty()));
+        match self.status {
+            _ if self.is_over(now) => return Err("RESERVATION_EXPIRED"),
+            "pending" if self.pinned_by.is_none() => return Err("NOT_PINNED"),
+            "pending" if self.pinned_by != payment_id => return Err("PAYMENT_IN_PROGRESS"),
+            "pending" => {}
+            "confirmed" if self.payment_id == payment_id => return self.check_claim(body),
+            "confirmed" => return Err("RESERVATION_CONFIRMED"),
+            _ => return Err("RESERVATION_CANCELLED"),
+        }
+        self.check_claim(body)?;
+        self.status = "confirmed";
+        self.payment_status = "paid";
+        self.pinned_by = None;
+        self.payment_id = payment_id;
+        self.tickets += 1;
+        Ok(())
+    }
+
+    fn refunded(&mut self, body: &Value) -> Result<(), &'static str> {
+        let is_its_payment = self.payment_id == id_in(body, "paymentId");
+        if !matches!(self.payment_status, "refunding" | "refunded") || !is_its_payment {
+            return Err("NOT_REFUNDING");
+        }
+        if body["amount"].as_i64() != self.refund_amount.map(Won::amount) {
+            return Err("WRONG_AMOUNT");
+        }
+        self.payment_status = "refunded";
+        Ok(())
+    }
+
+    fn cancel(&mut self, body: &Value) -> Result<(), &'static str> {
+        let is_owner = id_in(body, "userId") == Some(self.user_id);
+        if !is_owner && body["adminId"].is_null() {
+            return Err("RESERVATION_NOT_FOUND");
+        }
+        match self.status {
+            "cancelled" => Ok(()),
+            "confirmed" => {
+                self.status = "cancelled";
+                self.payment_status = "refunding";
+                self.refund_amount = Some(self.amount.minus(self.cancel_fee).unwrap());
+                Ok(())
+            }
+            _ => Err("RESERVATION_EXPIRED"),
+        }
+    }
+}
+
+fn id_in(body: &Value, field: &str) -> Option<Uuid> {
+    body[field].as_str().and_then(|text| text.parse().ok())
+}
+
+fn view(held: &Held) -> axum::Json<Value> {
+    axum::Json(json!({"reservation": {
+        "id": held.id,
+        "reservationNumber": "R12345",
+        "userId": held.user_id,
+        "eventId": held.event_id,
+        "status": held.status,
+        "paymentStatus": held.payment_status,
+        "totalAmount": held.amount,
+        "bookingFee": held.booking_fee,
+        "quantity": 1,
+        "expiresAt": held.expires_at,
+        "fencingToken": held.fence,
+        "pinnedBy": held.pinned_by,
+        "paymentId": held.payment_id,
+        "refundAmount": held.refund_amount,
+    }}))
+}
+
+fn refused(code: &str) -> Response {
+    let status = match code {
+        "RESERVATION_NOT_FOUND" => StatusCode::NOT_FOUND,
+        _ => StatusCode::CONFLICT,
+    };
+    (status, axum::Json(json!({"error": "No.", "code": code}))).into_response()
+}
+
+fn failed() -> Response {
+    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+}
+
+async fn state(State(office): State<Office>, Path(id): Path<Uuid>) -> Response {
+    office.answer("state", id, |_, _| Ok(()))
+}
+
+async fn validate(
+    State(office): State<Office>,
+    Path((id, step)): Path<(Uuid, String)>,
+    Query(query): Query<HashMap<String, Uuid>>,
+) -> Response {
+    assert_eq!(step, "validate");
+    office.answer("validate", id, |held, now| match query["userId"] == held.user_id {
+        true => held.check_payable(now),
+        false => Err("RESERVATION_NOT_FOUND"),
+    })
+}
+
+async fn take(
+    State(office): State<Office>,
+    Path((id, step)): Path<(Uuid, String)>,
+    axum::Json(body): axum::Json<Value>,
+) -> Response {
+    office.answer(&step, id, |held, now| match step.as_str() {
+        "pin" => held.pin(&body, now),
+        "unpin" => held.unpin(&body),
+        "confirm" => held.confirm(&body, now),
+        "refunded" => held.refunded(&body),
+        "cancel" => held.cancel(&body),
+        other => panic!("the ticket office has no {other}"),
+    })
+}
