@@ -1,0 +1,66 @@
+//! A provider that keeps failing is left alone for a while; one that says no is not.
+
+use std::time::Duration;
+
+use urr_payment::provider::{Found, Outcome};
+
+use crate::desk::Fault;
+use crate::world::{Kind, ORDER, charge, code, connect};
+
+/// So many failures in a row open the breaker.
+const FAILURES: usize = 10;
+const OPEN_FOR: Duration = Duration::from_secs(10);
+
+both_providers! {
+    async fn after_many_failures_nobody_calls_until_some_time_has_passed(world: World) {
+        for _ in 0..FAILURES {
+            let outcome = world.confirm_with(Fault::Page(503)).await;
+            assert_eq!(code(&outcome), "HTTP_503");
+        }
+        let calls = world.desk.seen().len();
+        assert_eq!(code(&world.confirm().await), "CIRCUIT_OPEN");
+        assert_eq!(world.find().await, Found::Unknown { code: "CIRCUIT_OPEN".to_owned() });
+        assert_eq!(world.desk.seen().len(), calls);
+        world.clock.advance(OPEN_FOR);
+        assert!(matches!(world.confirm().await, Outcome::Done(_)));
+    }
+
+    /// M-12: otherwise buyers with bad cards would close the provider to everybody.
+    async fn refusals_do_not_open_the_breaker(world: World) {
+        let refusal = match world.kind {
+            Kind::Toss => Fault::Refusal(403, "REJECT_CARD_PAYMENT"),
+            Kind::PortOne => Fault::Refusal(502, "PG_PROVIDER"),
+        };
+        for _ in 0..2 * FAILURES {
+            for fault in [refusal, Fault::Refusal(429, "TOO_MANY_REQUESTS")] {
+                let outcome = world.confirm_with(fault).await;
+                assert!(!matches!(outcome, Outcome::Done(_)));
+            }
+        }
+        assert!(matches!(world.confirm().await, Outcome::Done(_)));
+    }
+
+    /// What was sent is sent once, whatever comes of it: only its key may be used again, by those
+    /// who have asked first.
+    async fn what_may_have_arrived_is_not_sent_again(world: World) {
+        for fault in [Fault::ActThenReset, Fault::Reset, Fault::Page(503), Fault::ActThenFail] {
+            let calls = world.desk.seen().len();
+            assert!(matches!(world.confirm_with(fault).await, Outcome::Unknown { .. }));
+            assert_eq!(world.desk.seen().len(), calls + 1, "{fault:?}");
+        }
+    }
+
+    /// Seen by the breaker, which counts attempts: each of these calls makes two.
+    async fn what_surely_was_not_sent_is_tried_once_more(world: World) {
+        let nowhere = connect(world.kind, "http://127.0.0.1:9", &world.clock);
+        for _ in 0..FAILURES / 2 {
+            assert_eq!(code(&nowhere.confirm(&charge()).await), "UNREACHABLE");
+        }
+        assert_eq!(code(&nowhere.confirm(&charge()).await), "CIRCUIT_OPEN");
+        // The control: as many calls that were sent leave it closed.
+        for _ in 0..FAILURES / 2 {
+            assert_eq!(code(&world.confirm_with(Fault::Page(503)).await), "HTTP_503");
+        }
+        assert!(matches!(world.provider.find(ORDER, None).await, Found::Payment(_)));
+    }
+}

@@ -1,0 +1,197 @@
+//! A stand-in for PortOne that speaks the second version of its protocol.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::desk::{Answer, Books, Desk, Sale, send, serve};
+
+pub const API_SECRET: &str = "f0VCMTI3OUZBMEVGNEZDRDlBNDE0RjhCQzQ2NDcx";
+pub const STORE_ID: &str = "store-4ff4af41-85e3-4559-8eb8-0d08a2c6ceec";
+
+type Shared = State<Arc<Desk>>;
+
+pub async fn start() -> (Arc<Desk>, String) {
+    let desk = Arc::new(Desk::new(|code| json!({ "type": code, "message": "안 됩니다." })));
+    let router = Router::new()
+        .route("/payments/{payment_id}/confirm", post(confirm))
+        .route("/payments/{payment_id}/cancel", post(cancel))
+        .route("/payments/{payment_id}", get(find))
+        .route("/payments-by-cursor", get(list))
+        .with_state(Arc::clone(&desk));
+    (desk, serve(router).await)
+}
+
+async fn confirm(
+    State(desk): Shared,
+    Path(payment_id): Path<String>,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    let body: Value = serde_json::from_str(&body).unwrap();
+    desk.note(format!("/payments/{payment_id}/confirm"), &headers, &body);
+    let key = match check(&desk, &headers) {
+        Ok(key) => format!("confirm {payment_id} {key}"),
+        Err(refusal) => return send(refusal),
+    };
+    let act = |books: &mut Books| {
+        let off_by = books.off_by;
+        let Some(sale) = books.of_order(&payment_id) else {
+            return desk.refuse(404, "PAYMENT_NOT_FOUND");
+        };
+        if !sale.charges.is_empty() {
+            return desk.refuse(409, "ALREADY_PAID");
+        }
+        if body["paymentToken"] != sale.payment_key {
+            return desk.refuse(400, "INVALID_PAYMENT_TOKEN");
+        }
+        if body["totalAmount"] != sale.amount || body["currency"] != "KRW" {
+            return desk.refuse(409, "INFORMATION_MISMATCH");
+        }
+        sale.charges.push(sale.amount + off_by);
+        (200, json!({ "payment": { "pgTxId": "pg-1", "paidAt": "2026-12-01T12:00:00Z" } }))
+    };
+    desk.change(key, act).await
+}
+
+async fn cancel(
+    State(desk): Shared,
+    Path(payment_id): Path<String>,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    let body: Value = serde_json::from_str(&body).unwrap();
+    desk.note(format!("/payments/{payment_id}/cancel"), &headers, &body);
+    let key = match check(&desk, &headers) {
+        Ok(key) => format!("cancel {payment_id} {key}"),
+        Err(refusal) => return send(refusal),
+    };
+    let act = |books: &mut Books| {
+        let Some(sale) = books.of_order(&payment_id) else {
+            return desk.refuse(404, "PAYMENT_NOT_FOUND");
+        };
+        if body["reason"].as_str().is_none_or(str::is_empty) {
+            return desk.refuse(400, "INVALID_REQUEST");
+        }
+        let left = sale.charged() - sale.returned();
+        if sale.charges.is_empty() {
+            return desk.refuse(409, "PAYMENT_NOT_PAID");
+        }
+        if left == 0 {
+            return desk.refuse(409, "PAYMENT_ALREADY_CANCELLED");
+        }
+        if body["currentCancellableAmount"].as_i64().is_some_and(|current| current != left) {
+            return desk.refuse(409, "CANCELLABLE_AMOUNT_CONSISTENCY_BROKEN");
+        }
+        let amount = body["amount"].as_i64().unwrap_or(left);
+        if amount < 1 || amount > left {
+            return desk.refuse(409, "CANCEL_AMOUNT_EXCEEDS_CANCELLABLE_AMOUNT");
+        }
+        sale.returns.push(amount);
+        let cancellation = json!({
+            "status": "SUCCEEDED", "id": "cancel-1", "totalAmount": amount,
+            "taxFreeAmount": 0, "vatAmount": 0, "reason": body["reason"],
+            "requestedAt": "2026-12-01T12:00:00Z",
+        });
+        (200, json!({ "cancellation": cancellation }))
+    };
+    desk.change(key, act).await
+}
+
+async fn find(State(desk): Shared, Path(payment_id): Path<String>, headers: HeaderMap) -> Response {
+    desk.note(format!("/payments/{payment_id}"), &headers, &Value::Null);
+    if let Err(refusal) = check_credential(&desk, &headers) {
+        return send(refusal);
+    }
+    let look = |books: &mut Books| match books.of_order(&payment_id) {
+        Some(sale) => (200, payment(sale)),
+        None => desk.refuse(404, "PAYMENT_NOT_FOUND"),
+    };
+    desk.look(look).await
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    request_body: String,
+}
+
+async fn list(State(desk): Shared, headers: HeaderMap, Query(asked): Query<Asked>) -> Response {
+    let asked: Value = serde_json::from_str(&asked.request_body).unwrap();
+    desk.note("/payments-by-cursor".to_owned(), &headers, &asked);
+    if let Err(refusal) = check_credential(&desk, &headers) {
+        return send(refusal);
+    }
+    let begin: usize = asked["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
+    let size = usize::try_from(asked["size"].as_u64().unwrap()).unwrap();
+    let look = |books: &mut Books| {
+        let sales = books.sales.iter().enumerate().skip(begin).take(size);
+        let items: Vec<Value> = sales
+            .map(|(number, sale)| {
+                json!({ "payment": payment(sale), "cursor": (number + 1).to_string() })
+            })
+            .collect();
+        (200, json!({ "items": items }))
+    };
+    desk.look(look).await
+}
+
+/// The idempotency key of an allowed request: a quoted string of 16 to 256 characters.
+fn check(desk: &Desk, headers: &HeaderMap) -> Result<String, Answer> {
+    check_credential(desk, headers)?;
+    let key = headers.get("idempotency-key").map(|key| key.to_str().unwrap());
+    let key = key.and_then(|key| key.strip_prefix('"')?.strip_suffix('"'));
+    match key.filter(|key| (16..=256).contains(&key.len())) {
+        Some(key) => Ok(key.to_owned()),
+        None => Err(desk.refuse(400, "INVALID_REQUEST")),
+    }
+}
+
+fn check_credential(desk: &Desk, headers: &HeaderMap) -> Result<(), Answer> {
+    let expected = format!("PortOne {API_SECRET}");
+    match headers.get("authorization").is_some_and(|value| *value == expected) {
+        true => Ok(()),
+        false => Err(desk.refuse(401, "UNAUTHORIZED")),
+    }
+}
+
+fn payment(sale: &Sale) -> Value {
+    let is_charged = !sale.charges.is_empty();
+    let total = if is_charged { sale.charged() } else { sale.amount };
+    let status = match (is_charged, sale.is_dead) {
+        (false, true) => "FAILED",
+        (false, false) => "READY",
+        (true, _) if sale.returned() == total => "CANCELLED",
+        (true, _) if sale.returned() > 0 => "PARTIAL_CANCELLED",
+        (true, _) => "PAID",
+    };
+    let mut payment = json!({
+        "status": status,
+        "id": sale.order_id,
+        "transactionId": "019a0000-0000-7000-8000-000000000000",
+        "merchantId": "merchant-1",
+        "storeId": STORE_ID,
+        "version": "V2",
+        "requestedAt": "2026-12-01T11:59:00Z",
+        "orderName": "생수 외 1건",
+        "amount": {
+            "total": total, "taxFree": 0, "discount": 0,
+            "paid": if is_charged { total } else { 0 },
+            "cancelled": sale.returned(), "cancelledTaxFree": 0,
+        },
+        "currency": "KRW",
+        "customer": {},
+    });
+    if is_charged {
+        payment["method"] = json!({ "type": "PaymentMethodCard" });
+        payment["paidAt"] = json!("2026-12-01T12:00:00Z");
+        payment["receiptUrl"] = json!("https://receipt.example/1");
+    }
+    payment
+}

@@ -1,0 +1,110 @@
+//! Giving back: partly, wholly, and when the answer is lost.
+
+use urr_kernel::Won;
+use urr_payment::provider::{Outcome, ProviderPayment, ProviderState, Return};
+
+use crate::desk::Fault;
+use crate::world::{Kind, PRICE, World, code, giving_back};
+
+async fn give_back(world: &World, what: &Return) -> Outcome<ProviderPayment> {
+    world.provider.cancel(what).await
+}
+
+async fn charged(world: &World) {
+    assert!(matches!(world.confirm().await, Outcome::Done(_)));
+}
+
+both_providers! {
+    async fn a_part_is_given_back_and_then_the_rest(world: World) {
+        charged(&world).await;
+        let Outcome::Done(payment) = give_back(&world, &giving_back(32_000)).await else {
+            panic!("nothing stands in the way");
+        };
+        assert_eq!((payment.state, payment.returned.amount()), (ProviderState::Paid, 32_000));
+        let rest = Return {
+            amount: Won::new(100_000),
+            remaining: Won::new(100_000),
+            idempotency_key: "019a8c1e-0000-7000-8000-000000000003".to_owned(),
+            ..giving_back(0)
+        };
+        let Outcome::Done(payment) = give_back(&world, &rest).await else {
+            panic!("nothing stands in the way");
+        };
+        assert_eq!((payment.state, payment.returned.amount()), (ProviderState::Returned, PRICE));
+        assert_eq!(payment.amount.amount(), PRICE);
+        assert_eq!(world.returns(), [32_000, 100_000]);
+    }
+
+    async fn the_same_key_twice_gives_back_once(world: World) {
+        charged(&world).await;
+        let first = give_back(&world, &giving_back(32_000)).await;
+        assert!(matches!(first, Outcome::Done(_)));
+        assert_eq!(give_back(&world, &giving_back(32_000)).await, first);
+        assert_eq!(world.returns(), [32_000]);
+    }
+
+    async fn a_lost_answer_is_unknown_looking_tells_and_the_same_key_settles_it(world: World) {
+        charged(&world).await;
+        for (fault, expected) in [
+            (Fault::ActThenSilence, "TIMEOUT"),
+            (Fault::ActThenFail, "FAILED_INTERNAL_SYSTEM_PROCESSING"),
+            (Fault::ActThenReset, "INTERRUPTED"),
+            (Fault::ActThenHugeBody, "UNREADABLE"),
+            (Fault::ActThenGarbage, "UNREADABLE"),
+        ] {
+            world.desk.fail_next_change(fault);
+            assert_eq!(code(&give_back(&world, &giving_back(32_000)).await), expected);
+            assert_eq!(world.payment().await.returned, Won::new(32_000));
+        }
+        let outcome = give_back(&world, &giving_back(32_000)).await;
+        assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+        assert_eq!(world.returns(), [32_000]);
+    }
+
+    /// The negative control of the above: here looking tells that nothing was given back.
+    async fn a_request_that_never_arrived_is_unknown_too(world: World) {
+        charged(&world).await;
+        for fault in [
+            Fault::Reset,
+            Fault::Refusal(401, "UNAUTHORIZED_KEY"),
+            Fault::Refusal(429, "TOO_MANY_REQUESTS"),
+            Fault::Refusal(400, "SOMETHING_NEW"),
+            Fault::Refusal(500, "NOT_CANCELABLE_PAYMENT"),
+            Fault::Refusal(500, "PAYMENT_NOT_PAID"),
+            Fault::Page(404),
+        ] {
+            world.desk.fail_next_change(fault);
+            let outcome = give_back(&world, &giving_back(32_000)).await;
+            assert!(matches!(outcome, Outcome::Unknown { .. }), "{fault:?}: {outcome:?}");
+            assert_eq!(world.payment().await.returned, Won::ZERO);
+        }
+        assert!(world.returns().is_empty());
+    }
+
+    /// With another key it could be a second return: only looking tells.
+    async fn everything_given_back_before_is_unknown(world: World) {
+        charged(&world).await;
+        assert!(matches!(give_back(&world, &giving_back(PRICE)).await, Outcome::Done(_)));
+        let key = "019a8c1e-0000-7000-8000-000000000004".to_owned();
+        let again = Return { idempotency_key: key, ..giving_back(PRICE) };
+        let outcome = give_back(&world, &again).await;
+        let expected = match world.kind {
+            Kind::Toss => "ALREADY_CANCELED_PAYMENT",
+            Kind::PortOne => "PAYMENT_ALREADY_CANCELLED",
+        };
+        assert_eq!(code(&outcome), expected);
+        assert_eq!(world.state().await, ProviderState::Returned);
+        assert_eq!(world.returns(), [PRICE]);
+    }
+
+    async fn what_was_never_charged_is_not_given_back(world: World) {
+        let nobody = Return {
+            order_id: "ORD_of_nobody".to_owned(),
+            payment_key: "of_nobody".to_owned(),
+            ..giving_back(1)
+        };
+        let outcome = give_back(&world, &nobody).await;
+        assert!(matches!(outcome, Outcome::Declined { .. }), "{outcome:?}");
+        assert!(world.returns().is_empty());
+    }
+}
