@@ -49,9 +49,13 @@ macro_rules! both_databases {
 
 impl World {
     async fn agreed(&self, card: Card) -> Charge {
-        let payment_key = self.sandbox.issue_key(card, ORDER, PRICE).await.unwrap();
-        let idempotency_key = "p1:confirm".to_owned();
-        Charge { order_id: ORDER.to_owned(), payment_key, amount: PRICE, idempotency_key }
+        self.agreed_for(card, ORDER).await
+    }
+
+    async fn agreed_for(&self, card: Card, order_id: &str) -> Charge {
+        let payment_key = self.sandbox.issue_key(card, order_id, PRICE).await.unwrap();
+        let idempotency_key = format!("{order_id}:confirm");
+        Charge { order_id: order_id.to_owned(), payment_key, amount: PRICE, idempotency_key }
     }
 
     async fn find(&self) -> ProviderPayment {
@@ -109,15 +113,9 @@ both_databases! {
                 Card::WrongAmount => ("unknown MISMATCH", Paid, less),
                 Card::UnknownCode => ("unknown SANDBOX_UNHEARD_OF", Open, 0),
             };
-            let (order_id, key) = (format!("ORD_{number}"), format!("p{number}:confirm"));
+            let order_id = format!("ORD_{number}");
             let before = world.balance().await;
-            let payment_key = world.sandbox.issue_key(card, &order_id, PRICE).await.unwrap();
-            let charge = Charge {
-                order_id: order_id.clone(),
-                payment_key,
-                amount: PRICE,
-                idempotency_key: key,
-            };
+            let charge = world.agreed_for(card, &order_id).await;
             let outcome = match world.provider.confirm(&charge).await {
                 Outcome::Done(_) => "done".to_owned(),
                 Outcome::Declined { code } => format!("declined {code}"),
@@ -136,17 +134,19 @@ both_databases! {
     }
 
     async fn the_same_key_again_tells_what_was_done_and_does_nothing(world: World) {
-        for card in [Card::ChargeThenTimeOut] {
-            let charge = world.agreed(card).await;
-            assert_eq!(code(&world.provider.confirm(&charge).await), "TIMEOUT");
+        let cards = [Card::ChargeThenTimeOut, Card::ChargeThenFail, Card::Duplicate];
+        for (card, order_id) in cards.into_iter().zip(["ORD_1", "ORD_2", "ORD_3"]) {
+            let charge = world.agreed_for(card, order_id).await;
+            let outcome = world.provider.confirm(&charge).await;
+            assert!(matches!(outcome, Outcome::Unknown { .. }), "{card:?}: {outcome:?}");
             for _ in 0..2 {
                 assert!(matches!(world.provider.confirm(&charge).await, Outcome::Done(_)));
             }
-            let other = Charge { idempotency_key: "p2:confirm".to_owned(), ..charge };
+            let other = Charge { idempotency_key: "another".to_owned(), ..charge };
             let outcome = world.provider.confirm(&other).await;
             assert_eq!(code(&outcome), "ALREADY_PROCESSED_PAYMENT");
         }
-        assert_eq!(world.balance().await, PRICE.amount());
+        assert_eq!(world.balance().await, 3 * PRICE.amount());
     }
 
     async fn a_stumble_is_charged_the_next_time_and_a_time_out_never(world: World) {
@@ -154,13 +154,7 @@ both_databases! {
         assert_eq!(code(&world.provider.confirm(&charge).await), "TIMEOUT");
         assert_eq!(world.balance().await, 0);
         assert!(matches!(world.provider.confirm(&charge).await, Outcome::Done(_)));
-        let key = world.sandbox.issue_key(Card::TimeOut, "ORD_2", PRICE).await.unwrap();
-        let never = Charge {
-            order_id: "ORD_2".to_owned(),
-            payment_key: key,
-            idempotency_key: "p2:confirm".to_owned(),
-            ..charge
-        };
+        let never = world.agreed_for(Card::TimeOut, "ORD_2").await;
         for _ in 0..3 {
             assert_eq!(code(&world.provider.confirm(&never).await), "TIMEOUT");
         }
@@ -260,13 +254,7 @@ both_databases! {
         assert_eq!(world.find().await.returned, PRICE);
         assert!(matches!(world.provider.cancel(&all).await, Outcome::Done(_)));
         assert_eq!(world.balance().await, 0);
-        let key = world.sandbox.issue_key(Card::RefundDeclined, "ORD_2", PRICE).await.unwrap();
-        let stubborn = Charge {
-            order_id: "ORD_2".to_owned(),
-            payment_key: key,
-            idempotency_key: "p2:confirm".to_owned(),
-            ..charge
-        };
+        let stubborn = world.agreed_for(Card::RefundDeclined, "ORD_2").await;
         assert!(matches!(world.provider.confirm(&stubborn).await, Outcome::Done(_)));
         let all = giving_back(&stubborn, PRICE.amount(), PRICE, "r2");
         let outcome = world.provider.cancel(&all).await;
@@ -276,8 +264,8 @@ both_databases! {
 
     async fn a_key_of_another_payment_is_not_used_twice(world: World) {
         let charge = world.charged(Card::Approve).await;
-        let key = world.sandbox.issue_key(Card::Approve, "ORD_2", PRICE).await.unwrap();
-        let other = Charge { order_id: "ORD_2".to_owned(), payment_key: key, ..charge.clone() };
+        let idempotency_key = charge.idempotency_key.clone();
+        let other = Charge { idempotency_key, ..world.agreed_for(Card::Approve, "ORD_2").await };
         assert_eq!(code(&world.provider.confirm(&other).await), "IDEMPOTENCY_KEY_REUSED");
         let mixed_up = giving_back(&other, 1_000, PRICE, &charge.idempotency_key);
         assert_eq!(code(&world.provider.cancel(&mixed_up).await), "IDEMPOTENCY_KEY_REUSED");

@@ -8,7 +8,7 @@ use urr_payment::provider::{
 };
 
 use crate::desk::Fault;
-use crate::world::{KEY, Kind, ORDER, PRICE, World, code, giving_back};
+use crate::world::{KEY, Kind, ORDER, PRICE, World, charge, code, giving_back};
 
 #[tokio::test]
 async fn requests_are_written_as_toss_wants_them() {
@@ -96,10 +96,9 @@ async fn a_verdict_on_the_return_is_a_decline() {
 #[tokio::test]
 async fn a_key_of_somebody_else_moves_nothing() {
     let world = World::new(Kind::Toss).await;
-    let (_, endpoint) = crate::fake_toss::start().await;
-    let stranger = Toss::new(settings("test_sk_other", &endpoint), Outbound::new(), Clock::System);
-    let outcome = stranger.unwrap().confirm(&crate::world::charge()).await;
-    assert_eq!(code(&outcome), "UNAUTHORIZED_KEY");
+    let stranger = settings("test_sk_other", &world.endpoint);
+    let stranger = Toss::new(stranger, Outbound::new(), Clock::System).unwrap();
+    assert_eq!(code(&stranger.confirm(&charge()).await), "UNAUTHORIZED_KEY");
     assert!(world.charges().is_empty());
 }
 

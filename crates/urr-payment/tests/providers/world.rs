@@ -33,6 +33,7 @@ pub struct World {
     pub desk: Arc<Desk>,
     pub provider: Provider,
     pub clock: Clock,
+    pub endpoint: String,
 }
 
 /// Runs a case against one of the two.
@@ -61,7 +62,7 @@ impl World {
         };
         let clock = Clock::manual("2026-12-01T12:00:00Z".parse().unwrap());
         let provider = connect(kind, &endpoint, &clock);
-        let world = World { kind, desk, provider, clock };
+        let world = World { kind, desk, provider, clock, endpoint };
         world.agree(ORDER, KEY);
         world
     }
