@@ -94,8 +94,7 @@ create index attempts_of_payment on attempts (payment_id, started_at);
 create table refunds (
     id uuid primary key,
     payment_id uuid not null references payments (id),
-    -- Why: `cancelled`, `not_confirmable`, `duplicate`, `mismatch`, `late`, or an administrator's
-    -- own key.
+    -- Why: `cancelled`, `not_confirmable`, `duplicate`, `mismatch`, or an administrator's own key.
     cause text not null,
     amount bigint not null,
     -- What is kept of the price, by the policy of the purchase.
@@ -152,7 +151,8 @@ create table webhooks (
     provider text not null,
     message_id text not null,
     received_at timestamptz not null,
-    order_id text,
-    handled_at timestamptz,
+    order_id text not null,
     primary key (provider, message_id)
 );
+
+create index webhooks_of_order on webhooks (order_id);

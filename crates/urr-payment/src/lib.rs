@@ -13,6 +13,8 @@ mod domain;
 pub mod events;
 mod faults;
 mod figures;
+mod hints;
+mod http;
 mod jobs;
 mod ledger;
 mod mine;
@@ -26,8 +28,9 @@ mod turns;
 use std::sync::Arc;
 
 use urr_kernel::{Clock, IdSource};
-use urr_service::Upstream;
+use urr_service::{Service, ServiceKit, Upstream};
 use urr_storage::{Db, Schema, migrations};
+use utoipa::openapi::OpenApi;
 
 pub use domain::payment::{
     Approval, CURRENCY, NotApproved, Payment, PaymentId, Status, Step, Target, TargetKind,
@@ -92,6 +95,11 @@ pub struct PaymentParts {
     pub faults: Faults,
 }
 
+/// What the service answers to, for a process that does not run it.
+pub fn openapi() -> OpenApi {
+    http::routes().into_openapi()
+}
+
 impl Payments {
     pub fn new(parts: PaymentParts) -> Payments {
         let PaymentParts { db, clock, ids, settings, providers, faults } = parts;
@@ -112,6 +120,12 @@ impl Payments {
     /// Tells it where the ticket office is. Until then nothing can be paid. Only the first one counts.
     pub fn connect_office(&self, office: Upstream) {
         self.0.office.connect(office);
+    }
+
+    /// Payments as a service on the network or within the process.
+    pub fn service(&self, kit: &ServiceKit) -> Service {
+        self.0.figures.register(&kit.metrics);
+        Service::new("payment", http::routes().with_state(self.clone()), kit)
     }
 
     /// The provider of new orders.

@@ -37,14 +37,25 @@ impl Account {
     ];
 }
 
-named! {
-    /// What happened.
-    Kind {
-        Charge = "charge",
-        Deliver = "deliver",
-        Cancel = "cancel",
-        Return = "return",
-        Refund = "refund",
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Charge,
+    Deliver,
+    Cancel,
+    Return,
+    Refund,
+}
+
+impl Kind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Charge => "charge",
+            Kind::Deliver => "deliver",
+            Kind::Cancel => "cancel",
+            Kind::Return => "return",
+            Kind::Refund => "refund",
+        }
     }
 }
 

@@ -21,8 +21,6 @@ pub enum Cause {
     Duplicate,
     /// The provider took something else than what was ordered.
     Mismatch,
-    /// The provider took it after all when the payment was given up.
-    Late,
     /// An administrator gives back a part, by a key of their own.
     Goodwill(String),
 }
@@ -36,7 +34,6 @@ impl Cause {
             Cause::NotConfirmable => "not_confirmable".to_owned(),
             Cause::Duplicate => "duplicate".to_owned(),
             Cause::Mismatch => "mismatch".to_owned(),
-            Cause::Late => "late".to_owned(),
             Cause::Goodwill(key) => format!("{GOODWILL}{key}"),
         }
     }
@@ -47,7 +44,6 @@ impl Cause {
             "not_confirmable" => Some(Cause::NotConfirmable),
             "duplicate" => Some(Cause::Duplicate),
             "mismatch" => Some(Cause::Mismatch),
-            "late" => Some(Cause::Late),
             name => Some(Cause::Goodwill(name.strip_prefix(GOODWILL)?.to_owned())),
         }
     }
@@ -150,7 +146,6 @@ mod tests {
             Cause::NotConfirmable,
             Cause::Duplicate,
             Cause::Mismatch,
-            Cause::Late,
             Cause::Goodwill("key:1".to_owned()),
         ];
         for cause in causes {

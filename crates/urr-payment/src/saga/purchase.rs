@@ -79,6 +79,10 @@ impl Payments {
         let found = self.0.faults.around("call find", find).await;
         let sent_at = payment.charge_sent_at.unwrap_or(payment.updated_at);
         let verdict = match judge_found(payment, found, sent_at, self.0.clock.now()) {
+            // It was given up and stays so: only if it was paid after all is there more to do.
+            Verdict::ChargeAgain | Verdict::Failed { .. } if payment.status == Status::Failed => {
+                return self.go(payment, "still failed", (Status::Failed, None), |_| Ok(())).await;
+            }
             Verdict::ChargeAgain => {
                 self.note_charge(payment).await?;
                 let charge = charge_of(payment);
@@ -111,20 +115,7 @@ impl Payments {
         match verdict {
             Verdict::Paid(paid) => self.settle_paid(payment, paid).await,
             Verdict::Mismatch { paid, code } => {
-                self.0.figures.count_alarm(code);
-                let (order, amount) = (&payment.order_id, paid.amount);
-                tracing::error!(order, %amount, code, "the provider took something else");
-                let giving = self.giving(payment, Cause::Mismatch, paid.amount, code);
-                let entry_id = self.0.ids.next_id();
-                let refunding = (Status::Refunding, Some(Step::Refund));
-                self.go(payment, "charge mismatched", refunding, move |tx| {
-                    attempts::attempts_finish(tx, id, "mismatch", Some(code), now)?;
-                    payments::charge_note(tx, id, &paid, None)?;
-                    let of = EntryOf { id: entry_id, payment_id: id, refund_id: None, now };
-                    ledger::entry_insert(tx, of, &Posting::charge(paid.amount))?;
-                    give_back(tx, &giving)
-                })
-                .await
+                self.settle_unwanted(payment, paid, Cause::Mismatch, code).await
             }
             Verdict::Failed { code } => {
                 let failed = (Status::Failed, Some(Step::Unpin));
@@ -157,14 +148,46 @@ impl Payments {
         let context = office::context(payment);
         let stamp = Stamp { event_id, source: SOURCE, time: now, context };
         let fact = PaymentConfirmed::of(payment, &paid.method, now);
-        let amount = payment.amount;
+        let (amount, known) = (payment.amount, paid.clone());
         let deliver = (Status::Confirmed, Some(Step::Deliver));
-        self.go(payment, "charged", deliver, move |tx| {
+        let settled = self.go(payment, "charged", deliver, move |tx| {
             attempts::attempts_finish(tx, id, "done", None, now)?;
-            payments::charge_note(tx, id, &paid, Some(event_id))?;
+            payments::charge_note(tx, id, &known, Some(event_id))?;
             let of = EntryOf { id: entry_id, payment_id: id, refund_id: None, now };
             ledger::entry_insert(tx, of, &Posting::charge(amount))?;
             outbox::append(tx, &stamp, &fact)
+        });
+        match settled.await {
+            // It was given up, something else was paid in its place, and now it was paid too.
+            Err(error) if error.violates("payments_one_charge") => {
+                self.settle_unwanted(payment, paid, Cause::Duplicate, "ALREADY_PAID").await
+            }
+            settled => settled,
+        }
+    }
+
+    /// Money that was taken and that nothing is given for goes back at once, and nobody is told that
+    /// it had come.
+    async fn settle_unwanted(
+        &self,
+        payment: &Payment,
+        paid: ProviderPayment,
+        cause: Cause,
+        code: &'static str,
+    ) -> Result<Next, StorageError> {
+        self.0.figures.count_alarm(code);
+        let (order, amount) = (&payment.order_id, paid.amount);
+        tracing::error!(order, %amount, code, "money that nobody asked for: it goes back");
+        let giving = self.giving(payment, cause, paid.amount, code);
+        let (id, entry_id, now) = (payment.id, self.0.ids.next_id(), self.0.clock.now());
+        let refunding = (Status::Refunding, Some(Step::Refund));
+        self.go(payment, "charge unwanted", refunding, move |tx| {
+            attempts::attempts_finish(tx, id, "unwanted", Some(code), now)?;
+            payments::charge_note(tx, id, &paid, None)?;
+            payments::failure_set(tx, id, code)?;
+            let of = EntryOf { id: entry_id, payment_id: id, refund_id: None, now };
+            ledger::entry_insert(tx, of, &Posting::charge(paid.amount))?;
+            give_back(tx, &giving)
         })
         .await
     }

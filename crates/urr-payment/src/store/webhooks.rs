@@ -18,3 +18,9 @@ pub fn webhook_insert(
     )?;
     Ok(rows == 1)
 }
+
+/// How many messages there were about an order.
+pub fn webhook_count(tx: &mut Tx<'_>, order_id: &str) -> Result<i64, StorageError> {
+    let sql = "select count(*) as messages from webhooks where order_id = $1";
+    tx.query_one(sql, params![order_id], |row| row.get("messages"))
+}

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use urr_bus::{HandleError, Handled, HandlerContext};
-use urr_kernel::{CallContext, Clock, Event, IdSource, Timestamp, Uuid, Won};
+use urr_kernel::{CallContext, Clock, Event, IdSource, Uuid, Won};
 use urr_payment::provider::{Card, Listed, Provider, ProviderPayment, Sandbox};
 use urr_payment::{
     Account, Approval, ApproveError, ApproveOrder, Faults, OrderRequest, Payment, PaymentParts,
@@ -139,7 +139,7 @@ impl World {
             "quantity": 1,
             "seatIds": [],
             "reason": "CANCELLED_BY_OWNER",
-            "refundAmount": held.refund_amount,
+            "refundAmount": held.refund_amount.unwrap_or(Won::ZERO),
             "paymentId": held.payment_id,
         });
         let context = self.context();
@@ -251,7 +251,8 @@ impl World {
         self.assert_announced_whole().await;
     }
 
-    async fn assert_held_whole(&self, held: &Held) {
+    /// What must be true of one reservation and the payments for it.
+    pub async fn assert_held_whole(&self, held: &Held) {
         assert_eq!(held.pinned_by, None, "a hold stays pinned: {held:?}");
         assert!(held.tickets <= 1, "{held:?}");
         let payments = self.payments.list_of_target(held.id).await.unwrap();
@@ -314,10 +315,6 @@ fn make(
     let upstream = Upstream::local(Caller::Payment, "ticket", office.router(), &kit);
     payments.connect_office(upstream);
     payments
-}
-
-pub fn time(text: &str) -> Timestamp {
-    text.parse().unwrap()
 }
 
 pub fn uuid(number: u128) -> Uuid {

@@ -3,8 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod books;
 mod buying;
 mod commands;
+mod crashing;
+mod crowding;
 mod fixture;
 mod office;
+mod refunding;
 mod unclear;

@@ -1,0 +1,171 @@
+//! Payments as they are shown.
+
+use serde::Serialize;
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_service::Pagination;
+use utoipa::ToSchema;
+
+use crate::domain::payment::{Payment, Step, TargetKind};
+use crate::domain::refund::Refund;
+
+/// A payment, as its buyer sees it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaymentView {
+    id: Uuid,
+    #[schema(example = "ORD_1796126400000_9F3C2A7B")]
+    order_id: String,
+    order_name: String,
+    payment_key: Option<String>,
+    #[schema(value_type = i64)]
+    amount: Won,
+    #[schema(example = "KRW")]
+    currency: String,
+    method: Option<String>,
+    /// `pending`, `approving`, `confirmed`, `failed`, `unknown`, `refunding` or `refunded`.
+    status: &'static str,
+    /// Whether nothing more happens by itself. While it is not, ask again in a moment.
+    is_settled: bool,
+    /// Why it failed, or why the money goes back.
+    failure_code: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    approved_at: Option<Timestamp>,
+    receipt_url: Option<String>,
+    #[schema(value_type = i64)]
+    refunded_amount: Won,
+    /// `reservation`, `transfer` or `membership`.
+    payment_type: &'static str,
+    reference_id: Uuid,
+    reservation_id: Option<Uuid>,
+    event_id: Option<Uuid>,
+    provider: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+impl PaymentView {
+    pub fn new(payment: &Payment) -> PaymentView {
+        let is_reservation = payment.target.kind == TargetKind::Reservation;
+        PaymentView {
+            id: payment.id.0,
+            order_id: payment.order_id.clone(),
+            order_name: payment.order_name.clone(),
+            payment_key: payment.payment_key.clone(),
+            amount: payment.amount,
+            currency: payment.currency.clone(),
+            method: payment.method.clone(),
+            status: payment.status.name(),
+            is_settled: payment.is_at_rest(),
+            failure_code: payment.failure_code.clone(),
+            approved_at: payment.approved_at,
+            receipt_url: payment.receipt_url.clone(),
+            refunded_amount: payment.refunded,
+            payment_type: payment.target.kind.name(),
+            reference_id: payment.target.id,
+            reservation_id: is_reservation.then_some(payment.target.id),
+            event_id: payment.event_id,
+            provider: payment.provider.clone(),
+            created_at: payment.created_at,
+            updated_at: payment.updated_at,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PaymentAnswerView {
+    pub payment: PaymentView,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PaymentListView {
+    pub payments: Vec<PaymentView>,
+    pub pagination: Pagination,
+}
+
+/// Money that goes back or came back.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefundView {
+    id: Uuid,
+    cause: String,
+    #[schema(value_type = i64)]
+    amount: Won,
+    /// What was kept.
+    #[schema(value_type = i64)]
+    fee: Won,
+    reason: String,
+    requested_by: Option<Uuid>,
+    /// `requested`, `unknown` or `done`.
+    status: &'static str,
+    /// How often the provider has said no.
+    declines: u32,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    done_at: Option<Timestamp>,
+}
+
+impl RefundView {
+    fn new(refund: &Refund) -> RefundView {
+        RefundView {
+            id: refund.id.0,
+            cause: refund.cause.name(),
+            amount: refund.amount,
+            fee: refund.fee,
+            reason: refund.reason.clone(),
+            requested_by: refund.requested_by,
+            status: refund.status.name(),
+            declines: refund.declines,
+            created_at: refund.created_at,
+            done_at: refund.done_at,
+        }
+    }
+}
+
+/// A payment, as an administrator sees it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminPaymentView {
+    #[serde(flatten)]
+    payment: PaymentView,
+    user_id: Uuid,
+    /// What is to be done next.
+    step: Option<&'static str>,
+    /// What the provider took.
+    #[schema(value_type = i64)]
+    charged_amount: Won,
+}
+
+impl AdminPaymentView {
+    pub fn new(payment: &Payment) -> AdminPaymentView {
+        AdminPaymentView {
+            payment: PaymentView::new(payment),
+            user_id: payment.user_id,
+            step: payment.step.map(Step::name),
+            charged_amount: payment.charged,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AdminPaymentAnswerView {
+    pub payment: AdminPaymentView,
+    pub refunds: Vec<RefundView>,
+}
+
+impl AdminPaymentAnswerView {
+    pub fn new(payment: &Payment, refunds: &[Refund]) -> AdminPaymentAnswerView {
+        AdminPaymentAnswerView {
+            payment: AdminPaymentView::new(payment),
+            refunds: refunds.iter().map(RefundView::new).collect(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AdminPaymentListView {
+    pub payments: Vec<AdminPaymentView>,
+    pub pagination: Pagination,
+}

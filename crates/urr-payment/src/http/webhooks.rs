@@ -1,0 +1,75 @@
+//! Messages of providers. They are hints to look, whatever they say.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use urr_service::{ApiError, ErrorBody, Json, Path, RawBody};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::Payments;
+use crate::provider::WebhookRejection;
+
+const BODY_BYTES_MAX: usize = 64 * 1024;
+
+pub fn routes() -> OpenApiRouter<Payments> {
+    OpenApiRouter::new().routes(routes!(receive_webhook))
+}
+
+#[derive(Serialize, ToSchema)]
+struct ReceivedView {
+    received: bool,
+}
+
+/// Receives a message of a provider. Nothing that it says is believed: the provider is asked.
+#[utoipa::path(
+    post, path = "/api/payments/webhooks/{provider}", tag = "payments",
+    params(("provider" = String, Path, example = "toss")),
+    request_body(content = String, content_type = "application/json"),
+    responses(
+        (status = 200, body = ReceivedView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 413, body = ErrorBody),
+    ),
+)]
+async fn receive_webhook(
+    State(payments): State<Payments>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    RawBody(body): RawBody,
+) -> Result<Json<ReceivedView>, ApiError> {
+    if body.len() > BODY_BYTES_MAX {
+        let sentence = "No message of a provider is that large.";
+        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", sentence));
+    }
+    let Some(provider) = payments.0.providers.iter().find(|provider| provider.name() == name)
+    else {
+        return Err(ApiError::not_found("PROVIDER_NOT_FOUND", "There is no such provider here."));
+    };
+    match provider.read_webhook(&headers, &body, payments.0.clock.now())? {
+        Some(hint) => payments.take_hint(provider.name(), hint).await?,
+        None => tracing::debug!(provider = name, "a message that does not concern us"),
+    }
+    Ok(Json(ReceivedView { received: true }))
+}
+
+impl From<WebhookRejection> for ApiError {
+    fn from(rejection: WebhookRejection) -> ApiError {
+        match rejection {
+            WebhookRejection::Unexpected => {
+                ApiError::not_found("PROVIDER_NOT_FOUND", "This provider sends no messages.")
+            }
+            WebhookRejection::Unreadable => {
+                ApiError::bad_request("INVALID_WEBHOOK", "The message cannot be read.")
+            }
+            WebhookRejection::HeadersMissing
+            | WebhookRejection::Untimely
+            | WebhookRejection::Forged => {
+                ApiError::unauthorized("INVALID_SIGNATURE", "The message is not the provider's.")
+            }
+        }
+    }
+}
