@@ -131,6 +131,34 @@ both_providers! {
         assert_eq!(world.payment().await.amount.amount(), PRICE + 1);
     }
 
+    /// P3: order, key and currency count as much as the amount. Toss tells them in the answer,
+    /// PortOne when it is asked.
+    async fn an_answer_about_something_else_is_unknown(world: World) {
+        let order = match world.kind {
+            Kind::Toss => "orderId",
+            Kind::PortOne => "id",
+        };
+        let mut fields = vec![(order, "ORD_of_somebody_else"), ("currency", "USD")];
+        if world.kind == Kind::Toss {
+            fields.push(("paymentKey", "of_somebody_else"));
+        }
+        for (field, other) in fields {
+            match world.kind {
+                Kind::Toss => world.desk.fail_next_change(Fault::Says(field, other)),
+                Kind::PortOne => world.desk.fail_next_look(Fault::Says(field, other)),
+            }
+            assert_eq!(code(&world.confirm().await), "MISMATCH", "{field}");
+        }
+        world.desk.fail_next_look(Fault::Says(order, "ORD_of_somebody_else"));
+        assert_eq!(world.find().await, Found::Unknown { code: "MISMATCH".to_owned() });
+        assert_eq!(world.state().await, ProviderState::Paid);
+    }
+
+    async fn a_state_that_nobody_has_heard_of_is_unknown(world: World) {
+        world.desk.fail_next_look(Fault::Says("status", "HALF_PAID"));
+        assert_eq!(world.find().await, Found::Unknown { code: "UNREADABLE".to_owned() });
+    }
+
     async fn a_code_that_nobody_has_heard_of_is_unknown(world: World) {
         for status in [400, 402, 403, 404, 409, 422] {
             let outcome = world.confirm_with(Fault::Refusal(status, "SOMETHING_NEW")).await;

@@ -36,8 +36,10 @@ pub enum Fault {
     ActThenHugeBody,
     /// What was asked for is done, and the answer comes when the test lets it.
     Slow,
-    /// So much more is charged than was asked for.
+    /// So much more is charged or given back than was asked for.
     OtherAmount(i64),
+    /// What was asked for is done, and one field of the answer says something else.
+    Says(&'static str, &'static str),
 }
 
 /// A payment in the books of the stand-in.
@@ -69,7 +71,7 @@ pub struct Books {
     pub sales: Vec<Sale>,
     /// The first answer to each idempotency key.
     answers: HashMap<String, Answer>,
-    /// What the next charge is off by.
+    /// What the next move of money is off by.
     pub off_by: i64,
 }
 
@@ -193,8 +195,13 @@ impl Desk {
         }
     }
 
-    async fn fail_after(&self, fault: Option<Fault>, answer: Answer) -> Response {
+    async fn fail_after(&self, fault: Option<Fault>, mut answer: Answer) -> Response {
         match fault {
+            Some(Fault::Says(field, other)) => {
+                assert!(answer.1.get(field).is_some(), "the answer has a field {field}");
+                answer.1[field] = Value::from(other);
+                send(answer)
+            }
             Some(Fault::ActThenSilence) => std::future::pending().await,
             Some(Fault::ActThenFail) => send(self.refuse(500, "FAILED_INTERNAL_SYSTEM_PROCESSING")),
             Some(Fault::ActThenReset) => reset(),

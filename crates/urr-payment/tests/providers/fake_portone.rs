@@ -73,6 +73,7 @@ async fn cancel(
         Err(refusal) => return send(refusal),
     };
     let act = |books: &mut Books| {
+        let off_by = books.off_by;
         let Some(sale) = books.of_order(&payment_id) else {
             return desk.refuse(404, "PAYMENT_NOT_FOUND");
         };
@@ -93,7 +94,7 @@ async fn cancel(
         if amount < 1 || amount > left {
             return desk.refuse(409, "CANCEL_AMOUNT_EXCEEDS_CANCELLABLE_AMOUNT");
         }
-        sale.returns.push(amount);
+        sale.returns.push(amount + off_by);
         let cancellation = json!({
             "status": "SUCCEEDED", "id": "cancel-1", "totalAmount": amount,
             "taxFreeAmount": 0, "vatAmount": 0, "reason": body["reason"],

@@ -67,6 +67,7 @@ async fn cancel(
     };
     let reason = body["cancelReason"].as_str().unwrap_or_default().to_owned();
     let act = |books: &mut Books| {
+        let off_by = books.off_by;
         let Some(sale) = books.of_key(&payment_key) else {
             return desk.refuse(404, "NOT_FOUND_PAYMENT");
         };
@@ -81,7 +82,7 @@ async fn cancel(
         if amount < 1 || amount > left {
             return desk.refuse(403, "NOT_CANCELABLE_AMOUNT");
         }
-        sale.returns.push(amount);
+        sale.returns.push(amount + off_by);
         (200, payment(sale))
     };
     desk.change(key, act).await

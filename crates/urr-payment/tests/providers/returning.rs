@@ -61,7 +61,14 @@ both_providers! {
         assert_eq!(world.returns(), [32_000]);
     }
 
-    /// The negative control of the above: here looking tells that nothing was given back.
+    async fn less_given_back_than_asked_for_is_unknown_and_looking_tells_how_much(world: World) {
+        charged(&world).await;
+        world.desk.fail_next_change(Fault::OtherAmount(-1));
+        assert_eq!(code(&give_back(&world, &giving_back(32_000)).await), "MISMATCH");
+        assert_eq!(world.payment().await.returned, Won::new(31_999));
+    }
+
+    /// The control of a lost answer: here looking tells that nothing was given back.
     async fn a_request_that_never_arrived_is_unknown_too(world: World) {
         charged(&world).await;
         for fault in [
