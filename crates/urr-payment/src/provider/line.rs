@@ -10,14 +10,18 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use hyper::{Method, StatusCode};
 use serde::Serialize;
 use tokio::time::Instant;
-use urr_kernel::Clock;
+use urr_kernel::{Clock, Timestamp, truncate_to_micros};
 use urr_outbound::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
 use urr_service::{Breaker, Verdict};
+use urr_storage::storable;
 
 use super::{CIRCUIT_OPEN, INTERRUPTED, TIMEOUT, UNREACHABLE, UNREADABLE};
 
 /// A foreign code is kept up to this length.
 const CODE_CHARS_MAX: usize = 64;
+const LINK_BYTES_MAX: usize = 2_000;
+/// The name of a method of payment is kept up to this length.
+pub(super) const METHOD_CHARS_MAX: usize = 40;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// A credential that cannot be sent: empty, or with characters that no credential has.
@@ -168,6 +172,26 @@ pub(super) fn code_of(code: Option<&str>, status: StatusCode) -> String {
     }
 }
 
+/// A foreign text that is kept: one line of so many characters at most.
+pub(super) fn one_line(text: Option<String>, chars_max: usize) -> String {
+    let text = text.unwrap_or_default();
+    text.chars().filter(|c| !c.is_control()).take(chars_max).collect()
+}
+
+/// A foreign address that is shown as a link: a whole one, and no script.
+pub(super) fn link(url: Option<String>) -> Option<String> {
+    let is_link = |url: &String| {
+        let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
+        url.starts_with("https://") && url.len() <= LINK_BYTES_MAX && is_plain
+    };
+    url.filter(is_link)
+}
+
+/// A foreign time that both databases can keep.
+pub(super) fn time(time: Option<Timestamp>) -> Option<Timestamp> {
+    time.map(|time| truncate_to_micros(storable(time)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,5 +218,22 @@ mod tests {
         for code in [None, Some(""), Some("two words"), Some("<b>"), Some("거절")] {
             assert_eq!(code_of(code, status), "HTTP_400", "{code:?}");
         }
+    }
+
+    #[test]
+    fn foreign_texts_links_and_times_are_kept_only_as_far_as_they_can_be() {
+        let odd = Some("card\u{0}\r\n".to_owned() + &"x".repeat(100));
+        assert_eq!(one_line(odd, 8), "cardxxxx");
+        assert_eq!(one_line(None, 8), "");
+        let good = Some("https://receipt.example/1?a=b".to_owned());
+        assert_eq!(link(good.clone()), good);
+        let long = format!("https://receipt.example/{}", "x".repeat(LINK_BYTES_MAX));
+        for bad in ["", "javascript:alert(1)", "http://a/", "https://a/\u{0}", "https://a b", &long]
+        {
+            assert_eq!(link(Some(bad.to_owned())), None, "{bad:?}");
+        }
+        assert_eq!(time(Some(Timestamp::MAX)), Some(urr_storage::TIME_MAX));
+        let fine = Timestamp::from_nanosecond(1_700_000_000_123_456_789).unwrap();
+        assert_eq!(time(Some(fine)).unwrap().as_nanosecond() % 1_000, 0);
     }
 }

@@ -15,8 +15,8 @@ use urr_kernel::{Clock, Secret, Timestamp, Won};
 use urr_outbound::{Outbound, OutboundResponse};
 
 use super::line::{
-    InvalidCredential, Line, LineOptions, Silence, clean_credential, code_of, path_segment,
-    sensitive,
+    self, InvalidCredential, Line, LineOptions, METHOD_CHARS_MAX, Silence, clean_credential,
+    code_of, path_segment, sensitive,
 };
 use super::webhook::{self, SECRETS_MAX, WebhookSecret};
 use super::{
@@ -28,9 +28,10 @@ use super::{
 pub const PORTONE_ENDPOINT: &str = "https://api.portone.io";
 /// A card that is declined is told as a failure of the provider behind PortOne, with status 502.
 const DECLINED_BEHIND: &str = "PG_PROVIDER";
-const PAGE_SIZE: usize = 1_000;
+/// So many payments, with all that PortOne tells of each, fit the longest answer that is read.
+const PAGE_SIZE: usize = 100;
 /// A span with more payments is not listed.
-const PAGES_MAX: usize = 100;
+const PAGES_MAX: usize = 500;
 
 /// Codes by which PortOne refuses to confirm. The token may have been used up by an earlier
 /// attempt that did work, so the payment is looked at before any of them is believed.
@@ -333,9 +334,9 @@ fn into_payment(payment: PortOnePayment, payment_key: Option<&str>) -> Option<Pr
         currency: payment.currency,
         state,
         returned: Won::new(cancelled),
-        method: payment.method.and_then(|method| method.kind).unwrap_or_default(),
-        approved_at: payment.paid_at.map(urr_kernel::truncate_to_micros),
-        receipt_url: payment.receipt_url,
+        method: line::one_line(payment.method.and_then(|method| method.kind), METHOD_CHARS_MAX),
+        approved_at: line::time(payment.paid_at),
+        receipt_url: line::link(payment.receipt_url),
     })
 }
 

@@ -6,6 +6,7 @@
 
 mod codes;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ use urr_kernel::{Clock, Secret, Timestamp, Won};
 use urr_outbound::{Outbound, OutboundResponse};
 
 use super::line::{
-    InvalidCredential, Line, LineOptions, Silence, clean_credential, code_of, path_segment,
-    sensitive,
+    self, InvalidCredential, Line, LineOptions, METHOD_CHARS_MAX, Silence, clean_credential,
+    code_of, path_segment, sensitive,
 };
 use super::{
     Charge, Found, Listed, MISMATCH, Outcome, ProviderPayment, ProviderState, Return, UNREADABLE,
@@ -31,10 +32,10 @@ use super::{
 pub const TOSS_ENDPOINT: &str = "https://api.tosspayments.com";
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 300;
 const REASON_CHARS_MAX: usize = 200;
-/// So many transactions come at once; Toss gives no more.
-const PAGE_SIZE: usize = 5_000;
+/// So many transactions fit the longest answer that is read.
+const PAGE_SIZE: usize = 1_000;
 /// A span with more transactions is not listed.
-const PAGES_MAX: usize = 20;
+const PAGES_MAX: usize = 50;
 
 #[derive(Clone, Debug)]
 pub struct TossSettings {
@@ -167,7 +168,7 @@ impl Toss {
 
     /// The orders with transactions in the span, each once, the oldest first.
     async fn list_orders(&self, from: Timestamp, to: Timestamp) -> Result<Vec<String>, String> {
-        let mut orders: Vec<String> = Vec::new();
+        let (mut orders, mut known) = (Vec::new(), HashSet::new());
         let mut after: Option<String> = None;
         for _ in 0..PAGES_MAX {
             let (start, end) = (local(from), local(to));
@@ -186,7 +187,7 @@ impl Toss {
             let is_last = page.len() < PAGE_SIZE;
             after = page.last().map(|transaction| transaction.transaction_key.clone());
             for transaction in page {
-                if !orders.contains(&transaction.order_id) {
+                if known.insert(transaction.order_id.clone()) {
                     orders.push(transaction.order_id);
                 }
             }
@@ -247,9 +248,9 @@ fn read_payment(answer: &OutboundResponse) -> Option<ProviderPayment> {
         currency: payment.currency,
         state,
         returned: Won::new(returned),
-        method: payment.method.unwrap_or_default(),
-        approved_at: payment.approved_at.map(urr_kernel::truncate_to_micros),
-        receipt_url: payment.receipt.and_then(|receipt| receipt.url),
+        method: line::one_line(payment.method, METHOD_CHARS_MAX),
+        approved_at: line::time(payment.approved_at),
+        receipt_url: line::link(payment.receipt.and_then(|receipt| receipt.url)),
     })
 }
 

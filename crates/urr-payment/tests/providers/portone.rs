@@ -136,7 +136,7 @@ fn credentials_that_cannot_be_used_are_refused_at_the_start() {
 async fn payments_of_a_span_are_listed_page_by_page() {
     let world = World::new(Kind::PortOne).await;
     assert!(matches!(world.confirm().await, Outcome::Done(_)));
-    for number in 0..1_000 {
+    for number in 0..250 {
         world.agree(&format!("ORD_{number:06}"), &format!("token{number}"));
     }
     let (from, to): (Timestamp, Timestamp) =
@@ -144,7 +144,7 @@ async fn payments_of_a_span_are_listed_page_by_page() {
     let Listed::Payments(payments) = world.provider.list(from, to).await else {
         panic!("nothing stands in the way");
     };
-    assert_eq!(payments.len(), 1_001);
+    assert_eq!(payments.len(), 251);
     assert_eq!((payments[0].order_id.as_str(), payments[0].state), (ORDER, ProviderState::Paid));
     world.desk.fail_next_look(Fault::ActThenGarbage);
     let listed = world.provider.list(from, to).await;

@@ -123,8 +123,17 @@ async fn transactions_of_a_span_are_listed_as_their_payments() {
     let listed = world.provider.list(from, to).await;
     assert_eq!(listed, Listed::Payments(vec![world.payment().await]));
     let asked = world.desk.seen().into_iter().find(|seen| seen.path == "/v1/transactions");
-    let span = json!(["2026-12-01T09:00:00", "2026-12-02T09:00:00", null, 5_000]);
+    let span = json!(["2026-12-01T09:00:00", "2026-12-02T09:00:00", null, 1_000]);
     assert_eq!(asked.unwrap().body, span);
+    {
+        let mut books = world.desk.books();
+        let sale = books.of_order(ORDER).unwrap();
+        sale.returns.extend([1; 1_500]);
+    }
+    let listed = world.provider.list(from, to).await;
+    assert_eq!(listed, Listed::Payments(vec![world.payment().await]));
+    let pages = world.desk.seen().into_iter().filter(|seen| seen.path == "/v1/transactions");
+    assert_eq!(pages.last().unwrap().body[2], format!("{KEY}-999"));
     world.desk.fail_next_look(Fault::Page(502));
     let listed = world.provider.list(from, to).await;
     assert_eq!(listed, Listed::Unknown { code: "HTTP_502".to_owned() });
