@@ -87,6 +87,8 @@ create table reservations (
     pinned_at timestamptz,
     payment_id uuid,
     payment_method text,
+    -- What is kept if its owner cancels: as it was agreed on when the reservation was made.
+    cancel_policy jsonb not null,
     -- What is to be paid back, decided when a paid reservation was cancelled.
     refund_amount bigint,
     end_reason text,

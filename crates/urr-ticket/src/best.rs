@@ -88,6 +88,7 @@ pub(crate) fn desk(
         let terms = Terms {
             now: clock.now(),
             hold_ttl: terms_of.hold_ttl,
+            cancel_policy: Arc::clone(&terms_of.cancel_policy),
             dangerous_without_seat_guard: terms_of.dangerous_without_seat_guard,
         };
         let (db, maps) = (db.clone(), maps.clone());
@@ -200,7 +201,7 @@ async fn answer_all(db: &Db, asked: Asked) -> Vec<Answer> {
     }
     let mut answers = Vec::with_capacity(asked.requests.len());
     for request in &asked.requests {
-        let alone = Asked { terms: asked.terms, requests: vec![request.clone()] };
+        let alone = Asked { terms: asked.terms.clone(), requests: vec![request.clone()] };
         answers.push(answer_alone(db, Arc::new(alone)).await);
     }
     answers
@@ -292,7 +293,7 @@ impl Asking {
             context: self.context,
         };
         let batch =
-            Batch { inventory: Arc::clone(inventory), terms: *terms, requests: vec![entry] };
+            Batch { inventory: Arc::clone(inventory), terms: terms.clone(), requests: vec![entry] };
         match decide_together(tx, &batch) {
             Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => {
                 Ok(Ok(outcomes.into_iter().next().expect("one request, one outcome")))

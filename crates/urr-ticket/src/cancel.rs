@@ -3,7 +3,9 @@
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::Tx;
 
+use crate::domain::refund::Fee;
 use crate::domain::transition::{Canceller, Record, Refused, decide_cancel, decide_release};
+use crate::refund::{owners_fee, refund_for};
 use crate::steps::{Found, Stamps, StepError, announce, find, reload};
 use crate::store::admin::{self, AdminAction};
 use crate::store::transitions::{self, Ended, Ending};
@@ -17,6 +19,8 @@ const RELEASED_BY_OWNER: &str = "RELEASED_BY_OWNER";
 pub struct AdminCancel {
     pub admin_id: Uuid,
     pub reason: String,
+    /// Whether the owner bears the fee.
+    pub fee: Fee,
 }
 
 impl Ticket {
@@ -33,11 +37,13 @@ impl Ticket {
                 check_owner(record, user_id)?;
                 decide_cancel(record, Canceller::Owner, now)
             })?;
-            let Found::Go { fence, .. } = found else { return done(found) };
+            let Found::Go { record, fence } = found else { return done(found) };
             if transitions::ticket_was_used(tx, id)? {
                 return Err(Refused::CheckedIn.into());
             }
-            end_one(tx, id, fence, CANCELLED_BY_OWNER, &stamps, now)
+            let fee = owners_fee(&record);
+            let reason = CANCELLED_BY_OWNER;
+            end_one(tx, &record, End { fence, reason, fee }, &stamps, now)
         });
         self.after_end(cancelled.await?).await
     }
@@ -56,8 +62,9 @@ impl Ticket {
                 check_owner(record, user_id)?;
                 decide_release(record, token, now)
             })?;
-            let Found::Go { fence, .. } = found else { return done(found) };
-            end_one(tx, id, fence, RELEASED_BY_OWNER, &stamps, now)
+            let Found::Go { record, fence } = found else { return done(found) };
+            let end = End { fence, reason: RELEASED_BY_OWNER, fee: Fee::ByPolicy };
+            end_one(tx, &record, end, &stamps, now)
         });
         self.after_end(released.await?).await
     }
@@ -84,7 +91,8 @@ impl Ticket {
                 now,
             };
             admin::action_insert(tx, &action)?;
-            end_one(tx, id, fence, &by.reason, &stamps, now)
+            let end = End { fence, reason: &by.reason, fee: by.fee };
+            end_one(tx, &record, end, &stamps, now)
         });
         self.after_end(cancelled.await?).await
     }
@@ -110,15 +118,24 @@ fn done(found: Found) -> Result<(Record, Vec<Ended>), StepError> {
     }
 }
 
+/// How one reservation ends.
+#[derive(Clone, Copy)]
+struct End<'a> {
+    fence: i64,
+    reason: &'a str,
+    fee: Fee,
+}
+
 fn end_one(
     tx: &mut Tx<'_>,
-    id: ReservationId,
-    fence: i64,
-    reason: &str,
+    record: &Record,
+    end: End<'_>,
     stamps: &Stamps,
     now: Timestamp,
 ) -> Result<(Record, Vec<Ended>), StepError> {
-    let ending = Ending::Cancelled { reason };
+    let End { fence, reason, fee } = end;
+    let id = record.reservation.id;
+    let ending = Ending::Cancelled { reason, refund: refund_for(tx, record, fee, now)? };
     let ended = transitions::reservations_end(tx, fence, &[id.0], ending, now)?;
     assert_eq!(ended.len(), 1, "the state was seen under the lock");
     announce(tx, &ended, ending, stamps)?;

@@ -3,8 +3,8 @@
 //! Every step can be repeated by the same payment and has its effect once. Another payment, an old
 //! fencing token or another amount is refused.
 
-use urr_kernel::{CallContext, Uuid, Won};
-use urr_storage::outbox;
+use urr_kernel::{CallContext, Timestamp, Uuid, Won};
+use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
 use crate::cancel::check_owner;
@@ -14,10 +14,13 @@ use crate::domain::transition::{
     decide_unpin,
 };
 use crate::events::{ReservationConfirmed, ReservationFacts};
-use crate::steps::{Found, Stamps, StepError, find, reload};
+use crate::steps::{Found, StepError, find, reload};
 use crate::store::items::{self, StoredItem};
 use crate::store::transitions::{self, Confirmation, NewTicket};
-use crate::{Purchase, ReservationId, Subject, Ticket};
+use crate::{Details, Purchase, ReservationId, Subject, Ticket};
+
+/// So long may the name of a payment method be.
+pub(crate) const METHOD_CHARS_MAX: usize = 50;
 
 /// A payment that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +42,10 @@ impl Ticket {
         &self,
         id: ReservationId,
         user_id: Uuid,
-    ) -> Result<Record, StepError> {
-        let record = self.find_reservation(id).await?;
-        check_owner(&record, user_id)?;
-        decide_pay(&record, self.clock.now())?;
-        Ok(record)
+    ) -> Result<Details, StepError> {
+        let details = self.my_reservation(id, user_id).await?;
+        decide_pay(&details.listed.record, self.clock.now())?;
+        Ok(details)
     }
 
     /// Pins a hold for a payment that is about to charge. It does not expire any more.
@@ -101,22 +103,8 @@ impl Ticket {
         let ticket_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
         let (stamps, now) = (self.stamps(1, context), self.clock.now());
         let confirmed = self.db.write(move |tx| {
-            let found = find(tx, id, |record| decide_confirm(record, &made.claim, now))?;
-            let Found::Go { record, fence } = found else {
-                return reload(tx, id).map(|record| (record, false));
-            };
-            let payment_id = made.claim.payment_id;
-            let payment_method = made.method.as_str();
-            let sold = Confirmation { id, payment_id, payment_method, fence, now };
-            if !transitions::hold_confirm(tx, &sold)? {
-                return Err(Refused::SeatLost.into());
-            }
-            let items = items::item_list(tx, id)?;
-            for ticket in tickets_of(&items, &ticket_ids) {
-                transitions::ticket_insert(tx, &record.reservation, &ticket, now)?;
-            }
-            announce_confirmed(tx, &record, &items, &made, &stamps)?;
-            Ok((reload(tx, id)?, true))
+            let (made, ticket_ids, stamp) = (&made, &*ticket_ids, &stamps.stamp(0));
+            confirm(tx, &Confirming { id, made, ticket_ids, stamp, now })
         });
         let (record, is_new) = confirmed.await?;
         if is_new {
@@ -136,16 +124,59 @@ impl Ticket {
         amount: Won,
     ) -> Result<Record, StepError> {
         let now = self.clock.now();
-        let refunded = self.db.write(move |tx| {
-            match find(tx, id, |record| decide_refunded(record, payment_id, amount))? {
-                Found::Done(record) => Ok(record),
-                Found::Go { .. } => {
-                    transitions::reservation_mark_refunded(tx, id, now)?;
-                    reload(tx, id)
-                }
-            }
-        });
-        refunded.await
+        self.db.write(move |tx| mark_refunded(tx, id, payment_id, amount, now)).await
+    }
+}
+
+/// A confirmation with the ids of what it makes.
+pub(crate) struct Confirming<'a> {
+    pub id: ReservationId,
+    pub made: &'a PaymentMade,
+    /// One for everyone.
+    pub ticket_ids: &'a [Uuid],
+    pub stamp: &'a Stamp,
+    pub now: Timestamp,
+}
+
+/// Sells what is pinned, makes the tickets, announces it. `false`: that was done before. If it is
+/// refused, nothing was written.
+pub(crate) fn confirm(
+    tx: &mut Tx<'_>,
+    confirming: &Confirming<'_>,
+) -> Result<(Record, bool), StepError> {
+    let Confirming { id, made, ticket_ids, stamp, now } = *confirming;
+    let found = find(tx, id, |record| decide_confirm(record, &made.claim, now))?;
+    let Found::Go { record, fence } = found else {
+        return reload(tx, id).map(|record| (record, false));
+    };
+    if !transitions::seats_are_own(tx, id)? {
+        return Err(Refused::SeatLost.into());
+    }
+    let (payment_id, payment_method) = (made.claim.payment_id, made.method.as_str());
+    let sold = Confirmation { id, payment_id, payment_method, fence, now };
+    transitions::hold_confirm(tx, &sold)?;
+    let items = items::item_list(tx, id)?;
+    for ticket in tickets_of(&items, ticket_ids) {
+        transitions::ticket_insert(tx, &record.reservation, &ticket, now)?;
+    }
+    announce_confirmed(tx, &record, &items, made, stamp)?;
+    Ok((reload(tx, id)?, true))
+}
+
+/// Notes that the money of a cancelled reservation is back.
+pub(crate) fn mark_refunded(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    payment_id: Uuid,
+    amount: Won,
+    now: Timestamp,
+) -> Result<Record, StepError> {
+    match find(tx, id, |record| decide_refunded(record, payment_id, amount))? {
+        Found::Done(record) => Ok(record),
+        Found::Go { .. } => {
+            transitions::reservation_mark_refunded(tx, id, now)?;
+            reload(tx, id)
+        }
     }
 }
 
@@ -179,14 +210,14 @@ fn announce_confirmed(
     record: &Record,
     items: &[StoredItem],
     made: &PaymentMade,
-    stamps: &Stamps,
+    stamp: &Stamp,
 ) -> Result<(), StorageError> {
     let event = ReservationConfirmed {
         facts: facts(record, items),
         payment_id: made.claim.payment_id,
         payment_method: made.method.clone(),
     };
-    outbox::append(tx, &stamps.stamp(0), &event)
+    outbox::append(tx, stamp, &event)
 }
 
 pub(crate) fn facts(record: &Record, items: &[StoredItem]) -> ReservationFacts {

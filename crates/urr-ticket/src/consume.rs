@@ -1,10 +1,11 @@
-//! What the ticket office learns from the catalogue: what is to be sold, and how.
+//! What the ticket office learns from the catalogue (what is to be sold, and how) and from payments.
 //!
-//! The result does not depend on the order in which the news of an event arrive, nor on how often:
-//! they are merged into one row per event ([`news`]), and the sale follows that row.
+//! What becomes of a sale does not depend on the order in which the news of an event arrive, nor on
+//! how often: they are merged into one row per event ([`news`]), and the sale follows that row.
 
 mod news;
 mod payload;
+mod payments;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ use crate::{SOURCE, SaleStatus};
 pub const GROUP: &str = "ticket-service-group";
 
 /// The topics that it listens to.
-pub const TOPICS: &[&str] = &["catalog-events"];
+pub const TOPICS: &[&str] = &["catalog-events", "payment-events"];
 
 /// Everything that an event sells is there and was counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ impl EventData for InventoryReady {
     }
 }
 
-/// Makes, changes or ends a sale as the catalogue says.
+/// Makes, changes or ends a sale as the catalogue says; confirms what was paid.
 pub fn handle(
     tx: &mut Tx<'_>,
     event: &Event,
@@ -64,6 +65,8 @@ pub fn handle(
             follow(tx, cancelled.event_id, News::of_end(SaleStatus::Cancelled))
         }
         "EVENT_DELETED" => delete_sale(tx, event, context),
+        "PAYMENT_CONFIRMED" => payments::payment_confirmed(tx, event, context),
+        "PAYMENT_REFUNDED" => payments::payment_refunded(tx, event, context),
         _ => Ok(Handled::Ignored),
     }
 }

@@ -3,6 +3,7 @@
 pub mod best;
 pub mod hold;
 pub mod number;
+pub mod refund;
 pub mod reservation;
 pub mod sale;
 pub mod stock;

@@ -60,6 +60,9 @@ pub struct ReservationCancelled {
     pub facts: ReservationFacts,
     pub reason: String,
     pub refund_amount: Won,
+    /// What is kept: together with the refund it is what was paid.
+    #[serde(default)]
+    pub cancellation_fee: Won,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment_id: Option<Uuid>,
 }

@@ -166,7 +166,7 @@ impl Sweeper {
         };
         let ending = match sale.took_place {
             true => Ending::Withdrawn { reason },
-            false => Ending::Cancelled { reason },
+            false => Ending::Cancelled { reason, refund: None },
         };
         let mut after = Uuid::nil();
         loop {

@@ -7,6 +7,7 @@ mod check_in;
 mod internal;
 mod map;
 mod pulse;
+mod refund;
 mod reservation_view;
 mod reservations;
 mod reserve;
@@ -28,6 +29,7 @@ pub fn routes() -> OpenApiRouter<Ticket> {
         .merge(check_in::routes())
         .merge(internal::routes())
         .merge(reservations::routes())
+        .merge(refund::routes())
         .merge(map::routes())
         .merge(pulse::routes())
         .merge(stock::routes())

@@ -1,7 +1,8 @@
 //! The ticket office: seats, stock, holds, reservations, tickets.
 //!
 //! It is the only writer of its schema `reservation_service`. What is sold it learns from
-//! `catalog-events`; what it sells it announces on `reservation-events`.
+//! `catalog-events`, what was paid from `payment-events`; what it sells it announces on
+//! `reservation-events`.
 //!
 //! Invariants: a seat has at most one live hold or sale; stock is never negative; a reservation is
 //! pending and then exactly one of confirmed, cancelled, expired; a change and its event are
@@ -28,6 +29,7 @@ mod jobs;
 mod locks;
 mod mine;
 mod pulse;
+mod refund;
 mod reserve;
 mod seat_map;
 mod settings;
@@ -52,6 +54,7 @@ pub use check_in::{CheckInError, CheckedIn, ShownTicket};
 pub use confirm::PaymentMade;
 pub use domain::best::{NoneFits, Wish};
 pub use domain::hold::{HeldItem, Hold, InvalidWanted, Refusal, Wanted, WantedTickets};
+pub use domain::refund::{Band, CancelPolicy, Fee, Grace, InvalidCancelPolicy, Refund, Rule};
 pub use domain::reservation::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
 pub use domain::sale::{Inventory, Kind, NotOnSale, SalePolicy, SaleStatus, Tier};
 pub use domain::stock::{ChangeRefused, TicketType};
@@ -62,6 +65,7 @@ use inventories::Inventories;
 pub use locks::{SeatLocks, Taken};
 pub use mine::{Details, ReservationFilter};
 pub use pulse::{BookingFigures, Supply};
+pub use refund::RefundPreview;
 pub use reserve::{ReserveError, ReserveRequest};
 pub use seat_map::{EventView, SeatMapSettings, SeatMaps, SeatStatus};
 pub use settings::Settings;

@@ -13,7 +13,7 @@ use crate::store::admin::{self, ActionFilter, NotedAction};
 use crate::store::items::{self, StoredItem};
 pub use crate::store::listing::Filter as ReservationFilter;
 use crate::store::listing::{self, Listed, StoredTicket};
-use crate::{Inventory, ReservationId, Ticket};
+use crate::{Inventory, ReservationId, Subject, Ticket};
 
 /// A reservation with all that belongs to it.
 #[derive(Clone, Debug)]
@@ -23,6 +23,45 @@ pub struct Details {
     pub tickets: Vec<StoredTicket>,
     /// What the event sells: a seat's label follows from it. None: its seats are not complete.
     pub inventory: Option<Arc<Inventory>>,
+}
+
+/// Providers of payments do not take longer ones.
+const ORDER_NAME_CHARS_MAX: usize = 100;
+
+impl Details {
+    /// What it is called where it is paid: the event, and how many of what.
+    pub fn order_name(&self) -> String {
+        let mut counts: Vec<(&str, u32)> = Vec::new();
+        for stored in &self.items {
+            let name = self.item_name(stored);
+            match counts.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += stored.item.quantity,
+                None => counts.push((name, stored.item.quantity)),
+            }
+        }
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|(name, count)| format!("{name} {count}매").trim().to_owned())
+            .collect();
+        shorten(format!("{} · {}", self.listed.event_title, counts.join(", ")))
+    }
+
+    /// The ticket type, or the grade of the seat.
+    fn item_name<'a>(&'a self, stored: &'a StoredItem) -> &'a str {
+        match (stored.item.subject, &self.inventory) {
+            (Subject::Seat(seat_id), Some(inventory)) => {
+                inventory.layout.place(seat_id).map_or("", |place| &place.section.grade)
+            }
+            _ => stored.name.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+fn shorten(name: String) -> String {
+    if name.chars().count() <= ORDER_NAME_CHARS_MAX {
+        return name;
+    }
+    name.chars().take(ORDER_NAME_CHARS_MAX - 1).chain(['…']).collect()
 }
 
 impl Ticket {

@@ -108,6 +108,7 @@ fn hold_desk(
         let terms = Terms {
             now: clock.now(),
             hold_ttl: terms_of.hold_ttl,
+            cancel_policy: Arc::clone(&terms_of.cancel_policy),
             dangerous_without_seat_guard: terms_of.dangerous_without_seat_guard,
         };
         decide_questions(db.clone(), maps.clone(), questions, terms)

@@ -1,8 +1,9 @@
 //! How the ticket office works.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::SeatMapSettings;
+use crate::{CancelPolicy, SeatMapSettings};
 
 /// The rules that an operator can change.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub struct Settings {
     pub lock_ttl: Duration,
     /// Time between two sweeps for holds whose time is over.
     pub expiry_interval: Duration,
+    /// What is kept when someone cancels: agreed on with who reserves from now on.
+    pub cancel_policy: Arc<CancelPolicy>,
     /// How seat maps are kept in memory.
     pub seat_maps: SeatMapSettings,
     /// Sells without looking whether a seat is free and without the index that guards it: only the
@@ -26,6 +29,7 @@ impl Default for Settings {
             hold_ttl: Duration::from_secs(300),
             lock_ttl: Duration::from_secs(420),
             expiry_interval: Duration::from_secs(1),
+            cancel_policy: Arc::new(CancelPolicy::korean()),
             seat_maps: SeatMapSettings::default(),
             dangerous_without_seat_guard: false,
         }

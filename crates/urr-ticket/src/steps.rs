@@ -76,6 +76,12 @@ impl Stamps {
 }
 
 impl Ended {
+    /// What is kept of what was paid. None: it was never paid.
+    fn cancellation_fee(&self) -> Option<Won> {
+        let kept = self.total_amount.minus(self.refund_amount?);
+        Some(kept.expect("a refund is not more than the total"))
+    }
+
     pub(crate) fn facts(&self) -> ReservationFacts {
         ReservationFacts {
             reservation_id: self.id,
@@ -105,12 +111,13 @@ pub(crate) fn announce(
             };
             outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
         }
-        Ending::Cancelled { reason } | Ending::Withdrawn { reason } => {
+        Ending::Cancelled { reason, .. } | Ending::Withdrawn { reason } => {
             let fact = |(stamp, reservation): (Stamp, &Ended)| {
                 let cancelled = ReservationCancelled {
                     facts: reservation.facts(),
                     reason: reason.to_owned(),
                     refund_amount: reservation.refund_amount.unwrap_or(Won::ZERO),
+                    cancellation_fee: reservation.cancellation_fee().unwrap_or(Won::ZERO),
                     payment_id: reservation.payment_id,
                 };
                 (stamp, cancelled)

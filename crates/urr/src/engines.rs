@@ -14,7 +14,7 @@ use crate::role::Role;
 
 /// Every topic of the platform.
 pub const TOPICS: &[&str] =
-    &["catalog-events", "inventory-events", "reservation-events", "user-events"];
+    &["catalog-events", "inventory-events", "payment-events", "reservation-events", "user-events"];
 
 /// The file of a role's tables in the data folder.
 pub fn sqlite_path(folder: &Path, schema: &Schema) -> PathBuf {

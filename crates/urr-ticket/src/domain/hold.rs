@@ -1,12 +1,14 @@
 //! Who gets what: requests for seats or standing tickets, decided one after another.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 
 use super::number::number_for_people;
+use super::refund::CancelPolicy;
 use super::reservation::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
 use super::sale::{Inventory, NotOnSale, SalePolicy, Tier};
 
@@ -78,10 +80,11 @@ pub struct Kept {
 }
 
 /// What is the same for all requests that are decided together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Terms {
     pub now: Timestamp,
     pub hold_ttl: Duration,
+    pub cancel_policy: Arc<CancelPolicy>,
     /// See [`crate::Settings::dangerous_without_seat_guard`].
     pub dangerous_without_seat_guard: bool,
 }

@@ -104,6 +104,12 @@ impl Record {
         }
     }
 
+    /// What was kept when a paid reservation was cancelled.
+    pub fn cancellation_fee(&self) -> Option<Won> {
+        let kept = self.reservation.total_amount.minus(self.refund_amount?);
+        Some(kept.expect("a refund is not more than the total"))
+    }
+
     /// The state as users see it.
     pub fn status(&self, now: Timestamp) -> Status {
         match self.phase(now) {

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use super::reservation_view::AdminReservationView;
 use super::reservations::parse_status;
-use crate::{AdminCancel, Difference, ReservationFilter, ReservationId, Ticket};
+use crate::{AdminCancel, Difference, Fee, ReservationFilter, ReservationId, Ticket};
 
 const REASON_CHARS_MAX: usize = 200;
 
@@ -98,6 +98,19 @@ struct AdminCancelBody {
     /// It is written down, and the owner sees it.
     #[schema(min_length = 1, max_length = 200)]
     reason: String,
+    /// What goes back of what was paid. If it is missing, everything does.
+    #[serde(default)]
+    refund: AdminRefund,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum AdminRefund {
+    /// Everything, the booking fee too.
+    #[default]
+    Full,
+    /// As much as if the owner had cancelled.
+    Policy,
 }
 
 /// Cancels anybody's reservation; of what was paid the refund begins.
@@ -120,14 +133,24 @@ async fn cancel_any_reservation(
     Path(id): Path<Uuid>,
     Json(body): Json<AdminCancelBody>,
 ) -> Result<Json<AdminReservationAnswer>, ApiError> {
-    let reason = body.reason.trim().to_owned();
+    let reason = parse_reason(&body.reason)?;
+    let fee = match body.refund {
+        AdminRefund::Full => Fee::Waived,
+        AdminRefund::Policy => Fee::ByPolicy,
+    };
+    let by = AdminCancel { admin_id: admin.user_id, reason, fee };
+    ticket.cancel_as_admin(ReservationId(id), by, context).await?;
+    answer(&ticket, ReservationId(id)).await
+}
+
+/// Why an administrator cancels.
+pub fn parse_reason(reason: &str) -> Result<String, ApiError> {
+    let reason = reason.trim();
     if !(1..=REASON_CHARS_MAX).contains(&reason.chars().count()) {
         let sentence = format!("A reason has 1 to {REASON_CHARS_MAX} characters.");
         return Err(ApiError::bad_request("INVALID_REASON", sentence));
     }
-    let by = AdminCancel { admin_id: admin.user_id, reason };
-    ticket.cancel_as_admin(ReservationId(id), by, context).await?;
-    answer(&ticket, ReservationId(id)).await
+    Ok(reason.to_owned())
 }
 
 async fn answer(

@@ -7,9 +7,9 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::{ApiError, Caller, Context, Internal, Json, Path, Query};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{PaymentClaim, PaymentMade, Record, ReservationId, Ticket};
-
-const METHOD_CHARS_MAX: usize = 50;
+use super::admin::parse_reason;
+use crate::confirm::METHOD_CHARS_MAX;
+use crate::{AdminCancel, Fee, PaymentClaim, PaymentMade, Record, ReservationId, Ticket};
 
 /// They are not part of the public description.
 pub fn routes() -> OpenApiRouter<Ticket> {
@@ -19,6 +19,7 @@ pub fn routes() -> OpenApiRouter<Ticket> {
         .route("/internal/ticket/reservations/{id}/pin", post(pin))
         .route("/internal/ticket/reservations/{id}/unpin", post(unpin))
         .route("/internal/ticket/reservations/{id}/confirm", post(confirm))
+        .route("/internal/ticket/reservations/{id}/cancel", post(cancel))
         .route("/internal/ticket/reservations/{id}/refunded", post(refunded))
 }
 
@@ -39,6 +40,7 @@ struct StateView {
     pinned_by: Option<Uuid>,
     payment_id: Option<Uuid>,
     refund_amount: Option<Won>,
+    cancellation_fee: Option<Won>,
 }
 
 #[derive(Serialize)]
@@ -46,11 +48,30 @@ struct StateAnswer {
     reservation: StateView,
 }
 
+/// A reservation that can be paid, and what to call it on the way.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PayableView {
+    #[serde(flatten)]
+    state: StateView,
+    order_name: String,
+}
+
+#[derive(Serialize)]
+struct PayableAnswer {
+    reservation: PayableView,
+}
+
 fn answer(ticket: &Ticket, record: Record) -> Json<StateAnswer> {
-    let status = record.status(ticket.clock.now()).name();
-    let Record { reservation, quantity, payment_id, refund_amount, .. } = record;
-    Json(StateAnswer {
-        reservation: StateView {
+    Json(StateAnswer { reservation: StateView::new(record, ticket.clock.now()) })
+}
+
+impl StateView {
+    fn new(record: Record, now: Timestamp) -> StateView {
+        let status = record.status(now).name();
+        let cancellation_fee = record.cancellation_fee();
+        let Record { reservation, quantity, payment_id, refund_amount, .. } = record;
+        StateView {
             id: reservation.id.0,
             reservation_number: reservation.number,
             user_id: reservation.user_id,
@@ -65,8 +86,9 @@ fn answer(ticket: &Ticket, record: Record) -> Json<StateAnswer> {
             pinned_by: reservation.pinned_by,
             payment_id,
             refund_amount,
-        },
-    })
+            cancellation_fee,
+        }
+    }
 }
 
 fn only_payments(caller: Internal) -> Result<(), ApiError> {
@@ -99,10 +121,12 @@ async fn validate(
     caller: Internal,
     Path(id): Path<Uuid>,
     Query(query): Query<ValidateQuery>,
-) -> Result<Json<StateAnswer>, ApiError> {
+) -> Result<Json<PayableAnswer>, ApiError> {
     only_payments(caller)?;
-    let record = ticket.validate_for_payment(ReservationId(id), query.user_id).await?;
-    Ok(answer(&ticket, record))
+    let details = ticket.validate_for_payment(ReservationId(id), query.user_id).await?;
+    let order_name = details.order_name();
+    let state = StateView::new(details.listed.record, ticket.clock.now());
+    Ok(Json(PayableAnswer { reservation: PayableView { state, order_name } }))
 }
 
 #[derive(Deserialize)]
@@ -188,5 +212,43 @@ async fn refunded(
     only_payments(caller)?;
     let RefundedBody { payment_id, amount } = body;
     let record = ticket.mark_refunded(ReservationId(id), payment_id, amount).await?;
+    Ok(answer(&ticket, record))
+}
+
+/// Exactly one of them cancels.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CancelBody {
+    /// The owner.
+    user_id: Option<Uuid>,
+    admin_id: Option<Uuid>,
+    /// Why an administrator does it.
+    #[serde(default)]
+    reason: String,
+}
+
+/// Someone asks for their money where they paid. What goes back is decided and announced here; the
+/// payment service obeys the announcement, so that there is one way only.
+async fn cancel(
+    State(ticket): State<Ticket>,
+    caller: Internal,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+    Json(body): Json<CancelBody>,
+) -> Result<Json<StateAnswer>, ApiError> {
+    only_payments(caller)?;
+    let id = ReservationId(id);
+    let record = match (body.user_id, body.admin_id) {
+        (Some(user_id), None) => ticket.cancel_reservation(id, user_id, context).await?,
+        (None, Some(admin_id)) => {
+            let reason = parse_reason(&body.reason)?;
+            let by = AdminCancel { admin_id, reason, fee: Fee::Waived };
+            ticket.cancel_as_admin(id, by, context).await?
+        }
+        _ => {
+            let sentence = "Either the owner or an administrator cancels.";
+            return Err(ApiError::bad_request("INVALID_CANCELLER", sentence));
+        }
+    };
     Ok(answer(&ticket, record))
 }

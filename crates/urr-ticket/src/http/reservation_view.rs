@@ -46,9 +46,14 @@ pub struct ReservationView {
     fencing_token: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payment_method: Option<String>,
+    /// What goes back of a paid reservation that was cancelled.
     #[schema(value_type = Option<i64>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     refund_amount: Option<Won>,
+    /// What is kept of a paid reservation that was cancelled.
+    #[schema(value_type = Option<i64>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancellation_fee: Option<Won>,
     /// Why it was cancelled.
     #[schema(example = "CANCELLED_BY_OWNER")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,6 +129,7 @@ impl ReservationView {
             fencing_token: (status == Status::Pending).then_some(reservation.fence),
             payment_method: record.payment_method.clone(),
             refund_amount: record.refund_amount,
+            cancellation_fee: record.cancellation_fee(),
             end_reason: record.end_reason.clone(),
             seats,
             items,

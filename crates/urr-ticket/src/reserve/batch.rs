@@ -125,7 +125,7 @@ impl Batch {
         let (first, second) = self.requests.split_at(self.requests.len() / 2);
         [second, first].map(|requests| Batch {
             inventory: Arc::clone(&self.inventory),
-            terms: self.terms,
+            terms: self.terms.clone(),
             requests: requests.to_vec(),
         })
     }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde_json::Value as Json;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
@@ -16,7 +17,7 @@ use crate::domain::hold::{
     Board, Buyer, HeldItem, Hold, HoldRequest, Kept, RequestKey, Stock, Terms,
 };
 use crate::events::ReservationCreated;
-use crate::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
+use crate::{CancelPolicy, Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
 
 /// Loads all that these requests are decided on, under the lock of the sale. None: there is no such
 /// sale.
@@ -207,9 +208,9 @@ fn hold_insert(
     let reservation = &hold.reservation;
     tx.execute(
         "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-         total_amount, booking_fee, quantity, fence, expires_at, idempotency_key, request_digest, \
-         created_at, updated_at) \
-         values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $12, $12)",
+         total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, idempotency_key, \
+         request_digest, created_at, updated_at) values ($1, $2, $3, $4, 'pending', 'unpaid', $5, \
+         $6, $7, $8, $9, $10, $11, $12, $13, $13)",
         params![
             reservation.id.0,
             reservation.number,
@@ -220,6 +221,7 @@ fn hold_insert(
             hold.quantity(),
             reservation.fence,
             reservation.expires_at,
+            policy_json(&terms.cancel_policy),
             key.map(|key| key.text.as_str()),
             key.map(|key| key.digest.as_slice()),
             reservation.created_at
@@ -244,6 +246,11 @@ fn hold_insert(
         )?;
     }
     Ok(())
+}
+
+/// As it is stored with every reservation.
+pub(super) fn policy_json(policy: &CancelPolicy) -> Json {
+    serde_json::to_value(policy).expect("a policy is JSON")
 }
 
 pub(super) fn subject_columns(subject: Subject) -> (Option<SeatId>, Option<Uuid>) {

@@ -12,7 +12,9 @@ use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use super::reserve::{KeptByKey, NewHold, buyer_add, hold_find, kept_read, subject_columns};
+use super::reserve::{
+    KeptByKey, NewHold, buyer_add, hold_find, kept_read, policy_json, subject_columns,
+};
 use crate::ReservationId;
 use crate::domain::hold::{Board, HoldRequest, RequestKey, Terms};
 use crate::events::ReservationCreated;
@@ -144,7 +146,8 @@ pub(super) fn holds_write(
             terms.now,
             terms.dangerous_without_seat_guard,
             facts,
-            ReservationCreated::TOPIC
+            ReservationCreated::TOPIC,
+            policy_json(&terms.cancel_policy)
         ],
     )?;
     let is_whole = usize::try_from(held) == Ok(seats);
@@ -158,10 +161,10 @@ const HOLDS_WRITE: &str = "\
         update sales set fence = $2 where event_id = $1\
     ), made as (\
         insert into reservations (id, number, user_id, event_id, status, payment_status, \
-        total_amount, booking_fee, quantity, fence, expires_at, idempotency_key, \
+        total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, idempotency_key, \
         request_digest, created_at, updated_at) \
         select id, number, user_id, $1, 'pending', 'unpaid', total_amount, booking_fee, \
-        quantity, fence, $5::timestamptz, key, decode(digest, 'hex'), $6::timestamptz, \
+        quantity, fence, $5::timestamptz, $10::jsonb, key, decode(digest, 'hex'), $6::timestamptz, \
         $6::timestamptz \
         from jsonb_to_recordset($3) as hold (id uuid, number text, user_id uuid, \
         total_amount bigint, booking_fee bigint, quantity integer, fence bigint, key text, digest text)\

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde_json::Value as Json;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_storage::{Row, StorageError, Tx, params};
 
 use super::chunks::for_each_chunk;
 use crate::domain::transition::Record;
-use crate::{PaymentStatus, Reservation, ReservationId, SaleStatus, Status};
+use crate::{CancelPolicy, PaymentStatus, Reservation, ReservationId, SaleStatus, Status};
 
 /// The columns of a [`Record`], of `reservations as r` joined with `sales as s`.
 pub(super) const RECORD: &str = "r.id, r.number, r.user_id, r.event_id, r.status, \
@@ -55,13 +56,23 @@ pub(super) fn record_read(row: &Row<'_>) -> Result<Record, StorageError> {
     })
 }
 
+/// What was agreed on when the reservation was made.
+pub fn cancel_policy_find(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+) -> Result<CancelPolicy, StorageError> {
+    let sql = "select cancel_policy from reservations where id = $1";
+    let policy: Json = tx.query_one(sql, params![id.0], |row| row.get("cancel_policy"))?;
+    Ok(serde_json::from_value(policy).expect("only policies are stored"))
+}
+
 /// How reservations end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending<'a> {
     /// Holds whose time is over.
     Expired,
-    /// Holds and confirmed reservations; what was paid is to be refunded wholly.
-    Cancelled { reason: &'a str },
+    /// Holds and confirmed reservations. Of what was paid so much is to be refunded; none: all.
+    Cancelled { reason: &'a str, refund: Option<Won> },
     /// Cancelled too, but only holds: what was paid stays as it is.
     Withdrawn { reason: &'a str },
 }
@@ -107,8 +118,15 @@ pub fn reservations_end(
 ) -> Result<Vec<Ended>, StorageError> {
     let mut ended = match ending {
         Ending::Expired => reservations_expire(tx, ids, now)?,
-        Ending::Cancelled { reason } => reservations_cancel(tx, ids, reason, CANCELLABLE, now)?,
-        Ending::Withdrawn { reason } => reservations_cancel(tx, ids, reason, FREE_HOLD, now)?,
+        Ending::Cancelled { reason, refund } => {
+            assert!(refund.is_none() || ids.len() == 1, "an amount is that of one reservation");
+            let cancel = Cancel { reason, refund, condition: CANCELLABLE };
+            reservations_cancel(tx, ids, cancel, now)?
+        }
+        Ending::Withdrawn { reason } => {
+            let cancel = Cancel { reason, refund: None, condition: FREE_HOLD };
+            reservations_cancel(tx, ids, cancel, now)?
+        }
     };
     let ids: Vec<Uuid> = ended.iter().map(|reservation| reservation.id).collect();
     let freed = seats_free(tx, fence, &ids)?;
@@ -166,20 +184,29 @@ fn reservations_expire(
 const FREE_HOLD: &str = "status = 'pending' and pinned_by is null";
 const CANCELLABLE: &str = "status = 'confirmed' or (status = 'pending' and pinned_by is null)";
 
+struct Cancel<'a> {
+    reason: &'a str,
+    /// None: all that was paid.
+    refund: Option<Won>,
+    /// Which reservations can be cancelled so.
+    condition: &'a str,
+}
+
 fn reservations_cancel(
     tx: &mut Tx<'_>,
     ids: &[Uuid],
-    reason: &str,
-    condition: &str,
+    cancel: Cancel<'_>,
     now: Timestamp,
 ) -> Result<Vec<Ended>, StorageError> {
+    let Cancel { reason, refund, condition } = cancel;
     let mut ended = Vec::new();
-    for_each_chunk(ids, params![now, reason], |list, values| {
+    for_each_chunk(ids, params![now, reason, refund], |list, values| {
         let sql = format!(
             "update reservations set status = 'cancelled', updated_at = $1, end_reason = $2, \
              payment_status = case when status = 'confirmed' then 'refunding' \
                  else payment_status end, \
-             refund_amount = case when status = 'confirmed' then total_amount end \
+             refund_amount = case when status = 'confirmed' \
+                 then coalesce($3::bigint, total_amount) end \
              where id in ({list}) and ({condition}) {ENDED}"
         );
         ended.extend(tx.query(&sql, values, ended_read)?);
@@ -303,9 +330,21 @@ pub struct Confirmation<'a> {
     pub now: Timestamp,
 }
 
-/// A pinned hold is sold. `false`: the seats are not all its own, which only a bug can cause, and
-/// then nothing may be sold.
-pub fn hold_confirm(tx: &mut Tx<'_>, sold: &Confirmation<'_>) -> Result<bool, StorageError> {
+/// Whether all seats of the hold are its own. Only a bug can cause that they are not, and then
+/// nothing may be sold.
+pub fn seats_are_own(tx: &mut Tx<'_>, id: ReservationId) -> Result<bool, StorageError> {
+    tx.query_one(
+        "select count(*) as total, count(seats.seat_id) as own from reservation_items as item \
+         left join seats on seats.event_id = item.event_id and seats.seat_id = item.seat_id \
+         and seats.reservation_id = item.reservation_id and seats.status = 'held' \
+         where item.reservation_id = $1 and item.is_live and item.seat_id is not null",
+        params![id.0],
+        |row| Ok(row.get::<u64>("total")? == row.get::<u64>("own")?),
+    )
+}
+
+/// A pinned hold is sold. That its seats are its own was seen under the lock.
+pub fn hold_confirm(tx: &mut Tx<'_>, sold: &Confirmation<'_>) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update reservations set status = 'confirmed', payment_status = 'paid', \
          payment_id = pinned_by, pinned_by = null, pinned_at = null, payment_method = $3, \
@@ -313,20 +352,14 @@ pub fn hold_confirm(tx: &mut Tx<'_>, sold: &Confirmation<'_>) -> Result<bool, St
         params![sold.id.0, sold.payment_id, sold.payment_method, sold.now],
     )?;
     assert_eq!(rows, 1, "the pin was seen under the lock");
-    let seats = tx.execute(
+    tx.execute(
         "update seats set status = 'sold', fence = $2 from reservation_items as item \
          where item.reservation_id = $1 and item.is_live and seats.event_id = item.event_id \
          and seats.seat_id = item.seat_id and seats.reservation_id = item.reservation_id \
          and seats.status = 'held'",
         params![sold.id.0, sold.fence],
     )?;
-    let expected: u64 = tx.query_one(
-        "select count(*) as total from reservation_items \
-         where reservation_id = $1 and is_live and seat_id is not null",
-        params![sold.id.0],
-        |row| row.get("total"),
-    )?;
-    Ok(seats == expected)
+    Ok(())
 }
 
 /// A ticket that is about to be made.

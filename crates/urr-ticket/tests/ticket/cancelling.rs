@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use urr_ticket::{AdminCancel, PaymentStatus, Refused, Status, StepError};
+use urr_ticket::{AdminCancel, Fee, PaymentStatus, Refused, Status, StepError};
 
 use crate::booking::Who;
 use crate::contract;
@@ -215,7 +215,8 @@ contract! {
         world.clock.advance(MINUTE);
         let late = world.ticket.cancel_reservation(second.id(), mina, world.context()).await;
         assert_eq!(late, refused(Refused::EventStarted));
-        let by = AdminCancel { admin_id: world.ids.next_id(), reason: "환불 요청".to_owned() };
+        let (admin_id, reason) = (world.ids.next_id(), "환불 요청".to_owned());
+        let by = AdminCancel { admin_id, reason, fee: Fee::Waived };
         let cancelled = world.ticket.cancel_as_admin(second.id(), by, world.context()).await;
         assert_eq!(cancelled.unwrap().reservation.payment_status, PaymentStatus::Refunding);
     }

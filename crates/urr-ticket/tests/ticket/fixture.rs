@@ -123,6 +123,11 @@ impl World {
         std::thread::scope(|scope| scope.spawn(open).join().unwrap())
     }
 
+    /// The same world with another office.
+    pub fn with_ticket(self, ticket: Ticket) -> World {
+        World { ticket, ..self }
+    }
+
     pub fn is_postgres(&self) -> bool {
         self.postgres.is_some()
     }

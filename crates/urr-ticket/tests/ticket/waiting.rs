@@ -242,9 +242,9 @@ contract! {
 fn use_key(tx: &mut Tx<'_>, id: Uuid, user_id: Uuid, event_id: Uuid) -> Result<(), StorageError> {
     tx.execute(
         "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-         total_amount, booking_fee, quantity, fence, expires_at, idempotency_key, request_digest, \
-         created_at, updated_at) \
-         values ($1, 'R-OTHER', $2, $3, 'expired', 'unpaid', 0, 0, 1, 1, now(), 'k1', \
+         total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, idempotency_key, \
+         request_digest, created_at, updated_at) \
+         values ($1, 'R-OTHER', $2, $3, 'expired', 'unpaid', 0, 0, 1, 1, now(), '{}', 'k1', \
          decode(repeat('00', 32), 'hex'), now(), now())",
         urr_storage::params![id, user_id, event_id],
     )?;

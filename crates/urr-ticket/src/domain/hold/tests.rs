@@ -16,7 +16,12 @@ fn at(text: &str) -> Timestamp {
 
 fn terms() -> Terms {
     let hold_ttl = Duration::from_secs(300);
-    Terms { now: at(NOW), hold_ttl, dangerous_without_seat_guard: false }
+    Terms {
+        now: at(NOW),
+        hold_ttl,
+        cancel_policy: Arc::new(CancelPolicy::korean()),
+        dangerous_without_seat_guard: false,
+    }
 }
 
 /// Ten seats of 100,000 won.
