@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_payment::provider::{Found, Outcome};
 
 use crate::desk::Fault;
-use crate::world::{Kind, ORDER, charge, code, connect};
+use crate::world::{Kind, ORDER, PATIENCE, charge, code, connect};
 
 /// So many failures in a row open the breaker.
 const FAILURES: usize = 10;
@@ -52,7 +52,7 @@ both_providers! {
 
     /// Seen by the breaker, which counts attempts: each of these calls makes two.
     async fn what_surely_was_not_sent_is_tried_once_more(world: World) {
-        let nowhere = connect(world.kind, "http://127.0.0.1:9", &world.clock);
+        let nowhere = connect(world.kind, "http://127.0.0.1:9", &world.clock, PATIENCE);
         for _ in 0..FAILURES / 2 {
             assert_eq!(code(&nowhere.confirm(&charge()).await), "UNREACHABLE");
         }

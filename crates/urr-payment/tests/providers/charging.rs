@@ -4,7 +4,7 @@
 use urr_payment::provider::{Charge, Found, Outcome, ProviderState};
 
 use crate::desk::Fault;
-use crate::world::{KEY, Kind, ORDER, PRICE, charge, code, connect};
+use crate::world::{KEY, Kind, ORDER, PATIENCE, PRICE, charge, code, connect};
 
 both_providers! {
     async fn a_charge_is_made_and_told(world: World) {
@@ -225,8 +225,7 @@ both_providers! {
             Fault::ActThenGarbage,
             Fault::ActThenHugeBody,
         ] {
-            world.desk.fail_next_look(fault);
-            let found = world.find().await;
+            let found = world.find_with(fault).await;
             assert!(matches!(found, Found::Unknown { .. }), "{fault:?}: {found:?}");
         }
         assert_eq!(world.state().await, ProviderState::Open);
@@ -234,7 +233,7 @@ both_providers! {
 
     /// Nothing was sent this time. What was sent before, nobody here knows.
     async fn a_provider_that_cannot_be_reached_is_unknown(world: World) {
-        let nowhere = connect(world.kind, "http://127.0.0.1:9", &world.clock);
+        let nowhere = connect(world.kind, "http://127.0.0.1:9", &world.clock, PATIENCE);
         assert_eq!(code(&nowhere.confirm(&charge()).await), "UNREACHABLE");
         let found = nowhere.find(ORDER, None).await;
         assert_eq!(found, Found::Unknown { code: "UNREACHABLE".to_owned() });

@@ -17,6 +17,8 @@ use tokio::sync::Notify;
 use tower::ServiceExt;
 use urr_outbound::BODY_BYTES_MAX;
 
+use crate::world::PATIENCE;
+
 /// What goes wrong with the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -141,7 +143,8 @@ impl Desk {
 
     /// Waits until a slow request is there.
     pub async fn arrival(&self) {
-        self.arrived.notified().await;
+        let arrival = tokio::time::timeout(PATIENCE, self.arrived.notified()).await;
+        arrival.expect("the request arrives");
     }
 
     /// Lets a slow request have its answer.

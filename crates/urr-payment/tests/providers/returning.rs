@@ -52,8 +52,8 @@ both_providers! {
             (Fault::ActThenHugeBody, "UNREADABLE"),
             (Fault::ActThenGarbage, "UNREADABLE"),
         ] {
-            world.desk.fail_next_change(fault);
-            assert_eq!(code(&give_back(&world, &giving_back(32_000)).await), expected);
+            let outcome = world.give_back_with(fault, &giving_back(32_000)).await;
+            assert_eq!(code(&outcome), expected);
             assert_eq!(world.payment().await.returned, Won::new(32_000));
         }
         let outcome = give_back(&world, &giving_back(32_000)).await;
@@ -63,8 +63,8 @@ both_providers! {
 
     async fn less_given_back_than_asked_for_is_unknown_and_looking_tells_how_much(world: World) {
         charged(&world).await;
-        world.desk.fail_next_change(Fault::OtherAmount(-1));
-        assert_eq!(code(&give_back(&world, &giving_back(32_000)).await), "MISMATCH");
+        let outcome = world.give_back_with(Fault::OtherAmount(-1), &giving_back(32_000)).await;
+        assert_eq!(code(&outcome), "MISMATCH");
         assert_eq!(world.payment().await.returned, Won::new(31_999));
     }
 
@@ -80,8 +80,7 @@ both_providers! {
             Fault::Refusal(500, "PAYMENT_NOT_PAID"),
             Fault::Page(404),
         ] {
-            world.desk.fail_next_change(fault);
-            let outcome = give_back(&world, &giving_back(32_000)).await;
+            let outcome = world.give_back_with(fault, &giving_back(32_000)).await;
             assert!(matches!(outcome, Outcome::Unknown { .. }), "{fault:?}: {outcome:?}");
             assert_eq!(world.payment().await.returned, Won::ZERO);
         }

@@ -77,8 +77,8 @@ async fn a_verdict_on_the_return_is_a_decline() {
         (403, "NOT_ALLOWED_PARTIAL_REFUND"),
         (400, "REFUND_REJECTED"),
     ] {
-        world.desk.fail_next_change(Fault::Refusal(status, verdict));
-        let outcome = world.provider.cancel(&giving_back(1_000)).await;
+        let refusal = Fault::Refusal(status, verdict);
+        let outcome = world.give_back_with(refusal, &giving_back(1_000)).await;
         assert_eq!(outcome, Outcome::Declined { code: verdict.to_owned() });
     }
     for (status, reason) in [
@@ -87,8 +87,8 @@ async fn a_verdict_on_the_return_is_a_decline() {
         (500, "FAILED_REFUND_PROCESS"),
         (500, "FAILED_PARTIAL_REFUND"),
     ] {
-        world.desk.fail_next_change(Fault::Refusal(status, reason));
-        assert_eq!(code(&world.provider.cancel(&giving_back(1_000)).await), reason);
+        let refusal = Fault::Refusal(status, reason);
+        assert_eq!(code(&world.give_back_with(refusal, &giving_back(1_000)).await), reason);
     }
 }
 

@@ -9,12 +9,12 @@ use sha2::Sha256;
 use urr_kernel::{Clock, Timestamp};
 use urr_payment::provider::{Hint, Provider, WebhookRejection};
 
-use crate::world::{Kind, ORDER, WEBHOOK_SECRETS, connect};
+use crate::world::{Kind, ORDER, PATIENCE, WEBHOOK_SECRETS, connect};
 
 type Read = Result<Option<Hint>, WebhookRejection>;
 
 fn provider(kind: Kind) -> Provider {
-    connect(kind, "http://127.0.0.1:9", &Clock::System)
+    connect(kind, "http://127.0.0.1:9", &Clock::System, PATIENCE)
 }
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {

@@ -32,6 +32,8 @@ pub struct World {
     pub kind: Kind,
     pub desk: Arc<Desk>,
     pub provider: Provider,
+    /// The same with little time, for when nobody answers.
+    hasty: Provider,
     pub clock: Clock,
     pub endpoint: String,
 }
@@ -61,8 +63,9 @@ impl World {
             Kind::PortOne => fake_portone::start().await,
         };
         let clock = Clock::manual("2026-12-01T12:00:00Z".parse().unwrap());
-        let provider = connect(kind, &endpoint, &clock);
-        let world = World { kind, desk, provider, clock, endpoint };
+        let provider = connect(kind, &endpoint, &clock, PATIENCE);
+        let hasty = connect(kind, &endpoint, &clock, HASTE);
+        let world = World { kind, desk, provider, hasty, clock, endpoint };
         world.agree(ORDER, KEY);
         world
     }
@@ -84,7 +87,24 @@ impl World {
 
     pub async fn confirm_with(&self, fault: Fault) -> Outcome<ProviderPayment> {
         self.desk.fail_next_change(fault);
-        self.confirm().await
+        self.caller(fault).confirm(&charge()).await
+    }
+
+    pub async fn give_back_with(&self, fault: Fault, what: &Return) -> Outcome<ProviderPayment> {
+        self.desk.fail_next_change(fault);
+        self.caller(fault).cancel(what).await
+    }
+
+    pub async fn find_with(&self, fault: Fault) -> Found {
+        self.desk.fail_next_look(fault);
+        self.caller(fault).find(ORDER, Some(KEY)).await
+    }
+
+    fn caller(&self, fault: Fault) -> &Provider {
+        match fault {
+            Fault::Silence | Fault::ActThenSilence => &self.hasty,
+            _ => &self.provider,
+        }
     }
 
     pub async fn find(&self) -> Found {
@@ -113,11 +133,13 @@ impl World {
     }
 }
 
-/// Long enough for a busy machine, and short enough to wait for in vain.
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// Longer than anything should take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Long enough for a request to arrive, and short enough to wait for in vain.
+const HASTE: Duration = Duration::from_secs(2);
 
-pub fn connect(kind: Kind, endpoint: &str, clock: &Clock) -> Provider {
-    let (endpoint, timeout) = (endpoint.to_owned(), TIMEOUT);
+pub fn connect(kind: Kind, endpoint: &str, clock: &Clock, timeout: Duration) -> Provider {
+    let endpoint = endpoint.to_owned();
     let (outbound, clock) = (Outbound::new(), clock.clone());
     match kind {
         Kind::Toss => {
