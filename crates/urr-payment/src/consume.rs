@@ -27,7 +27,7 @@ struct ReservationCancelled {
 
 /// Begins the refund of what was paid and cancelled.
 ///
-/// A refund that cannot begin is no rejection: somebody is owed money. It becomes a dead letter, that
+/// A refund that cannot begin is no rejection: somebody is owed money. It becomes a dead letter that
 /// somebody has to look at.
 pub fn handle(
     tx: &mut Tx<'_>,

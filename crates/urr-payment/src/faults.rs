@@ -1,7 +1,7 @@
 //! Where a saga can be stopped, to show that it goes on.
 //!
-//! Before and after every commit and every call it says where it is. Nobody listens but a test, that
-//! may keep it there for ever, as a crash does.
+//! Before and after every commit and every call it says where it is. Nobody listens but a test,
+//! which may keep it there for ever, as a crash does.
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use urr_service::Metrics;
 
 use crate::domain::payment::Payment;
 use crate::ledger::Proof;
+use crate::reconcile::Reconciliation;
 
 /// Numbers for Prometheus. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,7 @@ pub struct Figures {
     alarms: Family<Alarm, Counter>,
     due: Gauge<i64, AtomicI64>,
     unexplained: Gauge<i64, AtomicI64>,
+    differences: Gauge<i64, AtomicI64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -41,6 +43,8 @@ impl Figures {
         metrics.register("urr_payments_due", help, self.due.clone());
         let help = "What the books cannot explain";
         metrics.register("urr_ledger_unexplained", help, self.unexplained.clone());
+        let help = "Payments on which a provider's books and ours do not agree";
+        metrics.register("urr_provider_differences", help, self.differences.clone());
     }
 
     pub fn count_moved(&self, payment: &Payment) {
@@ -54,6 +58,13 @@ impl Figures {
 
     pub fn note_due(&self, due: usize) {
         self.due.set(i64::try_from(due).unwrap_or(i64::MAX));
+    }
+
+    pub fn note_reconciliation(&self, found: &Reconciliation) {
+        self.differences.set(i64::try_from(found.differences.len()).unwrap_or(i64::MAX));
+        for difference in &found.differences {
+            tracing::error!(?difference, "the provider's books say something else");
+        }
     }
 
     pub fn note_proof(&self, proof: &Proof) {

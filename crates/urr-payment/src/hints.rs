@@ -3,10 +3,10 @@
 use urr_storage::StorageError;
 
 use crate::Payments;
-use crate::domain::payment::{Payment, Status, Step};
+use crate::domain::payment::{Payment, Status};
 use crate::provider::Hint;
-use crate::store::payments::{self, From, To};
-use crate::store::webhooks;
+use crate::reconcile::reopen;
+use crate::store::{payments, webhooks};
 
 /// Anybody can send messages about an order whose number they know. So many cause a look.
 const MESSAGES_PER_ORDER_MAX: i64 = 50;
@@ -31,11 +31,7 @@ impl Payments {
                 return Ok(());
             }
             match is_worth_a_query(&payment) {
-                true => {
-                    let (status, step) = (Status::Failed, Some(Step::Query));
-                    let to = To { status, step, claimed_until: None, look_at: now, now };
-                    payments::payment_move(tx, From::of(&payment), to).map(|_| ())
-                }
+                true => reopen(tx, &payment, now),
                 false => payments::payment_hurry(tx, payment.id, now),
             }
         });

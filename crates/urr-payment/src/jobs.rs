@@ -1,5 +1,5 @@
-//! What has to be done from time to time: going on with payments that have something to do, and
-//! proving the books.
+//! What has to be done from time to time: going on with payments that have something to do, proving
+//! the books, and comparing them with the provider's.
 
 use std::time::Duration;
 
@@ -13,10 +13,12 @@ use crate::store::payments;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const PROVE_EVERY: Duration = Duration::from_secs(5 * 60);
+/// What moved so long ago is compared every time.
+const COMPARED: Duration = Duration::from_secs(2 * 60 * 60);
 const AT_ONCE: u32 = 16;
 
 impl Payments {
-    /// Does it until it is told to stop. What is under way then is gone on with by others, or later.
+    /// Does it until it is told to stop. Others go on with what is under way then.
     pub async fn run_jobs(&self, stop: CancellationToken) {
         let jobs = async { tokio::join!(self.run_resolver(), self.run_proof()) };
         stop.run_until_cancelled(jobs).await;
@@ -38,6 +40,10 @@ impl Payments {
             tick.tick().await;
             if let Err(error) = self.prove().await {
                 tracing::warn!(%error, "the books could not be read; tried again");
+            }
+            let now = self.0.clock.now();
+            if let Err(error) = self.reconcile(now - COMPARED, now).await {
+                tracing::warn!(%error, "the books could not be compared; tried again");
             }
         }
     }

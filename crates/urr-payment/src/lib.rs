@@ -20,6 +20,7 @@ mod ledger;
 mod mine;
 mod office;
 pub mod provider;
+mod reconcile;
 mod saga;
 mod settings;
 mod store;
@@ -43,6 +44,7 @@ pub use ledger::{Proof, Unexplained};
 use office::Office;
 pub use office::OfficeError;
 use provider::Provider;
+pub use reconcile::{Difference, Reconciliation};
 pub use saga::{
     AdminRefund, ApproveError, ApproveOrder, CreateError, CreateOrder, Created, MessageContext,
     OrderRequest, PrepareError, RefundError,
@@ -117,7 +119,7 @@ impl Payments {
         }))
     }
 
-    /// Tells it where the ticket office is. Until then nothing can be paid. Only the first one counts.
+    /// Tells it where the ticket office is. Until then nothing can be paid. Only the first counts.
     pub fn connect_office(&self, office: Upstream) {
         self.0.office.connect(office);
     }

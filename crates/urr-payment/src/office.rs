@@ -22,6 +22,8 @@ pub struct Office(OnceLock<Upstream>);
 pub struct Reservation {
     pub id: Uuid,
     pub reservation_number: String,
+    /// What to call it on the way; only of one that can be paid.
+    pub order_name: Option<String>,
     pub user_id: Uuid,
     pub event_id: Uuid,
     pub status: String,

@@ -13,6 +13,9 @@ pub const CHARGES_AGAIN_MAX: u32 = 4;
 /// is not believed.
 pub const NOTHING_BELIEVED_AFTER: Duration = Duration::from_secs(60);
 
+/// So long may the name of a payment method be at the ticket office.
+const METHOD_CHARS_MAX: usize = 50;
+
 /// What is now known of a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -71,8 +74,8 @@ pub fn judge_found(payment: &Payment, found: Found, sent_at: Timestamp, now: Tim
     }
 }
 
-/// A payment of another order is not ours, whatever the provider calls it: it is neither taken for a
-/// success nor given back.
+/// A payment of another order is not ours, whatever the provider calls it: it is no success, and not
+/// ours to give back.
 fn judge_paid(payment: &Payment, paid: ProviderPayment) -> Verdict {
     if paid.order_id != payment.order_id {
         return Verdict::Wait { code: "ORDER_MISMATCH".to_owned() };
@@ -86,11 +89,20 @@ fn judge_paid(payment: &Payment, paid: ProviderPayment) -> Verdict {
     if paid.amount != payment.amount {
         return Verdict::Mismatch { paid, code: "AMOUNT_MISMATCH" };
     }
+    let paid = ProviderPayment { method: method_name(&paid, payment), ..paid };
     if paid.returned != Won::ZERO {
         // Somebody has had a hand in it: so must somebody of ours.
         return Verdict::Wait { code: "PARTLY_RETURNED".to_owned() };
     }
     Verdict::Paid(paid)
+}
+
+/// What others are told of the method: never nothing, and never much.
+fn method_name(paid: &ProviderPayment, payment: &Payment) -> String {
+    match paid.method.trim() {
+        "" => payment.provider.clone(),
+        method => method.chars().take(METHOD_CHARS_MAX).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +182,19 @@ mod tests {
         let verdict = judge_charge(&ours(), Outcome::Done(foreign.clone()));
         assert_eq!(verdict, Verdict::Wait { code: "ORDER_MISMATCH".to_owned() });
         assert_eq!(look(Found::Payment(foreign), 4, "12:01:00"), "failed ORDER_MISMATCH");
+    }
+
+    #[test]
+    fn others_are_told_a_method_that_is_short_and_not_empty() {
+        for (said, told) in
+            [("카드", "카드"), (" ", "sandbox"), (&"가".repeat(60), &"가".repeat(50))]
+        {
+            let named = ProviderPayment { method: said.to_owned(), ..paid() };
+            let Verdict::Paid(paid) = judge_charge(&ours(), Outcome::Done(named)) else {
+                panic!("it is paid");
+            };
+            assert_eq!(paid.method, told);
+        }
     }
 
     #[test]

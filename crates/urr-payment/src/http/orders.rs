@@ -62,7 +62,8 @@ struct OrderView {
 
 /// Makes an order for a hold: what the provider is to be shown.
 ///
-/// The amount must be that of the ticket office. Asking again for the same hold gives the same order.
+/// The amount must be that of the ticket office. Asking again for the same hold gives the same
+/// order.
 #[utoipa::path(
     post, path = "/api/payments/prepare", tag = "payments", request_body = PrepareBody,
     responses(

@@ -174,7 +174,7 @@ fn order_of(held: &Reservation, user_id: Uuid, order_id: String) -> CreateOrder 
         target: Target { kind: TargetKind::Reservation, id: held.id },
         event_id: Some(held.event_id),
         fencing_token: Some(held.fencing_token),
-        order_name: held.reservation_number.clone(),
+        order_name: held.order_name.clone().unwrap_or_else(|| held.reservation_number.clone()),
         amount: held.total_amount,
         booking_fee: held.booking_fee,
     }

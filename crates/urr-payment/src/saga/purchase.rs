@@ -166,8 +166,8 @@ impl Payments {
         }
     }
 
-    /// Money that was taken and that nothing is given for goes back at once, and nobody is told that
-    /// it had come.
+    /// Money that was taken and that nothing is given for goes back at once. Nobody is told that it
+    /// had come.
     async fn settle_unwanted(
         &self,
         payment: &Payment,

@@ -75,8 +75,8 @@ impl Payments {
         }
     }
 
-    /// The provider will not give it back now. It is owed all the same: somebody has to look, and we
-    /// keep trying.
+    /// The provider will not give it back now. It is owed all the same: somebody has to look, and
+    /// we keep trying.
     async fn declined(
         &self,
         payment: &Payment,

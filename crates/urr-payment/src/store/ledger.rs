@@ -78,8 +78,8 @@ pub fn entries_unbalanced(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<(Uuid, Won)
 /// Payments whose money at the provider is not what was taken less what was given back.
 pub fn payments_off(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<(Uuid, Won)>, StorageError> {
     tx.query(
-        "select p.id, cast(coalesce(b.balance, 0) - p.charged_amount + p.refunded_amount as bigint) \
-         as balance from payments as p left join \
+        "select p.id, cast(coalesce(b.balance, 0) - p.charged_amount + p.refunded_amount \
+         as bigint) as balance from payments as p left join \
          (select e.payment_id, sum(l.amount) as balance from ledger_entries as e \
           join ledger_lines as l on l.entry_id = e.id where l.account = 'provider' \
           group by e.payment_id) as b on b.payment_id = p.id \

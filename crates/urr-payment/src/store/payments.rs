@@ -136,7 +136,7 @@ pub fn payment_rival(tx: &mut Tx<'_>, payment: &Payment) -> Result<Option<Status
     Ok(rival.map(|status| Status::parse(&status).expect("only known names are stored")))
 }
 
-/// What a command does once per order, action and key. The answer is whether this is the first time.
+/// A command is done once per order, action and key. The answer is whether this is the first time.
 pub fn command_insert(
     tx: &mut Tx<'_>,
     order_id: &str,
@@ -260,6 +260,21 @@ pub fn payments_due(
          order by next_look_at, id limit $2",
         params![now, limit],
         |row| Ok(PaymentId(row.get("id")?)),
+    )
+}
+
+/// Orders that a provider has charged in a span of time, as far as we know.
+pub fn payments_charged(
+    tx: &mut Tx<'_>,
+    provider: &str,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<(String, Won)>, StorageError> {
+    tx.query(
+        "select order_id, charged_amount from payments where provider = $1 \
+         and approved_at >= $2 and approved_at < $3 and charged_amount > 0 order by order_id",
+        params![provider, from, to],
+        |row| Ok((row.get("order_id")?, row.get("charged_amount")?)),
     )
 }
 

@@ -1,5 +1,5 @@
-//! The crash matrix: a process ends at every commit and every call of both sagas, with every fault of
-//! the provider and the ticket office; another one goes on.
+//! The crash matrix: a process ends at every commit and every call of both sagas, with every fault
+//! of the provider and the ticket office; another one goes on.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -109,8 +109,8 @@ async fn come_to_rest(world: &World, payments: &Payments) {
     panic!("it never comes to rest");
 }
 
-/// Runs a scenario once per point, and ends the process there; then a second process goes on, and is
-/// ended as well; then a third one comes to the end. Returns the points.
+/// Runs a scenario once per point, and ends the process there; then a second process goes on, and
+/// is ended as well; then a third one comes to the end. Returns the points.
 async fn crash_everywhere(world: &World, scenario: Scenario) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     for number in 1.. {

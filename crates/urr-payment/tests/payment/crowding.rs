@@ -91,10 +91,8 @@ contract! {
         let refused = join_all(all).await.into_iter().filter_map(Result::err);
         let refused: Vec<ApproveError> = refused.collect();
         for error in &refused {
-            assert!(
-                matches!(error, ApproveError::Refused(NotApproved::InProgress | NotApproved::AlreadyPaid)),
-                "{error:?}",
-            );
+            let ApproveError::Refused(refused) = error else { panic!("{error:?}") };
+            assert!(matches!(refused, NotApproved::InProgress | NotApproved::AlreadyPaid));
         }
         world.settle().await;
         assert_eq!((world.office.get(held.id).tickets, world.provider_books().await.len()), (1, 1));

@@ -3,12 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod attacks;
 mod books;
 mod buying;
 mod commands;
 mod crashing;
 mod crowding;
+mod door;
 mod fixture;
 mod office;
+mod paying;
+mod reconciling;
 mod refunding;
 mod unclear;

@@ -10,7 +10,8 @@ contract! {
     async fn a_charge_whose_answer_was_lost_is_found_and_not_made_again(world: World) {
         for card in [Card::ChargeThenTimeOut, Card::ChargeThenFail, Card::Duplicate] {
             let (held, payment) = world.pay(card).await;
-            assert_eq!((payment.status, payment.step), (Status::Unknown, Some(Step::Query)), "{card:?}");
+            assert_eq!(payment.status, Status::Unknown, "{card:?}");
+            assert_eq!(payment.step, Some(Step::Query), "{card:?}");
             assert_eq!(held.pinned_by, Some(payment.id.0), "the seat waits for the truth");
             world.settle().await;
             assert_eq!(world.find(payment.id).await.status, Status::Confirmed, "{card:?}");
@@ -50,7 +51,8 @@ contract! {
         assert_eq!(payment.charged, payment.refunded);
         assert_ne!(payment.charged, PRICE);
         let refunds = world.payments.list_refunds(payment.id).await.unwrap();
-        assert_eq!(refunds.iter().map(|refund| &refund.cause).collect::<Vec<_>>(), [&Cause::Mismatch]);
+        let causes: Vec<&Cause> = refunds.iter().map(|refund| &refund.cause).collect();
+        assert_eq!(causes, [&Cause::Mismatch]);
         assert_eq!(world.office.get(held.id).tickets, 0);
         assert!(world.announced().await.is_empty(), "nobody was told that it was paid");
         world.assert_whole().await;

@@ -1,0 +1,129 @@
+//! The provider's books beside ours.
+
+use std::time::Duration;
+
+use urr_kernel::Won;
+use urr_payment::provider::{Card, Charge, Outcome};
+use urr_payment::{Cause, Difference, Payment, Reconciliation, Status};
+use urr_storage::StorageError;
+
+use crate::contract;
+use crate::fixture::{PRICE, World};
+use crate::office::Held;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+async fn reconcile(world: &World) -> Reconciliation {
+    let now = world.clock.now();
+    let found = world.payments.reconcile(now - DAY, now + DAY).await;
+    found.unwrap().expect("the sandbox answers")
+}
+
+/// A payment that was given up, and that the provider has charged after all.
+async fn charged_late(world: &World) -> (Held, Payment) {
+    let (held, payment) = world.pay(Card::TimeOut).await;
+    world.settle().await;
+    assert_eq!(world.find(payment.id).await.status, Status::Failed);
+    let order = &payment.order_id;
+    let payment_key = world.sandbox.issue_key(Card::Approve, order, PRICE).await.unwrap();
+    let charge = Charge {
+        order_id: order.clone(),
+        payment_key,
+        amount: PRICE,
+        idempotency_key: "late".to_owned(),
+    };
+    assert!(matches!(world.sandbox.confirm(&charge).await, Outcome::Done(_)));
+    (held, payment)
+}
+
+contract! {
+    async fn books_that_agree_have_no_differences(world: World) {
+        world.pay(Card::Approve).await;
+        let (held, _) = world.pay(Card::Approve).await;
+        world.office.cancel(held.id);
+        world.settle().await;
+        let found = reconcile(&world).await;
+        assert_eq!(found, Reconciliation { compared: 2, ..Reconciliation::default() });
+    }
+
+    /// M-6: the net under the net.
+    async fn m_6_money_that_came_late_is_a_ticket_if_the_hold_is_there_still(world: World) {
+        let (held, payment) = charged_late(&world).await;
+        let later = world.clock.now() + DAY;
+        world.office.change(held.id, |held| held.expires_at = later);
+        assert_eq!(reconcile(&world).await.reopened, [payment.order_id]);
+        world.settle().await;
+        assert_eq!(world.find(payment.id).await.status, Status::Confirmed);
+        assert_eq!(world.office.get(held.id).tickets, 1);
+        world.assert_whole().await;
+        assert_eq!(reconcile(&world).await.reopened, [] as [String; 0]);
+    }
+
+    async fn money_that_came_too_late_goes_back(world: World) {
+        let (held, payment) = charged_late(&world).await;
+        reconcile(&world).await;
+        world.settle().await;
+        let payment = world.find(payment.id).await;
+        assert_eq!((payment.status, payment.refunded), (Status::Refunded, PRICE));
+        assert_eq!(world.office.get(held.id).tickets, 0);
+        world.assert_whole().await;
+    }
+
+    async fn money_for_what_was_paid_otherwise_in_the_meantime_goes_back(world: World) {
+        let (held, payment) = charged_late(&world).await;
+        let later = world.clock.now() + DAY;
+        world.office.change(held.id, |held| held.expires_at = later);
+        let order = world.order(&world.office.get(held.id)).await;
+        let approval = world.approval(&order, Card::Approve).await;
+        assert_eq!(world.approve(&approval).await.unwrap().status, Status::Confirmed);
+        reconcile(&world).await;
+        world.settle().await;
+        assert_eq!(world.find(payment.id).await.status, Status::Refunded);
+        let refunds = world.payments.list_refunds(payment.id).await.unwrap();
+        assert_eq!(refunds[0].cause, Cause::Duplicate);
+        assert_eq!(world.office.get(held.id).tickets, 1);
+        world.assert_whole().await;
+    }
+
+    async fn what_only_one_side_knows_is_named(world: World) {
+        let (_, payment) = world.pay(Card::Approve).await;
+        // An order that we have never made.
+        let key = world.sandbox.issue_key(Card::Approve, "ORD_X", Won::new(500)).await.unwrap();
+        let charge = Charge {
+            order_id: "ORD_X".to_owned(),
+            payment_key: key,
+            amount: Won::new(500),
+            idempotency_key: "x".to_owned(),
+        };
+        assert!(matches!(world.sandbox.confirm(&charge).await, Outcome::Done(_)));
+        let unknown =
+            Difference::UnknownOrder { order_id: "ORD_X".to_owned(), amount: Won::new(500) };
+        assert_eq!(reconcile(&world).await.differences, std::slice::from_ref(&unknown));
+        // A payment of ours that is gone from the provider's books.
+        let forget = "delete from sandbox_movements where idempotency_key <> 'x'";
+        let gone: Result<u64, StorageError> =
+            world.db.write(move |tx| tx.execute(forget, &[])).await;
+        assert_eq!(gone, Ok(1));
+        let missing =
+            Difference::MissingAtProvider { order_id: payment.order_id, amount: PRICE };
+        assert_eq!(reconcile(&world).await.differences, [unknown, missing]);
+    }
+
+    async fn money_that_somebody_gave_back_by_hand_is_named(world: World) {
+        let (_, payment) = world.pay(Card::Approve).await;
+        let by_hand = "update sandbox_payments set returned = 7";
+        let done: Result<u64, StorageError> =
+            world.db.write(move |tx| tx.execute(by_hand, &[])).await;
+        assert_eq!(done, Ok(1));
+        let (ours, theirs) = ((PRICE, Won::ZERO), (PRICE, Won::new(7)));
+        let differs = Difference::Amounts { order_id: payment.order_id, ours, theirs };
+        assert_eq!(reconcile(&world).await.differences, [differs]);
+    }
+
+    async fn without_the_providers_list_nothing_is_concluded(world: World) {
+        world.pay(Card::Approve).await;
+        world.sandbox.set_down(true);
+        let now = world.clock.now();
+        assert_eq!(world.payments.reconcile(now - DAY, now + DAY).await, Ok(None));
+    }
+}
