@@ -217,9 +217,30 @@ impl Provider {
         }
     }
 
-    /// The payments that the provider says were made or changed from `from` on and before `to`.
+    /// The payments whose money moved from `from` on and before `to`, by the provider's clock.
     pub async fn list(&self, from: Timestamp, to: Timestamp) -> Listed {
-        with_each!(self, provider => provider.list(from, to).await)
+        let orders = match self {
+            Provider::Sandbox(sandbox) => return sandbox.list(from, to).await,
+            Provider::Toss(toss) => toss.list_orders(from, to).await,
+            Provider::PortOne(portone) => portone.list_orders(from, to).await,
+        };
+        match orders {
+            Ok(orders) => self.find_all(orders).await,
+            Err(code) => Listed::Unknown { code },
+        }
+    }
+
+    /// Moves of money are listed with what they moved; how the payments stand, one has to ask.
+    async fn find_all(&self, orders: Vec<String>) -> Listed {
+        let mut payments = Vec::with_capacity(orders.len());
+        for order_id in orders {
+            match self.find(&order_id, None).await {
+                Found::Payment(payment) => payments.push(payment),
+                Found::Nothing => return Listed::unknown(MISMATCH),
+                Found::Unknown { code } => return Listed::Unknown { code },
+            }
+        }
+        Listed::Payments(payments)
     }
 
     /// Reads a message of the provider. It is only a hint to look: none if it tells of nothing

@@ -4,6 +4,7 @@
 //! key, is a token with which the payment may be confirmed. Answers to changes say little, so the
 //! payment is read after each. An idempotency key is good for three hours only.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 use urr_kernel::{Clock, Secret, Timestamp, Won};
-use urr_outbound::{Outbound, OutboundResponse};
+use urr_outbound::{Outbound, OutboundResponse, encode_form};
 
 use super::line::{
     self, InvalidCredential, Line, LineOptions, METHOD_CHARS_MAX, Silence, clean_credential,
@@ -20,17 +21,17 @@ use super::line::{
 };
 use super::webhook::{self, SECRETS_MAX, WebhookSecret};
 use super::{
-    CURRENCY, Charge, Found, Hint, Listed, Outcome, ProviderPayment, ProviderState, Return,
-    UNREADABLE, WebhookRejection,
+    CURRENCY, Charge, Found, Hint, Outcome, ProviderPayment, ProviderState, Return, UNREADABLE,
+    WebhookRejection,
 };
 
 /// Where PortOne answers.
 pub const PORTONE_ENDPOINT: &str = "https://api.portone.io";
 /// A card that is declined is told as a failure of the provider behind PortOne, with status 502.
 const DECLINED_BEHIND: &str = "PG_PROVIDER";
-/// So many payments, with all that PortOne tells of each, fit the longest answer that is read.
+/// So many events, with all that PortOne tells of each, fit the longest answer that is read.
 const PAGE_SIZE: usize = 100;
-/// A span with more payments is not listed.
+/// A span with more events is not listed.
 const PAGES_MAX: usize = 500;
 
 /// Codes by which PortOne refuses to confirm. The token may have been used up by an earlier
@@ -122,8 +123,15 @@ struct PortOnePage {
 
 #[derive(Deserialize)]
 struct PortOneItem {
-    payment: PortOnePayment,
+    #[serde(rename = "paymentEvent")]
+    event: PortOneEvent,
     cursor: String,
+}
+
+#[derive(Deserialize)]
+struct PortOneEvent {
+    #[serde(rename = "paymentId")]
+    payment_id: String,
 }
 
 impl PortOne {
@@ -219,7 +227,9 @@ impl PortOne {
     }
 
     pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> Found {
-        let path = format!("/payments/{}", path_segment(order_id));
+        // A payment of a shop that is not the first one is not found without the shop's id.
+        let store = encode_form(&[("storeId", &self.0.store_id)]);
+        let path = format!("/payments/{}?{store}", path_segment(order_id));
         let answer = match self.0.line.get(&path).await {
             Ok(answer) => answer,
             Err(Silence(code)) => return Found::unknown(code),
@@ -240,42 +250,44 @@ impl PortOne {
         }
     }
 
-    /// PortOne lists payments by the time at which they were begun, not moved.
-    pub async fn list(&self, from: Timestamp, to: Timestamp) -> Listed {
-        let mut payments = Vec::new();
+    /// The orders with events, which are charges and returns, in the span: each once. Or a code,
+    /// if there is no whole list.
+    pub(super) async fn list_orders(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<String>, String> {
+        let (mut orders, mut known) = (Vec::new(), HashSet::new());
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_MAX {
-            let mut body = json!({
+            let mut asked = json!({
                 "storeId": self.0.store_id,
                 "from": from.to_string(),
                 "until": to.to_string(),
                 "size": PAGE_SIZE,
             });
             if let Some(cursor) = &cursor {
-                body["cursor"] = json!(cursor);
+                asked["cursor"] = json!(cursor);
             }
-            let query = urr_outbound::encode_form(&[("requestBody", &body.to_string())]);
-            let answer = match self.0.line.get(&format!("/payments-by-cursor?{query}")).await {
-                Ok(answer) if answer.status.is_success() => answer,
-                Ok(answer) => return Listed::unknown(refusal_code(&answer)),
-                Err(Silence(code)) => return Listed::unknown(code),
-            };
-            let Ok(PortOnePage { items }) = answer.json() else {
-                return Listed::unknown(UNREADABLE);
-            };
-            let is_last = items.len() < PAGE_SIZE;
-            cursor = items.last().map(|item| item.cursor.clone());
-            for item in items {
-                match into_payment(item.payment, None) {
-                    Some(payment) => payments.push(payment),
-                    None => return Listed::unknown(UNREADABLE),
+            let query = encode_form(&[("requestBody", &asked.to_string())]);
+            let path = format!("/payment-events-by-cursor?{query}");
+            let answer = self.0.line.get(&path).await.map_err(|Silence(code)| code.to_owned())?;
+            if !answer.status.is_success() {
+                return Err(refusal_code(&answer));
+            }
+            let page: PortOnePage = answer.json().map_err(|_| UNREADABLE.to_owned())?;
+            let is_last = page.items.len() < PAGE_SIZE;
+            cursor = page.items.last().map(|item| item.cursor.clone());
+            for PortOneItem { event, .. } in page.items {
+                if known.insert(event.payment_id.clone()) {
+                    orders.push(event.payment_id);
                 }
             }
             if is_last {
-                return Listed::Payments(payments);
+                return Ok(orders);
             }
         }
-        Listed::unknown("TOO_MANY_PAYMENTS")
+        Err("TOO_MANY_EVENTS".to_owned())
     }
 
     pub(super) fn read_webhook(

@@ -18,15 +18,13 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::json;
 use urr_kernel::{Clock, Secret, Timestamp, Won};
-use urr_outbound::{Outbound, OutboundResponse};
+use urr_outbound::{Outbound, OutboundResponse, encode_form};
 
 use super::line::{
     self, InvalidCredential, Line, LineOptions, METHOD_CHARS_MAX, Silence, clean_credential,
     code_of, path_segment, sensitive,
 };
-use super::{
-    Charge, Found, Listed, MISMATCH, Outcome, ProviderPayment, ProviderState, Return, UNREADABLE,
-};
+use super::{Charge, Found, Outcome, ProviderPayment, ProviderState, Return, UNREADABLE};
 
 /// Where Toss answers.
 pub const TOSS_ENDPOINT: &str = "https://api.tosspayments.com";
@@ -149,25 +147,13 @@ impl Toss {
         }
     }
 
-    /// Toss lists transactions, which are charges and returns; their payments are then read.
-    pub async fn list(&self, from: Timestamp, to: Timestamp) -> Listed {
-        let orders = match self.list_orders(from, to).await {
-            Ok(orders) => orders,
-            Err(code) => return Listed::unknown(code),
-        };
-        let mut payments = Vec::with_capacity(orders.len());
-        for order_id in orders {
-            match self.find(&order_id, None).await {
-                Found::Payment(payment) if payment.order_id == order_id => payments.push(payment),
-                Found::Payment(_) | Found::Nothing => return Listed::unknown(MISMATCH),
-                Found::Unknown { code } => return Listed::Unknown { code },
-            }
-        }
-        Listed::Payments(payments)
-    }
-
-    /// The orders with transactions in the span, each once, the oldest first.
-    async fn list_orders(&self, from: Timestamp, to: Timestamp) -> Result<Vec<String>, String> {
+    /// The orders with transactions, which are charges and returns, in the span: each once. Or a
+    /// code, if there is no whole list.
+    pub(super) async fn list_orders(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<String>, String> {
         let (mut orders, mut known) = (Vec::new(), HashSet::new());
         let mut after: Option<String> = None;
         for _ in 0..PAGES_MAX {
@@ -178,7 +164,7 @@ impl Toss {
             if let Some(after) = &after {
                 fields.push(("startingAfter", after));
             }
-            let path = format!("/v1/transactions?{}", urr_outbound::encode_form(&fields));
+            let path = format!("/v1/transactions?{}", encode_form(&fields));
             let answer = self.0.line.get(&path).await.map_err(|Silence(code)| code.to_owned())?;
             if !answer.status.is_success() {
                 return Err(refusal_code(&answer));

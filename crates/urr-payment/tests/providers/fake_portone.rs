@@ -23,7 +23,7 @@ pub async fn start() -> (Arc<Desk>, String) {
         .route("/payments/{payment_id}/confirm", post(confirm))
         .route("/payments/{payment_id}/cancel", post(cancel))
         .route("/payments/{payment_id}", get(find))
-        .route("/payments-by-cursor", get(list))
+        .route("/payment-events-by-cursor", get(list))
         .with_state(Arc::clone(&desk));
     (desk, serve(router).await)
 }
@@ -42,7 +42,8 @@ async fn confirm(
     };
     let act = |books: &mut Books| {
         let off_by = books.off_by;
-        let Some(sale) = books.of_order(&payment_id) else {
+        let sale = books.of_order(&payment_id).filter(|_| body["storeId"] == STORE_ID);
+        let Some(sale) = sale else {
             return desk.refuse(404, "PAYMENT_NOT_FOUND");
         };
         if !sale.charges.is_empty() {
@@ -74,7 +75,8 @@ async fn cancel(
     };
     let act = |books: &mut Books| {
         let off_by = books.off_by;
-        let Some(sale) = books.of_order(&payment_id) else {
+        let sale = books.of_order(&payment_id).filter(|_| body["storeId"] == STORE_ID);
+        let Some(sale) = sale else {
             return desk.refuse(404, "PAYMENT_NOT_FOUND");
         };
         if body["reason"].as_str().is_none_or(str::is_empty) {
@@ -105,14 +107,27 @@ async fn cancel(
     desk.change(key, act).await
 }
 
-async fn find(State(desk): Shared, Path(payment_id): Path<String>, headers: HeaderMap) -> Response {
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shop {
+    store_id: Option<String>,
+}
+
+async fn find(
+    State(desk): Shared,
+    Path(payment_id): Path<String>,
+    Query(shop): Query<Shop>,
+    headers: HeaderMap,
+) -> Response {
     desk.note(format!("/payments/{payment_id}"), &headers, &Value::Null);
     if let Err(refusal) = check_credential(&desk, &headers) {
         return send(refusal);
     }
+    // Without an id of a shop, another one is meant.
+    let is_ours = shop.store_id.is_some_and(|id| id == STORE_ID);
     let look = |books: &mut Books| match books.of_order(&payment_id) {
-        Some(sale) => (200, payment(sale)),
-        None => desk.refuse(404, "PAYMENT_NOT_FOUND"),
+        Some(sale) if is_ours => (200, payment(sale)),
+        _ => desk.refuse(404, "PAYMENT_NOT_FOUND"),
     };
     desk.look(look).await
 }
@@ -125,17 +140,22 @@ struct Asked {
 
 async fn list(State(desk): Shared, headers: HeaderMap, Query(asked): Query<Asked>) -> Response {
     let asked: Value = serde_json::from_str(&asked.request_body).unwrap();
-    desk.note("/payments-by-cursor".to_owned(), &headers, &asked);
+    desk.note("/payment-events-by-cursor".to_owned(), &headers, &asked);
     if let Err(refusal) = check_credential(&desk, &headers) {
         return send(refusal);
     }
     let begin: usize = asked["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
     let size = usize::try_from(asked["size"].as_u64().unwrap()).unwrap();
     let look = |books: &mut Books| {
-        let sales = books.sales.iter().enumerate().skip(begin).take(size);
-        let items: Vec<Value> = sales
-            .map(|(number, sale)| {
-                json!({ "payment": payment(sale), "cursor": (number + 1).to_string() })
+        let all = books.sales.iter().flat_map(|sale| {
+            let returns = sale.returns.iter().map(|amount| -amount);
+            let moves = sale.charges.iter().copied().chain(returns);
+            moves.map(|amount| json!({ "paymentId": sale.order_id, "eventAmount": amount }))
+        });
+        let page = all.enumerate().skip(begin).take(size);
+        let items: Vec<Value> = page
+            .map(|(number, event)| {
+                json!({ "paymentEvent": event, "cursor": (number + 1).to_string() })
             })
             .collect();
         (200, json!({ "items": items }))

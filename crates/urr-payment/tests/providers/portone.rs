@@ -133,19 +133,34 @@ fn credentials_that_cannot_be_used_are_refused_at_the_start() {
 }
 
 #[tokio::test]
-async fn payments_of_a_span_are_listed_page_by_page() {
+async fn events_of_a_span_are_listed_as_their_payments() {
     let world = World::new(Kind::PortOne).await;
+    world.agree("ORD_never_charged", "never");
     assert!(matches!(world.confirm().await, Outcome::Done(_)));
-    for number in 0..250 {
-        world.agree(&format!("ORD_{number:06}"), &format!("token{number}"));
+    world.agree("ORD_other", "other");
+    {
+        let mut books = world.desk.books();
+        books.of_order(ORDER).unwrap().returns.extend([1; 250]);
+        books.of_order("ORD_other").unwrap().charges.push(PRICE);
     }
     let (from, to): (Timestamp, Timestamp) =
         ("2026-12-01T00:00:00Z".parse().unwrap(), "2026-12-02T00:00:00Z".parse().unwrap());
     let Listed::Payments(payments) = world.provider.list(from, to).await else {
         panic!("nothing stands in the way");
     };
-    assert_eq!(payments.len(), 251);
-    assert_eq!((payments[0].order_id.as_str(), payments[0].state), (ORDER, ProviderState::Paid));
+    let told: Vec<(&str, i64)> = payments
+        .iter()
+        .map(|payment| (payment.order_id.as_str(), payment.returned.amount()))
+        .collect();
+    assert_eq!(told, [(ORDER, 250), ("ORD_other", 0)]);
+    let pages = world.desk.seen().into_iter();
+    let pages: Vec<_> = pages.filter(|seen| seen.path == "/payment-events-by-cursor").collect();
+    assert_eq!(pages.len(), 3);
+    let asked = json!({
+        "storeId": STORE_ID, "from": "2026-12-01T00:00:00Z", "until": "2026-12-02T00:00:00Z",
+        "size": 100, "cursor": "200",
+    });
+    assert_eq!(pages[2].body, asked);
     world.desk.fail_next_look(Fault::ActThenGarbage);
     let listed = world.provider.list(from, to).await;
     assert_eq!(listed, Listed::Unknown { code: "UNREADABLE".to_owned() });
