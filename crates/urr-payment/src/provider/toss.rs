@@ -97,7 +97,10 @@ impl Toss {
         // The colon belongs there: the key is a name without a password.
         let authorization = sensitive(&format!("Basic {}", STANDARD.encode(format!("{secret}:"))))?;
         let TossSettings { client_key, endpoint, timeout, .. } = settings;
-        let is_failure = |answer: &OutboundResponse| answer.status.is_server_error();
+        let is_failure = |answer: &OutboundResponse| {
+            let is_of_one = codes::FAILED_FOR_ONE.contains(&refusal_code(answer).as_str());
+            answer.status.is_server_error() && !is_of_one
+        };
         let options = LineOptions { outbound, clock, endpoint, authorization, timeout, is_failure };
         Ok(Toss(Arc::new(Inner { line: Line::new(options), client_key })))
     }

@@ -28,11 +28,15 @@ both_providers! {
     /// M-12: otherwise buyers with bad cards would close the provider to everybody.
     async fn refusals_do_not_open_the_breaker(world: World) {
         let refusal = match world.kind {
-            Kind::Toss => Fault::Refusal(403, "REJECT_CARD_PAYMENT"),
+            Kind::Toss => Fault::Refusal(500, "UNKNOWN_PAYMENT_ERROR"),
             Kind::PortOne => Fault::Refusal(502, "PG_PROVIDER"),
         };
+        let others = [
+            Fault::Refusal(403, "REJECT_CARD_PAYMENT"),
+            Fault::Refusal(429, "TOO_MANY_REQUESTS"),
+        ];
         for _ in 0..2 * FAILURES {
-            for fault in [refusal, Fault::Refusal(429, "TOO_MANY_REQUESTS")] {
+            for fault in [refusal, others[0], refusal, others[1]] {
                 let outcome = world.confirm_with(fault).await;
                 assert!(!matches!(outcome, Outcome::Done(_)));
             }

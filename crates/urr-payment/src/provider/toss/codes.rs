@@ -62,3 +62,13 @@ pub(super) const CANCEL_DECLINED: &[&str] = &[
     "NOT_FOUND_PAYMENT",
     "REFUND_REJECTED",
 ];
+
+/// Failures, by their status, that are about one payment and its bank. Toss is well: were they
+/// counted against it, a few bad accounts would close it to everybody (M-12).
+pub(super) const FAILED_FOR_ONE: &[&str] = &[
+    "FAILED_CLOSED_ACCOUNT_REFUND",
+    "FAILED_METHOD_HANDLING_CANCEL",
+    "FAILED_PARTIAL_REFUND",
+    "FAILED_REFUND_PROCESS",
+    "UNKNOWN_PAYMENT_ERROR",
+];
