@@ -60,17 +60,22 @@ impl Payments {
                 return Ok(resolved);
             }
             let driven = join_all(due.iter().map(|id| self.resume(*id))).await;
+            let mut taken = 0;
             for (id, driven) in due.iter().zip(driven) {
                 match driven {
-                    // Somebody else has it: asking for it again at once would only ask.
-                    Ok(None) => return Ok(resolved),
-                    Ok(Some(_)) => resolved += 1,
+                    Ok(Some(_)) => taken += 1,
+                    // Somebody else has it.
+                    Ok(None) => {}
                     Err(error) => {
                         tracing::warn!(payment = %id, %error, "a payment did not get on");
                         return Err(error);
                     }
                 }
             }
+            if taken == 0 {
+                return Ok(resolved);
+            }
+            resolved += taken;
         }
     }
 }

@@ -13,6 +13,9 @@ use crate::domain::payment::{Payment, Status, Step};
 use crate::provider::{Listed, Provider, ProviderPayment, ProviderState};
 use crate::store::payments::{self, From, To};
 
+/// So many are read in one transaction.
+const COMPARED_AT_ONCE: usize = 200;
+
 /// What one look at a provider's list has brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciliation {
@@ -101,31 +104,56 @@ impl Payments {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Reconciliation, StorageError> {
-        let (name, now) = (provider.name(), self.0.clock.now());
-        let compared = self.0.db.write(move |tx| {
-            let mut found = Reconciliation { compared: listed.len(), ..Reconciliation::default() };
-            for theirs in &listed {
-                let ours = payments::payment_of_order_lock(tx, &theirs.order_id)?;
-                let ours = ours.filter(|payment| payment.provider == name);
-                match (judge(ours.as_ref(), theirs), ours) {
-                    (Finding::Reopen, Some(ours)) => {
-                        reopen(tx, &ours, now)?;
-                        found.reopened.push(ours.order_id);
+        let name = provider.name();
+        let mut found = Reconciliation { compared: listed.len(), ..Reconciliation::default() };
+        for chunk in listed.chunks(COMPARED_AT_ONCE) {
+            for (theirs, finding) in self.judge_all(name, chunk.to_vec()).await? {
+                match finding {
+                    Finding::Agrees => {}
+                    Finding::Differs(difference) => found.differences.push(difference),
+                    Finding::Reopen if self.reopen(&theirs).await? => {
+                        found.reopened.push(theirs.order_id);
                     }
-                    (Finding::Differs(difference), _) => found.differences.push(difference),
-                    (Finding::Agrees | Finding::Reopen, _) => {}
+                    Finding::Reopen => {}
                 }
             }
-            let known: HashSet<&str> =
-                listed.iter().map(|theirs| theirs.order_id.as_str()).collect();
-            for (order_id, amount) in payments::payments_charged(tx, name, from, to)? {
-                if !known.contains(order_id.as_str()) {
-                    found.differences.push(Difference::MissingAtProvider { order_id, amount });
-                }
-            }
-            Ok::<_, StorageError>(found)
+        }
+        let known: HashSet<&str> = listed.iter().map(|theirs| theirs.order_id.as_str()).collect();
+        let ours = self.0.db.read(move |tx| payments::payments_charged(tx, name, from, to)).await?;
+        let missing = ours.into_iter().filter(|(order_id, _)| !known.contains(order_id.as_str()));
+        found.differences.extend(
+            missing.map(|(order_id, amount)| Difference::MissingAtProvider { order_id, amount }),
+        );
+        Ok(found)
+    }
+
+    async fn judge_all(
+        &self,
+        provider: &'static str,
+        listed: Vec<ProviderPayment>,
+    ) -> Result<Vec<(ProviderPayment, Finding)>, StorageError> {
+        let judged = self.0.db.read(move |tx| {
+            let judge_one = |theirs: &ProviderPayment| {
+                let ours = payments::payment_of_order(tx, &theirs.order_id)?;
+                let ours = ours.filter(|payment| payment.provider == provider);
+                Ok((theirs.clone(), judge(ours.as_ref(), theirs)))
+            };
+            listed.iter().map(judge_one).collect::<Result<Vec<_>, StorageError>>()
         });
-        self.0.faults.around("reconciled", compared).await
+        judged.await
+    }
+
+    /// False: in the meantime there is nothing to be looked at any more.
+    async fn reopen(&self, theirs: &ProviderPayment) -> Result<bool, StorageError> {
+        let (theirs, now) = (theirs.clone(), self.0.clock.now());
+        let reopened = self.0.db.write(move |tx| {
+            let ours = payments::payment_of_order_lock(tx, &theirs.order_id)?;
+            match ours.filter(|ours| judge(Some(ours), &theirs) == Finding::Reopen) {
+                Some(ours) => reopen(tx, &ours, now).map(|()| true),
+                None => Ok(false),
+            }
+        });
+        self.0.faults.around("reopened", reopened).await
     }
 }
 

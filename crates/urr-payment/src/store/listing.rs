@@ -2,7 +2,7 @@
 
 use urr_kernel::Uuid;
 use urr_service::Page;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{StorageError, ToValue, Tx, Value};
 
 use super::payments::{COLUMNS, read};
 use crate::domain::payment::{Payment, Status};
@@ -15,23 +15,43 @@ pub struct PaymentFilter {
     pub status: Option<Status>,
 }
 
-const MATCHES: &str = "($1::uuid is null or user_id = $1) \
-    and ($2::uuid is null or target_id = $2) and ($3::text is null or status = $3)";
+impl PaymentFilter {
+    /// What a row must be, and the parameters that say it. Only what is named is asked for, so that
+    /// the database sees which index to take.
+    fn conditions(&self) -> (String, Vec<Value<'_>>) {
+        let mut values = Vec::new();
+        let mut conditions = vec!["true".to_owned()];
+        let mut ask = |column: &str, value: Value<'static>| {
+            values.push(value);
+            conditions.push(format!("{column} = ${}", values.len()));
+        };
+        if let Some(user_id) = self.user_id {
+            ask("user_id", Value::Uuid(user_id));
+        }
+        if let Some(target_id) = self.target_id {
+            ask("target_id", Value::Uuid(target_id));
+        }
+        if let Some(status) = self.status {
+            ask("status", Value::Text(status.name()));
+        }
+        (conditions.join(" and "), values)
+    }
+}
 
 pub fn payment_list(
     tx: &mut Tx<'_>,
     filter: PaymentFilter,
     page: Page,
 ) -> Result<(Vec<Payment>, u64), StorageError> {
-    let PaymentFilter { user_id, target_id, status } = filter;
-    let status = status.map(Status::name);
-    let sql = format!(
-        "select {COLUMNS} from payments where {MATCHES} order by id desc limit $4 offset $5"
-    );
+    let (conditions, mut values) = filter.conditions();
+    let sql = format!("select count(*) as total from payments where {conditions}");
+    let total = tx.query_one(&sql, &values, |row| row.get("total"))?;
     let (limit, offset) = (page.limit(), page.offset());
-    let values = params![user_id, target_id, status, limit, offset];
-    let payments = tx.query(&sql, values, read)?;
-    let sql = format!("select count(*) as total from payments where {MATCHES}");
-    let total = tx.query_one(&sql, params![user_id, target_id, status], |row| row.get("total"))?;
-    Ok((payments, total))
+    values.extend([limit.to_value(), offset.to_value()]);
+    let (at_limit, at_offset) = (values.len() - 1, values.len());
+    let sql = format!(
+        "select {COLUMNS} from payments where {conditions} \
+         order by id desc limit ${at_limit} offset ${at_offset}"
+    );
+    Ok((tx.query(&sql, &values, read)?, total))
 }

@@ -11,6 +11,7 @@ mod crashing;
 mod crowding;
 mod door;
 mod fixture;
+mod hints;
 mod office;
 mod paying;
 mod reconciling;
