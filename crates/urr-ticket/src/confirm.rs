@@ -15,8 +15,9 @@ use crate::domain::transition::{
 };
 use crate::events::{ReservationConfirmed, ReservationFacts};
 use crate::steps::{Found, StepError, find, reload};
+use crate::store::confirmation::{self, Confirmation, NewTicket};
 use crate::store::items::{self, StoredItem};
-use crate::store::transitions::{self, Confirmation, NewTicket};
+use crate::store::transitions;
 use crate::{Details, Purchase, ReservationId, Subject, Ticket};
 
 /// So long may the name of a payment method be.
@@ -149,15 +150,13 @@ pub(crate) fn confirm(
     let Found::Go { record, fence } = found else {
         return reload(tx, id).map(|record| (record, false));
     };
-    if !transitions::seats_are_own(tx, id)? {
-        return Err(Refused::SeatLost.into());
-    }
+    let seats = confirmation::own_seats_count(tx, id)?.ok_or(Refused::SeatLost)?;
     let (payment_id, payment_method) = (made.claim.payment_id, made.method.as_str());
-    let sold = Confirmation { id, payment_id, payment_method, fence, now };
-    transitions::hold_confirm(tx, &sold)?;
+    let sold = Confirmation { id, payment_id, payment_method, seats, fence, now };
+    confirmation::hold_confirm(tx, &sold)?;
     let items = items::item_list(tx, id)?;
     for ticket in tickets_of(&items, ticket_ids) {
-        transitions::ticket_insert(tx, &record.reservation, &ticket, now)?;
+        confirmation::ticket_insert(tx, &record.reservation, &ticket, now)?;
     }
     announce_confirmed(tx, &record, &items, made, stamp)?;
     Ok((reload(tx, id)?, true))

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod changes;
 pub mod check_in;
 mod chunks;
+pub mod confirmation;
 pub mod items;
 pub mod listing;
 pub mod map;
