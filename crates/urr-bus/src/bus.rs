@@ -1,5 +1,6 @@
 //! The bus as the rest of the program sees it, whichever form it has.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,18 +120,21 @@ impl Bus {
     /// have the memory for it.
     pub async fn scan(&self, topic: &str) -> Result<Vec<Delivery>, BusError> {
         let mut deliveries = Vec::new();
-        let extents = self.extents(topic).await?;
-        for extent in extents.into_iter().filter(|extent| extent.start < extent.end) {
-            let mut reader = self.reader(&extent).await?;
-            loop {
-                let page = reader.next_page().await?;
-                if page.is_empty() {
-                    break;
-                }
-                deliveries.extend(page);
+        let mut pages = self.pages(topic).await?;
+        loop {
+            let page = pages.next_page().await?;
+            if page.is_empty() {
+                return Ok(deliveries);
             }
+            deliveries.extend(page);
         }
-        Ok(deliveries)
+    }
+
+    /// Everything a topic holds at this moment, page by page, apart from any group: for those who
+    /// read a topic from its beginning again, however long it is.
+    pub async fn pages(&self, topic: &str) -> Result<Pages, BusError> {
+        let ahead = self.extents(topic).await?;
+        Ok(Pages { bus: self.clone(), ahead: ahead.into(), reader: None })
     }
 
     /// The partitions of a topic as they are at this moment; nothing if there is no such topic.
@@ -162,6 +166,34 @@ impl Bus {
         match &*self.form {
             Form::Embedded(bus) => bus.close().await,
             Form::Kafka(bus) => bus.close().await,
+        }
+    }
+}
+
+/// A topic from its beginning to where it ended when this was asked for.
+pub struct Pages {
+    bus: Bus,
+    ahead: VecDeque<Extent>,
+    reader: Option<Reader>,
+}
+
+impl Pages {
+    /// The messages that follow, in the order of each partition. No messages: that was the end.
+    pub async fn next_page(&mut self) -> Result<Vec<Delivery>, BusError> {
+        loop {
+            if let Some(reader) = &mut self.reader {
+                let page = reader.next_page().await?;
+                if !page.is_empty() {
+                    return Ok(page);
+                }
+            }
+            let Some(extent) = self.ahead.pop_front() else {
+                return Ok(Vec::new());
+            };
+            self.reader = match extent.start < extent.end {
+                true => Some(self.bus.reader(&extent).await?),
+                false => None,
+            };
         }
     }
 }

@@ -30,7 +30,7 @@ mod reader;
 pub mod relay;
 mod subscription;
 
-pub use bus::{Bus, TopicSpec, dead_letter_topic};
+pub use bus::{Bus, Pages, TopicSpec, dead_letter_topic};
 pub use consumer::{Consumer, HandleError, Handled, Handler, HandlerContext};
 pub use dead_letters::{DeadLetter, DeadLetterError};
 pub use error::BusError;

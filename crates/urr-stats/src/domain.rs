@@ -1,9 +1,19 @@
 //! The rules of counting: no clock, no I/O, no async.
 
+mod facts;
+mod figures;
+mod preferences;
+mod summary;
+
 use jiff::ToSpan;
-use jiff::civil::Date;
+use jiff::civil::{Date, Weekday};
 use jiff::tz::{self, TimeZone};
 use urr_kernel::Timestamp;
+
+pub use facts::{Deed, DeedKind, Heard, Reservation, Terms, User, note_once};
+pub use figures::{Figure, Figures, MethodFigures, Sums};
+pub use preferences::{Preferences, Taken};
+pub use summary::{Distribution, Hours};
 
 /// How often something happened on a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,12 +23,32 @@ pub struct Activity {
     pub total: i64,
 }
 
+/// An hour of a day in Korea.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hour {
+    pub day: Date,
+    pub hour: u8,
+}
+
 /// Korea is nine hours ahead of UTC all year; no daylight saving, and no time-zone database needed.
 const KOREA: tz::Offset = tz::offset(9);
 
 /// The calendar day on which people in Korea saw it happen.
 pub fn day_in_korea(time: Timestamp) -> Date {
-    time.to_zoned(TimeZone::fixed(KOREA)).date()
+    hour_in_korea(time).day
+}
+
+/// The hour in which people in Korea saw it happen.
+pub fn hour_in_korea(time: Timestamp) -> Hour {
+    let time = time.to_zoned(TimeZone::fixed(KOREA));
+    let hour = u8::try_from(time.hour()).expect("hours are from 0 to 23");
+    Hour { day: time.date(), hour }
+}
+
+/// When a day begins in Korea.
+pub fn start_of_day(day: Date) -> Timestamp {
+    let start = day.at(0, 0, 0, 0).to_zoned(TimeZone::fixed(KOREA));
+    start.map_or(Timestamp::MIN, |start| start.timestamp())
 }
 
 /// The first of `days` days that end today.
@@ -27,16 +57,90 @@ pub fn first_day(today: Date, days: u16) -> Date {
     today.checked_sub(back.days()).unwrap_or(Date::MIN)
 }
 
+/// Whole seconds, none if the end is before the start.
+pub fn seconds_between(start: Timestamp, end: Timestamp) -> i64 {
+    (end.as_second() - start.as_second()).max(0)
+}
+
+/// A stretch of time that days are summed up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    Day,
+    Week,
+    Month,
+}
+
+impl Period {
+    /// The period of a day: the day, the Monday of its week, or its month.
+    pub fn name_of(self, day: Date) -> String {
+        match self {
+            Period::Day => day.to_string(),
+            Period::Week => {
+                let back = i64::from(day.weekday().to_monday_zero_offset());
+                day.checked_sub(back.days()).unwrap_or(day).to_string()
+            }
+            Period::Month => format!("{:04}-{:02}", day.year(), day.month()),
+        }
+    }
+}
+
+pub fn is_weekend(day: Date) -> bool {
+    matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday)
+}
+
+/// What seats of a price are called.
+pub fn price_tier(price: i64) -> &'static str {
+    match price {
+        ..50_000 => "budget",
+        50_000..100_000 => "standard",
+        100_000..150_000 => "premium",
+        _ => "vip",
+    }
+}
+
+/// `part ÷ whole` with two decimals, rounded; nothing out of nothing is 0.
+pub fn ratio(part: i64, whole: i64) -> String {
+    if whole == 0 {
+        return "0.00".to_owned();
+    }
+    let (part, whole) = (i128::from(part) * 100, i128::from(whole));
+    let hundredths = (2 * part + whole).div_euclid(2 * whole);
+    let sign = if hundredths < 0 { "-" } else { "" };
+    let hundredths = hundredths.unsigned_abs();
+    format!("{sign}{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+/// The same as a number for charts.
+pub fn ratio_number(part: i64, whole: i64) -> f64 {
+    ratio(part, whole).parse().expect("it is written as a number")
+}
+
+/// So many per cent, with two decimals.
+pub fn percent(part: i64, whole: i64) -> f64 {
+    ratio_number(part.saturating_mul(100), whole)
+}
+
+/// The average of whole won, rounded down.
+pub fn average(sum: i64, count: i64) -> i64 {
+    if count == 0 { 0 } else { sum.div_euclid(count) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn time(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
     #[test]
     fn the_day_begins_at_midnight_in_korea() {
-        let before: Timestamp = "2026-11-14T14:59:59Z".parse().unwrap();
-        let after: Timestamp = "2026-11-14T15:00:00Z".parse().unwrap();
+        let before = time("2026-11-14T14:59:59Z");
+        let after = time("2026-11-14T15:00:00Z");
         assert_eq!(day_in_korea(before).to_string(), "2026-11-14");
         assert_eq!(day_in_korea(after).to_string(), "2026-11-15");
+        assert_eq!((hour_in_korea(before).hour, hour_in_korea(after).hour), (23, 0));
+        assert_eq!(start_of_day(day_in_korea(after)), after);
     }
 
     #[test]
@@ -45,5 +149,29 @@ mod tests {
         assert_eq!(first_day(today, 1), today);
         assert_eq!(first_day(today, 2).to_string(), "2026-02-28");
         assert_eq!(first_day(today, 0), today);
+    }
+
+    #[test]
+    fn ratios_are_rounded_and_nothing_out_of_nothing_is_none() {
+        assert_eq!([ratio(2, 3), ratio(1, 3), ratio(0, 0)], ["0.67", "0.33", "0.00"]);
+        assert_eq!([ratio(-1, 3), ratio(7, 1)], ["-0.33", "7.00"]);
+        assert_eq!(percent(1, 8).to_string(), "12.5");
+        assert_eq!(average(-1, 2), -1);
+        assert_eq!(average(5, 0), 0);
+    }
+
+    #[test]
+    fn days_belong_to_the_week_of_their_monday_and_to_their_month() {
+        let sunday: Date = "2026-11-15".parse().unwrap();
+        assert_eq!(Period::Day.name_of(sunday), "2026-11-15");
+        assert_eq!(Period::Week.name_of(sunday), "2026-11-09");
+        assert_eq!(Period::Month.name_of(sunday), "2026-11");
+        assert!(is_weekend(sunday) && !is_weekend("2026-11-16".parse().unwrap()));
+    }
+
+    #[test]
+    fn the_tier_of_a_price_begins_at_its_bound() {
+        let tiers = [49_999, 50_000, 99_999, 100_000, 149_999, 150_000].map(price_tier);
+        assert_eq!(tiers, ["budget", "standard", "standard", "premium", "premium", "vip"]);
     }
 }

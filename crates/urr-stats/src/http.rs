@@ -1,73 +1,89 @@
-//! The statistics over HTTP. All of them are for admins.
+//! The statistics over HTTP. All of them are for admins. Days and hours are Korea's, money is whole
+//! won, rates are per cent with two decimals.
 
-use axum::extract::State;
+mod activity;
+mod people;
+mod performance;
+mod sales;
+mod seats;
+mod traffic;
+
 use serde::{Deserialize, Serialize};
-use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use urr_kernel::Uuid;
+use urr_service::Json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::{Activity, Stats};
-
-const DAYS_DEFAULT: i64 = 30;
-const DAYS_MAX: i64 = 365;
+use crate::Stats;
 
 pub fn routes() -> OpenApiRouter<Stats> {
-    OpenApiRouter::new().routes(routes!(list_activity))
+    OpenApiRouter::new()
+        .routes(routes!(activity::list_activity))
+        .routes(routes!(sales::get_overview))
+        .routes(routes!(sales::list_days))
+        .routes(routes!(sales::list_event_figures))
+        .routes(routes!(sales::get_event_figures))
+        .routes(routes!(sales::list_payment_methods))
+        .routes(routes!(sales::list_revenue))
+        .routes(routes!(people::get_user_figures))
+        .routes(routes!(people::get_user_behavior))
+        .routes(routes!(traffic::get_hourly_traffic))
+        .routes(routes!(traffic::get_conversion))
+        .routes(routes!(traffic::get_cancellations))
+        .routes(routes!(traffic::get_realtime))
+        .routes(routes!(seats::get_seat_preferences))
+        .routes(routes!(performance::get_performance))
 }
+
+/// How every answer is wrapped.
+#[derive(Serialize, ToSchema)]
+struct Envelope<T: ToSchema> {
+    success: bool,
+    data: T,
+}
+
+fn answer<T: ToSchema>(data: T) -> Json<Envelope<T>> {
+    Json(Envelope { success: true, data })
+}
+
+const DAYS_DEFAULT: u16 = 30;
+const DAYS_MAX: u16 = 365;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct ActivityQuery {
+struct DaysQuery {
     /// How many days to look back, today included; 30 if it is not given, at most 365.
-    #[param(minimum = 1, maximum = 365)]
     days: Option<i64>,
 }
 
-#[derive(Serialize, ToSchema)]
-struct ActivityListView {
-    activity: Vec<ActivityView>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ActivityView {
-    /// The day in Korea.
-    #[schema(example = "2026-11-15")]
-    day: String,
-    /// The type of the events.
-    #[schema(example = "ARTIST_CREATED")]
-    event_type: String,
-    total: i64,
-}
-
-impl From<Activity> for ActivityView {
-    fn from(activity: Activity) -> ActivityView {
-        ActivityView {
-            day: activity.day.to_string(),
-            event_type: activity.event_type,
-            total: activity.total,
-        }
+impl DaysQuery {
+    fn days(&self) -> u16 {
+        clamp(self.days, DAYS_DEFAULT, DAYS_MAX)
     }
 }
 
-/// How many events of each type happened, by day, newest first.
-#[utoipa::path(
-    get, path = "/api/stats/activity", tag = "statistics", params(ActivityQuery),
-    responses(
-        (status = 200, body = ActivityListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
-)]
-async fn list_activity(
-    State(stats): State<Stats>,
-    _admin: Admin,
-    Query(query): Query<ActivityQuery>,
-) -> Result<Json<ActivityListView>, ApiError> {
-    let days = query.days.unwrap_or(DAYS_DEFAULT).clamp(1, DAYS_MAX);
-    let days = u16::try_from(days).expect("the number was clamped");
-    let activity = stats.list_activity(days).await?;
-    Ok(Json(ActivityListView { activity: activity.into_iter().map(ActivityView::from).collect() }))
+/// What is missing or not positive is the default, what is too much is the most there is.
+fn clamp(wanted: Option<i64>, default: u16, max: u16) -> u16 {
+    match wanted {
+        Some(wanted) if wanted > 0 => u16::try_from(wanted).unwrap_or(max).min(max),
+        _ => default,
+    }
+}
+
+/// What an event is called; as long as the catalogue's word was not heard, after its id.
+fn title_or_id(title: Option<String>, id: Uuid) -> String {
+    title.unwrap_or_else(|| format!("Event {}", &id.to_string()[..8]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_out_of_range_are_moved_into_it() {
+        let days = |wanted| clamp(wanted, 30, 365);
+        assert_eq!([days(None), days(Some(0)), days(Some(-7))], [30, 30, 30]);
+        assert_eq!([days(Some(1)), days(Some(365)), days(Some(i64::MAX))], [1, 365, 365]);
+    }
 }

@@ -13,8 +13,15 @@ use crate::config::{Config, RedisPlace};
 use crate::role::Role;
 
 /// Every topic of the platform.
-pub const TOPICS: &[&str] =
-    &["catalog-events", "inventory-events", "payment-events", "reservation-events", "user-events"];
+pub const TOPICS: &[&str] = &[
+    "catalog-events",
+    "inventory-events",
+    "membership-events",
+    "payment-events",
+    "reservation-events",
+    "transfer-events",
+    "user-events",
+];
 
 /// The file of a role's tables in the data folder.
 pub fn sqlite_path(folder: &Path, schema: &Schema) -> PathBuf {

@@ -1,0 +1,66 @@
+//! How often which events happened.
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{DAYS_DEFAULT, DAYS_MAX};
+use crate::{Activity, Stats};
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ActivityQuery {
+    /// How many days to look back, today included; 30 if it is not given, at most 365.
+    #[param(minimum = 1, maximum = 365)]
+    days: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ActivityListView {
+    activity: Vec<ActivityView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ActivityView {
+    /// The day in Korea.
+    #[schema(example = "2026-11-15")]
+    day: String,
+    /// The type of the events.
+    #[schema(example = "ARTIST_CREATED")]
+    event_type: String,
+    total: i64,
+}
+
+impl From<Activity> for ActivityView {
+    fn from(activity: Activity) -> ActivityView {
+        ActivityView {
+            day: activity.day.to_string(),
+            event_type: activity.event_type,
+            total: activity.total,
+        }
+    }
+}
+
+/// How many events of each type happened, by day, newest first.
+#[utoipa::path(
+    get, path = "/api/stats/activity", tag = "statistics", params(ActivityQuery),
+    responses(
+        (status = 200, body = ActivityListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+    ),
+)]
+pub(super) async fn list_activity(
+    State(stats): State<Stats>,
+    _admin: Admin,
+    Query(query): Query<ActivityQuery>,
+) -> Result<Json<ActivityListView>, ApiError> {
+    let days = i64::from(DAYS_DEFAULT);
+    let days = query.days.unwrap_or(days).clamp(1, i64::from(DAYS_MAX));
+    let days = u16::try_from(days).expect("the number was clamped");
+    let activity = stats.list_activity(days).await?;
+    Ok(Json(ActivityListView { activity: activity.into_iter().map(ActivityView::from).collect() }))
+}

@@ -1,0 +1,124 @@
+//! Which seats people take.
+
+use std::cmp::Reverse;
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use urr_kernel::Uuid;
+use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{Envelope, answer};
+use crate::Stats;
+use crate::domain::{Preferences, Taken, percent};
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SeatsQuery {
+    /// Without it: the hundred events that start last.
+    event_id: Option<Uuid>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SeatPreferencesView {
+    /// By name; standing tickets are the section `standing`.
+    by_section: Vec<SectionView>,
+    /// `budget` below 50,000 won, `standard` below 100,000, `premium` below 150,000, `vip`.
+    by_price_tier: Vec<PriceTierView>,
+    /// The ten rows of which the greatest part is sold.
+    top_rows: Vec<RowView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SectionView {
+    section: String,
+    total_seats: i64,
+    reserved_seats: i64,
+    reservation_rate: f64,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PriceTierView {
+    price_tier: &'static str,
+    total_seats: i64,
+    reserved_seats: i64,
+    reservation_rate: f64,
+    avg_price: i64,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct RowView {
+    section: String,
+    row_number: String,
+    total_seats: i64,
+    reserved_seats: i64,
+    reservation_rate: f64,
+}
+
+const TOP_ROWS_MAX: usize = 10;
+
+/// From the cheapest on.
+const TIERS: [&str; 4] = ["budget", "standard", "premium", "vip"];
+
+/// Which seats are sold, by section, price and row.
+#[utoipa::path(
+    get, path = "/api/stats/seat-preferences", tag = "statistics", params(SeatsQuery),
+    responses(
+        (status = 200, body = Envelope<SeatPreferencesView>),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub(super) async fn get_seat_preferences(
+    State(stats): State<Stats>,
+    _admin: Admin,
+    Query(query): Query<SeatsQuery>,
+) -> Result<Json<Envelope<SeatPreferencesView>>, ApiError> {
+    let not_found = || ApiError::not_found("EVENT_NOT_FOUND", "There is no such event.");
+    let found = stats.seat_preferences(query.event_id).await?.ok_or_else(not_found)?;
+    Ok(answer(SeatPreferencesView::from(found)))
+}
+
+impl From<Preferences> for SeatPreferencesView {
+    fn from(found: Preferences) -> SeatPreferencesView {
+        let section = |(section, taken): (String, Taken)| SectionView {
+            section,
+            total_seats: taken.seats,
+            reserved_seats: taken.sold,
+            reservation_rate: percent(taken.sold, taken.seats),
+        };
+        let tier = |price_tier: &'static str| {
+            let taken = found.tiers.get(price_tier)?;
+            Some(PriceTierView {
+                price_tier,
+                total_seats: taken.seats,
+                reserved_seats: taken.sold,
+                reservation_rate: percent(taken.sold, taken.seats),
+                avg_price: taken.price_average(),
+            })
+        };
+        let row = |((section, row_number), taken): ((String, String), Taken)| RowView {
+            section,
+            row_number,
+            total_seats: taken.seats,
+            reserved_seats: taken.sold,
+            reservation_rate: percent(taken.sold, taken.seats),
+        };
+        let mut rows: Vec<_> = found.rows.into_iter().filter(|(_, taken)| taken.sold > 0).collect();
+        // A row has at least one seat. Rows alike stay in the order of their names.
+        let part = |taken: &Taken| taken.sold * 1_000_000 / taken.seats;
+        rows.sort_by_key(|(_, taken)| Reverse((part(taken), taken.sold)));
+        SeatPreferencesView {
+            by_section: found.sections.into_iter().map(section).collect(),
+            by_price_tier: TIERS.into_iter().filter_map(tier).collect(),
+            top_rows: rows.into_iter().take(TOP_ROWS_MAX).map(row).collect(),
+        }
+    }
+}

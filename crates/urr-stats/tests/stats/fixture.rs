@@ -1,0 +1,402 @@
+//! Statistics on a database of their own, on either engine, and messages as services write them.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use urr_bus::{HandleError, HandlerContext};
+use urr_kernel::{CallContext, Clock, Event, IdSource, Timestamp, Uuid};
+use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_stats::{GROUP, SCHEMA, Stats};
+use urr_storage::{Db, StorageError, inbox};
+use urr_test::engines::{Database, Engine, block_on};
+
+pub const MINUTE: Duration = Duration::from_secs(60);
+pub const HOUR: Duration = Duration::from_secs(60 * 60);
+pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Noon in Korea, on a Sunday.
+pub fn now() -> Timestamp {
+    "2026-11-15T03:00:00Z".parse().unwrap()
+}
+
+pub struct World {
+    database: Database,
+    pub db: Db,
+    pub clock: Clock,
+    pub stats: Stats,
+    router: Router,
+}
+
+impl World {
+    fn new(engine: Engine) -> Option<World> {
+        let clock = Clock::manual(now());
+        let database = Database::open(engine, &SCHEMA, clock.now())?;
+        let db = database.db.clone();
+        let stats = Stats::new(db.clone(), clock.clone());
+        let kit = ServiceKit {
+            clock: clock.clone(),
+            ids: IdSource::seeded(clock.clone(), 20_261_115),
+            metrics: Metrics::new(),
+            limits: Limits::default(),
+        };
+        let router = stats.service(&kit).local_router();
+        Some(World { database, db, clock, stats, router })
+    }
+
+    pub fn engine(&self) -> Engine {
+        self.database.engine
+    }
+
+    /// As the consumer does it: inbox row and effect in one transaction.
+    pub async fn tell(&self, event: &Event) {
+        let (event, now) = (event.clone(), self.clock.now());
+        let done: Result<(), HandleError> = self
+            .db
+            .write(move |tx| {
+                let context = HandlerContext::new(GROUP, &event, now);
+                if inbox::record(tx, GROUP, event.id, now)? {
+                    urr_stats::handle(tx, &event, &context)?;
+                }
+                Ok(())
+            })
+            .await;
+        done.unwrap();
+    }
+
+    pub async fn tell_all(&self, events: &[Event]) {
+        for event in events {
+            self.tell(event).await;
+        }
+    }
+
+    /// Runs statements without parameters.
+    pub async fn run(&self, statements: &[&'static str]) {
+        let statements = statements.to_vec();
+        let done: Result<(), StorageError> = self
+            .db
+            .write(move |tx| statements.iter().try_for_each(|sql| tx.execute(sql, &[]).map(|_| ())))
+            .await;
+        done.unwrap();
+    }
+
+    pub async fn forget_everything(&self) {
+        let tables = [FIGURES, FACTS].concat();
+        let statements: Vec<String> =
+            tables.iter().map(|table| format!("delete from {table}")).collect();
+        let done: Result<(), StorageError> = self
+            .db
+            .write(move |tx| statements.iter().try_for_each(|sql| tx.execute(sql, &[]).map(|_| ())))
+            .await;
+        done.unwrap();
+    }
+
+    /// Every row of every table of figures, as text: whatever is stored, and nothing else.
+    pub async fn figures(&self) -> Vec<String> {
+        let rows: Result<Vec<String>, StorageError> = self
+            .db
+            .read(|tx| {
+                let mut rows = Vec::new();
+                for table in FIGURES {
+                    let columns = columns_of(table);
+                    let select = columns.join(", ");
+                    let read = tx.query(&format!("select {select} from {table}"), &[], |row| {
+                        let mut text = (*table).to_owned();
+                        for column in &columns {
+                            let value = row
+                                .get::<i64>(column)
+                                .map(|value| value.to_string())
+                                .or_else(|_| row.get::<String>(column))
+                                .or_else(|_| row.get::<Uuid>(column).map(|id| id.to_string()));
+                            text.push_str(&format!(" {column}={}", value?));
+                        }
+                        Ok(text)
+                    })?;
+                    rows.extend(read);
+                }
+                rows.sort();
+                Ok(rows)
+            })
+            .await;
+        rows.unwrap()
+    }
+
+    pub async fn get_as(&self, role: Option<Role>, path: &str) -> (StatusCode, Value) {
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = format!("/api/stats/{path}").parse().unwrap();
+        request.extensions_mut().insert(Caller::Gateway);
+        if let Some(role) = role {
+            let identity = Identity { user_id: Uuid::from_u128(7), email: None, role };
+            identity.write(request.headers_mut());
+        }
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (parts.status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+    }
+
+    /// The data of an answer that is one.
+    pub async fn data(&self, path: &str) -> Value {
+        let (status, body) = self.get_as(Some(Role::Admin), path).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {body}");
+        assert_eq!(body["success"], json!(true), "{path}");
+        body["data"].clone()
+    }
+
+    /// The day's figures, or null.
+    pub async fn day(&self, date: &str) -> Value {
+        let days = self.data("daily?days=365").await;
+        let found = days.as_array().unwrap().iter().find(|day| day["date"] == date);
+        found.cloned().unwrap_or(Value::Null)
+    }
+
+    pub async fn event(&self, event: u128) -> Value {
+        let id = Uuid::from_u128(event);
+        self.data(&format!("events/{id}")).await["overview"].clone()
+    }
+}
+
+const FIGURES: &[&str] =
+    &["activity", "hour_figures", "event_figures", "method_figures", "sold_seats"];
+
+const FACTS: &[&str] =
+    &["heard", "users", "reservations", "deeds", "events", "ticket_types", "rebuild", "inbox"];
+
+/// The columns of a table as its definition names them.
+fn columns_of(table: &str) -> Vec<&'static str> {
+    let start = format!("create table {table} (");
+    let sql = SCHEMA.migrations.iter().map(|migration| migration.sql);
+    let definition = sql.filter_map(|sql| sql.split_once(&start)).map(|(_, rest)| rest).next();
+    let (definition, _) = definition.unwrap().split_once(");").unwrap();
+    let first = |line: &'static str| line.trim().split_once(' ').map(|(word, _)| word);
+    let lines = definition.lines().filter_map(first);
+    lines.filter(|word| !["--", "primary", "constraint"].contains(word)).collect()
+}
+
+pub fn run<F: Future<Output = ()>>(engine: Engine, case: impl FnOnce(World) -> F) {
+    if let Some(world) = World::new(engine) {
+        block_on(case(world));
+    }
+}
+
+/// Declares cases that run on both engines: `contract! { async fn name(world: World) { … } }`.
+#[macro_export]
+macro_rules! contract {
+    ($($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
+        urr_test::on_both! {
+            run = $crate::fixture::run,
+            sqlite = urr_test::engines::Engine::Sqlite,
+            postgres = urr_test::engines::Engine::Postgres;
+            $($(#[$meta])* async fn $name($world: $crate::fixture::World) $body)*
+        }
+    };
+}
+
+/// A message with an id of its own.
+pub fn message(event_type: &str, at: Timestamp, data: Value) -> Event {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let id = Uuid::from_u128(u128::from(NEXT.fetch_add(1, Ordering::SeqCst)) << 8);
+    let context = CallContext::root(id);
+    Event {
+        specversion: "1.0".to_owned(),
+        id,
+        source: "urr/test".to_owned(),
+        event_type: event_type.to_owned(),
+        subject: Uuid::nil().to_string(),
+        time: at,
+        datacontenttype: "application/json".to_owned(),
+        data,
+        correlation_id: context.correlation_id,
+        causation_id: None,
+        traceparent: None,
+    }
+}
+
+/// The same fact published again: another id, another time.
+pub fn copy_of(event: &Event, later: Duration) -> Event {
+    message(&event.event_type, event.time + later, event.data.clone())
+}
+
+fn id(number: u128) -> String {
+    Uuid::from_u128(number).to_string()
+}
+
+/// A reservation as the ticket office tells of it.
+#[derive(Clone, Debug)]
+pub struct Booking {
+    pub id: u128,
+    pub event: u128,
+    pub user: u128,
+    pub amount: i64,
+    pub seats: Vec<u32>,
+}
+
+impl Booking {
+    pub fn new(id: u128, event: u128) -> Booking {
+        Booking { id, event, user: 1, amount: 100_000, seats: vec![0, 1] }
+    }
+
+    fn facts(&self, more: Value) -> Value {
+        let mut data = json!({
+            "reservationId": id(self.id),
+            "reservationNumber": format!("R{}", self.id),
+            "userId": id(self.user),
+            "eventId": id(self.event),
+            "totalAmount": self.amount,
+            "bookingFee": 0,
+            "quantity": self.seats.len(),
+            "seatIds": self.seats,
+        });
+        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        data
+    }
+
+    pub fn created(&self, at: Timestamp) -> Event {
+        let expires_at = (at + 5 * MINUTE).to_string();
+        message("RESERVATION_CREATED", at, self.facts(json!({ "expiresAt": expires_at })))
+    }
+
+    pub fn changed(&self, at: Timestamp) -> Event {
+        let more = json!({ "previousSeatIds": [], "previousTotalAmount": 0 });
+        message("RESERVATION_CHANGED", at, self.facts(more))
+    }
+
+    pub fn confirmed(&self, at: Timestamp) -> Event {
+        let more = json!({ "paymentId": id(self.id + 1_000), "paymentMethod": "card" });
+        message("RESERVATION_CONFIRMED", at, self.facts(more))
+    }
+
+    pub fn cancelled(&self, at: Timestamp, refund: i64) -> Event {
+        let more = json!({ "reason": "changed my mind", "refundAmount": refund });
+        message("RESERVATION_CANCELLED", at, self.facts(more))
+    }
+
+    pub fn expired(&self, at: Timestamp) -> Event {
+        message("RESERVATION_EXPIRED", at, self.facts(json!({})))
+    }
+
+    pub fn charged(&self, at: Timestamp, method: &str) -> Event {
+        let mut data = self.payment(method, at);
+        data["amount"] = json!(self.amount);
+        data["bookingFee"] = json!(0);
+        message("PAYMENT_CONFIRMED", at, data)
+    }
+
+    pub fn refunded(&self, at: Timestamp, method: &str, amount: i64, cause: &str) -> Event {
+        let mut data = self.payment(method, at);
+        let more = json!({
+            "refundId": id(self.id + 2_000), "amount": amount, "fee": self.amount - amount,
+            "cause": cause, "reason": "", "isWhole": amount == self.amount,
+        });
+        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        message("PAYMENT_REFUNDED", at, data)
+    }
+
+    fn payment(&self, method: &str, at: Timestamp) -> Value {
+        json!({
+            "paymentId": id(self.id + 1_000),
+            "orderId": format!("O{}", self.id),
+            "userId": id(self.user),
+            "paymentType": "reservation",
+            "referenceId": id(self.id),
+            "reservationId": id(self.id),
+            "eventId": id(self.event),
+            "paymentMethod": method,
+            "timestamp": at.to_string(),
+        })
+    }
+
+    /// Reserved, charged and confirmed, a minute after each other.
+    pub fn sold(&self, at: Timestamp) -> Vec<Event> {
+        vec![self.created(at), self.charged(at + MINUTE, "card"), self.confirmed(at + 2 * MINUTE)]
+    }
+}
+
+/// A payment for a membership or a ticket that is passed on.
+pub fn other_payment(payment: u128, kind: &str, amount: i64, at: Timestamp) -> Event {
+    let data = json!({
+        "paymentId": id(payment), "orderId": format!("O{payment}"), "userId": id(1),
+        "paymentType": kind, "referenceId": id(payment + 1), "paymentMethod": "transfer",
+        "timestamp": at.to_string(), "amount": amount, "bookingFee": 0,
+    });
+    message("PAYMENT_CONFIRMED", at, data)
+}
+
+pub fn membership_activated(membership: u128, payment: u128, at: Timestamp) -> Event {
+    let data = json!({
+        "membershipId": id(membership), "userId": id(1), "artistId": id(5),
+        "paymentId": id(payment),
+    });
+    message("MEMBERSHIP_ACTIVATED", at, data)
+}
+
+pub fn transfer_completed(transfer: u128, price: i64, at: Timestamp) -> Event {
+    let data = json!({
+        "transferId": id(transfer), "reservationId": id(1), "sellerId": id(1),
+        "buyerId": id(2), "totalPrice": price,
+    });
+    message("TRANSFER_COMPLETED", at, data)
+}
+
+pub fn user_registered(user: u128, at: Timestamp) -> Event {
+    message("USER_REGISTERED", at, json!({ "userId": id(user) }))
+}
+
+pub fn user_deleted(user: u128, at: Timestamp) -> Event {
+    message("USER_DELETED", at, json!({ "userId": id(user) }))
+}
+
+/// Two sections: A with two rows of two at 160,000 won, B with one row of four at 40,000 won.
+pub fn event_created(event: u128, title: &str) -> Event {
+    let mut data = event_data(event, title, 1);
+    data["layout"] = json!({ "sections": [
+        { "name": "A", "grade": "VIP", "rows": [
+            { "label": "1", "seats": 2 }, { "label": "2", "seats": 2 },
+        ]},
+        { "name": "B", "grade": "S", "rows": [{ "label": "1", "seats": 4 }]},
+    ]});
+    message("EVENT_CREATED", now() - 20 * DAY, data)
+}
+
+pub fn standing_event_created(event: u128, title: &str) -> Event {
+    let mut data = event_data(event, title, 1);
+    data["kind"] = json!("standing");
+    data["ticketTypes"] = json!([
+        { "id": id(71), "name": "앞", "description": "", "price": 90_000, "total": 10 },
+        { "id": id(72), "name": "뒤", "description": "", "price": 60_000, "total": 20 },
+    ]);
+    message("EVENT_CREATED", now() - 20 * DAY, data)
+}
+
+pub fn event_updated(event: u128, title: &str, revision: i64) -> Event {
+    message("EVENT_UPDATED", now() - 10 * DAY, event_data(event, title, revision))
+}
+
+fn event_data(event: u128, title: &str, revision: i64) -> Value {
+    json!({
+        "eventId": id(event), "revision": revision, "title": title, "kind": "seated",
+        "status": "on_sale", "venueId": id(9), "venueName": "강변 극장", "address": "서울",
+        "startsAt": (now() + 30 * DAY).to_string(),
+        "saleStartsAt": (now() - 10 * DAY).to_string(),
+        "saleEndsAt": (now() + 20 * DAY).to_string(),
+        "hasPresale": false, "seatsPerUserMax": 4, "prices": { "VIP": 160_000, "S": 40_000 },
+    })
+}
+
+pub fn event_cancelled(event: u128, revision: i64) -> Event {
+    message("EVENT_CANCELLED", now(), json!({ "eventId": id(event), "revision": revision }))
+}
+
+pub fn ticket_type_changed(event: u128, total: u32, fence: i64) -> Event {
+    let data = json!({
+        "eventId": id(event), "ticketTypeId": id(72), "name": "뒤", "description": "",
+        "price": 60_000, "total": total, "fence": fence,
+    });
+    message("TICKET_TYPE_CHANGED", now(), data)
+}

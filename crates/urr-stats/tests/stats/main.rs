@@ -1,0 +1,10 @@
+//! The contract of the statistics: the same cases on SQLite and on PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod consuming;
+mod counting;
+mod endpoints;
+mod fixture;
+mod model;
+mod rebuilding;
