@@ -6,7 +6,7 @@ use urr_kernel::{Clock, IdSource, Timestamp, Won};
 use urr_payment::provider::{
     Card, Charge, Found, Listed, Outcome, Provider, ProviderPayment, ProviderState, Return, Sandbox,
 };
-use urr_storage::{Schema, migrations};
+use urr_storage::{Schema, StorageError, migrations, params};
 use urr_test::engines::{Database, Engine, block_on};
 
 use crate::world::code;
@@ -68,9 +68,10 @@ impl World {
     /// What was taken, less what was given back.
     async fn balance(&self) -> i64 {
         let sql = "select cast(coalesce(sum(amount), 0) as bigint) as total from sandbox_movements";
-        let read = self.database.db.read::<i64, urr_storage::StorageError, _>(move |tx| {
-            tx.query_one(sql, &[], |row| row.get("total"))
-        });
+        let read = self
+            .database
+            .db
+            .read::<i64, StorageError, _>(move |tx| tx.query_one(sql, &[], |row| row.get("total")));
         read.await.unwrap()
     }
 
@@ -223,6 +224,30 @@ both_databases! {
         }
         assert_eq!((done, world.balance().await), (1, PRICE.amount()));
         assert_eq!(world.find().await.state, ProviderState::Paid);
+    }
+
+    /// A card that would be declined is not even asked: the order is paid.
+    async fn a_second_checkout_of_a_paid_order_is_told_so_whatever_its_card(world: World) {
+        world.charged(Card::Approve).await;
+        for card in [Card::Approve, Card::Decline] {
+            let idempotency_key = format!("{}:confirm", card.name());
+            let again = Charge { idempotency_key, ..world.agreed(card).await };
+            assert_eq!(code(&world.provider.confirm(&again).await), "DUPLICATED_ORDER_ID");
+        }
+        assert_eq!(world.balance().await, PRICE.amount());
+    }
+
+    /// The last guard of the books, should everything before it fail.
+    async fn the_books_refuse_a_second_charge_of_an_order(world: World) {
+        let keys = [world.agreed(Card::Approve).await, world.agreed(Card::Approve).await];
+        let [first, second] = keys.map(|charge| charge.payment_key);
+        let charge = async |key: String| {
+            let sql = "update sandbox_payments set charged = amount where payment_key = $1";
+            world.database.db.write(move |tx| tx.execute(sql, params![key])).await
+        };
+        assert_eq!(charge(first).await, Ok(1));
+        let refused: StorageError = charge(second).await.unwrap_err();
+        assert!(refused.violates("sandbox_payments_charged"), "{refused}");
     }
 
     async fn parts_are_given_back_once_per_key_and_never_more_than_was_taken(world: World) {
