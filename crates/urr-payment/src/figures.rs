@@ -18,6 +18,7 @@ pub struct Figures {
     moved: Family<State, Counter>,
     alarms: Family<Alarm, Counter>,
     due: Gauge<i64, AtomicI64>,
+    stuck: Gauge<i64, AtomicI64>,
     unexplained: Gauge<i64, AtomicI64>,
     differences: Gauge<i64, AtomicI64>,
 }
@@ -41,6 +42,8 @@ impl Figures {
         metrics.register("urr_payment_alarms", help, self.alarms.clone());
         let help = "Payments that were due when they were last looked for";
         metrics.register("urr_payments_due", help, self.due.clone());
+        let help = "Payments that have had the same thing to do for ten minutes";
+        metrics.register("urr_payments_stuck", help, self.stuck.clone());
         let help = "What the books cannot explain";
         metrics.register("urr_ledger_unexplained", help, self.unexplained.clone());
         let help = "Payments on which a provider's books and ours do not agree";
@@ -58,6 +61,10 @@ impl Figures {
 
     pub fn note_due(&self, due: usize) {
         self.due.set(i64::try_from(due).unwrap_or(i64::MAX));
+    }
+
+    pub fn note_stuck(&self, stuck: i64) {
+        self.stuck.set(stuck);
     }
 
     pub fn note_reconciliation(&self, found: &Reconciliation) {

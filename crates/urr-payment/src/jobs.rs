@@ -12,6 +12,8 @@ use crate::Payments;
 use crate::store::payments;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+const WATCH_EVERY: Duration = Duration::from_secs(30);
+const STUCK_AFTER: Duration = Duration::from_secs(10 * 60);
 const PROVE_EVERY: Duration = Duration::from_secs(5 * 60);
 /// What moved so long ago is compared every time.
 const COMPARED: Duration = Duration::from_secs(2 * 60 * 60);
@@ -20,7 +22,7 @@ const AT_ONCE: u32 = 16;
 impl Payments {
     /// Does it until it is told to stop. Others go on with what is under way then.
     pub async fn run_jobs(&self, stop: CancellationToken) {
-        let jobs = async { tokio::join!(self.run_resolver(), self.run_proof()) };
+        let jobs = async { tokio::join!(self.run_resolver(), self.run_watch(), self.run_proof()) };
         stop.run_until_cancelled(jobs).await;
     }
 
@@ -32,6 +34,24 @@ impl Payments {
                 tracing::warn!(%error, "payments could not be gone on with; tried again");
             }
         }
+    }
+
+    async fn run_watch(&self) {
+        let mut tick = every(WATCH_EVERY);
+        loop {
+            tick.tick().await;
+            if let Err(error) = self.count_stuck().await {
+                tracing::warn!(%error, "payments could not be counted; tried again");
+            }
+        }
+    }
+
+    /// How many payments have not got on for long: somebody has to look.
+    pub async fn count_stuck(&self) -> Result<i64, StorageError> {
+        let since = self.0.clock.now() - STUCK_AFTER;
+        let stuck = self.0.db.read(move |tx| payments::payments_stuck(tx, since)).await?;
+        self.0.figures.note_stuck(stuck);
+        Ok(stuck)
     }
 
     async fn run_proof(&self) {

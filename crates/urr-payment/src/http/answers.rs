@@ -7,7 +7,7 @@ use urr_service::{ApiError, Json};
 use utoipa::ToSchema;
 
 use super::views::PaymentView;
-use crate::domain::payment::{Payment, Status};
+use crate::domain::payment::{Payment, Status, Step};
 
 #[derive(Serialize, ToSchema)]
 pub struct PaidView {
@@ -25,14 +25,13 @@ pub fn answer(payment: &Payment) -> Result<Response, ApiError> {
         Json(PaidView { success, status, payment })
     };
     match payment.status {
-        Status::Confirmed if payment.is_at_rest() => Ok(view(true).into_response()),
-        // Of a payment that stands and of which a part goes back, the ticket is there.
+        Status::Confirmed if payment.step != Some(Step::Deliver) => Ok(view(true).into_response()),
         Status::Pending | Status::Approving | Status::Unknown | Status::Confirmed => {
             Ok((StatusCode::ACCEPTED, view(false)).into_response())
         }
         Status::Failed => Err(failed(payment)),
         Status::Refunding | Status::Refunded => {
-            let sentence = "The tickets could not be had. The money goes back.";
+            let sentence = "This payment was given back, or is about to be.";
             let error = ApiError::conflict("PAYMENT_RETURNED", sentence);
             Err(with_details(error, payment))
         }

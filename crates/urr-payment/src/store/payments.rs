@@ -263,6 +263,15 @@ pub fn payments_due(
     )
 }
 
+/// How many have had the same thing to do since then.
+pub fn payments_stuck(tx: &mut Tx<'_>, since: Timestamp) -> Result<i64, StorageError> {
+    tx.query_one(
+        "select count(*) as stuck from payments where step is not null and updated_at < $1",
+        params![since],
+        |row| row.get("stuck"),
+    )
+}
+
 /// Orders that a provider has charged in a span of time, as far as we know.
 pub fn payments_charged(
     tx: &mut Tx<'_>,

@@ -118,6 +118,7 @@ contract! {
         }
         let payment = world.find(payment.id).await;
         assert_eq!((payment.status, payment.step), (Status::Refunding, Some(Step::Refund)));
+        assert_eq!(world.payments.count_stuck().await, Ok(1), "operators see it");
         let refund = world.payments.list_refunds(payment.id).await.unwrap().pop().unwrap();
         assert_eq!(refund.declines, 2, "after each no it is another question");
         let proof = world.payments.prove().await.unwrap();
