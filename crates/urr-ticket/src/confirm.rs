@@ -20,14 +20,23 @@ use crate::store::items::{self, StoredItem};
 use crate::store::transitions;
 use crate::{Details, Purchase, ReservationId, Subject, Ticket};
 
-/// So long may the name of a payment method be.
-pub(crate) const METHOD_CHARS_MAX: usize = 50;
+const METHOD_CHARS_MAX: usize = 50;
+const METHOD_UNKNOWN: &str = "unknown";
 
 /// A payment that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaymentMade {
     pub claim: PaymentClaim,
     pub method: String,
+}
+
+impl PaymentMade {
+    /// What was paid is sold, whatever its provider says of the method, or does not say.
+    pub fn new(claim: PaymentClaim, method: Option<&str>) -> PaymentMade {
+        let method = method.map(str::trim).filter(|method| !method.is_empty());
+        let method = method.unwrap_or(METHOD_UNKNOWN).chars().take(METHOD_CHARS_MAX).collect();
+        PaymentMade { claim, method }
+    }
 }
 
 impl Ticket {

@@ -10,7 +10,7 @@ use urr_kernel::{Event, Uuid, Won};
 use urr_storage::Tx;
 
 use super::decode;
-use crate::confirm::{Confirming, METHOD_CHARS_MAX, confirm, mark_refunded};
+use crate::confirm::{Confirming, confirm, mark_refunded};
 use crate::store::transitions;
 use crate::{PaymentClaim, PaymentMade, Refused, ReservationId, SOURCE, StepError};
 
@@ -40,7 +40,7 @@ struct PaymentConfirmed {
     #[serde(flatten)]
     target: Target,
     amount: Won,
-    payment_method: String,
+    payment_method: Option<String>,
     fencing_token: i64,
 }
 
@@ -83,11 +83,8 @@ pub fn payment_confirmed(
         return Ok(Handled::Ignored);
     }
     let paid: PaymentConfirmed = decode(event)?;
-    if !(1..=METHOD_CHARS_MAX).contains(&paid.payment_method.chars().count()) {
-        return Err(HandleError::Poison("the payment method is none".to_owned()));
-    }
     let id = paid.target.id()?;
-    let PaymentConfirmed { payment_id, amount, fencing_token, payment_method: method, .. } = paid;
+    let PaymentConfirmed { payment_id, amount, fencing_token, payment_method, .. } = paid;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
     let Some(record) = transitions::record_find(tx, id)? else {
         return outcome(event, Err(Refused::NotFound.into()));
@@ -95,7 +92,7 @@ pub fn payment_confirmed(
     let ticket_id = |number| context.derived_id(&format!("ticket {number}"));
     let confirming = Confirming {
         id,
-        made: &PaymentMade { claim, method },
+        made: &PaymentMade::new(claim, payment_method.as_deref()),
         ticket_ids: &(0..record.quantity).map(ticket_id).collect::<Vec<Uuid>>(),
         stamp: &context.stamp("confirmed", SOURCE),
         now: context.now,

@@ -8,7 +8,6 @@ use urr_service::{ApiError, Caller, Context, Internal, Json, Path, Query};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::admin::parse_reason;
-use crate::confirm::METHOD_CHARS_MAX;
 use crate::{AdminCancel, Fee, PaymentClaim, PaymentMade, Record, ReservationId, Ticket};
 
 /// They are not part of the public description.
@@ -174,7 +173,7 @@ struct ConfirmBody {
     payment_id: Uuid,
     fencing_token: i64,
     amount: Won,
-    payment_method: String,
+    payment_method: Option<String>,
 }
 
 async fn confirm(
@@ -185,13 +184,9 @@ async fn confirm(
     Json(body): Json<ConfirmBody>,
 ) -> Result<Json<StateAnswer>, ApiError> {
     only_payments(caller)?;
-    let ConfirmBody { payment_id, fencing_token, amount, payment_method: method } = body;
-    if !(1..=METHOD_CHARS_MAX).contains(&method.chars().count()) {
-        let sentence = format!("A payment method has 1 to {METHOD_CHARS_MAX} characters.");
-        return Err(ApiError::bad_request("INVALID_PAYMENT_METHOD", sentence));
-    }
+    let ConfirmBody { payment_id, fencing_token, amount, payment_method } = body;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
-    let made = PaymentMade { claim, method };
+    let made = PaymentMade::new(claim, payment_method.as_deref());
     let record = ticket.confirm_reservation(ReservationId(id), made, context).await?;
     Ok(answer(&ticket, record))
 }

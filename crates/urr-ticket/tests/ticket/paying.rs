@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::http::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use urr_bus::{
@@ -9,11 +10,12 @@ use urr_bus::{
     dead_letters,
 };
 use urr_kernel::{CallContext, Event, Uuid};
+use urr_service::Caller;
 use urr_storage::inbox;
 use urr_test::eventually;
 use urr_ticket::{PaymentClaim, PaymentStatus, Record, Status, Sweeper, consume};
 
-use crate::booking::Paid;
+use crate::booking::{Paid, Who};
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
 use crate::inventory::deliver;
@@ -324,6 +326,35 @@ contract! {
         }
     }
 
+    /// A provider need not say how it was paid: a charge ends in a ticket all the same.
+    async fn what_was_paid_is_sold_whatever_the_method_is_called(world: World) {
+        let event_id = world.open_sale(hall(1, 10)).await;
+        let (long, short) = ("가".repeat(51), "가".repeat(50));
+        let methods = [
+            (json!(null), "unknown"),
+            (json!(" "), "unknown"),
+            (json!(long), short.as_str()),
+            (json!("간편결제"), "간편결제"),
+        ];
+        for (seat_id, (method, stored)) in (0..).step_by(2).zip(methods) {
+            let record = world.hold(event_id, world.ids.next_id(), &[seat_id]).await;
+            let claim = world.pin(&record).await;
+            let event = with(confirmed(&world, &record, claim), "paymentMethod", method.clone());
+            assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+            let sold = world.find(record.reservation.id).await;
+            assert_eq!(sold.payment_method.as_deref(), Some(stored));
+            let record = world.hold(event_id, world.ids.next_id(), &[seat_id + 1]).await;
+            let claim = world.pin(&record).await;
+            let path = format!("/internal/ticket/reservations/{}/confirm", record.reservation.id);
+            let body = json!({"paymentId": claim.payment_id, "amount": claim.amount,
+                "fencingToken": claim.fencing_token, "paymentMethod": method});
+            let payments = Who::Service(Caller::Payment);
+            assert_eq!(world.call(payments, Method::POST, &path, body).await.0, 200);
+            let sold = world.find(record.reservation.id).await;
+            assert_eq!(sold.payment_method.as_deref(), Some(stored));
+        }
+    }
+
     async fn what_makes_no_sense_is_poison(world: World) {
         let (record, claim) = pinned(&world).await;
         let good = || confirmed(&world, &record, claim);
@@ -334,12 +365,9 @@ contract! {
             without(good(), "paymentId"),
             without(good(), "amount"),
             without(good(), "fencingToken"),
-            without(good(), "paymentMethod"),
             without(without(good(), "reservationId"), "referenceId"),
             with(good(), "referenceId", json!(Uuid::nil())),
             with(good(), "amount", json!("200000")),
-            with(good(), "paymentMethod", json!("")),
-            with(good(), "paymentMethod", json!("가".repeat(51))),
             with(good(), "reservationId", json!("R-1")),
             without(back(), "amount"),
             without(back(), "paymentId"),
