@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::Uuid;
 
 use crate::pulse::Booking;
 use crate::{EventRoom, Settings};
@@ -46,13 +46,7 @@ impl Autopilots {
 
     /// A second has passed. `events` are those with people in their rooms, `booking` how booking
     /// went lately, `None` if the ticket office is silent.
-    pub fn turn(
-        &self,
-        events: &[Arc<EventRoom>],
-        booking: Option<Booking>,
-        settings: &Settings,
-        _now: Timestamp,
-    ) {
+    pub fn turn(&self, events: &[Arc<EventRoom>], booking: Option<Booking>, settings: &Settings) {
         let mut autopilots = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for autopilot in autopilots.values_mut() {
             autopilot.absent_turns += 1;
@@ -182,6 +176,8 @@ impl Autopilot {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
+
+    use urr_kernel::Timestamp;
 
     use super::*;
 
@@ -385,7 +381,7 @@ mod tests {
         };
         let (autopilots, settings) = (Autopilots::default(), Settings::default());
         let rate = |events: &[Arc<EventRoom>], booking| {
-            autopilots.turn(events, booking, &settings, Timestamp::UNIX_EPOCH);
+            autopilots.turn(events, booking, &settings);
             autopilots.rate_max(Uuid::from_u128(1))
         };
         let ill = booking(500, 100, 30);

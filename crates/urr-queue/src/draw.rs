@@ -1,5 +1,5 @@
-//! The draw of a lottery, in four steps. Each is there again after a crash, may be taken by any
-//! process and by two at once, and comes to the same.
+//! The draw of a lottery. Each step can be taken again after a crash, by any process and by two at
+//! once, and comes to the same.
 //!
 //! Commit: a secret is made when the event becomes a lottery, and its hash published. Close: the
 //! last number that takes part is written down. Fix: who waits with a number up to it is read from

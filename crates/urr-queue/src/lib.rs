@@ -48,6 +48,7 @@ pub use draw::verify_draw;
 use entry::EntryTokens;
 use figures::Figures;
 pub use notices::{Notice, Notices};
+pub use place::{PlaceError, SlotClaim, Told};
 use pulse::Pulse;
 use room::{Rooms, Rules};
 pub use settings::Settings;

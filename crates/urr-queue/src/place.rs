@@ -10,6 +10,7 @@ use urr_kernel::{CallContext, Timestamp, Uuid};
 
 use crate::crowds::CrowdAt;
 use crate::domain::estimate::Wait;
+use crate::figures::Way;
 use crate::room::{Admitted, Ask, Place, RoomError, Rules, Seen, Standing};
 use crate::tiers::TierUnknown;
 use crate::{EventRoom, NotAdmissible, Opening, Phase, Queue};
@@ -57,7 +58,7 @@ struct Doorway {
 
 /// The room of an event as a whole.
 #[derive(Debug)]
-pub struct Overview {
+pub(crate) struct Overview {
     pub event: Arc<EventRoom>,
     pub phase: Phase,
     pub rules: Rules,
@@ -175,7 +176,7 @@ impl Queue {
     }
 
     /// The room of an event as a whole, as it was within the last second.
-    pub async fn overview(&self, event_id: Uuid) -> Result<Overview, PlaceError> {
+    pub(crate) async fn overview(&self, event_id: Uuid) -> Result<Overview, PlaceError> {
         let Doorway { event, phase, rules, is_sold_out, now } = self.doorway(event_id)?;
         let crowd = self.noted(self.0.crowds.get(event_id, now).await)?;
         Ok(Overview { event, phase, rules, is_sold_out, crowd })
@@ -268,7 +269,7 @@ impl Queue {
         if seen.is_just_admitted {
             let admitted = Admitted { user_id: ask.user_id, slot_id: slot.id };
             self.0.notices.admitted(ask.event_id, &[admitted], ask.now);
-            self.0.figures.count_admitted(crate::figures::Way::AtOnce, 1);
+            self.0.figures.count_admitted(Way::AtOnce, 1);
         }
     }
 }

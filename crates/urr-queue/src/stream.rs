@@ -49,8 +49,8 @@ struct Taken {
     by_user: HashMap<Uuid, usize>,
 }
 
-/// Free again when it is dropped.
-struct Ticket {
+/// Someone who follows. Counted until it is dropped.
+struct Follower {
     queue: Queue,
     user_id: Uuid,
 }
@@ -85,7 +85,7 @@ impl Streams {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Follower {
     fn drop(&mut self) {
         self.queue.0.streams.give_back(self.user_id);
         self.queue.0.figures.stream_ended();
@@ -93,7 +93,7 @@ impl Drop for Ticket {
 }
 
 struct Following {
-    ticket: Ticket,
+    follower: Follower,
     event_id: Uuid,
     /// The first answer, until it is told.
     first: Option<Told>,
@@ -115,7 +115,7 @@ pub fn places(
     queue.0.figures.stream_begun();
     let now = Instant::now();
     let following = Following {
-        ticket: Ticket { queue: queue.clone(), user_id },
+        follower: Follower { queue: queue.clone(), user_id },
         event_id: told.event.event_id,
         first: Some(told),
         known: None,
@@ -132,7 +132,7 @@ pub fn places(
 impl Following {
     /// None: the stream ends. Its client comes back by itself.
     async fn next(&mut self) -> Option<Event> {
-        let closing = self.ticket.queue.0.closing.clone();
+        let closing = self.follower.queue.0.closing.clone();
         let ends_at = self.ends_at;
         tokio::select! {
             biased;
@@ -151,13 +151,13 @@ impl Following {
                 Some(told) => told,
                 None => self.look().await?,
             };
-            let fingerprint = fingerprint(&self.ticket.queue, &told);
+            let fingerprint = fingerprint(&self.follower.queue, &told);
             if self.known == Some(fingerprint) {
                 continue;
             }
             self.known = Some(fingerprint);
             self.is_over = is_end(told.phase) || told.seen.standing == Standing::Absent;
-            let Ticket { queue, user_id } = &self.ticket;
+            let Follower { queue, user_id } = &self.follower;
             let bytes = render(queue, *user_id, &told, Extent::Small);
             let text = String::from_utf8(bytes).expect("JSON is UTF-8");
             return Some(Event::default().event("place").retry(RETRY).data(text));
@@ -166,7 +166,7 @@ impl Following {
 
     /// What there is to be told in a second. A room that does not answer is asked again.
     async fn look(&mut self) -> Option<Told> {
-        let Ticket { queue, user_id } = &self.ticket;
+        let Follower { queue, user_id } = &self.follower;
         loop {
             tokio::time::sleep_until(self.next_look_at).await;
             self.next_look_at = Instant::now() + LOOK_EVERY;

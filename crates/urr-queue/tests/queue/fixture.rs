@@ -333,8 +333,8 @@ pub struct Answer {
 impl Answer {
     pub async fn of(response: Response) -> Answer {
         let (status, headers) = (response.status(), response.headers().clone());
-        let bytes = axum::body::to_bytes(response.into_body(), 10_000_000).await.unwrap().to_vec();
-        Answer { status, headers, bytes }
+        let bytes = within_reason(axum::body::to_bytes(response.into_body(), 10_000_000)).await;
+        Answer { status, headers, bytes: bytes.unwrap().to_vec() }
     }
 
     /// The body of a success.
@@ -365,6 +365,11 @@ impl Answer {
     }
 }
 
+/// What never ends is a failure, not a test that hangs.
+async fn within_reason<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(30 * SECOND, work).await.expect("it comes within half a minute")
+}
+
 /// Someone's place as it comes over a stream.
 pub struct Places {
     stream: BodyDataStream,
@@ -385,7 +390,7 @@ impl Places {
                 }
                 continue;
             }
-            let bytes = self.stream.next().await?.unwrap();
+            let bytes = within_reason(self.stream.next()).await?.unwrap();
             self.read.push_str(str::from_utf8(&bytes).unwrap());
         }
     }

@@ -52,6 +52,17 @@ contract! {
         assert_eq!(fans[2].poll(event, &told).await.ok()["status"], json!("active"));
     }
 
+    /// Also while there is no estimate that would change with it.
+    async fn a_new_position_is_always_news(world: World) {
+        let event = world.open_event().await;
+        world.wish(event, "is_paused = true").await;
+        let fans = world.come(event, 2).await;
+        let known = fans[1].status(event).await;
+        fans[1].poll(event, &known).await.is_unchanged();
+        fans[0].leave(event).await.ok();
+        assert_eq!(fans[1].poll(event, &known).await.ok()["position"], json!(1));
+    }
+
     async fn who_has_no_place_is_told_so(world: World) {
         let event = world.open_event().await;
         let told = world.fan().status(event).await.ok();
@@ -69,6 +80,8 @@ contract! {
             let told = fan.status(event).await.ok();
             assert_eq!((&told["status"], &told["phase"]), (&json!("ended"), &json!("cancelled")));
             assert_eq!(told["entryToken"], json!(null));
+            let heartbeat = fan.post(&format!("/api/queue/heartbeat/{event}")).await.ok();
+            assert_eq!(heartbeat["status"], json!("not_in_queue"));
         }
         let now = world.clock.now();
         let event = world.event_with(json!({"saleEndsAt": now + HOUR})).await;

@@ -27,6 +27,25 @@ contract! {
         assert_eq!(places.next().await, None);
     }
 
+    async fn a_stream_is_silent_while_nothing_is_new(world: World) {
+        let (quiet, lively) = (world.open_event().await, world.open_event().await);
+        let fan = world.fan();
+        for event in [quiet, lively] {
+            world.wish(event, "is_paused = true").await;
+            fan.check(event).await.ok();
+        }
+        let (mut still, mut moving) = (fan.follow(quiet, "").await, fan.follow(lively, "").await);
+        still.next().await.unwrap();
+        moving.next().await.unwrap();
+        for message in ["하나", "둘", "셋"] {
+            world.wish(lively, &format!("message = '{message}'")).await;
+            tokio::select! {
+                told = still.next() => panic!("nothing is new: {told:?}"),
+                told = moving.next() => assert_eq!(told.unwrap()["message"], json!(message)),
+            }
+        }
+    }
+
     /// Who follows is seen: no polls are needed beside it.
     async fn a_stream_keeps_the_place(world: World) {
         let event = world.open_event().await;
