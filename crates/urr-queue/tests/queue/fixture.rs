@@ -379,6 +379,10 @@ pub struct Places {
 impl Places {
     /// None: the stream has ended.
     pub async fn next(&mut self) -> Option<Value> {
+        within_reason(self.read_next()).await
+    }
+
+    async fn read_next(&mut self) -> Option<Value> {
         loop {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data:"));
@@ -390,7 +394,7 @@ impl Places {
                 }
                 continue;
             }
-            let bytes = within_reason(self.stream.next()).await?.unwrap();
+            let bytes = self.stream.next().await?.unwrap();
             self.read.push_str(str::from_utf8(&bytes).unwrap());
         }
     }
