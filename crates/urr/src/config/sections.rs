@@ -617,7 +617,7 @@ impl QueueConfig {
                 // The gateway takes none that lives longer.
                 number(1..=86_400),
             ),
-            queues_per_user_max: read.value("queue.queues_per_user_max", &[], number(1..=1000)),
+            queues_per_user_max: read.value("queue.queues_per_user_max", &[], number(1..=255)),
             waiting_per_event_max: read.value("queue.waiting_per_event_max", &[], people()),
             // A week: whoever comes earlier has nothing to wait for.
             gathering_seconds: read.value("queue.gathering_seconds", &[], number(0..=604_800)),

@@ -250,7 +250,7 @@ const VARIABLES: &str = "
     EVENT_STATUS_INTERVAL_MS catalog.event_status_interval_ms 30000
     QUEUE_THRESHOLD queue.threshold 2
     QUEUE_ACTIVE_TTL_SECONDS queue.active_ttl_seconds 700
-    QUEUE_SEEN_TTL_SECONDS queue.seen_ttl_seconds 60
+    QUEUE_SEEN_TTL_SECONDS queue.seen_ttl_seconds 240
     QUEUE_ADMISSION_INTERVAL_MS queue.admission_interval_ms 500
     QUEUE_ADMISSION_BATCH_SIZE queue.admission_batch_size 50
     QUEUE_STALE_CLEANUP_INTERVAL_MS queue.stale_cleanup_interval_ms 5000
@@ -411,6 +411,8 @@ fn settings_that_contradict_each_other_are_refused_with_the_reason() {
             "seats.lock_ttl_seconds = \"300\" (from environment variable SEAT_LOCK_TTL_SECONDS) and \
              seats.hold_ttl_seconds = \"300\" (the default): a lock that ends",
         ),
+        (vec![("QUEUE_SEEN_TTL_SECONDS", "179")], "queue.seen_ttl_seconds = \"179\""),
+        (vec![("QUEUE_ACTIVE_TTL_SECONDS", "29")], "queue.active_ttl_seconds = \"29\""),
         (vec![("QUEUE_ACTIVE_TTL_SECONDS", "1801")], "queue.active_seconds_max = \"1800\""),
         (vec![("JWT_EXPIRATION_SECONDS", "604800")], "auth.jwt_refresh_expiration_seconds"),
         (vec![("MANAGEMENT_PORT", "3001")], "server.management_port = \"3001\""),
