@@ -4,6 +4,12 @@
 //! a second, and does not touch the threshold. Once a second it looks at how booking goes: too many
 //! failures or answers much slower than usual cut the rate to seven tenths; a good second gives a
 //! little of it back. What is usual it learns slowly, from good seconds alone.
+//!
+//! Every process has autopilots of its own, which hear of booking what the replica of the ticket
+//! office says that answers them. A room counts the admissions of all processes together but obeys
+//! the rate of whoever asks: with several processes the highest of their rates is the one that
+//! holds. If booking suffers for all, all of them lower theirs within some seconds; if only one of
+//! several replicas of the ticket office suffers, little is lowered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -377,6 +383,7 @@ mod tests {
                 has_presale: false,
                 wishes,
                 draw: None,
+                awaits_clearing: false,
             })
         };
         let (autopilots, settings) = (Autopilots::default(), Settings::default());

@@ -229,7 +229,7 @@ impl Rooms {
     /// Nobody is blamed for the room's own absence: if it was not swept for a while
     /// ([`SWEEP_GAP_MAX`], or half of how long one may be unseen if that is more), since it or all
     /// its processes were away or the clock has jumped, everybody counts as seen when the sweeps
-    /// began again. A room begins as if it were swept then.
+    /// began again. A line begins as if it were swept then.
     pub async fn sweep(
         &self,
         event_id: Uuid,

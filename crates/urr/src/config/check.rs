@@ -7,6 +7,7 @@ use super::reader::Reader;
 use super::sections::{BotCheckKind, IdentityProviderKind, PaymentProvider};
 
 const SEEN_TTL_SECONDS_MIN: u64 = 180;
+const SWEEP_INTERVAL_MS_MAX: u64 = 60_000;
 const ACTIVE_TTL_SECONDS_MIN: u64 = 30;
 const QUEUE_TIMEOUT_SECONDS_MIN: u64 = 6;
 
@@ -37,6 +38,12 @@ fn check_times(config: &Config, read: &mut Reader) {
         queue.seen_ttl_seconds >= SEEN_TTL_SECONDS_MIN,
         "who waits far behind is told to ask again after a minute and more; make it 180 at least, \
          so that nobody is dropped for doing so",
+    );
+    read.require(
+        &["queue.stale_cleanup_interval_ms"],
+        queue.stale_cleanup_interval_ms <= SWEEP_INTERVAL_MS_MAX,
+        "after a longer pause the waiting room takes it that it was away and drops nobody; make it \
+         60000 at most",
     );
     read.require(
         &["queue.active_ttl_seconds"],

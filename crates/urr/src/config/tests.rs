@@ -412,6 +412,7 @@ fn settings_that_contradict_each_other_are_refused_with_the_reason() {
              seats.hold_ttl_seconds = \"300\" (the default): a lock that ends",
         ),
         (vec![("QUEUE_SEEN_TTL_SECONDS", "179")], "queue.seen_ttl_seconds = \"179\""),
+        (vec![("QUEUE_STALE_CLEANUP_INTERVAL_MS", "60001")], "queue.stale_cleanup_interval_ms"),
         (vec![("QUEUE_ACTIVE_TTL_SECONDS", "29")], "queue.active_ttl_seconds = \"29\""),
         (vec![("QUEUE_ACTIVE_TTL_SECONDS", "1801")], "queue.active_seconds_max = \"1800\""),
         (vec![("JWT_EXPIRATION_SECONDS", "604800")], "auth.jwt_refresh_expiration_seconds"),

@@ -55,3 +55,19 @@ async fn write(journal: &Journal, room: i64, written: &[(i64, i64)]) -> Result<(
     // Those of a draw that was broken off before are awaited as well.
     outcome.and(journal.wait(journal.newest_batch()).await)
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    /// A draw that was tried before and failed has left nobody to be numbered.
+    #[test]
+    fn a_draw_is_not_done_before_everything_is_on_disk() {
+        let journal = Journal::new();
+        assert_eq!(write(&journal, 1, &[]).now_or_never(), Some(Ok(())));
+        journal.append([Record::PlaceDrawn { room: 1, arrival: 1, number: -1 }], None);
+        assert_eq!(write(&journal, 1, &[]).now_or_never(), None);
+    }
+}

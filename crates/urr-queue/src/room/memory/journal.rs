@@ -370,3 +370,26 @@ async fn remove_some(db: &Db, left_rooms: &mut Vec<i64>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is appended while the journal fails is not refused; a transaction has its limit still.
+    #[test]
+    fn a_batch_that_is_full_is_followed_by_the_next() {
+        let journal = Journal::new();
+        let records = (0..5_000).map(|arrival| Record::PlaceOut { room: 1, arrival });
+        let batches: Vec<u64> = (0..9).map(|_| journal.append(records.clone(), None)).collect();
+        assert_eq!(batches, [1, 1, 1, 1, 2, 2, 2, 2, 3]);
+        assert_eq!(journal.newest_batch(), 3);
+        assert!(!journal.is_accepting());
+        for (number, length) in [(1, 20_000), (2, 20_000), (3, 5_000)] {
+            let (taken, batch) = journal.take().unwrap();
+            assert_eq!((taken, batch.records.len()), (number, length));
+        }
+        assert!(journal.take().is_none() && journal.is_accepting());
+        assert_eq!(journal.newest_batch(), 3);
+        assert_eq!(journal.append(records, None), 4);
+    }
+}

@@ -79,3 +79,21 @@ impl Known {
         self.resting.capacity() * (size_of::<(Uuid, Totals)>() + 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_that_someone_has_found_is_not_put_to_rest() {
+        let (mut known, hasher) = (Known::default(), DefaultHashBuilder::default());
+        let event_id = Uuid::from_u128(1);
+        let found = known.wake(event_id, || 1, &hasher);
+        known.rest(&[event_id], 1_800_000_000, 0);
+        let again = known.find(event_id).unwrap();
+        assert!(Arc::ptr_eq(&found, &again), "they come into the one that is known");
+        drop((found, again));
+        known.rest(&[event_id], 1_800_000_000, 0);
+        assert!(known.find(event_id).is_none() && known.resting(event_id).is_none());
+    }
+}

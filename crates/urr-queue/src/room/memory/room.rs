@@ -349,9 +349,6 @@ impl Room {
         let now_us = now.as_microsecond();
         let is_behind =
             now_us < self.now_us && self.now_us.saturating_sub(now_us) <= DISORDER_MAX_US;
-        if self.now_us == i64::MIN {
-            self.sweeping = Sweeping { last_us: now_us, began_us: now_us };
-        }
         if !is_behind {
             self.now_us = now_us;
         }
@@ -416,6 +413,9 @@ impl Room {
         }
         if !queues.add(user_id, rules.queues_per_user_max) {
             return Err(RoomError::TooManyQueues);
+        }
+        if self.line.is_empty() {
+            self.sweeping = Sweeping { last_us: self.now_us, began_us: self.now_us };
         }
         self.last_number += 1;
         let (number, arrival) = (self.last_number, self.last_number);

@@ -41,7 +41,8 @@ impl Room {
     /// From now on it is noted who is seen or goes.
     pub fn draw_begin(&mut self) -> Copied {
         self.drawing.touched = Some(Vec::new());
-        Copied { room: self.number, entries: Vec::new() }
+        let entries = Vec::with_capacity(self.line.len() as usize);
+        Copied { room: self.number, entries }
     }
 
     /// Copies the next `count_max` of the line. False if there are no more.
@@ -104,5 +105,124 @@ impl Copied {
         }
         self.entries.sort_unstable_by_key(Entry::key);
         NewLine { room: self.room, line: Line::of(self.entries, hasher), last, written }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use urr_kernel::{Clock, IdSource, Timestamp};
+
+    use super::super::super::journal::Totals;
+    use super::super::super::queues::Queues;
+    use super::super::{Surroundings, Sweep};
+    use super::*;
+    use crate::room::{Ask, Door, Rules, Standing};
+
+    const SHUT: Rules = Rules {
+        door: Door::Shut,
+        threshold: 10,
+        admitted_per_second_max: 10,
+        slot_ttl: Duration::from_mins(10),
+        slot_max: Duration::from_mins(30),
+        waiting_max: 100,
+        queues_per_user_max: 1,
+    };
+
+    struct Case {
+        room: Room,
+        queues: Queues,
+        ids: IdSource,
+        now: Timestamp,
+    }
+
+    impl Case {
+        /// Users 1 to `count` wait.
+        fn new(count: u128) -> Case {
+            let hasher = DefaultHashBuilder::default();
+            let event_id = Uuid::nil();
+            let totals = Totals { room: 1, event_id, last_number: 0, admitted: 0, left: 0 };
+            let mut case = Case {
+                room: Room::empty(totals, hasher.clone()),
+                queues: Queues::new(hasher),
+                ids: IdSource::from_system_randomness(Clock::System),
+                now: Timestamp::from_second(1_800_000_000).unwrap(),
+            };
+            (1..=count).for_each(|user| case.come(user));
+            case
+        }
+
+        fn ask(&self, user: u128) -> Ask {
+            Ask { event_id: Uuid::nil(), user_id: Uuid::from_u128(user), now: self.now }
+        }
+
+        fn come(&mut self, user: u128) {
+            let (ask, queues, ids) = (self.ask(user), &self.queues, &self.ids);
+            let around = Surroundings { queues, ids, is_accepting: true };
+            let told = self.room.check(ask, &SHUT, &around).unwrap();
+            assert!(matches!(told.seen.standing, Standing::Waiting(_)));
+        }
+
+        fn leave(&mut self, user: u128) {
+            assert!(self.room.leave(self.ask(user), &self.queues));
+        }
+
+        /// Lines up in reverse who came up to `last_number`, while something happens.
+        fn draw(&mut self, last_number: i64, meanwhile: impl FnOnce(&mut Case)) -> usize {
+            let mut copied = self.room.draw_begin();
+            while self.room.draw_copy(&mut copied, 2) {}
+            meanwhile(self);
+            let drawn =
+                (1..=100).map(|user| (Uuid::from_u128(user), -i64::try_from(user).unwrap()));
+            let new = copied.line_up(&drawn.collect(), last_number, DefaultHashBuilder::default());
+            self.room.draw_end(new).1.len()
+        }
+
+        fn line(&self) -> Vec<u128> {
+            self.room.line.behind(None).map(|entry| entry.user_id.as_u128()).collect()
+        }
+    }
+
+    #[test]
+    fn what_happens_while_the_new_line_is_made_is_not_lost() {
+        let mut case = Case::new(7);
+        let written = case.draw(6, |case| {
+            case.now += Duration::from_mins(1);
+            case.leave(2);
+            case.leave(4);
+            case.come(4);
+            case.come(8);
+            case.come(9);
+            case.leave(9);
+            let around = Surroundings { queues: &case.queues, ids: &case.ids, is_accepting: true };
+            let one = Rules { door: Door::Open, threshold: 1, ..SHUT };
+            assert_eq!(case.room.admit(&one, case.now, 1, &around).len(), 1);
+            case.room.look(case.ask(5), &SHUT);
+        });
+        assert_eq!(written, 6, "also of those who have gone: that changes nothing on disk");
+        assert_eq!(case.line(), [6, 5, 3, 7, 4, 8]);
+        let sweep = Sweep {
+            unseen_since: case.now - Duration::from_mins(1),
+            now: case.now,
+            count_max: 10,
+            looked_at_max: 10,
+        };
+        case.room.sweep(&sweep, None, &case.queues);
+        assert_eq!(case.line(), [5, 4, 8], "who was seen meanwhile was seen");
+    }
+
+    #[test]
+    fn a_room_that_was_cleared_meanwhile_stays_cleared() {
+        let mut case = Case::new(5);
+        let written = case.draw(5, |case| {
+            let (_, line) = case.room.clear(case.now, 2);
+            line.behind(None).for_each(|entry| case.queues.remove(entry.user_id));
+            case.come(3);
+        });
+        assert_eq!((written, case.line()), (0, vec![3]));
+        case.draw(5, |_| ());
+        assert_eq!(case.line(), [3]);
+        assert!(case.room.drawing.touched.is_none(), "nothing is noted after it");
     }
 }
