@@ -26,7 +26,7 @@ impl EntryTokens {
 
     /// The same token for a minute (P-7), and never longer than the slot can live.
     pub fn token(&self, event_id: Uuid, user_id: Uuid, slot: &Slot, now: Timestamp) -> String {
-        let issued = self.issued_second(now);
+        let issued = self.issued_second(slot, now);
         let lifetime = slot.last_end.as_second().saturating_sub(issued);
         let lifetime = Duration::from_secs(u64::try_from(lifetime).unwrap_or(0)).min(self.ttl);
         let issue = Issue {
@@ -38,13 +38,15 @@ impl EntryTokens {
         self.key.sign(ENTRY, &issue, &EntryClaims { user_id })
     }
 
-    /// Of the token that is handed out now: whoever has that one has nothing to learn. By our own
-    /// clock alone: that of the room may be ahead of it, and a token from the future is refused.
-    pub fn issued_second(&self, now: Timestamp) -> i64 {
+    /// Of the token that is handed out now: whoever has that one has nothing to learn. The first one
+    /// counts from the admission, unless the clock of the room is ahead of ours: a token from the
+    /// future is refused.
+    pub fn issued_second(&self, slot: &Slot, now: Timestamp) -> i64 {
         let step = (self.ttl.as_secs() / 4).clamp(1, STEP_SECONDS_MAX);
         let step = i64::try_from(step).expect("it is a minute at most");
-        let now = now.as_second();
-        now - now.rem_euclid(step)
+        let (now, admitted) = (now.as_second(), slot.admitted_at.as_second());
+        let rounded = now - now.rem_euclid(step);
+        if admitted <= now { rounded.max(admitted) } else { rounded }
     }
 }
 

@@ -142,7 +142,7 @@ pub fn fingerprint(queue: &Queue, told: &Told) -> u64 {
             }
         }
         Standing::Active(slot) => {
-            let issued = queue.0.entry.issued_second(told.at);
+            let issued = queue.0.entry.issued_second(&slot, told.at);
             (2_u8, slot.id, issued).hash(&mut hasher);
         }
         Standing::Absent => (3_u8, told.event.is_for_members(told.at)).hash(&mut hasher),
