@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use urr_kernel::{Timestamp, Uuid};
+pub use urr_kernel::Tier;
+use urr_kernel::{Timestamp, Uuid, presale_delay};
 
 use crate::Settings;
 use crate::room::{Door, Rules};
-
-const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// What is known of an event and its room. A copy of what the catalogue says, with the organiser's
 /// wishes.
@@ -72,14 +71,6 @@ pub enum DrawState {
     Done,
 }
 
-/// A fan's standing with an artist. `None` of it is the general public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tier {
-    Silver,
-    Gold,
-    Diamond,
-}
-
 /// What happens in the room now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -142,20 +133,6 @@ impl Opening {
 
     pub fn parse(name: &str) -> Option<Opening> {
         [Opening::Fifo, Opening::Lottery].into_iter().find(|opening| opening.name() == name)
-    }
-}
-
-impl Tier {
-    pub fn name(self) -> &'static str {
-        match self {
-            Tier::Silver => "silver",
-            Tier::Gold => "gold",
-            Tier::Diamond => "diamond",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Tier> {
-        [Tier::Silver, Tier::Gold, Tier::Diamond].into_iter().find(|tier| tier.name() == name)
     }
 }
 
@@ -238,12 +215,7 @@ impl EventRoom {
 
 impl Window {
     fn opens_at(&self, tier: Option<Tier>) -> Timestamp {
-        let after = match (self.has_presale, tier) {
-            (false, _) | (true, Some(Tier::Diamond)) => Duration::ZERO,
-            (true, Some(Tier::Gold)) => HOUR,
-            (true, Some(Tier::Silver)) => 24 * HOUR,
-            (true, None) => 48 * HOUR,
-        };
+        let after = if self.has_presale { presale_delay(tier) } else { Duration::ZERO };
         self.sale_starts_at + after
     }
 
@@ -264,6 +236,7 @@ mod tests {
     use super::*;
 
     const MINUTE: Duration = Duration::from_secs(60);
+    const HOUR: Duration = Duration::from_hours(1);
     const TIERS: [Option<Tier>; 4] =
         [None, Some(Tier::Silver), Some(Tier::Gold), Some(Tier::Diamond)];
 

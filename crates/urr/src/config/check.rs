@@ -4,7 +4,8 @@ use urr_kernel::Secret;
 
 use super::Config;
 use super::reader::Reader;
-use super::sections::{BotCheckKind, IdentityProviderKind, PaymentProvider};
+use super::sections::{BotCheckKind, IdentityProviderKind};
+use super::selling::PaymentProvider;
 
 const SEEN_TTL_SECONDS_MIN: u64 = 180;
 const SWEEP_INTERVAL_MS_MAX: u64 = 60_000;
