@@ -25,8 +25,9 @@ test: ## Run all tests, on the embedded engines and on the real servers
 bench: ## Print speeds beside a baseline of the same run
 	scripts/install-test-servers.sh
 	cargo bench --locked --no-fail-fast -p urr-test -p urr-limit -p urr-gateway \
-		-p urr-ticket --bench storage --bench logins --bench limit --bench gateway --bench overload \
-		--bench reservations --bench seat_map --bench expiry
+		-p urr-ticket -p urr-queue --bench storage --bench logins --bench limit --bench gateway --bench overload \
+		--bench reservations --bench seat_map --bench expiry \
+		--bench recovery --bench polls --bench redis_room --bench estimate
 
 lint: ## Check format and lints; warnings fail
 	cargo fmt --all --check

@@ -158,6 +158,7 @@ pub const ROUTES: &[Route] = {
     use Timeout::{General as Usual, Payment, Queue};
     const GET: Methods = Methods::GET;
     const POST: Methods = Methods::POST;
+    const PUT: Methods = Methods::PUT;
     const UNSAFE: Methods = Methods::UNSAFE;
     const ALL: Methods = Methods::ALL;
     &[
@@ -209,6 +210,8 @@ pub const ROUTES: &[Route] = {
         route(POST, "/api/seats/best", "ticket", Admitted, Booking, Hold, Usual),
         route(POST, "/api/reservations", "ticket", Admitted, Booking, Hold, Usual),
         route(GET, "/api/reservations/**", "ticket", User, General, Browse, Usual),
+        // Other seats are taken as seats are: by whose turn it is.
+        route(PUT, "/api/reservations/{id}/seats", "ticket", Admitted, Booking, Hold, Usual),
         route(UNSAFE, "/api/reservations/{id}/**", "ticket", User, Booking, Hold, Usual),
         route(GET, "/api/memberships/**", "ticket", User, General, Browse, Usual),
         route(UNSAFE, "/api/memberships/**", "ticket", User, General, Hold, Usual),

@@ -13,6 +13,7 @@ mod money;
 mod secret;
 mod text;
 mod ticket_type;
+mod tier;
 
 pub use clock::{Clock, truncate_to_micros};
 pub use context::{CallContext, InvalidTraceparent, TraceContext};
@@ -24,4 +25,5 @@ pub use money::{MoneyOverflow, Won};
 pub use secret::Secret;
 pub use text::{UnfitText, one_line};
 pub use ticket_type::{InvalidTicketType, TicketTypeDraft, limits as ticket_type_limits};
+pub use tier::{Tier, presale_delay};
 pub use uuid::Uuid;

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
-use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use urr_queue::Notice;
+use urr_queue::{Notice, TakenNotices};
 
 use crate::message::{Message, deduplication_id};
 use crate::{Figures, SqsQueue};
@@ -24,7 +23,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Post {
     pub queue: SqsQueue,
-    pub notices: mpsc::Receiver<Notice>,
+    pub notices: TakenNotices,
     pub figures: Figures,
 }
 
@@ -33,10 +32,10 @@ impl Post {
     pub async fn run(mut self, stop: CancellationToken) {
         let mut in_hand = Vec::with_capacity(BATCH_MAX);
         stop.run_until_cancelled(self.send_all(&mut in_hand)).await;
-        self.notices.close();
+        self.notices.receiver.close();
         if timeout(FAREWELL, self.send_all(&mut in_hand)).await.is_err() {
             let mut lost = in_hand.len();
-            while self.notices.try_recv().is_ok() {
+            while self.notices.receiver.try_recv().is_ok() {
                 lost += 1;
             }
             self.give_up(lost, "we stop");
@@ -46,7 +45,7 @@ impl Post {
     /// Sends what is in hand and whatever comes, until there will be no more. If it is cancelled,
     /// what was not taken is still in hand; what was taken twice is one message to the queue.
     async fn send_all(&mut self, in_hand: &mut Vec<Notice>) {
-        while !in_hand.is_empty() || self.notices.recv_many(in_hand, BATCH_MAX).await > 0 {
+        while !in_hand.is_empty() || self.notices.receiver.recv_many(in_hand, BATCH_MAX).await > 0 {
             self.send(in_hand).await;
         }
     }
@@ -91,7 +90,7 @@ impl Post {
     }
 
     fn give_up(&self, count: usize, reason: &str) {
-        self.figures.dropped.inc_by(count as u64);
+        self.notices.dropped.inc_by(count as u64);
         tracing::warn!(count, reason, "notices of admissions were given up");
     }
 }

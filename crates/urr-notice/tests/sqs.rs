@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 
 use aws_sdk_sqs::types::QueueAttributeName;
+use axum::Router;
+use axum::extract::State;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{Secret, Timestamp, Uuid};
@@ -113,8 +116,9 @@ async fn notices_arrive_in_the_order_of_admission() {
     let posting = Posting::start(&house.queue, 1_000);
     let all: Vec<Admitted> = (1..=95).map(|number| admitted(number, 1_000 + number)).collect();
     posting.notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
+    let notices = posting.notices.clone();
     let figures = posting.end().await;
-    assert_eq!((figures.sent(), figures.dropped()), (95, 0));
+    assert_eq!((figures.sent(), notices.dropped()), (95, 0));
     let users: Vec<u128> = house.read_all().await.iter().map(user_of).collect();
     assert_eq!(users, (1..=95).collect::<Vec<u128>>());
     assert_eq!(house.read_all().await, [], "what was read is off the queue");
@@ -144,11 +148,71 @@ async fn k_11_a_dead_queue_costs_notices_that_are_counted_and_nothing_else() {
     let posting = Posting::start(&queue, 20);
     let all: Vec<Admitted> = (1..=500).map(|number| admitted(number, number)).collect();
     posting.notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
-    let overflow = posting.notices.dropped();
+    let notices = posting.notices.clone();
+    let overflow = notices.dropped();
     assert!(overflow >= 480 - 10, "the buffer holds twenty and the post ten: {overflow}");
     let figures = posting.end().await;
     assert_eq!(figures.sent(), 0);
-    assert_eq!(figures.dropped() + overflow, 500, "every notice is sent or counted");
+    assert_eq!(notices.dropped(), 500, "one counter has all that were not sent");
+}
+
+/// A server that speaks SQS and refuses the third of the first batch once.
+#[derive(Clone, Default)]
+struct Moody(Arc<Mutex<Vec<Vec<u128>>>>);
+
+impl Moody {
+    async fn start() -> (Moody, String) {
+        let moody = Moody::default();
+        let router = Router::new().fallback(take_batch).with_state(moody.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        (moody, endpoint)
+    }
+}
+
+async fn take_batch(
+    State(moody): State<Moody>,
+    body: String,
+) -> ([(&'static str, &'static str); 1], String) {
+    let asked: Value = serde_json::from_str(&body).unwrap();
+    let mut batches = moody.0.lock().unwrap();
+    let is_first = batches.is_empty();
+    let (mut taken, mut successful, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, entry) in asked["Entries"].as_array().unwrap().iter().enumerate() {
+        let id = &entry["Id"];
+        if is_first && index == 2 {
+            failed.push(json!({"Id": id, "SenderFault": false, "Code": "InternalError"}));
+            continue;
+        }
+        taken.push(user_of(&Message::parse(entry["MessageBody"].as_str().unwrap()).unwrap()));
+        successful.push(json!({"Id": id, "MessageId": "m", "MD5OfMessageBody": ""}));
+    }
+    batches.push(taken);
+    let answer = json!({ "Successful": successful, "Failed": failed });
+    ([("content-type", "application/x-amz-json-1.0")], answer.to_string())
+}
+
+#[tokio::test]
+async fn what_is_refused_for_a_moment_is_sent_before_anything_else() {
+    let (moody, endpoint) = Moody::start().await;
+    let queue = queue_at(&endpoint, &format!("{endpoint}/000000000000/moody.fifo"));
+    let (notices, taken) = Notices::buffered(100);
+    let all: Vec<Admitted> = (1..=15).map(|number| admitted(number, number)).collect();
+    notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
+    let figures = Figures::default();
+    let post = Post { queue, notices: taken, figures: figures.clone() };
+    let stop = CancellationToken::new();
+    let posting = tokio::spawn(post.run(stop.clone()));
+    urr_test::eventually("all are sent", async || (figures.sent() == 15).then_some(())).await;
+    stop.cancel();
+    posting.await.unwrap();
+    let batches = moody.0.lock().unwrap().clone();
+    let [first, again, rest] = batches.as_slice() else { panic!("{batches:?}") };
+    assert_eq!(*first, [1, 2, 4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(*again, [3]);
+    assert_eq!(*rest, (11..=15).collect::<Vec<u128>>());
+    assert_eq!(notices.dropped(), 0);
 }
 
 #[tokio::test]

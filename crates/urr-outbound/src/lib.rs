@@ -154,10 +154,11 @@ impl Outbound {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<OutboundResponse, OutboundError> {
-        let response = self.client.request(request).await.map_err(|error| match error.is_connect() {
-            true => OutboundError::Unreachable(error.into()),
-            false => OutboundError::Interrupted(error.into()),
-        })?;
+        let response =
+            self.client.request(request).await.map_err(|error| match error.is_connect() {
+                true => OutboundError::Unreachable(error.into()),
+                false => OutboundError::Interrupted(error.into()),
+            })?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|error| {
             match error.is::<LengthLimitError>() {

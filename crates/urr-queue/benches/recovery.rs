@@ -204,7 +204,7 @@ async fn draw(rooms: &MemoryRooms) {
     let begun = Instant::now();
     let drawing = tokio::spawn({
         let rooms = rooms.clone();
-        async move { rooms.renumber(EVENT, &drawn).await }
+        async move { rooms.renumber(EVENT, i64::MAX, &drawn).await }
     });
     let mut longest = Duration::ZERO;
     while !drawing.is_finished() {

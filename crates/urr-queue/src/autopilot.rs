@@ -4,11 +4,17 @@
 //! a second, and does not touch the threshold. Once a second it looks at how booking goes: too many
 //! failures or answers much slower than usual cut the rate to seven tenths; a good second gives a
 //! little of it back. What is usual it learns slowly, from good seconds alone.
+//!
+//! Every process has autopilots of its own, which hear of booking what the replica of the ticket
+//! office says that answers them. A room counts the admissions of all processes together but obeys
+//! the rate of whoever asks: with several processes the highest of their rates is the one that
+//! holds. If booking suffers for all, all of them lower theirs within some seconds; if only one of
+//! several replicas of the ticket office suffers, little is lowered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::Uuid;
 
 use crate::pulse::Booking;
 use crate::{EventRoom, Settings};
@@ -46,13 +52,7 @@ impl Autopilots {
 
     /// A second has passed. `events` are those with people in their rooms, `booking` how booking
     /// went lately, `None` if the ticket office is silent.
-    pub fn turn(
-        &self,
-        events: &[Arc<EventRoom>],
-        booking: Option<Booking>,
-        settings: &Settings,
-        _now: Timestamp,
-    ) {
+    pub fn turn(&self, events: &[Arc<EventRoom>], booking: Option<Booking>, settings: &Settings) {
         let mut autopilots = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for autopilot in autopilots.values_mut() {
             autopilot.absent_turns += 1;
@@ -182,6 +182,8 @@ impl Autopilot {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
+
+    use urr_kernel::Timestamp;
 
     use super::*;
 
@@ -381,11 +383,12 @@ mod tests {
                 has_presale: false,
                 wishes,
                 draw: None,
+                awaits_clearing: false,
             })
         };
         let (autopilots, settings) = (Autopilots::default(), Settings::default());
         let rate = |events: &[Arc<EventRoom>], booking| {
-            autopilots.turn(events, booking, &settings, Timestamp::UNIX_EPOCH);
+            autopilots.turn(events, booking, &settings);
             autopilots.rate_max(Uuid::from_u128(1))
         };
         let ill = booking(500, 100, 30);

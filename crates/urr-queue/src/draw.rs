@@ -1,5 +1,5 @@
-//! The draw of a lottery, in four steps. Each is there again after a crash, may be taken by any
-//! process and by two at once, and comes to the same.
+//! The draw of a lottery. Each step can be taken again after a crash, by any process and by two at
+//! once, and comes to the same.
 //!
 //! Commit: a secret is made when the event becomes a lottery, and its hash published. Close: the
 //! last number that takes part is written down. Fix: who waits with a number up to it is read from
@@ -126,12 +126,9 @@ pub async fn number_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawEr
     let drawn = read_entrants(queue, event_id).await?;
     let waiting = queue.0.rooms.entrants(event_id, closing.last_number).await?;
     let numbers = off_the_runtime(move || numbers(event_id, &drawn, &waiting)).await;
-    // If others were faster the door is open by now: who has been in and came again must not get the
-    // number of before.
-    let is_done = find(queue, event_id).await?.is_some_and(|draw| draw.done_at.is_some());
-    if !is_done {
-        queue.0.rooms.renumber(event_id, &numbers).await?;
-    }
+    // Also with nobody left to number: that alone does not say that the numbers others have are
+    // durable, but the room's answer does.
+    queue.0.rooms.renumber(event_id, closing.last_number, &numbers).await?;
     Ok(())
 }
 

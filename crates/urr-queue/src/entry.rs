@@ -38,11 +38,35 @@ impl EntryTokens {
         self.key.sign(ENTRY, &issue, &EntryClaims { user_id })
     }
 
-    /// Of the token that is handed out now: whoever has that one has nothing to learn.
+    /// Of the token that is handed out now: whoever has that one has nothing to learn. The first one
+    /// counts from the admission, unless the clock of the room is ahead of ours: a token from the
+    /// future is refused.
     pub fn issued_second(&self, slot: &Slot, now: Timestamp) -> i64 {
         let step = (self.ttl.as_secs() / 4).clamp(1, STEP_SECONDS_MAX);
         let step = i64::try_from(step).expect("it is a minute at most");
-        let now = now.as_second();
-        (now - now.rem_euclid(step)).max(slot.admitted_at.as_second())
+        let (now, admitted) = (now.as_second(), slot.admitted_at.as_second());
+        let rounded = now - now.rem_euclid(step);
+        if admitted <= now { rounded.max(admitted) } else { rounded }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_good_at_once_even_if_the_clock_of_the_room_is_ahead() {
+        let second = |second: i64| Timestamp::from_second(1_800_000_000 + second).expect("a time");
+        let key = || TokenKey::new(&[7; 32]);
+        let tokens = EntryTokens::new(key(), Duration::from_mins(10));
+        let [event_id, user_id, id] = [1, 2, 3].map(Uuid::from_u128);
+        let (now, ahead) = (second(59), second(90));
+        let slot = Slot { id, admitted_at: ahead, ends_at: second(690), last_end: second(400) };
+        let token = tokens.token(event_id, user_id, &slot, now);
+        let verified = key().verify::<EntryClaims>(ENTRY, &token, now).expect("it is good now");
+        assert_eq!(verified.id, id);
+        assert_eq!(verified.expires_at, slot.last_end, "and no longer than the slot can live");
+        assert_eq!(tokens.token(event_id, user_id, &slot, second(1)), token, "P-7");
+        assert_ne!(tokens.token(event_id, user_id, &slot, second(60)), token);
     }
 }

@@ -6,6 +6,7 @@ mod crowd;
 mod draw;
 mod fans;
 mod internal;
+mod mine;
 mod stream;
 
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::{NotAdmissible, Queue};
 pub fn routes() -> OpenApiRouter<Queue> {
     OpenApiRouter::new()
         .merge(fans::routes())
+        .merge(mine::routes())
         .merge(crowd::routes())
         .merge(stream::routes())
         .merge(draw::routes())

@@ -4,8 +4,9 @@
 //! Every process may do all of it at once: the rooms see to it that together they let in no more
 //! than one alone (R-8). Each event has its own turn: a slow one stops no other (P-6).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -20,7 +21,8 @@ use crate::figures::{Shown, Way};
 use crate::place::is_end;
 use crate::room::RoomError;
 use crate::store::purchases::{self, Purchase};
-use crate::{Phase, Queue};
+use crate::store::rooms;
+use crate::{EventRoom, Phase, Queue};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Few enough that a room does not feel it.
@@ -28,6 +30,15 @@ const SWEPT_AT_ONCE: u32 = 1_000;
 const PURCHASES_AT_ONCE: u32 = 500;
 /// The clocks of processes differ: a room is emptied when the sale is over by all of them.
 const EMPTIED_AFTER: Duration = Duration::from_secs(10);
+
+/// Why a room was not cleared.
+#[derive(Debug, thiserror::Error)]
+enum NotCleared {
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error(transparent)]
+    Room(#[from] RoomError),
+}
 
 impl Queue {
     /// Does what has to be done from time to time, until it is told to stop. What is under way then
@@ -61,7 +72,9 @@ impl Queue {
         let mut tick = every(self.0.settings.admission_interval);
         loop {
             tick.tick().await;
-            for event_id in self.events_with_people().await {
+            let mut events: BTreeSet<Uuid> = self.events_with_people().await.into_iter().collect();
+            events.extend(self.0.directory.awaiting_clearing());
+            for event_id in events {
                 let queue = self.clone();
                 turns.begin(event_id, async move { queue.admit(event_id).await });
             }
@@ -75,7 +88,7 @@ impl Queue {
         loop {
             tick.tick().await;
             let now = self.0.clock.now();
-            for event in self.0.directory.all() {
+            for event in self.0.directory.undrawn() {
                 if event.phase(&self.0.settings, now) != Phase::Drawing {
                     continue;
                 }
@@ -122,15 +135,19 @@ impl Queue {
 
     /// Lets in from the line of an event as many as may come; ends its room if the sale is over.
     pub async fn admit(&self, event_id: Uuid) {
-        // Nothing is known of an event that is not in the directory: it may be news.
-        let Some(event) = self.0.directory.get(event_id) else { return };
         let now = self.0.clock.now();
-        let phase = event.phase(&self.0.settings, now);
-        if is_end(phase) {
-            if phase != Phase::Over || now >= event.sale_ends_at + EMPTIED_AFTER {
+        let Some(event) = self.0.directory.get(event_id) else {
+            // It may be news, or have ended long ago.
+            return self.empty(event_id, now).await;
+        };
+        if is_end(event.phase(&self.0.settings, now)) {
+            if self.is_long_over(&event, now) {
                 self.empty(event_id, now).await;
             }
             return;
+        }
+        if event.awaits_clearing {
+            return self.send_home(event_id, now).await;
         }
         match self.noted(self.0.rooms.admit(event_id, &self.rules_of(&event, now), now).await) {
             Ok(admitted) if admitted.is_empty() => {}
@@ -143,7 +160,24 @@ impl Queue {
         }
     }
 
+    fn is_long_over(&self, event: &EventRoom, now: Timestamp) -> bool {
+        match event.phase(&self.0.settings, now) {
+            Phase::Over => now >= event.sale_ends_at + EMPTIED_AFTER,
+            phase => is_end(phase),
+        }
+    }
+
+    /// Ends the room of an event that is over. All processes share it, and it cannot be undone: so
+    /// what this one remembers is not enough, and the database is asked.
     async fn empty(&self, event_id: Uuid, now: Timestamp) {
+        match self.0.db.read(move |tx| rooms::room_find(tx, event_id)).await {
+            Ok(Some(event)) if self.is_long_over(&event, now) => {}
+            Ok(_) => return,
+            Err(error) => {
+                tracing::warn!(%event_id, %error, "a room was not emptied; tried again");
+                return;
+            }
+        }
         match self.noted(self.0.rooms.clear(event_id, now).await) {
             Ok(cleared) => {
                 let (waiting, active) = (cleared.waiting, cleared.active);
@@ -151,6 +185,36 @@ impl Queue {
             }
             Err(error) => tracing::warn!(%event_id, %error, "a room was not emptied; tried again"),
         }
+    }
+
+    /// Clears the room of an event whose sale got a pre-sale after people had come: who of them may
+    /// still buy is not known here, and nobody must be let in who may not. Whoever may, comes again.
+    async fn send_home(&self, event_id: Uuid, now: Timestamp) {
+        if let Err(error) = self.try_send_home(event_id, now).await {
+            tracing::warn!(%event_id, %error, "a room was not cleared for a pre-sale; tried again");
+        }
+    }
+
+    /// Two processes may clear at the same moment. Then who came in the instant between comes again
+    /// once more.
+    async fn try_send_home(&self, event_id: Uuid, now: Timestamp) -> Result<(), NotCleared> {
+        let read = self.0.db.read(move |tx| {
+            let revision = rooms::clearing_find(tx, event_id)?;
+            let event = rooms::room_find(tx, event_id)?;
+            Ok::<_, StorageError>(revision.zip(event))
+        });
+        let Some((revision, event)) = read.await? else { return Ok(self.load().await?) };
+        // The pre-sale may have been taken back meanwhile.
+        if event.is_for_members(now) {
+            let cleared = self.noted(self.0.rooms.clear(event_id, now).await)?;
+            let (waiting, active) = (cleared.waiting, cleared.active);
+            if waiting + active > 0 {
+                tracing::warn!(%event_id, waiting, active, "a pre-sale was put before the sale: \
+                    those who had come must come again");
+            }
+        }
+        self.0.db.write(move |tx| rooms::clearing_finish(tx, event_id, revision)).await?;
+        Ok(self.load().await?)
     }
 
     /// Drops those from the line of an event who were not seen for too long.
@@ -206,14 +270,13 @@ impl Queue {
     /// Looks at what is left of the events with people in their rooms, and at the rooms themselves.
     pub async fn look_around(&self) {
         let event_ids = self.events_with_people().await;
-        if !event_ids.is_empty() {
-            self.feel_pulse(&event_ids).await;
-        }
+        let asked = self.events_of_interest(&event_ids, self.0.clock.now());
+        self.feel_pulse(&asked).await;
         let now = self.0.clock.now();
         let events: Vec<_> =
             event_ids.iter().filter_map(|event_id| self.0.directory.get(*event_id)).collect();
         let booking = self.0.pulse.booking(now);
-        self.0.autopilots.turn(&events, booking, &self.0.settings, now);
+        self.0.autopilots.turn(&events, booking, &self.0.settings);
         let crowds = events.iter().map(|event| self.0.crowds.get(event.event_id, now));
         let crowds = join_all(crowds).await;
         let shown = events.iter().zip(&crowds).filter_map(|(event, crowd)| {
@@ -224,11 +287,28 @@ impl Queue {
         self.0.figures.show_crowds(shown);
     }
 
+    /// If the rooms cannot be listed, those that had people before and those that someone asked for
+    /// lately: one list that is not answered for must not stop every line.
     async fn events_with_people(&self) -> Vec<Uuid> {
-        self.noted(self.0.rooms.events().await).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the rooms could not be listed; tried again");
-            Vec::new()
-        })
+        match self.noted(self.0.rooms.events().await) {
+            Ok(events) => {
+                let mut occupied = self.0.occupied.write().unwrap_or_else(PoisonError::into_inner);
+                *occupied = Arc::from(events.as_slice());
+                events
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the rooms could not be listed; those known are looked at");
+                self.events_likely_with_people()
+            }
+        }
+    }
+
+    /// The events that had people when the rooms were listed last, or were asked for lately.
+    pub(crate) fn events_likely_with_people(&self) -> Vec<Uuid> {
+        let occupied = self.0.occupied.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut likely: BTreeSet<Uuid> = occupied.iter().copied().collect();
+        likely.extend(self.0.pulse.interests(self.0.clock.now()));
+        likely.into_iter().collect()
     }
 }
 
@@ -249,6 +329,15 @@ struct Turns {
 
 impl Turns {
     fn begin(&mut self, event_id: Uuid, turn: impl Future<Output = ()> + Send + 'static) {
+        self.tidy();
+        if !self.events.values().any(|busy| *busy == event_id) {
+            let task = self.under_way.spawn(turn);
+            self.events.insert(task.id(), event_id);
+        }
+    }
+
+    /// Forgets the turns that are over.
+    fn tidy(&mut self) {
         while let Some(ended) = self.under_way.try_join_next_with_id() {
             let task = match ended {
                 Ok((task, ())) => task,
@@ -258,10 +347,6 @@ impl Turns {
                 }
             };
             self.events.remove(&task);
-        }
-        if !self.events.values().any(|busy| *busy == event_id) {
-            let task = self.under_way.spawn(turn);
-            self.events.insert(task.id(), event_id);
         }
     }
 }
@@ -275,40 +360,33 @@ mod tests {
 
     use super::*;
 
+    /// Waits until a turn is over, and says whose it was.
+    async fn next_ended(turns: &mut Turns) -> Uuid {
+        let ended = turns.under_way.join_next_with_id().await.expect("a turn is under way");
+        let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+        turns.events.remove(&task).expect("it was begun")
+    }
+
     /// P-6: in the original one scheduler did everything, and a slow clean-up delayed all admissions.
     #[tokio::test]
     async fn p_6_a_slow_event_has_no_second_turn_and_delays_no_other() {
         let mut turns = Turns::default();
         let [slow, quick] = [1, 2].map(Uuid::from_u128);
-        let gate = Arc::new(Semaphore::new(0));
-        let (slow_turns, quick_turns) = (Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
-        for round in 1..=3 {
+        let (gate, slow_turns) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
+        for _ in 0..3 {
             let (gate, count) = (Arc::clone(&gate), Arc::clone(&slow_turns));
             turns.begin(slow, async move {
                 count.fetch_add(1, Ordering::SeqCst);
                 gate.acquire().await.expect("it is never closed").forget();
             });
-            let done = Arc::clone(&quick_turns);
-            turns.begin(quick, async move { done.add_permits(1) });
-            // The quick one is done, however long the slow one takes.
-            quick_turns.acquire().await.expect("it is never closed").forget();
-            // Its task ends right after that.
-            while turns.under_way.len() - usize::from(round > 0) > 0 && !is_free(&turns, quick) {
-                let ended = turns.under_way.join_next_with_id().await;
-                let (task, ()) = ended.expect("it is there").expect("it does not panic");
-                turns.events.remove(&task);
-            }
+            turns.begin(quick, async {});
+            assert_eq!(next_ended(&mut turns).await, quick);
         }
-        assert_eq!(slow_turns.load(Ordering::SeqCst), 1);
         gate.add_permits(1);
-        let ended = turns.under_way.join_next_with_id().await;
-        let (task, ()) = ended.expect("it is there").expect("it does not panic");
-        turns.events.remove(&task);
-        assert!(is_free(&turns, slow), "its next turn comes when the first is over");
-    }
-
-    fn is_free(turns: &Turns, event_id: Uuid) -> bool {
-        !turns.events.values().any(|busy| *busy == event_id)
+        assert_eq!(next_ended(&mut turns).await, slow);
+        assert_eq!(slow_turns.load(Ordering::SeqCst), 1);
+        turns.begin(slow, async {});
+        assert_eq!(next_ended(&mut turns).await, slow, "its next turn comes after the first");
     }
 
     #[tokio::test]
@@ -316,8 +394,11 @@ mod tests {
         let mut turns = Turns::default();
         let event_id = Uuid::from_u128(1);
         turns.begin(event_id, async { panic!("a turn that breaks off") });
-        let broken = turns.under_way.join_next_with_id().await.expect("it is there");
-        turns.events.remove(&broken.expect_err("it panicked").id());
-        assert!(is_free(&turns, event_id));
+        while !turns.events.is_empty() {
+            tokio::task::yield_now().await;
+            turns.tidy();
+        }
+        turns.begin(event_id, async {});
+        assert_eq!(next_ended(&mut turns).await, event_id);
     }
 }

@@ -19,6 +19,7 @@ mod http;
 mod jobs;
 mod notices;
 mod place;
+mod published;
 mod pulse;
 pub mod room;
 mod settings;
@@ -26,10 +27,11 @@ mod store;
 mod stream;
 mod tiers;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use urr_kernel::{Clock, IdSource, Timestamp};
+use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_service::token::TokenKey;
 use urr_service::{Service, ServiceKit, Upstream};
 use urr_storage::{Db, Schema, StorageError, migrations};
@@ -47,9 +49,11 @@ pub use domain::marks::position_bounds;
 pub use draw::verify_draw;
 use entry::EntryTokens;
 use figures::Figures;
-pub use notices::{Notice, Notices};
+pub use notices::{Notice, Notices, TakenNotices};
+pub use place::{PlaceError, SlotClaim, Told};
+use published::Published;
 use pulse::Pulse;
-use room::{Rooms, Rules};
+use room::{Door, Rooms, Rules};
 pub use settings::Settings;
 use stream::Streams;
 use tiers::Tiers;
@@ -57,7 +61,10 @@ use tiers::Tiers;
 /// The tables of the waiting rooms' keeper.
 pub const SCHEMA: Schema = Schema {
     name: "queue_service",
-    migrations: migrations![1 "rooms" => "../migrations/0001_rooms.sql"],
+    migrations: migrations![
+        1 "rooms" => "../migrations/0001_rooms.sql",
+        2 "clearing" => "../migrations/0002_clearing.sql",
+    ],
 };
 
 /// The journal of rooms that live in a process. Always a file of SQLite beside the process.
@@ -84,6 +91,11 @@ pub(crate) struct Inner {
     pub directory: Directory,
     pub crowds: Crowds,
     pub pulse: Pulse,
+    pub published: Published,
+    /// The events that had people in their rooms when the rooms were listed last.
+    pub occupied: RwLock<Arc<[Uuid]>>,
+    /// Few look into all rooms at a time.
+    pub looks_everywhere: Semaphore,
     pub autopilots: Autopilots,
     pub tiers: Tiers,
     pub streams: Streams,
@@ -115,9 +127,12 @@ impl Queue {
     pub fn new(parts: QueueParts) -> Queue {
         let QueueParts { db, clock, ids, settings, rooms, entry_key, notices } = parts;
         Queue(Arc::new(Inner {
-            directory: Directory::default(),
+            directory: Directory::new(clock.clone()),
             crowds: Crowds::new(rooms.clone()),
             pulse: Pulse::default(),
+            published: Published::default(),
+            occupied: RwLock::new(Arc::new([])),
+            looks_everywhere: Semaphore::new(place::LOOKS_EVERYWHERE_MAX),
             autopilots: Autopilots::default(),
             tiers: Tiers::default(),
             streams: Streams::new(settings.streams_max),
@@ -146,11 +161,14 @@ impl Queue {
     }
 
     /// What the room of an event is told now: the organiser's wishes, the settings, whether all is
-    /// sold, and what the autopilot allows.
+    /// sold, and what the autopilot allows. A process that cannot read its database keeps the door
+    /// shut: it would not hear of a pause or a cancellation. People still line up.
     pub fn rules_of(&self, event: &EventRoom, now: Timestamp) -> Rules {
         let is_sold_out = self.0.pulse.is_sold_out(event.event_id, now);
         let rate_max = self.0.autopilots.rate_max(event.event_id);
-        event.rules(&self.0.settings, is_sold_out, rate_max, now)
+        let rules = event.rules(&self.0.settings, is_sold_out, rate_max, now);
+        let is_blind = self.0.directory.is_blind(now);
+        Rules { door: if is_blind { Door::Shut } else { rules.door }, ..rules }
     }
 
     /// Ends all streams: their clients come back, perhaps to another process.
@@ -161,6 +179,7 @@ impl Queue {
     /// The waiting rooms as a service on the network or within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
         self.0.figures.register(&kit.metrics);
+        self.0.notices.register(&kit.metrics);
         Service::new("queue", http::routes().with_state(self.clone()), kit)
     }
 }

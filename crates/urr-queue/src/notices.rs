@@ -1,11 +1,10 @@
 //! Telling others that someone was let in: put into a bounded buffer, from which whoever sends the
 //! notices takes them. It never makes anybody wait: what does not fit is dropped and counted.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 use urr_kernel::{Timestamp, Uuid};
+use urr_service::Metrics;
 
 use crate::room::Admitted;
 
@@ -22,19 +21,34 @@ pub struct Notice {
 #[derive(Clone, Debug)]
 pub struct Notices {
     sender: Option<mpsc::Sender<Notice>>,
-    dropped: Arc<AtomicU64>,
+    dropped: Counter,
+}
+
+/// Where notices are taken from.
+#[derive(Debug)]
+pub struct TakenNotices {
+    pub receiver: mpsc::Receiver<Notice>,
+    /// To be raised for what was taken and could not be sent.
+    pub dropped: Counter,
 }
 
 impl Notices {
     /// Nobody is told.
     pub fn off() -> Notices {
-        Notices { sender: None, dropped: Arc::default() }
+        Notices { sender: None, dropped: Counter::default() }
     }
 
     /// With a buffer of so many, and its other end.
-    pub fn buffered(count_max: usize) -> (Notices, mpsc::Receiver<Notice>) {
+    pub fn buffered(count_max: usize) -> (Notices, TakenNotices) {
         let (sender, receiver) = mpsc::channel(count_max);
-        (Notices { sender: Some(sender), dropped: Arc::default() }, receiver)
+        let dropped = Counter::default();
+        let taken = TakenNotices { receiver, dropped: dropped.clone() };
+        (Notices { sender: Some(sender), dropped }, taken)
+    }
+
+    pub(crate) fn register(&self, metrics: &Metrics) {
+        let help = "Notices of admissions that did not fit the buffer or that no queue took";
+        metrics.register("urr_notices_dropped", help, self.dropped.clone());
     }
 
     pub fn admitted(&self, event_id: Uuid, admitted: &[Admitted], now: Timestamp) {
@@ -42,14 +56,14 @@ impl Notices {
         for Admitted { user_id, slot_id } in admitted {
             let notice = Notice { event_id, user_id: *user_id, slot_id: *slot_id, at: now };
             if sender.try_send(notice).is_err() {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
+                self.dropped.inc();
             }
         }
     }
 
-    /// How many did not fit.
+    /// How many did not fit, or were taken and not sent.
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.dropped.get()
     }
 }
 
@@ -67,10 +81,14 @@ mod tests {
 
     #[test]
     fn k_11_a_full_buffer_drops_and_counts_and_nobody_waits() {
-        let (notices, mut receiver) = Notices::buffered(2);
+        let (notices, mut taken) = Notices::buffered(2);
+        let metrics = Metrics::new();
+        notices.register(&metrics);
         notices.admitted(Uuid::from_u128(7), &admitted(5), Timestamp::UNIX_EPOCH);
         assert_eq!(notices.dropped(), 3);
-        let first = receiver.try_recv().expect("the first fitted");
+        let text = metrics.text();
+        assert!(text.contains("urr_notices_dropped_total 3\n"), "{text}");
+        let first = taken.receiver.try_recv().expect("the first fitted");
         assert_eq!(first.user_id, Uuid::from_u128(1));
         notices.admitted(Uuid::from_u128(7), &admitted(1), Timestamp::UNIX_EPOCH);
         assert_eq!(notices.dropped(), 3, "there is room again");

@@ -6,13 +6,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use urr_kernel::{CallContext, Timestamp, Uuid};
 
 use crate::crowds::CrowdAt;
 use crate::domain::estimate::Wait;
+use crate::figures::Way;
 use crate::room::{Admitted, Ask, Place, RoomError, Rules, Seen, Standing};
 use crate::tiers::TierUnknown;
 use crate::{EventRoom, NotAdmissible, Opening, Phase, Queue};
+
+/// Whoever wants to see all of their places costs a look into every room: so few do at a time, each
+/// looks into few rooms at once, and into so many at most.
+pub const LOOKS_EVERYWHERE_MAX: usize = 2;
+const LOOKS_AT_ONCE: usize = 8;
+const ROOMS_LOOKED_INTO_MAX: usize = 200;
 
 /// What someone is told about their place.
 #[derive(Debug)]
@@ -57,7 +65,7 @@ struct Doorway {
 
 /// The room of an event as a whole.
 #[derive(Debug)]
-pub struct Overview {
+pub(crate) struct Overview {
     pub event: Arc<EventRoom>,
     pub phase: Phase,
     pub rules: Rules,
@@ -95,6 +103,7 @@ impl Queue {
         let doorway = self.doorway(event_id)?;
         let Doorway { event, rules, now, .. } = &doorway;
         let ask = Ask { event_id, user_id, now: *now };
+        self.0.pulse.note_interest(event_id, *now);
         let seen = match event.check_admissible(None, &self.0.settings, *now) {
             Ok(()) => self.noted(self.0.rooms.check(ask, rules).await)?,
             Err(early @ (NotAdmissible::NotYet { .. } | NotAdmissible::Presale { .. })) => {
@@ -133,6 +142,17 @@ impl Queue {
         let doorway = self.doorway(event_id)?;
         let seen = self.seen(&doorway, user_id).await?;
         Ok(self.told(doorway, seen).await)
+    }
+
+    /// Where someone stands in the rooms with people in them. It counts as being seen.
+    pub async fn look_everywhere(&self, user_id: Uuid) -> Result<Vec<Told>, PlaceError> {
+        let permit = self.0.looks_everywhere.try_acquire();
+        let _permit = permit.map_err(|_| RoomError::Unavailable)?;
+        let mut events = self.events_likely_with_people();
+        events.retain(|event_id| self.0.directory.get(*event_id).is_some());
+        events.truncate(ROOMS_LOOKED_INTO_MAX);
+        let looks = events.into_iter().map(|event_id| self.look(event_id, user_id));
+        stream::iter(looks).buffered(LOOKS_AT_ONCE).try_collect().await
     }
 
     /// Where someone stands, and nothing else. It counts as being seen.
@@ -175,8 +195,9 @@ impl Queue {
     }
 
     /// The room of an event as a whole, as it was within the last second.
-    pub async fn overview(&self, event_id: Uuid) -> Result<Overview, PlaceError> {
+    pub(crate) async fn overview(&self, event_id: Uuid) -> Result<Overview, PlaceError> {
         let Doorway { event, phase, rules, is_sold_out, now } = self.doorway(event_id)?;
+        self.0.pulse.note_interest(event_id, now);
         let crowd = self.noted(self.0.crowds.get(event_id, now).await)?;
         Ok(Overview { event, phase, rules, is_sold_out, crowd })
     }
@@ -206,8 +227,7 @@ impl Queue {
         let event = self.event(event_id)?;
         let phase = event.phase(&self.0.settings, now);
         let is_sold_out = self.0.pulse.is_sold_out(event_id, now);
-        let rate_max = self.0.autopilots.rate_max(event_id);
-        let rules = event.rules(&self.0.settings, is_sold_out, rate_max, now);
+        let rules = self.rules_of(&event, now);
         Ok(Doorway { event, phase, rules, is_sold_out, now })
     }
 
@@ -268,7 +288,7 @@ impl Queue {
         if seen.is_just_admitted {
             let admitted = Admitted { user_id: ask.user_id, slot_id: slot.id };
             self.0.notices.admitted(ask.event_id, &[admitted], ask.now);
-            self.0.figures.count_admitted(crate::figures::Way::AtOnce, 1);
+            self.0.figures.count_admitted(Way::AtOnce, 1);
         }
     }
 }

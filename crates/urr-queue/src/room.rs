@@ -131,6 +131,15 @@ impl Pace {
     pub const SECONDS: usize = 60;
 }
 
+/// A room that was not swept for longer was away itself, unless one may be unseen for very long.
+pub const SWEEP_GAP_MAX: Duration = Duration::from_mins(2);
+
+/// How long a room may not be swept, if people may be unseen for so long.
+fn sweep_gap_max_us(unseen_for_us: i64) -> i64 {
+    let shortest_us = i64::try_from(SWEEP_GAP_MAX.as_micros()).expect("minutes");
+    shortest_us.max(unseen_for_us / 2)
+}
+
 /// How many places are marked in a [`Crowd`] at most.
 pub const MARKS_MAX: usize = 160;
 
@@ -192,7 +201,8 @@ impl Rooms {
         in_either!(self, room => room.finish(ask, bought_at))
     }
 
-    /// Whether this slot lives. It counts as being seen.
+    /// Whether this slot lives. Only then it counts as being seen: who asks with a dead one keeps
+    /// neither a place nor another slot by it.
     pub async fn holds_slot(
         &self,
         ask: Ask,
@@ -215,6 +225,11 @@ impl Rooms {
 
     /// Drops at most `count_max` of those in line who were not seen since. Returns how many: fewer
     /// than `count_max` means that there are no more.
+    ///
+    /// Nobody is blamed for the room's own absence: if it was not swept for a while
+    /// ([`SWEEP_GAP_MAX`], or half of how long one may be unseen if that is more), since it or all
+    /// its processes were away or the clock has jumped, everybody counts as seen when the sweeps
+    /// began again. A line begins as if it were swept then.
     pub async fn sweep(
         &self,
         event_id: Uuid,
@@ -225,7 +240,8 @@ impl Rooms {
         in_either!(self, room => room.sweep(event_id, unseen_since, count_max, now))
     }
 
-    /// Ends every place and slot of an event.
+    /// Ends every place and slot of an event. Who waited in a large room may for a moment still be
+    /// told elsewhere that they wait for too many events.
     pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<Cleared, RoomError> {
         in_either!(self, room => room.clear(event_id, now))
     }
@@ -244,9 +260,17 @@ impl Rooms {
         in_either!(self, room => room.entrants(event_id, last_number))
     }
 
-    /// Gives those who still wait with an arrival's number their number from the draw, which is
-    /// below zero. Nobody must be let in before it has answered. Once more changes nothing.
-    pub async fn renumber(&self, event_id: Uuid, drawn: &[(Uuid, i64)]) -> Result<(), RoomError> {
-        in_either!(self, room => room.renumber(event_id, drawn))
+    /// Gives those who still wait with an arrival's number up to `last_number` their number from
+    /// the draw, which is below zero. Who left and came again has a later one, and keeps it. Nobody
+    /// must be let in before it has answered; then all numbers that were ever given are durable,
+    /// also if `drawn` is empty because an earlier call that failed gave them. Once more changes
+    /// nothing.
+    pub async fn renumber(
+        &self,
+        event_id: Uuid,
+        last_number: i64,
+        drawn: &[(Uuid, i64)],
+    ) -> Result<(), RoomError> {
+        in_either!(self, room => room.renumber(event_id, last_number, drawn))
     }
 }

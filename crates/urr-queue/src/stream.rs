@@ -37,6 +37,15 @@ pub enum TooManyStreams {
     OfUser,
 }
 
+/// From where someone follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// They are in, or among the first.
+    TheFront,
+    /// They asked for it: such streams take at most half of those that may be.
+    FarBehind,
+}
+
 /// Those who follow their place in this process.
 pub struct Streams {
     max: usize,
@@ -46,13 +55,16 @@ pub struct Streams {
 #[derive(Default)]
 struct Taken {
     count: usize,
+    /// Of those who began far behind.
+    far_count: usize,
     by_user: HashMap<Uuid, usize>,
 }
 
-/// Free again when it is dropped.
-struct Ticket {
+/// Someone who follows. Counted until it is dropped.
+struct Follower {
     queue: Queue,
     user_id: Uuid,
+    from: Start,
 }
 
 impl Streams {
@@ -60,23 +72,26 @@ impl Streams {
         Streams { max, taken: Mutex::default() }
     }
 
-    fn take(&self, user_id: Uuid) -> Result<(), TooManyStreams> {
+    fn take(&self, user_id: Uuid, from: Start) -> Result<(), TooManyStreams> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let of_user = taken.by_user.get(&user_id).copied().unwrap_or(0);
         if of_user >= PER_USER_MAX {
             return Err(TooManyStreams::OfUser);
         }
-        if taken.count >= self.max {
+        let is_far = from == Start::FarBehind;
+        if taken.count >= self.max || (is_far && taken.far_count >= self.max / 2) {
             return Err(TooManyStreams::OfAll);
         }
         taken.count += 1;
+        taken.far_count += usize::from(is_far);
         taken.by_user.insert(user_id, of_user + 1);
         Ok(())
     }
 
-    fn give_back(&self, user_id: Uuid) {
+    fn give_back(&self, user_id: Uuid, from: Start) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.count -= 1;
+        taken.far_count -= usize::from(from == Start::FarBehind);
         let of_user = taken.by_user.get_mut(&user_id).expect("its stream is counted");
         *of_user -= 1;
         if *of_user == 0 {
@@ -85,15 +100,15 @@ impl Streams {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Follower {
     fn drop(&mut self) {
-        self.queue.0.streams.give_back(self.user_id);
+        self.queue.0.streams.give_back(self.user_id, self.from);
         self.queue.0.figures.stream_ended();
     }
 }
 
 struct Following {
-    ticket: Ticket,
+    follower: Follower,
     event_id: Uuid,
     /// The first answer, until it is told.
     first: Option<Told>,
@@ -110,12 +125,13 @@ pub fn places(
     queue: &Queue,
     user_id: Uuid,
     told: Told,
+    from: Start,
 ) -> Result<impl Stream<Item = Result<Event, Infallible>> + Send + use<>, TooManyStreams> {
-    queue.0.streams.take(user_id)?;
+    queue.0.streams.take(user_id, from)?;
     queue.0.figures.stream_begun();
     let now = Instant::now();
     let following = Following {
-        ticket: Ticket { queue: queue.clone(), user_id },
+        follower: Follower { queue: queue.clone(), user_id, from },
         event_id: told.event.event_id,
         first: Some(told),
         known: None,
@@ -132,7 +148,7 @@ pub fn places(
 impl Following {
     /// None: the stream ends. Its client comes back by itself.
     async fn next(&mut self) -> Option<Event> {
-        let closing = self.ticket.queue.0.closing.clone();
+        let closing = self.follower.queue.0.closing.clone();
         let ends_at = self.ends_at;
         tokio::select! {
             biased;
@@ -151,13 +167,13 @@ impl Following {
                 Some(told) => told,
                 None => self.look().await?,
             };
-            let fingerprint = fingerprint(&self.ticket.queue, &told);
+            let fingerprint = fingerprint(&self.follower.queue, &told);
             if self.known == Some(fingerprint) {
                 continue;
             }
             self.known = Some(fingerprint);
             self.is_over = is_end(told.phase) || told.seen.standing == Standing::Absent;
-            let Ticket { queue, user_id } = &self.ticket;
+            let Follower { queue, user_id, .. } = &self.follower;
             let bytes = render(queue, *user_id, &told, Extent::Small);
             let text = String::from_utf8(bytes).expect("JSON is UTF-8");
             return Some(Event::default().event("place").retry(RETRY).data(text));
@@ -166,7 +182,7 @@ impl Following {
 
     /// What there is to be told in a second. A room that does not answer is asked again.
     async fn look(&mut self) -> Option<Told> {
-        let Ticket { queue, user_id } = &self.ticket;
+        let Follower { queue, user_id, .. } = &self.follower;
         loop {
             tokio::time::sleep_until(self.next_look_at).await;
             self.next_look_at = Instant::now() + LOOK_EVERY;

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::{CallPolicy, UpstreamError};
 
@@ -12,12 +13,25 @@ use crate::{Queue, Tier};
 
 /// What was heard is believed for so long: who becomes a member may come a minute later.
 const KNOWLEDGE_TTL: Duration = Duration::from_secs(60);
-const KNOWN_MAX: usize = 100_000;
+/// So many are remembered in each of two generations.
+const KNOWN_MAX: usize = 50_000;
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// So many look-ups may be under way: whoever comes in a pre-sale must not drown the ticket office.
+const LOOK_UPS_MAX: usize = 64;
 
 /// The tiers that were asked for lately.
-#[derive(Default)]
-pub struct Tiers(Mutex<HashMap<Who, Known>>);
+pub struct Tiers {
+    known: Mutex<Generations>,
+    look_ups: Semaphore,
+}
+
+/// What was learnt since a moment, and what was learnt before it: the older is forgotten whole, so
+/// that nobody ever waits for a walk through all of it.
+struct Generations {
+    young: HashMap<Who, Known>,
+    old: HashMap<Who, Known>,
+    young_since: Timestamp,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Who {
@@ -36,6 +50,8 @@ struct Known {
 pub enum TierUnknown {
     #[error("it is not known where the ticket office is")]
     NoOffice,
+    #[error("as many tiers are being asked for as may be at once")]
+    TooManyLookUps,
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
     #[error("the ticket office speaks of a tier that there is not: {0:?}")]
@@ -57,40 +73,111 @@ impl Queue {
         now: Timestamp,
     ) -> Result<Option<Tier>, TierUnknown> {
         let who = Who { event_id, user_id };
-        if let Some(tier) = self.0.tiers.known(who, now) {
+        let tiers = &self.0.tiers;
+        if let Some(tier) = tiers.known(who, now) {
             return Ok(tier);
         }
         let office = self.0.office.get().ok_or(TierUnknown::NoOffice)?;
+        let _look_up = tiers.look_ups.try_acquire().map_err(|_| TierUnknown::TooManyLookUps)?;
         let path = format!("/internal/ticket/tier/{event_id}/{user_id}");
         let policy = CallPolicy::idempotent(ANSWER_WITHIN);
         let answer: TierAnswer = office.get_json(&path, context, policy).await?;
         let parse = |name: String| Tier::parse(&name).ok_or(TierUnknown::NoSuchTier(name));
         let tier = answer.tier.map(parse).transpose()?;
-        self.0.tiers.learn(who, Known { tier, at: now });
+        tiers.learn(who, Known { tier, at: now });
         Ok(tier)
+    }
+}
+
+impl Default for Tiers {
+    fn default() -> Tiers {
+        let young_since = Timestamp::UNIX_EPOCH;
+        let (young, old) = (HashMap::new(), HashMap::new());
+        Tiers {
+            known: Mutex::new(Generations { young, old, young_since }),
+            look_ups: Semaphore::new(LOOK_UPS_MAX),
+        }
     }
 }
 
 impl Tiers {
     fn known(&self, who: Who, now: Timestamp) -> Option<Option<Tier>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&who).filter(|known| known.is_fresh(now)).map(|known| known.tier)
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.young.get(&who).or_else(|| known.old.get(&who));
+        found.filter(|known| known.is_fresh(now)).map(|known| known.tier)
     }
 
     fn learn(&self, who: Who, tier: Known) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN_MAX {
-            known.retain(|_, known| known.is_fresh(tier.at));
-        }
-        // Who finds no room even then is asked for again.
-        if known.len() < KNOWN_MAX {
-            known.insert(who, tier);
-        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let forgotten = known.learn(who, tier);
+        drop(known);
+        // Not under the lock: it may be much.
+        drop(forgotten);
+    }
+}
+
+impl Generations {
+    /// Returns the generation whose time is over, if it is.
+    fn learn(&mut self, who: Who, tier: Known) -> Option<HashMap<Who, Known>> {
+        let is_of_age = tier.at < self.young_since || self.young_since + KNOWLEDGE_TTL <= tier.at;
+        let forgotten = (is_of_age || self.young.len() >= KNOWN_MAX).then(|| {
+            self.young_since = tier.at;
+            std::mem::replace(&mut self.old, std::mem::take(&mut self.young))
+        });
+        self.young.insert(who, tier);
+        forgotten
     }
 }
 
 impl Known {
     fn is_fresh(&self, now: Timestamp) -> bool {
         self.at <= now && now < self.at + KNOWLEDGE_TTL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn who(number: u128) -> Who {
+        Who { event_id: Uuid::from_u128(1), user_id: Uuid::from_u128(number) }
+    }
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + second).expect("a time")
+    }
+
+    fn learn(tiers: &Tiers, number: u128, at: Timestamp) {
+        tiers.learn(who(number), Known { tier: Some(Tier::Gold), at });
+    }
+
+    #[test]
+    fn what_was_heard_is_known_for_a_minute_whichever_generation_it_is_of() {
+        let tiers = Tiers::default();
+        learn(&tiers, 1, second(0));
+        learn(&tiers, 2, second(59));
+        // A new generation begins.
+        learn(&tiers, 3, second(60));
+        assert_eq!(tiers.known(who(1), second(59)), Some(Some(Tier::Gold)));
+        assert_eq!(tiers.known(who(1), second(60)), None);
+        assert_eq!(tiers.known(who(2), second(118)), Some(Some(Tier::Gold)));
+        assert_eq!(tiers.known(who(2), second(119)), None);
+        assert_eq!(tiers.known(who(3), second(119)), Some(Some(Tier::Gold)));
+        assert_eq!(tiers.known(who(3), second(50)), None, "the clock was set back");
+    }
+
+    #[test]
+    fn no_more_are_remembered_than_may_be_and_the_newest_are() {
+        let tiers = Tiers::default();
+        let count = 5 * KNOWN_MAX as u128;
+        for number in 0..count {
+            learn(&tiers, number, second(0));
+        }
+        let known = tiers.known.lock().expect("nobody panics");
+        assert!(known.young.len() + known.old.len() <= 2 * KNOWN_MAX);
+        drop(known);
+        assert_eq!(tiers.known(who(count - 1), second(1)), Some(Some(Tier::Gold)));
+        assert_eq!(tiers.known(who(count - KNOWN_MAX as u128), second(1)), Some(Some(Tier::Gold)));
+        assert_eq!(tiers.known(who(0), second(1)), None);
     }
 }

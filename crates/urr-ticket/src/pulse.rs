@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use urr_kernel::Uuid;
-use urr_storage::StorageError;
+use urr_storage::{StorageError, Tx};
 
 pub use self::bookings::{BookingFigures, Bookings};
 use crate::store::pulse::{self, StockSum};
+use crate::store::sales;
+use crate::store::tiers::{Fan, tier_list};
 use crate::{EventView, Kind, Ticket, Tier};
 
 /// So many sales are looked at side by side.
@@ -95,13 +97,21 @@ impl Ticket {
         self.bookings.figures()
     }
 
-    /// A fan's standing with the artist of an event.
+    /// A fan's standing with the artist of an event; none is the general public.
     pub async fn tier_of(
         &self,
         event_id: Uuid,
         user_id: Uuid,
     ) -> Result<Option<Tier>, StorageError> {
         let now = self.clock.now();
-        self.db.read(move |tx| pulse::tier_find(tx, event_id, user_id, now)).await
+        let find = move |tx: &mut Tx<'_>| {
+            let policy = sales::policy_find(tx, event_id)?;
+            let Some(artist_id) = policy.and_then(|policy| policy.artist_id) else {
+                return Ok(None);
+            };
+            let fan = Fan { user_id, artist_id };
+            Ok(tier_list(tx, &[fan], now)?.get(&fan).copied())
+        };
+        self.db.read(find).await
     }
 }

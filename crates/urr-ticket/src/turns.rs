@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::{CallPolicy, Upstream};
 
@@ -20,6 +21,8 @@ const ASKING_MAX: Duration = Duration::from_secs(2);
 /// A purchase is confirmed whether or not the waiting room hears of it at once: it also learns it
 /// from the event.
 const TELLING_MAX: Duration = Duration::from_secs(2);
+/// Usually it has heard of it before the buyer does.
+const TELLING_AWAITED: Duration = Duration::from_millis(300);
 
 /// How the ticket office learns whose turn it is. Clones share it.
 #[derive(Clone)]
@@ -112,15 +115,20 @@ impl Turns {
         }
     }
 
-    /// Ends the turn of someone who has bought. A failure is left to the event.
+    /// Ends the turn of someone who has bought. It waits for that only a moment: a slow waiting room
+    /// must not slow payments. A failure is left to the event.
     pub async fn finish(&self, purchase: Purchase, context: CallContext) {
         let Turns::Room(room) = self else { return };
-        let policy = CallPolicy::idempotent(TELLING_MAX);
-        let path = "/internal/queue/finish";
-        let told = room.queue.post_json::<_, IgnoredAny>(path, &purchase, &context, policy).await;
-        if let Err(error) = told {
-            tracing::warn!(%error, "the waiting room will learn of a purchase from its event");
-        }
+        let queue = room.queue.clone();
+        let telling = tokio::spawn(async move {
+            let policy = CallPolicy::idempotent(TELLING_MAX);
+            let path = "/internal/queue/finish";
+            let told = queue.post_json::<_, IgnoredAny>(path, &purchase, &context, policy).await;
+            if let Err(error) = told {
+                tracing::warn!(%error, "the waiting room will learn of a purchase from its event");
+            }
+        });
+        timeout(TELLING_AWAITED, telling).await.ok();
     }
 }
 

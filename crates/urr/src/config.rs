@@ -11,6 +11,7 @@ mod reader;
 mod rule;
 mod secrets;
 mod sections;
+mod selling;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 pub use describe::Setting;
 pub use ignored::IgnoredVariable;
 pub use sections::*;
+pub use selling::*;
 pub use source::DEFAULT_TOML;
 
 use reader::{Reader, Sources};

@@ -13,11 +13,12 @@ use crate::house::{
     ACCESS_SECRET, EDGE_SECRET, ENTRY_SECRET, EVENT, FAN, House, OTHER, passed, refused,
 };
 
-const BOOKING: [(Method, &str); 4] = [
+const BOOKING: [(Method, &str); 5] = [
     (Method::GET, "/api/seats/layouts"),
     (Method::GET, "/api/seats"),
     (Method::POST, "/api/seats/reserve"),
     (Method::POST, "/api/reservations"),
+    (Method::PUT, "/api/reservations/1/seats"),
 ];
 
 #[tokio::test]

@@ -185,6 +185,7 @@ mod tests {
             has_presale: false,
             wishes: Wishes::default(),
             draw: None,
+            awaits_clearing: false,
         }
     }
 

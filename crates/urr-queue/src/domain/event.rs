@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use urr_kernel::{Timestamp, Uuid};
+pub use urr_kernel::Tier;
+use urr_kernel::{Timestamp, Uuid, presale_delay};
 
 use crate::Settings;
 use crate::room::{Door, Rules};
-
-const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// What is known of an event and its room. A copy of what the catalogue says, with the organiser's
 /// wishes.
@@ -24,6 +23,16 @@ pub struct EventRoom {
     pub wishes: Wishes,
     /// Of a lottery.
     pub draw: Option<DrawState>,
+    /// Some of those who wait may not buy any more: a pre-sale was put before the sale. They are
+    /// sent home, and until then nobody is let in.
+    pub awaits_clearing: bool,
+}
+
+/// What decides when a sale is open for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub sale_starts_at: Timestamp,
+    pub has_presale: bool,
 }
 
 /// In this order: what is over is never open again.
@@ -60,14 +69,6 @@ pub enum Opening {
 pub enum DrawState {
     Committed,
     Done,
-}
-
-/// A fan's standing with an artist. `None` of it is the general public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tier {
-    Silver,
-    Gold,
-    Diamond,
 }
 
 /// What happens in the room now.
@@ -135,20 +136,6 @@ impl Opening {
     }
 }
 
-impl Tier {
-    pub fn name(self) -> &'static str {
-        match self {
-            Tier::Silver => "silver",
-            Tier::Gold => "gold",
-            Tier::Diamond => "diamond",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Tier> {
-        [Tier::Silver, Tier::Gold, Tier::Diamond].into_iter().find(|tier| tier.name() == name)
-    }
-}
-
 impl EventRoom {
     pub fn phase(&self, settings: &Settings, now: Timestamp) -> Phase {
         match self.status {
@@ -169,20 +156,18 @@ impl EventRoom {
         }
     }
 
-    /// Whether a pre-sale runs or is gathered for: then the tier of who comes has to be known.
-    pub fn needs_tier(&self, now: Timestamp) -> bool {
-        self.has_presale && now < self.opens_at(None)
+    /// Whether a pre-sale runs or is gathered for: then not everybody may come.
+    pub fn is_for_members(&self, now: Timestamp) -> bool {
+        !self.window().admits(None, now)
     }
 
     /// When someone of this tier may buy: members of the artist earlier, if there is a pre-sale.
     pub fn opens_at(&self, tier: Option<Tier>) -> Timestamp {
-        let after = match (self.has_presale, tier) {
-            (false, _) | (true, Some(Tier::Diamond)) => Duration::ZERO,
-            (true, Some(Tier::Gold)) => HOUR,
-            (true, Some(Tier::Silver)) => 24 * HOUR,
-            (true, None) => 48 * HOUR,
-        };
-        self.sale_starts_at + after
+        self.window().opens_at(tier)
+    }
+
+    fn window(&self) -> Window {
+        Window { sale_starts_at: self.sale_starts_at, has_presale: self.has_presale }
     }
 
     /// Whether someone of this tier may line up now (B-1, B-2, Q8).
@@ -199,11 +184,9 @@ impl EventRoom {
             Phase::Closed { gathers_at } => return Err(NotAdmissible::NotYet { gathers_at }),
             Phase::Gathering { .. } | Phase::Drawing | Phase::Open | Phase::Paused => {}
         }
-        // Before the sale those gather whom it opens for.
-        let opens_at = self.opens_at(tier);
-        match now.max(self.sale_starts_at) < opens_at {
-            true => Err(NotAdmissible::Presale { opens_at }),
-            false => Ok(()),
+        match self.window().admits(tier, now) {
+            true => Ok(()),
+            false => Err(NotAdmissible::Presale { opens_at: self.opens_at(tier) }),
         }
     }
 
@@ -215,7 +198,8 @@ impl EventRoom {
         rate_max: Option<u32>,
         now: Timestamp,
     ) -> Rules {
-        let is_open = self.phase(settings, now) == Phase::Open && !is_sold_out;
+        let is_held_up = is_sold_out || self.awaits_clearing;
+        let is_open = self.phase(settings, now) == Phase::Open && !is_held_up;
         let rate = self.wishes.admitted_per_second_max.unwrap_or(settings.admitted_per_second_max);
         Rules {
             door: if is_open { Door::Open } else { Door::Shut },
@@ -229,11 +213,30 @@ impl EventRoom {
     }
 }
 
+impl Window {
+    fn opens_at(&self, tier: Option<Tier>) -> Timestamp {
+        let after = if self.has_presale { presale_delay(tier) } else { Duration::ZERO };
+        self.sale_starts_at + after
+    }
+
+    /// Before the sale those gather whom it opens for.
+    fn admits(&self, tier: Option<Tier>, now: Timestamp) -> bool {
+        now.max(self.sale_starts_at) >= self.opens_at(tier)
+    }
+
+    /// Whether some who may have lined up by what was said before may not do so any more.
+    pub fn shuts_out(&self, before: &Window, now: Timestamp) -> bool {
+        let all = [None, Some(Tier::Silver), Some(Tier::Gold), Some(Tier::Diamond)];
+        all.into_iter().any(|tier| before.admits(tier, now) && !self.admits(tier, now))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const MINUTE: Duration = Duration::from_secs(60);
+    const HOUR: Duration = Duration::from_hours(1);
     const TIERS: [Option<Tier>; 4] =
         [None, Some(Tier::Silver), Some(Tier::Gold), Some(Tier::Diamond)];
 
@@ -254,6 +257,7 @@ mod tests {
             has_presale: false,
             wishes: Wishes::default(),
             draw: None,
+            awaits_clearing: false,
         }
     }
 
@@ -392,13 +396,30 @@ mod tests {
     }
 
     #[test]
-    fn the_tier_is_asked_for_only_while_it_matters() {
+    fn a_presale_is_for_members_until_the_general_sale() {
         let (event, public) = (presale(), start() + 48 * HOUR);
         for now in [start() - MINUTE, start(), public - MINUTE] {
-            assert!(event.needs_tier(now), "{now}");
+            assert!(event.is_for_members(now), "{now}");
         }
-        assert!(!event.needs_tier(public));
-        assert!(!self::event().needs_tier(start()));
+        assert!(!event.is_for_members(public));
+        assert!(!self::event().is_for_members(start()));
+    }
+
+    #[test]
+    fn a_presale_put_before_the_sale_shuts_out_those_who_may_not_buy_any_more() {
+        let window =
+            |has_presale, hours| Window { sale_starts_at: start() + hours * HOUR, has_presale };
+        let (sale, presale) = (window(false, 0), window(true, 0));
+        for now in [start() - MINUTE, start(), start() + 47 * HOUR] {
+            assert!(presale.shuts_out(&sale, now), "{now}");
+            assert!(!sale.shuts_out(&presale, now), "a pre-sale taken back: {now}");
+            assert!(!window(false, 9).shuts_out(&sale, now), "a sale put off: {now}");
+        }
+        assert!(!presale.shuts_out(&sale, start() + 48 * HOUR), "the general sale has begun");
+        let later = window(true, 5);
+        assert!(!later.shuts_out(&presale, start()), "only those came who still may");
+        assert!(later.shuts_out(&presale, start() + HOUR), "the second tier had come");
+        assert!(!presale.shuts_out(&later, start() + HOUR), "it opens earlier");
     }
 
     #[test]
@@ -413,6 +434,8 @@ mod tests {
         assert_eq!(rules(&paused, start()).door, Door::Shut);
         let sold_out = event.rules(&Settings::default(), true, None, start());
         assert_eq!(sold_out.door, Door::Shut);
+        let awaiting = EventRoom { awaits_clearing: true, ..event };
+        assert_eq!(rules(&awaiting, start()).door, Door::Shut);
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub fn fingerprint(queue: &Queue, told: &Told) -> u64 {
             let issued = queue.0.entry.issued_second(&slot, told.at);
             (2_u8, slot.id, issued).hash(&mut hasher);
         }
-        Standing::Absent => 3_u8.hash(&mut hasher),
+        Standing::Absent => (3_u8, told.event.is_for_members(told.at)).hash(&mut hasher),
     }
     hasher.finish()
 }
@@ -212,10 +212,12 @@ fn active<'a>(queue: &Queue, told: &'a Told, slot: &Slot, user_id: Uuid) -> Plac
 }
 
 fn absent(told: &Told, user_id: Uuid) -> PlaceView<'_> {
-    PlaceView {
-        message: Some("Not in queue"),
-        ..plain(told, "not_in_queue", poll::NOT_IN_LINE, user_id)
-    }
+    let message = match told.event.is_for_members(told.at) {
+        // They may have had a place until a pre-sale was put before the sale.
+        true => "Not in queue. At the moment only members may come: please ask for a place again.",
+        false => "Not in queue",
+    };
+    PlaceView { message: Some(message), ..plain(told, "not_in_queue", poll::NOT_IN_LINE, user_id) }
 }
 
 fn ended(told: &Told, user_id: Uuid) -> PlaceView<'_> {
@@ -246,7 +248,7 @@ fn plain<'a>(
         queue_size: None,
         current_users: told.seen.active,
         threshold: None,
-        next_poll: poll::spread(pause, chance(user_id, told.at)).as_secs_f64(),
+        next_poll: in_seconds(poll::spread(pause, chance(user_id, told.at))),
         opens_at: None,
         sold_out: None,
         message: None,
@@ -256,6 +258,12 @@ fn plain<'a>(
         slot_ends_at: None,
         slot_last_end: None,
     }
+}
+
+/// To the thousandth. Divided once, it is printed as 2.587; added up from parts it may not be.
+#[expect(clippy::float_arithmetic, reason = "what a client waits, not money")]
+fn in_seconds(pause: std::time::Duration) -> f64 {
+    f64::from(u32::try_from(pause.as_millis()).unwrap_or(u32::MAX)) / 1_000.0
 }
 
 /// When people are let in, if that is still to come.

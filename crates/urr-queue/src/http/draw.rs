@@ -1,26 +1,34 @@
 //! Draws over HTTP: for everybody, without a login.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc;
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::{ApiError, ErrorBody, Json, Path};
-use urr_storage::StorageError;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::domain::draw::hex;
 use crate::draw::{self, Header, lines};
+use crate::published::PublicDraw;
 use crate::store::draws::Draw;
 use crate::{EventStatus, Opening, Queue};
 
 /// A draw that is done never changes; until then it may at any moment.
 const FOR_A_MOMENT: &str = "public, max-age=1";
 const FOR_LONG: &str = "public, max-age=86400";
+/// Who reads a file slower than this is not sent the rest: others want theirs.
+const DOWNLOAD_WITHIN: Duration = Duration::from_mins(5);
+const DOWNLOAD_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 pub fn routes() -> OpenApiRouter<Queue> {
     OpenApiRouter::new().routes(routes!(get_draw)).routes(routes!(get_draw_file))
@@ -66,7 +74,7 @@ struct ResultView {
 ///
 /// Note the commitment before the sale: it shows that the secret was not chosen later.
 #[utoipa::path(
-    get, path = "/api/queue/draw/{eventId}", tag = "queue",
+    get, path = "/api/queue/draw/{eventId}", tag = "queue", security(()),
     params(("eventId" = Uuid, Path)),
     responses(
         (status = 200, body = DrawView),
@@ -79,8 +87,8 @@ async fn get_draw(
     State(queue): State<Queue>,
     Path(event_id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
-    let draw = look(&queue, event_id).await?;
-    let view = DrawView::from(&draw);
+    let found = look(&queue, event_id).await?;
+    let view = DrawView::from(draw_of(&found)?);
     let lasts = if view.result.is_some() { FOR_LONG } else { FOR_A_MOMENT };
     Ok(([(CACHE_CONTROL, lasts)], Json(view)).into_response())
 }
@@ -90,22 +98,26 @@ async fn get_draw(
 /// Plain text, one line each, as `docs/DRAW.md` specifies it; `urr queue verify-draw` checks it. Who
 /// took part is named by a tag that only they can find.
 #[utoipa::path(
-    get, path = "/api/queue/draw/{eventId}/file", tag = "queue",
+    get, path = "/api/queue/draw/{eventId}/file", tag = "queue", security(()),
     params(("eventId" = Uuid, Path)),
     responses(
         (status = 200, content_type = "text/plain", body = String),
         (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, or `NO_LOTTERY`."),
         (status = 409, body = ErrorBody, description = "`NOT_DRAWN_YET`"),
+        (status = 503, body = ErrorBody, description = "`TOO_MANY_DOWNLOADS`: too many read \
+            such files at the moment. With `Retry-After`."),
     ),
 )]
 async fn get_draw_file(
     State(queue): State<Queue>,
     Path(event_id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
-    let header = Header::of(&look(&queue, event_id).await?).ok_or_else(not_drawn_yet)?;
+    let found = look(&queue, event_id).await?;
+    let header = Header::of(draw_of(&found)?).ok_or_else(not_drawn_yet)?;
+    let download = queue.begin_download().ok_or_else(too_many_downloads)?;
     let first = stream::iter([Ok(Bytes::from(header.to_string()))]);
-    let body = Body::from_stream(first.chain(parts(queue, event_id)));
+    let body = Body::from_stream(first.chain(parts(queue, event_id, download)));
     let name = format!("attachment; filename=\"draw-{event_id}.txt\"");
     let headers = [
         (CONTENT_TYPE, "text/plain; charset=utf-8"),
@@ -115,29 +127,78 @@ async fn get_draw_file(
     Ok((headers, body).into_response())
 }
 
-/// The entrants, read as they are sent: a million of them are never in memory at once. If the
-/// storage fails on the way the answer breaks off, and the count in its header shows it.
-fn parts(queue: Queue, event_id: Uuid) -> impl Stream<Item = Result<Bytes, StorageError>> {
-    stream::try_unfold((queue, 0), move |(queue, part)| async move {
-        let entrants = draw::find_part(&queue, event_id, part).await?;
-        Ok(entrants.map(|entrants| (Bytes::from(lines(&entrants)), (queue, part + 1))))
+/// An answer broke off: the count in its header shows that something is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("the file was not sent to its end")]
+struct BrokenOff;
+
+/// The entrants, read as they are sent: a million of them are never in memory at once. Who stops
+/// reading does not keep others from it for longer than a while.
+fn parts(
+    queue: Queue,
+    event_id: Uuid,
+    download: OwnedSemaphorePermit,
+) -> impl Stream<Item = Result<Bytes, BrokenOff>> {
+    // Nothing is the end. Without it the channel's own end is a failure.
+    let (sender, receiver) = mpsc::channel::<Option<Bytes>>(1);
+    tokio::spawn(async move {
+        let _download = download;
+        let sent = tokio::time::timeout(DOWNLOAD_WITHIN, send_parts(&queue, event_id, &sender));
+        if sent.await.is_err() {
+            tracing::debug!(%event_id, "someone reads the file of a draw too slowly");
+        }
+    });
+    stream::unfold(Some(receiver), async |receiver| {
+        let mut receiver = receiver?;
+        match receiver.recv().await {
+            Some(Some(part)) => Some((Ok(part), Some(receiver))),
+            Some(None) => None,
+            None => Some((Err(BrokenOff), None)),
+        }
+    })
+}
+
+async fn send_parts(queue: &Queue, event_id: Uuid, sender: &mpsc::Sender<Option<Bytes>>) {
+    for part in 0.. {
+        let entrants = match draw::find_part(queue, event_id, part).await {
+            Ok(entrants) => entrants,
+            Err(error) => {
+                tracing::warn!(%event_id, %error, "the file of a draw could not be read");
+                return;
+            }
+        };
+        let is_last = entrants.is_none();
+        let text = entrants.map(|entrants| Bytes::from(lines(&entrants)));
+        if sender.send(text).await.is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// An event that was not taken out of sight.
+async fn look(queue: &Queue, event_id: Uuid) -> Result<Arc<PublicDraw>, ApiError> {
+    let found = queue.public_draw(event_id).await?;
+    let found = found.filter(|found| found.event.status != EventStatus::Deleted);
+    found.ok_or_else(|| {
+        ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
     })
 }
 
 /// The draw of an event that is a lottery.
-async fn look(queue: &Queue, event_id: Uuid) -> Result<Draw, ApiError> {
-    let room = queue.0.directory.get(event_id).filter(|room| room.status != EventStatus::Deleted);
-    let room = room.ok_or_else(|| {
-        ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
-    })?;
-    let draw = match room.wishes.opening {
-        Opening::Lottery => draw::find(queue, event_id).await?,
+fn draw_of(found: &PublicDraw) -> Result<&Draw, ApiError> {
+    let draw = match found.event.wishes.opening {
+        Opening::Lottery => found.draw.as_ref(),
         Opening::Fifo => None,
     };
     draw.ok_or_else(|| {
         let sentence = "There is no draw for this event: people are let in as they came.";
         ApiError::not_found("NO_LOTTERY", sentence)
     })
+}
+
+fn too_many_downloads() -> ApiError {
+    let sentence = "Too many read the files of draws at the moment. Please come back soon.";
+    ApiError::unavailable("TOO_MANY_DOWNLOADS", sentence, DOWNLOAD_AGAIN_AFTER)
 }
 
 fn not_drawn_yet() -> ApiError {

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::domain::poll;
 use crate::place::{Told, is_end};
 use crate::room::Standing;
-use crate::stream::{FIRST_IN_LINE, TooManyStreams, places};
+use crate::stream::{FIRST_IN_LINE, Start, TooManyStreams, places};
 use crate::{NotAdmissible, Phase, Queue};
 
 /// A sign of life on a stream without news: shorter than any time-out on the way.
@@ -28,7 +28,7 @@ pub fn routes() -> OpenApiRouter<Queue> {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct StreamQuery {
-    /// `true`: also from far behind, as long as there is room for more streams.
+    /// `true`: also from far behind, as long as such streams are not half of those that may be.
     anyway: Option<bool>,
 }
 
@@ -60,13 +60,13 @@ async fn follow_queue_place(
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, ApiError> {
     let told = queue.look(event_id, user.user_id).await?;
-    check_near(&told, query.anyway == Some(true))?;
-    let events = places(&queue, user.user_id, told)?;
+    let from = start(&told, query.anyway == Some(true))?;
+    let events = places(&queue, user.user_id, told, from)?;
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
 }
 
 /// Whether someone is near enough to the front to follow, or asks for it.
-fn check_near(told: &Told, anyway: bool) -> Result<(), ApiError> {
+fn start(told: &Told, anyway: bool) -> Result<Start, ApiError> {
     if is_end(told.phase) {
         return Err(match told.phase {
             Phase::Cancelled => NotAdmissible::Cancelled.into(),
@@ -75,7 +75,7 @@ fn check_near(told: &Told, anyway: bool) -> Result<(), ApiError> {
         });
     }
     let position = match told.seen.standing {
-        Standing::Active(_) => return Ok(()),
+        Standing::Active(_) => return Ok(Start::TheFront),
         Standing::Absent => {
             let sentence = "You have no place in this line. Please ask for one first.";
             return Err(ApiError::conflict("NOT_IN_QUEUE", sentence));
@@ -84,8 +84,11 @@ fn check_near(told: &Told, anyway: bool) -> Result<(), ApiError> {
         Standing::Waiting(_) if told.is_before_draw() => told.seen.waiting.max(FIRST_IN_LINE + 1),
         Standing::Waiting(place) => place.position,
     };
-    if position <= FIRST_IN_LINE || anyway {
-        return Ok(());
+    if position <= FIRST_IN_LINE {
+        return Ok(Start::TheFront);
+    }
+    if anyway {
+        return Ok(Start::FarBehind);
     }
     let sentence =
         "You can follow your place when you are among the first. Please poll until then.";

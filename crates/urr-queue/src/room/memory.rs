@@ -2,14 +2,17 @@
 //!
 //! Each event has one lock, held for a moment: a position is found in steps that grow with the
 //! digits of the crowd's size. Whatever would take longer is done in parts, others having their
-//! turn in between. The lock is never held while anything is awaited.
+//! turn in between, or beside the room ([`drawing`]). The lock is never held while anything is
+//! awaited.
 //!
 //! An answer is given when the journal has on disk what it says ([`journal`]). When someone was
 //! last seen is not written down: after a restart everybody counts as seen at that moment.
 //!
 //! Memory stays bounded: a person in line takes about ninety bytes, one who left takes none.
 
+mod drawing;
 mod journal;
+mod known;
 mod line;
 mod marks;
 mod pace;
@@ -20,7 +23,6 @@ mod slots;
 mod sums;
 mod unwritten;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
@@ -29,7 +31,9 @@ use tokio::task::JoinHandle;
 use urr_kernel::{IdSource, Timestamp, Uuid};
 use urr_storage::{Db, StorageError};
 
-use self::journal::{Journal, Record};
+use self::drawing::Draw;
+use self::journal::Journal;
+use self::known::Known;
 use self::queues::Queues;
 use self::room::{Drawn, Room, Surroundings, Sweep, Told};
 use super::{Admitted, Ask, Cleared, Crowd, RoomError, Rules, Seen, Standing};
@@ -37,8 +41,6 @@ use super::{Admitted, Ask, Cleared, Crowd, RoomError, Rules, Seen, Standing};
 /// So many are let in, looked at or copied while a lock is held once.
 const ADMITTED_AT_ONCE_MAX: u32 = 512;
 const LOOKED_AT_ONCE_MAX: usize = 4_096;
-/// So many numbers of a draw are written in one batch.
-const DRAWN_AT_ONCE_MAX: usize = 5_000;
 
 /// The rooms of all events. Clones share them.
 #[derive(Clone)]
@@ -47,7 +49,9 @@ pub struct MemoryRooms {
 }
 
 struct Shared {
-    rooms: RwLock<HashMap<Uuid, Arc<Mutex<Room>>>>,
+    rooms: RwLock<Known>,
+    /// The second that was told last: which rooms have been empty for long.
+    second: AtomicI64,
     queues: Queues,
     journal: Arc<Journal>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -87,7 +91,8 @@ impl MemoryRooms {
         let records = Arc::new(Journal::new());
         let writer = tokio::spawn(Arc::clone(&records).run(journal, found.left_rooms));
         let shared = Shared {
-            rooms: RwLock::new(found.rooms),
+            rooms: RwLock::new(found.known),
+            second: AtomicI64::new(now.as_second()),
             queues,
             journal: records,
             writer: Mutex::new(Some(writer)),
@@ -107,11 +112,23 @@ impl MemoryRooms {
         }
     }
 
+    /// Whether what happens is written down. While it is not, nobody is let in or lined up.
+    pub fn is_working(&self) -> bool {
+        self.shared.journal.is_working()
+    }
+
+    /// Returns when the rooms are closed, or when they can never be written down again: then the
+    /// process should end, since only a new one helps.
+    pub async fn run_to_end(&self) {
+        self.shared.journal.ended().await;
+    }
+
     pub async fn check(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
         let room = match self.find(ask.event_id) {
             Some(room) => room,
-            None => self.add(ask.event_id),
+            None => self.wake(ask.event_id),
         };
+        self.note_time(ask.now);
         let around = self.surroundings();
         let (told, batch) = self.tell(&room, |room| room.check(ask, rules, &around));
         self.shared.journal.wait(batch).await?;
@@ -131,8 +148,16 @@ impl MemoryRooms {
         slot_id: Uuid,
         rules: &Rules,
     ) -> Result<bool, RoomError> {
-        let seen = self.look(ask, rules).await?;
-        Ok(matches!(seen.standing, Standing::Active(slot) if slot.id == slot_id))
+        let Some(room) = self.find(ask.event_id) else { return Ok(false) };
+        let journal = &self.shared.journal;
+        let (holds, batch) = {
+            let mut room = lock(&room);
+            let (holds, basis) = room.holds(ask, slot_id, rules);
+            room.hand_over(journal);
+            (holds, room.batch_of(basis, journal.durable()))
+        };
+        journal.wait(batch).await?;
+        Ok(holds)
     }
 
     pub async fn leave(&self, ask: Ask) -> Result<bool, RoomError> {
@@ -149,6 +174,7 @@ impl MemoryRooms {
         rules: &Rules,
         now: Timestamp,
     ) -> Result<Vec<Admitted>, RoomError> {
+        self.note_time(now);
         let around = self.surroundings();
         let mut all = Vec::new();
         loop {
@@ -209,7 +235,18 @@ impl MemoryRooms {
 
     pub async fn crowd(&self, event_id: Uuid, now: Timestamp) -> Result<Crowd, RoomError> {
         let Some(room) = self.find(event_id) else {
-            return Ok(Crowd { pace: pace::Recent::new().pace(0), ..Crowd::default() });
+            let pace = pace::Recent::new().pace(0);
+            let rooms = self.shared.rooms.read().expect(NO_PANIC);
+            return Ok(match rooms.resting(event_id) {
+                None => Crowd { pace, ..Crowd::default() },
+                Some(totals) => Crowd {
+                    last_number: totals.last_number,
+                    admitted_total: totals.admitted,
+                    left_total: totals.left,
+                    pace,
+                    ..Crowd::default()
+                },
+            });
         };
         let journal = &self.shared.journal;
         let mut room = lock(&room);
@@ -219,9 +256,19 @@ impl MemoryRooms {
     }
 
     pub async fn events(&self) -> Result<Vec<Uuid>, RoomError> {
-        let rooms = self.shared.rooms.read().expect(NO_PANIC);
-        let occupied = rooms.iter().filter(|(_, room)| lock(room).is_occupied());
-        Ok(occupied.map(|(event_id, _)| *event_id).collect())
+        let (occupied, empty): (Vec<_>, Vec<_>) = {
+            let rooms = self.shared.rooms.read().expect(NO_PANIC);
+            let asked = rooms.awake().map(|(event_id, room)| (*event_id, lock(room).is_occupied()));
+            asked.partition(|(_, is_occupied)| *is_occupied)
+        };
+        let event_ids = |asked: Vec<(Uuid, bool)>| asked.into_iter().map(|(event_id, _)| event_id);
+        if !empty.is_empty() {
+            let empty: Vec<Uuid> = event_ids(empty).collect();
+            let (second, durable) = (&self.shared.second, self.shared.journal.durable());
+            let mut rooms = self.shared.rooms.write().expect(NO_PANIC);
+            rooms.rest(&empty, second.load(Ordering::Relaxed), durable);
+        }
+        Ok(event_ids(occupied).collect())
     }
 
     pub async fn entrants(&self, event_id: Uuid, last_number: i64) -> Result<Vec<Uuid>, RoomError> {
@@ -242,29 +289,31 @@ impl MemoryRooms {
         Ok(all)
     }
 
-    pub async fn renumber(&self, event_id: Uuid, drawn: &[(Uuid, i64)]) -> Result<(), RoomError> {
-        // The lock is held for as long as it takes to line everybody up anew, and no longer.
+    pub async fn renumber(
+        &self,
+        event_id: Uuid,
+        last_number: i64,
+        drawn: &[(Uuid, i64)],
+    ) -> Result<(), RoomError> {
+        let Some(room) = self.find(event_id) else { return Ok(()) };
         let mut numbers = Drawn::with_capacity_and_hasher(drawn.len(), self.shared.hasher.clone());
         numbers.extend(drawn.iter().copied());
-        let renumbered = self.change(event_id, |room| Some(room.renumber(&numbers))).await?;
-        let Some((room, written)) = renumbered else { return Ok(()) };
-        let journal = &self.shared.journal;
-        for some in written.chunks(DRAWN_AT_ONCE_MAX) {
-            let records = some
-                .iter()
-                .map(|(arrival, number)| (*arrival, *number))
-                .map(|(arrival, number)| Record::PlaceDrawn { room, arrival, number });
-            let batch = journal.append(records, None);
-            journal.wait(batch).await?;
+        let turn = lock(&room).turn_to_draw();
+        let turn = turn.lock_owned().await;
+        if !self.shared.journal.is_accepting() {
+            return Err(RoomError::Unavailable);
         }
-        Ok(())
+        let draw = Draw { numbers, last_number };
+        let drawing = tokio::spawn(drawing::draw(Arc::clone(&self.shared), room, draw, turn));
+        drawing.await.map_err(|_| RoomError::Unavailable)?
     }
 
     /// What the rooms take in memory.
     pub fn footprint(&self) -> Footprint {
         let rooms = self.shared.rooms.read().expect(NO_PANIC);
         let mut footprint = Footprint { waiting: 0, bytes: self.shared.queues.bytes() };
-        for room in rooms.values() {
+        footprint.bytes += rooms.resting_bytes();
+        for (_, room) in rooms.awake() {
             let room = lock(room);
             footprint.waiting += u64::from(room.waiting());
             footprint.bytes += room.bytes();
@@ -316,13 +365,19 @@ impl MemoryRooms {
     }
 
     fn find(&self, event_id: Uuid) -> Option<Arc<Mutex<Room>>> {
-        self.shared.rooms.read().expect(NO_PANIC).get(&event_id).cloned()
+        self.shared.rooms.read().expect(NO_PANIC).find(event_id)
     }
 
-    fn add(&self, event_id: Uuid) -> Arc<Mutex<Room>> {
+    fn wake(&self, event_id: Uuid) -> Arc<Mutex<Room>> {
         let mut rooms = self.shared.rooms.write().expect(NO_PANIC);
-        let new = || Room::new(event_id, self.next_room_number(), self.shared.hasher.clone());
-        Arc::clone(rooms.entry(event_id).or_insert_with(|| Arc::new(Mutex::new(new()))))
+        rooms.wake(event_id, || self.next_room_number(), &self.shared.hasher)
+    }
+
+    fn note_time(&self, now: Timestamp) {
+        let (second, noted) = (now.as_second(), &self.shared.second);
+        if noted.load(Ordering::Relaxed) != second {
+            noted.store(second, Ordering::Relaxed);
+        }
     }
 
     fn next_room_number(&self) -> i64 {

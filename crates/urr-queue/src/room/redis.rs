@@ -2,8 +2,8 @@
 //!
 //! Of each event, under its hash tag: `queue` (user → number), `active` (user → end of the slot),
 //! `seen` (when those who wait were last seen, in parts), `slots` (user → id and begin of the slot),
-//! `room` (the newest number, totals, the listing) and `pace` (the last seconds). Beside them:
-//! [`limits`] and [`listing`].
+//! `room` (the newest number, totals, the listing, when it was swept) and `pace` (the last seconds).
+//! Beside them: [`limits`] and [`listing`]. Of a room that is empty its numbers stay, for 90 days.
 //!
 //! An answer is as durable as Redis is: with `appendonly yes` it survives the end of Redis, with
 //! `appendfsync always` that of the machine. Every script may run twice, as it does when a call times
@@ -31,7 +31,7 @@ use self::scripts::{
 };
 use super::{
     Admitted, Ask, Cleared, Crowd, Door, MARKS_MAX, Pace, Place, RoomError, Rules, Seen, Slot,
-    Standing,
+    Standing, sweep_gap_max_us,
 };
 
 /// Whose clock decides.
@@ -90,8 +90,7 @@ impl RedisRooms {
                     continue;
                 }
                 6 => {
-                    let void = prepared.reservation.take();
-                    let again = self.reserve(&ask, rules.queues_per_user_max, void).await?;
+                    let again = self.reserve(&ask, rules.queues_per_user_max).await?;
                     prepared.reservation = Some(again);
                     continue;
                 }
@@ -119,16 +118,11 @@ impl RedisRooms {
             (micros(rules.slot_ttl), micros(rules.slot_max), self.seen_grain()),
             (rules.threshold, rules.admitted_per_second_max, rules.door == Door::Open),
             (rules.waiting_max, slot_id.as_bytes()),
-            (prepared.listing, prepared.reservation.is_some()),
+            (prepared.listing, prepared.reservation.map_or(String::new(), |at| at.to_string())),
         );
         let keys = RoomKeys::of(ask.event_id);
-        match prepared.reservation {
-            None => self.run(&CHECK, &keys.all(), arguments).await,
-            Some(reservation) => {
-                let mark = void_mark(ask.event_id, ask.user_id, reservation);
-                self.run(&CHECK, &keys.all_and(&mark), arguments).await
-            }
-        }
+        let mark = void_mark(ask.event_id, ask.user_id);
+        self.run(&CHECK, &keys.all_and(&mark), arguments).await
     }
 
     /// Gets what a check needs to line someone up.
@@ -141,7 +135,7 @@ impl RedisRooms {
     ) -> Result<(), RoomError> {
         let (listing, needs_reservation) = (needs.1, needs.2 == 1);
         if needs_reservation {
-            let reservation = self.reserve(ask, rules.queues_per_user_max, None).await?;
+            let reservation = self.reserve(ask, rules.queues_per_user_max).await?;
             prepared.reservation = Some(reservation);
         }
         if listing > 0 {
@@ -209,8 +203,13 @@ impl RedisRooms {
                 (self.time_of(now), micros(rules.slot_ttl), micros(rules.slot_max)),
                 (threshold, rules.admitted_per_second_max, slot_bytes),
             );
-            let users = match self.run(&ADMIT, &keys.all(), arguments).await.and_then(uuids) {
-                Ok(users) => users,
+            // Sent twice by a Cluster's client, it lets in others with the same ids: these may
+            // repeat between people, never for one person, and nobody asks for a slot without its
+            // owner.
+            let answer = self.run(&ADMIT, &keys.all(), arguments).await;
+            let answer = answer.and_then(|(time, users): (i64, _)| Ok((time, uuids(users)?)));
+            let (admitted_at, users) = match answer {
+                Ok(answer) => answer,
                 // Those who were let in before are to be told.
                 Err(_) if !admitted.is_empty() => return Ok(admitted),
                 Err(error) => return Err(error),
@@ -218,7 +217,7 @@ impl RedisRooms {
             let of_chunk = users.iter().zip(&slots);
             let of_chunk = of_chunk.map(|(user, slot)| Admitted { user_id: *user, slot_id: *slot });
             admitted.extend(of_chunk);
-            self.release(event_id, &users).await;
+            self.release(event_id, &users, admitted_at).await;
             if users.len() < slots.len() || users.is_empty() {
                 return Ok(admitted);
             }
@@ -238,10 +237,12 @@ impl RedisRooms {
         let mut count = 0;
         while count < count_max {
             let chunk = (count_max - count).min(CHUNK);
-            let arguments = (self.time_of(now), unseen_for, chunk, CHUNK);
-            let (is_more, users): (bool, _) = self.run(&SWEEP, &keys.all(), arguments).await?;
+            let arguments =
+                (self.time_of(now), unseen_for, chunk, CHUNK, sweep_gap_max_us(unseen_for));
+            let (is_more, dropped_at, users): (bool, i64, _) =
+                self.run(&SWEEP, &keys.all(), arguments).await?;
             let users = uuids(users)?;
-            self.release(event_id, &users).await;
+            self.release(event_id, &users, dropped_at).await;
             let dropped = u32::try_from(users.len()).unwrap_or(chunk);
             count += dropped;
             if dropped < chunk && !is_more {
@@ -252,27 +253,41 @@ impl RedisRooms {
     }
 
     pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<Cleared, RoomError> {
-        let line = cleared_line(event_id, self.ids.next_id());
+        self.clear_once(event_id, self.ids.next_id(), now).await
+    }
+
+    /// Ends every place and slot of an event. The same clearing once more ends nothing, and tells
+    /// what it ended.
+    pub async fn clear_once(
+        &self,
+        event_id: Uuid,
+        clearing: Uuid,
+        now: Timestamp,
+    ) -> Result<Cleared, RoomError> {
+        let line = cleared_line(event_id, clearing);
         let keys = RoomKeys::of(event_id);
-        let (waiting, active) = self.run(&CLEAR, &keys.all_and(&line), self.time_of(now)).await?;
+        let (waiting, active, cleared_at) =
+            self.run(&CLEAR, &keys.all_and(&line), self.time_of(now)).await?;
         let mut released = 0;
         while released < CLEARED_AT_ONCE_MAX {
-            let count = self.release_cleared(event_id, &line).await;
+            let count = self.release_cleared(event_id, &line, cleared_at).await;
             if count == 0 {
                 return Ok(Cleared { waiting, active });
             }
             released += count;
         }
         let rooms = self.clone();
-        tokio::spawn(async move { while rooms.release_cleared(event_id, &line).await > 0 {} });
+        tokio::spawn(async move {
+            while rooms.release_cleared(event_id, &line, cleared_at).await > 0 {}
+        });
         Ok(Cleared { waiting, active })
     }
 
     /// Takes some of a line that was cleared out of their queues. Returns how many.
-    async fn release_cleared(&self, event_id: Uuid, line: &str) -> usize {
+    async fn release_cleared(&self, event_id: Uuid, line: &str, cleared_at: i64) -> usize {
         let taken = self.run(&TAKE, &[line], CHUNK).await.and_then(uuids);
         let users = taken.unwrap_or_default();
-        self.release(event_id, &users).await;
+        self.release(event_id, &users, cleared_at).await;
         users.len()
     }
 
@@ -315,12 +330,17 @@ impl RedisRooms {
         }
     }
 
-    pub async fn renumber(&self, event_id: Uuid, drawn: &[(Uuid, i64)]) -> Result<(), RoomError> {
+    pub async fn renumber(
+        &self,
+        event_id: Uuid,
+        last_number: i64,
+        drawn: &[(Uuid, i64)],
+    ) -> Result<(), RoomError> {
         let keys = RoomKeys::of(event_id);
         for chunk in drawn.chunks(CHUNK as usize) {
             let arguments: Vec<(i64, &[u8])> =
                 chunk.iter().map(|(user, number)| (*number, &user.as_bytes()[..])).collect();
-            self.run::<()>(&RENUMBER, &[keys.queue()], arguments).await?;
+            self.run::<()>(&RENUMBER, &[keys.queue()], (last_number, arguments)).await?;
         }
         Ok(())
     }

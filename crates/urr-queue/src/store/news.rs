@@ -5,6 +5,7 @@ use urr_storage::{StorageError, Tx, params};
 
 use super::rooms::revision_raise;
 use crate::EventStatus;
+use crate::domain::event::Window;
 
 /// Something that was heard of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,9 @@ pub fn news_merge(
         return Ok(());
     }
     if let Some(facts) = facts {
-        facts_write(tx, event_id, &facts)?;
+        let window = facts.window();
+        let is_shut_out = known.window.is_some_and(|before| window.shuts_out(&before, now));
+        facts_write(tx, event_id, &facts, known.awaits_clearing || is_shut_out)?;
     }
     tx.execute(
         "update rooms set status = $2, updated_at = $3 where event_id = $1",
@@ -48,9 +51,18 @@ pub fn news_merge(
     revision_raise(tx)
 }
 
+impl Facts {
+    fn window(&self) -> Window {
+        Window { sale_starts_at: self.sale_starts_at, has_presale: self.has_presale }
+    }
+}
+
 struct Known {
     revision: i64,
     status: EventStatus,
+    /// None: only its end was heard of.
+    window: Option<Window>,
+    awaits_clearing: bool,
 }
 
 /// What is known of an event, under the lock that orders its news. The row is made if there is none:
@@ -63,20 +75,34 @@ fn known_lock(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> Result<Known, 
         params![event_id, now],
     )?;
     tx.query_one(
-        "select revision, status from rooms where event_id = $1 for update",
+        "select revision, status, sale_starts_at, has_presale, awaits_clearing \
+         from rooms where event_id = $1 for update",
         params![event_id],
         |row| {
             let status: String = row.get("status")?;
             let status = EventStatus::parse(&status).expect("only known states are stored");
-            Ok(Known { revision: row.get("revision")?, status })
+            let sale_starts_at: Option<Timestamp> = row.get("sale_starts_at")?;
+            let has_presale = row.get("has_presale")?;
+            Ok(Known {
+                revision: row.get("revision")?,
+                status,
+                window: sale_starts_at.map(|sale_starts_at| Window { sale_starts_at, has_presale }),
+                awaits_clearing: row.get("awaits_clearing")?,
+            })
         },
     )
 }
 
-fn facts_write(tx: &mut Tx<'_>, event_id: Uuid, facts: &Facts) -> Result<(), StorageError> {
+fn facts_write(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    facts: &Facts,
+    awaits_clearing: bool,
+) -> Result<(), StorageError> {
     tx.execute(
         "update rooms set revision = $2, title = $3, artist_id = $4, artist_name = $5, \
-         sale_starts_at = $6, sale_ends_at = $7, has_presale = $8 where event_id = $1",
+         sale_starts_at = $6, sale_ends_at = $7, has_presale = $8, awaits_clearing = $9 \
+         where event_id = $1",
         params![
             event_id,
             facts.revision,
@@ -85,7 +111,8 @@ fn facts_write(tx: &mut Tx<'_>, event_id: Uuid, facts: &Facts) -> Result<(), Sto
             facts.artist_name,
             facts.sale_starts_at,
             facts.sale_ends_at,
-            facts.has_presale
+            facts.has_presale,
+            awaits_clearing
         ],
     )?;
     Ok(())

@@ -11,7 +11,8 @@ const SELECT_ROOMS: &str = "select rooms.event_id, status, title, artist_id, art
      sale_starts_at, sale_ends_at, has_presale, threshold, admitted_per_second_max, \
      gathering_seconds, opening, is_paused, has_autopilot, message, \
      draws.event_id is not null as has_draw, done_at is not null as is_drawn, \
-     commitment from rooms left join draws on draws.event_id = rooms.event_id where revision > 0";
+     commitment, awaits_clearing \
+     from rooms left join draws on draws.event_id = rooms.event_id where revision > 0";
 
 /// Counts every change of a room.
 pub fn revision_read(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
@@ -30,9 +31,10 @@ pub struct ListedRoom {
     pub commitment: Option<Vec<u8>>,
 }
 
-/// All events whose sale is known.
-pub fn room_list(tx: &mut Tx<'_>) -> Result<Vec<ListedRoom>, StorageError> {
-    tx.query(SELECT_ROOMS, &[], |row| {
+/// The events whose sale is known and ends after this.
+pub fn room_list(tx: &mut Tx<'_>, ends_after: Timestamp) -> Result<Vec<ListedRoom>, StorageError> {
+    let sql = format!("{SELECT_ROOMS} and sale_ends_at > $1");
+    tx.query(&sql, params![ends_after], |row| {
         Ok(ListedRoom { room: room_read(row)?, commitment: row.get("commitment")? })
     })
 }
@@ -63,7 +65,27 @@ fn room_read(row: &Row<'_>) -> Result<EventRoom, StorageError> {
         has_presale: row.get("has_presale")?,
         wishes: wishes_read(row)?,
         draw,
+        awaits_clearing: row.get("awaits_clearing")?,
     })
+}
+
+/// The revision of an event whose room is to be cleared; none if that is done.
+pub fn clearing_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<i64>, StorageError> {
+    tx.query_opt(
+        "select revision from rooms where event_id = $1 and awaits_clearing",
+        params![event_id],
+        |row| row.get("revision"),
+    )
+}
+
+/// Says that a room was cleared, unless there is newer news of the event: then it is cleared again.
+pub fn clearing_finish(tx: &mut Tx<'_>, event_id: Uuid, revision: i64) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update rooms set awaits_clearing = false \
+         where event_id = $1 and revision = $2 and awaits_clearing",
+        params![event_id, revision],
+    )?;
+    if rows == 1 { revision_raise(tx) } else { Ok(()) }
 }
 
 /// The organiser's wishes in a row of `rooms`.

@@ -145,12 +145,6 @@ contract! {
         world.queue.end_bought_slots().await.unwrap();
         assert!(!world.is_live(event, fan.id, slot).await);
         assert_eq!(purchases(&world).await, 0);
-        // The news comes once more, much later: it is of the old turn.
-        world.clock.advance(HOUR);
-        let slot = world.read_token(&fan.check(event).await.ok()).id;
-        world.clock.advance(HOUR / 4);
-        fan.status(event).await.ok();
-        assert!(!world.is_live(event, fan.id, slot).await, "it ended by itself");
     }
 
     async fn news_of_an_old_purchase_does_not_end_a_newer_turn(world: World) {

@@ -1,5 +1,7 @@
 //! The draw of a lottery, step by step, and what everybody can see of it.
 
+use axum::body::Body;
+use axum::http::Request;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream;
@@ -13,7 +15,7 @@ use urr_storage::StorageError;
 use urr_test::eventually;
 
 use crate::contract;
-use crate::fixture::{Fan, MINUTE, SECOND, World};
+use crate::fixture::{Answer, Fan, MINUTE, SECOND, World};
 
 /// A lottery whose sale begins in half an hour: people gather for it.
 async fn lottery(world: &World) -> Uuid {
@@ -164,7 +166,7 @@ contract! {
             let rank = drawn.entrants.iter().position(|entrant| entrant.tag == tag).unwrap();
             (fan.id, i64::try_from(rank).unwrap() - 10)
         });
-        world.rooms.renumber(event, &numbered.collect::<Vec<_>>()).await.unwrap();
+        world.rooms.renumber(event, 10, &numbered.collect::<Vec<_>>()).await.unwrap();
         world.queue.draw(event).await.unwrap();
         stand_as_drawn(&world, event, &fans).await;
     }
@@ -322,5 +324,52 @@ contract! {
             assert_eq!(Some(place.position), report.rank_of(*user_id));
             assert_eq!(place.number, i64::from(place.position) - 1 - 100_000);
         }
+    }
+
+    async fn a_draw_is_read_once_a_second_for_all_who_ask(world: World) {
+        let event = lottery(&world).await;
+        let before = published(&world, event).await;
+        world.close_database().await;
+        assert_eq!(published(&world, event).await, before);
+        world.clock.advance(SECOND);
+        let answer = world.fan().get(&format!("/api/queue/draw/{event}"), &[]).await;
+        assert!(answer.status.is_server_error(), "it is read again");
+    }
+
+    async fn only_some_are_sent_the_file_at_once(world: World) {
+        let event = lottery(&world).await;
+        world.come(event, 3).await;
+        world.clock.advance(30 * MINUTE);
+        world.queue.draw(event).await.unwrap();
+        let path = format!("/api/queue/draw/{event}/file");
+        let mut unread = Vec::new();
+        for _ in 0..16 {
+            let request = Request::get(&path).body(Body::empty()).unwrap();
+            unread.push(world.fan().response(request).await);
+        }
+        let refused = world.fan().get(&path, &[]).await;
+        refused.refused(503, "TOO_MANY_DOWNLOADS");
+        assert!(refused.headers.contains_key("retry-after"));
+        for response in unread {
+            let whole = Answer::of(response).await;
+            assert_eq!(verify_draw(&*whole.bytes).unwrap().header.count, 3);
+        }
+        eventually("there is room again", async || {
+            (world.fan().get(&path, &[]).await.status == 200).then_some(())
+        })
+        .await;
+    }
+
+    async fn a_draw_stays_public_when_its_event_is_long_over(world: World) {
+        let event = lottery(&world).await;
+        world.come(event, 3).await;
+        world.clock.advance(30 * MINUTE);
+        world.queue.draw(event).await.unwrap();
+        let done = published(&world, event).await;
+        world.clock.advance(400 * 24 * 60 * MINUTE);
+        world.open_event().await;
+        world.fan().status(event).await.refused(404, "EVENT_NOT_FOUND");
+        assert_eq!(published(&world, event).await, done);
+        assert_eq!(checked(&world, event).await.header.count, 3);
     }
 }

@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{CallContext, Clock, Event, IdSource, Secret, Timestamp, Uuid};
@@ -314,7 +315,7 @@ impl Fan {
         Answer::of(self.response(request).await).await
     }
 
-    async fn response(&self, mut request: Request<Body>) -> Response {
+    pub async fn response(&self, mut request: Request<Body>) -> Response {
         request.extensions_mut().insert(Caller::Gateway);
         let identity = Identity { user_id: self.id, email: None, role: Role::User };
         identity.write(request.headers_mut());
@@ -333,8 +334,8 @@ pub struct Answer {
 impl Answer {
     pub async fn of(response: Response) -> Answer {
         let (status, headers) = (response.status(), response.headers().clone());
-        let bytes = axum::body::to_bytes(response.into_body(), 10_000_000).await.unwrap().to_vec();
-        Answer { status, headers, bytes }
+        let bytes = within_reason(axum::body::to_bytes(response.into_body(), 10_000_000)).await;
+        Answer { status, headers, bytes: bytes.unwrap().to_vec() }
     }
 
     /// The body of a success.
@@ -365,6 +366,11 @@ impl Answer {
     }
 }
 
+/// What never ends is a failure, not a test that hangs.
+async fn within_reason<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(30 * SECOND, work).await.expect("it comes within half a minute")
+}
+
 /// Someone's place as it comes over a stream.
 pub struct Places {
     stream: BodyDataStream,
@@ -374,6 +380,10 @@ pub struct Places {
 impl Places {
     /// None: the stream has ended.
     pub async fn next(&mut self) -> Option<Value> {
+        within_reason(self.read_next()).await
+    }
+
+    async fn read_next(&mut self) -> Option<Value> {
         loop {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data:"));
@@ -401,13 +411,24 @@ struct OfficeState {
     left: Mutex<HashMap<Uuid, Value>>,
     booking: Mutex<Option<Value>>,
     is_silent: AtomicBool,
+    /// Without a permit no tier is told.
+    tier_gate: Mutex<Option<Arc<Semaphore>>>,
     tier_calls: AtomicU32,
     pulse_calls: AtomicU32,
+    /// How often it was asked what is left of each event.
+    asked: Mutex<HashMap<Uuid, u32>>,
 }
 
 impl Office {
     pub fn set_tier(&self, user_id: Uuid, tier: &'static str) {
         self.0.tiers.lock().unwrap().insert(user_id, tier);
+    }
+
+    /// From now on nobody's tier is told before there are permits for it.
+    pub fn hold_tiers(&self) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(0));
+        *self.0.tier_gate.lock().unwrap() = Some(Arc::clone(&gate));
+        gate
     }
 
     pub fn set_left(&self, event_id: Uuid, available: u64, held: u64) {
@@ -429,6 +450,11 @@ impl Office {
         (tier_calls.load(Ordering::SeqCst), pulse_calls.load(Ordering::SeqCst))
     }
 
+    /// How often it was asked what is left of an event.
+    pub fn asked_for(&self, event_id: Uuid) -> u32 {
+        self.0.asked.lock().unwrap().get(&event_id).copied().unwrap_or(0)
+    }
+
     fn upstream(&self, kit: &ServiceKit) -> Upstream {
         let router = Router::new()
             .route("/internal/ticket/tier/{event_id}/{user_id}", get(tell_tier))
@@ -447,6 +473,10 @@ impl Office {
 
 async fn tell_tier(State(office): State<Office>, Path((_, user)): Path<(Uuid, Uuid)>) -> Response {
     office.0.tier_calls.fetch_add(1, Ordering::SeqCst);
+    let gate = office.0.tier_gate.lock().unwrap().clone();
+    if let Some(gate) = gate {
+        gate.acquire().await.unwrap().forget();
+    }
     let tier = office.0.tiers.lock().unwrap().get(&user).copied();
     office.answer(&json!({ "tier": tier }))
 }
@@ -454,6 +484,10 @@ async fn tell_tier(State(office): State<Office>, Path((_, user)): Path<(Uuid, Uu
 async fn tell_pulse(State(office): State<Office>, body: axum::Json<Value>) -> Response {
     office.0.pulse_calls.fetch_add(1, Ordering::SeqCst);
     let asked: Vec<Uuid> = serde_json::from_value(body["eventIds"].clone()).unwrap();
+    assert!(asked.len() <= 1_000, "the office answers to no more");
+    for event_id in &asked {
+        *office.0.asked.lock().unwrap().entry(*event_id).or_default() += 1;
+    }
     let left = office.0.left.lock().unwrap();
     let events: HashMap<_, _> =
         asked.iter().filter_map(|id| left.get(id).map(|left| (id.to_string(), left))).collect();

@@ -1,9 +1,12 @@
 //! What is done from time to time.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use urr_queue::Settings;
+use urr_storage::StorageError;
 use urr_test::eventually;
 
 use crate::contract;
@@ -57,9 +60,13 @@ contract! {
         let event = world.open_event().await;
         world.wish(event, "is_paused = true").await;
         let fans = world.come(event, 3).await;
-        world.clock.advance(6 * MINUTE);
+        world.clock.advance(4 * MINUTE);
+        world.queue.sweep(event).await;
+        world.clock.advance(2 * MINUTE);
         fans[1].status(event).await.ok();
-        world.clock.advance(4 * MINUTE - SECOND);
+        world.clock.advance(2 * MINUTE);
+        world.queue.sweep(event).await;
+        world.clock.advance(2 * MINUTE - SECOND);
         world.queue.sweep(event).await;
         let heartbeat = fans[2].post(&format!("/api/queue/heartbeat/{event}")).await.ok();
         assert_eq!(heartbeat["queued"], json!(true), "there is a second left");
@@ -155,5 +162,99 @@ contract! {
         .await;
         stop.cancel();
         jobs.await.unwrap();
+    }
+
+    /// It would not hear of a pause. Those who come are lined up, and others may let them in.
+    async fn a_process_that_cannot_read_its_database_lets_nobody_in(world: World) {
+        let event = world.open_event().await;
+        world.close_database().await;
+        assert!(world.queue.load().await.is_err());
+        world.clock.advance(15 * SECOND - Duration::from_millis(1));
+        assert_eq!(world.fan().check(event).await.ok()["status"], "active", "it may be a moment");
+        world.clock.advance(Duration::from_millis(1));
+        assert!(world.queue.load().await.is_err());
+        let fan = world.fan();
+        let told = fan.check(event).await.ok();
+        assert_eq!((&told["status"], &told["position"]), (&json!("queued"), &json!(1)));
+        world.clock.advance(SECOND);
+        world.queue.admit(event).await;
+        assert_eq!(fan.status(event).await.ok()["position"], json!(1));
+    }
+
+    async fn a_process_that_reads_again_lets_people_in_again(world: World) {
+        let event = world.open_event().await;
+        let change = async |sql: &'static str| {
+            let changed = world.db.write(move |tx| tx.execute(sql, &[])).await;
+            changed.unwrap_or_else(|error: StorageError| panic!("{error}"));
+        };
+        change("delete from rooms_revision").await;
+        assert!(world.queue.load().await.is_err());
+        world.clock.advance(MINUTE);
+        let fan = world.fan();
+        assert_eq!(fan.check(event).await.ok()["status"], "queued");
+        change("insert into rooms_revision (id, revision) values (1, 1000)").await;
+        world.queue.load().await.unwrap();
+        world.queue.admit(event).await;
+        assert_eq!(fan.status(event).await.ok()["status"], "active");
+    }
+
+    /// All processes share the rooms: one that has missed something must not send everybody home.
+    async fn a_room_is_emptied_only_if_the_database_says_so_too(world: World) {
+        let ends_at = world.clock.now() + HOUR;
+        let event = world.event_with(json!({ "saleEndsAt": ends_at })).await;
+        world.wish(event, "is_paused = true").await;
+        world.come(event, 2).await;
+        let outdated = world.another(Settings::default());
+        outdated.load().await.unwrap();
+        // The sale goes on for longer.
+        world.hear("EVENT_UPDATED", world.facts(event, 2)).await;
+        world.clock.advance(HOUR + 10 * SECOND);
+        outdated.admit(event).await;
+        let waiting = async || {
+            world.rooms.crowd(event, world.clock.now()).await.unwrap().waiting
+        };
+        assert_eq!(waiting().await, 2);
+        let mut facts = world.facts(event, 3);
+        facts["saleEndsAt"] = json!(world.clock.now());
+        world.hear("EVENT_UPDATED", facts).await;
+        world.clock.advance(10 * SECOND);
+        let blind = world.another(Settings::default());
+        blind.load().await.unwrap();
+        world.close_database().await;
+        blind.admit(event).await;
+        assert_eq!(waiting().await, 2, "it cannot be asked");
+    }
+
+    async fn events_that_ended_long_ago_are_not_kept_in_mind_and_their_rooms_emptied(world: World) {
+        let ends_at = world.clock.now() + HOUR;
+        let event = world.event_with(json!({ "saleEndsAt": ends_at })).await;
+        world.wish(event, "is_paused = true").await;
+        let fan = &world.come(event, 1).await[0];
+        world.clock.advance(25 * HOUR - SECOND);
+        // Any change makes all of it be read again.
+        world.open_event().await;
+        assert_eq!(fan.status(event).await.ok()["status"], "ended");
+        world.clock.advance(SECOND);
+        world.open_event().await;
+        fan.status(event).await.refused(404, "EVENT_NOT_FOUND");
+        assert_eq!(world.rooms.crowd(event, world.clock.now()).await.unwrap().waiting, 1);
+        world.queue.admit(event).await;
+        assert_eq!(world.rooms.crowd(event, world.clock.now()).await.unwrap().waiting, 0);
+    }
+
+    async fn more_events_than_fit_one_question_are_asked_for_in_several(world: World) {
+        let mut events: Vec<_> = (0..2_500).map(|_| world.ids.next_id()).collect();
+        let known = [world.open_event().await, world.open_event().await];
+        events.insert(0, known[0]);
+        events.push(known[1]);
+        for event in known {
+            world.office.set_left(event, 0, 0);
+        }
+        world.queue.feel_pulse(&events).await;
+        assert_eq!(world.office.calls().1, 3);
+        for event in known {
+            let told = world.fan().check(event).await.ok();
+            assert_eq!(told["soldOut"], json!(true));
+        }
     }
 }

@@ -65,4 +65,37 @@ contract! {
     async fn there_is_nothing_to_leave_at_an_event_that_is_not_known(world: World) {
         world.fan().leave(Uuid::from_u128(404)).await.refused(404, "EVENT_NOT_FOUND");
     }
+
+    /// Who waits for as many events as they may has to find out for which.
+    async fn everybody_can_see_their_own_lines_and_nobody_elses(world: World) {
+        let (waiting, inside, other) =
+            (world.open_event().await, world.open_event().await, world.open_event().await);
+        world.wish(waiting, "is_paused = true").await;
+        world.come(waiting, 1).await;
+        world.come(other, 1).await;
+        let fan = world.fan();
+        fan.check(waiting).await.ok();
+        fan.check(inside).await.ok();
+        let mine = async || {
+            let answer = fan.get("/api/queue/mine", &[]).await.ok();
+            let mut mine = answer.as_array().unwrap().clone();
+            mine.sort_by_key(|place| place["status"].as_str().unwrap().to_owned());
+            mine
+        };
+        let title = "한강의 밤";
+        let active = json!({
+            "eventId": inside, "title": title, "status": "active", "position": null,
+        });
+        let queued = json!({
+            "eventId": waiting, "title": title, "status": "queued", "position": 2,
+        });
+        assert_eq!(mine().await, [active.clone(), queued]);
+        fan.leave(waiting).await.ok();
+        assert_eq!(mine().await, std::slice::from_ref(&active));
+        // Also when nobody has come for long: then the jobs know who is there.
+        world.clock.advance(3 * MINUTE);
+        assert_eq!(mine().await, [] as [serde_json::Value; 0]);
+        world.queue.look_around().await;
+        assert_eq!(mine().await, [active]);
+    }
 }

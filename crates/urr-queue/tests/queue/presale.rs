@@ -1,6 +1,8 @@
 //! Members come earlier.
 
+use futures_util::future::join_all;
 use serde_json::json;
+use urr_test::eventually;
 
 use crate::contract;
 use crate::fixture::{Fan, HOUR, MINUTE, SECOND, World};
@@ -110,5 +112,90 @@ contract! {
         let event = world.event_with(facts).await;
         world.fan().check(event).await.refused(409, "QUEUE_NOT_OPEN");
         assert_eq!(world.office.calls().0, 0);
+    }
+
+    async fn no_more_tiers_are_asked_for_at_once_than_the_office_can_bear(world: World) {
+        let event = world.event_with(json!({"hasPresale": true})).await;
+        let gate = world.office.hold_tiers();
+        let asking: Vec<_> = (0..64).map(|_| world.fan()).collect();
+        for fan in &asking {
+            world.office.set_tier(fan.id, "diamond");
+        }
+        let asked = join_all(asking.iter().map(|fan| fan.check(event)));
+        let too_many = async {
+            eventually("all of them are asked for", async || {
+                (world.office.calls().0 == 64).then_some(())
+            })
+            .await;
+            let answer = world.fan().check(event).await;
+            gate.add_permits(1_000);
+            answer
+        };
+        let (asked, too_many) = tokio::join!(asked, too_many);
+        too_many.refused(503, "QUEUE_UNAVAILABLE");
+        assert!(too_many.headers.contains_key("retry-after"));
+        for answer in asked {
+            answer.ok();
+        }
+        world.fan().check(event).await.refused(403, "PRESALE_MEMBERS_ONLY");
+    }
+
+    /// Who is in line was let in without a question, though the office would not sell to them.
+    async fn a_presale_put_before_the_sale_sends_those_home_who_came_before(world: World) {
+        let starts_at = world.clock.now() + 30 * MINUTE;
+        let event = world.event_with(json!({ "saleStartsAt": starts_at })).await;
+        let [diamond, .., public] = members(&world);
+        for fan in [&public, &diamond] {
+            assert_eq!(fan.check(event).await.ok()["phase"], "gathering");
+        }
+        let mut facts = world.facts(event, 2);
+        facts["saleStartsAt"] = json!(starts_at);
+        facts["hasPresale"] = json!(true);
+        world.hear("EVENT_UPDATED", facts).await;
+        // Nobody is let in before the room is cleared, not even if the sale begins meanwhile.
+        world.clock.advance(30 * MINUTE);
+        assert_eq!(public.check(event).await.ok()["status"], "queued");
+        world.queue.admit(event).await;
+        let told = public.status(event).await.ok();
+        assert_eq!(told["status"], "not_in_queue");
+        assert!(told["message"].as_str().unwrap().contains("members"), "{told}");
+        public.check(event).await.refused(403, "PRESALE_MEMBERS_ONLY");
+        assert_eq!(diamond.check(event).await.ok()["status"], "active");
+        // It is done once.
+        world.queue.admit(event).await;
+        let other = world.another(urr_queue::Settings::default());
+        other.load().await.unwrap();
+        other.admit(event).await;
+        assert_eq!(diamond.status(event).await.ok()["status"], "active");
+    }
+
+    async fn a_change_that_shuts_nobody_out_sends_nobody_home(world: World) {
+        let starts_at = world.clock.now() + 30 * MINUTE;
+        let presale = json!({"saleStartsAt": starts_at, "hasPresale": true});
+        let event = world.event_with(presale).await;
+        let [diamond, ..] = members(&world);
+        diamond.check(event).await.ok();
+        let mut facts = world.facts(event, 2);
+        facts["hasPresale"] = json!(true);
+        facts["saleStartsAt"] = json!(starts_at + 10 * MINUTE);
+        world.hear("EVENT_UPDATED", facts.clone()).await;
+        world.queue.admit(event).await;
+        assert_eq!(diamond.status(event).await.ok()["position"], json!(1), "it is put off");
+        facts["hasPresale"] = json!(false);
+        facts["revision"] = json!(3);
+        world.hear("EVENT_UPDATED", facts.clone()).await;
+        world.queue.admit(event).await;
+        assert_eq!(diamond.status(event).await.ok()["position"], json!(1), "everybody may come");
+        facts["hasPresale"] = json!(true);
+        facts["revision"] = json!(4);
+        world.hear("EVENT_UPDATED", facts.clone()).await;
+        facts["hasPresale"] = json!(false);
+        facts["revision"] = json!(5);
+        world.hear("EVENT_UPDATED", facts).await;
+        world.queue.admit(event).await;
+        assert_eq!(diamond.status(event).await.ok()["position"], json!(1), "it was taken back");
+        world.clock.advance(40 * MINUTE);
+        world.queue.admit(event).await;
+        assert_eq!(diamond.status(event).await.ok()["status"], "active", "the door opens");
     }
 }

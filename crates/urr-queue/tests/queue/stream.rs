@@ -27,6 +27,25 @@ contract! {
         assert_eq!(places.next().await, None);
     }
 
+    async fn a_stream_is_silent_while_nothing_is_new(world: World) {
+        let (quiet, lively) = (world.open_event().await, world.open_event().await);
+        let fan = world.fan();
+        for event in [quiet, lively] {
+            world.wish(event, "is_paused = true").await;
+            fan.check(event).await.ok();
+        }
+        let (mut still, mut moving) = (fan.follow(quiet, "").await, fan.follow(lively, "").await);
+        still.next().await.unwrap();
+        moving.next().await.unwrap();
+        for message in ["하나", "둘", "셋"] {
+            world.wish(lively, &format!("message = '{message}'")).await;
+            tokio::select! {
+                told = still.next() => panic!("nothing is new: {told:?}"),
+                told = moving.next() => assert_eq!(told.unwrap()["message"], json!(message)),
+            }
+        }
+    }
+
     /// Who follows is seen: no polls are needed beside it.
     async fn a_stream_keeps_the_place(world: World) {
         let event = world.open_event().await;
@@ -34,7 +53,10 @@ contract! {
         let fans = world.come(event, 2).await;
         let mut places = fans[0].follow(event, "").await;
         places.next().await.unwrap();
-        world.clock.advance(8 * MINUTE);
+        for _ in 0..2 {
+            world.clock.advance(4 * MINUTE);
+            world.queue.sweep(event).await;
+        }
         // Its next look is told because of this.
         world.wish(event, "message = '잠시만요'").await;
         assert_eq!(places.next().await.unwrap()["message"], json!("잠시만요"));
@@ -109,5 +131,31 @@ contract! {
         world.queue.close_streams();
         assert_eq!(places.next().await, None);
         assert!(world.metrics.text().contains("\nurr_queue_streams 0\n"));
+    }
+
+    /// Or else those far behind would take the streams of those who are about to be let in.
+    async fn those_far_behind_take_at_most_half_of_the_streams(world: World) {
+        let opens_at = world.clock.now() + 30 * MINUTE;
+        let lottery = world.event_with(json!({ "saleStartsAt": opens_at })).await;
+        // Before a draw nobody is among the first.
+        world.wish(lottery, "opening = 'lottery'").await;
+        let open = world.open_event().await;
+        let small = world.another(Settings { streams_max: 4, ..Settings::default() });
+        small.load().await.unwrap();
+        let mut followed = Vec::new();
+        for _ in 0..2 {
+            let fan = world.at(&small, &world.fan());
+            fan.check(lottery).await.ok();
+            followed.push(fan.follow(lottery, "?anyway=true").await);
+        }
+        let far = world.at(&small, &world.fan());
+        far.check(lottery).await.ok();
+        let path = format!("/api/queue/stream/{lottery}?anyway=true");
+        far.get(&path, &[]).await.refused(503, "TOO_MANY_STREAMS");
+        let near = world.at(&small, &world.fan());
+        near.check(open).await.ok();
+        near.follow(open, "").await.next().await.unwrap();
+        followed.remove(0);
+        far.follow(lottery, "?anyway=true").await.next().await.unwrap();
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
-use urr_queue::room::{Door, Standing};
+use urr_queue::room::{Ask, Door, Standing};
 
 use crate::fixture::{MILLISECOND, NOBODY, SECOND, SLOT_MAX, SLOT_TTL, World, slot};
 
@@ -14,6 +14,21 @@ async fn crowd_at(world: &World, count: usize) -> Vec<Uuid> {
 }
 
 on_all_forms! {
+    /// A clock that is corrected lives through some seconds twice.
+    async fn r_8_a_second_that_comes_again_has_no_rate_of_its_own_again(world: World) {
+        let world = world.with(|rules| rules.admitted_per_second_max = 2);
+        let begin = world.now();
+        let check_at = async |now| {
+            let ask = Ask { now, ..world.ask(world.user()) };
+            world.rooms.check(ask, &world.rules).await.unwrap().is_just_admitted
+        };
+        assert!(check_at(begin).await && check_at(begin).await);
+        assert!(check_at(begin + 30 * SECOND).await);
+        assert!(!check_at(begin).await, "both of this second are in");
+        let admitted = world.rooms.admit(world.event_id, &world.rules, begin + 29 * SECOND).await;
+        assert_eq!(admitted.unwrap().len(), 1, "the control: another second");
+    }
+
     async fn a_turn_lets_in_from_the_front_up_to_the_threshold(world: World) {
         let users = crowd_at(&world, 5).await;
         let world = world.with(|rules| rules.threshold = 3);

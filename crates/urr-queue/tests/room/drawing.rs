@@ -87,6 +87,24 @@ on_all_forms! {
         assert_eq!(shut.crowd().await, before);
     }
 
+    /// Otherwise someone who was let in and comes again gets the number of before from a process
+    /// that was stuck in the middle of the draw.
+    async fn who_left_and_came_again_does_not_get_the_number_they_had_drawn(world: World) {
+        let shut = world.with(|rules| rules.door = Door::Shut);
+        let users = shut.line(4).await;
+        let drawn = in_this_order(&users);
+        shut.renumber_until(2, &drawn).await;
+        assert_eq!(shut.entrants(4).await, users[2..], "they came after the last that takes part");
+        for user in [users[0], users[3]] {
+            assert!(shut.leave(user).await);
+            shut.line_up(user).await;
+        }
+        shut.renumber_until(4, &drawn).await;
+        let order = [users[1], users[2], users[0], users[3]];
+        assert_eq!(shut.positions(&order).await, [1, 2, 3, 4]);
+        assert_eq!(shut.entrants(6).await, order[2..], "they have the numbers they came with");
+    }
+
     /// A draw that was interrupted is finished by doing it again.
     async fn a_draw_that_was_done_by_half_can_be_finished(world: World) {
         let shut = world.with(|rules| rules.door = Door::Shut);

@@ -108,6 +108,16 @@ impl World {
         self.clock.advance(time);
     }
 
+    /// Time passes while the room is swept as ever; nobody is unseen for long enough to be dropped.
+    pub async fn pass_swept(&self, time: Duration) {
+        let end = self.now() + time;
+        while self.now() < end {
+            let left = Duration::try_from(end.duration_since(self.now())).unwrap();
+            self.pass(left.min(MINUTE));
+            assert_eq!(self.sweep(self.now() - 1_440 * MINUTE, 100).await, 0);
+        }
+    }
+
     pub fn ask(&self, user_id: Uuid) -> Ask {
         Ask { event_id: self.event_id, user_id, now: self.now() }
     }
@@ -214,7 +224,11 @@ impl World {
     }
 
     pub async fn renumber(&self, drawn: &[(Uuid, i64)]) {
-        self.rooms.renumber(self.event_id, drawn).await.unwrap();
+        self.renumber_until(i64::MAX, drawn).await;
+    }
+
+    pub async fn renumber_until(&self, last_number: i64, drawn: &[(Uuid, i64)]) {
+        self.rooms.renumber(self.event_id, last_number, drawn).await.unwrap();
     }
 
     /// Whether the room is among those that have anybody in them.

@@ -19,49 +19,49 @@ use urr_test::eventually;
 
 use crate::fixture::{ROOMY, SECOND, SLOT_MAX, SLOT_TTL, slot, waiting};
 
-const EVENT: Uuid = Uuid::from_u128(1);
-const OTHER_EVENT: Uuid = Uuid::from_u128(2);
-const SHUT: Rules = Rules { door: Door::Shut, ..ROOMY };
+pub const EVENT: Uuid = Uuid::from_u128(1);
+pub const OTHER_EVENT: Uuid = Uuid::from_u128(2);
+pub const SHUT: Rules = Rules { door: Door::Shut, ..ROOMY };
 
 /// A journal's file, and rooms that are opened on it again and again.
-struct Keeper {
-    database: Database,
-    now: Timestamp,
+pub struct Keeper {
+    pub database: Database,
+    pub now: Timestamp,
 }
 
 impl Keeper {
-    fn new() -> Keeper {
+    pub fn new() -> Keeper {
         let now = "2026-12-01T12:00:00Z".parse().unwrap();
         let database = Database::open(Engine::Sqlite, &JOURNAL, now).unwrap();
         Keeper { database, now }
     }
 
-    async fn open(&self) -> (MemoryRooms, Recovered) {
+    pub async fn open(&self) -> (MemoryRooms, Recovered) {
         open_on(self.database.db.clone(), self.now).await
     }
 
     /// As another process would after this one was killed: nothing is finished before.
-    async fn open_as_after_a_crash(&self) -> (MemoryRooms, Recovered) {
+    pub async fn open_as_after_a_crash(&self) -> (MemoryRooms, Recovered) {
         open_on(self.second_db(), self.now).await
     }
 
-    fn second_db(&self) -> Db {
+    pub fn second_db(&self) -> Db {
         Db::open_sqlite(&self.database.path(), &SqliteOptions::default()).unwrap()
     }
 
-    fn ask(&self, user: u128) -> Ask {
+    pub fn ask(&self, user: u128) -> Ask {
         Ask { event_id: EVENT, user_id: id(user), now: self.now }
     }
 
-    async fn place_of(&self, rooms: &MemoryRooms, user: u128) -> Place {
+    pub async fn place_of(&self, rooms: &MemoryRooms, user: u128) -> Place {
         waiting(rooms.look(self.ask(user), &SHUT).await.unwrap())
     }
 
-    async fn slot_of(&self, rooms: &MemoryRooms, user: u128) -> Slot {
+    pub async fn slot_of(&self, rooms: &MemoryRooms, user: u128) -> Slot {
         slot(rooms.look(self.ask(user), &ROOMY).await.unwrap())
     }
 
-    async fn join(&self, rooms: &MemoryRooms, users: std::ops::RangeInclusive<u128>) {
+    pub async fn join(&self, rooms: &MemoryRooms, users: std::ops::RangeInclusive<u128>) {
         for user in users {
             waiting(rooms.check(self.ask(user), &SHUT).await.unwrap());
         }
@@ -79,13 +79,13 @@ async fn open_on(db: Db, now: Timestamp) -> (MemoryRooms, Recovered) {
     MemoryRooms::open(db, ids, now).await.unwrap()
 }
 
-fn id(number: u128) -> Uuid {
+pub fn id(number: u128) -> Uuid {
     // Ids in another order than the people come.
     Uuid::from_u128(u128::MAX - number)
 }
 
 /// Occupies the journal's writer until the returned sender is dropped.
-async fn occupy(db: &Db) -> (Sender<()>, JoinHandle<Result<(), StorageError>>) {
+pub async fn occupy(db: &Db) -> (Sender<()>, JoinHandle<Result<(), StorageError>>) {
     let (release, wait) = channel::<()>();
     let (started, is_started) = channel();
     let wait = Mutex::new(wait);
@@ -162,7 +162,7 @@ fn a_restart_keeps_the_order_that_was_drawn() {
         let (rooms, _) = keeper.open().await;
         keeper.join(&rooms, 1..=5).await;
         let drawn = [(id(4), -900), (id(2), -700), (id(3), -700), (id(1), -500)];
-        rooms.renumber(EVENT, &drawn).await.unwrap();
+        rooms.renumber(EVENT, 5, &drawn).await.unwrap();
         keeper.join(&rooms, 6..=6).await;
         let (again, _) = keeper.open_as_after_a_crash().await;
         // Equal numbers are ordered by id, and a larger number has a smaller id here.

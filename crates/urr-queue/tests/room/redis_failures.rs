@@ -13,15 +13,15 @@ use urr_test::servers::{self, Server};
 
 use crate::fixture::ROOMY;
 
-const NO_ROOMS: [Uuid; 0] = [];
-const SHUT: Rules = Rules { door: Door::Shut, queues_per_user_max: 2, ..ROOMY };
+pub const NO_ROOMS: [Uuid; 0] = [];
+pub const SHUT: Rules = Rules { door: Door::Shut, queues_per_user_max: 2, ..ROOMY };
 
 /// A Redis of its own, by its clock.
-struct World {
-    server: servers::Redis,
-    redis: Redis,
-    rooms: Rooms,
-    ids: IdSource,
+pub struct World {
+    pub server: servers::Redis,
+    pub redis: Redis,
+    pub rooms: Rooms,
+    pub ids: IdSource,
 }
 
 impl World {
@@ -42,21 +42,21 @@ impl World {
         Some(World { server, redis, rooms: Rooms::Redis(rooms), ids })
     }
 
-    fn ask(&self, event_id: Uuid, user_id: Uuid) -> Ask {
+    pub fn ask(&self, event_id: Uuid, user_id: Uuid) -> Ask {
         Ask { event_id, user_id, now: Clock::System.now() }
     }
 
-    async fn try_line_up(&self, event_id: Uuid, user_id: Uuid) -> Result<Standing, RoomError> {
+    pub async fn try_line_up(&self, event_id: Uuid, user_id: Uuid) -> Result<Standing, RoomError> {
         self.rooms.check(self.ask(event_id, user_id), &SHUT).await.map(|seen| seen.standing)
     }
 
-    async fn waits(&self, event_id: Uuid, user_id: Uuid) -> bool {
+    pub async fn waits(&self, event_id: Uuid, user_id: Uuid) -> bool {
         let seen = self.rooms.look(self.ask(event_id, user_id), &SHUT).await.unwrap();
         matches!(seen.standing, Standing::Waiting(_))
     }
 
     /// Runs a line of Lua as another client would.
-    async fn lua(&self, text: &str, key: &str) -> i64 {
+    pub async fn lua(&self, text: &str, key: &str) -> i64 {
         self.redis.run(&Script::new(text), &[key], NO_ARGUMENTS).await.unwrap()
     }
 
@@ -68,7 +68,7 @@ impl World {
     }
 }
 
-fn run<F: Future<Output = ()>>(case: impl FnOnce(World) -> F) {
+pub fn run<F: Future<Output = ()>>(case: impl FnOnce(World) -> F) {
     block_on(async {
         if let Some(world) = World::start().await {
             case(world).await;
@@ -95,7 +95,7 @@ fn without_redis_nothing_is_answered_and_afterwards_all_is_as_it_was() {
         assert_eq!(world.rooms.crowd(event_id, now).await, Err(down.clone()));
         assert_eq!(world.rooms.events().await, Err(down.clone()));
         assert_eq!(world.rooms.entrants(event_id, 9).await, Err(down.clone()));
-        assert_eq!(world.rooms.renumber(event_id, &[(ann, -1)]).await, Err(down));
+        assert_eq!(world.rooms.renumber(event_id, 9, &[(ann, -1)]).await, Err(down));
         world.server.start_again().unwrap();
         // It knows none of the scripts now.
         let found =
@@ -131,7 +131,9 @@ fn who_was_seen_is_not_swept_although_it_was_not_written_down() {
             format!(
                 "local set = redis.call('ZRANGE', KEYS[1], 0, 0)[1] \
                  redis.call('ZINCRBY', KEYS[1], -{seconds}e6, set) \
-                 redis.call('ZINCRBY', KEYS[1] .. ':' .. set, -{seconds}e6, '{user}') return 1"
+                 redis.call('ZINCRBY', KEYS[1] .. ':' .. set, -{seconds}e6, '{user}') \
+                 local room = string.gsub(KEYS[1], 'seen$', 'room') \
+                 redis.call('HINCRBY', room, 'began', -{seconds}000000) return 1"
             )
         };
         let sweep = async |seconds| {
@@ -178,16 +180,18 @@ fn who_comes_late_with_a_void_reservation_makes_another() {
         let (user, event) = (bytes(ann), bytes(event_id));
         let hash = format!("queue:users:{{{}}}", ann.as_u128() % 16_384);
         let reserve =
-            format!("return redis.call('HSET', KEYS[1], '{user}', '{event}\\0\\0\\0\\0\\7')");
+            format!("return redis.call('HSET', KEYS[1], '{user}', '{event}\\0\\0\\0\\0\\0\\0\\7')");
         assert_eq!(world.lua(&reserve, &hash).await, 1);
-        let mark = format!("{{{event_id}}}:void:{ann}:7");
-        world.lua("return redis.call('SET', KEYS[1], '') and 1", &mark).await;
-        world.try_line_up(event_id, ann).await.unwrap();
-        let is_same = format!(
-            "return string.sub(redis.call('HGET', KEYS[1], '{user}'), 17) == '\\0\\0\\0\\0\\7' \
-             and 1 or 0"
+        // She will renew it a moment before this.
+        let mark = format!("{{{event_id}}}:void:{ann}");
+        let soon = Clock::System.now().as_microsecond() + 100_000;
+        world.lua(&format!("return redis.call('SET', KEYS[1], '{soon}') and 1"), &mark).await;
+        eventually("it is not void any more", async || world.try_line_up(event_id, ann).await.ok())
+            .await;
+        let reserved = format!(
+            "return struct.unpack('>I7', string.sub(redis.call('HGET', KEYS[1], '{user}'), 17))"
         );
-        assert_eq!(world.lua(&is_same, &hash).await, 0, "it is another one");
+        assert!(world.lua(&reserved, &hash).await > soon, "it is another one");
         assert!(world.waits(event_id, ann).await);
     });
 }

@@ -181,6 +181,24 @@ on_all_forms! {
         assert_eq!(world.admit().await, [ben]);
     }
 
+    async fn r_2_asking_for_a_dead_slot_is_not_being_seen(world: World) {
+        let shut = world.with(|rules| rules.door = Door::Shut);
+        let (ann, ben) = (world.user(), world.user());
+        let old = world.enter(ann).await;
+        world.leave(ann).await;
+        let slot = world.enter(ann).await;
+        shut.line_up(ben).await;
+        let begin = world.now();
+        world.pass_swept(SLOT_TTL / 2).await;
+        assert!(!world.holds(ann, old.id).await);
+        assert!(!world.holds(ben, old.id).await);
+        assert_eq!(world.sweep(begin, 100).await, 1, "the one who waits was not seen");
+        world.pass(SLOT_TTL / 2 - MILLISECOND);
+        assert_eq!(world.counts().await, (0, 1));
+        world.pass(MILLISECOND);
+        assert!(!world.holds(ann, slot.id).await, "nor was the owner of another slot");
+    }
+
     async fn a_slot_is_nobody_elses(world: World) {
         let (ann, ben) = (world.user(), world.user());
         let (ann_slot, ben_slot) = (world.enter(ann).await, world.enter(ben).await);

@@ -9,12 +9,12 @@ on_all_forms! {
         let shut = world.with(|rules| rules.door = Door::Shut);
         let users = shut.line(5).await;
         let begin = shut.now();
-        shut.pass(5 * MINUTE);
+        shut.pass_swept(5 * MINUTE).await;
         shut.look(users[1]).await;
         shut.check(users[3]).await;
         let late = shut.user();
         shut.line_up(late).await;
-        shut.pass(5 * MINUTE);
+        shut.pass_swept(5 * MINUTE).await;
         assert_eq!(shut.sweep(begin - SECOND, 100).await, 0);
         assert_eq!(shut.sweep(begin, 100).await, 3, "seen at that very moment is not since");
         let stayed = [users[1], users[3], late];
@@ -60,7 +60,7 @@ on_all_forms! {
         let shut = world.with(|rules| rules.door = Door::Shut);
         let users = shut.line(25).await;
         let begin = shut.now();
-        shut.pass(10 * MINUTE);
+        shut.pass_swept(10 * MINUTE).await;
         let seen = [users[0], users[13], users[24]];
         for user in seen {
             shut.look(user).await;
@@ -85,11 +85,47 @@ on_all_forms! {
         assert_eq!(shut.crowd().await.left_total, 1_300);
     }
 
+    /// Redis or all processes were away, the machine was suspended, or the clock has jumped.
+    async fn nobody_is_blamed_for_the_time_in_which_the_room_was_not_swept(world: World) {
+        let shut = world.with(|rules| rules.door = Door::Shut);
+        let users = shut.line(4).await;
+        let ten_minutes_ago = || shut.now() - 10 * MINUTE;
+        shut.pass_swept(3 * MINUTE).await;
+        shut.pass(60 * MINUTE);
+        assert_eq!(shut.sweep(ten_minutes_ago(), 100).await, 0, "they could not be seen");
+        shut.pass_swept(MINUTE).await;
+        shut.look(users[1]).await;
+        shut.pass_swept(9 * MINUTE - SECOND).await;
+        assert_eq!(shut.sweep(ten_minutes_ago(), 100).await, 0, "there is a second left");
+        shut.pass(SECOND);
+        assert_eq!(shut.sweep(ten_minutes_ago(), 100).await, 3, "now they had their time");
+        assert_eq!(shut.entrants(i64::MAX).await, [users[1]]);
+    }
+
+    /// A room of which no sweep has been heard yet is no exception.
+    async fn the_first_sweep_of_an_old_room_drops_nobody(world: World) {
+        let shut = world.with(|rules| rules.door = Door::Shut);
+        shut.line(2).await;
+        shut.pass(30 * MINUTE);
+        assert_eq!(shut.sweep(shut.now() - 10 * MINUTE, 100).await, 0);
+        shut.pass_swept(10 * MINUTE).await;
+        assert_eq!(shut.sweep(shut.now() - 10 * MINUTE, 100).await, 2, "the control");
+    }
+
+    /// The control: what is slow is not away.
+    async fn a_sweep_that_comes_a_little_late_drops_as_ever(world: World) {
+        let shut = world.with(|rules| rules.door = Door::Shut);
+        shut.line(2).await;
+        shut.pass_swept(8 * MINUTE).await;
+        shut.pass(2 * MINUTE);
+        assert_eq!(shut.sweep(shut.now() - 10 * MINUTE, 100).await, 2);
+    }
+
     async fn who_is_in_is_not_swept(world: World) {
         let ann = world.user();
         let slot = world.enter(ann).await;
         let begin = world.now();
-        world.pass(5 * MINUTE);
+        world.pass_swept(5 * MINUTE).await;
         assert_eq!(world.sweep(begin + MINUTE, 100).await, 0);
         assert!(world.holds(ann, slot.id).await);
         let ben = world.user();

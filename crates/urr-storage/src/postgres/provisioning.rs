@@ -17,6 +17,7 @@ use crate::{StorageError, params};
 const MIGRATION_LOCK: i64 = 0x0075_7272_6d69_6772;
 
 /// A migration may rewrite a large table.
+const LOGIN_ATTEMPTS_MAX: u32 = 5;
 const MIGRATION_TIMEOUT: Duration = Duration::from_hours(6);
 
 /// The login of one service.
@@ -64,11 +65,25 @@ fn require_plain_name(name: &str) -> Result<(), StorageError> {
     Ok(())
 }
 
-fn create_role_and_schema(
-    client: &mut PostgresConnection,
-    schema: &str,
-    role: &ServiceRole,
-) -> Result<(), StorageError> {
+/// Roles belong to the whole server, while our lock is the database's: programs that migrate other
+/// databases of the server may change the same role at this moment. The last one counts.
+fn set_login(client: &mut PostgresConnection, role: &ServiceRole) -> Result<(), StorageError> {
+    let mut attempts = 1..=LOGIN_ATTEMPTS_MAX;
+    loop {
+        let is_last = attempts.next() == Some(LOGIN_ATTEMPTS_MAX);
+        match try_set_login(client, role) {
+            Err(StorageError::Constraint { .. } | StorageError::Statement { .. }) if !is_last => {}
+            // The statement holds what the password can be checked with: it goes into no log.
+            Err(StorageError::Statement { message, .. }) => {
+                let sql = format!("the login of {}", role.name);
+                return Err(StorageError::Statement { message, sql });
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn try_set_login(client: &mut PostgresConnection, role: &ServiceRole) -> Result<(), StorageError> {
     let name = &role.name;
     let mut known = None;
     let look = "select rolsuper or rolname = current_user as is_ours from pg_roles \
@@ -87,8 +102,16 @@ fn create_role_and_schema(
     // A verifier instead of the password: the server may write statements into its log.
     let password = scram_sha_256(role.password.expose().as_bytes());
     // A new role has no special rights. Saying so again would need a superuser.
-    let login = format!("{verb} role {name} with login password '{password}'");
-    client.run_plain(&login)?;
+    client.run_plain(&format!("{verb} role {name} with login password '{password}'"))
+}
+
+fn create_role_and_schema(
+    client: &mut PostgresConnection,
+    schema: &str,
+    role: &ServiceRole,
+) -> Result<(), StorageError> {
+    set_login(client, role)?;
+    let name = &role.name;
     client.run_plain(&format!("create schema if not exists {schema}"))?;
     client.run_plain(&format!("revoke all on schema {schema} from public"))?;
     client.run_plain(&format!("grant usage on schema {schema} to {name}"))

@@ -111,6 +111,29 @@ fn an_administrator_cannot_become_the_login_of_a_service() {
     assert!(reason.contains("is an administrator"), "{reason}");
 }
 
+/// Roles belong to the server, not to a database: programs on several of its databases set the same
+/// one.
+#[test]
+fn databases_of_one_server_can_be_migrated_at_once_with_one_login() {
+    if !servers::available(Server::Postgres).unwrap() {
+        return;
+    }
+    let server = servers::shared_postgres().unwrap();
+    let name = format!("shared_login_{}", std::process::id());
+    let urls: Vec<String> =
+        (0..4).map(|_| server.create_database("shared_login").unwrap()).collect();
+    std::thread::scope(|scope| {
+        for url in &urls {
+            let role = ServiceRole { name: name.clone(), password: Secret::generate() };
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    provision(url, &SCHEMA, &role, Timestamp::UNIX_EPOCH).unwrap();
+                }
+            });
+        }
+    });
+}
+
 /// `begin` travels together with the first statement. If it fails, that one must not be committed
 /// alone: outside of a transaction that says otherwise, nothing can be written.
 #[test]

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use urr_kernel::{Timestamp, Uuid, Won};
+pub use urr_kernel::Tier;
+use urr_kernel::{Timestamp, Uuid, Won, presale_delay};
 use urr_layout::{Layout, SeatId};
-
-const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// What never changes about an event's sale: what can be kept without asking again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,14 +42,6 @@ pub enum SaleStatus {
     Open,
     Deleted,
     Cancelled,
-}
-
-/// A fan's standing with an artist. `None` of it is the general public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tier {
-    Silver,
-    Gold,
-    Diamond,
 }
 
 /// Why nothing is sold to this person now.
@@ -100,38 +91,19 @@ impl SaleStatus {
     }
 }
 
-impl Tier {
-    pub fn name(self) -> &'static str {
-        match self {
-            Tier::Silver => "silver",
-            Tier::Gold => "gold",
-            Tier::Diamond => "diamond",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Tier> {
-        [Tier::Silver, Tier::Gold, Tier::Diamond].into_iter().find(|tier| tier.name() == name)
-    }
-
-    /// What a purchase in a pre-sale costs beside its items: once for the reservation.
-    fn presale_fee(self) -> Won {
-        match self {
-            Tier::Silver => Won::new(3_000),
-            Tier::Gold => Won::new(2_000),
-            Tier::Diamond => Won::new(1_000),
-        }
+/// What a purchase in a pre-sale costs beside its items: once for the reservation.
+fn presale_fee(tier: Tier) -> Won {
+    match tier {
+        Tier::Silver => Won::new(3_000),
+        Tier::Gold => Won::new(2_000),
+        Tier::Diamond => Won::new(1_000),
     }
 }
 
 impl SalePolicy {
     /// When someone of this tier may buy: members of the artist earlier, if there is a pre-sale.
     pub fn opens_at(&self, tier: Option<Tier>) -> Timestamp {
-        let after = match (self.has_presale, tier) {
-            (false, _) | (true, Some(Tier::Diamond)) => Duration::ZERO,
-            (true, Some(Tier::Gold)) => HOUR,
-            (true, Some(Tier::Silver)) => 24 * HOUR,
-            (true, None) => 48 * HOUR,
-        };
+        let after = if self.has_presale { presale_delay(tier) } else { Duration::ZERO };
         self.sale_starts_at + after
     }
 
@@ -143,7 +115,7 @@ impl SalePolicy {
     /// What a reservation costs beside its items if someone of this tier makes it now (B-3).
     pub fn booking_fee(&self, tier: Option<Tier>, now: Timestamp) -> Won {
         match tier {
-            Some(tier) if self.is_before_general_sale(now) => tier.presale_fee(),
+            Some(tier) if self.is_before_general_sale(now) => presale_fee(tier),
             _ => Won::ZERO,
         }
     }

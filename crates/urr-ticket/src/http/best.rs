@@ -74,7 +74,8 @@ impl ReserveBestBody {
         (status = 409, body = ErrorBody, description = "`SOLD_OUT`; `NOT_ADJACENT` (with \
             `available` and `adjacentMax`); or what the reservation of seats says."),
         (status = 422, body = ErrorBody),
-        (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment."),
+        (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment; \
+            `QUEUE_UNAVAILABLE`: the waiting room cannot say whose turn it is."),
     ),
 )]
 async fn reserve_best_seats(

@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::reservation_view::{ReservationDetailView, ReservationView};
+use super::turn::EntrySlot;
 use crate::{
     ChangeError, ChangeSeats, Refused, ReservationFilter, ReservationId, ReserveError, Status,
     StepError, Ticket, Wanted,
@@ -188,7 +189,7 @@ struct ChangeSeatsBody {
 /// Gives one's own hold other seats.
 ///
 /// Either all of them are its own afterwards, or nothing has changed. The time in which it must be
-/// paid stays the same, and the fencing token is a new one.
+/// paid stays the same, and the fencing token is a new one. It needs an entry token as booking does.
 #[utoipa::path(
     put, path = "/api/reservations/{id}/seats", tag = "reservations",
     params(("id" = Uuid, Path)), request_body = ChangeSeatsBody,
@@ -199,11 +200,14 @@ struct ChangeSeatsBody {
         (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`: the waiting room \
+            cannot say whose turn it is."),
     ),
 )]
 async fn change_seats(
     State(ticket): State<Ticket>,
     User(user): User,
+    slot: EntrySlot,
     Context(context): Context,
     Path(id): Path<Uuid>,
     Json(body): Json<ChangeSeatsBody>,
@@ -213,6 +217,10 @@ async fn change_seats(
         seat_ids: Wanted::of_seats(body.seat_ids)?.seat_ids().to_vec(),
         fencing_token: body.fencing_token,
     };
+    // It takes seats like any booking: whose turn is over may keep what they hold, and no more.
+    let held = ticket.my_reservation(ReservationId(id), user.user_id).await?;
+    let event_id = held.listed.record.reservation.event_id;
+    slot.check(&ticket, event_id, user.user_id, context).await?;
     ticket.change_seats(ReservationId(id), request, context).await?;
     answer(&ticket, ReservationId(id), user.user_id).await
 }

@@ -81,6 +81,8 @@ struct ReserveSeatsBody {
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment; \
+            `QUEUE_UNAVAILABLE`: the waiting room cannot say whose turn it is."),
     ),
 )]
 async fn reserve_seats(
@@ -136,6 +138,8 @@ struct WantedItemBody {
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment; \
+            `QUEUE_UNAVAILABLE`: the waiting room cannot say whose turn it is."),
     ),
 )]
 async fn reserve_tickets(

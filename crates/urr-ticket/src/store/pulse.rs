@@ -1,9 +1,7 @@
 //! What the waiting room is told of a sale.
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::Uuid;
 use urr_storage::{Row, StorageError, Tx, params};
-
-use crate::Tier;
 
 /// Tickets without a seat, of all types of an event together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,26 +31,6 @@ pub fn stock_sum(tx: &mut Tx<'_>, event_id: Uuid) -> Result<StockSum, StorageErr
                 held: number(row, "held")?,
                 total: number(row, "total")?,
             })
-        },
-    )
-}
-
-/// A fan's standing with the artist of an event; none is the general public.
-pub fn tier_find(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    user_id: Uuid,
-    now: Timestamp,
-) -> Result<Option<Tier>, StorageError> {
-    tx.query_opt(
-        "select memberships.tier from sales \
-         join memberships on memberships.artist_id = sales.artist_id \
-         where sales.event_id = $1 and memberships.user_id = $2 \
-         and memberships.status = 'active' and memberships.expires_at > $3",
-        params![event_id, user_id, now],
-        |row| {
-            let name: String = row.get("tier")?;
-            Ok(Tier::parse(&name).expect("only known tiers are stored"))
         },
     )
 }

@@ -212,6 +212,11 @@ contract! {
             assert_eq!(room.asked(), [[expected]], "{path}");
         }
         assert_eq!(world.number("select count(*) as n from reservations").await, 3);
+        // Control: it is the question that keeps them out.
+        for booking in bookings(&world).await {
+            let unchecked = send(&world, &world.ticket, world.ids.next_id(), None, &booking).await;
+            assert_eq!(unchecked.status(), 201, "{}", booking.path);
+        }
     }
 
     async fn without_an_answer_of_the_waiting_room_nobody_books(world: World) {

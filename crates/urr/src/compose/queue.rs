@@ -40,6 +40,13 @@ pub async fn start(builder: &mut Builder<'_>, db: Db, world: &World) -> Result<Q
         entry_key: entry_key(builder.config),
         notices: notices::start(builder)?,
     });
+    if let Rooms::Memory(rooms) = &line.rooms {
+        // Without its journal nobody can come or go: a new process is better than this one.
+        let (rooms, stopping) = (rooms.clone(), builder.stopping.clone());
+        builder.spawn("the journal of the waiting rooms", async move {
+            stopping.run_until_cancelled(rooms.run_to_end()).await;
+        });
+    }
     builder.line = Some(line);
     queue.load().await.context("the waiting rooms")?;
     // A stream would outlast the grace of the shutdown.
@@ -87,6 +94,9 @@ impl Line {
         health.check("waiting-rooms", move || {
             let (rooms, now) = (rooms.clone(), clock.now());
             async move {
+                if matches!(&rooms, Rooms::Memory(rooms) if !rooms.is_working()) {
+                    return Err("the journal cannot be written".to_owned());
+                }
                 let answer = rooms.crowd(Uuid::nil(), now).await;
                 answer.map(drop).map_err(|error| error.to_string())
             }

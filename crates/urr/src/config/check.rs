@@ -4,7 +4,13 @@ use urr_kernel::Secret;
 
 use super::Config;
 use super::reader::Reader;
-use super::sections::{BotCheckKind, IdentityProviderKind, PaymentProvider};
+use super::sections::{BotCheckKind, IdentityProviderKind};
+use super::selling::PaymentProvider;
+
+const SEEN_TTL_SECONDS_MIN: u64 = 180;
+const SWEEP_INTERVAL_MS_MAX: u64 = 60_000;
+const ACTIVE_TTL_SECONDS_MIN: u64 = 30;
+const QUEUE_TIMEOUT_SECONDS_MIN: u64 = 6;
 
 pub fn check(config: &Config, read: &mut Reader) {
     check_times(config, read);
@@ -27,6 +33,29 @@ fn check_times(config: &Config, read: &mut Reader) {
         queue.active_seconds_max >= queue.active_ttl_seconds,
         "a slot cannot last longer without activity than it lasts at all; make the first at least \
          the second",
+    );
+    read.require(
+        &["queue.seen_ttl_seconds"],
+        queue.seen_ttl_seconds >= SEEN_TTL_SECONDS_MIN,
+        "who waits far behind is told to ask again after a minute and more; make it 180 at least, \
+         so that nobody is dropped for doing so",
+    );
+    read.require(
+        &["queue.stale_cleanup_interval_ms"],
+        queue.stale_cleanup_interval_ms <= SWEEP_INTERVAL_MS_MAX,
+        "after a longer pause the waiting room takes it that it was away and drops nobody; make it \
+         60000 at most",
+    );
+    read.require(
+        &["queue.active_ttl_seconds"],
+        queue.active_ttl_seconds >= ACTIVE_TTL_SECONDS_MIN,
+        "who chooses seats is not heard of for some seconds; make it 30 at least, so that nobody \
+         loses their turn meanwhile",
+    );
+    read.require(
+        &["gateway.queue_timeout_seconds"],
+        config.gateway.queue_timeout_seconds >= QUEUE_TIMEOUT_SECONDS_MIN,
+        "a stream of the waiting room gives a sign of life every five seconds; make it 6 at least",
     );
     read.require(
         &["auth.jwt_refresh_expiration_seconds", "auth.jwt_expiration_seconds"],

@@ -1,6 +1,6 @@
 //! Looks a setting up in every source, reads it by its rule, and remembers where it came from.
 //!
-//! There is no separate table of keys: what `sections.rs` asks for is what exists. Whatever a file
+//! There is no separate table of keys: what `sections.rs` and `selling.rs` ask for is what exists. Whatever a file
 //! or the environment holds beyond that is reported as unknown.
 
 use std::collections::{BTreeMap, BTreeSet};

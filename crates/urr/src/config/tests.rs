@@ -250,7 +250,7 @@ const VARIABLES: &str = "
     EVENT_STATUS_INTERVAL_MS catalog.event_status_interval_ms 30000
     QUEUE_THRESHOLD queue.threshold 2
     QUEUE_ACTIVE_TTL_SECONDS queue.active_ttl_seconds 700
-    QUEUE_SEEN_TTL_SECONDS queue.seen_ttl_seconds 60
+    QUEUE_SEEN_TTL_SECONDS queue.seen_ttl_seconds 240
     QUEUE_ADMISSION_INTERVAL_MS queue.admission_interval_ms 500
     QUEUE_ADMISSION_BATCH_SIZE queue.admission_batch_size 50
     QUEUE_STALE_CLEANUP_INTERVAL_MS queue.stale_cleanup_interval_ms 5000
@@ -284,14 +284,18 @@ const ADDED_ALIASES: &[&str] = &[
     "AWS_SECRET_ACCESS_KEY",
 ];
 
+/// Notices are not sent without it.
+const SQS_KEY: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "id"), ("AWS_SECRET_ACCESS_KEY", "key")];
+
 #[test]
 fn every_variable_of_the_reference_works_under_its_own_name() {
     let value = |name: &str, value: &str| match value {
         "[set]" => format!("{name} is a secret of this test, long enough"),
         value => value.to_owned(),
     };
-    let env: Vec<_> =
-        variables().map(|(name, _, text)| (name.into(), value(name, text).into())).collect();
+    let given = variables().map(|(name, _, text)| (name.into(), value(name, text).into()));
+    let key = SQS_KEY.map(|(name, value)| (name.into(), value.into()));
+    let env: Vec<_> = given.chain(key).collect();
     let config = load(Folder::new().args(Mode::Inspect), env).unwrap();
     for (name, key, value) in variables() {
         let Setting { value_shown, origin, .. } = setting(&config, key);
@@ -407,12 +411,19 @@ fn settings_that_contradict_each_other_are_refused_with_the_reason() {
             "seats.lock_ttl_seconds = \"300\" (from environment variable SEAT_LOCK_TTL_SECONDS) and \
              seats.hold_ttl_seconds = \"300\" (the default): a lock that ends",
         ),
+        (vec![("QUEUE_SEEN_TTL_SECONDS", "179")], "queue.seen_ttl_seconds = \"179\""),
+        (vec![("QUEUE_STALE_CLEANUP_INTERVAL_MS", "60001")], "queue.stale_cleanup_interval_ms"),
+        (vec![("QUEUE_ACTIVE_TTL_SECONDS", "29")], "queue.active_ttl_seconds = \"29\""),
         (vec![("QUEUE_ACTIVE_TTL_SECONDS", "1801")], "queue.active_seconds_max = \"1800\""),
         (vec![("JWT_EXPIRATION_SECONDS", "604800")], "auth.jwt_refresh_expiration_seconds"),
         (vec![("MANAGEMENT_PORT", "3001")], "server.management_port = \"3001\""),
         (vec![("URR_REDIS_URL", "redis://a"), ("REDIS_HOST", "b")], "redis.url = \"redis://a\""),
         (vec![("URR_REDIS_URL", "redis://a"), ("REDIS_CLUSTER_NODES", "b:1")], "redis.url"),
-        (vec![("SQS_ENABLED", "true")], "sqs.enabled = \"true\""),
+        ([&SQS_KEY[..], &[("SQS_ENABLED", "true")]].concat(), "sqs.enabled = \"true\""),
+        (
+            vec![("SQS_ENABLED", "true"), ("SQS_QUEUE_URL", "http://elsewhere:1")],
+            "sqs.enabled = \"true\"",
+        ),
         (vec![("URR_PAYMENTS_PROVIDER", "toss"), ("TOSS_CLIENT_KEY", "k")], "payments.provider"),
         (vec![("URR_AUTH_BOT_CHECK", "turnstile")], "auth.bot_check = \"turnstile\""),
         (vec![("URR_AUTH_KAKAO_CLIENT_SECRET", "hush")], "auth.public_url = \"\""),

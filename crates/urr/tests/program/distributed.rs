@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use axum::http::HeaderMap;
-use urr_test::servers::{self, Server};
+use urr_test::servers::{self, Kafka, Postgres, Server};
 
 use crate::accounts::register;
 use crate::http::{activity, artist_names, create_artist, get, identity_headers, request};
@@ -60,6 +60,38 @@ fn six_processes_are_one_system() -> Result<()> {
         process.stop("TERM")?.succeeded()?;
     }
     assert!(!installation.path("data").exists(), "nothing is stored in a folder");
+    Ok(())
+}
+
+/// Without Redis the line is in one process and its folder, and no other process gets at that.
+#[test]
+fn a_queue_process_without_redis_keeps_its_line_in_its_folder() -> Result<()> {
+    if !servers::available(Server::Postgres)? || !servers::available(Server::Kafka)? {
+        return Ok(());
+    }
+    // Logins and groups of consumers are shared by everyone on a server, so they must be our own.
+    let (postgres, kafka) = (Postgres::start()?, Kafka::start()?);
+    let mut installation = Installation::new()?;
+    installation.share_secrets();
+    installation.set("URR_DATABASE_URL", &postgres.create_database("alone")?);
+    installation.set("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap());
+    installation.run(&["migrate"])?.succeeded()?;
+    let port = free_port().to_string();
+    let serve = ["serve", "--roles", "queue", "--port", &port];
+    let alone = installation.run(&serve)?;
+    assert_eq!(alone.status.code(), Some(1), "{alone:?}");
+    assert!(alone.stderr.contains("set services.ticket_url"), "{alone:?}");
+    installation.set("TICKET_SERVICE_URL", &format!("http://127.0.0.1:{}", free_port()));
+    let queue = installation.serve(free_port(), "queue")?;
+    assert!(installation.path("data/queue_room.db").exists());
+    let second = installation.run(&serve)?;
+    assert_eq!(second.status.code(), Some(1), "{second:?}");
+    assert!(second.stderr.contains("is in use"), "{second:?}");
+    let doctor = installation.run(&["doctor"])?.stdout;
+    assert!(doctor.contains("run one queue process only, or set redis.url"), "{doctor}");
+    let ended = queue.stop("TERM")?.succeeded()?;
+    assert!(ended.stderr.contains("run one queue process only, or set redis.url"), "{ended:?}");
+    installation.serve(free_port(), "queue")?.stop("TERM")?.succeeded()?;
     Ok(())
 }
 

@@ -27,7 +27,7 @@ const REQUIRED: &str = "ENTRY_TOKEN_REQUIRED";
 const A_DAY: i64 = 86_400;
 
 /// Everything that books, and the seats of the event that the good token is for.
-fn booking() -> [(Method, String); 6] {
+fn booking() -> [(Method, String); 7] {
     [
         (Method::GET, "/api/seats/layouts".to_owned()),
         (Method::GET, "/api/seats".to_owned()),
@@ -35,6 +35,7 @@ fn booking() -> [(Method, String); 6] {
         (Method::POST, "/api/seats/reserve".to_owned()),
         (Method::POST, "/api/seats/best".to_owned()),
         (Method::POST, "/api/reservations".to_owned()),
+        (Method::PUT, "/api/reservations/1/seats".to_owned()),
     ]
 }
 

@@ -12,7 +12,7 @@
 
 mod store;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,7 +27,8 @@ pub use store::{place_page, room_all, slot_all, stray_rooms};
 
 use crate::room::RoomError;
 
-/// More changes than this waiting are refused. It also bounds a batch, and so the time it takes.
+/// More changes than this waiting are refused. It also bounds a batch, but for what is appended at
+/// once, and so the time it takes.
 const RECORDS_MAX: usize = 20_000;
 /// So many turns of the runtime a batch waits for more, as long as more comes.
 const GATHERED_AT_MOST: usize = 8;
@@ -81,13 +82,14 @@ pub struct Totals {
 
 pub struct Journal {
     pending: Mutex<Pending>,
-    /// The number of `pending.records`, to be read without the lock.
+    /// The number of all records that are pending, to be read without the lock.
     pending_length: AtomicUsize,
     /// All batches up to this one are on disk.
     durable: AtomicU64,
     condition: AtomicU8,
     filled: Notify,
-    /// While a batch is written the next one is filled: two are awaited at a time.
+    /// While a batch is written the next one is filled: two are awaited at a time, but for a draw
+    /// that is written down while the journal fails.
     written: [Notify; 2],
 }
 
@@ -96,6 +98,21 @@ struct Pending {
     batch: u64,
     records: Vec<Record>,
     totals: HashMap<i64, Totals>,
+    /// Those before it that are full and not being written yet, oldest first.
+    full: VecDeque<Batch>,
+}
+
+impl Pending {
+    fn take(&mut self) -> Batch {
+        self.batch += 1;
+        let records = std::mem::take(&mut self.records);
+        let totals = self.totals.drain().map(|(_, totals)| totals).collect();
+        Batch { records, totals }
+    }
+
+    fn length(&self) -> usize {
+        self.records.len() + self.full.iter().map(|batch| batch.records.len()).sum::<usize>()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +128,9 @@ enum Condition {
 
 impl Journal {
     pub fn new() -> Journal {
+        let (records, totals, full) = (Vec::new(), HashMap::new(), VecDeque::new());
         Journal {
-            pending: Mutex::new(Pending { batch: 1, records: Vec::new(), totals: HashMap::new() }),
+            pending: Mutex::new(Pending { batch: 1, records, totals, full }),
             pending_length: AtomicUsize::new(0),
             durable: AtomicU64::new(0),
             condition: AtomicU8::new(Condition::Working as u8),
@@ -126,6 +144,23 @@ impl Journal {
         self.is(Condition::Working) && self.pending_length.load(Ordering::Relaxed) < RECORDS_MAX
     }
 
+    /// Whether what happens is written down.
+    pub fn is_working(&self) -> bool {
+        self.is(Condition::Working)
+    }
+
+    /// Returns when nothing is written down any more, for whatever reason.
+    pub async fn ended(&self) {
+        loop {
+            let mut written = pin!(self.written[0].notified());
+            written.as_mut().enable();
+            if self.is(Condition::Closed) {
+                return;
+            }
+            written.await;
+        }
+    }
+
     /// All batches up to this one are on disk.
     pub fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
@@ -135,7 +170,11 @@ impl Journal {
     /// also while the journal fails, slots end by themselves, each once.
     pub fn append(&self, records: impl IntoIterator<Item = Record>, totals: Option<Totals>) -> u64 {
         let mut pending = self.pending();
-        let was_empty = pending.records.is_empty();
+        let was_empty = pending.length() == 0;
+        if pending.records.len() >= RECORDS_MAX {
+            let full = pending.take();
+            pending.full.push_back(full);
+        }
         for record in records {
             pending.records.push(record);
             if let Record::RoomLeft { room } = record {
@@ -145,7 +184,7 @@ impl Journal {
         if let Some(totals) = totals {
             pending.totals.insert(totals.room, totals);
         }
-        self.pending_length.store(pending.records.len(), Ordering::Relaxed);
+        self.pending_length.store(pending.length(), Ordering::Relaxed);
         let batch = pending.batch;
         drop(pending);
         if was_empty {
@@ -221,15 +260,15 @@ impl Journal {
     /// Takes what has gathered, if anything has.
     fn take(&self) -> Option<(u64, Batch)> {
         let mut pending = self.pending();
-        if pending.records.is_empty() {
-            return None;
-        }
-        let number = pending.batch;
-        pending.batch += 1;
-        self.pending_length.store(0, Ordering::Relaxed);
-        let records = std::mem::take(&mut pending.records);
-        let totals = pending.totals.drain().map(|(_, totals)| totals).collect();
-        Some((number, Batch { records, totals }))
+        let full = u64::try_from(pending.full.len()).expect("memory holds no more");
+        let number = pending.batch - full;
+        let batch = match pending.full.pop_front() {
+            Some(batch) => batch,
+            None if pending.records.is_empty() => return None,
+            None => pending.take(),
+        };
+        self.pending_length.store(pending.length(), Ordering::Relaxed);
+        Some((number, batch))
     }
 
     /// Tries until it succeeds. An error means that nothing will ever be written any more.
@@ -289,6 +328,9 @@ struct ClosedWhenDropped<'a>(&'a Journal);
 
 impl Drop for ClosedWhenDropped<'_> {
     fn drop(&mut self) {
+        if !self.0.is(Condition::Closing) {
+            error!("the journal of the waiting rooms has ended; nobody is let in or lined up");
+        }
         self.0.set(Condition::Closed);
         self.0.written.iter().for_each(Notify::notify_waiters);
     }
@@ -326,5 +368,28 @@ async fn remove_some(db: &Db, left_rooms: &mut Vec<i64>) {
             warn!(%error, "the places of a cleared room are removed after the next start");
             left_rooms.pop();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is appended while the journal fails is not refused; a transaction has its limit still.
+    #[test]
+    fn a_batch_that_is_full_is_followed_by_the_next() {
+        let journal = Journal::new();
+        let records = (0..5_000).map(|arrival| Record::PlaceOut { room: 1, arrival });
+        let batches: Vec<u64> = (0..9).map(|_| journal.append(records.clone(), None)).collect();
+        assert_eq!(batches, [1, 1, 1, 1, 2, 2, 2, 2, 3]);
+        assert_eq!(journal.newest_batch(), 3);
+        assert!(!journal.is_accepting());
+        for (number, length) in [(1, 20_000), (2, 20_000), (3, 5_000)] {
+            let (taken, batch) = journal.take().unwrap();
+            assert_eq!((taken, batch.records.len()), (number, length));
+        }
+        assert!(journal.take().is_none() && journal.is_accepting());
+        assert_eq!(journal.newest_batch(), 3);
+        assert_eq!(journal.append(records, None), 4);
     }
 }

@@ -2,32 +2,11 @@
 
 use crate::room::Pace;
 
-/// How many were let in within the present second of the clock.
-#[derive(Default)]
-pub struct Rate {
-    second: i64,
-    count: u32,
-}
-
-impl Rate {
-    /// How many more may be let in within this second.
-    pub fn left(&self, second: i64, count_max: u32) -> u32 {
-        let used = if second == self.second { self.count } else { 0 };
-        count_max.saturating_sub(used)
-    }
-
-    pub fn count(&mut self, second: i64) {
-        if second != self.second {
-            *self = Rate { second, count: 0 };
-        }
-        self.count += 1;
-    }
-}
-
 /// One more than the whole seconds that are told, for the one that runs; rounded up.
-const KEPT: usize = 64;
+pub const KEPT: usize = 64;
 
-/// The last seconds.
+/// The last seconds. A clock that is set back a little still finds its seconds, so it gives none of
+/// them a rate of its own again.
 pub struct Recent {
     seconds: [Counted; KEPT],
 }
@@ -35,6 +14,8 @@ pub struct Recent {
 #[derive(Clone, Copy, Default)]
 struct Counted {
     second: i64,
+    /// Let in at all, from the line, and left the line.
+    let_in: u32,
     admitted: u32,
     left: u32,
 }
@@ -42,6 +23,17 @@ struct Counted {
 impl Recent {
     pub fn new() -> Recent {
         Recent { seconds: [Counted::default(); KEPT] }
+    }
+
+    /// How many more may be let in within this second.
+    pub fn rate_left(&self, second: i64, count_max: u32) -> u32 {
+        let kept = self.seconds[index(second)];
+        let used = if kept.second == second { kept.let_in } else { 0 };
+        count_max.saturating_sub(used)
+    }
+
+    pub fn count_let_in(&mut self, second: i64) {
+        self.at(second).let_in += 1;
     }
 
     pub fn count_admitted(&mut self, second: i64) {
@@ -82,12 +74,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_second_has_its_own_rate() {
-        let mut rate = Rate::default();
-        (0..3).for_each(|_| rate.count(100));
-        assert_eq!((rate.left(100, 5), rate.left(100, 2), rate.left(101, 5)), (2, 0, 5));
-        rate.count(101);
-        assert_eq!(rate.left(101, 5), 4);
+    fn every_second_has_its_own_rate_also_when_the_clock_is_set_back() {
+        let mut recent = Recent::new();
+        (0..3).for_each(|_| recent.count_let_in(100));
+        let left = |recent: &Recent, second| recent.rate_left(second, 5);
+        assert_eq!((left(&recent, 100), recent.rate_left(100, 2), left(&recent, 101)), (2, 0, 5));
+        recent.count_let_in(130);
+        assert_eq!((left(&recent, 130), left(&recent, 100)), (4, 2));
+        recent.count_let_in(164);
+        assert_eq!(left(&recent, 100), 5, "this long ago it is forgotten");
     }
 
     #[test]

@@ -1,21 +1,19 @@
 //! The rooms as the journal has them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-
 use hashbrown::DefaultHashBuilder;
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::Timestamp;
 use urr_storage::{Db, StorageError};
 
 use super::Recovered;
 use super::journal::{Totals, place_page, room_all, slot_all, stray_rooms};
+use super::known::Known;
 use super::line::Entry;
 use super::queues::Queues;
 use super::room::{Restored, Room};
 
 /// What the journal had.
 pub struct Found {
-    pub rooms: HashMap<Uuid, Arc<Mutex<Room>>>,
+    pub known: Known,
     pub recovered: Recovered,
     pub last_room_number: i64,
     /// Rooms that were cleared, and whose places have not all been removed.
@@ -29,12 +27,12 @@ pub async fn recover(
     now: Timestamp,
 ) -> Result<Found, StorageError> {
     let all: Vec<Totals> = journal.read(room_all).await?;
-    let known: Vec<i64> = all.iter().map(|totals| totals.room).collect();
-    let left_rooms = journal.read(move |tx| stray_rooms(tx, &known)).await?;
+    let numbers: Vec<i64> = all.iter().map(|totals| totals.room).collect();
+    let left_rooms = journal.read(move |tx| stray_rooms(tx, &numbers)).await?;
     let numbers = all.iter().map(|totals| totals.room).chain(left_rooms.iter().copied());
     let last_room_number = numbers.max().unwrap_or(0);
     let mut recovered = Recovered::default();
-    let mut rooms = HashMap::with_capacity(all.len());
+    let mut known = Known::default();
     for totals in all {
         let entries = read_line(journal, totals.room, now).await?;
         for entry in &entries {
@@ -46,9 +44,9 @@ pub async fn recover(
         recovered.active += count(slots.len());
         let restored = Restored { totals, entries, slots };
         let room = Room::restore(restored, now.as_microsecond(), hasher.clone());
-        rooms.insert(totals.event_id, Arc::new(Mutex::new(room)));
+        known.restore(totals, room);
     }
-    Ok(Found { rooms, recovered, last_room_number, left_rooms })
+    Ok(Found { known, recovered, last_room_number, left_rooms })
 }
 
 /// Those who wait, in the order of the line.

@@ -3,7 +3,11 @@
 //! Every operation first ends what is over. Changes are noted in `changes` and handed to the
 //! journal before the lock is given back ([`Room::hand_over`]).
 
-use std::collections::HashMap;
+mod draw;
+
+pub use draw::Drawn;
+
+use std::sync::Arc;
 
 use hashbrown::DefaultHashBuilder;
 use urr_kernel::{IdSource, Timestamp, Uuid};
@@ -11,11 +15,13 @@ use urr_kernel::{IdSource, Timestamp, Uuid};
 use super::journal::{Journal, Record, Totals};
 use super::line::{Entry, Key, Line};
 use super::marks::mark_positions;
-use super::pace::{Rate, Recent};
+use super::pace::{KEPT, Recent};
 use super::queues::Queues;
 use super::slots::Slots;
 use super::unwritten::Unwritten;
-use crate::room::{Admitted, Ask, Cleared, Crowd, Door, Place, RoomError, Rules, Seen, Standing};
+use crate::room::{
+    Admitted, Ask, Cleared, Crowd, Door, Place, RoomError, Rules, Seen, Standing, sweep_gap_max_us,
+};
 
 /// Callers on several threads may come in with their times in another order. A clock that is
 /// further back was set back.
@@ -28,7 +34,6 @@ pub struct Room {
     number: i64,
     line: Line,
     slots: Slots,
-    rate: Rate,
     recent: Recent,
     last_number: i64,
     admitted_total: u64,
@@ -36,15 +41,31 @@ pub struct Room {
     /// Counts the slots that were given since the start.
     admissions: u64,
     now_us: i64,
+    sweeping: Sweeping,
     /// When those who were in before the start count as last seen, until the rules are known.
     restored_at_us: Option<i64>,
     changes: Vec<Record>,
     unwritten: Unwritten,
+    drawing: Drawing,
     hasher: DefaultHashBuilder,
 }
 
-/// Everybody's number from a draw.
-pub type Drawn = HashMap<Uuid, i64, DefaultHashBuilder>;
+/// Of a draw that is under way.
+#[derive(Default)]
+struct Drawing {
+    /// One at a time.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Who was seen or has gone since it began.
+    touched: Option<Vec<Uuid>>,
+}
+
+/// When the line was looked through.
+#[derive(Clone, Copy)]
+struct Sweeping {
+    last_us: i64,
+    /// Since then without a gap.
+    began_us: i64,
+}
 
 /// What a person is told, and by what they may rely on it.
 #[derive(Clone, Copy)]
@@ -78,21 +99,23 @@ pub struct Restored {
 }
 
 impl Room {
-    pub fn new(event_id: Uuid, number: i64, hasher: DefaultHashBuilder) -> Room {
-        let totals = Totals { room: number, event_id, last_number: 0, admitted: 0, left: 0 };
+    /// A room that nobody is in.
+    pub fn empty(totals: Totals, hasher: DefaultHashBuilder) -> Room {
         let restored = Restored { totals, entries: Vec::new(), slots: Vec::new() };
         Room::restore(restored, i64::MIN, hasher)
     }
 
     pub fn restore(restored: Restored, now_us: i64, hasher: DefaultHashBuilder) -> Room {
         let totals = restored.totals;
-        let (mut slots, mut rate) = (Slots::new(hasher.clone()), Rate::default());
+        let (mut slots, mut recent) = (Slots::new(hasher.clone()), Recent::new());
+        let kept = i64::try_from(KEPT).expect("few");
         for (user_id, slot_id, admitted_at) in &restored.slots {
             let admitted_at_us = admitted_at.as_microsecond();
             slots.restore(*user_id, *slot_id, admitted_at_us);
             // A quick restart must not be a way around the rate.
-            if second(admitted_at_us) == second(now_us) {
-                rate.count(second(now_us));
+            let ago = second(now_us) - second(admitted_at_us);
+            if (0..kept).contains(&ago) {
+                recent.count_let_in(second(admitted_at_us));
             }
         }
         Room {
@@ -100,16 +123,17 @@ impl Room {
             number: totals.room,
             line: Line::of(restored.entries, hasher.clone()),
             slots,
-            rate,
-            recent: Recent::new(),
+            recent,
             last_number: totals.last_number,
             admitted_total: totals.admitted,
             left_total: totals.left,
             admissions: 0,
             now_us,
+            sweeping: Sweeping { last_us: now_us, began_us: now_us },
             restored_at_us: (!restored.slots.is_empty()).then_some(now_us),
             changes: Vec::new(),
             unwritten: Unwritten::new(totals.last_number),
+            drawing: Drawing::default(),
             hasher,
         }
     }
@@ -143,6 +167,15 @@ impl Room {
         self.find(ask.user_id, rules).unwrap_or(absent)
     }
 
+    /// Whether this slot lives, which only then counts as being seen; and by what one may rely on
+    /// the answer.
+    pub fn holds(&mut self, ask: Ask, slot_id: Uuid, rules: &Rules) -> (bool, Basis) {
+        self.begin_by_rules(ask.now, rules);
+        let Some(held) = self.slots.get(ask.user_id) else { return (false, Basis::Nothing) };
+        let (is_it, basis) = (held.id == slot_id, Basis::Admission(held.admission));
+        (is_it && self.find(ask.user_id, rules).is_some(), basis)
+    }
+
     pub fn leave(&mut self, ask: Ask, queues: &Queues) -> bool {
         self.begin(ask.now);
         self.drop_out(ask.user_id, queues) || self.end_slot(ask.user_id)
@@ -167,6 +200,7 @@ impl Room {
         let mut admitted = Vec::new();
         for _ in 0..self.free(rules).min(count_max) {
             let Some(entry) = self.line.pop_front() else { break };
+            self.touch(entry.user_id);
             around.queues.remove(entry.user_id);
             self.changes.push(Record::PlaceOut { room: self.number, arrival: entry.arrival });
             self.recent.count_admitted(self.second());
@@ -181,6 +215,9 @@ impl Room {
     pub fn sweep(&mut self, sweep: &Sweep, key: Option<Key>, queues: &Queues) -> Swept {
         self.begin(sweep.now);
         let unseen_since_us = sweep.unseen_since.as_microsecond();
+        if self.note_sweep(sweep) > unseen_since_us {
+            return Swept { count: 0, last: None };
+        }
         let mut dropped = Vec::new();
         let mut last = None;
         for entry in self.line.behind(key).take(sweep.looked_at_max) {
@@ -230,6 +267,25 @@ impl Room {
         }
     }
 
+    /// Notes that the line is looked through. Returns since when that is so without a gap.
+    fn note_sweep(&mut self, sweep: &Sweep) -> i64 {
+        let unseen_for_us = sweep.now.as_microsecond() - sweep.unseen_since.as_microsecond();
+        let gap_us = self.now_us.saturating_sub(self.sweeping.last_us).saturating_abs();
+        if gap_us > sweep_gap_max_us(unseen_for_us) {
+            self.sweeping.began_us = self.now_us;
+        }
+        self.sweeping.last_us = self.now_us;
+        self.sweeping.began_us
+    }
+
+    /// What is kept of a room that was empty for longer than anything in it is remembered.
+    pub fn rest(&mut self, now_second: i64, durable: u64) -> Option<Totals> {
+        let kept = i64::try_from(KEPT).expect("few");
+        let is_idle = now_second.saturating_sub(self.second()) > kept;
+        let is_written = self.changes.is_empty() && self.unwritten.is_empty(durable);
+        (is_idle && is_written && !self.is_occupied()).then(|| self.totals())
+    }
+
     pub fn is_occupied(&self) -> bool {
         !self.line.is_empty() || self.slots.len() > 0
     }
@@ -242,37 +298,12 @@ impl Room {
         entrants.take(count_max).map(Entry::key).collect()
     }
 
-    /// Gives numbers to those who have none from the draw yet. Returns what is to be journalled:
-    /// also of those who had theirs already, since writing it down may have failed.
-    pub fn renumber(&mut self, drawn: &Drawn) -> (i64, Vec<(i64, i64)>) {
-        let mut entries: Vec<Entry> = Vec::with_capacity(self.line.len() as usize);
-        entries.extend(self.line.behind(None));
-        let mut written = Vec::with_capacity(drawn.len());
-        for entry in &mut entries {
-            let Some(number) = drawn.get(&entry.user_id) else { continue };
-            debug_assert!(*number < 0, "a number from the draw is below zero");
-            if entry.number > 0 {
-                entry.number = *number;
-            }
-            written.push((entry.arrival, entry.number));
-        }
-        entries.sort_unstable_by_key(Entry::key);
-        self.line = Line::of(entries, self.hasher.clone());
-        (self.number, written)
-    }
-
     /// Gives the journal what has changed. Returns the batch that has it; 0 if nothing has.
     pub fn hand_over(&mut self, journal: &Journal) -> u64 {
         if self.changes.is_empty() {
             return 0;
         }
-        let totals = Totals {
-            room: self.number,
-            event_id: self.event_id,
-            last_number: self.last_number,
-            admitted: self.admitted_total,
-            left: self.left_total,
-        };
+        let totals = self.totals();
         let batch = journal.append(self.changes.drain(..), Some(totals));
         self.unwritten.note(batch, self.last_number, self.admissions);
         batch
@@ -284,6 +315,16 @@ impl Room {
             Basis::Nothing => 0,
             Basis::Arrival(arrival) => self.unwritten.batch_of_arrival(arrival, durable),
             Basis::Admission(admission) => self.unwritten.batch_of_admission(admission, durable),
+        }
+    }
+
+    fn totals(&self) -> Totals {
+        Totals {
+            room: self.number,
+            event_id: self.event_id,
+            last_number: self.last_number,
+            admitted: self.admitted_total,
+            left: self.left_total,
         }
     }
 
@@ -324,6 +365,7 @@ impl Room {
     fn find(&mut self, user_id: Uuid, rules: &Rules) -> Option<Told> {
         if let Some(at) = self.line.find(user_id) {
             self.line.see(at, self.now_us);
+            self.touch(user_id);
             let entry = self.line.entry(at);
             let place = Place { number: entry.number, position: self.line.position(at) };
             let basis = Basis::Arrival(entry.arrival);
@@ -348,7 +390,7 @@ impl Room {
         match rules.door {
             Door::Shut => 0,
             Door::Open => {
-                let by_rate = self.rate.left(self.second(), rules.admitted_per_second_max);
+                let by_rate = self.recent.rate_left(self.second(), rules.admitted_per_second_max);
                 rules.threshold.saturating_sub(self.slots.len()).min(by_rate)
             }
         }
@@ -358,7 +400,7 @@ impl Room {
         let slot_id = ids.next_id();
         self.admissions += 1;
         self.admitted_total += 1;
-        self.rate.count(self.second());
+        self.recent.count_let_in(self.second());
         self.slots.insert(user_id, slot_id, self.admissions, self.now_us, rules);
         let (room, admitted_at_us) = (self.number, self.now_us);
         self.changes.push(Record::SlotIn { room, user_id, slot_id, admitted_at_us });
@@ -372,6 +414,9 @@ impl Room {
         if !queues.add(user_id, rules.queues_per_user_max) {
             return Err(RoomError::TooManyQueues);
         }
+        if self.line.is_empty() {
+            self.sweeping = Sweeping { last_us: self.now_us, began_us: self.now_us };
+        }
         self.last_number += 1;
         let (number, arrival) = (self.last_number, self.last_number);
         self.line.push(Entry { user_id, number, arrival, seen_at_us: self.now_us });
@@ -382,6 +427,7 @@ impl Room {
     /// Takes someone out of the line who is not let in.
     fn drop_out(&mut self, user_id: Uuid, queues: &Queues) -> bool {
         let Some(entry) = self.line.remove(user_id) else { return false };
+        self.touch(user_id);
         queues.remove(user_id);
         self.left_total += 1;
         self.recent.count_left(self.second());

@@ -55,6 +55,12 @@ impl Unwritten {
         self.written.arrival
     }
 
+    /// Whether all is on disk.
+    pub fn is_empty(&mut self, durable: u64) -> bool {
+        self.forget(durable);
+        self.batches.is_empty()
+    }
+
     fn first(&self, reaches: impl Fn(&Reach) -> bool) -> u64 {
         let found = self.batches.iter().find(|(_, reach)| reaches(reach));
         found.expect("what has happened was handed to the journal").0

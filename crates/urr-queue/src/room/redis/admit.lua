@@ -1,12 +1,12 @@
 -- Lets in from the front. Arguments: slot ttl, slot max, threshold, rate, ids of new slots in a row.
--- Answers the users in order; each has the slot of the same number.
+-- Answers the time of Redis and the users in order; each has the slot of the same number.
 local slot_ttl, slot_max = tonumber(ARGV[2]), tonumber(ARGV[3])
 local threshold, rate, new_slots = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local inside = end_slots()
 local _, _, admitted_now = pace_of_second()
 local count = math.min(threshold - inside, rate - admitted_now, #new_slots / 16)
 if count <= 0 then
-    return {}
+    return {0, {}}
 end
 local users, ends, given = {}, now + math.min(slot_ttl, slot_max), string.format('%.0f', now)
 local to_active, to_slots = {}, {}
@@ -25,4 +25,4 @@ if #users > 0 then
     redis.call('HINCRBY', room, 'admitted', #users)
     pace_add(#users, 0, #users)
 end
-return users
+return {server_time(), users}

@@ -1,6 +1,6 @@
 -- Reports, or lets in, or lines up. Further arguments: threshold, rate, whether the door is open, how
--- many may wait, a new slot's id, a listing (0: none), whether a place was reserved.
--- Seventh key: says that the reserved place was given to another event meanwhile.
+-- many may wait, a new slot's id, a listing (0: none), when a place was reserved ('': not).
+-- Seventh key: up to when what was reserved here was given to other events meanwhile.
 -- Answers as `standing`, or {3, …} for who was let in just now, {4} if the line is full, {6} if the
 -- reservation is void, or {5, listing that is needed or 0, whether a reservation is needed}.
 local known = standing()
@@ -8,7 +8,7 @@ if known then
     return known
 end
 local threshold, rate, is_open = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
-local waiting_max, listing, is_reserved = tonumber(ARGV[9]), tonumber(ARGV[11]), ARGV[12] == '1'
+local waiting_max, listing, reserved = tonumber(ARGV[9]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local waiting, inside = redis.call('ZCARD', queue), end_slots()
 local _, _, admitted_now = pace_of_second()
 local may_enter = is_open and waiting == 0 and inside < threshold and admitted_now < rate
@@ -19,16 +19,18 @@ end
 -- A room is listed as long as its listing is odd. Nobody is in one that is not.
 local listed = tonumber(redis.call('HGET', room, 'listing') or '0')
 local needs_listing = listed % 2 == 0 and listing ~= listed + 1
-local needs_reservation = not may_enter and not is_reserved
+local needs_reservation = not may_enter and not reserved
 if needs_listing or needs_reservation then
     local next = needs_listing and listed + 1 or 0
     return {5, next, needs_reservation and 1 or 0, '', waiting, inside}
 end
-if not may_enter and redis.call('EXISTS', KEYS[7]) == 1 then
+local void = not may_enter and redis.call('GET', KEYS[7])
+if void and reserved <= tonumber(void) then
     return {6, 0, 0, '', waiting, inside}
 end
 if listed % 2 == 0 then
     redis.call('HSET', room, 'listing', listing)
+    redis.call('PERSIST', room)
 end
 
 if may_enter then
@@ -38,6 +40,11 @@ if may_enter then
     redis.call('HINCRBY', room, 'admitted', 1)
     pace_add(0, 0, 1)
     return {3, now, ends, ARGV[10], 0, inside + 1}
+end
+if waiting == 0 then
+    -- A line begins as if it were swept now.
+    local at = string.format('%.0f', now)
+    redis.call('HSET', room, 'swept', at, 'began', at)
 end
 local number = redis.call('HINCRBY', room, 'number', 1)
 redis.call('ZADD', queue, number, user)

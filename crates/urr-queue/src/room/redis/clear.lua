@@ -1,5 +1,13 @@
--- Ends everything. Seventh key: where the line is put, until its people were told off elsewhere.
--- The room's numbers and the pace stay. Answers how many waited and how many were in.
+-- Ends everything. Seventh key: where the line is put, until its people were told off elsewhere; it is
+-- named after the clearing, and a mark beside it says that this was done: a Cluster's client may send
+-- it again, when others have lined up. The room's numbers and the pace stay.
+-- Answers how many waited, how many were in, and the time of Redis.
+local done = KEYS[7] .. ':done'
+local before = redis.call('GET', done)
+if before then
+    local waiting, inside, time = string.match(before, '^(%d+) (%d+) (%d+)$')
+    return {tonumber(waiting), tonumber(inside), tonumber(time)}
+end
 local waiting, inside = redis.call('ZCARD', queue), active_count()
 if waiting > 0 then
     redis.call('RENAME', queue, KEYS[7])
@@ -9,4 +17,6 @@ for _, set in ipairs(redis.call('ZRANGE', seen, 0, -1)) do
     redis.call('UNLINK', seen .. ':' .. set)
 end
 redis.call('UNLINK', active, seen, slots)
-return {waiting, inside}
+local time = server_time()
+redis.call('SET', done, string.format('%.0f %.0f %.0f', waiting, inside, time), 'EX', 3600)
+return {waiting, inside, time}

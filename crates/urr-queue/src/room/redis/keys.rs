@@ -7,7 +7,7 @@ use urr_redis::hash_tag;
 pub(super) const ROOMS_IN_USE: &str = "queue:active-events";
 
 /// Users are spread over so many hashes. With a million of them each is so small that Redis packs it:
-/// a user costs about 40 bytes there, and 150 in a key of their own.
+/// a user costs about 42 bytes there, and 150 in a key of their own.
 const USER_HASHES: u128 = 1 << 14;
 
 /// The keys of an event's room, in the order that the scripts expect.
@@ -40,11 +40,9 @@ pub(super) fn cleared_line(event_id: Uuid, clearing: Uuid) -> String {
     format!("{}:cleared:{clearing}", hash_tag(&event_id.to_string()))
 }
 
-/// Says that a reservation is void.
-pub(super) fn void_mark(event_id: Uuid, user_id: Uuid, reservation: [u8; 5]) -> String {
-    let tag = hash_tag(&event_id.to_string());
-    let millis = reservation.iter().fold(0_u64, |millis, byte| millis << 8 | u64::from(*byte));
-    format!("{tag}:void:{user_id}:{millis}")
+/// Says up to when what a user has reserved is void.
+pub(super) fn void_mark(event_id: Uuid, user_id: Uuid) -> String {
+    format!("{}:void:{user_id}", hash_tag(&event_id.to_string()))
 }
 
 /// The hash that tells for which events a user waits.

@@ -5,6 +5,13 @@
 //! that can be done. When someone has as many as they may, what is reserved there is compared with
 //! the lines, and what is left of broken calls is given back. Such a reservation becomes void in its
 //! room first, so that someone who comes late with it is not lined up after all.
+//!
+//! A reservation is known by its time. Who went from a line loses those up to then: they may have
+//! lined up again meanwhile, with a newer one. On a Cluster these are the clocks of two nodes. As far
+//! as they differ, a place is given back too late, or that of someone who comes again at once.
+//!
+//! Those of a large room that was cleared are taken out after the answer. Whoever of them comes to
+//! another event in that moment may be told that they wait for too many; it ends by itself.
 
 use futures_util::{StreamExt, stream};
 use urr_kernel::Uuid;
@@ -16,21 +23,20 @@ use super::{Ask, RedisRooms, RoomError};
 /// Calls under way at once when many are taken out.
 const RELEASES_AT_ONCE: usize = 64;
 
-/// Names a reservation: when it was made.
-pub(super) type Reservation = [u8; 5];
+/// Names a reservation: in which microsecond it was made.
+pub(super) type Reservation = i64;
 
 /// An event's id and the reservation.
-const PLACE_BYTES: usize = 21;
+const PLACE_BYTES: usize = 23;
 
 impl RedisRooms {
-    /// Reserves a place in one more line; it may be reserved already. `void` is one that was lost.
+    /// Reserves a place in one more line; one that is reserved already is renewed.
     pub(super) async fn reserve(
         &self,
         ask: &Ask,
         queues_max: u32,
-        void: Option<Reservation>,
     ) -> Result<Reservation, RoomError> {
-        let settled = match self.try_reserve(ask, queues_max, void).await? {
+        let settled = match self.try_reserve(ask, queues_max).await? {
             Ok(reservation) => return Ok(reservation),
             Err(settled) => settled,
         };
@@ -41,7 +47,7 @@ impl RedisRooms {
         if !is_room {
             return Err(RoomError::TooManyQueues);
         }
-        let reserved = self.try_reserve(ask, queues_max, void).await?;
+        let reserved = self.try_reserve(ask, queues_max).await?;
         reserved.map_err(|_| RoomError::TooManyQueues)
     }
 
@@ -50,14 +56,12 @@ impl RedisRooms {
         &self,
         ask: &Ask,
         queues_max: u32,
-        void: Option<Reservation>,
     ) -> Result<Result<Reservation, Vec<u8>>, RoomError> {
-        let void = void.as_ref().map_or(&[][..], |void| &void[..]);
-        let arguments = (ask.user_id.as_bytes(), ask.event_id.as_bytes(), queues_max, void);
+        let arguments = (ask.user_id.as_bytes(), ask.event_id.as_bytes(), queues_max);
         let key = user_hash(ask.user_id);
         let (is_reserved, bytes): (bool, Vec<u8>) = self.run(&RESERVE, &[&key], arguments).await?;
         match is_reserved {
-            true => Ok(Ok(bytes.try_into().map_err(|_| RoomError::Unavailable)?)),
+            true => Ok(Ok(reservation(&bytes))),
             false => Ok(Err(bytes)),
         }
     }
@@ -70,14 +74,14 @@ impl RedisRooms {
     ) -> Result<bool, RoomError> {
         let (event_id, reservation) = place.split_first_chunk().expect("a place has an event");
         let event_id = Uuid::from_bytes(*event_id);
-        let reservation = reservation.try_into().expect("the rest is the reservation");
+        let reservation = self::reservation(reservation);
         let keys = RoomKeys::of(event_id);
-        let mark = void_mark(event_id, user_id, reservation);
+        let mark = void_mark(event_id, user_id);
         let keys = [keys.queue(), &mark];
-        if self.run(&VERIFY, &keys, user_id.as_bytes()).await? {
+        if self.run(&VERIFY, &keys, (user_id.as_bytes(), reservation)).await? {
             return Ok(false);
         }
-        let arguments = (user_id.as_bytes(), event_id.as_bytes(), &reservation);
+        let arguments = (user_id.as_bytes(), event_id.as_bytes(), reservation, true);
         let () = self.run(&RELEASE, &[&user_hash(user_id)], arguments).await?;
         Ok(true)
     }
@@ -93,16 +97,19 @@ impl RedisRooms {
         }
     }
 
-    /// Takes users out who do not wait for this event any more. What fails is found when they have
-    /// as many as they may.
-    pub(super) async fn release(&self, event_id: Uuid, users: &[Uuid]) {
+    /// Takes users out who went from the line of this event at this time of Redis. What fails is
+    /// found when they have as many as they may.
+    pub(super) async fn release(&self, event_id: Uuid, users: &[Uuid], gone_at: i64) {
         let release = |user_id: Uuid| async move {
-            let any: &[u8] = &[];
-            let arguments = (user_id.as_bytes(), event_id.as_bytes(), any);
+            let arguments = (user_id.as_bytes(), event_id.as_bytes(), gone_at, false);
             let key = user_hash(user_id);
             self.run::<()>(&RELEASE, &[&key], arguments).await.ok();
         };
         let releases = stream::iter(users.iter().copied().map(release));
         releases.buffer_unordered(RELEASES_AT_ONCE).collect::<()>().await;
     }
+}
+
+fn reservation(bytes: &[u8]) -> Reservation {
+    bytes.iter().fold(0, |micros, byte| micros << 8 | i64::from(*byte))
 }

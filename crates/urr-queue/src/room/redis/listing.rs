@@ -22,35 +22,33 @@ impl RedisRooms {
         self.run::<()>(&LIST, &[ROOMS_IN_USE], ("SADD", member)).await
     }
 
-    /// The events whose room has anybody in it. Ends the listings of empty rooms.
+    /// The events whose room has anybody in it. Ends the listings of empty rooms. One that does not
+    /// answer counts as used: the others must not wait for it.
     pub async fn events(&self) -> Result<Vec<Uuid>, RoomError> {
         let members: Vec<String> = self.run(&LIST, &[ROOMS_IN_USE], "SMEMBERS").await?;
         let asked = members.into_iter().map(|member| self.event_if_used(member));
         let asked: Vec<_> = stream::iter(asked).buffer_unordered(ROOMS_AT_ONCE).collect().await;
-        let used: Result<Vec<_>, _> = asked.into_iter().collect();
-        let mut events: Vec<Uuid> = used?.into_iter().flatten().collect();
+        let mut events: Vec<Uuid> = asked.into_iter().flatten().collect();
         events.sort_unstable();
         events.dedup();
         Ok(events)
     }
 
     /// The event of a member of the set, if there is anybody in its room.
-    async fn event_if_used(&self, member: String) -> Result<Option<Uuid>, RoomError> {
+    async fn event_if_used(&self, member: String) -> Option<Uuid> {
         let parsed = member.split_once(':').and_then(|(event, listing)| {
             Some((event.parse::<Uuid>().ok()?, listing.parse::<i64>().ok()?))
         });
-        let (event_id, listing) = match parsed {
-            Some(parsed) => parsed,
-            None => return Ok(None),
-        };
+        let (event_id, listing) = parsed?;
         let keys = RoomKeys::of(event_id);
         // With the caller's time, which nobody has told here, slots that are over still count.
         let arguments = self.time_of(Timestamp::UNIX_EPOCH);
-        let (is_used, present): (bool, i64) = self.run(&UNLIST, &keys.all(), arguments).await?;
-        // A later one is of someone who is about to enter.
+        let answer: Result<(bool, i64), _> = self.run(&UNLIST, &keys.all(), arguments).await;
+        let Ok((is_used, present)) = answer else { return Some(event_id) };
+        // A later one is of someone who is about to enter. What fails is done next time.
         if listing < present {
-            let () = self.run(&LIST, &[ROOMS_IN_USE], ("SREM", member)).await?;
+            self.run::<()>(&LIST, &[ROOMS_IN_USE], ("SREM", member)).await.ok();
         }
-        Ok(is_used.then_some(event_id))
+        is_used.then_some(event_id)
     }
 }

@@ -1,12 +1,13 @@
--- Gives a reserved place back. Key: a hash of users. Arguments: user, event, and the reservation or ''
--- for any.
-local user, event, reservation = ARGV[1], ARGV[2], ARGV[3]
+-- Gives a reserved place back. Key: a hash of users. Arguments: user, event, when it was reserved, and
+-- whether that is exact; otherwise an older one is given back too.
+local user, event, time, is_exact = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 local kept = {}
 local places = redis.call('HGET', KEYS[1], user) or ''
-for at = 1, #places, 21 do
-    local place = string.sub(places, at, at + 20)
+for at = 1, #places, 23 do
+    local place = string.sub(places, at, at + 22)
+    local reserved = struct.unpack('>I7', string.sub(place, 17))
     local is_it = string.sub(place, 1, 16) == event
-        and (reservation == '' or string.sub(place, 17) == reservation)
+        and (reserved == time or not is_exact and reserved < time)
     if not is_it then
         kept[#kept + 1] = place
     end

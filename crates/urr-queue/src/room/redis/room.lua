@@ -4,9 +4,15 @@
 local queue, active, seen, slots, room, pace =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local now = tonumber(ARGV[1])
-if now < 0 then
+
+-- The time of Redis, which reservations are stamped with.
+local function server_time()
     local time = redis.call('TIME')
-    now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+    return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+
+if now < 0 then
+    now = server_time()
 end
 
 -- How many are in: who is still listed after their end is not.

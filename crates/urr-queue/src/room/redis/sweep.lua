@@ -1,5 +1,21 @@
 -- Drops from the line who was last seen so long ago or longer. Arguments: how long, at most how many,
--- at most how many sets are looked into. Answers whether there may be more, and the users.
+-- at most how many sets are looked into, how long the room may not have been swept. Answers whether
+-- there may be more, the time of Redis, and the users.
+if redis.call('EXISTS', queue) == 0 then
+    return {0, 0, {}}
+end
+-- After a gap everybody counts as seen when the sweeps began again.
+local kept = redis.call('HMGET', room, 'swept', 'began')
+local swept, began = tonumber(kept[1] or ''), tonumber(kept[2] or '')
+if not swept or not began or math.abs(now - swept) > tonumber(ARGV[5]) then
+    began = now
+end
+redis.call(
+    'HSET', room, 'swept', string.format('%.0f', now), 'began', string.format('%.0f', began))
+if began > now - tonumber(ARGV[2]) then
+    return {0, 0, {}}
+end
+
 local latest = string.format('%.0f', now - tonumber(ARGV[2]))
 local count_max, users = tonumber(ARGV[3]), {}
 local sets = redis.call('ZRANGEBYSCORE', seen, '-inf', latest, 'LIMIT', 0, ARGV[4])
@@ -28,4 +44,4 @@ if #users > 0 then
     redis.call('HINCRBY', room, 'left', #users)
     pace_add(0, #users, 0)
 end
-return {#sets == tonumber(ARGV[4]) and 1 or 0, users}
+return {#sets == tonumber(ARGV[4]) and 1 or 0, server_time(), users}

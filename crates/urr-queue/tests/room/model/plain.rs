@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_queue::room::{Cleared, Crowd, Door, Pace, Place, RoomError, Rules, Seen, Slot, Standing};
+use urr_queue::room::{
+    Cleared, Crowd, Door, Pace, Place, RoomError, Rules, SWEEP_GAP_MAX, Seen, Slot, Standing,
+};
 
 use crate::fixture::World;
 
@@ -25,6 +27,8 @@ struct Room {
     admitted: Vec<i64>,
     admitted_from_line: Vec<i64>,
     left: Vec<i64>,
+    /// When the line was last swept, and since when without a gap.
+    sweeping: Option<(Timestamp, Timestamp)>,
 }
 
 #[derive(Clone, Copy)]
@@ -111,6 +115,9 @@ impl Plain {
         if !reasons.is_empty() {
             return Err(Refusal(reasons));
         }
+        if room.line.is_empty() {
+            room.sweeping = Some((now, now));
+        }
         room.last_number += 1;
         room.line.push(Waiter { number: room.last_number, user, seen: now });
         Ok(room.see(user, rules, now))
@@ -145,16 +152,14 @@ impl Plain {
         is_older && room.slots.remove(&user).is_some()
     }
 
-    /// Whether someone is here by something else than this slot.
-    pub fn is_another(&mut self, event: usize, user: usize, slot_id: Uuid, now: Timestamp) -> bool {
-        let room = &mut self.rooms[event];
-        room.end_slots(now);
-        room.find(user).is_some() || room.slots.get(&user).is_some_and(|slot| slot.id != slot_id)
-    }
-
     pub fn holds(&mut self, event: usize, user: usize, slot_id: Uuid, world: &World) -> bool {
-        let seen = self.look(event, user, world);
-        matches!(seen.standing, Standing::Active(slot) if slot.id == slot_id)
+        let room = &mut self.rooms[event];
+        room.end_slots(world.now());
+        let holds = room.slots.get(&user).is_some_and(|slot| slot.id == slot_id);
+        if holds {
+            room.see(user, &world.rules, world.now());
+        }
+        holds
     }
 
     /// Who is let in; the ids are those of their slots, as far as there are any.
@@ -175,7 +180,13 @@ impl Plain {
     pub fn sweep(&mut self, event: usize, unseen_since: Timestamp, now: Timestamp) -> u32 {
         let room = &mut self.rooms[event];
         let before = room.line.len();
-        room.line.retain(|waiter| waiter.seen > unseen_since);
+        let (last, began) = room.sweeping.unwrap_or((now, now));
+        let is_gap = now.duration_since(last).unsigned_abs() > SWEEP_GAP_MAX;
+        let began = if is_gap { now } else { began };
+        room.sweeping = Some((now, began));
+        if began <= unseen_since {
+            room.line.retain(|waiter| waiter.seen > unseen_since);
+        }
         let dropped = before - room.line.len();
         room.left.extend(std::iter::repeat_n(now.as_second(), dropped));
         to_u32(dropped)
@@ -224,9 +235,9 @@ impl Plain {
             .collect()
     }
 
-    pub fn renumber(&mut self, event: usize, drawn: &[(usize, i64)]) {
+    pub fn renumber(&mut self, event: usize, last: i64, drawn: &[(usize, i64)]) {
         let line = &mut self.rooms[event].line;
-        for waiter in line.iter_mut().filter(|waiter| waiter.number > 0) {
+        for waiter in line.iter_mut().filter(|waiter| (1..=last).contains(&waiter.number)) {
             if let Some((_, number)) = drawn.iter().find(|(user, _)| *user == waiter.user) {
                 waiter.number = *number;
             }

@@ -17,10 +17,13 @@ pub struct Kept {
     pub drawn: Option<i64>,
 }
 
+/// What was written already is left alone: a batch is written again when its end was reported as
+/// failed, and it may have succeeded.
 pub fn record_write(tx: &mut Tx<'_>, record: &Record) -> Result<(), StorageError> {
     match *record {
         Record::PlaceIn { room, arrival, user_id } => {
-            let sql = "insert into places (room, arrival, user_id) values ($1, $2, $3)";
+            let sql = "insert into places (room, arrival, user_id) values ($1, $2, $3) \
+                       on conflict (room, arrival) do nothing";
             tx.execute(sql, params![room, arrival, user_id])?;
         }
         Record::PlaceOut { room, arrival } => {
@@ -36,7 +39,7 @@ pub fn record_write(tx: &mut Tx<'_>, record: &Record) -> Result<(), StorageError
             let admitted_at =
                 Timestamp::from_microsecond(admitted_at_us).expect("it was made from a time");
             let sql = "insert into slots (room, user_id, slot_id, admitted_at) \
-                       values ($1, $2, $3, $4)";
+                       values ($1, $2, $3, $4) on conflict (room, user_id) do nothing";
             tx.execute(sql, params![room, user_id, slot_id, admitted_at])?;
         }
         Record::SlotOut { room, user_id } => {
