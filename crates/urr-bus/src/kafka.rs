@@ -209,7 +209,12 @@ impl NamedTopic {
 }
 
 /// Runs a call of the client that blocks, off the async threads.
+///
+/// It has a thread of its own: some calls never return while the broker is away, and a runtime that
+/// ends would wait for those in its pool.
 async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
-    let task = tokio::task::spawn_blocking(call);
-    task.await.expect("a call of the Kafka client does not panic")
+    let (sender, answer) = tokio::sync::oneshot::channel();
+    // Nobody may be waiting for the answer any more.
+    std::thread::spawn(move || sender.send(call()).ok());
+    answer.await.expect("a call of the Kafka client does not panic")
 }
