@@ -198,6 +198,7 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/admin/tickets/**", "ticket", Admin, General, Browse, Usual),
         route(ALL, "/api/admin/check-ins/**", "ticket", Admin, General, Hold, Usual),
         route(GET, "/api/admin/ticket-audit-log", "ticket", Admin, General, Browse, Usual),
+        route(ALL, "/api/admin/payments/**", "payment", Admin, General, Pay, Payment),
         route(ALL, "/api/admin/**", "catalog", Admin, General, Browse, Usual),
         route(GET, "/api/image/**", "catalog", Public, General, Browse, Usual),
         upload(route(POST, "/api/image/**", "catalog", Admin, General, Browse, Usual)),

@@ -14,7 +14,6 @@ use crate::store::payments;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const WATCH_EVERY: Duration = Duration::from_secs(30);
 const STUCK_AFTER: Duration = Duration::from_secs(10 * 60);
-const PROVE_EVERY: Duration = Duration::from_secs(5 * 60);
 /// What moved so long ago is compared every time.
 const COMPARED: Duration = Duration::from_secs(2 * 60 * 60);
 const AT_ONCE: u32 = 16;
@@ -55,7 +54,7 @@ impl Payments {
     }
 
     async fn run_proof(&self) {
-        let mut tick = every(PROVE_EVERY);
+        let mut tick = every(self.0.settings.proof_interval);
         loop {
             tick.tick().await;
             if let Err(error) = self.prove().await {

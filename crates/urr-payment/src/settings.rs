@@ -6,10 +6,15 @@ use std::time::Duration;
 pub struct Settings {
     /// A buyer who pays is answered within this, whatever is known by then.
     pub answer_within: Duration,
+    /// How often the books are proved and compared with the providers'.
+    pub proof_interval: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { answer_within: Duration::from_secs(15) }
+        Settings {
+            answer_within: Duration::from_secs(15),
+            proof_interval: Duration::from_secs(5 * 60),
+        }
     }
 }

@@ -5,6 +5,7 @@
 mod accounts;
 mod catalogue;
 mod notices;
+mod payments;
 mod queue;
 mod tickets;
 
@@ -161,6 +162,17 @@ impl System {
         self.queue.as_ref()
     }
 
+    /// The bus, if anything is stored here.
+    pub fn bus(&self) -> Option<&Bus> {
+        self.bus.as_ref()
+    }
+
+    /// The tables of a service that runs here.
+    pub fn database(&self, service: &str) -> Option<&Db> {
+        let mut databases = self.services.iter().zip(&self.databases);
+        databases.find(|(owner, _)| owner.name() == service).map(|(_, db)| db)
+    }
+
     /// A key to the first administrator's account, as long as there is none.
     pub async fn admin_invite(&self) -> Result<Option<Secret>> {
         match &self.auth {
@@ -238,6 +250,11 @@ impl Builder<'_> {
         }
         if let Some(queue) = &queue {
             queue::connect(self, queue, roles)?;
+        }
+        if let Some(db) = self.open(roles, Role::Payment).await? {
+            let office = self.upstream(Caller::Payment, Role::Ticket, roles)?;
+            let service = payments::start(self, db, world, office)?;
+            self.services.push(service);
         }
         if let Some(db) = self.open(roles, Role::Stats).await? {
             self.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);

@@ -17,6 +17,7 @@ pub enum Role {
     Catalog,
     Queue,
     Ticket,
+    Payment,
     Stats,
 }
 
@@ -28,8 +29,15 @@ pub type Roles = BTreeSet<Role>;
 pub struct UnknownRole(String);
 
 impl Role {
-    pub const ALL: [Role; 6] =
-        [Role::Gateway, Role::Auth, Role::Catalog, Role::Queue, Role::Ticket, Role::Stats];
+    pub const ALL: [Role; 7] = [
+        Role::Gateway,
+        Role::Auth,
+        Role::Catalog,
+        Role::Queue,
+        Role::Ticket,
+        Role::Payment,
+        Role::Stats,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,6 +46,7 @@ impl Role {
             Role::Catalog => "catalog",
             Role::Queue => "queue",
             Role::Ticket => "ticket",
+            Role::Payment => "payment",
             Role::Stats => "stats",
         }
     }
@@ -50,6 +59,7 @@ impl Role {
             Role::Catalog => Some(urr_catalog::SCHEMA),
             Role::Queue => Some(urr_queue::SCHEMA),
             Role::Ticket => Some(urr_ticket::SCHEMA),
+            Role::Payment => Some(urr_payment::SCHEMA),
             Role::Stats => Some(urr_stats::SCHEMA),
         }
     }
@@ -62,6 +72,7 @@ impl Role {
             Role::Catalog => Some(urr_catalog::openapi()),
             Role::Queue => Some(urr_queue::openapi()),
             Role::Ticket => Some(urr_ticket::openapi()),
+            Role::Payment => Some(urr_payment::openapi()),
             Role::Stats => Some(urr_stats::openapi()),
         }
     }
@@ -74,6 +85,7 @@ impl Role {
             Role::Catalog => "event_svc_user",
             Role::Queue => urr_queue::DATABASE_USER,
             Role::Ticket => "reservation_svc_user",
+            Role::Payment => urr_payment::DATABASE_USER,
             Role::Stats => "stats_svc_user",
         }
     }
@@ -86,6 +98,7 @@ impl Role {
             Role::Catalog => Some(&config.catalog),
             Role::Queue => Some(&config.queue),
             Role::Ticket => Some(&config.ticket),
+            Role::Payment => Some(&config.payment),
             Role::Stats => Some(&config.stats),
         }
     }
@@ -98,6 +111,7 @@ impl Role {
             Role::Catalog => config.catalog_url.as_deref(),
             Role::Queue => config.queue_url.as_deref(),
             Role::Ticket => config.ticket_url.as_deref(),
+            Role::Payment => config.payment_url.as_deref(),
             Role::Stats => config.stats_url.as_deref(),
         }
     }
@@ -135,7 +149,7 @@ mod tests {
         assert_eq!(
             error,
             "\"catalogue\" is not a role; the roles are gateway, auth, catalog, queue, \
-             ticket, stats"
+             ticket, payment, stats"
         );
     }
 

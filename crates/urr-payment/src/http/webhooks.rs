@@ -30,7 +30,6 @@ struct ReceivedView {
     responses(
         (status = 200, body = ReceivedView),
         (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
         (status = 404, body = ErrorBody),
         (status = 413, body = ErrorBody),
     ),
@@ -68,7 +67,7 @@ impl From<WebhookRejection> for ApiError {
             WebhookRejection::HeadersMissing
             | WebhookRejection::Untimely
             | WebhookRejection::Forged => {
-                ApiError::unauthorized("INVALID_SIGNATURE", "The message is not the provider's.")
+                ApiError::bad_request("INVALID_SIGNATURE", "The message is not the provider's.")
             }
         }
     }

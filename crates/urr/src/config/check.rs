@@ -144,6 +144,16 @@ fn check_payments(config: &Config, read: &mut Reader) {
             "payments.portone_api_secret",
             payments.portone_api_secret.is_some(),
         ),
+        (
+            PaymentProvider::PortOne,
+            "payments.portone_channel_key",
+            payments.portone_channel_key.is_some(),
+        ),
+        (
+            PaymentProvider::PortOne,
+            "payments.portone_webhook_secret",
+            payments.portone_webhook_secret.is_some(),
+        ),
     ];
     for (provider, key, given) in needs {
         read.require(

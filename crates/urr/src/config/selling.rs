@@ -164,6 +164,11 @@ pub struct PaymentsConfig {
     pub toss_secret_key: Option<Secret>,
     pub portone_store_id: Option<String>,
     pub portone_api_secret: Option<Secret>,
+    /// Public as well.
+    pub portone_channel_key: Option<String>,
+    pub portone_webhook_secret: Option<Secret>,
+    /// The one before, while it is replaced.
+    pub other_portone_webhook_secret: Option<Secret>,
 }
 
 impl PaymentsConfig {
@@ -182,6 +187,13 @@ impl PaymentsConfig {
             toss_secret_key: read.secret("payments.toss_secret_key", secret_alias, password()),
             portone_store_id: read.value("payments.portone_store_id", &[], text()),
             portone_api_secret: read.secret("payments.portone_api_secret", &[], password()),
+            portone_channel_key: read.value("payments.portone_channel_key", &[], text()),
+            portone_webhook_secret: read.secret("payments.portone_webhook_secret", &[], password()),
+            other_portone_webhook_secret: read.secret(
+                "payments.other_portone_webhook_secret",
+                &[],
+                password(),
+            ),
         }
     }
 }

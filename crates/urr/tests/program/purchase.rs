@@ -1,22 +1,17 @@
 //! A whole purchase through the public door of processes that only meet over the network.
 
 use anyhow::{Context, Result, ensure};
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::HeaderMap;
 use serde_json::{Value, json};
-use urr_kernel::{Secret, Uuid};
-use urr_service::{Caller, InternalCredentials};
 
 use crate::accounts::LOGIN;
 use crate::http::{Reply, get, request};
-use crate::program::{INTERNAL_TOKEN, Outcome, Running, eventually};
-
-const PAYMENT: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0777);
+use crate::program::{Outcome, Running, eventually};
 
 /// Someone who has logged in and wants to go to an event.
 pub struct Fan {
     gateway_port: u16,
     session: String,
-    user_id: String,
     event_id: String,
 }
 
@@ -33,7 +28,6 @@ impl Fan {
         Ok(Fan {
             gateway_port,
             session: text(&tokens["token"]),
-            user_id: text(&tokens["user"]["id"]),
             event_id: text(&opera.context("the opera is on sale")?["id"]),
         })
     }
@@ -71,26 +65,16 @@ impl Fan {
 }
 
 /// From the waiting room to the ticket; the turn is over with the purchase.
-pub fn check_purchase(gateway_port: u16, ticket_port: u16) -> Result<Fan> {
+pub fn check_purchase(gateway_port: u16) -> Result<Fan> {
     let fan = Fan::log_in(gateway_port)?;
     refused(&fan.reserve("", 0)?, 403, "ENTRY_TOKEN_REQUIRED")?;
     let token = fan.enter()?;
     let held = fan.reserve(&token, 0)?;
     ensure!(held.status == 201, "{held:?}");
-    let held = held.json()?["reservation"].take();
-    let (id, fence, amount) = (text(&held["id"]), &held["fencingToken"], &held["totalAmount"]);
-    let pin = json!({
-        "paymentId": PAYMENT, "userId": fan.user_id, "fencingToken": fence, "amount": amount,
-    });
-    let confirm = json!({
-        "paymentId": PAYMENT, "fencingToken": fence, "amount": amount, "paymentMethod": "card",
-    });
-    for (step, body) in [("pin", pin), ("confirm", confirm)] {
-        let path = format!("/internal/ticket/reservations/{id}/{step}");
-        let headers = headers_of(Caller::Payment)?;
-        let done = request(ticket_port, "POST", &path, &headers, &body.to_string())?;
-        ensure!(done.status == 200, "{step}: {done:?}");
-    }
+    let id = text(&held.json()?["reservation"]["id"]);
+    let body = json!({ "reservationId": id, "paymentMethod": "approve" });
+    let paid = fan.send("POST", "/api/payments/process", "", &body)?;
+    ensure!(paid.status == 200, "{paid:?}");
     let status = fan.ask_queue("GET", "status")?.json()?;
     assert_eq!(status["status"], "not_in_queue", "{status}");
     refused(&fan.reserve(&token, 1)?, 403, "ENTRY_TOKEN_INVALID")?;
@@ -122,18 +106,6 @@ pub fn check_outage_of_the_waiting_room(
 fn refused(reply: &Reply, status: u16, code: &str) -> Result<()> {
     ensure!(reply.status == status && reply.json()?["code"] == code, "{reply:?}");
     Ok(())
-}
-
-fn headers_of(caller: Caller) -> Result<HeaderMap> {
-    let credentials = InternalCredentials::from_root(&Secret::new(INTERNAL_TOKEN));
-    let credential = credentials.for_caller(caller);
-    let pairs = [
-        ("content-type", "application/json"),
-        ("x-urr-caller", caller.name()),
-        ("x-urr-credential", credential.expose()),
-    ];
-    let pairs = pairs.map(|(name, value)| Ok((HeaderName::from_static(name), value.parse()?)));
-    pairs.into_iter().collect()
 }
 
 fn text(value: &Value) -> String {

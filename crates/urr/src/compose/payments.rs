@@ -1,0 +1,85 @@
+//! Payments as the configuration wants them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use urr_outbound::Outbound;
+use urr_payment::provider::{
+    PORTONE_ENDPOINT, PortOne, PortOneSettings, Provider, Sandbox, TOSS_ENDPOINT, Toss,
+    TossSettings,
+};
+use urr_payment::{Faults, PaymentParts, Payments, Settings, consume};
+use urr_service::{Service, Upstream};
+use urr_storage::Db;
+
+use super::{Builder, World};
+use crate::config::{Config, PaymentProvider, PaymentsConfig};
+
+/// Starts the payments with what runs beside them.
+pub fn start(builder: &Builder<'_>, db: Db, world: &World, office: Upstream) -> Result<Service> {
+    builder.consume(&db, consume::GROUP, consume::TOPICS, consume::handle);
+    let payments = payments(builder.config, db, world)?;
+    payments.connect_office(office);
+    let (jobs, stopping) = (payments.clone(), builder.stopping.clone());
+    builder.spawn("the payments' jobs", async move { jobs.run_jobs(stopping).await });
+    Ok(payments.service(builder.kit))
+}
+
+/// Payments, here and in the commands that work on them.
+pub fn payments(config: &Config, db: Db, world: &World) -> Result<Payments> {
+    Ok(Payments::new(PaymentParts {
+        providers: providers(config, &db, world)?,
+        db,
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        settings: Settings {
+            proof_interval: Duration::from_millis(config.payments.reconciliation_interval_ms),
+            ..Settings::default()
+        },
+        faults: Faults::default(),
+    }))
+}
+
+/// The one for new orders first, then whoever else is known: their payments may still be open.
+fn providers(config: &Config, db: &Db, world: &World) -> Result<Vec<Provider>> {
+    let payments = &config.payments;
+    let chosen = match payments.provider {
+        PaymentProvider::Sandbox => "sandbox",
+        PaymentProvider::Toss => "toss",
+        PaymentProvider::PortOne => "portone",
+    };
+    let sandbox = Sandbox::new(db.clone(), world.clock.clone(), world.ids.clone());
+    let mut providers = vec![Provider::Sandbox(sandbox)];
+    if let Some(settings) = toss(payments) {
+        let toss = Toss::new(settings, Outbound::new(), world.clock.clone());
+        providers.push(Provider::Toss(toss.context("payments.toss_secret_key")?));
+    }
+    if let Some(settings) = portone(payments) {
+        let portone = PortOne::new(settings, Outbound::new(), world.clock.clone());
+        let keys = "payments.portone_api_secret or payments.portone_webhook_secret";
+        providers.push(Provider::PortOne(portone.context(keys)?));
+    }
+    providers.sort_by_key(|provider| provider.name() != chosen);
+    Ok(providers)
+}
+
+fn toss(payments: &PaymentsConfig) -> Option<TossSettings> {
+    Some(TossSettings {
+        secret_key: payments.toss_secret_key.clone()?,
+        client_key: payments.toss_client_key.clone()?,
+        endpoint: TOSS_ENDPOINT.to_owned(),
+        timeout: Duration::from_secs(payments.timeout_seconds),
+    })
+}
+
+fn portone(payments: &PaymentsConfig) -> Option<PortOneSettings> {
+    let secrets = [&payments.portone_webhook_secret, &payments.other_portone_webhook_secret];
+    Some(PortOneSettings {
+        api_secret: payments.portone_api_secret.clone()?,
+        store_id: payments.portone_store_id.clone()?,
+        channel_key: payments.portone_channel_key.clone()?,
+        webhook_secrets: secrets.into_iter().flatten().cloned().collect(),
+        endpoint: PORTONE_ENDPOINT.to_owned(),
+        timeout: Duration::from_secs(payments.timeout_seconds),
+    })
+}
