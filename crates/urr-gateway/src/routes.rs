@@ -159,6 +159,7 @@ pub const ROUTES: &[Route] = {
     const GET: Methods = Methods::GET;
     const POST: Methods = Methods::POST;
     const PUT: Methods = Methods::PUT;
+    const DELETE: Methods = Methods::DELETE;
     const UNSAFE: Methods = Methods::UNSAFE;
     const ALL: Methods = Methods::ALL;
     &[
@@ -184,6 +185,7 @@ pub const ROUTES: &[Route] = {
         // Payment providers have no login; the service verifies what they say.
         route(POST, "/api/payments/webhooks/**", "payment", Public, General, Pay, Payment),
         route(ALL, "/api/payments/**", "payment", User, General, Pay, Payment),
+        route(GET, "/api/notifications", "mail", User, General, Browse, Usual),
         route(GET, "/api/stats/**", "stats", Admin, General, Browse, Usual),
         route(GET, "/api/events/**", "catalog", Public, General, Browse, Usual),
         route(GET, "/api/artists/**", "catalog", Public, General, Browse, Usual),
@@ -199,6 +201,7 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/admin/check-ins/**", "ticket", Admin, General, Hold, Usual),
         route(GET, "/api/admin/ticket-audit-log", "ticket", Admin, General, Browse, Usual),
         route(ALL, "/api/admin/payments/**", "payment", Admin, General, Pay, Payment),
+        route(ALL, "/api/admin/mails/**", "mail", Admin, General, Browse, Usual),
         route(ALL, "/api/admin/**", "catalog", Admin, General, Browse, Usual),
         route(GET, "/api/image/**", "catalog", Public, General, Browse, Usual),
         upload(route(POST, "/api/image/**", "catalog", Admin, General, Browse, Usual)),
@@ -224,6 +227,7 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/queue/draw/**", "queue", Public, General, Browse, Queue),
         route(GET, "/api/queue/**", "queue", User, PerQueue, Browse, Queue),
         route(POST, "/api/queue/**", "queue", User, PerQueue, Hold, Queue),
+        route(DELETE, "/api/queue/{id}/reminder", "queue", User, PerQueue, Hold, Queue),
         route(GET, "/api/community/**", "community", Public, General, Browse, Usual),
         route(UNSAFE, "/api/community/**", "community", User, General, Browse, Usual),
         route(GET, "/api/news/**", "community", Public, General, Browse, Usual),
@@ -362,6 +366,8 @@ mod tests {
         check("GET", "/api/queue/stream/1", Policy::User);
         check("POST", "/api/queue/check/1", Policy::User);
         check("POST", "/api/queue/crowd/1", Policy::User);
+        check("POST", "/api/queue/1/reminder", Policy::User);
+        check("DELETE", "/api/queue/1/reminder", Policy::User);
     }
 
     #[test]

@@ -5,3 +5,4 @@ pub mod estimate;
 pub mod event;
 pub mod marks;
 pub mod poll;
+pub mod reminder;

@@ -28,6 +28,7 @@ pub struct Figures {
     admitted: Family<HowAdmitted, Counter>,
     dropped: Counter,
     finished: Counter,
+    reminded: Counter,
     room_errors: Family<WhichError, Counter>,
     office_silent: Counter,
     streams: Gauge<i64, AtomicI64>,
@@ -82,6 +83,9 @@ impl Figures {
         let finished = self.finished.clone();
         let help = "Slots that a purchase has ended after it was heard of on the bus";
         metrics.register("urr_queue_slots_finished", help, finished);
+        let reminded = self.reminded.clone();
+        let help = "People who were told that their turn is near";
+        metrics.register("urr_queue_reminded", help, reminded);
         let errors = self.room_errors.clone();
         let help = "Questions that a room did not answer, by why";
         metrics.register("urr_queue_room_errors", help, errors);
@@ -107,6 +111,10 @@ impl Figures {
 
     pub fn count_finished(&self) {
         self.finished.inc();
+    }
+
+    pub fn count_reminded(&self, count: usize) {
+        self.reminded.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
     pub fn count_room_error(&self, error: &RoomError) {

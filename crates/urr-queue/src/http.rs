@@ -7,6 +7,7 @@ mod draw;
 mod fans;
 mod internal;
 mod mine;
+mod reminders;
 mod stream;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub fn routes() -> OpenApiRouter<Queue> {
     OpenApiRouter::new()
         .merge(fans::routes())
         .merge(mine::routes())
+        .merge(reminders::routes())
         .merge(crowd::routes())
         .merge(stream::routes())
         .merge(draw::routes())

@@ -1,44 +1,35 @@
 //! What has to be done from time to time: letting people in, dropping those who are gone, ending the
-//! slots of those who have bought, and looking at what is left.
+//! slots of those who have bought, telling those whose turn is near, and looking at what is left.
 //!
 //! Every process may do all of it at once: the rooms see to it that together they let in no more
 //! than one alone (R-8). Each event has its own turn: a slow one stops no other (P-6).
 
-use std::collections::{BTreeSet, HashMap};
-use std::future::Future;
+mod ending;
+mod turns;
+
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::task::{Id, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::Uuid;
 use urr_storage::StorageError;
 
+use self::turns::Turns;
 use crate::draw::draw_due;
 use crate::figures::{Shown, Way};
 use crate::place::is_end;
 use crate::room::RoomError;
 use crate::store::purchases::{self, Purchase};
-use crate::store::rooms;
-use crate::{EventRoom, Phase, Queue};
+use crate::{Phase, Queue};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+const REMIND_EVERY: Duration = Duration::from_secs(3);
 /// Few enough that a room does not feel it.
 const SWEPT_AT_ONCE: u32 = 1_000;
 const PURCHASES_AT_ONCE: u32 = 500;
-/// The clocks of processes differ: a room is emptied when the sale is over by all of them.
-const EMPTIED_AFTER: Duration = Duration::from_secs(10);
-
-/// Why a room was not cleared.
-#[derive(Debug, thiserror::Error)]
-enum NotCleared {
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    #[error(transparent)]
-    Room(#[from] RoomError),
-}
 
 impl Queue {
     /// Does what has to be done from time to time, until it is told to stop. What is under way then
@@ -51,6 +42,7 @@ impl Queue {
                 self.run_draws(),
                 self.run_sweep(),
                 self.run_purchases(),
+                self.run_reminders(),
                 self.run_pulse()
             )
         };
@@ -125,6 +117,23 @@ impl Queue {
         }
     }
 
+    async fn run_reminders(&self) {
+        let mut turns = Turns::default();
+        let mut tick = every(REMIND_EVERY);
+        loop {
+            tick.tick().await;
+            match self.events_with_reminders().await {
+                Ok(events) => {
+                    for event_id in events {
+                        let queue = self.clone();
+                        turns.begin(event_id, async move { queue.remind(event_id).await });
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "reminders could not be read; tried again"),
+            }
+        }
+    }
+
     async fn run_pulse(&self) {
         let mut tick = every(LOOK_EVERY);
         loop {
@@ -158,63 +167,6 @@ impl Queue {
             }
             Err(error) => tracing::warn!(%event_id, %error, "nobody could be let in; tried again"),
         }
-    }
-
-    fn is_long_over(&self, event: &EventRoom, now: Timestamp) -> bool {
-        match event.phase(&self.0.settings, now) {
-            Phase::Over => now >= event.sale_ends_at + EMPTIED_AFTER,
-            phase => is_end(phase),
-        }
-    }
-
-    /// Ends the room of an event that is over. All processes share it, and it cannot be undone: so
-    /// what this one remembers is not enough, and the database is asked.
-    async fn empty(&self, event_id: Uuid, now: Timestamp) {
-        match self.0.db.read(move |tx| rooms::room_find(tx, event_id)).await {
-            Ok(Some(event)) if self.is_long_over(&event, now) => {}
-            Ok(_) => return,
-            Err(error) => {
-                tracing::warn!(%event_id, %error, "a room was not emptied; tried again");
-                return;
-            }
-        }
-        match self.noted(self.0.rooms.clear(event_id, now).await) {
-            Ok(cleared) => {
-                let (waiting, active) = (cleared.waiting, cleared.active);
-                tracing::info!(%event_id, waiting, active, "the sale is over; the room was emptied");
-            }
-            Err(error) => tracing::warn!(%event_id, %error, "a room was not emptied; tried again"),
-        }
-    }
-
-    /// Clears the room of an event whose sale got a pre-sale after people had come: who of them may
-    /// still buy is not known here, and nobody must be let in who may not. Whoever may, comes again.
-    async fn send_home(&self, event_id: Uuid, now: Timestamp) {
-        if let Err(error) = self.try_send_home(event_id, now).await {
-            tracing::warn!(%event_id, %error, "a room was not cleared for a pre-sale; tried again");
-        }
-    }
-
-    /// Two processes may clear at the same moment. Then who came in the instant between comes again
-    /// once more.
-    async fn try_send_home(&self, event_id: Uuid, now: Timestamp) -> Result<(), NotCleared> {
-        let read = self.0.db.read(move |tx| {
-            let revision = rooms::clearing_find(tx, event_id)?;
-            let event = rooms::room_find(tx, event_id)?;
-            Ok::<_, StorageError>(revision.zip(event))
-        });
-        let Some((revision, event)) = read.await? else { return Ok(self.load().await?) };
-        // The pre-sale may have been taken back meanwhile.
-        if event.is_for_members(now) {
-            let cleared = self.noted(self.0.rooms.clear(event_id, now).await)?;
-            let (waiting, active) = (cleared.waiting, cleared.active);
-            if waiting + active > 0 {
-                tracing::warn!(%event_id, waiting, active, "a pre-sale was put before the sale: \
-                    those who had come must come again");
-            }
-        }
-        self.0.db.write(move |tx| rooms::clearing_finish(tx, event_id, revision)).await?;
-        Ok(self.load().await?)
     }
 
     /// Drops those from the line of an event who were not seen for too long.
@@ -317,88 +269,4 @@ fn every(pause: Duration) -> Interval {
     let mut tick = interval(pause);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tick
-}
-
-/// Work on many events at once, each at its own speed. An event whose last turn is not over has no
-/// other. Dropped, it ends what is under way.
-#[derive(Default)]
-struct Turns {
-    under_way: JoinSet<()>,
-    events: HashMap<Id, Uuid>,
-}
-
-impl Turns {
-    fn begin(&mut self, event_id: Uuid, turn: impl Future<Output = ()> + Send + 'static) {
-        self.tidy();
-        if !self.events.values().any(|busy| *busy == event_id) {
-            let task = self.under_way.spawn(turn);
-            self.events.insert(task.id(), event_id);
-        }
-    }
-
-    /// Forgets the turns that are over.
-    fn tidy(&mut self) {
-        while let Some(ended) = self.under_way.try_join_next_with_id() {
-            let task = match ended {
-                Ok((task, ())) => task,
-                Err(error) => {
-                    tracing::error!(%error, "work on a room broke off");
-                    error.id()
-                }
-            };
-            self.events.remove(&task);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use tokio::sync::Semaphore;
-
-    use super::*;
-
-    /// Waits until a turn is over, and says whose it was.
-    async fn next_ended(turns: &mut Turns) -> Uuid {
-        let ended = turns.under_way.join_next_with_id().await.expect("a turn is under way");
-        let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
-        turns.events.remove(&task).expect("it was begun")
-    }
-
-    /// P-6: in the original one scheduler did everything, and a slow clean-up delayed all admissions.
-    #[tokio::test]
-    async fn p_6_a_slow_event_has_no_second_turn_and_delays_no_other() {
-        let mut turns = Turns::default();
-        let [slow, quick] = [1, 2].map(Uuid::from_u128);
-        let (gate, slow_turns) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
-        for _ in 0..3 {
-            let (gate, count) = (Arc::clone(&gate), Arc::clone(&slow_turns));
-            turns.begin(slow, async move {
-                count.fetch_add(1, Ordering::SeqCst);
-                gate.acquire().await.expect("it is never closed").forget();
-            });
-            turns.begin(quick, async {});
-            assert_eq!(next_ended(&mut turns).await, quick);
-        }
-        gate.add_permits(1);
-        assert_eq!(next_ended(&mut turns).await, slow);
-        assert_eq!(slow_turns.load(Ordering::SeqCst), 1);
-        turns.begin(slow, async {});
-        assert_eq!(next_ended(&mut turns).await, slow, "its next turn comes after the first");
-    }
-
-    #[tokio::test]
-    async fn an_event_whose_turn_broke_off_gets_another() {
-        let mut turns = Turns::default();
-        let event_id = Uuid::from_u128(1);
-        turns.begin(event_id, async { panic!("a turn that breaks off") });
-        while !turns.events.is_empty() {
-            tokio::task::yield_now().await;
-            turns.tidy();
-        }
-        turns.begin(event_id, async {});
-        assert_eq!(next_ended(&mut turns).await, event_id);
-    }
 }

@@ -1,7 +1,8 @@
 //! The waiting room: a fair line in front of every sale.
 //!
 //! Who waits lives in a [`room`]; how a room is run lives in the schema `queue_service`. What is sold
-//! and when it learns from `catalog-events`; that someone has bought, from `reservation-events`.
+//! and when it learns from `catalog-events`; that someone has bought, from `reservation-events`. Of
+//! turns that are near, to those who want to be told, it tells in `queue-events`.
 //!
 //! Deliberately absent: any read of another service or of the database while someone asks for their
 //! place (P-1). Only in a pre-sale is the ticket office asked for the tier of who comes.
@@ -14,6 +15,7 @@ mod directory;
 mod domain;
 pub mod draw;
 mod entry;
+pub mod events;
 mod figures;
 mod http;
 mod jobs;
@@ -21,6 +23,7 @@ mod notices;
 mod place;
 mod published;
 mod pulse;
+mod reminders;
 pub mod room;
 mod settings;
 mod store;
@@ -53,6 +56,7 @@ pub use notices::{Notice, Notices, TakenNotices};
 pub use place::{PlaceError, SlotClaim, Told};
 use published::Published;
 use pulse::Pulse;
+pub use reminders::ReminderError;
 use room::{Door, Rooms, Rules};
 pub use settings::Settings;
 use stream::Streams;
@@ -64,6 +68,7 @@ pub const SCHEMA: Schema = Schema {
     migrations: migrations![
         1 "rooms" => "../migrations/0001_rooms.sql",
         2 "clearing" => "../migrations/0002_clearing.sql",
+        3 "reminders" => "../migrations/0003_reminders.sql",
     ],
 };
 
@@ -75,6 +80,9 @@ pub const JOURNAL: Schema = Schema {
 
 /// The login on PostgreSQL, unless the configuration names another.
 pub const DATABASE_USER: &str = "queue_svc_user";
+
+/// The service as its events name it.
+pub(crate) const SOURCE: &str = "urr/queue";
 
 /// The keeper of the waiting rooms, with one method per operation. Clones share it.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use urr_kernel::{CallContext, Timestamp, Uuid};
 
 use crate::crowds::CrowdAt;
-use crate::domain::estimate::Wait;
+use crate::domain::estimate::{Outlook, Wait};
 use crate::figures::Way;
 use crate::room::{Admitted, Ask, Place, RoomError, Rules, Seen, Standing};
 use crate::tiers::TierUnknown;
@@ -55,12 +55,12 @@ pub struct SlotClaim {
 }
 
 /// An event at a moment: what its room is told.
-struct Doorway {
-    event: Arc<EventRoom>,
-    phase: Phase,
-    rules: Rules,
+pub(crate) struct Doorway {
+    pub event: Arc<EventRoom>,
+    pub phase: Phase,
+    pub rules: Rules,
     is_sold_out: bool,
-    now: Timestamp,
+    pub now: Timestamp,
 }
 
 /// The room of an event as a whole.
@@ -87,7 +87,27 @@ impl Overview {
     }
 }
 
-fn is_before_draw(event: &EventRoom, phase: Phase) -> bool {
+impl Doorway {
+    /// In how many seconds people are let in; none if nobody can tell.
+    pub fn until_opening(&self) -> Option<u64> {
+        match self.phase {
+            _ if self.is_sold_out => None,
+            Phase::Open => Some(0),
+            Phase::Gathering { .. } | Phase::Closed { .. } => {
+                Some(seconds(self.event.sale_starts_at, self.now))
+            }
+            _ => None,
+        }
+    }
+
+    /// How fast the line moves.
+    pub fn outlook<'a>(&self, crowd: &'a CrowdAt) -> &'a Outlook {
+        let open_for = Duration::from_secs(seconds(self.now, self.event.sale_starts_at));
+        crowd.outlook(&self.rules, open_for)
+    }
+}
+
+pub(crate) fn is_before_draw(event: &EventRoom, phase: Phase) -> bool {
     let is_early = matches!(phase, Phase::Closed { .. } | Phase::Gathering { .. } | Phase::Drawing);
     is_early && event.wishes.opening == Opening::Lottery
 }
@@ -222,7 +242,7 @@ impl Queue {
         }
     }
 
-    fn doorway(&self, event_id: Uuid) -> Result<Doorway, PlaceError> {
+    pub(crate) fn doorway(&self, event_id: Uuid) -> Result<Doorway, PlaceError> {
         let now = self.0.clock.now();
         let event = self.event(event_id)?;
         let phase = event.phase(&self.0.settings, now);
@@ -242,16 +262,10 @@ impl Queue {
 
     /// How long someone will wait, if that can be told.
     async fn wait(&self, doorway: &Doorway, place: Place, seen: &Seen) -> Option<Wait> {
-        let Doorway { event, phase, rules, is_sold_out, now } = doorway;
-        let until_opening = match phase {
-            _ if *is_sold_out => return None,
-            Phase::Open => 0,
-            Phase::Gathering { .. } | Phase::Closed { .. } => seconds(event.sale_starts_at, *now),
-            _ => return None,
-        };
+        let Doorway { event, phase, now, .. } = doorway;
+        let until_opening = doorway.until_opening()?;
         let crowd = self.0.crowds.get(event.event_id, *now).await.ok()?;
-        let open_for = Duration::from_secs(seconds(*now, event.sale_starts_at));
-        let outlook = crowd.outlook(rules, open_for);
+        let outlook = doorway.outlook(&crowd);
         let has_order = *phase == Phase::Open || event.wishes.opening == Opening::Fifo;
         let wait = match has_order {
             true => outlook.wait_at(place.position),

@@ -73,6 +73,14 @@ pub enum Standing {
     Absent,
 }
 
+/// Where someone stands, for who asks behind their back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    Waiting(Place),
+    Active,
+    Absent,
+}
+
 /// A place in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -188,6 +196,17 @@ impl Rooms {
     /// Tells someone where they stand. It counts as being seen.
     pub async fn look(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
         in_either!(self, room => room.look(ask, rules))
+    }
+
+    /// Where these people stand, in the order in which they are asked for. It does not count as being
+    /// seen: nobody keeps a place or a slot by it.
+    pub async fn locate(
+        &self,
+        event_id: Uuid,
+        users: &[Uuid],
+        now: Timestamp,
+    ) -> Result<Vec<Whereabouts>, RoomError> {
+        in_either!(self, room => room.locate(event_id, users, now))
     }
 
     /// Ends someone's place or slot at once. False if they had none.

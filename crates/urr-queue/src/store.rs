@@ -4,5 +4,6 @@ pub mod audit;
 pub mod draws;
 pub mod news;
 pub mod purchases;
+pub mod reminders;
 pub mod rooms;
 pub mod wishes;

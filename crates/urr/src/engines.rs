@@ -18,6 +18,7 @@ pub const TOPICS: &[&str] = &[
     "inventory-events",
     "membership-events",
     "payment-events",
+    "queue-events",
     "reservation-events",
     "transfer-events",
     "user-events",

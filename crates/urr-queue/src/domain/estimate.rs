@@ -100,6 +100,19 @@ impl Outlook {
         }
     }
 
+    /// How many of the first in line wait no longer than this.
+    pub fn reach(&self, seconds: u64) -> u32 {
+        let (mut within, mut behind) = (0, u32::MAX);
+        while within + 1 < behind {
+            let middle = within.midpoint(behind);
+            match self.wait_at(middle).seconds <= seconds {
+                true => within = middle,
+                false => behind = middle,
+            }
+        }
+        within
+    }
+
     /// Nothing is known but what was set: nobody is let in faster than the rate, and slots are hardly
     /// used for as long as they live unseen.
     fn guess(&self, position: u64) -> Wait {
@@ -333,6 +346,19 @@ mod tests {
             let wait = outlook.wait_at(20_000);
             assert_eq!(wait.seconds, u64::from(20_000 / each_second), "{each_second}");
             assert!(wait.from < wait.seconds && wait.seconds < wait.to, "{wait:?}");
+        }
+    }
+
+    #[test]
+    fn the_reach_of_a_time_are_those_who_wait_no_longer() {
+        for (each_second, left) in [(1, 0), (4, 2), (100, 50)] {
+            let outlook = Outlook::new(&crowd(|_| each_second, left), &RULES, LONG);
+            for seconds in [1, 10, 180, 5_000] {
+                let reach = outlook.reach(seconds);
+                assert!(reach > 0 && outlook.wait_at(reach).seconds <= seconds, "{reach}");
+                assert!(outlook.wait_at(reach + 1).seconds > seconds, "{reach}");
+            }
+            assert_eq!(outlook.reach(0), 0);
         }
     }
 

@@ -28,6 +28,12 @@ pub fn position_bounds(marks: &[Place], number: i64) -> Option<RangeInclusive<u3
     }
 }
 
+/// No one among the first so many has a higher number, by the places that are marked.
+pub fn number_max(marks: &[Place], count: u32) -> i64 {
+    let within = marks.partition_point(|mark| mark.position <= count);
+    marks.get(within).map_or(i64::MAX, |behind| behind.number)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -74,6 +80,17 @@ mod tests {
         let marks = marks_of(&[11, 13, 16, 20], 3);
         assert_eq!(position_bounds(&marks, 13), Some(2..=3));
         assert_eq!(position_bounds(&marks, 16), Some(2..=3));
+    }
+
+    #[test]
+    fn nobody_among_the_first_has_a_higher_number_than_the_next_mark() {
+        let marks = marks_of(&[-3, -1, 2, 7, 9, 12], 2);
+        assert_eq!(number_max(&marks, 0), -3);
+        assert_eq!(number_max(&marks, 1), 2);
+        assert_eq!(number_max(&marks, 2), 2);
+        assert_eq!(number_max(&marks, 4), 9);
+        assert_eq!(number_max(&marks, 6), i64::MAX, "and who comes behind them");
+        assert_eq!(number_max(&[], 0), i64::MAX, "those who were in line are not any more");
     }
 
     proptest! {

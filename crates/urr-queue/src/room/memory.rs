@@ -14,6 +14,7 @@ mod drawing;
 mod journal;
 mod known;
 mod line;
+mod locating;
 mod marks;
 mod pace;
 mod queues;

@@ -15,6 +15,7 @@
 mod keys;
 mod limits;
 mod listing;
+mod locating;
 mod scripts;
 
 use std::sync::Arc;

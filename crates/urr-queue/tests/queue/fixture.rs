@@ -131,6 +131,11 @@ impl World {
         make_queue(&self.db, &self.clock, &self.ids, &self.rooms, settings)
     }
 
+    /// The same, with other ids for what it announces.
+    pub fn another_with_ids(&self, ids: &IdSource) -> Queue {
+        make_queue(&self.db, &self.clock, ids, &self.rooms, Settings::default())
+    }
+
     /// Someone who has an account.
     pub fn fan(&self) -> Fan {
         Fan { id: self.ids.next_id(), router: self.router.clone() }

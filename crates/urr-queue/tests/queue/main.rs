@@ -15,5 +15,6 @@ mod internal;
 mod jobs;
 mod leaving;
 mod presale;
+mod reminding;
 mod status;
 mod stream;

@@ -9,7 +9,9 @@ use urr_kernel::{Clock, IdSource, Secret, Timestamp, Uuid};
 use urr_queue::JOURNAL;
 use urr_queue::room::memory::MemoryRooms;
 use urr_queue::room::redis::{RedisRooms, RoomTime};
-use urr_queue::room::{Ask, Crowd, Door, Place, RoomError, Rooms, Rules, Seen, Slot, Standing};
+use urr_queue::room::{
+    Ask, Crowd, Door, Place, RoomError, Rooms, Rules, Seen, Slot, Standing, Whereabouts,
+};
 use urr_redis::{Redis, RedisOptions, RedisPlace};
 use urr_test::engines::{self, Database, Engine};
 use urr_test::servers::{self, Server};
@@ -163,6 +165,10 @@ impl World {
 
     pub async fn look(&self, user_id: Uuid) -> Seen {
         self.rooms.look(self.ask(user_id), &self.rules).await.unwrap()
+    }
+
+    pub async fn locate(&self, users: &[Uuid]) -> Vec<Whereabouts> {
+        self.rooms.locate(self.event_id, users, self.now()).await.unwrap()
     }
 
     pub async fn standing(&self, user_id: Uuid) -> Standing {

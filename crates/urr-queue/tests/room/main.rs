@@ -18,6 +18,7 @@ mod drawing;
 mod fairness;
 mod leaving;
 mod limits;
+mod locating;
 mod memory_journal;
 mod memory_keeping;
 mod model;

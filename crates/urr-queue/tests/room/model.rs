@@ -29,6 +29,10 @@ enum Op {
         event: usize,
         user: usize,
     },
+    /// Everybody.
+    Locate {
+        event: usize,
+    },
     Leave {
         event: usize,
         user: usize,
@@ -90,6 +94,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         12 => at().prop_map(|(event, user)| Op::Check { event, user }),
         6 => at().prop_map(|(event, user)| Op::Look { event, user }),
+        3 => (0..EVENTS).prop_map(|event| Op::Locate { event }),
         4 => at().prop_map(|(event, user)| Op::Leave { event, user }),
         3 => (at(), ago.clone())
             .prop_map(|((event, user), seconds_ago)| Op::Finish { event, user, seconds_ago }),
@@ -166,6 +171,10 @@ impl Case {
             Op::Look { event, user } => {
                 let seen = self.room(event).look(self.users[user]).await;
                 prop_assert_eq!(seen, self.plain.look(event, user, &self.world));
+            }
+            Op::Locate { event } => {
+                let found = self.room(event).locate(&self.users).await;
+                prop_assert_eq!(found, self.plain.locate(event, USERS, self.world.now()));
             }
             Op::Leave { event, user } => {
                 let is_gone = self.room(event).leave(self.users[user]).await;

@@ -13,14 +13,15 @@ use hashbrown::DefaultHashBuilder;
 use urr_kernel::{IdSource, Timestamp, Uuid};
 
 use super::journal::{Journal, Record, Totals};
-use super::line::{Entry, Key, Line};
+use super::line::{At, Entry, Key, Line};
 use super::marks::mark_positions;
 use super::pace::{KEPT, Recent};
 use super::queues::Queues;
 use super::slots::Slots;
 use super::unwritten::Unwritten;
 use crate::room::{
-    Admitted, Ask, Cleared, Crowd, Door, Place, RoomError, Rules, Seen, Standing, sweep_gap_max_us,
+    Admitted, Ask, Cleared, Crowd, Door, Place, RoomError, Rules, Seen, Standing, Whereabouts,
+    sweep_gap_max_us,
 };
 
 /// Callers on several threads may come in with their times in another order. A clock that is
@@ -165,6 +166,17 @@ impl Room {
         self.begin_by_rules(ask.now, rules);
         let absent = Told { seen: self.seen(Standing::Absent), basis: Basis::Nothing };
         self.find(ask.user_id, rules).unwrap_or(absent)
+    }
+
+    /// Where these people stand. They are not seen by it.
+    pub fn locate(&mut self, users: &[Uuid], now: Timestamp) -> Vec<Whereabouts> {
+        self.begin(now);
+        let locate = |user_id: &Uuid| match self.line.find(*user_id) {
+            Some(at) => Whereabouts::Waiting(self.place(at)),
+            None if self.slots.get(*user_id).is_some() => Whereabouts::Active,
+            None => Whereabouts::Absent,
+        };
+        users.iter().map(locate).collect()
     }
 
     /// Whether this slot lives, which only then counts as being seen; and by what one may rely on
@@ -366,10 +378,8 @@ impl Room {
         if let Some(at) = self.line.find(user_id) {
             self.line.see(at, self.now_us);
             self.touch(user_id);
-            let entry = self.line.entry(at);
-            let place = Place { number: entry.number, position: self.line.position(at) };
-            let basis = Basis::Arrival(entry.arrival);
-            return Some(Told { seen: self.seen(Standing::Waiting(place)), basis });
+            let basis = Basis::Arrival(self.line.entry(at).arrival);
+            return Some(Told { seen: self.seen(Standing::Waiting(self.place(at))), basis });
         }
         let admission = self.slots.get(user_id)?.admission;
         let Some(slot) = self.slots.see(user_id, self.now_us, rules) else {
@@ -378,6 +388,10 @@ impl Room {
         };
         let basis = Basis::Admission(admission);
         Some(Told { seen: self.seen(Standing::Active(slot)), basis })
+    }
+
+    fn place(&self, at: At) -> Place {
+        Place { number: self.line.entry(at).number, position: self.line.position(at) }
     }
 
     fn seen(&self, standing: Standing) -> Seen {

@@ -14,6 +14,7 @@ macro_rules! scripts {
 scripts! {
     CHECK = "room.lua" "seen.lua" "standing.lua" "ends.lua" "pace.lua" "check.lua";
     LOOK = "room.lua" "seen.lua" "standing.lua" "look.lua";
+    LOCATE = "room.lua" "locate.lua";
     HOLDS = "room.lua" "seen.lua" "standing.lua" "holds.lua";
     LEAVE = "room.lua" "seen.lua" "pace.lua" "leave.lua";
     FINISH = "room.lua" "finish.lua";

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use urr_kernel::{Timestamp, Uuid};
 use urr_queue::room::{
     Cleared, Crowd, Door, Pace, Place, RoomError, Rules, SWEEP_GAP_MAX, Seen, Slot, Standing,
+    Whereabouts,
 };
 
 use crate::fixture::World;
@@ -126,6 +127,20 @@ impl Plain {
     pub fn look(&mut self, event: usize, user: usize, world: &World) -> Seen {
         self.rooms[event].end_slots(world.now());
         self.rooms[event].see(user, &world.rules, world.now())
+    }
+
+    pub fn locate(&mut self, event: usize, users: usize, now: Timestamp) -> Vec<Whereabouts> {
+        let room = &mut self.rooms[event];
+        room.end_slots(now);
+        let locate = |user| match room.find(user) {
+            Some(at) => Whereabouts::Waiting(Place {
+                number: room.line[at].number,
+                position: to_u32(at + 1),
+            }),
+            None if room.slots.contains_key(&user) => Whereabouts::Active,
+            None => Whereabouts::Absent,
+        };
+        (0..users).map(locate).collect()
     }
 
     pub fn leave(&mut self, event: usize, user: usize, now: Timestamp) -> bool {

@@ -1,0 +1,114 @@
+//! Those who want to be told when their turn is near.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{StorageError, Tx, params};
+
+/// Someone's wish to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reminder {
+    pub event_id: Uuid,
+    pub user_id: Uuid,
+    /// Of their place, when it was asked for or looked at last.
+    pub number: i64,
+}
+
+impl Reminder {
+    /// The number of who asked before a draw: they come first, and are looked for in any case.
+    pub const UNDRAWN: i64 = i64::MIN;
+}
+
+/// Once more changes nothing, unless they have another place by now.
+pub fn reminder_insert(
+    tx: &mut Tx<'_>,
+    reminder: &Reminder,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let Reminder { event_id, user_id, number } = *reminder;
+    tx.execute(
+        "insert into reminders (event_id, user_id, number, asked_at) values ($1, $2, $3, $4) \
+         on conflict (event_id, user_id) do update \
+         set number = excluded.number, asked_at = excluded.asked_at \
+         where reminders.number <> excluded.number",
+        params![event_id, user_id, number, now],
+    )?;
+    Ok(())
+}
+
+/// Whatever place it was for.
+pub fn reminder_withdraw(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    user_id: Uuid,
+) -> Result<(), StorageError> {
+    let sql = "delete from reminders where event_id = $1 and user_id = $2";
+    tx.execute(sql, params![event_id, user_id])?;
+    Ok(())
+}
+
+/// The events with reminders. Each is found by one step through the key: there may be a million
+/// reminders of few events.
+pub fn reminder_list_events(tx: &mut Tx<'_>) -> Result<Vec<Uuid>, StorageError> {
+    let sql = "select event_id from reminders where event_id > $1 order by event_id limit 1";
+    let mut events: Vec<Uuid> = Vec::new();
+    loop {
+        let last = events.last().copied().unwrap_or_default();
+        match tx.query_opt(sql, params![last], |row| row.get("event_id"))? {
+            Some(event_id) => events.push(event_id),
+            None => return Ok(events),
+        }
+    }
+}
+
+/// Some of an event behind this number and user, with numbers up to `number_max`.
+pub fn reminder_list(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    (number, user_id): (i64, Uuid),
+    number_max: i64,
+    count_max: u32,
+) -> Result<Vec<Reminder>, StorageError> {
+    tx.query(
+        "select user_id, number from reminders \
+         where event_id = $1 and (number, user_id) > ($2, $3) and number <= $4 \
+         order by number, user_id limit $5",
+        params![event_id, number, user_id, number_max, count_max],
+        |row| Ok(Reminder { event_id, user_id: row.get("user_id")?, number: row.get("number")? }),
+    )
+}
+
+/// Ends a reminder, if it is still the one that was read. Of all who try it at once, one is told
+/// true.
+pub fn reminder_end(tx: &mut Tx<'_>, reminder: &Reminder) -> Result<bool, StorageError> {
+    let Reminder { event_id, user_id, number } = *reminder;
+    let rows = tx.execute(
+        "delete from reminders where event_id = $1 and user_id = $2 and number = $3",
+        params![event_id, user_id, number],
+    )?;
+    Ok(rows == 1)
+}
+
+/// Notes another number, if the reminder is still the one that was read.
+pub fn reminder_renumber(
+    tx: &mut Tx<'_>,
+    reminder: &Reminder,
+    number: i64,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "update reminders set number = $4 where event_id = $1 and user_id = $2 and number = $3",
+        params![reminder.event_id, reminder.user_id, reminder.number, number],
+    )?;
+    Ok(())
+}
+
+/// Ends some of an event. Returns how many.
+pub fn reminder_end_some(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    count_max: u32,
+) -> Result<u64, StorageError> {
+    tx.execute(
+        "delete from reminders where event_id = $1 and user_id in \
+         (select user_id from reminders where event_id = $1 order by user_id limit $2)",
+        params![event_id, count_max],
+    )
+}
