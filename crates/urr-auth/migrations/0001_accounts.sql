@@ -14,12 +14,15 @@ create table users (
     -- Counts the passwords that were chosen. A stronger hash of the same one does not count.
     password_version integer not null,
     role text not null,
+    -- In which mails are written.
+    language text not null,
     status text not null,
     created_at timestamptz not null,
     updated_at timestamptz not null,
     last_login_at timestamptz not null,
     deleted_at timestamptz,
     constraint users_role check (role in ('user', 'admin')),
+    constraint users_language check (language in ('ko', 'en')),
     constraint users_status check (status in ('active', 'dormant', 'deleted')),
     -- Of a deleted account nothing personal remains; every other has an address and a name.
     constraint users_person check (

@@ -6,6 +6,7 @@ use urr_storage::{StorageError, Tx, outbox};
 
 use crate::domain::account::{AccountStatus, Person, User, UserId};
 use crate::domain::email::Email;
+use crate::domain::language::Language;
 use crate::domain::password::Password;
 use crate::domain::profile::{Name, Phone};
 use crate::domain::terms::{Terms, TermsKind};
@@ -22,6 +23,8 @@ pub struct Registration {
     pub person: Person,
     pub password: Password,
     pub terms: Terms,
+    /// None: what their browser asks for.
+    pub language: Option<Language>,
 }
 
 /// What someone who logs in says.
@@ -112,6 +115,8 @@ pub(crate) struct AccountParts {
     /// None: one gets in by another service only.
     pub password: Option<Password>,
     pub terms: Option<Terms>,
+    /// None: what the browser asks for.
+    pub language: Option<Language>,
     pub role: Role,
     pub method: LoginMethod,
     pub origin: Origin,
@@ -126,10 +131,11 @@ impl Auth {
         origin: Origin,
         context: CallContext,
     ) -> Result<Session, RegisterError> {
-        let Registration { person, password, terms } = registration;
+        let Registration { person, password, terms, language } = registration;
         let (password, terms) = (Some(password), Some(terms));
         let (role, method) = (Role::User, LoginMethod::Registration);
-        let parts = AccountParts { person, password, terms, role, method, origin, context };
+        let parts =
+            AccountParts { person, password, terms, language, role, method, origin, context };
         let account = self.new_account(parts).await?;
         let opened = self.db.write(move |tx| {
             let user = account.write(tx)?.ok_or(RegisterError::EmailTaken)?;
@@ -142,7 +148,8 @@ impl Auth {
     /// Everything a new account needs, made before the transaction. The password is hashed even
     /// if the address is taken: the time must not tell.
     pub(crate) async fn new_account(&self, parts: AccountParts) -> Result<NewAccount, Fault> {
-        let AccountParts { person, password, terms, role, method, origin, context } = parts;
+        let AccountParts { person, password, terms, language, role, method, origin, context } =
+            parts;
         let password_hash = match password {
             Some(password) => Some(self.passwords.hash(password).await?),
             None => None,
@@ -155,6 +162,7 @@ impl Auth {
             password_hash,
             password_version: 1,
             role,
+            language: language.or(origin.language).unwrap_or_default(),
             status: AccountStatus::Active,
             created_at: now,
             last_login_at: now,
@@ -199,12 +207,13 @@ impl Auth {
         users.filter_map(Result::transpose).collect()
     }
 
-    /// Replaces name and phone.
+    /// Replaces name and phone, and the language if one is named.
     pub async fn update_profile(
         &self,
         id: UserId,
         name: Name,
         phone: Option<Phone>,
+        language: Option<Language>,
     ) -> Result<(), UserError> {
         let (auth, now) = (self.clone(), self.clock.now());
         self.db
@@ -214,6 +223,9 @@ impl Auth {
                 user.person.name = name.clone();
                 user.person.phone = phone.clone();
                 users::user_set_person(tx, id, &auth.data_keys.seal(id, &user.person), now)?;
+                if let Some(language) = language {
+                    users::user_set_language(tx, id, language, now)?;
+                }
                 Ok(())
             })
             .await

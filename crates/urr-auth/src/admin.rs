@@ -149,7 +149,7 @@ impl NewAdmin {
         let NewAdmin { email, name, password } = self;
         let password = Some(password);
         let person = Person { email, name, phone: None };
-        let (terms, role) = (None, Role::Admin);
-        AccountParts { person, password, terms, role, method, origin, context }
+        let (terms, language, role) = (None, None, Role::Admin);
+        AccountParts { person, password, terms, language, role, method, origin, context }
     }
 }

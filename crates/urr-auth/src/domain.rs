@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod email;
+pub mod language;
 pub mod password;
 pub mod profile;
 pub mod refresh;

@@ -20,9 +20,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    Auth, ChangeRoleError, Confirmation, ConfirmedError, InvalidEmail, InvalidName,
-    InvalidPassword, InvalidPhone, InviteError, LoginError, RefreshError, RegisterError, UserError,
-    VerifyTokenError,
+    Auth, ChangeRoleError, Confirmation, ConfirmedError, InvalidEmail, InvalidLanguage,
+    InvalidName, InvalidPassword, InvalidPhone, InviteError, LoginError, RefreshError,
+    RegisterError, UserError, VerifyTokenError,
 };
 
 /// The internal addresses are not part of the public description.
@@ -93,6 +93,7 @@ bad_input! {
     InvalidEmail => "INVALID_EMAIL";
     InvalidName => "INVALID_NAME";
     InvalidPhone => "INVALID_PHONE";
+    InvalidLanguage => "INVALID_LANGUAGE";
     InvalidPassword => "INVALID_PASSWORD";
 }
 

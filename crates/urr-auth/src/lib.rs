@@ -51,6 +51,7 @@ pub use bot_check::{
 pub use confirmed::{Confirmation, ConfirmedError, PasswordChange};
 pub use domain::account::{AccountStatus, Person, User, UserId};
 pub use domain::email::{Email, InvalidEmail};
+pub use domain::language::{InvalidLanguage, Language};
 pub use domain::password::{InvalidPassword, Password};
 pub use domain::profile::{InvalidName, InvalidPhone, Name, Phone};
 pub use domain::social::{LocalPath, Provider};

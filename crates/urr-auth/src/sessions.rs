@@ -328,6 +328,7 @@ impl Auth {
             id: stored.id,
             person: self.data_keys.open(stored.id, sealed)?,
             role: stored.role,
+            language: stored.language,
             status: stored.status,
             created_at: stored.created_at,
             last_login_at: stored.last_login_at,

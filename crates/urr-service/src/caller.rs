@@ -29,6 +29,7 @@ pub enum Caller {
     Ticket,
     Payment,
     Stats,
+    Mail,
     Community,
     Worker,
     Operator,
@@ -40,7 +41,7 @@ pub enum Caller {
 pub struct UnknownCaller;
 
 impl Caller {
-    pub const ALL: [Caller; 10] = [
+    pub const ALL: [Caller; 11] = [
         Caller::Gateway,
         Caller::Auth,
         Caller::Catalog,
@@ -48,6 +49,7 @@ impl Caller {
         Caller::Ticket,
         Caller::Payment,
         Caller::Stats,
+        Caller::Mail,
         Caller::Community,
         Caller::Worker,
         Caller::Operator,
@@ -62,6 +64,7 @@ impl Caller {
             Caller::Ticket => "ticket",
             Caller::Payment => "payment",
             Caller::Stats => "stats",
+            Caller::Mail => "mail",
             Caller::Community => "community",
             Caller::Worker => "worker",
             Caller::Operator => "operator",

@@ -4,6 +4,7 @@ use urr_kernel::{Timestamp, define_id};
 use urr_service::Role;
 
 use super::email::Email;
+use super::language::Language;
 use super::profile::{Name, Phone};
 
 define_id!(
@@ -43,6 +44,8 @@ pub struct User {
     pub id: UserId,
     pub person: Person,
     pub role: Role,
+    /// In which they are written to.
+    pub language: Language,
     pub status: AccountStatus,
     pub created_at: Timestamp,
     pub last_login_at: Timestamp,

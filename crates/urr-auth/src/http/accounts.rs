@@ -12,8 +12,8 @@ use super::terms::AgreementBody;
 use super::views::{MessageView, ProfileDetailView, SessionView, session_answer};
 use super::{bot_check, confirmation, cookies};
 use crate::{
-    Agreement, Auth, Door, Email, Name, Password, PasswordChange, Person, Phone, Registration,
-    Terms, TermsVersions, UserId,
+    Agreement, Auth, Door, Email, Language, Name, Password, PasswordChange, Person, Phone,
+    Registration, Terms, TermsVersions, UserId,
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -30,6 +30,9 @@ pub struct RegisterBody {
     /// SERVICE and PRIVACY must be agreed to, MARKETING may be.
     #[schema(max_items = 3)]
     terms: Vec<AgreementBody>,
+    /// In which mails are written: `ko` or `en`. Without it, what the browser asks for.
+    #[schema(example = "ko")]
+    language: Option<String>,
 }
 
 impl RegisterBody {
@@ -40,7 +43,8 @@ impl RegisterBody {
         let phone = parse_phone(self.phone)?;
         let answers = self.terms.into_iter().map(Agreement::from).collect();
         let terms = Terms::of_newcomer(answers, in_force)?;
-        Ok(Registration { person: Person { email, name, phone }, password, terms })
+        let language = parse_language(self.language)?;
+        Ok(Registration { person: Person { email, name, phone }, password, terms, language })
     }
 }
 
@@ -48,6 +52,11 @@ impl RegisterBody {
 fn parse_phone(phone: Option<String>) -> Result<Option<Phone>, ApiError> {
     let phone = phone.filter(|phone| !phone.trim().is_empty());
     Ok(phone.map(|phone| Phone::parse(&phone)).transpose()?)
+}
+
+fn parse_language(language: Option<String>) -> Result<Option<Language>, ApiError> {
+    let language = language.filter(|code| !code.is_empty());
+    Ok(language.map(|code| Language::parse(&code)).transpose()?)
 }
 
 /// Opens an account and logs in.
@@ -102,9 +111,12 @@ pub struct UpdateMeBody {
     /// Without it the number is forgotten.
     #[schema(max_length = 20)]
     phone: Option<String>,
+    /// In which mails are written: `ko` or `en`. Without it, it stays as it is.
+    #[schema(example = "ko")]
+    language: Option<String>,
 }
 
-/// Replaces my name and phone.
+/// Replaces my name and phone, and the language if one is named.
 #[utoipa::path(
     put, path = "/api/auth/me", tag = "auth", request_body = UpdateMeBody,
     responses(
@@ -120,8 +132,9 @@ pub async fn update_me(
     Json(body): Json<UpdateMeBody>,
 ) -> Result<Json<ProfileDetailView>, ApiError> {
     let (name, phone) = (Name::parse(&body.name)?, parse_phone(body.phone)?);
+    let language = parse_language(body.language)?;
     let id = UserId(identity.user_id);
-    auth.update_profile(id, name, phone).await?;
+    auth.update_profile(id, name, phone, language).await?;
     let profile = auth.get_profile(id).await?;
     Ok(Json(ProfileDetailView::new(&profile, &auth.settings.terms)))
 }

@@ -14,6 +14,7 @@ struct UserView {
     email: String,
     name: String,
     role: &'static str,
+    language: &'static str,
 }
 
 impl From<User> for UserView {
@@ -23,6 +24,7 @@ impl From<User> for UserView {
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
             role: user.role.name(),
+            language: user.language.code(),
         }
     }
 }

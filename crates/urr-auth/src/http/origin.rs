@@ -4,12 +4,13 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
-use crate::Origin;
+use crate::{Language, Origin};
 
 /// The gateway knows the client's address and removes this header from what clients send.
 const CLIENT_ADDRESS: &str = "x-urr-client-address";
 const ADDRESS_CHARS_MAX: usize = 64;
 const USER_AGENT_CHARS_MAX: usize = 256;
+const LANGUAGES_CHARS_MAX: usize = 256;
 
 /// Extractor: where the request came from. It never refuses.
 pub struct RequestOrigin(pub Origin);
@@ -21,6 +22,11 @@ impl<S: Sync> FromRequestParts<S> for RequestOrigin {
         Ok(RequestOrigin(Origin {
             address: text(&parts.headers, CLIENT_ADDRESS, ADDRESS_CHARS_MAX),
             user_agent: text(&parts.headers, "user-agent", USER_AGENT_CHARS_MAX),
+            language: Language::preferred(&text(
+                &parts.headers,
+                "accept-language",
+                LANGUAGES_CHARS_MAX,
+            )),
         }))
     }
 }

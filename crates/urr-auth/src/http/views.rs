@@ -73,6 +73,9 @@ struct ProfileView {
     phone: Option<String>,
     #[schema(example = "user")]
     role: &'static str,
+    /// In which mails are written: `ko` or `en`.
+    #[schema(example = "ko")]
+    language: &'static str,
     /// `false`: one gets in by another service only.
     has_password: bool,
     /// Whether a provider has told who this is.
@@ -98,6 +101,7 @@ impl ProfileDetailView {
             name: user.person.name.as_str().to_owned(),
             phone: user.person.phone.as_ref().map(|phone| phone.as_str().to_owned()),
             role: user.role.name(),
+            language: user.language.code(),
             has_password: *has_password,
             identity_verified: *identity_verified,
             terms_outstanding: terms::views(terms_outstanding, in_force),

@@ -128,6 +128,7 @@ impl Auth {
             person: Person { email, name, phone: None },
             password: None,
             terms: Some(self.terms_shown()),
+            language: None,
             role: Role::User,
             method: LoginMethod::Social(provider),
             origin,

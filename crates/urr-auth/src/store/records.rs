@@ -4,6 +4,7 @@ use urr_kernel::Timestamp;
 use urr_storage::{StorageError, Tx, params};
 
 use crate::domain::account::UserId;
+use crate::domain::language::Language;
 use crate::domain::social::Provider;
 use crate::domain::terms::{Agreement, Terms, TermsKind};
 
@@ -54,6 +55,8 @@ impl LoginFailure {
 pub struct Origin {
     pub address: String,
     pub user_agent: String,
+    /// What the browser asks for.
+    pub language: Option<Language>,
 }
 
 /// One line of the history.

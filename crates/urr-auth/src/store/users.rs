@@ -6,6 +6,7 @@ use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
 
 use super::parameters;
 use crate::domain::account::{AccountStatus, UserId};
+use crate::domain::language::Language;
 use crate::personal_data::SealedPerson;
 
 /// A user as the table holds it.
@@ -18,14 +19,15 @@ pub struct StoredUser {
     /// Grows when another password is chosen, and not when the same one is hashed anew.
     pub password_version: u32,
     pub role: Role,
+    pub language: Language,
     pub status: AccountStatus,
     pub created_at: Timestamp,
     pub last_login_at: Timestamp,
 }
 
 const USER_COLUMNS: &str = "id, email_cipher, email_index, name_cipher, phone_cipher, key_version, \
-                            password_hash, password_version, role, status, created_at, \
-                            last_login_at";
+                            password_hash, password_version, role, language, status, \
+                            created_at, last_login_at";
 
 /// So many users are asked for by one statement. See `user_find_many`.
 pub const USERS_AT_ONCE_MAX: usize = 100;
@@ -33,6 +35,7 @@ pub const USERS_AT_ONCE_MAX: usize = 100;
 fn user_read(row: &Row<'_>) -> Result<StoredUser, StorageError> {
     let role: String = row.get("role")?;
     let status: String = row.get("status")?;
+    let language: String = row.get("language")?;
     let status = AccountStatus::parse(&status).expect("the table checks the status");
     let person = match status {
         AccountStatus::Deleted => None,
@@ -50,6 +53,7 @@ fn user_read(row: &Row<'_>) -> Result<StoredUser, StorageError> {
         password_hash: row.get("password_hash")?,
         password_version: row.get("password_version")?,
         role: role.parse().expect("the table checks the role"),
+        language: Language::parse(&language).expect("the table checks the language"),
         status,
         created_at: row.get("created_at")?,
         last_login_at: row.get("last_login_at")?,
@@ -62,7 +66,8 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageEr
     let rows = tx.execute(
         "insert into users (id, email_cipher, email_index, name_cipher, phone_cipher, \
          key_version, password_hash, password_version, role, status, created_at, updated_at, \
-         last_login_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $11) \
+         last_login_at, language) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $11, $12) \
          on conflict (email_index) do nothing",
         params![
             user.id.0,
@@ -75,7 +80,8 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageEr
             user.password_version,
             user.role.name(),
             user.status.name(),
-            user.created_at
+            user.created_at,
+            user.language.code(),
         ],
     )?;
     Ok(rows == 1)
@@ -185,6 +191,16 @@ pub fn user_set_role(
     tx.execute(sql, params![id.0, role.name(), now]).map(drop)
 }
 
+pub fn user_set_language(
+    tx: &mut Tx<'_>,
+    id: UserId,
+    language: Language,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let sql = "update users set language = $2, updated_at = $3 where id = $1";
+    tx.execute(sql, params![id.0, language.code(), now]).map(drop)
+}
+
 pub fn user_set_person(
     tx: &mut Tx<'_>,
     id: UserId,
@@ -203,8 +219,8 @@ pub fn user_set_person(
 pub fn user_erase(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), StorageError> {
     tx.execute(
         "update users set email_cipher = null, email_index = null, name_cipher = null, \
-         phone_cipher = null, password_hash = null, role = 'user', status = 'deleted', \
-         deleted_at = $2, updated_at = $2 where id = $1",
+         phone_cipher = null, password_hash = null, role = 'user', language = 'ko', \
+         status = 'deleted', deleted_at = $2, updated_at = $2 where id = $1",
         params![id.0, now],
     )
     .map(drop)

@@ -112,6 +112,11 @@ pub fn cheap_settings() -> Settings {
 
 pub const CHEAP: PasswordCost = PasswordCost { memory_kib: 8, passes: 1, lanes: 1 };
 
+pub fn origin(address: &str, user_agent: &str) -> Origin {
+    let (address, user_agent) = (address.to_owned(), user_agent.to_owned());
+    Origin { address, user_agent, language: None }
+}
+
 pub fn registration(email: &str) -> Registration {
     let email = Email::parse(email).unwrap();
     let agreed = |kind| Agreement { kind, version: "2026-11".to_owned(), agreed: true };
@@ -127,6 +132,7 @@ pub fn registration(email: &str) -> Registration {
             &Settings::default().terms,
         )
         .unwrap(),
+        language: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, SET_COOKIE};
+use axum::http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, SET_COOKIE};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -160,6 +160,7 @@ contract! {
             (with(good.clone(), "password", json!("password123")), "INVALID_PASSWORD"),
             (with(good.clone(), "name", json!(" ")), "INVALID_NAME"),
             (with(good.clone(), "phone", json!("call me")), "INVALID_PHONE"),
+            (with(good.clone(), "language", json!("fr")), "INVALID_LANGUAGE"),
             (with(good.clone(), "terms", no_privacy), "TERMS_REQUIRED"),
             (with(good.clone(), "terms", json!([])), "TERMS_REQUIRED"),
             (with(good.clone(), "role", json!("admin")), "INVALID_BODY"),
@@ -301,7 +302,7 @@ contract! {
         let id = session.user.id.0;
         assert_eq!(answer.body, json!({ "user": {
             "id": id, "userId": id, "email": "mina@example.com", "name": "김민아",
-            "phone": "010-1234-5678", "role": "user", "hasPassword": true,
+            "phone": "010-1234-5678", "role": "user", "language": "ko", "hasPassword": true,
             "identityVerified": false, "termsOutstanding": [],
             "createdAt": "2026-11-15T00:30:00Z",
         }}));
@@ -319,6 +320,40 @@ contract! {
         assert_eq!((deleted.status, deleted.cookies().len()), (StatusCode::OK, 2));
         let gone = me(Method::GET).of(&session).send().await;
         assert_eq!(gone.refusal(), (404, "USER_NOT_FOUND"));
+    }
+
+    async fn an_account_has_a_language_which_its_owner_or_their_browser_chooses(world: World) {
+        for (number, (said, accepted, expected)) in [
+            (json!(null), None, "ko"),
+            (json!(null), Some("en-US,en;q=0.9,ko;q=0.8"), "en"),
+            (json!(null), Some("fr-FR,ko;q=0.8,en;q=0.7"), "ko"),
+            (json!(null), Some("fr-FR"), "ko"),
+            (json!("ko"), Some("en"), "ko"),
+            (json!("en"), None, "en"),
+            (json!(""), Some("en"), "en"),
+        ].into_iter().enumerate() {
+            let body = registration(&format!("mina{number}@example.com"));
+            let mut call = post(&world, "/api/auth/register").json(&with(body, "language", said));
+            if let Some(accepted) = accepted {
+                call = call.header(ACCEPT_LANGUAGE, accepted);
+            }
+            let id = call.send().await.body["user"]["id"].as_str().unwrap().to_owned();
+            let answer = get(&world, &format!("/internal/auth/users/{id}")).send().await;
+            assert_eq!(answer.body["user"]["language"], expected, "{accepted:?}");
+        }
+    }
+
+    async fn a_language_is_changed_only_if_one_is_named(world: World) {
+        let session = world.register("mina@example.com").await;
+        let put = |body: Value| call(&world, Method::PUT, "/api/auth/me").of(&session).json(&body);
+        let changed = put(json!({ "name": "민아", "language": "en" })).send().await;
+        assert_eq!(changed.body["user"]["language"], "en");
+        let kept = put(json!({ "name": "민아" })).send().await;
+        assert_eq!(kept.body["user"]["language"], "en");
+        let unknown = put(json!({ "name": "민아", "language": "kr" })).send().await;
+        assert_eq!(unknown.refusal(), (400, "INVALID_LANGUAGE"));
+        let me = call(&world, Method::GET, "/api/auth/me").of(&session).send().await;
+        assert_eq!(me.body["user"]["language"], "en");
     }
 
     async fn a_changed_password_comes_with_a_new_session(world: World) {
@@ -363,7 +398,10 @@ contract! {
             let refused = call.from(None).send().await;
             assert_eq!(refused.refusal(), (401, "INTERNAL_CREDENTIAL_REQUIRED"));
         }
-        let mina = json!({ "id": id, "email": "mina@example.com", "name": "김민아", "role": "user" });
+        let mina = json!({
+            "id": id, "email": "mina@example.com", "name": "김민아", "role": "user",
+            "language": "ko",
+        });
         let [one, many, revoked] = calls().map(|call| call.from(Some(Caller::Ticket)));
         assert_eq!(one.send().await.body, json!({ "user": mina }));
         assert_eq!(many.send().await.body, json!({ "users": [mina] }));

@@ -1,13 +1,11 @@
 //! What names a person is not to be found in what is stored; keys can be changed.
 
-use urr_auth::{
-    DataKey, DataKeys, Fault, LoginError, Name, Origin, RegisterError, Rotation, UnsealError,
-};
+use urr_auth::{DataKey, DataKeys, Fault, LoginError, Name, RegisterError, Rotation, UnsealError};
 use urr_kernel::Secret;
 use urr_test::engines::Engine;
 
 use crate::contract;
-use crate::fixture::{PASSWORD, World, cheap_settings, login, registration};
+use crate::fixture::{PASSWORD, World, cheap_settings, login, origin, registration};
 
 pub fn key(version: u16) -> DataKey {
     DataKey { version, secret: Secret::new(format!("the data key of version {version}")) }
@@ -56,10 +54,11 @@ contract! {
         let mut canary = registration("Canary.Bird@Example.com");
         canary.person.name = Name::parse("새장 속의 카나리아").unwrap();
         canary.person.phone = Some(urr_auth::Phone::parse("010-9876-1234").unwrap());
-        let origin = Origin { address: "203.0.113.77".to_owned(), user_agent: "found".to_owned() };
+        let origin = origin("203.0.113.77", "found");
         let session = world.auth.register(canary, origin, world.context()).await.unwrap();
         let name = Name::parse("새장을 떠난 카나리아").unwrap();
-        world.auth.update_profile(session.user.id, name, session.user.person.phone).await.unwrap();
+        let phone = session.user.person.phone;
+        world.auth.update_profile(session.user.id, name, phone, None).await.unwrap();
         login(&world.auth, "canary.bird@example.com", PASSWORD).await.unwrap();
         let stored = stored(&world);
         for secret in [
@@ -128,7 +127,7 @@ contract! {
         });
         for id in &ids {
             let name = Name::parse("새 이름").unwrap();
-            both.update_profile(*id, name, None).await.unwrap();
+            both.update_profile(*id, name, None, None).await.unwrap();
         }
         rotating.await.unwrap();
         for user in both.get_users(ids).await.unwrap() {

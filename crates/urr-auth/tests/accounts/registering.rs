@@ -8,7 +8,7 @@ use urr_kernel::{Event, Secret};
 
 use crate::contract;
 use crate::fixture::{
-    PASSWORD, SECOND, World, all, cheap_settings, data_keys, login, registration,
+    PASSWORD, SECOND, World, all, cheap_settings, data_keys, login, origin, registration,
 };
 
 contract! {
@@ -47,7 +47,7 @@ contract! {
 
     async fn logins_are_remembered_whether_they_succeed_or_not(world: World) {
         let id = world.register("mina@example.com").await.user.id;
-        let origin = Origin { address: "203.0.113.9".to_owned(), user_agent: "cli".to_owned() };
+        let origin = origin("203.0.113.9", "cli");
         for (email, password) in [
             ("mina@example.com", PASSWORD),
             ("mina@example.com", "not the password"),
@@ -114,18 +114,18 @@ contract! {
     async fn a_profile_can_be_changed_and_the_phone_removed(world: World) {
         let id = world.register("mina@example.com").await.user.id;
         let name = Name::parse("김민아 2").unwrap();
-        world.auth.update_profile(id, name.clone(), None).await.unwrap();
+        world.auth.update_profile(id, name.clone(), None, None).await.unwrap();
         let changed = world.auth.get_user(id).await.unwrap();
         assert_eq!((&changed.person.name, &changed.person.phone), (&name, &None));
         assert!(world.login("mina@example.com", PASSWORD).await.is_ok(), "still found");
         let nobody = UserId(world.ids.next_id());
-        let outcome = world.auth.update_profile(nobody, name, None).await;
+        let outcome = world.auth.update_profile(nobody, name, None, None).await;
         assert_eq!(outcome, Err(UserError::NotFound));
     }
 
     async fn a_closed_account_is_forgotten_and_its_address_free(world: World) {
         let user = world.register("mina@example.com").await.user;
-        let origin = Origin { address: "203.0.113.9".to_owned(), user_agent: "cli".to_owned() };
+        let origin = origin("203.0.113.9", "cli");
         let credentials = urr_auth::Credentials {
             email: user.person.email.clone(), password: Secret::new(PASSWORD),
         };

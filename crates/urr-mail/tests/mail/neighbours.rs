@@ -1,0 +1,101 @@
+//! The accounts and the ticket office, as far as mails ask them. They fail when they are told to.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use urr_kernel::Uuid;
+
+/// Clones share them.
+#[derive(Clone, Default)]
+pub struct Neighbours(Arc<Mutex<Books>>);
+
+#[derive(Default)]
+struct Books {
+    users: HashMap<Uuid, (String, String)>,
+    reservations: HashMap<Uuid, Value>,
+    accounts_are_away: bool,
+    office_is_away: bool,
+    /// How many ids came with each call.
+    asked: Vec<usize>,
+    summaries: usize,
+}
+
+impl Neighbours {
+    pub fn register(&self, id: Uuid, address: &str, language: &str) {
+        let user = (address.to_owned(), language.to_owned());
+        self.0.lock().unwrap().users.insert(id, user);
+    }
+
+    pub fn forget(&self, id: Uuid) {
+        self.0.lock().unwrap().users.remove(&id);
+    }
+
+    pub fn book(&self, id: Uuid, event_id: Uuid) {
+        let summary = json!({
+            "reservationNumber": "R-7ZQ0-M4KD-91XA", "eventId": event_id,
+            "eventTitle": "한강의 밤", "venueName": "강변 홀",
+            "eventStartsAt": "2026-12-24T10:30:00Z",
+            "places": ["1층 A-12-7", "1층 A-12-8"], "quantity": 2,
+        });
+        self.0.lock().unwrap().reservations.insert(id, summary);
+    }
+
+    pub fn accounts_away(&self, away: bool) {
+        self.0.lock().unwrap().accounts_are_away = away;
+    }
+
+    pub fn office_away(&self, away: bool) {
+        self.0.lock().unwrap().office_is_away = away;
+    }
+
+    pub fn asked(&self) -> Vec<usize> {
+        self.0.lock().unwrap().asked.clone()
+    }
+
+    pub fn summaries(&self) -> usize {
+        self.0.lock().unwrap().summaries
+    }
+
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/internal/auth/users/batch", post(users))
+            .route("/internal/ticket/reservations/{id}/summary", get(summary))
+            .with_state(self.clone())
+    }
+}
+
+async fn users(State(neighbours): State<Neighbours>, Json(body): Json<Value>) -> Response {
+    let mut books = neighbours.0.lock().unwrap();
+    if books.accounts_are_away {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let ids: Vec<Uuid> = serde_json::from_value(body["userIds"].clone()).unwrap();
+    books.asked.push(ids.len());
+    let users: Vec<Value> = ids
+        .iter()
+        .filter_map(|id| books.users.get(id).map(|user| (id, user)))
+        .map(|(id, (address, language))| json!({"id": id, "email": address, "language": language}))
+        .collect();
+    axum::Json(json!({"users": users})).into_response()
+}
+
+async fn summary(State(neighbours): State<Neighbours>, Path(id): Path<Uuid>) -> Response {
+    let mut books = neighbours.0.lock().unwrap();
+    books.summaries += 1;
+    if books.office_is_away {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    match books.reservations.get(&id) {
+        Some(summary) => axum::Json(json!({"reservation": summary})).into_response(),
+        None => {
+            let refusal = json!({"error": "Unknown.", "code": "RESERVATION_NOT_FOUND"});
+            (StatusCode::NOT_FOUND, axum::Json(refusal)).into_response()
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A server that speaks SMTP, with all that can go wrong with it.
+
+use std::time::Duration;
+
+use urr_kernel::{Secret, Timestamp, Uuid};
+use urr_mail::{
+    Facts, InvalidSmtp, Kind, Language, Letter, Login, MailId, Outcome, Security, Smtp,
+    SmtpSettings, render,
+};
+use urr_test::engines::block_on;
+
+use crate::fixture::{FROM, PUBLIC_URL, plain};
+use crate::post_office::{Door, Fault, PostOffice};
+
+fn letter(address: &str) -> Letter {
+    let facts = Facts { event_title: Some("한강의 밤".to_owned()), ..Facts::default() };
+    Letter {
+        mail_id: MailId(Uuid::from_u128(7)),
+        kind: Kind::Purchase,
+        language: Language::Korean,
+        address: address.to_owned(),
+        rendered: render(Kind::Purchase, Language::Korean, &facts, PUBLIC_URL),
+        written_at: "2026-12-01T12:00:00Z".parse::<Timestamp>().unwrap(),
+    }
+}
+
+#[test]
+fn a_title_begins_no_header_and_every_line_is_plain() {
+    block_on(async {
+        let office = PostOffice::open().await;
+        let smtp = Smtp::new(plain(&office)).unwrap();
+        let title = "한강의 밤\r\nBcc: everybody@example.com\r\n\r\n.\r\nQUIT".repeat(9);
+        let facts = Facts { event_title: Some(title), ..Facts::default() };
+        let rendered = render(Kind::Purchase, Language::Korean, &facts, PUBLIC_URL);
+        let outcome = smtp.send(&Letter { rendered, ..letter("mina@example.com") }).await;
+        assert_eq!(outcome, Outcome::Sent);
+        let [taken] = office.taken().try_into().unwrap();
+        assert_eq!(taken.header("Bcc"), "");
+        assert!(taken.raw.is_ascii() && taken.raw.lines().all(|line| line.len() <= 998));
+        let (head, _) = taken.raw.split_once("\r\n\r\n").unwrap();
+        let names: Vec<&str> = head
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .map(|line| line.split_once(':').unwrap().0)
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "From",
+                "To",
+                "Subject",
+                "Message-ID",
+                "Date",
+                "Auto-Submitted",
+                "MIME-Version",
+                "Content-Type",
+            ]
+        );
+    });
+}
+
+async fn send(smtp: &Smtp) -> Outcome {
+    smtp.send(&letter("mina@example.com")).await
+}
+
+fn unclear(code: &str) -> Outcome {
+    Outcome::Unclear { code: code.to_owned() }
+}
+
+fn refused(code: &str) -> Outcome {
+    Outcome::Refused { code: code.to_owned() }
+}
+
+fn at_door(office: &PostOffice, security: Security) -> SmtpSettings {
+    let settings = SmtpSettings::new("localhost", office.port, FROM);
+    SmtpSettings { security, trusted: Some(office.certificate.clone()), ..settings }
+}
+
+#[test]
+fn only_the_recipient_or_the_mail_is_refused_for_good() {
+    block_on(async {
+        for (fault, outcome) in [
+            (Fault::Greeting("421 4.3.2 too busy"), unclear("CONNECT 421")),
+            (Fault::Greeting("554 5.7.1 not you"), unclear("CONNECT 554")),
+            (Fault::Sender("451 4.3.0 later"), unclear("MAIL 451")),
+            (Fault::Sender("550 5.7.1 not from you"), unclear("MAIL 550")),
+            (Fault::Recipient("451 4.7.1 greylisted"), unclear("RECIPIENT 451")),
+            (Fault::Recipient("452 4.2.2 full"), unclear("RECIPIENT 452")),
+            (Fault::Recipient("530 5.7.0 log in"), unclear("RECIPIENT 530")),
+            (Fault::Recipient("550 5.1.1 <mina@example.com>?"), refused("RECIPIENT 550")),
+            (Fault::Recipient("553 5.1.3 no address"), refused("RECIPIENT 553")),
+            (Fault::Content("452 4.3.1 no room"), unclear("CONTENT 452")),
+            (Fault::Content("554 5.7.1 unwanted"), refused("CONTENT 554")),
+            (Fault::Cut, unclear("CONTENT BROKEN")),
+            (Fault::Reset, unclear("CONTENT BROKEN")),
+        ] {
+            let office = PostOffice::open().await;
+            let smtp = Smtp::new(plain(&office)).unwrap();
+            office.fail([fault]);
+            assert_eq!(send(&smtp).await, outcome, "{fault:?}");
+            assert_eq!(send(&smtp).await, Outcome::Sent, "after {fault:?}");
+            let copies = if fault == Fault::Reset { 2 } else { 1 };
+            assert_eq!(office.taken().len(), copies, "{fault:?}");
+        }
+    });
+}
+
+#[test]
+fn what_a_server_says_is_not_repeated_because_it_may_name_somebody() {
+    block_on(async {
+        let office = PostOffice::open().await;
+        let smtp = Smtp::new(plain(&office)).unwrap();
+        office.fail([Fault::Recipient("550 5.1.1 mina@example.com is unknown")]);
+        let outcome = format!("{:?}", send(&smtp).await);
+        assert!(!outcome.contains("mina"), "{outcome}");
+    });
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_left_after_the_time_for_a_mail() {
+    block_on(async {
+        let office = PostOffice::open().await;
+        let timeout = Duration::from_millis(200);
+        let smtp = Smtp::new(SmtpSettings { timeout, ..plain(&office) }).unwrap();
+        office.fail([Fault::Slow]);
+        assert_eq!(send(&smtp).await, unclear("TIMEOUT"));
+        assert_eq!(send(&smtp).await, Outcome::Sent);
+    });
+}
+
+#[test]
+fn a_closed_port_and_an_unknown_name_are_no_refusal() {
+    block_on(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let settings = SmtpSettings::new("127.0.0.1", port, FROM);
+        let settings = SmtpSettings { security: Security::None, ..settings };
+        let outcome = send(&Smtp::new(settings).unwrap()).await;
+        assert_eq!(outcome, unclear("CONNECT BROKEN"));
+        let unknown = Smtp::new(SmtpSettings::new("post.invalid", 25, FROM)).unwrap();
+        assert_eq!(send(&unknown).await, unclear("CONNECT BROKEN"));
+    });
+}
+
+#[test]
+fn a_wrong_password_is_no_fault_of_the_mail() {
+    block_on(async {
+        let office = PostOffice::with(Door::Plain, Some(("urr", "right"))).await;
+        for (password, outcome) in [
+            (Some("right"), Outcome::Sent),
+            (Some("wrong"), unclear("LOGIN 535")),
+            (None, unclear("MAIL 530")),
+        ] {
+            let login = password.map(|password| Login {
+                username: "urr".to_owned(),
+                password: Secret::new(password),
+            });
+            let smtp = Smtp::new(SmtpSettings { login, ..plain(&office) }).unwrap();
+            assert_eq!(send(&smtp).await, outcome, "{password:?}");
+        }
+        assert_eq!(office.taken().len(), 1);
+    });
+}
+
+#[test]
+fn over_tls_and_after_starttls_nothing_of_a_mail_can_be_read_on_the_way() {
+    block_on(async {
+        for (door, security) in [(Door::StartTls, Security::StartTls), (Door::Tls, Security::Tls)] {
+            let office = PostOffice::with(door, Some(("urr", "right"))).await;
+            let password = Secret::new("right");
+            let login = Some(Login { username: "urr".to_owned(), password });
+            let settings = SmtpSettings { login, ..at_door(&office, security) };
+            assert_eq!(send(&Smtp::new(settings).unwrap()).await, Outcome::Sent, "{door:?}");
+            assert_eq!(office.taken().len(), 1);
+            let plainly = office.commands().join(" ");
+            assert!(!plainly.contains("AUTH") && !plainly.contains("mina"), "{plainly}");
+        }
+    });
+}
+
+#[test]
+fn without_the_protection_that_is_wanted_nothing_is_sent() {
+    block_on(async {
+        let bare = PostOffice::with(Door::Plain, Some(("urr", "right"))).await;
+        let smtp = Smtp::new(at_door(&bare, Security::StartTls)).unwrap();
+        assert_eq!(send(&smtp).await, unclear("STARTTLS UNSUPPORTED"));
+        assert!(!bare.commands().join(" ").contains("MAIL"));
+
+        let stranger = PostOffice::with(Door::StartTls, None).await;
+        let settings = SmtpSettings { trusted: None, ..at_door(&stranger, Security::StartTls) };
+        let outcome = send(&Smtp::new(settings).unwrap()).await;
+        assert!(matches!(outcome, Outcome::Unclear { .. }), "{outcome:?}");
+        assert_eq!(stranger.taken(), []);
+    });
+}
+
+#[test]
+fn mails_go_unprotected_to_this_machine_only() {
+    for (host, is_allowed) in
+        [("127.0.0.1", true), ("localhost", true), ("::1", true), ("post.example", false)]
+    {
+        let settings = SmtpSettings::new(host, 25, FROM);
+        let made = Smtp::new(SmtpSettings { security: Security::None, ..settings });
+        assert_eq!(made.is_ok(), is_allowed, "{host}");
+        assert!(Smtp::new(SmtpSettings::new(host, 25, FROM)).is_ok(), "{host} with TLS");
+    }
+    for from in ["", "tickets", "a b@c", "x <y"] {
+        let made = Smtp::new(SmtpSettings::new("localhost", 25, from));
+        assert!(matches!(made, Err(InvalidSmtp::From(_))), "{from:?}");
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_refused_and_begins_no_command() {
+    block_on(async {
+        let office = PostOffice::open().await;
+        let smtp = Smtp::new(plain(&office)).unwrap();
+        for address in ["none", "a@b>\r\nRCPT TO:<c@d", "a@b\r\nDATA", "a@b c", "", "<a@b>"] {
+            let outcome = smtp.send(&letter(address)).await;
+            assert_eq!(outcome, refused("INVALID_ADDRESS"), "{address:?}");
+        }
+        assert_eq!(office.connections(), 0);
+    });
+}
+
+#[test]
+fn a_connection_is_used_again_and_another_one_taken_when_it_was_closed() {
+    block_on(async {
+        let office = PostOffice::open().await;
+        let smtp = Smtp::new(plain(&office)).unwrap();
+        assert_eq!(send(&smtp).await, Outcome::Sent);
+        assert_eq!(send(&smtp).await, Outcome::Sent);
+        assert_eq!(office.connections(), 1);
+        // What is refused on a connection that was open is asked for once more on a new one.
+        office.fail([Fault::Sender("421 4.4.2 you were silent for too long")]);
+        assert_eq!(send(&smtp).await, Outcome::Sent);
+        assert_eq!(office.connections(), 2);
+        smtp.hang_up();
+        assert_eq!(send(&smtp).await, Outcome::Sent);
+        assert_eq!((office.connections(), office.taken().len()), (3, 4));
+    });
+}

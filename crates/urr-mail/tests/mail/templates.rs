@@ -1,0 +1,128 @@
+//! Mails as they are read, one file per kind and language.
+
+use urr_kernel::{Uuid, Won};
+use urr_mail::{Facts, Kind, Language, Rendered, render};
+use urr_test::snapshot::assert_fresh;
+
+use crate::fixture::PUBLIC_URL;
+
+fn facts(kind: Kind) -> Facts {
+    let known = Facts {
+        event_id: Some(Uuid::from_u128(1)),
+        event_title: Some("한강의 밤 <Encore> & \"친구들\"".to_owned()),
+        ..Facts::default()
+    };
+    let booked = Facts {
+        reservation_id: Some(Uuid::from_u128(2)),
+        reservation_number: Some("R-7ZQ0-M4KD-91XA".to_owned()),
+        venue_name: Some("강변 홀".to_owned()),
+        starts_at: Some("2026-12-24T10:30:00Z".parse().unwrap()),
+        places: vec!["1층 A-12-7".to_owned(), "1층 A-12-8".to_owned()],
+        quantity: Some(2),
+        ..known.clone()
+    };
+    match kind {
+        Kind::Purchase => {
+            Facts { amount: Some(Won::new(198_000)), method: Some("card".to_owned()), ..booked }
+        }
+        Kind::Cancellation => Facts {
+            amount: Some(Won::new(198_000)),
+            refund: Some(Won::new(178_200)),
+            fee: Some(Won::new(19_800)),
+            reason: Some("CANCELLED_BY_OWNER".to_owned()),
+            ..booked
+        },
+        Kind::Refund => Facts {
+            refund: Some(Won::new(178_200)),
+            fee: Some(Won::new(19_800)),
+            method: Some("card".to_owned()),
+            reason: Some("cancelled".to_owned()),
+            ..booked
+        },
+        Kind::TurnNear => Facts { position: Some(120), wait_seconds: Some(170), ..known },
+    }
+}
+
+#[test]
+fn every_mail_reads_as_it_is_written_down() {
+    for kind in Kind::ALL {
+        for language in Language::ALL {
+            let Rendered { subject, text, html, .. } =
+                render(kind, language, &facts(kind), PUBLIC_URL);
+            let file = format!("{}.{}", kind.name(), language.code());
+            let whole = format!("Subject: {subject}\n\n{text}\n----\n{html}");
+            let path = format!("crates/urr-mail/tests/mail/rendered/{file}.txt");
+            assert_fresh(&path, &whole);
+        }
+    }
+}
+
+#[test]
+fn a_mail_about_which_nothing_is_known_can_still_be_read() {
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Refund) {
+        for language in Language::ALL {
+            let rendered = render(kind, language, &Facts::default(), PUBLIC_URL);
+            assert!(rendered.text.contains(PUBLIC_URL), "{rendered:?}");
+            assert!(!rendered.text.contains("\n\n\n") && !rendered.text.contains('{'));
+            assert!(!rendered.html.contains("<p></p>"));
+        }
+    }
+}
+
+/// What people write may be anything.
+fn hostile() -> Vec<&'static str> {
+    vec![
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "\"><a href=\"https://evil.example\">여기</a>",
+        "제목\r\nBcc: everybody@example.com\r\n\r\n본문",
+        "제목\nX-Header: 1",
+        "{link}{subject}{body}",
+        "{unknown}",
+        "\u{202e}거꾸로\u{2028}다음 줄",
+        "&lt;b&gt;",
+        "a\0b\u{7}c\u{9b}d",
+    ]
+}
+
+#[test]
+fn what_people_write_begins_neither_a_tag_nor_a_header_nor_a_line() {
+    for text in hostile() {
+        for kind in Kind::ALL {
+            let hostile = Facts {
+                event_title: Some(text.to_owned()),
+                venue_name: Some(text.to_owned()),
+                places: vec![text.to_owned()],
+                reservation_number: Some(text.to_owned()),
+                reason: Some(text.to_owned()),
+                method: Some(text.to_owned()),
+                ..facts(kind)
+            };
+            let harmless = render(kind, Language::English, &facts(kind), PUBLIC_URL);
+            let rendered = render(kind, Language::English, &hostile, PUBLIC_URL);
+            let is_unfit = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{202e}');
+            assert!(!rendered.subject.contains(is_unfit), "{rendered:?}");
+            assert_eq!(rendered.text.lines().count(), harmless.text.lines().count(), "{text:?}");
+            let tags = |html: &str| html.matches('<').count();
+            assert_eq!(tags(&rendered.html), tags(&harmless.html), "{text:?}: {}", rendered.html);
+            let ends = |html: &str| html.matches('"').count();
+            assert_eq!(ends(&rendered.html), ends(&harmless.html), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_text_without_end_is_cut() {
+    let long = Facts { event_title: Some("가".repeat(5_000)), ..facts(Kind::Purchase) };
+    let rendered = render(Kind::Purchase, Language::Korean, &long, PUBLIC_URL);
+    assert!(rendered.subject.chars().count() < 400 && rendered.subject.ends_with('…'));
+}
+
+#[test]
+fn who_may_enter_now_is_told_so() {
+    let now = Facts { position: Some(0), wait_seconds: None, ..facts(Kind::TurnNear) };
+    let rendered = render(Kind::TurnNear, Language::English, &now, PUBLIC_URL);
+    assert!(rendered.text.contains("you can enter now"), "{}", rendered.text);
+    assert!(!rendered.text.contains("Estimated wait"), "{}", rendered.text);
+    assert!(rendered.link.ends_with("/queue/00000000-0000-0000-0000-000000000001"));
+}
