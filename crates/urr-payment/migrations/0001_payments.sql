@@ -8,16 +8,20 @@ create table payments (
     target_type text not null,
     target_id uuid not null,
     event_id uuid,
+    -- The ticket that a transfer hands over.
+    reservation_id uuid,
     -- Of the hold that is paid for: another one is another purchase.
     fencing_token bigint,
     order_name text not null,
     amount bigint not null,
-    -- Part of the amount: the surcharge of a purchase in a pre-sale.
+    -- Part of the amount: the surcharge of a purchase in a pre-sale, or the fee of a transfer.
     booking_fee bigint not null,
     currency text not null,
     provider text not null,
-    -- What the provider calls the payment; known when the buyer comes back from it.
+    -- What the buyer brought back from the provider.
     payment_key text,
+    -- What the provider calls the charge, when there is one.
+    provider_key text,
     method text,
     status text not null,
     -- What is to be done next; null when nothing is.
@@ -26,9 +30,16 @@ create table payments (
     claimed_until timestamptz,
     next_look_at timestamptz,
     looks integer not null,
-    -- Whether the provider was ever asked to charge: from then on only it knows whether it did.
+    -- When the provider was first asked to charge: from then on only it knows whether it did.
     charge_sent_at timestamptz,
+    -- When it was last asked.
+    last_charge_at timestamptz,
+    -- Why it failed, or why the money goes back.
     failure_code text,
+    -- What the last look said that brought nothing.
+    wait_code text,
+    -- Why the buyer wants their money back, in their own words.
+    cancel_reason text,
     approved_at timestamptz,
     receipt_url text,
     -- What the provider says it took; not the amount if it took something else.
@@ -36,6 +47,8 @@ create table payments (
     refunded_amount bigint not null,
     -- The flow that it belongs to, and the event by which others learnt that it is paid.
     correlation_id uuid not null,
+    -- What told of the hold that is paid for.
+    cause_event_id uuid,
     confirmed_event_id uuid,
     created_at timestamptz not null,
     updated_at timestamptz not null,
@@ -52,15 +65,25 @@ create table payments (
 );
 
 create unique index payments_order on payments (order_id);
--- A buyer says the key before the provider does: only then can it be somebody else's.
-create unique index payments_key on payments (provider, payment_key)
-    where status in ('confirmed', 'refunding', 'refunded');
+-- A charge is of one order.
+create unique index payments_key on payments (provider, provider_key)
+    where provider_key is not null;
 -- The last guard: one charge at most per target that is under way or stands (M-11).
 create unique index payments_one_charge on payments (target_type, target_id)
-    where status in ('approving', 'unknown', 'confirmed');
+    where target_type <> 'membership' and status in ('approving', 'unknown', 'confirmed');
+-- A membership is paid once per term.
+create unique index payments_one_charge_of_term on payments (target_id, fencing_token)
+    where target_type = 'membership' and status in ('approving', 'unknown', 'confirmed');
 create index payments_of_user on payments (user_id, id);
 create index payments_of_target on payments (target_id);
-create index payments_to_do on payments (next_look_at, id) where step is not null;
+create index payments_of_status on payments (status, id);
+create index payments_of_provider on payments (provider, approved_at);
+-- A purchase that waits never waits behind money that goes back.
+create index payments_purchases_to_do on payments (next_look_at, id)
+    where step in ('pin', 'charge', 'query', 'deliver', 'unpin');
+create index payments_returns_to_do on payments (next_look_at, id)
+    where step in ('refund', 'tell');
+create index payments_unmoved on payments (updated_at, id) where step is not null;
 
 -- A command is done once per order, action and key: inserted first, in the same transaction as its
 -- effect.
@@ -74,6 +97,21 @@ create table payment_idempotency (
 
 create unique index uq_payment_idempotency
     on payment_idempotency (order_id, action, idempotency_key);
+
+-- What a client has sent under its own key: a second time it must be the same.
+create table request_keys (
+    user_id uuid not null,
+    action text not null,
+    idempotency_key text not null,
+    request text not null,
+    -- What came of it, as soon as that is known.
+    order_id text,
+    created_at timestamptz not null,
+    primary key (user_id, action, idempotency_key),
+    constraint request_keys_action check (action in ('confirm', 'process', 'refund'))
+);
+
+create index request_keys_by_time on request_keys (created_at);
 
 -- Every call to a provider: written before it is made and completed afterwards.
 create table attempts (
@@ -94,7 +132,8 @@ create index attempts_of_payment on attempts (payment_id, started_at);
 create table refunds (
     id uuid primary key,
     payment_id uuid not null references payments (id),
-    -- Why: `cancelled`, `not_confirmable`, `duplicate`, `mismatch`, or an administrator's own key.
+    -- Why: `cancelled`, `transferred`, `not_confirmable`, `duplicate`, `mismatch`, or an
+    -- administrator's own key.
     cause text not null,
     amount bigint not null,
     -- What is kept of the price, by the policy of the purchase.
@@ -104,9 +143,13 @@ create table refunds (
     -- What the ticket office expects to hear; null if it expects nothing.
     office_amount bigint,
     status text not null,
+    -- When the provider was first asked by the present key.
     sent_at timestamptz,
-    -- How often the provider has said no: the next attempt is another one for it.
+    -- The number of the key: providers repeat their answers by key.
+    attempt integer not null,
+    -- How often the provider has said no.
     declines integer not null,
+    -- What the provider last said, if that was not yes.
     failure_code text,
     correlation_id uuid not null,
     causation_id uuid,
@@ -114,7 +157,8 @@ create table refunds (
     done_at timestamptz,
     told_at timestamptz,
     constraint refunds_amount check (amount >= 0 and fee >= 0),
-    constraint refunds_status check (status in ('requested', 'unknown', 'done'))
+    constraint refunds_status check (status in
+        ('requested', 'unknown', 'done', 'closed', 'withdrawn'))
 );
 
 create unique index refunds_cause on refunds (payment_id, cause);
@@ -127,7 +171,7 @@ create table ledger_entries (
     refund_id uuid,
     kind text not null,
     constraint ledger_entries_kind check (kind in
-        ('charge', 'deliver', 'cancel', 'return', 'refund'))
+        ('charge', 'deliver', 'cancel', 'return', 'refund', 'withdraw', 'close'))
 );
 
 -- Each happens once per payment, or once per refund.
@@ -135,6 +179,10 @@ create unique index ledger_entries_of_payment on ledger_entries (payment_id, kin
     where refund_id is null;
 create unique index ledger_entries_of_refund on ledger_entries (refund_id, kind)
     where refund_id is not null;
+
+-- The books of one payment, and what was written lately.
+create index ledger_entries_by_payment on ledger_entries (payment_id);
+create index ledger_entries_by_time on ledger_entries (at, id);
 
 create table ledger_lines (
     entry_id uuid not null references ledger_entries (id),
@@ -155,4 +203,48 @@ create table webhooks (
     primary key (provider, message_id)
 );
 
-create index webhooks_of_order on webhooks (order_id);
+create index webhooks_of_order on webhooks (order_id, received_at);
+create index webhooks_by_time on webhooks (received_at);
+
+-- What administrators did, written with the change itself.
+create table admin_audit (
+    id uuid primary key,
+    admin_id uuid not null,
+    action text not null,
+    resource_type text not null,
+    resource_id uuid not null,
+    summary text not null,
+    created_at timestamptz not null
+);
+
+create index admin_audit_by_time on admin_audit (created_at, id);
+create index admin_audit_of_resource on admin_audit (resource_id, created_at);
+create index admin_audit_of_admin on admin_audit (admin_id, created_at);
+
+-- What is looked through again and again: how far that has come, and who is at it.
+create table checks (
+    -- `books`, or `provider:` and the provider's name.
+    name text primary key,
+    -- One process at a time.
+    holder uuid,
+    held_until timestamptz,
+    -- What happened before this was looked at.
+    up_to timestamptz,
+    -- The whole is gone through as well, a part each time: payments up to this one were.
+    after_id uuid,
+    succeeded_at timestamptz
+);
+
+-- Payments that the books could not explain: they are looked at every time until they can.
+create table unexplained_payments (
+    payment_id uuid primary key,
+    found_at timestamptz not null
+);
+
+-- Orders on which a provider's books and ours differ: the same.
+create table differing_orders (
+    provider text not null,
+    order_id text not null,
+    found_at timestamptz not null,
+    primary key (provider, order_id)
+);

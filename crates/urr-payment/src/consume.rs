@@ -1,18 +1,24 @@
-//! What payments learn from the ticket office: what was cancelled, and how much goes back (M-1).
+//! What payments learn from the ticket office: what was cancelled or handed over, and how much goes
+//! back (M-1, M-8).
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{Event, Uuid, Won};
 use urr_storage::Tx;
 
 use crate::domain::payment::PaymentId;
-use crate::saga::{CancelledReservation, NotRefundable, cancelled_request};
+use crate::domain::refund::Cause;
+use crate::saga::{NotRefundable, Undone, undone_request};
 
 /// The name of the payment service among the consumers.
 pub const GROUP: &str = "payment-service-group";
 
 /// The topics that it listens to.
-pub const TOPICS: &[&str] = &["reservation-events"];
+pub const TOPICS: &[&str] = &["reservation-events", "transfer-events"];
+
+/// Why the seller of a ticket gets their money back.
+const HANDED_OVER: &str = "TRANSFER_COMPLETED";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -25,7 +31,17 @@ struct ReservationCancelled {
     payment_id: Option<Uuid>,
 }
 
-/// Begins the refund of what was paid and cancelled.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TransferCompleted {
+    reservation_id: Uuid,
+    /// What the seller had paid.
+    seller_payout: Won,
+    /// Missing if the seller had never paid.
+    seller_payment_id: Option<Uuid>,
+}
+
+/// Begins the refund of what was paid and is not its buyer's any more.
 ///
 /// A refund that cannot begin is no rejection: somebody is owed money. It becomes a dead letter that
 /// somebody has to look at.
@@ -34,27 +50,46 @@ pub fn handle(
     event: &Event,
     context: &HandlerContext,
 ) -> Result<Handled, HandleError> {
-    if event.event_type != "RESERVATION_CANCELLED" {
-        return Ok(Handled::Ignored);
-    }
-    let cancelled = ReservationCancelled::deserialize(&event.data).map_err(|error| {
-        HandleError::Poison(format!(
-            "the data of a cancellation are not what they should be: {error}"
-        ))
-    })?;
-    let Some(payment_id) = cancelled.payment_id else { return Ok(Handled::Ignored) };
-    if cancelled.refund_amount < Won::ZERO {
+    let undone = match event.event_type.as_str() {
+        "RESERVATION_CANCELLED" => cancelled(decode(event)?),
+        "TRANSFER_COMPLETED" => handed_over(decode(event)?),
+        _ => None,
+    };
+    let Some(undone) = undone else { return Ok(Handled::Ignored) };
+    if undone.refund_amount < Won::ZERO {
         return Err(HandleError::Poison("a refund below zero".to_owned()));
     }
-    let cancelled = CancelledReservation {
-        payment_id: PaymentId(payment_id),
-        reservation_id: cancelled.reservation_id,
-        refund_amount: cancelled.refund_amount,
-        reason: cancelled.reason,
-    };
-    match cancelled_request(tx, &cancelled, context) {
+    match undone_request(tx, &undone, context) {
         Ok(_) => Ok(Handled::Done),
         Err(NotRefundable::Storage(error)) => Err(error.into()),
         Err(refused) => Err(HandleError::Poison(refused.to_string())),
     }
+}
+
+fn cancelled(cancelled: ReservationCancelled) -> Option<Undone> {
+    Some(Undone {
+        payment_id: PaymentId(cancelled.payment_id?),
+        reservation_id: cancelled.reservation_id,
+        cause: Cause::Cancelled,
+        refund_amount: cancelled.refund_amount,
+        reason: cancelled.reason,
+    })
+}
+
+/// The seller gets back what they paid; the ticket is paid by its new owner.
+fn handed_over(completed: TransferCompleted) -> Option<Undone> {
+    Some(Undone {
+        payment_id: PaymentId(completed.seller_payment_id?),
+        reservation_id: completed.reservation_id,
+        cause: Cause::Transferred,
+        refund_amount: completed.seller_payout,
+        reason: HANDED_OVER.to_owned(),
+    })
+}
+
+fn decode<T: DeserializeOwned>(event: &Event) -> Result<T, HandleError> {
+    T::deserialize(&event.data).map_err(|error| {
+        let kind = &event.event_type;
+        HandleError::Poison(format!("the data of a {kind} are not what they should be: {error}"))
+    })
 }

@@ -17,7 +17,7 @@ pub struct PaymentFacts {
     pub payment_type: String,
     /// What was paid for, whatever it is.
     pub reference_id: Uuid,
-    /// The same, if it is a reservation.
+    /// The same if it is a reservation; of a transfer the one that it hands over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation_id: Option<Uuid>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,14 +28,13 @@ pub struct PaymentFacts {
 
 impl PaymentFacts {
     fn of(payment: &Payment, method: &str, now: Timestamp) -> PaymentFacts {
-        let is_reservation = payment.target.kind == TargetKind::Reservation;
         PaymentFacts {
             payment_id: payment.id.0,
             order_id: payment.order_id.clone(),
             user_id: payment.user_id,
             payment_type: payment.target.kind.name().to_owned(),
             reference_id: payment.target.id,
-            reservation_id: is_reservation.then_some(payment.target.id),
+            reservation_id: payment.reservation(),
             event_id: payment.event_id,
             payment_method: method.to_owned(),
             timestamp: now,
@@ -52,6 +51,9 @@ pub struct PaymentConfirmed {
     pub amount: Won,
     /// Part of the amount.
     pub booking_fee: Won,
+    /// Part of the amount; only of a transfer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer_fee: Option<Won>,
     /// Of the hold that was paid for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fencing_token: Option<i64>,
@@ -59,10 +61,12 @@ pub struct PaymentConfirmed {
 
 impl PaymentConfirmed {
     pub fn of(payment: &Payment, method: &str, now: Timestamp) -> PaymentConfirmed {
+        let fee_of = |kind| (payment.target.kind == kind).then_some(payment.booking_fee);
         PaymentConfirmed {
             facts: PaymentFacts::of(payment, method, now),
             amount: payment.amount,
-            booking_fee: payment.booking_fee,
+            booking_fee: fee_of(TargetKind::Reservation).unwrap_or(Won::ZERO),
+            transfer_fee: fee_of(TargetKind::Transfer),
             fencing_token: payment.fencing_token,
         }
     }
@@ -97,7 +101,7 @@ impl PaymentRefunded {
             amount: refund.amount,
             fee: refund.fee,
             requested_amount: refund.office_amount,
-            cause: refund.cause.name(),
+            cause: refund.cause.word().to_owned(),
             reason: refund.reason.clone(),
             is_whole: payment.remaining() == refund.amount,
         }

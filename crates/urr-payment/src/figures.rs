@@ -6,11 +6,10 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use urr_kernel::Timestamp;
 use urr_service::Metrics;
 
 use crate::domain::payment::Payment;
-use crate::ledger::Proof;
-use crate::reconcile::Reconciliation;
 
 /// Numbers for Prometheus. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +20,7 @@ pub struct Figures {
     stuck: Gauge<i64, AtomicI64>,
     unexplained: Gauge<i64, AtomicI64>,
     differences: Gauge<i64, AtomicI64>,
+    checked: Family<Check, Gauge<i64, AtomicI64>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -34,6 +34,11 @@ struct Alarm {
     code: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Check {
+    check: String,
+}
+
 impl Figures {
     pub fn register(&self, metrics: &Metrics) {
         let help = "Steps of payments, by where they led";
@@ -44,7 +49,9 @@ impl Figures {
         metrics.register("urr_payments_due", help, self.due.clone());
         let help = "Payments that have had the same thing to do for ten minutes";
         metrics.register("urr_payments_stuck", help, self.stuck.clone());
-        let help = "What the books cannot explain";
+        let help = "When the books, and each provider's, were last looked through to the end";
+        metrics.register("urr_payment_checked_timestamp_seconds", help, self.checked.clone());
+        let help = "Payments that the books cannot explain";
         metrics.register("urr_ledger_unexplained", help, self.unexplained.clone());
         let help = "Payments on which a provider's books and ours do not agree";
         metrics.register("urr_provider_differences", help, self.differences.clone());
@@ -59,25 +66,19 @@ impl Figures {
         self.alarms.get_or_create(&Alarm { code }).inc();
     }
 
-    pub fn note_due(&self, due: usize) {
-        self.due.set(i64::try_from(due).unwrap_or(i64::MAX));
+    pub fn note_due(&self, due: i64) {
+        self.due.set(due);
     }
 
     pub fn note_stuck(&self, stuck: i64) {
         self.stuck.set(stuck);
     }
 
-    pub fn note_reconciliation(&self, found: &Reconciliation) {
-        self.differences.set(i64::try_from(found.differences.len()).unwrap_or(i64::MAX));
-        for difference in &found.differences {
-            tracing::error!(?difference, "the provider's books say something else");
-        }
-    }
-
-    pub fn note_proof(&self, proof: &Proof) {
-        self.unexplained.set(i64::try_from(proof.unexplained.len()).unwrap_or(i64::MAX));
-        for difference in &proof.unexplained {
-            tracing::error!(?difference, "the books cannot explain this");
+    pub fn note_checks(&self, done: &[(String, Timestamp)], unexplained: i64, differences: i64) {
+        self.unexplained.set(unexplained);
+        self.differences.set(differences);
+        for (name, at) in done {
+            self.checked.get_or_create(&Check { check: name.clone() }).set(at.as_second());
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Payments over HTTP.
 
 mod admin;
+mod admin_log;
 mod answers;
+mod audit;
 mod errors;
-mod internal;
+mod keys;
 mod orders;
+mod process;
 mod views;
 mod webhooks;
 
@@ -15,7 +18,9 @@ use crate::Payments;
 pub fn routes() -> OpenApiRouter<Payments> {
     OpenApiRouter::new()
         .merge(orders::routes())
+        .merge(process::routes())
+        .merge(admin_log::routes())
         .merge(admin::routes())
         .merge(webhooks::routes())
-        .merge(internal::routes())
+        .merge(audit::routes())
 }

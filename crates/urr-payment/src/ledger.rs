@@ -3,14 +3,17 @@
 use std::fmt;
 
 use urr_kernel::{Uuid, Won};
-use urr_storage::StorageError;
+use urr_storage::{StorageError, Tx};
 
 use crate::Payments;
+use crate::domain::books::{BookLine, BookSums, PaymentAccount, Unexplained};
 use crate::domain::postings::Account;
-use crate::store::ledger;
+use crate::store::ledger::{self, EntryMark, Stretch};
 
 /// So many differences are named. One is too many.
-const NAMED_MAX: u32 = 100;
+const NAMED_MAX: usize = 100;
+/// So many payments, or entries, are read at one moment.
+const AT_ONCE: u32 = 1_000;
 
 /// What the books say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,25 +21,13 @@ pub struct Proof {
     /// By the payments themselves.
     pub charged: Won,
     pub refunded: Won,
+    /// By the books: what was handed over, and what of that was cancelled and goes back.
+    pub sold: Won,
+    pub cancelled: Won,
     /// In the order of [`Account::ALL`].
     pub balances: Vec<(Account, Won)>,
     /// Empty if all is well.
     pub unexplained: Vec<Unexplained>,
-}
-
-/// Money that nobody can explain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unexplained {
-    /// The lines of an entry do not add up to zero.
-    Entry { id: Uuid, amount: Won },
-    /// What the books have at the provider is not what a payment took and gave back.
-    Payment { id: Uuid, amount: Won },
-    /// A payment has come to its end, and something is left on an account that should be empty.
-    Left { payment_id: Uuid, account: String, amount: Won },
-    /// The accounts do not add up to zero.
-    Books { amount: Won },
-    /// An account that does not exist.
-    Account { name: String, amount: Won },
 }
 
 impl Proof {
@@ -45,49 +36,92 @@ impl Proof {
         found.map_or(Won::ZERO, |(_, balance)| *balance)
     }
 
+    /// What was taken and is neither handed over nor to go back yet.
+    pub fn undelivered(&self) -> Won {
+        Won::new(-self.balance(Account::Deposits).amount())
+    }
+
+    /// What is to go back and has not gone yet.
+    pub fn owed(&self) -> Won {
+        Won::new(-self.balance(Account::RefundsDue).amount())
+    }
+
     pub fn holds(&self) -> bool {
         self.unexplained.is_empty()
     }
 }
 
 impl Payments {
-    /// Reads the whole books, at one moment.
+    /// Goes through the whole books, a stretch at a time: each payment's are read at one moment.
     pub async fn prove(&self) -> Result<Proof, StorageError> {
-        let proof = self.0.db.read(|tx| {
-            let (charged, refunded) = ledger::totals(tx)?;
-            let stored = ledger::balances(tx)?;
-            let mut unexplained = Vec::new();
-            let entries = ledger::entries_unbalanced(tx, NAMED_MAX)?.into_iter();
-            unexplained.extend(entries.map(|(id, amount)| Unexplained::Entry { id, amount }));
-            let payments = ledger::payments_off(tx, NAMED_MAX)?.into_iter();
-            unexplained.extend(payments.map(|(id, amount)| Unexplained::Payment { id, amount }));
-            let left = ledger::payments_owing(tx, NAMED_MAX)?.into_iter();
-            unexplained.extend(left.map(|(payment_id, account, amount)| Unexplained::Left {
-                payment_id,
-                account,
-                amount,
-            }));
-            let sum: i64 = stored.iter().map(|(_, balance)| balance.amount()).sum();
-            if sum != 0 {
-                unexplained.push(Unexplained::Books { amount: Won::new(sum) });
-            }
-            for (name, amount) in &stored {
-                if Account::parse(name).is_none() {
-                    let (name, amount) = (name.clone(), *amount);
-                    unexplained.push(Unexplained::Account { name, amount });
-                }
-            }
-            let balances = Account::ALL.into_iter().map(|account| {
-                let found = stored.iter().find(|(name, _)| name == account.name());
-                (account, found.map_or(Won::ZERO, |(_, balance)| *balance))
-            });
-            let balances = balances.collect();
-            Ok::<_, StorageError>(Proof { charged, refunded, balances, unexplained })
-        });
-        let proof = proof.await?;
-        self.0.figures.note_proof(&proof);
-        Ok(proof)
+        let mut sums = BookSums::default();
+        let mut after = Uuid::nil();
+        while let Some(until) = self.add_payments(after, &mut sums).await? {
+            after = until;
+        }
+        let mut unexplained = sums.unexplained_of_all();
+        unexplained.splice(0..0, sums.unexplained.into_iter().take(NAMED_MAX));
+        let balance = |account: Account| {
+            (account, Won::new(sums.balances.get(account.name()).copied().unwrap_or(0)))
+        };
+        Ok(Proof {
+            charged: Won::new(sums.charged),
+            refunded: Won::new(sums.refunded),
+            sold: Won::new(sums.sold),
+            cancelled: Won::new(sums.cancelled),
+            balances: Account::ALL.into_iter().map(balance).collect(),
+            unexplained,
+        })
     }
+
+    /// Adds the next payments and says which is the last of them; none if there are no more.
+    pub(crate) async fn add_payments(
+        &self,
+        after: Uuid,
+        sums: &mut BookSums,
+    ) -> Result<Option<Uuid>, StorageError> {
+        let stretch = self.0.db.read(move |tx| {
+            let Some(until) = ledger::payment_after(tx, after, AT_ONCE)? else { return Ok(None) };
+            let stretch = Stretch::Payments { after, until };
+            Ok::<_, StorageError>(Some((until, read(tx, &stretch)?)))
+        });
+        Ok(stretch.await?.map(|(until, (payments, lines))| {
+            sums.add(&payments, &lines);
+            until
+        }))
+    }
+
+    /// The same for the payments of the next entries.
+    pub(crate) async fn add_entries(
+        &self,
+        after: EntryMark,
+        sums: &mut BookSums,
+    ) -> Result<Option<EntryMark>, StorageError> {
+        let stretch = self.0.db.read(move |tx| {
+            let Some(until) = ledger::entry_after(tx, after, AT_ONCE)? else { return Ok(None) };
+            let stretch = Stretch::Entries { after, until };
+            Ok::<_, StorageError>(Some((until, read(tx, &stretch)?)))
+        });
+        Ok(stretch.await?.map(|(until, (payments, lines))| {
+            sums.add(&payments, &lines);
+            until
+        }))
+    }
+
+    /// What nobody can explain about one payment.
+    pub(crate) async fn examine(&self, id: Uuid) -> Result<Vec<Unexplained>, StorageError> {
+        let found = self.0.db.read(move |tx| read(tx, &Stretch::One(id))).await?;
+        let mut sums = BookSums::default();
+        sums.add(&found.0, &found.1);
+        Ok(sums.unexplained)
+    }
+}
+
+fn read(
+    tx: &mut Tx<'_>,
+    stretch: &Stretch,
+) -> Result<(Vec<PaymentAccount>, Vec<BookLine>), StorageError> {
+    Ok((ledger::accounts(tx, stretch)?, ledger::lines(tx, stretch)?))
 }
 
 impl fmt::Display for Proof {

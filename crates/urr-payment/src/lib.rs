@@ -8,6 +8,7 @@
 //! Deliberately absent: a transaction that is open during a call, a failure that is concluded from
 //! silence, and a refund that only changes a word in a table.
 
+mod checks;
 pub mod consume;
 mod domain;
 pub mod events;
@@ -24,15 +25,18 @@ mod reconcile;
 mod saga;
 mod settings;
 mod store;
+mod tickets;
 mod turns;
 
 use std::sync::Arc;
 
-use urr_kernel::{Clock, IdSource};
+use urr_kernel::{Clock, IdSource, Uuid};
 use urr_service::{Service, ServiceKit, Upstream};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
+pub use domain::books::Unexplained;
+use domain::patience::Patience;
 pub use domain::payment::{
     Approval, CURRENCY, NotApproved, Payment, PaymentId, Status, Step, Target, TargetKind,
 };
@@ -40,17 +44,18 @@ pub use domain::postings::Account;
 pub use domain::refund::{Cause, Refund, RefundId, RefundStatus};
 pub use faults::{Faults, Moment, Point};
 use figures::Figures;
-pub use ledger::{Proof, Unexplained};
+pub use ledger::Proof;
 use office::Office;
 pub use office::OfficeError;
 use provider::Provider;
 pub use reconcile::{Difference, Reconciliation};
 pub use saga::{
-    AdminRefund, ApproveError, ApproveOrder, CreateError, CreateOrder, Created, MessageContext,
-    OrderRequest, PrepareError, RefundError,
+    AdminRefund, ApproveError, ApproveOrder, CloseError, CloseRefund, Closing, CreateError,
+    CreateOrder, Created, MessageContext, OrderRequest, OwnerCancel, PrepareError, RefundError,
 };
 pub use settings::Settings;
 pub use store::listing::PaymentFilter;
+pub use tickets::{CompareError, TicketComparison, TicketDifference};
 use turns::Turns;
 
 /// The tables of the payment service.
@@ -77,12 +82,15 @@ pub(crate) struct Inner {
     pub clock: Clock,
     pub ids: IdSource,
     pub settings: Settings,
+    pub patience: Patience,
     /// The first one is for new orders.
     pub providers: Vec<Provider>,
     pub office: Office,
     pub turns: Turns,
     pub figures: Figures,
     pub faults: Faults,
+    /// Who we are among the processes on these tables.
+    pub holder: Uuid,
 }
 
 /// What the payment service is made of.
@@ -106,10 +114,13 @@ impl Payments {
     pub fn new(parts: PaymentParts) -> Payments {
         let PaymentParts { db, clock, ids, settings, providers, faults } = parts;
         assert!(!providers.is_empty(), "somebody has to move the money");
+        let timeout = providers.iter().map(Provider::timeout).max().unwrap_or_default();
         Payments(Arc::new(Inner {
+            patience: Patience::of(timeout),
             office: Office::default(),
             turns: Turns::default(),
             figures: Figures::default(),
+            holder: ids.next_id(),
             db,
             clock,
             ids,

@@ -7,6 +7,7 @@ use urr_storage::StorageError;
 use crate::Payments;
 use crate::domain::payment::{Payment, PaymentId};
 use crate::domain::refund::Refund;
+use crate::store::admin::{self, ActionFilter, NotedAction};
 use crate::store::listing::{self, PaymentFilter};
 use crate::store::{payments, refunds};
 
@@ -27,6 +28,15 @@ impl Payments {
         page: Page,
     ) -> Result<(Vec<Payment>, u64), StorageError> {
         self.0.db.read(move |tx| listing::payment_list(tx, filter, page)).await
+    }
+
+    /// What administrators did, the newest first.
+    pub(crate) async fn list_admin_actions(
+        &self,
+        filter: ActionFilter,
+        page: Page,
+    ) -> Result<(Vec<NotedAction>, u64), StorageError> {
+        self.0.db.read(move |tx| admin::action_list(tx, &filter, page)).await
     }
 
     /// Whatever was ever to be paid for something; a hundred at most.

@@ -4,17 +4,47 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
-use urr_kernel::{CallContext, TraceContext, Uuid, Won};
+use urr_kernel::{CallContext, Timestamp, TraceContext, Uuid, Won};
 use urr_service::{CallPolicy, Upstream, UpstreamError};
 
-use crate::domain::payment::Payment;
+use crate::domain::payment::{Payment, Target, TargetKind};
 
-const DEADLINE: Duration = Duration::from_secs(5);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Where tickets are held and given out.
 #[derive(Debug, Default)]
 pub struct Office(OnceLock<Upstream>);
+
+/// Something that can be paid, as the ticket office has it: a reservation, a transfer or a
+/// membership.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Payable {
+    pub id: Uuid,
+    /// What to call it on the way; only of one that can be paid.
+    pub order_name: Option<String>,
+    /// Of a reservation.
+    pub reservation_number: Option<String>,
+    /// What a transfer hands over.
+    pub reservation_id: Option<Uuid>,
+    pub event_id: Option<Uuid>,
+    pub total_amount: Won,
+    /// Part of the total: the surcharge of a pre-sale.
+    #[serde(default)]
+    pub booking_fee: Won,
+    /// Part of the total: what a transfer costs.
+    #[serde(default)]
+    pub fee: Won,
+    /// Another one is another purchase.
+    pub fencing_token: i64,
+    pub payment_id: Option<Uuid>,
+    pub refund_amount: Option<Won>,
+    /// The flow that it began, and the event that last told of it; only of one that can be paid.
+    pub correlation_id: Option<Uuid>,
+    pub last_event_id: Option<Uuid>,
+}
 
 /// A reservation, as the ticket office has it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -35,11 +65,25 @@ pub struct Reservation {
     pub pinned_by: Option<Uuid>,
     pub payment_id: Option<Uuid>,
     pub refund_amount: Option<Won>,
+    pub updated_at: Option<Timestamp>,
+    /// The flow that it began, and the event that last told of it; only of one that can be paid.
+    pub correlation_id: Option<Uuid>,
+    pub last_event_id: Option<Uuid>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    reservation: Reservation,
+struct Answer<T> {
+    #[serde(alias = "membership", alias = "transfer")]
+    reservation: T,
+}
+
+/// Some of the reservations that were ever paid.
+#[derive(Debug, Deserialize)]
+pub struct PaidPage {
+    /// In the order of their ids.
+    pub reservations: Vec<Reservation>,
+    /// Whether there are others behind them.
+    pub more: bool,
 }
 
 /// Why the ticket office did not do what it was asked for.
@@ -57,8 +101,9 @@ impl OfficeError {
     fn of(error: UpstreamError) -> OfficeError {
         // What concerns our own call (our credential, our path) is no word about a reservation.
         let refused = error.refusal().filter(|refusal| {
-            let concerns_it = matches!(refusal.status.as_u16(), 404 | 409);
-            concerns_it && !refusal.code.is_empty() && refusal.code != "NOT_FOUND"
+            let is_about_us = matches!(refusal.status.as_u16(), 401 | 408 | 429)
+                || matches!(refusal.code.as_str(), "" | "NOT_FOUND" | "CALLER_NOT_ALLOWED");
+            refusal.status.is_client_error() && !is_about_us
         });
         match refused.map(|refusal| refusal.code.clone()) {
             Some(code) => OfficeError::Refused { code, source: error },
@@ -67,7 +112,17 @@ impl OfficeError {
     }
 }
 
-type Told = Result<Reservation, OfficeError>;
+type Told = Result<Payable, OfficeError>;
+
+/// Where the ticket office keeps it.
+fn path_of(target: Target) -> String {
+    let kind = match target.kind {
+        TargetKind::Reservation => "reservations",
+        TargetKind::Transfer => "transfers",
+        TargetKind::Membership => "memberships",
+    };
+    format!("/internal/ticket/{kind}/{}", target.id)
+}
 
 impl Office {
     /// Tells where it is. Until then it is silent. Only the first one counts.
@@ -75,16 +130,42 @@ impl Office {
         self.0.get_or_init(|| upstream);
     }
 
-    /// A user's reservation if it can be paid now.
-    pub async fn validate(&self, id: Uuid, user_id: Uuid, context: &CallContext) -> Told {
-        let path = format!("/internal/ticket/reservations/{id}/validate?userId={user_id}");
+    /// What a user wants to pay, if it can be paid now.
+    pub async fn validate(&self, target: Target, user_id: Uuid, context: &CallContext) -> Told {
+        let path = format!("{}/validate?userId={user_id}", path_of(target));
         self.get(&path, context).await
     }
 
-    /// A reservation in whatever state.
+    /// What is paid for, in whatever state.
     pub async fn state(&self, payment: &Payment) -> Told {
-        let path = format!("/internal/ticket/reservations/{}", payment.target.id);
-        self.get(&path, &context(payment)).await
+        self.get(&path_of(payment.target), &context(payment)).await
+    }
+
+    /// A reservation in whatever state; none if there is none.
+    pub async fn find(
+        &self,
+        id: Uuid,
+        context: &CallContext,
+    ) -> Result<Option<Reservation>, OfficeError> {
+        match self.get(&path_of(Target::reservation(id)), context).await {
+            Err(OfficeError::Refused { .. }) => Ok(None),
+            told => told.map(Some),
+        }
+    }
+
+    /// Reservations that were ever paid, a page at a time.
+    pub async fn paid(
+        &self,
+        after: Option<Uuid>,
+        context: &CallContext,
+    ) -> Result<PaidPage, OfficeError> {
+        let path = match after {
+            Some(after) => format!("/internal/ticket/paid?after={after}"),
+            None => "/internal/ticket/paid".to_owned(),
+        };
+        let upstream = self.0.get().ok_or(OfficeError::Silent(None))?;
+        let answer = upstream.get_json(&path, context, CallPolicy::idempotent(DEADLINE)).await;
+        answer.map_err(OfficeError::of)
     }
 
     pub async fn pin(&self, payment: &Payment) -> Told {
@@ -111,30 +192,40 @@ impl Office {
         self.post(payment, "confirm", &body).await
     }
 
-    /// The money is back.
-    pub async fn refunded(&self, payment: &Payment, amount: Won) -> Told {
-        let body = json!({"paymentId": payment.id.0, "amount": amount});
-        self.post(payment, "refunded", &body).await
+    /// The money is back: what it has asked for, and what of that really came, if a part had been
+    /// given before. A reservation hears of it whether it was bought here or taken over.
+    pub async fn refunded(&self, payment: &Payment, asked: Won, returned: Won) -> Told {
+        let target = payment.reservation().map_or(payment.target, Target::reservation);
+        let mut body = json!({"paymentId": payment.id.0, "amount": returned});
+        if target.kind == TargetKind::Reservation && asked != returned {
+            body["amount"] = json!(asked);
+            body["returnedAmount"] = json!(returned);
+        }
+        self.send(&format!("{}/refunded", path_of(target)), &body, &context(payment)).await
     }
 
     /// Cancels a paid reservation. What is to be refunded it announces itself.
-    pub async fn cancel(&self, payment: &Payment, by: &Canceller, call: &CallContext) -> Told {
+    pub async fn cancel(&self, reservation_id: Uuid, by: &Canceller, call: &CallContext) -> Told {
         let body = match by {
             Canceller::Owner(user_id) => json!({"userId": user_id}),
             Canceller::Admin { id, reason } => json!({"adminId": id, "reason": reason}),
         };
-        let path = format!("/internal/ticket/reservations/{}/cancel", payment.target.id);
+        let path = format!("{}/cancel", path_of(Target::reservation(reservation_id)));
         self.send(&path, &body, call).await
     }
 
-    async fn get(&self, path: &str, context: &CallContext) -> Told {
+    async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        context: &CallContext,
+    ) -> Result<T, OfficeError> {
         let upstream = self.0.get().ok_or(OfficeError::Silent(None))?;
         let answer = upstream.get_json(path, context, CallPolicy::idempotent(DEADLINE)).await;
         answer.map(|Answer { reservation }| reservation).map_err(OfficeError::of)
     }
 
     async fn post(&self, payment: &Payment, step: &str, body: &serde_json::Value) -> Told {
-        let path = format!("/internal/ticket/reservations/{}/{step}", payment.target.id);
+        let path = format!("{}/{step}", path_of(payment.target));
         self.send(&path, body, &context(payment)).await
     }
 
@@ -153,11 +244,12 @@ pub enum Canceller {
     Admin { id: Uuid, reason: String },
 }
 
-/// What a payment does belongs to the flow of its buyer; what follows the charge was caused by it.
+/// What a payment does belongs to the flow of what is paid for and was caused by it; what follows the
+/// charge was caused by that.
 pub fn context(payment: &Payment) -> CallContext {
     CallContext {
         correlation_id: payment.correlation_id,
-        causation_id: payment.confirmed_event_id,
+        causation_id: payment.confirmed_event_id.or(payment.cause_event_id),
         trace: TraceContext::root(payment.correlation_id),
     }
 }

@@ -38,6 +38,43 @@ pub const UNREADABLE: &str = "UNREADABLE";
 /// The provider says that it is done, and what it did is not what it was asked for.
 pub const MISMATCH: &str = "MISMATCH";
 
+/// Codes that are about our credential, and about nobody's payment.
+const CREDENTIAL_REFUSED: &[&str] = &[
+    "FORBIDDEN",
+    "FORBIDDEN_REQUEST",
+    "HTTP_401",
+    "INCORRECT_BASIC_AUTH_FORMAT",
+    "INVALID_API_KEY",
+    "UNAUTHORIZED",
+    "UNAUTHORIZED_KEY",
+];
+
+/// Codes that end nothing: ours for no answer or none that can be read, and those by which a
+/// provider says that it is at it, or that we are too many.
+const NOT_FINAL: &[&str] = &[
+    TIMEOUT,
+    UNREACHABLE,
+    INTERRUPTED,
+    CIRCUIT_OPEN,
+    UNREADABLE,
+    MISMATCH,
+    "CANCELLATION_REQUESTED",
+    "HTTP_429",
+    "IDEMPOTENCY_OUTSTANDING_REQUEST",
+    "IDEMPOTENT_REQUEST_PROCESSING",
+    "TOO_MANY_REQUESTS",
+];
+
+/// Whether a provider refuses us, whatever we ask: somebody has to look at the credential.
+pub(crate) fn is_about_credential(code: &str) -> bool {
+    CREDENTIAL_REFUSED.contains(&code)
+}
+
+/// Whether a code is the provider's own last word to a request: it repeats it by the request's key.
+pub(crate) fn is_final_answer(code: &str) -> bool {
+    !NOT_FINAL.contains(&code) && !is_about_credential(code)
+}
+
 /// What somebody is to be charged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
@@ -69,6 +106,8 @@ pub struct ProviderPayment {
     /// PortOne names a payment by its order: there it is the key that was asked with, or else the
     /// id of the transaction.
     pub payment_key: String,
+    /// What the provider calls the charge, if that is not the key.
+    pub transaction_id: Option<String>,
     pub amount: Won,
     pub currency: String,
     pub state: ProviderState,
@@ -79,10 +118,19 @@ pub struct ProviderPayment {
     pub receipt_url: Option<String>,
 }
 
+impl ProviderPayment {
+    /// What the provider calls the charge: no two are called the same.
+    pub fn provider_key(&self) -> &str {
+        self.transaction_id.as_deref().unwrap_or(&self.payment_key)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderState {
     /// The buyer is still at it.
     Open,
+    /// The buyer was given an account into which the money can be paid.
+    Deposit,
     Paid,
     /// All of it was given back.
     Returned,
@@ -96,6 +144,10 @@ pub enum Outcome<T> {
     Done(T),
     /// The provider says no, and that it has moved nothing.
     Declined {
+        code: String,
+    },
+    /// Nothing was sent: this call has moved nothing. An earlier one may have.
+    Unsent {
         code: String,
     },
     /// No answer, or one that does not tell. It may have moved the money.
@@ -116,14 +168,29 @@ pub enum Found {
     },
 }
 
+/// An order whose money moved, and what the provider's list itself tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedOrder {
+    pub order_id: String,
+    pub standing: Standing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Known(ProviderPayment),
+    /// So much was taken, and nothing else happened in the span.
+    Charged(Won),
+    /// One has to ask.
+    Unclear,
+}
+
 /// What moved at the provider in a span of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listed {
-    Payments(Vec<ProviderPayment>),
+    /// Each order once.
+    Orders(Vec<ListedOrder>),
     /// No answer, or not a whole one.
-    Unknown {
-        code: String,
-    },
+    Unknown { code: String },
 }
 
 impl<T> Outcome<T> {
@@ -142,9 +209,17 @@ impl Found {
     }
 }
 
-impl Listed {
-    fn unknown(code: impl Into<String>) -> Listed {
-        Listed::Unknown { code: code.into() }
+impl ListedOrder {
+    pub fn known(payment: ProviderPayment) -> ListedOrder {
+        ListedOrder { order_id: payment.order_id.clone(), standing: Standing::Known(payment) }
+    }
+}
+
+/// What is told of another order is told of none.
+fn of_order(order_id: &str, found: Found) -> Found {
+    match found {
+        Found::Payment(payment) if payment.order_id != order_id => Found::unknown(MISMATCH),
+        found => found,
     }
 }
 
@@ -195,11 +270,34 @@ impl Provider {
         }
     }
 
+    /// How long a call may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        match self {
+            Provider::Sandbox(sandbox) => sandbox.timeout(),
+            Provider::Toss(toss) => toss.timeout(),
+            Provider::PortOne(portone) => portone.timeout(),
+        }
+    }
+
     /// Takes the money that the buyer has agreed to. Done is done as asked: the same order, key,
-    /// amount and currency.
+    /// amount and currency; or the buyer was given an account to pay into.
     pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
         let outcome = with_each!(self, provider => provider.confirm(charge).await);
-        only_if(outcome, |payment| is_charged(charge, payment))
+        only_if(outcome, |payment| {
+            is_charged(charge, payment) || is_account(&charge.order_id, payment)
+        })
+    }
+
+    /// Closes the account that the buyer of an order was given. Done: nobody can pay into it.
+    pub async fn call_off(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+        let outcome = match self {
+            Provider::Sandbox(_) => Outcome::declined("NOT_FOUND_PAYMENT"),
+            Provider::Toss(toss) => toss.call_off(charge).await,
+            Provider::PortOne(portone) => portone.call_off(charge).await,
+        };
+        only_if(outcome, |payment| {
+            payment.order_id == charge.order_id && payment.state == ProviderState::Dead
+        })
     }
 
     /// Gives money back. Done is done as asked: the same order, and no more is left than should be.
@@ -211,36 +309,35 @@ impl Provider {
     /// What the provider knows of an order.
     pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> Found {
         let found = with_each!(self, provider => provider.find(order_id, payment_key).await);
-        match found {
-            Found::Payment(payment) if payment.order_id != order_id => Found::unknown(MISMATCH),
-            found => found,
-        }
+        of_order(order_id, found)
     }
 
-    /// The payments whose money moved from `from` on and before `to`, by the provider's clock.
+    /// The orders whose money moved from `from` on and before `to`, by the provider's clock.
+    /// However this ends, it closes nothing to those who pay.
     pub async fn list(&self, from: Timestamp, to: Timestamp) -> Listed {
         let orders = match self {
-            Provider::Sandbox(sandbox) => return sandbox.list(from, to).await,
+            Provider::Sandbox(sandbox) => sandbox
+                .list(from, to)
+                .await
+                .map(|payments| payments.into_iter().map(ListedOrder::known).collect()),
             Provider::Toss(toss) => toss.list_orders(from, to).await,
             Provider::PortOne(portone) => portone.list_orders(from, to).await,
         };
         match orders {
-            Ok(orders) => self.find_all(orders).await,
+            Ok(orders) => Listed::Orders(orders),
             Err(code) => Listed::Unknown { code },
         }
     }
 
-    /// Moves of money are listed with what they moved; how the payments stand, one has to ask.
-    async fn find_all(&self, orders: Vec<String>) -> Listed {
-        let mut payments = Vec::with_capacity(orders.len());
-        for order_id in orders {
-            match self.find(&order_id, None).await {
-                Found::Payment(payment) => payments.push(payment),
-                Found::Nothing => return Listed::unknown(MISMATCH),
-                Found::Unknown { code } => return Listed::Unknown { code },
-            }
-        }
-        Listed::Payments(payments)
+    /// What the provider knows of an order, for whoever compares the books: a breaker of their own
+    /// sees to it that nobody who pays notices when that fails.
+    pub async fn find_for_books(&self, order_id: &str, payment_key: Option<&str>) -> Found {
+        let found = match self {
+            Provider::Sandbox(sandbox) => sandbox.find(order_id, payment_key).await,
+            Provider::Toss(toss) => toss.find_for_books(order_id).await,
+            Provider::PortOne(portone) => portone.find_for_books(order_id, payment_key).await,
+        };
+        of_order(order_id, found)
     }
 
     /// Reads a message of the provider. It is only a hint to look: none if it tells of nothing
@@ -278,6 +375,10 @@ fn is_charged(charge: &Charge, payment: &ProviderPayment) -> bool {
         && payment.amount == charge.amount
         && payment.currency == CURRENCY
         && payment.returned == Won::ZERO
+}
+
+fn is_account(order_id: &str, payment: &ProviderPayment) -> bool {
+    payment.order_id == order_id && payment.state == ProviderState::Deposit
 }
 
 fn is_returned(what: &Return, payment: &ProviderPayment) -> bool {

@@ -4,17 +4,25 @@
 //! named. Whatever has a step left explains itself.
 
 use std::collections::HashSet;
+use std::fmt;
 
+use futures_util::{StreamExt, stream};
 use urr_kernel::{Timestamp, Won};
 use urr_storage::{StorageError, Tx};
 
 use crate::Payments;
 use crate::domain::payment::{Payment, Status, Step};
-use crate::provider::{Listed, Provider, ProviderPayment, ProviderState};
+use crate::provider::{
+    Found, Listed, ListedOrder, Provider, ProviderPayment, ProviderState, Standing,
+};
 use crate::store::payments::{self, From, To};
 
 /// So many are read in one transaction.
 const COMPARED_AT_ONCE: usize = 200;
+/// So many orders are asked for at once.
+const ASKED_AT_ONCE: usize = 8;
+/// So many differences are looked at once more; that many are no accident of time.
+const LOOKED_AT_AGAIN_MAX: usize = 100;
 
 /// What one look at a provider's list has brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +33,8 @@ pub struct Reconciliation {
     pub reopened: Vec<String>,
     /// Empty if all is well.
     pub differences: Vec<Difference>,
+    /// Providers that did not say everything.
+    pub silent: Vec<&'static str>,
 }
 
 /// Where the provider's books and ours differ.
@@ -38,18 +48,50 @@ pub enum Difference {
     Amounts { order_id: String, ours: (Won, Won), theirs: (Won, Won) },
 }
 
+impl Difference {
+    pub fn order_id(&self) -> &str {
+        match self {
+            Difference::UnknownOrder { order_id, .. }
+            | Difference::MissingAtProvider { order_id, .. }
+            | Difference::Amounts { order_id, .. } => order_id,
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Difference::UnknownOrder { order_id, amount } => write!(
+                f,
+                "order {order_id}: the provider has taken {amount}, and we have never made it"
+            ),
+            Difference::MissingAtProvider { order_id, amount } => write!(
+                f,
+                "order {order_id}: we have {amount} as taken, and the provider does not know of it"
+            ),
+            Difference::Amounts { order_id, ours, theirs } => write!(
+                f,
+                "order {order_id}: taken and given back were {} and {} by our books, {} and {} by \
+                 the provider's",
+                ours.0, ours.1, theirs.0, theirs.1
+            ),
+        }
+    }
+}
+
 /// What to do about a payment of the provider's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Finding {
     Agrees,
-    Reopen,
+    /// We have given it up, and the provider has it like this.
+    Reopen(ProviderPayment),
     Differs(Difference),
 }
 
 fn judge(ours: Option<&Payment>, theirs: &ProviderPayment) -> Finding {
     let taken = match theirs.state {
         ProviderState::Paid | ProviderState::Returned => theirs.amount,
-        ProviderState::Open | ProviderState::Dead => Won::ZERO,
+        ProviderState::Open | ProviderState::Deposit | ProviderState::Dead => Won::ZERO,
     };
     let order_id = theirs.order_id.clone();
     let Some(ours) = ours else {
@@ -65,78 +107,208 @@ fn judge(ours: Option<&Payment>, theirs: &ProviderPayment) -> Finding {
         true if our_sum == their_sum => Finding::Agrees,
         // All of it is back already, by somebody else's hand.
         true if is_given_up && theirs.state == ProviderState::Returned => Finding::Agrees,
-        true if is_given_up && theirs.state == ProviderState::Paid => Finding::Reopen,
+        true if is_given_up && theirs.state == ProviderState::Paid => {
+            Finding::Reopen(theirs.clone())
+        }
         true => {
             Finding::Differs(Difference::Amounts { order_id, ours: our_sum, theirs: their_sum })
         }
     }
 }
 
+/// What a provider's list tells of an order.
+enum Told {
+    Finding(Finding),
+    /// The provider has to be asked how it stands.
+    Ask {
+        payment_key: Option<String>,
+    },
+}
+
+fn judge_listed(ours: Option<&Payment>, listed: &ListedOrder) -> Told {
+    let is_charged =
+        |ours: &Payment, amount: Won| (ours.charged, ours.refunded) == (amount, Won::ZERO);
+    match (&listed.standing, ours) {
+        (Standing::Known(theirs), ours) => Told::Finding(judge(ours, theirs)),
+        (_, Some(ours)) if !ours.is_at_rest() => Told::Finding(Finding::Agrees),
+        (Standing::Charged(amount), Some(ours)) if is_charged(ours, *amount) => {
+            Told::Finding(Finding::Agrees)
+        }
+        (_, ours) => Told::Ask { payment_key: ours.and_then(|ours| ours.payment_key.clone()) },
+    }
+}
+
+/// From when on and before when money moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub from: Timestamp,
+    pub to: Timestamp,
+}
+
 impl Payments {
-    /// Compares everything that moved in a span of time. None: a provider has not answered.
+    /// Compares everything that moved in a span of time. What a silent provider has to say is
+    /// missing, and nothing else.
     pub async fn reconcile(
         &self,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<Option<Reconciliation>, StorageError> {
+    ) -> Result<Reconciliation, StorageError> {
         let mut all = Reconciliation::default();
         for provider in &self.0.providers {
-            let listed = match provider.list(from, to).await {
-                Listed::Payments(listed) => listed,
-                Listed::Unknown { code } => {
-                    tracing::warn!(provider = provider.name(), code, "no list to compare with");
-                    return Ok(None);
-                }
-            };
-            let found = self.compare(provider, listed, from, to).await?;
+            let found = self.reconcile_with(provider, Span { from, to }).await?;
             all.compared += found.compared;
             all.reopened.extend(found.reopened);
             all.differences.extend(found.differences);
+            all.silent.extend(found.silent);
         }
-        self.0.figures.note_reconciliation(&all);
-        Ok(Some(all))
+        Ok(all)
+    }
+
+    pub(crate) async fn reconcile_with(
+        &self,
+        provider: &Provider,
+        span: Span,
+    ) -> Result<Reconciliation, StorageError> {
+        let listed = match provider.list(span.from, span.to).await {
+            Listed::Orders(listed) => listed,
+            Listed::Unknown { code } => {
+                tracing::warn!(provider = provider.name(), code, "no list to compare with");
+                let silent = vec![provider.name()];
+                return Ok(Reconciliation { silent, ..Reconciliation::default() });
+            }
+        };
+        self.compare(provider, listed, span).await
     }
 
     async fn compare(
         &self,
         provider: &Provider,
-        listed: Vec<ProviderPayment>,
-        from: Timestamp,
-        to: Timestamp,
+        listed: Vec<ListedOrder>,
+        span: Span,
     ) -> Result<Reconciliation, StorageError> {
         let name = provider.name();
         let mut found = Reconciliation { compared: listed.len(), ..Reconciliation::default() };
+        let known: HashSet<String> = listed.iter().map(|order| order.order_id.clone()).collect();
+        let mut suspects = Vec::new();
         for chunk in listed.chunks(COMPARED_AT_ONCE) {
-            for (theirs, finding) in self.judge_all(name, chunk.to_vec()).await? {
-                match finding {
-                    Finding::Agrees => {}
-                    Finding::Differs(difference) => found.differences.push(difference),
-                    Finding::Reopen if self.reopen(&theirs).await? => {
-                        found.reopened.push(theirs.order_id);
+            let judged = self.judge_all(name, chunk.to_vec()).await?;
+            let asked = judged.into_iter().map(|(order, told)| self.ask(provider, order, told));
+            let mut asked = stream::iter(asked).buffer_unordered(ASKED_AT_ONCE);
+            while let Some(answer) = asked.next().await {
+                match answer? {
+                    Some(Finding::Agrees) => {}
+                    Some(Finding::Differs(difference)) => suspects.push(difference),
+                    Some(Finding::Reopen(theirs)) => {
+                        if self.reopen(&theirs).await? {
+                            found.reopened.push(theirs.order_id);
+                        }
                     }
-                    Finding::Reopen => {}
+                    None => found.silent = vec![name],
                 }
             }
         }
-        let known: HashSet<&str> = listed.iter().map(|theirs| theirs.order_id.as_str()).collect();
+        let Span { from, to } = span;
         let ours = self.0.db.read(move |tx| payments::payments_charged(tx, name, from, to)).await?;
-        let missing = ours.into_iter().filter(|(order_id, _)| !known.contains(order_id.as_str()));
-        found.differences.extend(
+        let missing = ours.into_iter().filter(|(order_id, _)| !known.contains(order_id));
+        suspects.extend(
             missing.map(|(order_id, amount)| Difference::MissingAtProvider { order_id, amount }),
         );
+        found.differences = self.look_again(provider, suspects).await?;
         Ok(found)
+    }
+
+    /// How an order of the list stands. None: the provider does not say.
+    async fn ask(
+        &self,
+        provider: &Provider,
+        order: ListedOrder,
+        told: Told,
+    ) -> Result<Option<Finding>, StorageError> {
+        let payment_key = match told {
+            Told::Finding(finding) => return Ok(Some(finding)),
+            Told::Ask { payment_key } => payment_key,
+        };
+        let found = provider.find_for_books(&order.order_id, payment_key.as_deref()).await;
+        match found {
+            Found::Payment(theirs) => {
+                let ours = self.find_order(&order.order_id).await?;
+                let ours = ours.filter(|payment| payment.provider == provider.name());
+                Ok(Some(judge(ours.as_ref(), &theirs)))
+            }
+            Found::Nothing => Ok(None),
+            Found::Unknown { code } => {
+                tracing::warn!(order = order.order_id, code, "the provider does not say");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Their list and our books are not read at one moment, and a list may lag behind: what differs
+    /// is asked for by its order after a while, and named only if it has not moved meanwhile.
+    async fn look_again(
+        &self,
+        provider: &Provider,
+        suspects: Vec<Difference>,
+    ) -> Result<Vec<Difference>, StorageError> {
+        if suspects.is_empty() {
+            return Ok(suspects);
+        }
+        tokio::time::sleep(self.0.settings.second_look_after).await;
+        let mut named = Vec::new();
+        for (number, suspect) in suspects.into_iter().enumerate() {
+            match number < LOOKED_AT_AGAIN_MAX {
+                true => named.extend(self.ask_again(provider, suspect).await?),
+                false => named.push(suspect),
+            }
+        }
+        Ok(named)
+    }
+
+    async fn ask_again(
+        &self,
+        provider: &Provider,
+        found: Difference,
+    ) -> Result<Option<Difference>, StorageError> {
+        let order_id = found.order_id();
+        let before = self.find_order(order_id).await?;
+        let key = before.as_ref().and_then(|payment| payment.payment_key.as_deref());
+        let theirs = provider.find_for_books(order_id, key).await;
+        let after = self.find_order(order_id).await?;
+        Ok(match theirs {
+            _ if before != after => None,
+            Found::Payment(theirs) => match judge(after.as_ref(), &theirs) {
+                Finding::Differs(difference) => Some(difference),
+                Finding::Agrees | Finding::Reopen(_) => None,
+            },
+            // Nothing there, and nothing here.
+            Found::Nothing if after.is_none_or(|ours| ours.charged == Won::ZERO) => None,
+            Found::Nothing | Found::Unknown { .. } => Some(found),
+        })
+    }
+
+    /// Looks once more at an order on which the books differed. None: they agree now.
+    pub(crate) async fn look_at_order(
+        &self,
+        provider: &Provider,
+        order_id: &str,
+    ) -> Result<Option<Difference>, StorageError> {
+        let ours = self.find_order(order_id).await?;
+        let ours = ours.filter(|payment| payment.provider == provider.name());
+        let amount = ours.as_ref().map_or(Won::ZERO, |payment| payment.charged);
+        let order_id = order_id.to_owned();
+        self.ask_again(provider, Difference::MissingAtProvider { order_id, amount }).await
     }
 
     async fn judge_all(
         &self,
         provider: &'static str,
-        listed: Vec<ProviderPayment>,
-    ) -> Result<Vec<(ProviderPayment, Finding)>, StorageError> {
+        listed: Vec<ListedOrder>,
+    ) -> Result<Vec<(ListedOrder, Told)>, StorageError> {
         let judged = self.0.db.read(move |tx| {
-            let judge_one = |theirs: &ProviderPayment| {
-                let ours = payments::payment_of_order(tx, &theirs.order_id)?;
+            let judge_one = |listed: &ListedOrder| {
+                let ours = payments::payment_of_order(tx, &listed.order_id)?;
                 let ours = ours.filter(|payment| payment.provider == provider);
-                Ok((theirs.clone(), judge(ours.as_ref(), theirs)))
+                Ok((listed.clone(), judge_listed(ours.as_ref(), listed)))
             };
             listed.iter().map(judge_one).collect::<Result<Vec<_>, StorageError>>()
         });
@@ -148,8 +320,10 @@ impl Payments {
         let (theirs, now) = (theirs.clone(), self.0.clock.now());
         let reopened = self.0.db.write(move |tx| {
             let ours = payments::payment_of_order_lock(tx, &theirs.order_id)?;
-            match ours.filter(|ours| judge(Some(ours), &theirs) == Finding::Reopen) {
-                Some(ours) => reopen(tx, &ours, now).map(|()| true),
+            let is_given_up =
+                |ours: &Payment| matches!(judge(Some(ours), &theirs), Finding::Reopen(_));
+            match ours.filter(is_given_up) {
+                Some(ours) => reopen(tx, &ours, now, now).map(|()| true),
                 None => Ok(false),
             }
         });
@@ -161,10 +335,11 @@ impl Payments {
 pub(crate) fn reopen(
     tx: &mut Tx<'_>,
     payment: &Payment,
+    look_at: Timestamp,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let (status, step) = (Status::Failed, Some(Step::Query));
-    let to = To { status, step, claimed_until: None, look_at: now, now };
+    let to = To { status, step, claimed_until: None, look_at, now };
     payments::payment_move(tx, From::of(payment), to).map(|_| ())
 }
 
@@ -177,6 +352,7 @@ mod tests {
         ProviderPayment {
             order_id: "ORD_1".to_owned(),
             payment_key: "key".to_owned(),
+            transaction_id: None,
             amount: Won::new(100_000),
             currency: "KRW".to_owned(),
             state,
@@ -195,7 +371,7 @@ mod tests {
         let word =
             |ours: Option<Payment>, theirs: &ProviderPayment| match judge(ours.as_ref(), theirs) {
                 Finding::Agrees => "agrees",
-                Finding::Reopen => "reopen",
+                Finding::Reopen(_) => "reopen",
                 Finding::Differs(Difference::UnknownOrder { .. }) => "unknown",
                 Finding::Differs(Difference::Amounts { .. }) => "amounts",
                 Finding::Differs(Difference::MissingAtProvider { .. }) => "missing",
@@ -210,5 +386,24 @@ mod tests {
         assert_eq!(word(Some(payment(Status::Pending, None)), &paid), "reopen");
         assert_eq!(word(Some(payment(Status::Failed, None)), &theirs(Returned, 100_000)), "agrees");
         assert_eq!(word(Some(payment(Status::Unknown, Some(Step::Query))), &paid), "agrees");
+    }
+
+    #[test]
+    fn only_what_the_list_leaves_open_or_tells_otherwise_is_asked_for() {
+        let is_asked = |ours: Option<Payment>, standing| {
+            let listed = ListedOrder { order_id: "ORD_1".to_owned(), standing };
+            matches!(judge_listed(ours.as_ref(), &listed), Told::Ask { .. })
+        };
+        let charged =
+            |status, step| Payment { charged: Won::new(100_000), ..payment(status, step) };
+        let stands = || Some(charged(Status::Confirmed, None));
+        assert!(!is_asked(stands(), Standing::Charged(Won::new(100_000))));
+        assert!(is_asked(stands(), Standing::Charged(Won::new(99_999))));
+        assert!(is_asked(stands(), Standing::Unclear));
+        assert!(is_asked(None, Standing::Charged(Won::new(1))));
+        let back = Payment { refunded: Won::new(1), ..charged(Status::Refunded, None) };
+        assert!(is_asked(Some(back), Standing::Charged(Won::new(100_000))));
+        let moving = Some(charged(Status::Refunding, Some(Step::Refund)));
+        assert!(!is_asked(moving, Standing::Unclear), "it explains itself");
     }
 }

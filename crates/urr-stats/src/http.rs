@@ -10,7 +10,7 @@ mod traffic;
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::Json;
+use urr_service::{ApiError, Json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -40,11 +40,15 @@ pub fn routes() -> OpenApiRouter<Stats> {
 #[derive(Serialize, ToSchema)]
 struct Envelope<T: ToSchema> {
     success: bool,
+    /// Whether everything is being counted again, or was begun to and broken off: until that is
+    /// done, the figures are too small.
+    rebuilding: bool,
     data: T,
 }
 
-fn answer<T: ToSchema>(data: T) -> Json<Envelope<T>> {
-    Json(Envelope { success: true, data })
+async fn answer<T: ToSchema>(stats: &Stats, data: T) -> Result<Json<Envelope<T>>, ApiError> {
+    let rebuilding = stats.is_rebuilding().await?;
+    Ok(Json(Envelope { success: true, rebuilding, data }))
 }
 
 const DAYS_DEFAULT: u16 = 30;

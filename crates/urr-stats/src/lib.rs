@@ -30,7 +30,7 @@ use utoipa::openapi::OpenApi;
 
 pub use domain::{Activity, day_in_korea};
 pub use events::{GROUP, TOPICS, handle};
-pub use rebuild::{RebuildError, Rebuilt};
+pub use rebuild::{RebuildError, Rebuilding, Rebuilt};
 
 /// The tables of the statistics.
 pub const SCHEMA: Schema = Schema {

@@ -13,6 +13,8 @@ use crate::domain::{
     Activity, Distribution, Figures, Hours, MethodFigures, Preferences, Reservation, first_day,
     start_of_day,
 };
+use crate::rebuild::Progress;
+use crate::store::figures::progress_find;
 use crate::store::looks::{self, EventCounts, EventFilter, EventLook, EventOrder, Lately};
 use crate::store::{self, facts};
 use crate::{Stats, day_in_korea};
@@ -71,6 +73,12 @@ pub struct Performance {
 }
 
 impl Stats {
+    /// Whether the figures are being counted again, or that was broken off: until it is done, they
+    /// are not whole.
+    pub async fn is_rebuilding(&self) -> Result<bool, StorageError> {
+        Ok(self.db.read(progress_find).await? != Progress::DONE)
+    }
+
     /// What happened in the last `days` days, today included, newest first.
     pub async fn list_activity(&self, days: u16) -> Result<Vec<Activity>, StorageError> {
         let since = self.first_day(days);

@@ -117,6 +117,17 @@ pub struct Rebuilt {
     pub facts: u64,
 }
 
+/// How far a rebuild has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rebuilding<'a> {
+    /// So many messages of a topic were read.
+    Learning { topic: &'a str, messages: u64 },
+    /// These are all.
+    Learnt { topic: &'a str, messages: u64 },
+    /// So many facts were counted.
+    Counting { facts: u64 },
+}
+
 /// Why the figures could not be counted again. Another attempt begins anew.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
@@ -131,11 +142,25 @@ pub enum RebuildError {
 impl Stats {
     /// Learns what the topics still hold, throws the figures away and counts them again.
     pub async fn rebuild(&self, bus: &Bus) -> Result<Rebuilt, RebuildError> {
+        self.rebuild_and_tell(bus, |_| {}).await
+    }
+
+    /// The same, and says how far it is.
+    pub async fn rebuild_and_tell(
+        &self,
+        bus: &Bus,
+        mut tell: impl FnMut(Rebuilding<'_>),
+    ) -> Result<Rebuilt, RebuildError> {
         let mut rebuilt = Rebuilt::default();
         for topic in TOPICS {
-            self.replay(bus, topic, &mut rebuilt).await?;
+            let before = rebuilt.messages;
+            self.replay(bus, topic, &mut rebuilt, |messages| {
+                tell(Rebuilding::Learning { topic, messages: messages - before });
+            })
+            .await?;
+            tell(Rebuilding::Learnt { topic, messages: rebuilt.messages - before });
         }
-        rebuilt.facts = self.recount().await?;
+        rebuilt.facts = self.recount(|facts| tell(Rebuilding::Counting { facts })).await?;
         Ok(rebuilt)
     }
 
@@ -144,6 +169,7 @@ impl Stats {
         bus: &Bus,
         topic: &str,
         rebuilt: &mut Rebuilt,
+        mut tell: impl FnMut(u64),
     ) -> Result<(), RebuildError> {
         let mut pages = bus.pages(topic).await?;
         loop {
@@ -158,6 +184,7 @@ impl Stats {
                 rebuilt.messages += 1;
                 rebuilt.unreadable += u64::from(!is_readable?);
             }
+            tell(rebuilt.messages);
         }
     }
 
@@ -174,7 +201,7 @@ impl Stats {
     }
 
     /// Throws the figures away and counts them from the facts. Says how many those were.
-    async fn recount(&self) -> Result<u64, RebuildError> {
+    async fn recount(&self, mut tell: impl FnMut(u64)) -> Result<u64, RebuildError> {
         let mut progress = self.db.write(begin).await?;
         let mut facts = 0;
         for stage in Stage::ALL {
@@ -183,6 +210,7 @@ impl Stats {
                 let step = Step { expected: progress, stage, after };
                 let counted = self.db.write(move |tx| count_stretch(tx, &step)).await?;
                 facts += counted.facts;
+                tell(facts);
                 progress = counted.progress;
                 if counted.facts == 0 {
                     break;

@@ -24,6 +24,8 @@ create table sales (
     -- When no live reservation was left after the event was cancelled or deleted, or when an event
     -- was deleted that had taken place: of that one nothing is given back.
     emptied_at timestamptz,
+    -- The news by which it was closed: what ends with it names that as its cause.
+    closed_by uuid,
     created_at timestamptz not null,
     constraint sales_kind check (kind in ('seated', 'standing')),
     constraint sales_status check (status in ('open', 'cancelled', 'deleted')),
@@ -94,6 +96,9 @@ create table reservations (
     end_reason text,
     idempotency_key text,
     request_digest bytea,
+    -- The flow that it began, and the last event that told of it: what follows names both.
+    correlation_id uuid,
+    last_event_id uuid,
     created_at timestamptz not null,
     updated_at timestamptz not null,
     constraint reservations_status

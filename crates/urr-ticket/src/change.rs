@@ -129,15 +129,17 @@ impl Change<'_> {
         };
         let fence = sale.fence + 1;
         sales::sale_number(tx, event_id, fence)?;
+        let stamp = stamps.stamp_in(transitions::flow_find(tx, self.id)?, 0);
         self.write(tx, &record, &items, &swap, fence)?;
+        changes::hold_update(tx, &record.reservation, fence, &stamp)?;
         let new = transitions::record_find(tx, self.id)?.expect("it was changed just now");
         let new_items = items::item_list(tx, self.id)?;
         let event = ReservationChanged {
-            facts: facts(&new, &new_items),
+            facts: facts(&new, &new_items, stamp.time),
             previous_seat_ids: held,
             previous_total_amount: record.reservation.total_amount,
         };
-        outbox::append(tx, &stamps.stamp(0), &event)?;
+        outbox::append(tx, &stamp, &event)?;
         Ok(Changed { record: new, dropped: Some((swap.drop, record.reservation.fence)) })
     }
 
@@ -164,7 +166,6 @@ impl Change<'_> {
             }
             changes::item_insert(tx, reservation, position, seat_id, price)?;
         }
-        changes::hold_update(tx, reservation, fence, self.now)?;
         Ok(())
     }
 }

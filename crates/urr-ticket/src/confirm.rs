@@ -3,22 +3,22 @@
 //! Every step can be repeated by the same payment and has its effect once. Another payment, an old
 //! fencing token or another amount is refused.
 
-use urr_kernel::{CallContext, Timestamp, Uuid, Won};
+use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
 use crate::cancel::check_owner;
 use crate::domain::number::number_for_people;
 use crate::domain::transition::{
-    PaymentClaim, Record, Refused, decide_confirm, decide_pay, decide_pin, decide_refunded,
+    Back, PaymentClaim, Record, Refused, decide_confirm, decide_pay, decide_pin, decide_refunded,
     decide_unpin,
 };
 use crate::events::{ReservationConfirmed, ReservationFacts};
 use crate::steps::{Found, StepError, find, reload};
 use crate::store::confirmation::{self, Confirmation, NewTicket};
 use crate::store::items::{self, StoredItem};
-use crate::store::transitions;
-use crate::{Details, Purchase, ReservationId, Subject, Ticket};
+use crate::store::{listing, transitions};
+use crate::{Details, Flow, Purchase, ReservationId, Subject, Ticket};
 
 const METHOD_CHARS_MAX: usize = 50;
 const METHOD_UNKNOWN: &str = "unknown";
@@ -39,7 +39,30 @@ impl PaymentMade {
     }
 }
 
+/// Some of the reservations that were ever paid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaidPage {
+    /// In the order of their ids.
+    pub records: Vec<Record>,
+    /// Whether there are others behind them.
+    pub more: bool,
+}
+
 impl Ticket {
+    /// The reservations that were ever paid, so many at a time.
+    pub async fn list_paid(
+        &self,
+        after: Option<ReservationId>,
+        limit: u32,
+    ) -> Result<PaidPage, StorageError> {
+        let read = move |tx: &mut Tx<'_>| listing::paid_page(tx, after, limit.saturating_add(1));
+        let mut records: Vec<Record> = self.db.read(read).await?;
+        let limit = usize::try_from(limit).expect("32 bits fit");
+        let more = records.len() > limit;
+        records.truncate(limit);
+        Ok(PaidPage { records, more })
+    }
+
     /// A reservation, whoever's it is.
     pub async fn find_reservation(&self, id: ReservationId) -> Result<Record, StepError> {
         let find = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
@@ -56,6 +79,11 @@ impl Ticket {
         let details = self.my_reservation(id, user_id).await?;
         decide_pay(&details.listed.record, self.clock.now())?;
         Ok(details)
+    }
+
+    /// What a payment of a reservation belongs to.
+    pub async fn find_flow(&self, id: ReservationId) -> Result<Flow, StorageError> {
+        self.db.read(move |tx| transitions::flow_find(tx, id)).await
     }
 
     /// Pins a hold for a payment that is about to charge. It does not expire any more.
@@ -131,10 +159,10 @@ impl Ticket {
         &self,
         id: ReservationId,
         payment_id: Uuid,
-        amount: Won,
+        back: Back,
     ) -> Result<Record, StepError> {
         let now = self.clock.now();
-        self.db.write(move |tx| mark_refunded(tx, id, payment_id, amount, now)).await
+        self.db.write(move |tx| mark_refunded(tx, id, payment_id, back, now)).await
     }
 }
 
@@ -161,7 +189,8 @@ pub(crate) fn confirm(
     };
     let seats = confirmation::own_seats_count(tx, id)?.ok_or(Refused::SeatLost)?;
     let (payment_id, payment_method) = (made.claim.payment_id, made.method.as_str());
-    let sold = Confirmation { id, payment_id, payment_method, seats, fence, now };
+    let event_id = stamp.event_id;
+    let sold = Confirmation { id, payment_id, payment_method, seats, fence, event_id, now };
     confirmation::hold_confirm(tx, &sold)?;
     let items = items::item_list(tx, id)?;
     for ticket in tickets_of(&items, ticket_ids) {
@@ -176,13 +205,13 @@ pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: ReservationId,
     payment_id: Uuid,
-    amount: Won,
+    back: Back,
     now: Timestamp,
 ) -> Result<Record, StepError> {
-    match find(tx, id, |record| decide_refunded(record, payment_id, amount))? {
+    match find(tx, id, |record| decide_refunded(record, payment_id, back))? {
         Found::Done(record) => Ok(record),
         Found::Go { .. } => {
-            transitions::reservation_mark_refunded(tx, id, now)?;
+            transitions::reservation_mark_refunded(tx, id, back.returned, now)?;
             reload(tx, id)
         }
     }
@@ -221,14 +250,14 @@ fn announce_confirmed(
     stamp: &Stamp,
 ) -> Result<(), StorageError> {
     let event = ReservationConfirmed {
-        facts: facts(record, items),
+        facts: facts(record, items, stamp.time),
         payment_id: made.claim.payment_id,
         payment_method: made.method.clone(),
     };
     outbox::append(tx, stamp, &event)
 }
 
-pub(crate) fn facts(record: &Record, items: &[StoredItem]) -> ReservationFacts {
+pub(crate) fn facts(record: &Record, items: &[StoredItem], now: Timestamp) -> ReservationFacts {
     let reservation = &record.reservation;
     ReservationFacts {
         reservation_id: reservation.id.0,
@@ -239,5 +268,6 @@ pub(crate) fn facts(record: &Record, items: &[StoredItem]) -> ReservationFacts {
         booking_fee: reservation.booking_fee,
         quantity: record.quantity,
         seat_ids: items::seat_ids(items),
+        timestamp: now,
     }
 }

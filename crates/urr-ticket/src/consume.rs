@@ -58,11 +58,11 @@ pub fn handle(
         "EVENT_UPDATED" => {
             let updated: EventUpdated = decode(event)?;
             updated.facts.to_sale_facts().map_err(HandleError::Poison)?;
-            follow(tx, updated.event_id, News::of_facts(updated.facts))
+            follow(tx, updated.event_id, News::of_facts(updated.facts), event.id)
         }
         "EVENT_CANCELLED" => {
             let cancelled: EventCancelled = decode(event)?;
-            follow(tx, cancelled.event_id, News::of_end(SaleStatus::Cancelled))
+            follow(tx, cancelled.event_id, News::of_end(SaleStatus::Cancelled), event.id)
         }
         "EVENT_DELETED" => delete_sale(tx, event, context),
         "PAYMENT_CONFIRMED" => payments::payment_confirmed(tx, event, context),
@@ -83,7 +83,7 @@ fn create_sale(
     let news = merge(tx, event_id, News::of_facts(created.facts))?;
     let new = NewSale { facts: news.sale_facts().expect("it has those of the order"), ..ordered };
     if !sales::sale_create(tx, &new, context.now)? {
-        return apply(tx, event_id, &news);
+        return apply(tx, event_id, &news, event.id);
     }
     let ready = InventoryReady { event_id, revision, ..store::inventory_count(tx, event_id)? };
     if ready.ticket_types as usize != new.ticket_types.len() {
@@ -91,7 +91,7 @@ fn create_sale(
         return Err(HandleError::Poison(reason.to_owned()));
     }
     outbox::append(tx, &context.stamp("ready", SOURCE), &ready)?;
-    apply(tx, event_id, &news)
+    apply(tx, event_id, &news, event.id)
 }
 
 /// Takes the sale out of sight. Of an event that has taken place nothing is given back: who was
@@ -103,7 +103,7 @@ fn delete_sale(
 ) -> Result<Handled, HandleError> {
     let EventDeleted { event_id, is_over } = decode(event)?;
     let known = store::news_lock(tx, event_id)?;
-    let handled = follow(tx, event_id, News::of_end(SaleStatus::Deleted))?;
+    let handled = follow(tx, event_id, News::of_end(SaleStatus::Deleted), event.id)?;
     // Who was promised their money when the event was cancelled gets it, whatever is said later.
     let is_over = is_over.unwrap_or_else(|| known.has_taken_place(event.time));
     if is_over && known.status != SaleStatus::Cancelled {
@@ -113,9 +113,14 @@ fn delete_sale(
 }
 
 /// Merges the news and applies them to the sale, if it is there already.
-fn follow(tx: &mut Tx<'_>, event_id: Uuid, news: News) -> Result<Handled, HandleError> {
+fn follow(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    news: News,
+    cause: Uuid,
+) -> Result<Handled, HandleError> {
     let news = merge(tx, event_id, news)?;
-    apply(tx, event_id, &news)
+    apply(tx, event_id, &news, cause)
 }
 
 fn merge(tx: &mut Tx<'_>, event_id: Uuid, news: News) -> Result<News, HandleError> {
@@ -127,12 +132,18 @@ fn merge(tx: &mut Tx<'_>, event_id: Uuid, news: News) -> Result<News, HandleErro
     Ok(merged)
 }
 
-fn apply(tx: &mut Tx<'_>, event_id: Uuid, news: &News) -> Result<Handled, HandleError> {
+/// `cause` is the event by which this was heard of.
+fn apply(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    news: &News,
+    cause: Uuid,
+) -> Result<Handled, HandleError> {
     if let Some(facts) = news.sale_facts() {
         store::sale_update(tx, event_id, &facts)?;
     }
     if news.status != SaleStatus::Open {
-        store::sale_end(tx, event_id, news.status)?;
+        store::sale_end(tx, event_id, news.status, cause)?;
     }
     Ok(Handled::Done)
 }

@@ -21,6 +21,7 @@ pub struct ReservationFacts {
     pub quantity: u32,
     /// Of standing tickets there are none.
     pub seat_ids: Vec<SeatId>,
+    pub timestamp: Timestamp,
 }
 
 /// Someone holds seats or standing tickets.

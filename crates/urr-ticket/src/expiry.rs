@@ -85,6 +85,8 @@ struct Batch {
     event_id: Uuid,
     ids: Vec<Uuid>,
     ending: Ending<'static>,
+    /// The event that ends them, if it was not the time.
+    cause: Option<Uuid>,
 }
 
 impl Sweeper {
@@ -128,8 +130,7 @@ impl Sweeper {
         for hold in due.into_iter().filter(|hold| !self.set_aside.contains_key(&hold.id)) {
             by_event.entry(hold.event_id).or_default().push(hold.id);
         }
-        let ending = Ending::Expired;
-        by_event.into_iter().map(|(event_id, ids)| Batch { event_id, ids, ending }).collect()
+        by_event.into_iter().map(|(event_id, ids)| Batch::expired(event_id, ids)).collect()
     }
 
     /// Cancels what is reserved of sales that were closed: everything, or only the holds if the event
@@ -178,7 +179,8 @@ impl Sweeper {
             let Some(last) = ids.last().copied() else { break };
             after = last;
             ids.retain(|id| !self.set_aside.contains_key(id));
-            self.end(Batch { event_id, ids, ending }, Turn::Wait, swept).await?;
+            let batch = Batch { event_id, ids, ending, cause: sale.closed_by };
+            self.end(batch, Turn::Wait, swept).await?;
         }
         let now = self.ticket.clock.now();
         self.ticket.db.write(move |tx| overdue::sale_mark_emptied(tx, &sale, now)).await
@@ -250,10 +252,15 @@ impl Sweeper {
 }
 
 impl Batch {
+    /// Holds whose time is over.
+    fn expired(event_id: Uuid, ids: Vec<Uuid>) -> Batch {
+        Batch { event_id, ids, ending: Ending::Expired, cause: None }
+    }
+
     /// Parts of at most so many; none if it is empty.
     fn split(self, size: usize) -> Vec<Batch> {
-        let Batch { event_id, ids, ending } = self;
-        let part = |ids: &[Uuid]| Batch { event_id, ids: ids.to_vec(), ending };
+        let Batch { event_id, ids, ending, cause } = self;
+        let part = |ids: &[Uuid]| Batch { event_id, ids: ids.to_vec(), ending, cause };
         ids.chunks(size).map(part).collect()
     }
 }
@@ -276,7 +283,7 @@ impl Ticket {
         }
         if record.reservation.status == Status::Pending {
             let (event_id, ids) = (record.reservation.event_id, vec![id.0]);
-            self.end_batch(Batch { event_id, ids, ending: Ending::Expired }, Turn::Wait).await?;
+            self.end_batch(Batch::expired(event_id, ids), Turn::Wait).await?;
         }
         Ok(true)
     }
@@ -284,10 +291,11 @@ impl Ticket {
     /// Ends those of the batch that still can end so. None: the sale was busy.
     async fn end_batch(&self, batch: Batch, turn: Turn) -> Result<Option<u64>, StorageError> {
         let context = CallContext::root(self.ids.next_id());
+        let context = CallContext { causation_id: batch.cause, ..context };
         let status = batch.ending.status();
         let (stamps, now) = (self.stamps(batch.ids.len(), context), self.clock.now());
         let ended = self.db.write(move |tx| {
-            let Batch { event_id, ids, ending } = &batch;
+            let Batch { event_id, ids, ending, .. } = &batch;
             if turn == Turn::Skip && !overdue::sale_is_free(tx, *event_id)? {
                 return Ok(None);
             }

@@ -51,14 +51,16 @@ pub use best::{BestError, BestRequest};
 pub use cancel::AdminCancel;
 pub use change::{ChangeError, ChangeSeats};
 pub use check_in::{CheckInError, CheckedIn, ShownTicket};
-pub use confirm::PaymentMade;
+pub use confirm::{PaidPage, PaymentMade};
 pub use domain::best::{NoneFits, Wish};
 pub use domain::hold::{HeldItem, Hold, InvalidWanted, Refusal, Wanted, WantedTickets};
 pub use domain::refund::{Band, CancelPolicy, Fee, Grace, InvalidCancelPolicy, Refund, Rule};
-pub use domain::reservation::{Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
+pub use domain::reservation::{
+    Flow, Item, PaymentStatus, Reservation, ReservationId, Status, Subject,
+};
 pub use domain::sale::{Inventory, Kind, NotOnSale, SalePolicy, SaleStatus, Tier};
 pub use domain::stock::{ChangeRefused, TicketType};
-pub use domain::transition::{PaymentClaim, Record, Refused};
+pub use domain::transition::{Back, PaymentClaim, Record, Refused};
 pub use expiry::{Sweeper, Swept};
 use figures::Figures;
 use inventories::Inventories;

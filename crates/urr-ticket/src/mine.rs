@@ -46,6 +46,21 @@ impl Details {
         shorten(format!("{} · {}", self.listed.event_title, counts.join(", ")))
     }
 
+    /// Labels of seats, and standing tickets with their number.
+    pub fn places(&self) -> Vec<String> {
+        let place = |stored: &StoredItem| match (stored.item.subject, &self.inventory) {
+            (Subject::Seat(seat_id), Some(inventory)) => {
+                inventory.layout.place(seat_id).map(|place| place.label())
+            }
+            (Subject::Seat(_), None) => None,
+            (Subject::TicketType(_), _) => {
+                let name = stored.name.as_deref().unwrap_or_default();
+                Some(format!("{name} × {}", stored.item.quantity))
+            }
+        };
+        self.items.iter().filter_map(place).collect()
+    }
+
     /// The ticket type, or the grade of the seat.
     fn item_name<'a>(&'a self, stored: &'a StoredItem) -> &'a str {
         match (stored.item.subject, &self.inventory) {

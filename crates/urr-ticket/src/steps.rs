@@ -11,7 +11,7 @@ use crate::domain::transition::{Record, Refused, Step};
 use crate::events::{ReservationCancelled, ReservationExpired, ReservationFacts};
 use crate::store::sales;
 use crate::store::transitions::{self, Ended, Ending};
-use crate::{ReservationId, SOURCE, Ticket};
+use crate::{Flow, ReservationId, SOURCE, Ticket};
 
 /// Enough to hide the way to Redis.
 const RELEASES_AT_ONCE: usize = 32;
@@ -73,6 +73,12 @@ impl Stamps {
         let (event_id, time, context) = (self.event_ids[position], self.time, self.context);
         Stamp { event_id, source: SOURCE, time, context }
     }
+
+    /// Of an event that goes on with the story of a reservation.
+    pub(crate) fn stamp_in(&self, flow: Flow, position: usize) -> Stamp {
+        let stamp = self.stamp(position);
+        Stamp { context: flow.follow(stamp.context), ..stamp }
+    }
 }
 
 impl Ended {
@@ -82,7 +88,7 @@ impl Ended {
         Some(kept.expect("a refund is not more than the total"))
     }
 
-    pub(crate) fn facts(&self) -> ReservationFacts {
+    fn facts(&self, now: Timestamp) -> ReservationFacts {
         ReservationFacts {
             reservation_id: self.id,
             reservation_number: self.number.clone(),
@@ -92,6 +98,7 @@ impl Ended {
             booking_fee: self.booking_fee,
             quantity: self.quantity,
             seat_ids: self.seat_ids.clone(),
+            timestamp: now,
         }
     }
 }
@@ -103,18 +110,19 @@ pub(crate) fn announce(
     ending: Ending<'_>,
     stamps: &Stamps,
 ) -> Result<(), StorageError> {
-    let stamped = ended.iter().enumerate().map(|(at, reservation)| (stamps.stamp(at), reservation));
+    let stamped = ended.iter().enumerate();
+    let stamped = stamped.map(|(at, ended)| (stamps.stamp_in(ended.flow, at), ended));
     match ending {
         Ending::Expired => {
             let fact = |(stamp, reservation): (Stamp, &Ended)| {
-                (stamp, ReservationExpired { facts: reservation.facts() })
+                (stamp, ReservationExpired { facts: reservation.facts(stamp.time) })
             };
             outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
         }
         Ending::Cancelled { reason, .. } | Ending::Withdrawn { reason } => {
             let fact = |(stamp, reservation): (Stamp, &Ended)| {
                 let cancelled = ReservationCancelled {
-                    facts: reservation.facts(),
+                    facts: reservation.facts(stamp.time),
                     reason: reason.to_owned(),
                     refund_amount: reservation.refund_amount.unwrap_or(Won::ZERO),
                     cancellation_fee: reservation.cancellation_fee().unwrap_or(Won::ZERO),

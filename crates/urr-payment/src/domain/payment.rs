@@ -91,6 +91,12 @@ pub struct Target {
     pub id: Uuid,
 }
 
+impl Target {
+    pub fn reservation(id: Uuid) -> Target {
+        Target { kind: TargetKind::Reservation, id }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payment {
     pub id: PaymentId,
@@ -99,27 +105,42 @@ pub struct Payment {
     pub user_id: Uuid,
     pub target: Target,
     pub event_id: Option<Uuid>,
+    /// The ticket that a transfer hands over.
+    pub reservation_id: Option<Uuid>,
     /// Of the hold that is paid for: another one is another purchase.
     pub fencing_token: Option<i64>,
     pub order_name: String,
     pub amount: Won,
-    /// Part of the amount.
+    /// Part of the amount: the surcharge of a pre-sale, or the fee of a transfer.
     pub booking_fee: Won,
     pub currency: String,
     pub provider: String,
+    /// What the buyer brought back from the provider.
     pub payment_key: Option<String>,
+    /// What the provider calls the charge.
+    pub provider_key: Option<String>,
     pub method: Option<String>,
     pub status: Status,
     pub step: Option<Step>,
     pub looks: u32,
+    /// When the provider was first asked to charge.
     pub charge_sent_at: Option<Timestamp>,
+    /// When it was last asked.
+    pub last_charge_at: Option<Timestamp>,
+    /// Why it failed, or why the money goes back.
     pub failure_code: Option<String>,
+    /// What the last look said that brought nothing.
+    pub wait_code: Option<String>,
+    /// Why the buyer wants their money back, in their own words.
+    pub cancel_reason: Option<String>,
     pub approved_at: Option<Timestamp>,
     pub receipt_url: Option<String>,
     /// What the provider took.
     pub charged: Won,
     pub refunded: Won,
     pub correlation_id: Uuid,
+    /// What told of the hold that is paid for.
+    pub cause_event_id: Option<Uuid>,
     pub confirmed_event_id: Option<Uuid>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -134,6 +155,25 @@ impl Payment {
     /// Every attempt at the charge has the same key, so that together they charge once.
     pub fn charge_key(&self) -> String {
         format!("{}:confirm", self.id)
+    }
+
+    /// Of an attempt to close the account that its buyer was given: closing it twice does no harm.
+    pub fn call_off_key(&self) -> String {
+        format!("{}:call-off:{}", self.id, self.looks)
+    }
+
+    /// The reservation that it pays for, by itself or by a transfer.
+    pub fn reservation(&self) -> Option<Uuid> {
+        match self.target.kind {
+            TargetKind::Reservation => Some(self.target.id),
+            TargetKind::Transfer => self.reservation_id,
+            TargetKind::Membership => None,
+        }
+    }
+
+    /// Whether somebody has concluded that nothing was charged.
+    pub fn is_given_up(&self) -> bool {
+        self.status == Status::Failed && self.charged == Won::ZERO
     }
 
     /// Whether nothing more happens to it by itself.
@@ -218,6 +258,7 @@ pub(crate) mod tests {
             user_id: Uuid::from_u128(2),
             target: Target { kind: TargetKind::Reservation, id: Uuid::from_u128(3) },
             event_id: None,
+            reservation_id: None,
             fencing_token: Some(7),
             order_name: "A concert".to_owned(),
             amount: Won::new(100_000),
@@ -225,17 +266,22 @@ pub(crate) mod tests {
             currency: CURRENCY.to_owned(),
             provider: "sandbox".to_owned(),
             payment_key: Some("key".to_owned()),
+            provider_key: None,
             method: None,
             status,
             step,
             looks: 0,
             charge_sent_at: None,
+            last_charge_at: None,
             failure_code: None,
+            wait_code: None,
+            cancel_reason: None,
             approved_at: None,
             receipt_url: None,
             charged: Won::ZERO,
             refunded: Won::ZERO,
             correlation_id: Uuid::from_u128(4),
+            cause_event_id: None,
             confirmed_event_id: None,
             created_at: now,
             updated_at: now,

@@ -4,7 +4,7 @@
 
 use urr_kernel::Won;
 
-use super::payment::named;
+use super::payment::{Payment, TargetKind, named};
 
 named! {
     /// Where money is.
@@ -13,19 +13,22 @@ named! {
         Provider = "provider",
         /// Taken, and nothing given for it yet.
         Deposits = "deposits",
+        /// Tickets, whoever sold them.
         Sales = "sales",
         BookingFees = "booking_fees",
         CancellationFees = "cancellation_fees",
         /// To be given back.
         RefundsDue = "refunds_due",
         Memberships = "memberships",
-        /// To be given to sellers.
-        TransfersDue = "transfers_due",
+        /// What buyers pay for handing a ticket over.
+        TransferFees = "transfer_fees",
+        /// Given back from elsewhere, where the provider would not: what it has for us includes it.
+        PaidOtherwise = "paid_otherwise",
     }
 }
 
 impl Account {
-    pub const ALL: [Account; 8] = [
+    pub const ALL: [Account; 9] = [
         Account::Provider,
         Account::Deposits,
         Account::Sales,
@@ -33,8 +36,25 @@ impl Account {
         Account::CancellationFees,
         Account::RefundsDue,
         Account::Memberships,
-        Account::TransfersDue,
+        Account::TransferFees,
+        Account::PaidOtherwise,
     ];
+
+    /// Where the price goes of what is sold.
+    fn of_price(kind: TargetKind) -> Account {
+        match kind {
+            TargetKind::Reservation | TargetKind::Transfer => Account::Sales,
+            TargetKind::Membership => Account::Memberships,
+        }
+    }
+
+    /// Where the fee goes that is part of the price.
+    pub fn of_fee(kind: TargetKind) -> Account {
+        match kind {
+            TargetKind::Reservation | TargetKind::Membership => Account::BookingFees,
+            TargetKind::Transfer => Account::TransferFees,
+        }
+    }
 }
 
 /// What happened.
@@ -45,6 +65,8 @@ pub enum Kind {
     Cancel,
     Return,
     Refund,
+    Withdraw,
+    Close,
 }
 
 impl Kind {
@@ -55,6 +77,8 @@ impl Kind {
             Kind::Cancel => "cancel",
             Kind::Return => "return",
             Kind::Refund => "refund",
+            Kind::Withdraw => "withdraw",
+            Kind::Close => "close",
         }
     }
 }
@@ -85,25 +109,25 @@ impl Posting {
     }
 
     /// The buyer has what was paid for.
-    pub fn deliver(amount: Won, booking_fee: Won) -> Posting {
-        let (amount, fee) = (amount.amount(), booking_fee.amount());
+    pub fn deliver(sale: Sale) -> Posting {
+        let (amount, fee) = (sale.amount.amount(), sale.fee.amount());
         let lines = [
             (Account::Deposits, amount),
-            (Account::Sales, fee - amount),
-            (Account::BookingFees, -fee),
+            (Account::of_price(sale.kind), fee - amount),
+            (Account::of_fee(sale.kind), -fee),
         ];
         Posting::new(Kind::Deliver, &lines)
     }
 
-    /// What was delivered is cancelled: the sale is undone. Of what is kept, the booking fee stays
-    /// what it is and the rest is a cancellation fee.
+    /// What was delivered is cancelled: the sale is undone. Of what is kept, the fee that is part
+    /// of the price stays what it is and the rest is a cancellation fee.
     pub fn cancel(cancelled: Cancelled) -> Posting {
-        let Cancelled { amount, booking_fee, given_before, refund } = cancelled;
+        let Cancelled { sale: Sale { kind, amount, fee }, given_before, refund } = cancelled;
         let kept = amount.amount() - given_before.amount() - refund.amount();
-        let fee_kept = booking_fee.amount().min(kept);
+        let fee_kept = fee.amount().min(kept);
         let lines = [
-            (Account::Sales, amount.amount() - booking_fee.amount() - given_before.amount()),
-            (Account::BookingFees, booking_fee.amount() - fee_kept),
+            (Account::of_price(kind), amount.amount() - fee.amount() - given_before.amount()),
+            (Account::of_fee(kind), fee.amount() - fee_kept),
             (Account::CancellationFees, fee_kept - kept),
             (Account::RefundsDue, -refund.amount()),
         ];
@@ -111,16 +135,36 @@ impl Posting {
     }
 
     /// A part of a sale is given back, and the sale stands.
-    pub fn goodwill(refund: Won) -> Posting {
+    pub fn goodwill(kind: TargetKind, refund: Won) -> Posting {
         let refund = refund.amount();
-        Posting::new(Kind::Cancel, &[(Account::Sales, refund), (Account::RefundsDue, -refund)])
+        let lines = [(Account::of_price(kind), refund), (Account::RefundsDue, -refund)];
+        Posting::new(Kind::Cancel, &lines)
     }
 
-    /// What was kept of a cancelled sale is given back after all.
-    pub fn waive_fee(refund: Won) -> Posting {
-        let refund = refund.amount();
-        let lines = [(Account::CancellationFees, refund), (Account::RefundsDue, -refund)];
+    /// What was kept of a cancelled sale is given back after all: the cancellation fee first, then
+    /// the fee that was part of the price. `cancellation_fee` is what is left of the first.
+    pub fn waive_fee(kind: TargetKind, refund: Won, cancellation_fee: Won) -> Posting {
+        let (refund, first) = (refund.amount(), refund.min(cancellation_fee).amount());
+        let lines = [
+            (Account::CancellationFees, first),
+            (Account::of_fee(kind), refund - first),
+            (Account::RefundsDue, -refund),
+        ];
         Posting::new(Kind::Cancel, &lines)
+    }
+
+    /// Something is not given back after all: what owed it is undone.
+    pub fn withdraw(owed: &[(Account, Won)]) -> Posting {
+        let lines: Vec<(Account, i64)> =
+            owed.iter().map(|(account, amount)| (*account, -amount.amount())).collect();
+        Posting::new(Kind::Withdraw, &lines)
+    }
+
+    /// Something was given back by other means than the provider.
+    pub fn close(amount: Won) -> Posting {
+        let amount = amount.amount();
+        let lines = [(Account::RefundsDue, amount), (Account::PaidOtherwise, -amount)];
+        Posting::new(Kind::Close, &lines)
     }
 
     /// Nothing was given for the money: all of it is to go back.
@@ -136,11 +180,25 @@ impl Posting {
     }
 }
 
+/// What was sold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sale {
+    pub kind: TargetKind,
+    pub amount: Won,
+    /// Part of the amount.
+    pub fee: Won,
+}
+
+impl Sale {
+    pub fn of(payment: &Payment) -> Sale {
+        Sale { kind: payment.target.kind, amount: payment.charged, fee: payment.booking_fee }
+    }
+}
+
 /// What is cancelled of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled {
-    pub amount: Won,
-    pub booking_fee: Won,
+    pub sale: Sale,
     /// Given back while the sale stood.
     pub given_before: Won,
     pub refund: Won,
@@ -157,19 +215,60 @@ mod tests {
         lines.filter(|(of, _)| *of == account).map(|(_, amount)| amount.amount()).sum()
     }
 
+    fn ticket(amount: i64, fee: i64) -> Sale {
+        Sale { kind: TargetKind::Reservation, amount: Won::new(amount), fee: Won::new(fee) }
+    }
+
+    fn balances(postings: &[Posting]) -> [i64; 9] {
+        Account::ALL.map(|account| sum(postings, account))
+    }
+
     #[test]
     fn a_cancelled_sale_leaves_only_what_was_kept() {
-        let (amount, booking_fee) = (Won::new(102_000), Won::new(2_000));
+        let sale = ticket(102_000, 2_000);
         let refund = Won::new(70_000);
-        let cancelled = Cancelled { amount, booking_fee, given_before: Won::ZERO, refund };
-        let books = [
-            Posting::charge(amount),
-            Posting::deliver(amount, booking_fee),
-            Posting::cancel(cancelled),
+        let mut books = vec![
+            Posting::charge(sale.amount),
+            Posting::deliver(sale),
+            Posting::cancel(Cancelled { sale, given_before: Won::ZERO, refund }),
             Posting::refund(refund),
         ];
-        let left = Account::ALL.map(|account| sum(&books, account));
-        assert_eq!(left, [32_000, 0, 0, -2_000, -30_000, 0, 0, 0]);
+        assert_eq!(balances(&books), [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0]);
+        let kind = TargetKind::Reservation;
+        books.push(Posting::waive_fee(kind, Won::new(31_000), Won::new(30_000)));
+        books.push(Posting::refund(Won::new(31_000)));
+        assert_eq!(balances(&books), [1_000, 0, 0, -1_000, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_ticket_that_is_handed_over_is_sold_once_and_the_fee_is_kept() {
+        let sold = ticket(102_000, 2_000);
+        let handed_over =
+            Sale { kind: TargetKind::Transfer, amount: Won::new(112_200), fee: Won::new(10_200) };
+        let given_before = Won::ZERO;
+        let books = [
+            Posting::charge(sold.amount),
+            Posting::deliver(sold),
+            Posting::charge(handed_over.amount),
+            Posting::deliver(handed_over),
+            Posting::cancel(Cancelled { sale: sold, given_before, refund: sold.amount }),
+            Posting::refund(sold.amount),
+        ];
+        assert_eq!(balances(&books), [112_200, 0, -102_000, 0, 0, 0, 0, -10_200, 0]);
+    }
+
+    #[test]
+    fn what_is_withdrawn_or_paid_otherwise_is_not_owed_any_more() {
+        let sale = ticket(102_000, 2_000);
+        let goodwill = Posting::goodwill(sale.kind, Won::new(5_000));
+        let mut books =
+            vec![Posting::charge(sale.amount), Posting::deliver(sale), goodwill.clone()];
+        let before = balances(&books[..2]);
+        books.push(Posting::withdraw(&goodwill.lines));
+        assert_eq!(balances(&books), before);
+        books.pop();
+        books.push(Posting::close(Won::new(5_000)));
+        assert_eq!(balances(&books), [102_000, 0, -95_000, -2_000, 0, 0, 0, 0, -5_000]);
     }
 
     proptest! {
@@ -180,20 +279,20 @@ mod tests {
         ) {
             let (fee, before) = (fee.min(amount), before.min(amount));
             let refund = refund.min(amount - before);
-            let [amount, booking_fee, given_before, refund] =
-                [amount, fee, before, refund].map(Won::new);
+            let sale = ticket(amount, fee);
+            let [given_before, refund] = [before, refund].map(Won::new);
             let books = [
-                Posting::charge(amount),
-                Posting::deliver(amount, booking_fee),
-                Posting::goodwill(given_before),
+                Posting::charge(sale.amount),
+                Posting::deliver(sale),
+                Posting::goodwill(sale.kind, given_before),
                 Posting::refund(given_before),
-                Posting::cancel(Cancelled { amount, booking_fee, given_before, refund }),
+                Posting::cancel(Cancelled { sale, given_before, refund }),
                 Posting::refund(refund),
             ];
             prop_assert_eq!(sum(&books, Account::Deposits), 0);
             prop_assert_eq!(sum(&books, Account::RefundsDue), 0);
             prop_assert_eq!(sum(&books, Account::Sales), 0);
-            let left = amount.amount() - given_before.amount() - refund.amount();
+            let left = amount - before - refund.amount();
             prop_assert_eq!(sum(&books, Account::Provider), left);
             prop_assert!(sum(&books, Account::BookingFees) <= 0);
             prop_assert!(sum(&books, Account::CancellationFees) <= 0);

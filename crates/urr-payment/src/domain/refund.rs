@@ -1,9 +1,12 @@
 //! Money that goes back: why, how much, and what is left of the payment afterwards.
 
+use std::time::Duration;
+
 use urr_kernel::{Timestamp, Uuid, Won, define_id};
 
+use super::charge::ORDER_MISMATCH;
 use super::payment::{Payment, PaymentId, Status, named};
-use crate::provider::{Found, ProviderState};
+use crate::provider::{Found, ProviderState, is_final_answer};
 
 define_id!(
     /// A return of money. The provider knows it by this id.
@@ -13,8 +16,10 @@ define_id!(
 /// Why money goes back. Each happens once per payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The ticket office has cancelled what was paid for.
+    /// What was paid for is cancelled.
     Cancelled,
+    /// The ticket is somebody else's now, who has paid for it (M-8).
+    Transferred,
     /// The ticket office could not give what was paid for (P7).
     NotConfirmable,
     /// Another payment has paid for it already.
@@ -31,6 +36,7 @@ impl Cause {
     pub fn name(&self) -> String {
         match self {
             Cause::Cancelled => "cancelled".to_owned(),
+            Cause::Transferred => "transferred".to_owned(),
             Cause::NotConfirmable => "not_confirmable".to_owned(),
             Cause::Duplicate => "duplicate".to_owned(),
             Cause::Mismatch => "mismatch".to_owned(),
@@ -38,9 +44,22 @@ impl Cause {
         }
     }
 
+    /// As everybody else calls it: an administrator's key is nobody's business.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Cause::Cancelled => "cancelled",
+            Cause::Transferred => "transferred",
+            Cause::NotConfirmable => "not_confirmable",
+            Cause::Duplicate => "duplicate",
+            Cause::Mismatch => "mismatch",
+            Cause::Goodwill(_) => "goodwill",
+        }
+    }
+
     pub fn parse(name: &str) -> Option<Cause> {
         match name {
             "cancelled" => Some(Cause::Cancelled),
+            "transferred" => Some(Cause::Transferred),
             "not_confirmable" => Some(Cause::NotConfirmable),
             "duplicate" => Some(Cause::Duplicate),
             "mismatch" => Some(Cause::Mismatch),
@@ -48,9 +67,13 @@ impl Cause {
         }
     }
 
+    pub fn is_goodwill(&self) -> bool {
+        matches!(self, Cause::Goodwill(_))
+    }
+
     /// Whether the hold may still be pinned by the payment, and is to be let go.
     pub fn leaves_a_hold(&self) -> bool {
-        !matches!(self, Cause::Cancelled | Cause::Goodwill(_))
+        matches!(self, Cause::NotConfirmable | Cause::Duplicate | Cause::Mismatch)
     }
 }
 
@@ -60,7 +83,18 @@ named! {
         Requested = "requested",
         /// The provider was asked, and nobody knows whether it did.
         Unknown = "unknown",
+        /// The provider has given it back.
         Done = "done",
+        /// It was given by other means.
+        Closed = "closed",
+        /// It is not given after all.
+        Withdrawn = "withdrawn",
+    }
+}
+
+impl RefundStatus {
+    pub fn is_open(self) -> bool {
+        matches!(self, RefundStatus::Requested | RefundStatus::Unknown)
     }
 }
 
@@ -74,11 +108,17 @@ pub struct Refund {
     pub fee: Won,
     pub reason: String,
     pub requested_by: Option<Uuid>,
-    /// What the ticket office expects to hear.
+    /// What the ticket office has asked for; none if it has not asked.
     pub office_amount: Option<Won>,
     pub status: RefundStatus,
+    /// When the provider was first asked by the present key.
     pub sent_at: Option<Timestamp>,
+    /// The number of the key.
+    pub attempt: u32,
+    /// How often the provider has said no.
     pub declines: u32,
+    /// What the provider last said, if that was not yes.
+    pub failure_code: Option<String>,
     pub correlation_id: Uuid,
     pub causation_id: Option<Uuid>,
     pub created_at: Timestamp,
@@ -86,20 +126,125 @@ pub struct Refund {
 }
 
 impl Refund {
-    /// Every attempt has the same key until the provider says no: it repeats its answers by key.
-    pub fn key(&self) -> String {
-        match self.declines {
-            0 => self.id.to_string(),
-            declines => format!("{}:{declines}", self.id),
+    /// Whether the buyer has the money, or shall have it.
+    fn is_due_or_given(&self) -> bool {
+        self.status != RefundStatus::Withdrawn
+    }
+
+    /// What the provider is told, and shows the buyer. `words` are the buyer's own, if they gave
+    /// any.
+    pub fn sentence(&self, words: Option<&str>) -> String {
+        let why = match &self.cause {
+            Cause::Cancelled => match self.reason.as_str() {
+                "CANCELLED_BY_OWNER" => "고객 요청에 따른 예매 취소",
+                "EVENT_CANCELLED" | "EVENT_DELETED" => "공연 취소에 따른 환불",
+                _ => "예매 취소에 따른 환불",
+            },
+            Cause::Transferred => "티켓 양도 완료에 따른 환불",
+            Cause::NotConfirmable => "예매 확정 불가에 따른 전액 환불",
+            Cause::Duplicate => "중복 결제 환불",
+            Cause::Mismatch => "결제 내용 불일치에 따른 환불",
+            Cause::Goodwill(_) => return format!("고객센터 환불: {}", self.reason),
+        };
+        match words.filter(|_| self.cause == Cause::Cancelled) {
+            Some(words) => format!("{why}: {words}"),
+            None => why.to_owned(),
         }
     }
 }
 
+/// What the provider is asked to give back at once: one return, or all that are left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Returns(Vec<Refund>);
+
+impl Returns {
+    /// What is to be done next of a payment's returns. What is unclear comes first: before it is
+    /// clear, nobody can tell by the sum what a later return has done. If nothing is to stay, all
+    /// go together, which a provider that gives no part back may grant. Otherwise one that was
+    /// declined stands back behind the others.
+    pub fn choose(payment: &Payment, all: &[Refund]) -> Option<Returns> {
+        let open: Vec<&Refund> = all.iter().filter(|refund| refund.status.is_open()).collect();
+        let is_unclear = |refund: &&&Refund| refund.status == RefundStatus::Unknown;
+        let unclear: Vec<Refund> = open.iter().filter(is_unclear).map(|r| (*r).clone()).collect();
+        if !unclear.is_empty() {
+            return Some(Returns(unclear));
+        }
+        let together: Vec<Refund> = open.iter().map(|refund| (*refund).clone()).collect();
+        if sum(&together) == payment.remaining() && together.len() > 1 {
+            return Some(Returns(together));
+        }
+        let first = open.iter().min_by_key(|refund| (refund.amount != Won::ZERO, refund.declines));
+        first.map(|refund| Returns(vec![(*refund).clone()]))
+    }
+
+    pub fn all(&self) -> &[Refund] {
+        &self.0
+    }
+
+    pub fn amount(&self) -> Won {
+        sum(&self.0)
+    }
+
+    pub fn is_unclear(&self) -> bool {
+        self.0.iter().any(|refund| refund.status == RefundStatus::Unknown)
+    }
+
+    /// Every attempt has the same key until the provider has said no, or that it failed: it repeats
+    /// its answers by key.
+    pub fn key(&self) -> String {
+        let first = &self.0[0];
+        let attempt: u32 = self.0.iter().map(|refund| refund.attempt).sum();
+        match (self.0.len(), attempt) {
+            (1, 0) => first.id.to_string(),
+            (1, attempt) => format!("{}:{attempt}", first.id),
+            (_, attempt) => format!("{}:{attempt}:{}", first.id, self.amount().amount()),
+        }
+    }
+
+    /// Whether the present key leads nowhere any more: the provider has answered to it that it
+    /// failed, which it will repeat for ever, and after a while nothing has come of it.
+    pub fn needs_another_key(&self, quiet: Duration, now: Timestamp) -> bool {
+        self.0.iter().all(|refund| {
+            refund.failure_code.as_deref().is_some_and(is_final_answer)
+                && refund.sent_at.is_some_and(|sent_at| now >= sent_at + quiet)
+        })
+    }
+
+    /// What the provider is told, and shows the buyer.
+    pub fn sentence(&self, words: Option<&str>) -> String {
+        self.0[self.0.len() - 1].sentence(words)
+    }
+}
+
+fn sum(refunds: &[Refund]) -> Won {
+    Won::new(refunds.iter().map(|refund| refund.amount.amount()).sum())
+}
+
+/// What was given back or is to be, by whatever means.
+pub fn promised(refunds: &[Refund]) -> Won {
+    let promised = refunds.iter().filter(|refund| refund.is_due_or_given());
+    Won::new(promised.map(|refund| refund.amount.amount()).sum())
+}
+
+/// What of a cancelled payment goes back. `asked` is the price less what is kept; what was given
+/// before counts towards it, so that what is kept stays the same.
+pub fn amount_back(payment: &Payment, asked: Won, refunds: &[Refund]) -> Won {
+    let asked = asked.min(payment.charged).amount();
+    Won::new((asked - promised(refunds).amount()).max(0))
+}
+
+/// Whether what was paid for is the buyer's still: only parts were given back, by administrators.
+pub fn stands(refunds: &[Refund]) -> bool {
+    refunds
+        .iter()
+        .filter(|refund| refund.is_due_or_given())
+        .all(|refund| refund.cause.is_goodwill())
+}
+
 /// The state of a payment when nothing more of it is on its way back. A part that an administrator
 /// gave back leaves the ticket as it is.
-pub fn status_after(payment: &Payment, refunds: &[Cause]) -> Status {
-    let stands = refunds.iter().all(|cause| matches!(cause, Cause::Goodwill(_)));
-    match stands && payment.refunded < payment.charged {
+pub fn status_after(payment: &Payment, refunds: &[Refund]) -> Status {
+    match stands(refunds) && promised(refunds) < payment.charged {
         true => Status::Confirmed,
         false => Status::Refunded,
     }
@@ -122,7 +267,7 @@ pub fn judge_return(payment: &Payment, amount: Won, found: Found) -> ReturnVerdi
     match found {
         Found::Unknown { code } => ReturnVerdict::Wait { code },
         Found::Payment(found) if found.order_id != payment.order_id => {
-            ReturnVerdict::Wait { code: "ORDER_MISMATCH".to_owned() }
+            ReturnVerdict::Wait { code: ORDER_MISMATCH.to_owned() }
         }
         Found::Payment(found)
             if found.returned >= expected || found.state == ProviderState::Returned =>
@@ -139,10 +284,49 @@ mod tests {
     use super::super::payment::tests::payment;
     use super::*;
 
+    fn refund(number: u128, cause: Cause, amount: i64) -> Refund {
+        let created_at: Timestamp = "2026-12-01T12:00:00Z".parse().unwrap();
+        Refund {
+            id: RefundId(Uuid::from_u128(number)),
+            payment_id: PaymentId(Uuid::from_u128(1)),
+            cause,
+            amount: Won::new(amount),
+            fee: Won::ZERO,
+            reason: "a kindness".to_owned(),
+            requested_by: None,
+            office_amount: None,
+            status: RefundStatus::Requested,
+            sent_at: None,
+            attempt: 0,
+            declines: 0,
+            failure_code: None,
+            correlation_id: Uuid::nil(),
+            causation_id: None,
+            created_at,
+            done_at: None,
+        }
+    }
+
+    fn goodwill(number: u128, amount: i64) -> Refund {
+        refund(number, Cause::Goodwill(number.to_string()), amount)
+    }
+
+    fn paid(refunded: i64) -> Payment {
+        let (charged, refunded) = (Won::new(100), Won::new(refunded));
+        Payment { charged, refunded, ..payment(Status::Refunding, None) }
+    }
+
+    fn chosen(payment: &Payment, all: &[Refund]) -> Vec<u128> {
+        let chosen = Returns::choose(payment, all);
+        let chosen = chosen.map(|returns| returns.0).unwrap_or_default();
+        chosen.iter().map(|refund| refund.id.0.as_u128()).collect()
+    }
+
     #[test]
     fn causes_are_read_as_they_are_written() {
         let causes = [
             Cause::Cancelled,
+            Cause::Transferred,
             Cause::NotConfirmable,
             Cause::Duplicate,
             Cause::Mismatch,
@@ -156,15 +340,90 @@ mod tests {
 
     #[test]
     fn a_part_given_back_by_an_administrator_leaves_the_payment_as_it_is() {
-        let part = |refunded| Payment {
-            charged: Won::new(100),
-            refunded: Won::new(refunded),
-            ..payment(Status::Refunding, None)
+        let cancelled = refund(9, Cause::Cancelled, 0);
+        assert_eq!(status_after(&paid(40), &[goodwill(1, 40)]), Status::Confirmed);
+        assert_eq!(status_after(&paid(100), &[goodwill(1, 100)]), Status::Refunded);
+        assert_eq!(
+            status_after(&paid(40), &[goodwill(1, 40), cancelled.clone()]),
+            Status::Refunded
+        );
+        assert_eq!(status_after(&paid(0), std::slice::from_ref(&cancelled)), Status::Refunded);
+        let withdrawn = Refund { status: RefundStatus::Withdrawn, ..goodwill(1, 100) };
+        assert_eq!(status_after(&paid(0), &[withdrawn]), Status::Confirmed);
+    }
+
+    #[test]
+    fn what_was_declined_stands_back_and_what_is_unclear_comes_first() {
+        let declined = Refund { declines: 1, ..goodwill(1, 10) };
+        let fresh = goodwill(2, 20);
+        assert_eq!(chosen(&paid(0), &[declined.clone(), fresh.clone()]), [2]);
+        let unclear = Refund { status: RefundStatus::Unknown, ..declined.clone() };
+        assert_eq!(chosen(&paid(0), &[fresh.clone(), unclear]), [1]);
+        let rest = refund(3, Cause::Cancelled, 70);
+        assert_eq!(chosen(&paid(0), &[declined.clone(), fresh.clone(), rest]), [1, 2, 3]);
+        let rest = refund(3, Cause::Cancelled, 60);
+        assert_eq!(chosen(&paid(0), &[declined, fresh, rest]), [2], "something is to stay");
+        let closed = Refund { status: RefundStatus::Closed, ..goodwill(1, 10) };
+        assert_eq!(chosen(&paid(0), &[closed]), [] as [u128; 0]);
+    }
+
+    #[test]
+    fn what_was_given_before_counts_towards_a_refund_and_the_fee_stays() {
+        let before = [goodwill(1, 30)];
+        let back =
+            |asked, before: &[Refund]| amount_back(&paid(0), Won::new(asked), before).amount();
+        assert_eq!((back(70, &[]), back(70, &before)), (70, 40));
+        assert_eq!((back(20, &before), back(i64::MAX, &before)), (0, 70));
+        let withdrawn = Refund { status: RefundStatus::Withdrawn, ..goodwill(1, 30) };
+        assert_eq!(back(70, &[withdrawn]), 70);
+    }
+
+    #[test]
+    fn a_key_is_given_up_only_when_the_provider_has_failed_by_it_and_a_minute_is_over() {
+        let at = |text: &str| format!("2026-12-01T{text}Z").parse::<Timestamp>().unwrap();
+        let minute = Duration::from_secs(60);
+        let sent = |code: &str| {
+            let failure_code = (!code.is_empty()).then(|| code.to_owned());
+            let sent_at = Some(at("12:00:00"));
+            Returns(vec![Refund { failure_code, sent_at, ..goodwill(1, 10) }])
         };
-        let goodwill = Cause::Goodwill("1".to_owned());
-        assert_eq!(status_after(&part(40), std::slice::from_ref(&goodwill)), Status::Confirmed);
-        assert_eq!(status_after(&part(100), std::slice::from_ref(&goodwill)), Status::Refunded);
-        assert_eq!(status_after(&part(40), &[goodwill, Cause::Cancelled]), Status::Refunded);
-        assert_eq!(status_after(&part(0), &[Cause::Cancelled]), Status::Refunded);
+        let failed = sent("FAILED_REFUND_PROCESS");
+        assert!(!failed.needs_another_key(minute, at("12:00:59")));
+        assert!(failed.needs_another_key(minute, at("12:01:00")));
+        for code in ["", "TIMEOUT", "INTERRUPTED", "UNREACHABLE", "IDEMPOTENT_REQUEST_PROCESSING"] {
+            assert!(!sent(code).needs_another_key(minute, at("23:00:00")), "{code}");
+        }
+    }
+
+    #[test]
+    fn no_two_questions_have_the_same_key() {
+        let key = |refunds: &[Refund]| Returns(refunds.to_vec()).key();
+        let again = Refund { attempt: 1, ..goodwill(1, 10) };
+        let keys = [
+            key(&[goodwill(1, 10)]),
+            key(std::slice::from_ref(&again)),
+            key(&[goodwill(1, 10), goodwill(2, 20)]),
+            key(&[again.clone(), goodwill(2, 20)]),
+            key(&[again, goodwill(3, 30)]),
+        ];
+        for (number, key) in keys.iter().enumerate() {
+            assert!(!keys[..number].contains(key), "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn the_provider_is_told_a_sentence_that_the_buyer_can_read() {
+        let refund =
+            |cause, reason: &str| Refund { reason: reason.to_owned(), ..refund(1, cause, 100) };
+        let owner = refund(Cause::Cancelled, "CANCELLED_BY_OWNER");
+        assert_eq!(owner.sentence(None), "고객 요청에 따른 예매 취소");
+        assert_eq!(owner.sentence(Some("감기")), "고객 요청에 따른 예매 취소: 감기");
+        let event = refund(Cause::Cancelled, "EVENT_CANCELLED");
+        assert_eq!(event.sentence(None), "공연 취소에 따른 환불");
+        let duplicate = refund(Cause::Duplicate, "RESERVATION_CONFIRMED");
+        assert_eq!(duplicate.sentence(Some("감기")), "중복 결제 환불", "not their reason");
+        let goodwill = refund(Cause::Goodwill("key".to_owned()), "늦은 입장");
+        assert_eq!(goodwill.sentence(None), "고객센터 환불: 늦은 입장");
+        assert_eq!(goodwill.cause.word(), "goodwill");
     }
 }

@@ -12,11 +12,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::errors::not_found;
+use super::keys::{self, ClientKey};
 use super::views::{AdminPaymentAnswerView, AdminPaymentListView, AdminPaymentView};
 use crate::Payments;
 use crate::domain::payment::{PaymentId, Status};
+use crate::domain::refund::RefundId;
 use crate::ledger::Proof;
-use crate::saga::AdminRefund;
+use crate::saga::{AdminRefund, CloseRefund, Closing};
 use crate::store::listing::PaymentFilter;
 
 const REASON_CHARS_MAX: usize = 200;
@@ -27,6 +29,7 @@ pub fn routes() -> OpenApiRouter<Payments> {
         .routes(routes!(audit_payments))
         .routes(routes!(get_payment))
         .routes(routes!(refund_payment))
+        .routes(routes!(close_refund))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -40,7 +43,7 @@ struct AdminPaymentFilter {
     reservation_id: Option<Uuid>,
 }
 
-/// Everybody's payments, the newest first.
+/// Everybody's payments, the newest first. More than ten thousand are not counted.
 #[utoipa::path(
     get, path = "/api/admin/payments", tag = "admin", params(Page, AdminPaymentFilter),
     responses(
@@ -165,6 +168,7 @@ struct RefundBody {
         (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody),
+        (status = 422, body = ErrorBody),
     ),
 )]
 async fn refund_payment(
@@ -182,12 +186,67 @@ async fn refund_payment(
         admin_id: admin.user_id,
         amount: body.amount.map(Won::new),
         reason: reason.to_owned(),
-        key: match key {
+        key: match &key {
             Some(key) => format!("{}:{}", admin.user_id, key.as_str()),
             None => payments.0.ids.next_id().to_string(),
         },
     };
-    payments.refund_as_admin(PaymentId(id), refund, &context).await?;
+    let client = ClientKey { user_id: admin.user_id, action: "refund", key: key.as_ref() };
+    let request = format!("{id} {:?} {reason}", body.amount);
+    let held = keys::take(&payments, client, &request).await?;
+    let begun = payments.refund_as_admin(PaymentId(id), refund, &context).await;
+    held.keep_if_done(&payments, begun.map_err(ApiError::from)).await?;
+    answer(&payments, PaymentId(id)).await
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CloseBody {
+    /// It is written down.
+    #[schema(min_length = 1, max_length = 200)]
+    reason: String,
+    /// `paid_otherwise` if it is left out: the buyer has the money by other means. `withdrawn`: it
+    /// is not given after all, which only a goodwill can be.
+    #[schema(example = "paid_otherwise")]
+    outcome: Option<String>,
+}
+
+/// Closes a refund that the provider has declined.
+#[utoipa::path(
+    post, path = "/api/admin/payments/{id}/refunds/{refundId}/close", tag = "admin",
+    params(("id" = Uuid, Path), ("refundId" = Uuid, Path)), request_body = CloseBody,
+    responses(
+        (status = 200, body = AdminPaymentAnswerView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+async fn close_refund(
+    State(payments): State<Payments>,
+    Admin(admin): Admin,
+    Path((id, refund_id)): Path<(Uuid, Uuid)>,
+    Json(body): Json<CloseBody>,
+) -> Result<Json<AdminPaymentAnswerView>, ApiError> {
+    let reason = one_line(&body.reason, REASON_CHARS_MAX)
+        .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))?;
+    let closing = match body.outcome.as_deref() {
+        None | Some("paid_otherwise") => Closing::PaidOtherwise,
+        Some("withdrawn") => Closing::Withdrawn,
+        Some(_) => {
+            let sentence = "A refund is paid_otherwise or withdrawn.";
+            return Err(ApiError::bad_request("INVALID_OUTCOME", sentence));
+        }
+    };
+    let close = CloseRefund {
+        admin_id: admin.user_id,
+        refund_id: RefundId(refund_id),
+        closing,
+        reason: reason.to_owned(),
+    };
+    payments.close_refund(PaymentId(id), close).await?;
     answer(&payments, PaymentId(id)).await
 }
 

@@ -1,13 +1,18 @@
 //! How far a payment came, as an answer.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use urr_kernel::Won;
 use urr_service::{ApiError, Json};
 use utoipa::ToSchema;
 
 use super::views::PaymentView;
 use crate::domain::payment::{Payment, Status, Step};
+
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Serialize, ToSchema)]
 pub struct PaidView {
@@ -29,26 +34,54 @@ pub fn answer(payment: &Payment) -> Result<Response, ApiError> {
         Status::Pending | Status::Approving | Status::Unknown | Status::Confirmed => {
             Ok((StatusCode::ACCEPTED, view(false)).into_response())
         }
-        Status::Failed => Err(failed(payment)),
+        // It was given up, and the provider is asked once more whether it has charged after all.
+        Status::Failed if payment.step == Some(Step::Query) => {
+            Ok((StatusCode::ACCEPTED, view(false)).into_response())
+        }
+        Status::Failed => Err(with_details(failed(payment), payment)),
         Status::Refunding | Status::Refunded => {
             let sentence = "This payment was given back, or is about to be.";
             let error = ApiError::conflict("PAYMENT_RETURNED", sentence);
-            Err(with_details(error, payment))
+            Err(with_details(error.with("reason", code(payment)), payment))
         }
     }
 }
 
+fn code(payment: &Payment) -> String {
+    payment.failure_code.clone().unwrap_or_default()
+}
+
 fn failed(payment: &Payment) -> ApiError {
-    let code = payment.failure_code.clone().unwrap_or_default();
-    if payment.charge_sent_at.is_some() {
-        let sentence = "The payment was declined. Nothing was charged.";
-        let error = ApiError::new(StatusCode::PAYMENT_REQUIRED, "PAYMENT_DECLINED", sentence);
-        return with_details(error.with("providerCode", code), payment);
+    // Only what was never charged can be said to cost nothing.
+    let charged = match payment.charged {
+        Won::ZERO => "Nothing was charged.",
+        _ => "What was charged goes back.",
+    };
+    let code = code(payment);
+    match code.as_str() {
+        "TICKET_OFFICE_SILENT" => {
+            let sentence = format!("The ticket office does not answer. {charged}");
+            ApiError::unavailable("SERVICE_UNAVAILABLE", sentence, TRY_AGAIN_AFTER)
+        }
+        "PROVIDER_UNAVAILABLE" => {
+            let sentence = format!("The payment provider does not answer. {charged}");
+            ApiError::unavailable("PROVIDER_UNAVAILABLE", sentence, TRY_AGAIN_AFTER)
+        }
+        "METHOD_NOT_SUPPORTED" => {
+            let sentence = format!("This way of paying is not possible here. {charged}");
+            ApiError::new(StatusCode::PAYMENT_REQUIRED, "METHOD_NOT_SUPPORTED", sentence)
+        }
+        _ if payment.charge_sent_at.is_some() => {
+            let sentence = format!("The payment was declined. {charged}");
+            let error = ApiError::new(StatusCode::PAYMENT_REQUIRED, "PAYMENT_DECLINED", sentence);
+            error.with("providerCode", code)
+        }
+        _ => {
+            let sentence = format!("What was to be paid cannot be had any more. {charged}");
+            // The ticket office's own word, that clients know from it.
+            ApiError::new(StatusCode::CONFLICT, code, sentence)
+        }
     }
-    let sentence = "What was to be paid cannot be had any more. Nothing was charged.";
-    // The ticket office's own word, that clients know from it.
-    let error = ApiError::new(StatusCode::CONFLICT, code, sentence);
-    with_details(error, payment)
 }
 
 fn with_details(error: ApiError, payment: &Payment) -> ApiError {

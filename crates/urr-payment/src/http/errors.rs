@@ -2,21 +2,40 @@
 
 use std::time::Duration;
 
-use urr_service::ApiError;
+use axum::http::StatusCode;
+use urr_service::{ApiError, UpstreamError};
 
 use crate::domain::payment::NotApproved;
 use crate::office::OfficeError;
-use crate::saga::{ApproveError, CreateError, PrepareError, RefundError};
+use crate::saga::{ApproveError, CloseError, CreateError, PrepareError, RefundError};
 
 pub fn not_found() -> ApiError {
     ApiError::not_found("PAYMENT_NOT_FOUND", "There is no such payment.")
+}
+
+/// Asking too often is the user's doing, although the next time it may be answered.
+fn is_of_the_user(error: &UpstreamError) -> bool {
+    let refusal = error.refusal();
+    refusal.is_some_and(|refusal| refusal.status == StatusCode::TOO_MANY_REQUESTS)
+}
+
+/// A refusal of the ticket office itself, also one that a service alone could take for a refusal of
+/// our credential.
+fn passed_on(error: UpstreamError) -> ApiError {
+    match error.refusal() {
+        Some(refusal) if refusal.status == StatusCode::FORBIDDEN => {
+            ApiError::new(refusal.status, refusal.code.clone(), refusal.sentence.clone())
+        }
+        _ => error.into(),
+    }
 }
 
 /// What the ticket office says to a user, it says through us (M-12).
 impl From<OfficeError> for ApiError {
     fn from(error: OfficeError) -> ApiError {
         match error {
-            OfficeError::Refused { source, .. } => source.into(),
+            OfficeError::Refused { source, .. } => passed_on(source),
+            OfficeError::Silent(Some(source)) if is_of_the_user(&source) => source.into(),
             OfficeError::Silent(source) => {
                 let error = ApiError::unavailable(
                     "SERVICE_UNAVAILABLE",
@@ -96,8 +115,40 @@ impl From<RefundError> for ApiError {
                 "CANCEL_INSTEAD",
                 "To give everything back, leave the amount out: the reservation is cancelled.",
             ),
+            RefundError::Transferred => ApiError::conflict(
+                "TICKET_TRANSFERRED",
+                "The ticket was handed over. Its payment has gone back.",
+            ),
+            RefundError::NotCancellable => {
+                ApiError::conflict("NOT_CANCELLABLE", "A membership is not given back on request.")
+            }
             RefundError::Office(error) => error.into(),
             RefundError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<CloseError> for ApiError {
+    fn from(error: CloseError) -> ApiError {
+        match error {
+            CloseError::NotFound => {
+                ApiError::not_found("REFUND_NOT_FOUND", "There is no such refund.")
+            }
+            CloseError::Unclear => ApiError::conflict(
+                "REFUND_UNCLEAR",
+                "Nobody knows yet whether the provider has given it back.",
+            ),
+            CloseError::NotDeclined => {
+                ApiError::conflict("REFUND_NOT_DECLINED", "The provider has not refused it.")
+            }
+            CloseError::Over => {
+                ApiError::conflict("REFUND_OVER", "The refund has come to another end.")
+            }
+            CloseError::Owed => ApiError::conflict(
+                "REFUND_OWED",
+                "Somebody is entitled to it: only what was given of good will is withdrawn.",
+            ),
+            CloseError::Storage(error) => error.into(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One's own payments over HTTP: prepare, confirm, pay at once, cancel, look.
+//! One's own payments over HTTP: prepare, confirm, cancel, look.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -12,23 +12,21 @@ use utoipa_axum::routes;
 
 use super::answers::{PaidView, answer};
 use super::errors::not_found;
+use super::keys::{self, ClientKey};
 use super::views::{PaymentAnswerView, PaymentListView, PaymentView};
-use crate::domain::payment::{Approval, Status, TargetKind};
-use crate::provider::{Card, Provider};
-use crate::saga::{ApproveOrder, OrderRequest};
+use crate::Payments;
+use crate::domain::payment::{Approval, Target, TargetKind};
+use crate::saga::{ApproveOrder, OrderRequest, OwnerCancel};
 use crate::store::listing::PaymentFilter;
-use crate::{Payment, Payments};
 
 const KEY_CHARS_MAX: usize = 200;
 const ORDER_CHARS_MAX: usize = 64;
 const REASON_CHARS_MAX: usize = 200;
-const METHOD_CHARS_MAX: usize = 50;
 
 pub fn routes() -> OpenApiRouter<Payments> {
     OpenApiRouter::new()
         .routes(routes!(prepare_payment))
         .routes(routes!(confirm_payment))
-        .routes(routes!(process_payment))
         .routes(routes!(cancel_payment))
         .routes(routes!(get_order))
         .routes(routes!(list_my_payments))
@@ -84,7 +82,7 @@ async fn prepare_payment(
     let kind = body.payment_type.as_deref();
     let request = OrderRequest {
         user_id: user.user_id,
-        reservation_id: parse_target(kind, body.reservation_id, body.reference_id)?,
+        target: parse_target(kind, body.reservation_id, body.reference_id)?,
         amount: Some(Won::new(body.amount)),
         key: idempotency_key(&headers, None)?,
     };
@@ -100,31 +98,31 @@ async fn prepare_payment(
     }))
 }
 
-/// What is to be paid for. Transfers and memberships come with their own services.
-fn parse_target(
+/// What is to be paid for: a reservation by either id, anything else as a reference.
+pub(super) fn parse_target(
     kind: Option<&str>,
     reservation_id: Option<Uuid>,
     reference_id: Option<Uuid>,
-) -> Result<Uuid, ApiError> {
+) -> Result<Target, ApiError> {
     let kind = TargetKind::parse(kind.unwrap_or("reservation")).ok_or_else(|| {
         let sentence = "A payment is for a reservation, a transfer or a membership.";
         ApiError::bad_request("INVALID_PAYMENT_TYPE", sentence)
     })?;
-    if kind != TargetKind::Reservation {
-        let sentence = "This cannot be paid yet.";
-        return Err(ApiError::bad_request("PAYMENT_TYPE_NOT_AVAILABLE", sentence));
-    }
+    let reservation_id = reservation_id.filter(|id| Some(*id) != reference_id);
     match (reservation_id, reference_id) {
-        (Some(id), None) => Ok(id),
-        (Some(id), Some(reference)) if id == reference => Ok(id),
-        (None, Some(reference)) => Ok(reference),
+        (Some(id), None) if kind == TargetKind::Reservation => Ok(Target { kind, id }),
+        (None, Some(id)) => Ok(Target { kind, id }),
         (Some(_), Some(_)) => {
             let sentence = "The two ids differ.";
             Err(ApiError::bad_request("AMBIGUOUS_REFERENCE", sentence))
         }
-        (None, None) => {
+        (None, None) if kind == TargetKind::Reservation => {
             let sentence = "The id of the reservation is missing.";
             Err(ApiError::bad_request("RESERVATION_ID_REQUIRED", sentence))
+        }
+        (Some(_) | None, None) => {
+            let sentence = "The reference, which says what is to be paid, is missing.";
+            Err(ApiError::bad_request("REFERENCE_ID_REQUIRED", sentence))
         }
     }
 }
@@ -155,6 +153,8 @@ struct ConfirmBody {
         (status = 402, body = ErrorBody),
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody),
+        (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody),
     ),
 )]
 async fn confirm_payment(
@@ -182,84 +182,17 @@ async fn confirm_payment(
         approval,
         key: idempotency_key(&headers, None)?,
     };
-    answer(&payments.approve_detached(order, context).await?)
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ProcessBody {
-    /// The name of a test card, or anything else for one that works.
-    #[schema(min_length = 1, max_length = 50, example = "approve")]
-    payment_method: String,
-    reservation_id: Option<Uuid>,
-    payment_type: Option<String>,
-    reference_id: Option<Uuid>,
-}
-
-/// Pays a hold at once, with a test card. Only where the provider is the sandbox.
-#[utoipa::path(
-    post, path = "/api/payments/process", tag = "payments", request_body = ProcessBody,
-    responses(
-        (status = 200, body = PaidView),
-        (status = 202, body = PaidView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 402, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
-)]
-async fn process_payment(
-    State(payments): State<Payments>,
-    User(user): User,
-    Context(context): Context,
-    headers: HeaderMap,
-    Json(body): Json<ProcessBody>,
-) -> Result<Response, ApiError> {
-    let Provider::Sandbox(sandbox) = payments.provider() else {
-        let sentence = "Payments are made at the provider's checkout.";
-        return Err(ApiError::conflict("CHECKOUT_REQUIRED", sentence));
-    };
-    let method = one_line(&body.payment_method, METHOD_CHARS_MAX).map_err(|unfit| {
-        ApiError::bad_request("INVALID_PAYMENT_METHOD", format!("The payment method {unfit}."))
-    })?;
-    let kind = body.payment_type.as_deref();
-    let reservation_id = parse_target(kind, body.reservation_id, body.reference_id)?;
-    if let Some(paid) = paid_before(&payments, user.user_id, reservation_id).await? {
-        return answer(&paid);
-    }
-    let key = idempotency_key(&headers, None)?;
-    let request =
-        OrderRequest { user_id: user.user_id, reservation_id, amount: None, key: key.clone() };
-    let order = payments.prepare(request, &context).await?;
-    let payment_key = match order.amount {
-        Won::ZERO => order.order_id.clone(),
-        amount => {
-            let card = Card::parse(method).unwrap_or(Card::Approve);
-            sandbox.issue_key(card, &order.order_id, amount).await?
-        }
-    };
-    let approval = Approval { user_id: user.user_id, payment_key, amount: order.amount };
-    let order = ApproveOrder { order_id: order.order_id, approval, key };
-    answer(&payments.approve_detached(order, context).await?)
-}
-
-/// A user's payment of something that is paid or being paid.
-async fn paid_before(
-    payments: &Payments,
-    user_id: Uuid,
-    target_id: Uuid,
-) -> Result<Option<Payment>, ApiError> {
-    let all = payments.list_of_target(target_id).await?;
-    let stands = |payment: &Payment| {
-        matches!(payment.status, Status::Approving | Status::Unknown | Status::Confirmed)
-    };
-    Ok(all.into_iter().find(|payment| payment.user_id == user_id && stands(payment)))
+    let client = ClientKey { user_id: user.user_id, action: "confirm", key: order.key.as_ref() };
+    let request = format!("{} {} {}", order.order_id, body.payment_key, body.amount);
+    let held = keys::take(&payments, client, &request).await?;
+    let paid = payments.approve_detached(order, context).await.map_err(ApiError::from);
+    answer(&held.keep_if_done(&payments, paid).await?)
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CancelBody {
+    /// In the buyer's own words. It is kept, and the provider is told.
     #[schema(max_length = 200)]
     cancel_reason: Option<String>,
 }
@@ -295,12 +228,12 @@ async fn cancel_payment(
     Path(payment_key): Path<String>,
     Json(body): Json<CancelBody>,
 ) -> Result<Json<CancelView>, ApiError> {
-    if let Some(reason) = body.cancel_reason.as_deref().filter(|reason| !reason.is_empty()) {
-        one_line(reason, REASON_CHARS_MAX).map_err(|unfit| {
-            ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}."))
-        })?;
-    }
-    let (_, refund_amount) = payments.cancel_by_owner(user.user_id, &payment_key, &context).await?;
+    let reason = body.cancel_reason.as_deref().filter(|reason| !reason.trim().is_empty());
+    let reason = reason.map(|reason| one_line(reason, REASON_CHARS_MAX)).transpose();
+    let reason = reason
+        .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))?;
+    let owner = OwnerCancel { user_id: user.user_id, reason: reason.map(str::to_owned) };
+    let (_, refund_amount) = payments.cancel_by_owner(&payment_key, owner, &context).await?;
     let message = "The reservation is cancelled and the refund has begun.";
     Ok(Json(CancelView { success: true, message, refund_amount }))
 }

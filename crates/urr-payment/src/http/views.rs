@@ -5,7 +5,7 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Pagination;
 use utoipa::ToSchema;
 
-use crate::domain::payment::{Payment, Step, TargetKind};
+use crate::domain::payment::{Payment, Status, Step};
 use crate::domain::refund::Refund;
 
 /// A payment, as its buyer sees it.
@@ -47,7 +47,6 @@ pub struct PaymentView {
 
 impl PaymentView {
     pub fn new(payment: &Payment) -> PaymentView {
-        let is_reservation = payment.target.kind == TargetKind::Reservation;
         PaymentView {
             id: payment.id.0,
             order_id: payment.order_id.clone(),
@@ -58,19 +57,24 @@ impl PaymentView {
             method: payment.method.clone(),
             status: payment.status.name(),
             is_settled: payment.is_at_rest(),
-            failure_code: payment.failure_code.clone(),
+            failure_code: payment.failure_code.clone().filter(|_| has_failed(payment)),
             approved_at: payment.approved_at,
             receipt_url: payment.receipt_url.clone(),
             refunded_amount: payment.refunded,
             payment_type: payment.target.kind.name(),
             reference_id: payment.target.id,
-            reservation_id: is_reservation.then_some(payment.target.id),
+            reservation_id: payment.reservation(),
             event_id: payment.event_id,
             provider: payment.provider.clone(),
             created_at: payment.created_at,
             updated_at: payment.updated_at,
         }
     }
+}
+
+/// While nobody knows yet, nothing has failed.
+fn has_failed(payment: &Payment) -> bool {
+    matches!(payment.status, Status::Failed | Status::Refunding | Status::Refunded)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -89,7 +93,8 @@ pub struct PaymentListView {
 #[serde(rename_all = "camelCase")]
 pub struct RefundView {
     id: Uuid,
-    cause: String,
+    /// For example `cancelled`, `not_confirmable`, `duplicate` or `goodwill`.
+    cause: &'static str,
     #[schema(value_type = i64)]
     amount: Won,
     /// What was kept.
@@ -97,7 +102,7 @@ pub struct RefundView {
     fee: Won,
     reason: String,
     requested_by: Option<Uuid>,
-    /// `requested`, `unknown` or `done`.
+    /// `requested`, `unknown`, `done`, `closed` (given by other means) or `withdrawn`.
     status: &'static str,
     /// How often the provider has said no.
     declines: u32,
@@ -111,7 +116,7 @@ impl RefundView {
     fn new(refund: &Refund) -> RefundView {
         RefundView {
             id: refund.id.0,
-            cause: refund.cause.name(),
+            cause: refund.cause.word(),
             amount: refund.amount,
             fee: refund.fee,
             reason: refund.reason.clone(),
@@ -136,6 +141,10 @@ pub struct AdminPaymentView {
     /// What the provider took.
     #[schema(value_type = i64)]
     charged_amount: Won,
+    /// What the last look said that brought nothing.
+    wait_code: Option<String>,
+    /// Why the buyer has cancelled, in their own words.
+    cancel_reason: Option<String>,
 }
 
 impl AdminPaymentView {
@@ -145,6 +154,8 @@ impl AdminPaymentView {
             user_id: payment.user_id,
             step: payment.step.map(Step::name),
             charged_amount: payment.charged,
+            wait_code: payment.wait_code.clone(),
+            cancel_reason: payment.cancel_reason.clone(),
         }
     }
 }

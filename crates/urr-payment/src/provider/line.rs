@@ -15,7 +15,7 @@ use urr_outbound::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
 use urr_service::{Breaker, Verdict};
 use urr_storage::storable;
 
-use super::{CIRCUIT_OPEN, INTERRUPTED, TIMEOUT, UNREACHABLE, UNREADABLE};
+use super::{CIRCUIT_OPEN, INTERRUPTED, Outcome, TIMEOUT, UNREACHABLE, UNREADABLE};
 
 /// A foreign code is kept up to this length.
 const CODE_CHARS_MAX: usize = 64;
@@ -39,6 +39,7 @@ pub(super) struct Line {
     is_failure: fn(&OutboundResponse) -> bool,
 }
 
+#[derive(Clone)]
 pub(super) struct LineOptions {
     pub outbound: Outbound,
     pub clock: Clock,
@@ -51,12 +52,27 @@ pub(super) struct LineOptions {
 /// No answer: why, as a code.
 pub(super) struct Silence(pub &'static str);
 
+impl Silence {
+    /// What it means for something that was to be done.
+    pub fn outcome<T>(self) -> Outcome<T> {
+        let code = self.0.to_owned();
+        match self.0 {
+            UNREACHABLE | CIRCUIT_OPEN => Outcome::Unsent { code },
+            _ => Outcome::Unknown { code },
+        }
+    }
+}
+
 impl Line {
     pub fn new(options: LineOptions) -> Line {
         let LineOptions { outbound, clock, endpoint, authorization, timeout, is_failure } = options;
         let endpoint = endpoint.trim_end_matches('/').to_owned();
         let breaker = Breaker::new(clock);
         Line { outbound, breaker, endpoint, authorization, timeout, is_failure }
+    }
+
+    pub fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     pub async fn get(&self, path: &str) -> Result<OutboundResponse, Silence> {
@@ -170,6 +186,13 @@ pub(super) fn code_of(code: Option<&str>, status: StatusCode) -> String {
         true => code,
         false => format!("HTTP_{}", status.as_u16()),
     }
+}
+
+/// Whether nobody is let in with our credential. Counted against the provider, because no payment
+/// gets through until somebody has looked at it. A refusal of one payment is none of this (M-12).
+pub(super) fn is_refused(status: StatusCode, code: &str) -> bool {
+    status == StatusCode::UNAUTHORIZED
+        || status.is_client_error() && super::is_about_credential(code)
 }
 
 /// A foreign text that is kept: one line of so many characters at most.

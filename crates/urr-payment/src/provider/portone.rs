@@ -21,8 +21,8 @@ use super::line::{
 };
 use super::webhook::{self, SECRETS_MAX, WebhookSecret};
 use super::{
-    CURRENCY, Charge, Found, Hint, Outcome, ProviderPayment, ProviderState, Return, UNREADABLE,
-    WebhookRejection,
+    CURRENCY, Charge, Found, Hint, ListedOrder, Outcome, ProviderPayment, ProviderState, Return,
+    Standing, UNREADABLE, WebhookRejection,
 };
 
 /// Where PortOne answers.
@@ -69,6 +69,8 @@ pub struct PortOne(Arc<Inner>);
 
 struct Inner {
     line: Line,
+    /// For whoever compares the books: what fails there closes nothing to buyers.
+    books: Line,
     store_id: String,
     channel_key: String,
     webhook_secrets: Vec<WebhookSecret>,
@@ -156,11 +158,13 @@ impl PortOne {
             timeout,
             // Were declined cards counted, a few of them would close the provider to all (M-12).
             is_failure: |answer| {
-                answer.status.is_server_error() && refusal_code(answer) != DECLINED_BEHIND
+                let code = refusal_code(answer);
+                let is_ill = answer.status.is_server_error() && code != DECLINED_BEHIND;
+                is_ill || line::is_refused(answer.status, &code)
             },
         };
-        let line = Line::new(options);
-        Ok(PortOne(Arc::new(Inner { line, store_id, channel_key, webhook_secrets })))
+        let (books, line) = (Line::new(options.clone()), Line::new(options));
+        Ok(PortOne(Arc::new(Inner { line, books, store_id, channel_key, webhook_secrets })))
     }
 
     pub fn store_id(&self) -> &str {
@@ -169,6 +173,10 @@ impl PortOne {
 
     pub fn channel_key(&self) -> &str {
         &self.0.channel_key
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        self.0.line.timeout()
     }
 
     pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
@@ -182,7 +190,7 @@ impl PortOne {
         let key = idempotency_key(&charge.idempotency_key);
         let answer = match self.0.line.post(&path, key, &body).await {
             Ok(answer) => answer,
-            Err(Silence(code)) => return Outcome::unknown(code),
+            Err(silence) => return silence.outcome(),
         };
         if answer.status.is_success() {
             return self.read_back(&charge.order_id, &charge.payment_key).await;
@@ -205,7 +213,7 @@ impl PortOne {
         let key = idempotency_key(&what.idempotency_key);
         let answer = match self.0.line.post(&path, key, &body).await {
             Ok(answer) => answer,
-            Err(Silence(code)) => return Outcome::unknown(code),
+            Err(silence) => return silence.outcome(),
         };
         if !answer.status.is_success() {
             let code = refusal_code(&answer);
@@ -226,11 +234,34 @@ impl PortOne {
         }
     }
 
+    pub(super) async fn call_off(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+        let store = encode_form(&[("storeId", &self.0.store_id)]);
+        let order = path_segment(&charge.order_id);
+        let path = format!("/payments/{order}/virtual-account/close?{store}");
+        let key = idempotency_key(&charge.idempotency_key);
+        let answer = match self.0.line.post(&path, key, &json!({})).await {
+            Ok(answer) => answer,
+            Err(silence) => return silence.outcome(),
+        };
+        match answer.status.is_success() {
+            true => self.read_back(&charge.order_id, &charge.payment_key).await,
+            false => Outcome::unknown(refusal_code(&answer)),
+        }
+    }
+
     pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> Found {
+        self.find_on(&self.0.line, order_id, payment_key).await
+    }
+
+    pub(super) async fn find_for_books(&self, order_id: &str, payment_key: Option<&str>) -> Found {
+        self.find_on(&self.0.books, order_id, payment_key).await
+    }
+
+    async fn find_on(&self, line: &Line, order_id: &str, payment_key: Option<&str>) -> Found {
         // A payment of a shop that is not the first one is not found without the shop's id.
         let store = encode_form(&[("storeId", &self.0.store_id)]);
         let path = format!("/payments/{}?{store}", path_segment(order_id));
-        let answer = match self.0.line.get(&path).await {
+        let answer = match line.get(&path).await {
             Ok(answer) => answer,
             Err(Silence(code)) => return Found::unknown(code),
         };
@@ -256,7 +287,7 @@ impl PortOne {
         &self,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<Vec<String>, String> {
+    ) -> Result<Vec<ListedOrder>, String> {
         let (mut orders, mut known) = (Vec::new(), HashSet::new());
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_MAX {
@@ -271,7 +302,7 @@ impl PortOne {
             }
             let query = encode_form(&[("requestBody", &asked.to_string())]);
             let path = format!("/payment-events-by-cursor?{query}");
-            let answer = self.0.line.get(&path).await.map_err(|Silence(code)| code.to_owned())?;
+            let answer = self.0.books.get(&path).await.map_err(|Silence(code)| code.to_owned())?;
             if !answer.status.is_success() {
                 return Err(refusal_code(&answer));
             }
@@ -280,7 +311,8 @@ impl PortOne {
             cursor = page.items.last().map(|item| item.cursor.clone());
             for PortOneItem { event, .. } in page.items {
                 if known.insert(event.payment_id.clone()) {
-                    orders.push(event.payment_id);
+                    let standing = Standing::Unclear;
+                    orders.push(ListedOrder { order_id: event.payment_id, standing });
                 }
             }
             if is_last {
@@ -315,7 +347,7 @@ impl PortOne {
             Found::Payment(payment) => match payment.state {
                 ProviderState::Dead => true,
                 ProviderState::Open => code != DECLINED_BEHIND,
-                ProviderState::Paid | ProviderState::Returned => false,
+                ProviderState::Deposit | ProviderState::Paid | ProviderState::Returned => false,
             },
             Found::Nothing => code != DECLINED_BEHIND,
             Found::Unknown { .. } => false,
@@ -331,17 +363,22 @@ fn refusal_code(answer: &OutboundResponse) -> String {
 /// None if it is in a state that is not known, or its amounts make no sense.
 fn into_payment(payment: PortOnePayment, payment_key: Option<&str>) -> Option<ProviderPayment> {
     let state = match payment.status.as_str() {
-        "READY" | "PENDING" | "PAY_PENDING" | "VIRTUAL_ACCOUNT_ISSUED" => ProviderState::Open,
+        "READY" | "PENDING" | "PAY_PENDING" => ProviderState::Open,
+        "VIRTUAL_ACCOUNT_ISSUED" => ProviderState::Deposit,
         "PAID" | "PARTIAL_CANCELLED" => ProviderState::Paid,
+        // An account nobody paid into is cancelled, too.
+        "CANCELLED" if payment.amount.cancelled == 0 => ProviderState::Dead,
         "CANCELLED" => ProviderState::Returned,
         "FAILED" => ProviderState::Dead,
         _ => return None,
     };
     let PortOneAmount { total, cancelled } = payment.amount;
-    let key = payment_key.map(str::to_owned).or(payment.transaction_id).unwrap_or_default();
+    let transaction_id = payment.transaction_id;
+    let key = payment_key.map(str::to_owned).or_else(|| transaction_id.clone());
     (0..=total).contains(&cancelled).then_some(ProviderPayment {
         order_id: payment.id,
-        payment_key: key,
+        payment_key: key.unwrap_or_default(),
+        transaction_id,
         amount: Won::new(total),
         currency: payment.currency,
         state,

@@ -16,9 +16,7 @@ use urr_storage::{Db, StorageError};
 
 use self::books::{Agreement, Entry};
 pub use self::card::Card;
-use super::{
-    CALL_TIMEOUT, Charge, Found, Listed, Outcome, ProviderPayment, Return, TIMEOUT, UNREACHABLE,
-};
+use super::{CALL_TIMEOUT, Charge, Found, Outcome, ProviderPayment, Return, TIMEOUT, UNREACHABLE};
 
 /// The sandbox. Clones share its books.
 #[derive(Clone)]
@@ -27,6 +25,8 @@ pub struct Sandbox {
     clock: Clock,
     ids: IdSource,
     pace: Pace,
+    /// The longest that whoever asks waits for an answer.
+    time_limit: Duration,
     is_down: Arc<AtomicBool>,
 }
 
@@ -41,7 +41,16 @@ impl Sandbox {
     /// `db` has the tables of the sandbox.
     pub fn new(db: Db, clock: Clock, ids: IdSource) -> Sandbox {
         let pace = Pace { slow: Duration::from_secs(3), timeout: CALL_TIMEOUT };
-        Sandbox { db, clock, ids, pace, is_down: Arc::default() }
+        Sandbox { db, clock, ids, pace, time_limit: CALL_TIMEOUT, is_down: Arc::default() }
+    }
+
+    /// The same with another time limit: so long it says nothing where an answer is lost.
+    pub fn with_time_limit(self, time_limit: Duration) -> Sandbox {
+        Sandbox { pace: Pace { timeout: time_limit, ..self.pace }, time_limit, ..self }
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.time_limit
     }
 
     /// The same, but slow answers and time-outs are told at once: for tests.
@@ -74,7 +83,7 @@ impl Sandbox {
 
     pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
         if self.is_down() {
-            return Outcome::unknown(UNREACHABLE);
+            return Outcome::Unsent { code: UNREACHABLE.to_owned() };
         }
         let Some(card) = Card::of_key(&charge.payment_key) else {
             return Outcome::declined("NOT_FOUND_PAYMENT");
@@ -89,7 +98,7 @@ impl Sandbox {
 
     pub async fn cancel(&self, what: &Return) -> Outcome<ProviderPayment> {
         if self.is_down() {
-            return Outcome::unknown(UNREACHABLE);
+            return Outcome::Unsent { code: UNREACHABLE.to_owned() };
         }
         let Some(card) = Card::of_key(&what.payment_key) else {
             return Outcome::declined("NOT_FOUND_PAYMENT");
@@ -117,14 +126,16 @@ impl Sandbox {
     }
 
     /// The payments whose money moved from `from` on and before `to`.
-    pub async fn list(&self, from: Timestamp, to: Timestamp) -> Listed {
+    pub async fn list(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<ProviderPayment>, String> {
         if self.is_down() {
-            return Listed::unknown(UNREACHABLE);
+            return Err(UNREACHABLE.to_owned());
         }
-        match self.db.read(move |tx| books::payment_list(tx, from, to)).await {
-            Ok(payments) => Listed::Payments(payments),
-            Err(error) => Listed::unknown(storage_code(&error)),
-        }
+        let listed = self.db.read(move |tx| books::payment_list(tx, from, to)).await;
+        listed.map_err(|error| storage_code(&error).to_owned())
     }
 
     fn is_down(&self) -> bool {

@@ -6,7 +6,7 @@
 
 mod codes;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,12 +24,17 @@ use super::line::{
     self, InvalidCredential, Line, LineOptions, METHOD_CHARS_MAX, Silence, clean_credential,
     code_of, path_segment, sensitive,
 };
-use super::{Charge, Found, Outcome, ProviderPayment, ProviderState, Return, UNREADABLE};
+use super::{
+    CURRENCY, Charge, Found, ListedOrder, Outcome, ProviderPayment, ProviderState, Return,
+    Standing, UNREADABLE,
+};
 
 /// Where Toss answers.
 pub const TOSS_ENDPOINT: &str = "https://api.tosspayments.com";
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 300;
 const REASON_CHARS_MAX: usize = 200;
+/// "This method of payment is not supported."
+const CALLED_OFF: &str = "지원하지 않는 결제 수단입니다.";
 /// So many transactions fit the longest answer that is read.
 const PAGE_SIZE: usize = 1_000;
 /// A span with more transactions is not listed.
@@ -52,6 +57,8 @@ pub struct Toss(Arc<Inner>);
 
 struct Inner {
     line: Line,
+    /// For whoever compares the books: what fails there closes nothing to buyers.
+    books: Line,
     client_key: String,
 }
 
@@ -85,6 +92,45 @@ struct TossRefusal {
 struct TossTransaction {
     transaction_key: String,
     order_id: String,
+    status: Option<String>,
+    currency: Option<String>,
+    amount: Option<i64>,
+}
+
+impl TossTransaction {
+    fn standing(&self) -> Standing {
+        let is_charge = self.status.as_deref() == Some("DONE");
+        let is_won = self.currency.as_deref() == Some(CURRENCY);
+        match self.amount {
+            Some(amount) if is_charge && is_won => Standing::Charged(Won::new(amount)),
+            _ => Standing::Unclear,
+        }
+    }
+}
+
+/// The orders of a list, in its order. Of one that moved more than once the list does not tell how
+/// it stands.
+#[derive(Default)]
+struct Moves {
+    orders: Vec<ListedOrder>,
+    known: HashMap<String, usize>,
+}
+
+impl Moves {
+    fn add(&mut self, transaction: TossTransaction) {
+        match self.known.get(&transaction.order_id) {
+            Some(at) => self.orders[*at].standing = Standing::Unclear,
+            None => {
+                self.known.insert(transaction.order_id.clone(), self.orders.len());
+                let standing = transaction.standing();
+                self.orders.push(ListedOrder { order_id: transaction.order_id, standing });
+            }
+        }
+    }
+
+    fn into_orders(self) -> Vec<ListedOrder> {
+        self.orders
+    }
 }
 
 impl Toss {
@@ -98,15 +144,22 @@ impl Toss {
         let authorization = sensitive(&format!("Basic {}", STANDARD.encode(format!("{secret}:"))))?;
         let TossSettings { client_key, endpoint, timeout, .. } = settings;
         let is_failure = |answer: &OutboundResponse| {
-            let is_of_one = codes::FAILED_FOR_ONE.contains(&refusal_code(answer).as_str());
-            answer.status.is_server_error() && !is_of_one
+            let code = refusal_code(answer);
+            let is_of_one = codes::FAILED_FOR_ONE.contains(&code.as_str());
+            let is_ill = answer.status.is_server_error() && !is_of_one;
+            is_ill || line::is_refused(answer.status, &code)
         };
         let options = LineOptions { outbound, clock, endpoint, authorization, timeout, is_failure };
-        Ok(Toss(Arc::new(Inner { line: Line::new(options), client_key })))
+        let books = Line::new(options.clone());
+        Ok(Toss(Arc::new(Inner { line: Line::new(options), books, client_key })))
     }
 
     pub fn client_key(&self) -> &str {
         &self.0.client_key
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        self.0.line.timeout()
     }
 
     pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
@@ -129,25 +182,20 @@ impl Toss {
         sort(self.0.line.post(&path, key, &body).await, codes::CANCEL_DECLINED)
     }
 
+    /// Nothing was paid, so no amount is named: Toss takes none of an account that waits.
+    pub(super) async fn call_off(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+        let path = format!("/v1/payments/{}/cancel", path_segment(&charge.payment_key));
+        let body = json!({ "cancelReason": CALLED_OFF });
+        let key = idempotency_key(&charge.idempotency_key);
+        sort(self.0.line.post(&path, key, &body).await, codes::CANCEL_DECLINED)
+    }
+
     pub async fn find(&self, order_id: &str, _payment_key: Option<&str>) -> Found {
-        let path = format!("/v1/payments/orders/{}", path_segment(order_id));
-        let answer = match self.0.line.get(&path).await {
-            Ok(answer) => answer,
-            Err(Silence(code)) => return Found::unknown(code),
-        };
-        if answer.status.is_success() {
-            return match read_payment(&answer) {
-                Some(payment) => Found::Payment(payment),
-                None => Found::unknown(UNREADABLE),
-            };
-        }
-        match refusal_code(&answer) {
-            // Only this code in this place says so. A 404 of anybody on the way does not.
-            code if answer.status == StatusCode::NOT_FOUND && code == "NOT_FOUND_PAYMENT" => {
-                Found::Nothing
-            }
-            code => Found::unknown(code),
-        }
+        find_on(&self.0.line, order_id).await
+    }
+
+    pub(super) async fn find_for_books(&self, order_id: &str) -> Found {
+        find_on(&self.0.books, order_id).await
     }
 
     /// The orders with transactions, which are charges and returns, in the span: each once. Or a
@@ -156,8 +204,8 @@ impl Toss {
         &self,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<Vec<String>, String> {
-        let (mut orders, mut known) = (Vec::new(), HashSet::new());
+    ) -> Result<Vec<ListedOrder>, String> {
+        let mut moves = Moves::default();
         let mut after: Option<String> = None;
         for _ in 0..PAGES_MAX {
             let (start, end) = (local(from), local(to));
@@ -168,23 +216,40 @@ impl Toss {
                 fields.push(("startingAfter", after));
             }
             let path = format!("/v1/transactions?{}", encode_form(&fields));
-            let answer = self.0.line.get(&path).await.map_err(|Silence(code)| code.to_owned())?;
+            let answer = self.0.books.get(&path).await.map_err(|Silence(code)| code.to_owned())?;
             if !answer.status.is_success() {
                 return Err(refusal_code(&answer));
             }
             let page: Vec<TossTransaction> = answer.json().map_err(|_| UNREADABLE.to_owned())?;
             let is_last = page.len() < PAGE_SIZE;
             after = page.last().map(|transaction| transaction.transaction_key.clone());
-            for transaction in page {
-                if known.insert(transaction.order_id.clone()) {
-                    orders.push(transaction.order_id);
-                }
-            }
+            page.into_iter().for_each(|transaction| moves.add(transaction));
             if is_last {
-                return Ok(orders);
+                return Ok(moves.into_orders());
             }
         }
         Err("TOO_MANY_TRANSACTIONS".to_owned())
+    }
+}
+
+async fn find_on(line: &Line, order_id: &str) -> Found {
+    let path = format!("/v1/payments/orders/{}", path_segment(order_id));
+    let answer = match line.get(&path).await {
+        Ok(answer) => answer,
+        Err(Silence(code)) => return Found::unknown(code),
+    };
+    if answer.status.is_success() {
+        return match read_payment(&answer) {
+            Some(payment) => Found::Payment(payment),
+            None => Found::unknown(UNREADABLE),
+        };
+    }
+    match refusal_code(&answer) {
+        // Only this code in this place says so. A 404 of anybody on the way does not.
+        code if answer.status == StatusCode::NOT_FOUND && code == "NOT_FOUND_PAYMENT" => {
+            Found::Nothing
+        }
+        code => Found::unknown(code),
     }
 }
 
@@ -192,7 +257,7 @@ impl Toss {
 fn sort(answer: Result<OutboundResponse, Silence>, declined: &[&str]) -> Outcome<ProviderPayment> {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(Silence(code)) => return Outcome::unknown(code),
+        Err(silence) => return silence.outcome(),
     };
     if answer.status.is_success() {
         return match read_payment(&answer) {
@@ -216,7 +281,8 @@ fn refusal_code(answer: &OutboundResponse) -> String {
 fn read_payment(answer: &OutboundResponse) -> Option<ProviderPayment> {
     let payment: TossPayment = answer.json().ok()?;
     let state = match payment.status.as_str() {
-        "READY" | "IN_PROGRESS" | "WAITING_FOR_DEPOSIT" => ProviderState::Open,
+        "READY" | "IN_PROGRESS" => ProviderState::Open,
+        "WAITING_FOR_DEPOSIT" => ProviderState::Deposit,
         "DONE" | "PARTIAL_CANCELED" => ProviderState::Paid,
         // An account nobody paid into is cancelled, too.
         "CANCELED" if payment.approved_at.is_none() => ProviderState::Dead,
@@ -228,11 +294,12 @@ fn read_payment(answer: &OutboundResponse) -> Option<ProviderPayment> {
         ProviderState::Paid | ProviderState::Returned => {
             payment.total_amount.checked_sub(payment.balance_amount)?
         }
-        ProviderState::Open | ProviderState::Dead => 0,
+        ProviderState::Open | ProviderState::Deposit | ProviderState::Dead => 0,
     };
     (0..=payment.total_amount).contains(&returned).then_some(ProviderPayment {
         order_id: payment.order_id,
         payment_key: payment.payment_key,
+        transaction_id: None,
         amount: Won::new(payment.total_amount),
         currency: payment.currency,
         state,

@@ -45,6 +45,9 @@ struct TossMessage {
     #[serde(rename = "eventType")]
     event_type: Option<String>,
     data: Option<TossData>,
+    /// Of a message about an account: it has no data.
+    #[serde(rename = "orderId")]
+    order_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -60,10 +63,12 @@ pub(super) fn read_toss(
 ) -> Result<Option<Hint>, WebhookRejection> {
     let message: TossMessage =
         serde_json::from_slice(body).map_err(|_| WebhookRejection::Unreadable)?;
-    if message.event_type.as_deref() != Some("PAYMENT_STATUS_CHANGED") {
-        return Ok(None);
-    }
-    let order_id = message.data.and_then(|data| data.order_id);
+    let order_id = match message.event_type.as_deref() {
+        Some("PAYMENT_STATUS_CHANGED") => message.data.and_then(|data| data.order_id),
+        // It says what kind it is by what it has.
+        Some("DEPOSIT_CALLBACK") | None if message.order_id.is_some() => message.order_id,
+        _ => return Ok(None),
+    };
     let order_id = parse_order_id(order_id.ok_or(WebhookRejection::Unreadable)?)?;
     let message_id = match only_header(headers, "tosspayments-webhook-transmission-id") {
         Some(id) => parse_message_id(id)?,

@@ -1,8 +1,9 @@
 //! The buyer has agreed: the saga begins.
 
-use urr_kernel::{CallContext, IdempotencyKey};
-use urr_storage::{StorageError, Tx};
+use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won};
+use urr_storage::StorageError;
 
+use super::settle::is_paid_otherwise;
 use crate::Payments;
 use crate::domain::payment::{
     Approval, Approving, NotApproved, Payment, Status, Step, decide_approval,
@@ -41,6 +42,8 @@ impl Payments {
         order: ApproveOrder,
         context: &CallContext,
     ) -> Result<Payment, ApproveError> {
+        // Whose it is comes first: nobody is kept waiting by, or sees, somebody else's order.
+        self.find_own_order(order.approval.user_id, &order.order_id).await?;
         let _turn = self.0.turns.wait(&order.order_id).await;
         match self.begin(order, context).await? {
             Begun::Now(payment) => Ok(self.drive(payment).await?),
@@ -55,6 +58,7 @@ impl Payments {
         context: CallContext,
     ) -> Result<Payment, ApproveError> {
         let (payments, order_id) = (self.clone(), order.order_id.clone());
+        let user_id = order.approval.user_id;
         let task = tokio::spawn(async move { payments.approve(order, &context).await });
         match tokio::time::timeout(self.0.settings.answer_within, task).await {
             Ok(Ok(payment)) => payment,
@@ -62,12 +66,14 @@ impl Payments {
                 let panicked = StorageError::Panicked(panicked.to_string());
                 Err(ApproveError::Storage(panicked))
             }
-            Err(_) => {
-                let find = move |tx: &mut Tx<'_>| payments::payment_of_order(tx, &order_id);
-                let payment: Result<Option<Payment>, StorageError> = self.0.db.read(find).await;
-                Ok(payment?.ok_or(NotApproved::NotFound)?)
-            }
+            Err(_) => self.find_own_order(user_id, &order_id).await,
         }
+    }
+
+    async fn find_own_order(&self, user_id: Uuid, order_id: &str) -> Result<Payment, ApproveError> {
+        let payment = self.find_order(order_id).await?;
+        let payment = payment.filter(|payment| payment.user_id == user_id);
+        Ok(payment.ok_or(NotApproved::NotFound)?)
     }
 
     async fn begin(
@@ -85,6 +91,7 @@ impl Payments {
         let begun = self.0.db.write(move |tx| {
             let payment = payments::payment_of_order_lock(tx, &order_id)?;
             let payment = payment.ok_or(NotApproved::NotFound)?;
+            let approval = named_by_order(&approval, &payment);
             if decide_approval(&payment, &approval)? == Approving::Begun {
                 return Ok(Begun::Before(payment));
             }
@@ -97,6 +104,10 @@ impl Payments {
                 return Ok(Begun::Before(payment));
             }
             payments::payment_move(tx, From::of(&payment), to)?;
+            let correlation_id = match payment.cause_event_id {
+                Some(_) => payment.correlation_id,
+                None => correlation_id,
+            };
             payments::approval_set(tx, payment.id, &approval.payment_key, correlation_id)?;
             let payment = payments::payment_find(tx, payment.id)?;
             Ok::<_, ApproveError>(Begun::Now(payment.expect("payments are never deleted")))
@@ -104,10 +115,18 @@ impl Payments {
         let begun = self.0.faults.around("begun", begun).await;
         begun.map_err(|error| match error {
             // Of two orders for one hold, begun at the same moment, one comes second (M-11).
-            ApproveError::Storage(error) if error.violates("payments_one_charge") => {
+            ApproveError::Storage(error) if is_paid_otherwise(&error) => {
                 NotApproved::InProgress.into()
             }
             error => error,
         })
+    }
+}
+
+/// Where nothing is charged no provider has a name for it: whatever the buyer brings, it is the same.
+fn named_by_order(approval: &Approval, payment: &Payment) -> Approval {
+    match payment.amount {
+        Won::ZERO => Approval { payment_key: payment.order_id.clone(), ..approval.clone() },
+        _ => approval.clone(),
     }
 }

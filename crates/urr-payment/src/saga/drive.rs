@@ -6,11 +6,11 @@ use urr_kernel::Timestamp;
 use urr_storage::{StorageError, Tx};
 
 use crate::Payments;
+use crate::domain::charge::{ORDER_MISMATCH, PARTLY_RETURNED};
 use crate::domain::payment::{Payment, PaymentId, Status, Step, back_off};
+use crate::provider;
 use crate::store::payments::{self, From, To};
 
-/// Longer than all calls of a step together.
-pub(crate) const CLAIM: Duration = Duration::from_secs(30);
 /// How long after an unclear answer the provider is asked for the first time.
 const FIRST_QUERY_AFTER: Duration = Duration::from_secs(1);
 
@@ -50,8 +50,8 @@ impl Payments {
     /// Claims a payment that has something to do and drives it. None: nothing, or somebody else
     /// does.
     pub async fn resume(&self, id: PaymentId) -> Result<Option<Payment>, StorageError> {
-        let now = self.0.clock.now();
-        let claim = self.0.db.write(move |tx| payments::payment_claim(tx, id, now, CLAIM));
+        let (now, claim) = (self.0.clock.now(), self.0.patience.claim);
+        let claim = self.0.db.write(move |tx| payments::payment_claim(tx, id, now, claim));
         match self.0.faults.around("claim", claim).await? {
             Some(payment) => self.drive(payment).await.map(Some),
             None => Ok(None),
@@ -88,7 +88,7 @@ impl Payments {
     /// A move to a step that the mover takes as well.
     pub(super) fn claimed(&self, status: Status, step: Option<Step>) -> To {
         let now = self.0.clock.now();
-        To { status, step, claimed_until: Some(now + CLAIM), look_at: now, now }
+        To { status, step, claimed_until: Some(now + self.0.patience.claim), look_at: now, now }
     }
 
     /// Nobody knows whether the provider has charged: it is asked in a moment.
@@ -119,20 +119,47 @@ impl Payments {
         payment: &Payment,
         code: Option<&str>,
     ) -> Result<Next, StorageError> {
+        self.wait_with(payment, "wait", code, |_| Ok(())).await
+    }
+
+    /// The same, with something to write down.
+    pub(super) async fn wait_with(
+        &self,
+        payment: &Payment,
+        name: &'static str,
+        code: Option<&str>,
+        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
+    ) -> Result<Next, StorageError> {
+        if let Some(code) = code {
+            self.sound(payment, code);
+        }
         let (from, code) = (From::of(payment), code.map(str::to_owned));
         let look_at: Timestamp = self.0.clock.now() + back_off(payment.looks);
         let waiting = self.0.db.write(move |tx| {
+            effect(tx)?;
             payments::payment_wait(tx, from, look_at, code.as_deref())?;
             payments::payment_find(tx, from.id)
         });
-        let payment: Option<Payment> = self.0.faults.around("wait", waiting).await?;
+        let payment: Option<Payment> = self.0.faults.around(name, waiting).await?;
         Ok(Next::Stop(payment.expect("payments are never deleted")))
+    }
+
+    /// Raises the alarm if a code of the provider is one that does not pass by itself.
+    pub(super) fn sound(&self, payment: &Payment, code: &str) {
+        let alarm = match code {
+            ORDER_MISMATCH => ORDER_MISMATCH,
+            PARTLY_RETURNED => PARTLY_RETURNED,
+            provider::MISMATCH => provider::MISMATCH,
+            code if provider::is_about_credential(code) => CREDENTIAL_REFUSED,
+            _ => return,
+        };
+        self.0.figures.count_alarm(alarm);
+        let order = &payment.order_id;
+        tracing::error!(order, code, "the provider says what it should not: somebody has to look");
     }
 }
 
-/// The same move, to somewhere else.
-pub(super) fn to(to: To, status: Status, step: Option<Step>) -> To {
-    To { status, step, ..to }
-}
+/// The provider does not let us in.
+const CREDENTIAL_REFUSED: &str = "CREDENTIAL_REFUSED";
 
 const QUERY: (Status, Option<Step>) = (Status::Unknown, Some(Step::Query));

@@ -5,14 +5,14 @@ use urr_storage::{StorageError, Tx};
 
 use crate::Payments;
 use crate::domain::payment::{CURRENCY, Payment, PaymentId, Status, Target, TargetKind};
-use crate::office::{OfficeError, Reservation};
+use crate::office::{OfficeError, Payable};
 use crate::store::payments::{self, Action};
 
 /// What somebody wants to pay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderRequest {
     pub user_id: Uuid,
-    pub reservation_id: Uuid,
+    pub target: Target,
     /// What the buyer was shown. None: they were shown nothing.
     pub amount: Option<Won>,
     pub key: Option<IdempotencyKey>,
@@ -36,9 +36,12 @@ pub struct CreateOrder {
     pub user_id: Uuid,
     pub target: Target,
     pub event_id: Option<Uuid>,
+    /// The ticket that a transfer hands over.
+    pub reservation_id: Option<Uuid>,
     pub fencing_token: Option<i64>,
     pub order_name: String,
     pub amount: Won,
+    /// Part of the amount: the surcharge of a pre-sale, or the fee of a transfer.
     pub booking_fee: Won,
 }
 
@@ -75,15 +78,17 @@ impl Payments {
         request: OrderRequest,
         context: &CallContext,
     ) -> Result<Payment, PrepareError> {
-        let OrderRequest { user_id, reservation_id, amount, key } = request;
-        let held = self.0.office.validate(reservation_id, user_id, context).await;
+        let OrderRequest { user_id, target, amount, key } = request;
+        let held = self.0.office.validate(target, user_id, context).await;
         let held = held.map_err(PrepareError::Office)?;
         if amount.is_some_and(|amount| amount != held.total_amount) {
             return Err(PrepareError::AmountMismatch(held.total_amount));
         }
         let (id, now) = (PaymentId(self.0.ids.next_id()), self.0.clock.now());
-        let order = order_of(&held, user_id, order_id(id, now));
-        let fresh = self.new_payment(id, order, context.correlation_id, now);
+        let order = order_of(&held, target.kind, user_id, order_id(id, now));
+        let correlation_id = held.correlation_id.unwrap_or(context.correlation_id);
+        let fresh = self.new_payment(id, order, correlation_id, now);
+        let fresh = Payment { cause_event_id: held.last_event_id, ..fresh };
         let key = key.map_or_else(|| id.to_string(), |key| format!("{user_id}:{}", key.as_str()));
         let made = self.0.db.write(move |tx| {
             let pending = payments::payment_pending(tx, user_id, fresh.target)?;
@@ -127,6 +132,7 @@ impl Payments {
             user_id: order.user_id,
             target: order.target,
             event_id: order.event_id,
+            reservation_id: order.reservation_id,
             fencing_token: order.fencing_token,
             order_name: order.order_name,
             amount: order.amount,
@@ -134,17 +140,22 @@ impl Payments {
             currency: CURRENCY.to_owned(),
             provider: self.provider().name().to_owned(),
             payment_key: None,
+            provider_key: None,
             method: None,
             status: Status::Pending,
             step: None,
             looks: 0,
             charge_sent_at: None,
+            last_charge_at: None,
             failure_code: None,
+            wait_code: None,
+            cancel_reason: None,
             approved_at: None,
             receipt_url: None,
             charged: Won::ZERO,
             refunded: Won::ZERO,
             correlation_id,
+            cause_event_id: None,
             confirmed_event_id: None,
             created_at: now,
             updated_at: now,
@@ -167,16 +178,22 @@ fn create(
     known.map(Created::Before).ok_or(CreateError::Lost)
 }
 
-fn order_of(held: &Reservation, user_id: Uuid, order_id: String) -> CreateOrder {
+fn order_of(held: &Payable, kind: TargetKind, user_id: Uuid, order_id: String) -> CreateOrder {
+    let name = held.order_name.as_ref().or(held.reservation_number.as_ref());
     CreateOrder {
-        order_id,
         user_id,
-        target: Target { kind: TargetKind::Reservation, id: held.id },
-        event_id: Some(held.event_id),
+        target: Target { kind, id: held.id },
+        event_id: held.event_id,
+        reservation_id: held.reservation_id.filter(|_| kind == TargetKind::Transfer),
         fencing_token: Some(held.fencing_token),
-        order_name: held.order_name.clone().unwrap_or_else(|| held.reservation_number.clone()),
+        order_name: name.cloned().unwrap_or_else(|| order_id.clone()),
+        order_id,
         amount: held.total_amount,
-        booking_fee: held.booking_fee,
+        booking_fee: match kind {
+            TargetKind::Reservation => held.booking_fee,
+            TargetKind::Transfer => held.fee,
+            TargetKind::Membership => Won::ZERO,
+        },
     }
 }
 

@@ -1,22 +1,20 @@
 //! The steps of a purchase: pin the hold, charge, deliver; or undo.
 
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
 use super::drive::Next;
 use super::request::{Giving, give_back};
 use crate::domain::charge::{Verdict, judge_charge, judge_charge_again, judge_found};
 use crate::domain::payment::{CURRENCY, Payment, Status, Step};
-use crate::domain::postings::Posting;
+use crate::domain::postings::{Posting, Sale};
 use crate::domain::refund::Cause;
-use crate::events::PaymentConfirmed;
-use crate::office::{self, OfficeError};
+use crate::office::OfficeError;
 use crate::provider::{Charge, ProviderPayment, ProviderState};
 use crate::store::attempts::{self, Attempt};
 use crate::store::ledger::{self, EntryOf};
 use crate::store::payments;
-use crate::{PROVIDER_GONE, Payments, SOURCE};
+use crate::{PROVIDER_GONE, Payments};
 
 /// So often a silent ticket office is asked to pin a hold. The buyer is waiting.
 const PINS_MAX: u32 = 5;
@@ -77,8 +75,7 @@ impl Payments {
         };
         let find = provider.find(&payment.order_id, payment.payment_key.as_deref());
         let found = self.0.faults.around("call find", find).await;
-        let sent_at = payment.charge_sent_at.unwrap_or(payment.updated_at);
-        let verdict = match judge_found(payment, found, sent_at, self.0.clock.now()) {
+        let verdict = match judge_found(payment, found, &self.0.patience, self.0.clock.now()) {
             // It was given up and stays so: only if it was paid after all is there more to do.
             Verdict::ChargeAgain | Verdict::Failed { .. } if payment.status == Status::Failed => {
                 return self.go(payment, "still failed", (Status::Failed, None), |_| Ok(())).await;
@@ -107,89 +104,6 @@ impl Payments {
     fn attempt_to_charge(&self, payment: &Payment) -> Attempt {
         let (id, payment_id) = (self.0.ids.next_id(), payment.id);
         Attempt { id, payment_id, refund_id: None, action: "confirm" }
-    }
-
-    /// Writes down what is now known of the charge.
-    async fn settle(&self, payment: &Payment, verdict: Verdict) -> Result<Next, StorageError> {
-        let (id, now) = (payment.id, self.0.clock.now());
-        match verdict {
-            Verdict::Paid(paid) => self.settle_paid(payment, paid).await,
-            Verdict::Mismatch { paid, code } => {
-                self.settle_unwanted(payment, paid, Cause::Mismatch, code).await
-            }
-            Verdict::Failed { code } => {
-                let failed = (Status::Failed, Some(Step::Unpin));
-                self.go(payment, "charge failed", failed, move |tx| {
-                    attempts::attempts_finish(tx, id, "declined", Some(&code), now)?;
-                    payments::failure_set(tx, id, &code)
-                })
-                .await
-            }
-            Verdict::Wait { code } if payment.status == Status::Approving => {
-                self.doubt(payment, move |tx| {
-                    attempts::attempts_finish(tx, id, "unknown", Some(&code), now)?;
-                    payments::failure_set(tx, id, &code)
-                })
-                .await
-            }
-            Verdict::Wait { code } => self.wait(payment, Some(&code)).await,
-            Verdict::ChargeAgain => unreachable!("only a look leads to another charge"),
-        }
-    }
-
-    /// The money is ours: from here on everybody is told, and the ticket is due.
-    async fn settle_paid(
-        &self,
-        payment: &Payment,
-        paid: ProviderPayment,
-    ) -> Result<Next, StorageError> {
-        let (id, now) = (payment.id, self.0.clock.now());
-        let (entry_id, event_id) = (self.0.ids.next_id(), self.0.ids.next_id());
-        let context = office::context(payment);
-        let stamp = Stamp { event_id, source: SOURCE, time: now, context };
-        let fact = PaymentConfirmed::of(payment, &paid.method, now);
-        let (amount, known) = (payment.amount, paid.clone());
-        let deliver = (Status::Confirmed, Some(Step::Deliver));
-        let settled = self.go(payment, "charged", deliver, move |tx| {
-            attempts::attempts_finish(tx, id, "done", None, now)?;
-            payments::charge_note(tx, id, &known, Some(event_id))?;
-            let of = EntryOf { id: entry_id, payment_id: id, refund_id: None, now };
-            ledger::entry_insert(tx, of, &Posting::charge(amount))?;
-            outbox::append(tx, &stamp, &fact)
-        });
-        match settled.await {
-            // It was given up, something else was paid in its place, and now it was paid too.
-            Err(error) if error.violates("payments_one_charge") => {
-                self.settle_unwanted(payment, paid, Cause::Duplicate, "ALREADY_PAID").await
-            }
-            settled => settled,
-        }
-    }
-
-    /// Money that was taken and that nothing is given for goes back at once. Nobody is told that it
-    /// had come.
-    async fn settle_unwanted(
-        &self,
-        payment: &Payment,
-        paid: ProviderPayment,
-        cause: Cause,
-        code: &'static str,
-    ) -> Result<Next, StorageError> {
-        self.0.figures.count_alarm(code);
-        let (order, amount) = (&payment.order_id, paid.amount);
-        tracing::error!(order, %amount, code, "money that nobody asked for: it goes back");
-        let giving = self.giving(payment, cause, paid.amount, code);
-        let (id, entry_id, now) = (payment.id, self.0.ids.next_id(), self.0.clock.now());
-        let refunding = (Status::Refunding, Some(Step::Refund));
-        self.go(payment, "charge unwanted", refunding, move |tx| {
-            attempts::attempts_finish(tx, id, "unwanted", Some(code), now)?;
-            payments::charge_note(tx, id, &paid, None)?;
-            payments::failure_set(tx, id, code)?;
-            let of = EntryOf { id: entry_id, payment_id: id, refund_id: None, now };
-            ledger::entry_insert(tx, of, &Posting::charge(paid.amount))?;
-            give_back(tx, &giving)
-        })
-        .await
     }
 
     pub(super) async fn take_deliver(&self, payment: &Payment) -> Result<Next, StorageError> {
@@ -260,7 +174,13 @@ impl Payments {
     }
 
     /// All of a charge for which nothing was given goes back.
-    fn giving(&self, payment: &Payment, cause: Cause, amount: Won, reason: &str) -> Giving {
+    pub(super) fn giving(
+        &self,
+        payment: &Payment,
+        cause: Cause,
+        amount: Won,
+        reason: &str,
+    ) -> Giving {
         Giving {
             refund_id: self.0.ids.next_id(),
             entry_id: self.0.ids.next_id(),
@@ -277,7 +197,7 @@ impl Payments {
 
 /// What a delivery is in the books.
 pub(super) fn delivery(payment: &Payment) -> Posting {
-    Posting::deliver(payment.charged, payment.booking_fee)
+    Posting::deliver(Sale::of(payment))
 }
 
 /// A delivery that was heard of before it was written down.
@@ -291,7 +211,7 @@ pub(super) fn deliver_late(
     ledger::entry_insert(tx, of, &delivery(payment))
 }
 
-fn charge_of(payment: &Payment) -> Charge {
+pub(super) fn charge_of(payment: &Payment) -> Charge {
     Charge {
         order_id: payment.order_id.clone(),
         payment_key: payment.payment_key.clone().expect("it was approved with a key"),
@@ -304,6 +224,7 @@ fn nothing_to_pay(payment: &Payment, now: Timestamp) -> ProviderPayment {
     ProviderPayment {
         order_id: payment.order_id.clone(),
         payment_key: payment.order_id.clone(),
+        transaction_id: None,
         amount: Won::ZERO,
         currency: CURRENCY.to_owned(),
         state: ProviderState::Paid,

@@ -1,77 +1,112 @@
 //! The steps of a return of money: the provider gives it back, then the ticket office is told.
 
-use urr_kernel::{CallContext, TraceContext, Won};
+use urr_kernel::{CallContext, Timestamp, TraceContext, Uuid, Won};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
 use super::drive::Next;
-use crate::domain::payment::{Payment, Status, Step};
+use crate::domain::payment::{Payment, PaymentId, Status, Step};
 use crate::domain::postings::Posting;
-use crate::domain::refund::{
-    Cause, Refund, RefundStatus, ReturnVerdict, judge_return, status_after,
-};
+use crate::domain::refund::{Refund, ReturnVerdict, Returns, judge_return, stands, status_after};
 use crate::events::PaymentRefunded;
 use crate::office::OfficeError;
 use crate::provider::{Outcome, Return};
 use crate::store::attempts::{self, Attempt};
 use crate::store::ledger::{self, EntryOf};
-use crate::store::payments::{self, From};
+use crate::store::payments::{self, From, To};
 use crate::store::refunds;
 use crate::{PROVIDER_GONE, Payments, SOURCE};
 
 impl Payments {
     pub(super) async fn take_refund(&self, payment: &Payment) -> Result<Next, StorageError> {
         let id = payment.id;
-        let next: Option<Refund> = self.0.db.read(move |tx| refunds::refund_next(tx, id)).await?;
-        let Some(refund) = next else {
+        // At one moment: only what was given back by then tells which returns are done.
+        let read = self.0.db.read(move |tx| {
+            let payment = payments::payment_find(tx, id)?.expect("payments are never deleted");
+            let refunds = refunds::refund_list(tx, id)?;
+            Ok::<_, StorageError>((payment, refunds))
+        });
+        let (current, all) = read.await?;
+        if From::of(&current) != From::of(payment) {
+            return Ok(Next::Stop(current));
+        }
+        let Some(returns) = Returns::choose(&current, &all) else {
             // Somebody else has done the last one.
-            return self.wait(payment, None).await;
+            return self.wait(&current, None).await;
         };
-        match refund.status {
-            RefundStatus::Requested if refund.amount == Won::ZERO => {
-                self.returned(payment, refund).await
-            }
-            RefundStatus::Requested => self.send_return(payment, refund).await,
-            RefundStatus::Unknown | RefundStatus::Done => self.query_return(payment, refund).await,
+        match returns.is_unclear() {
+            _ if returns.amount() == Won::ZERO => self.returned(&current, returns).await,
+            true => self.query_return(&current, returns).await,
+            false => self.send_return(&current, returns, Key::Same).await,
         }
     }
 
-    async fn query_return(&self, payment: &Payment, refund: Refund) -> Result<Next, StorageError> {
+    async fn query_return(
+        &self,
+        payment: &Payment,
+        returns: Returns,
+    ) -> Result<Next, StorageError> {
         let Some(provider) = self.provider_of(payment) else {
             return self.wait(payment, Some(PROVIDER_GONE)).await;
         };
         let find = provider.find(&payment.order_id, payment.payment_key.as_deref());
         let found = self.0.faults.around("call find return", find).await;
-        match judge_return(payment, refund.amount, found) {
-            ReturnVerdict::Returned => self.returned(payment, refund).await,
-            ReturnVerdict::NotYet => self.send_return(payment, refund).await,
+        let quiet = self.0.patience.nothing_believed_after;
+        let key = match returns.needs_another_key(quiet, self.0.clock.now()) {
+            true => Key::Another,
+            false => Key::Same,
+        };
+        match judge_return(payment, returns.amount(), found) {
+            ReturnVerdict::Returned => self.returned(payment, returns).await,
+            ReturnVerdict::NotYet => self.send_return(payment, returns, key).await,
             ReturnVerdict::Wait { code } => self.wait(payment, Some(&code)).await,
         }
     }
 
     /// Asks the provider to give money back: first that it will be asked is committed.
-    async fn send_return(&self, payment: &Payment, refund: Refund) -> Result<Next, StorageError> {
+    async fn send_return(
+        &self,
+        payment: &Payment,
+        returns: Returns,
+        key: Key,
+    ) -> Result<Next, StorageError> {
         let Some(provider) = self.provider_of(payment) else {
             return self.wait(payment, Some(PROVIDER_GONE)).await;
         };
-        let (refund_id, now) = (refund.id, self.0.clock.now());
+        let (id, chosen, now) = (payment.id, returns.clone(), self.0.clock.now());
         let attempt = Attempt {
             id: self.0.ids.next_id(),
-            payment_id: payment.id,
-            refund_id: Some(refund_id),
+            payment_id: id,
+            refund_id: Some(returns.all()[0].id),
             action: "cancel",
         };
         let sent = self.0.db.write(move |tx| {
-            refunds::refund_sent(tx, refund_id, now)?;
-            attempts::attempt_insert(tx, &attempt, now)
+            let payment = payments::payment_lock(tx, id)?.expect("payments are never deleted");
+            // Meanwhile somebody may have closed one of them, or asked for more.
+            let current = Returns::choose(&payment, &refunds::refund_list(tx, id)?);
+            if current.as_ref() != Some(&chosen) {
+                return Ok(None);
+            }
+            note_sent(tx, &chosen, key, now)?;
+            attempts::attempt_insert(tx, &attempt, now)?;
+            let sent = Returns::choose(&payment, &refunds::refund_list(tx, id)?);
+            let sent = sent.expect("it was sent just now");
+            Ok::<_, StorageError>(Some((return_of(&payment, &sent), sent)))
         });
-        let sent: Result<(), StorageError> = self.0.faults.around("return sent", sent).await;
-        sent?;
-        let what = return_of(payment, &refund);
+        let Some((what, returns)) = self.0.faults.around("return sent", sent).await? else {
+            return self.wait(payment, None).await;
+        };
         match self.0.faults.around("call cancel", provider.cancel(&what)).await {
-            Outcome::Done(_) => self.returned(payment, refund).await,
-            Outcome::Unknown { code } => self.wait(payment, Some(&code)).await,
-            Outcome::Declined { code } => self.declined(payment, refund, code).await,
+            Outcome::Done(_) => self.returned(payment, returns).await,
+            Outcome::Unsent { code } | Outcome::Unknown { code } => {
+                let told = code.clone();
+                self.wait_with(payment, "return unclear", Some(&code), move |tx| {
+                    let mut all = returns.all().iter();
+                    all.try_for_each(|refund| refunds::refund_unclear(tx, refund.id, &told))
+                })
+                .await
+            }
+            Outcome::Declined { code } => self.declined(payment, returns, code).await,
         }
     }
 
@@ -80,41 +115,44 @@ impl Payments {
     async fn declined(
         &self,
         payment: &Payment,
-        refund: Refund,
+        returns: Returns,
         code: String,
     ) -> Result<Next, StorageError> {
         self.0.figures.count_alarm("REFUND_DECLINED");
-        let (order, amount) = (&payment.order_id, refund.amount);
+        let (order, amount) = (&payment.order_id, returns.amount());
         tracing::error!(order, %amount, code, "the provider does not give money back");
-        let (payment_id, now, told) = (payment.id, self.0.clock.now(), code.clone());
-        let noted = self.0.db.write(move |tx| {
-            attempts::attempts_finish(tx, payment_id, "declined", Some(&told), now)?;
-            refunds::refund_decline(tx, refund.id, &told)
-        });
-        let noted: Result<(), StorageError> = self.0.faults.around("return declined", noted).await;
-        noted?;
-        self.wait(payment, Some(&code)).await
+        let (id, now, told) = (payment.id, self.0.clock.now(), code.clone());
+        self.wait_with(payment, "return declined", Some(&code), move |tx| {
+            attempts::attempts_finish(tx, id, "declined", Some(&told), now)?;
+            let mut all = returns.all().iter();
+            all.try_for_each(|refund| refunds::refund_decline(tx, refund.id, &told))
+        })
+        .await
     }
 
     /// The money is back: books, news and state in one transaction.
-    async fn returned(&self, payment: &Payment, refund: Refund) -> Result<Next, StorageError> {
-        let (entry_id, event_id) = (self.0.ids.next_id(), self.0.ids.next_id());
+    async fn returned(&self, payment: &Payment, returns: Returns) -> Result<Next, StorageError> {
         let (id, now) = (payment.id, self.0.clock.now());
-        let context = CallContext {
-            correlation_id: refund.correlation_id,
-            causation_id: refund.causation_id,
-            trace: TraceContext::root(refund.correlation_id),
-        };
-        let stamp = Stamp { event_id, source: SOURCE, time: now, context };
+        let stamps: Vec<(Uuid, Stamp)> = returns
+            .all()
+            .iter()
+            .map(|refund| (self.0.ids.next_id(), self.refund_stamp(refund)))
+            .collect();
         let to = self.claimed(Status::Refunding, Some(Step::Refund));
         let returned = self.0.db.write(move |tx| {
             let payment = payments::payment_lock(tx, id)?.expect("payments are never deleted");
-            let is_new = refunds::refund_done(tx, refund.id, now)?;
+            attempts::attempts_finish(tx, id, "done", None, now)?;
+            let mut is_new = false;
+            for (refund, (entry_id, stamp)) in returns.all().iter().zip(&stamps) {
+                if refunds::refund_done(tx, refund.id, now)? {
+                    is_new = true;
+                    let refund_id = Some(refund.id);
+                    let of = EntryOf { id: *entry_id, payment_id: id, refund_id, now };
+                    note_return(tx, refund, of, stamp)?;
+                }
+            }
             if is_new {
-                let of = EntryOf { id: entry_id, payment_id: id, refund_id: Some(refund.id), now };
-                note_return(tx, &payment, &refund, of, &stamp)?;
-                let (status, step) = state_after(tx, &payment, &refund)?;
-                payments::payment_move(tx, From::of(&payment), super::drive::to(to, status, step))?;
+                move_on(tx, &payment, to)?;
             }
             let payment = payments::payment_find(tx, id)?.expect("payments are never deleted");
             Ok::<_, StorageError>(if is_new { Next::Go(payment) } else { Next::Stop(payment) })
@@ -126,13 +164,24 @@ impl Payments {
         Ok(next)
     }
 
+    /// The envelope of the news that a return is done.
+    pub(super) fn refund_stamp(&self, refund: &Refund) -> Stamp {
+        let context = CallContext {
+            correlation_id: refund.correlation_id,
+            causation_id: refund.causation_id,
+            trace: TraceContext::root(refund.correlation_id),
+        };
+        let (event_id, time) = (self.0.ids.next_id(), self.0.clock.now());
+        Stamp { event_id, source: SOURCE, time, context }
+    }
+
     pub(super) async fn take_tell(&self, payment: &Payment) -> Result<Next, StorageError> {
         let id = payment.id;
         let untold: Vec<Refund> = self.0.db.read(move |tx| refunds::refund_untold(tx, id)).await?;
         for refund in &untold {
             let told = match refund.office_amount {
-                Some(amount) => {
-                    let call = self.0.office.refunded(payment, amount);
+                Some(asked) => {
+                    let call = self.0.office.refunded(payment, asked, refund.amount);
                     self.0.faults.around("call refunded", call).await
                 }
                 None if refund.cause.leaves_a_hold() => {
@@ -158,48 +207,90 @@ impl Payments {
     }
 }
 
-fn note_return(
+/// By which key the provider is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Same,
+    Another,
+}
+
+fn note_sent(
     tx: &mut Tx<'_>,
-    payment: &Payment,
-    refund: &Refund,
-    of: EntryOf,
-    stamp: &Stamp,
+    returns: &Returns,
+    key: Key,
+    now: Timestamp,
 ) -> Result<(), StorageError> {
-    attempts::attempts_finish(tx, payment.id, "done", None, of.now)?;
-    payments::refunded_add(tx, payment.id, refund.amount)?;
-    if refund.amount != Won::ZERO {
-        ledger::entry_insert(tx, of, &Posting::refund(refund.amount))?;
-    }
-    // Of a charge that nobody was told of, nobody is told that it is undone.
-    if payment.confirmed_event_id.is_some() {
-        outbox::append(tx, stamp, &PaymentRefunded::of(payment, refund, of.now))?;
+    for refund in returns.all() {
+        if key == Key::Another {
+            refunds::refund_renew(tx, refund.id)?;
+        }
+        refunds::refund_sent(tx, refund.id, now)?;
     }
     Ok(())
 }
 
-/// What is left to do when this return is done.
-fn state_after(
+fn note_return(
     tx: &mut Tx<'_>,
-    payment: &Payment,
     refund: &Refund,
-) -> Result<(Status, Option<Step>), StorageError> {
-    let all = refunds::refund_list(tx, payment.id)?;
-    if all.iter().any(|other| other.status != RefundStatus::Done) {
-        return Ok((Status::Refunding, Some(Step::Refund)));
+    of: EntryOf,
+    stamp: &Stamp,
+) -> Result<(), StorageError> {
+    announce(tx, refund, stamp, of.now)?;
+    payments::refunded_add(tx, refund.payment_id, refund.amount)?;
+    if refund.amount != Won::ZERO {
+        ledger::entry_insert(tx, of, &Posting::refund(refund.amount))?;
     }
-    let refunded = payment.refunded.plus(refund.amount).expect("no more is returned than taken");
-    let payment = Payment { refunded, ..payment.clone() };
-    let causes: Vec<Cause> = all.into_iter().map(|refund| refund.cause).collect();
-    Ok((status_after(&payment, &causes), Some(Step::Tell)))
+    Ok(())
 }
 
-fn return_of(payment: &Payment, refund: &Refund) -> Return {
+/// Tells that the money is back, before that is written down. Of a charge that nobody was told of,
+/// nobody is told that it is undone.
+pub(super) fn announce(
+    tx: &mut Tx<'_>,
+    refund: &Refund,
+    stamp: &Stamp,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let payment = payments::payment_find(tx, refund.payment_id)?;
+    let payment = payment.expect("payments are never deleted");
+    match payment.confirmed_event_id {
+        Some(_) => outbox::append(tx, stamp, &PaymentRefunded::of(&payment, refund, now)),
+        None => Ok(()),
+    }
+}
+
+/// Moves a payment to what is left to do now that something of it has come to its end.
+pub(super) fn move_on(tx: &mut Tx<'_>, payment: &Payment, to: To) -> Result<(), StorageError> {
+    let (status, step) = state_after(tx, payment.id)?;
+    payments::payment_move(tx, From::of(payment), To { status, step, ..to })?;
+    Ok(())
+}
+
+fn state_after(tx: &mut Tx<'_>, id: PaymentId) -> Result<(Status, Option<Step>), StorageError> {
+    let payment = payments::payment_find(tx, id)?.expect("payments are never deleted");
+    let all = refunds::refund_list(tx, id)?;
+    match all.iter().any(|refund| refund.status.is_open()) {
+        true => Ok((returning(&all), Some(Step::Refund))),
+        false => Ok((status_after(&payment, &all), Some(Step::Tell))),
+    }
+}
+
+/// The state of a payment of which something is on its way back. While what was paid for stays the
+/// buyer's, so does the payment: nobody else may pay for it (M-11).
+pub(super) fn returning(refunds: &[Refund]) -> Status {
+    match stands(refunds) {
+        true => Status::Confirmed,
+        false => Status::Refunding,
+    }
+}
+
+fn return_of(payment: &Payment, returns: &Returns) -> Return {
     Return {
         order_id: payment.order_id.clone(),
         payment_key: payment.payment_key.clone().expect("it was charged by a key"),
-        amount: refund.amount,
+        amount: returns.amount(),
         remaining: payment.remaining(),
-        reason: refund.reason.clone(),
-        idempotency_key: refund.key(),
+        reason: returns.sentence(payment.cancel_reason.as_deref()),
+        idempotency_key: returns.key(),
     }
 }

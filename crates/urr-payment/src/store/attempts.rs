@@ -29,6 +29,9 @@ pub fn attempt_insert(
     Ok(())
 }
 
+pub(super) const FINISH: &str = "update attempts set finished_at = $2, outcome = $3, code = $4 \
+    where payment_id = $1 and finished_at is null";
+
 /// What came of the attempts that nobody has heard of yet.
 pub fn attempts_finish(
     tx: &mut Tx<'_>,
@@ -37,10 +40,6 @@ pub fn attempts_finish(
     code: Option<&str>,
     now: Timestamp,
 ) -> Result<(), StorageError> {
-    tx.execute(
-        "update attempts set finished_at = $2, outcome = $3, code = $4 \
-         where payment_id = $1 and finished_at is null",
-        params![payment_id.0, now, outcome, code],
-    )?;
+    tx.execute(FINISH, params![payment_id.0, now, outcome, code])?;
     Ok(())
 }

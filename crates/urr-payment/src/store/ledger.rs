@@ -1,10 +1,11 @@
 //! The books in SQL: written once, never changed.
 
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{StorageError, Tx, Value, params};
 
+use crate::domain::books::{BookLine, PaymentAccount};
 use crate::domain::payment::PaymentId;
-use crate::domain::postings::{Kind, Posting};
+use crate::domain::postings::{Account, Kind, Posting};
 use crate::domain::refund::RefundId;
 
 /// What an entry belongs to.
@@ -33,76 +34,162 @@ pub fn entry_insert(tx: &mut Tx<'_>, of: EntryOf, posting: &Posting) -> Result<(
     Ok(())
 }
 
+pub(super) const ENTRY_EXISTS: &str =
+    "select count(*) as entries from ledger_entries where payment_id = $1 and kind = $2";
+
 /// Whether something is in the books of a payment.
 pub fn entry_exists(
     tx: &mut Tx<'_>,
     payment_id: PaymentId,
     kind: Kind,
 ) -> Result<bool, StorageError> {
-    let sql = "select count(*) as entries from ledger_entries where payment_id = $1 and kind = $2";
     let entries: i64 =
-        tx.query_one(sql, params![payment_id.0, kind.name()], |row| row.get("entries"))?;
+        tx.query_one(ENTRY_EXISTS, params![payment_id.0, kind.name()], |row| row.get("entries"))?;
     Ok(entries > 0)
 }
 
-/// What is on every account.
-pub fn balances(tx: &mut Tx<'_>) -> Result<Vec<(String, Won)>, StorageError> {
-    tx.query(
-        "select account, cast(sum(amount) as bigint) as balance from ledger_lines \
-         group by account order by account",
-        &[],
-        |row| Ok((row.get("account")?, row.get("balance")?)),
-    )
-}
-
-/// Everything that was taken and everything that was given back, by the payments themselves.
-pub fn totals(tx: &mut Tx<'_>) -> Result<(Won, Won), StorageError> {
-    tx.query_one(
-        "select cast(coalesce(sum(charged_amount), 0) as bigint) as charged, \
-         cast(coalesce(sum(refunded_amount), 0) as bigint) as refunded from payments",
-        &[],
-        |row| Ok((row.get("charged")?, row.get("refunded")?)),
-    )
-}
-
-/// Entries whose lines do not add up to zero, and by how much.
-pub fn entries_unbalanced(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<(Uuid, Won)>, StorageError> {
-    tx.query(
-        "select entry_id, cast(sum(amount) as bigint) as balance from ledger_lines \
-         group by entry_id having sum(amount) <> 0 order by entry_id limit $1",
-        params![limit],
-        |row| Ok((row.get("entry_id")?, row.get("balance")?)),
-    )
-}
-
-/// Payments whose money at the provider is not what was taken less what was given back.
-pub fn payments_off(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<(Uuid, Won)>, StorageError> {
-    tx.query(
-        "select p.id, cast(coalesce(b.balance, 0) - p.charged_amount + p.refunded_amount \
-         as bigint) as balance from payments as p left join \
-         (select e.payment_id, sum(l.amount) as balance from ledger_entries as e \
-          join ledger_lines as l on l.entry_id = e.id where l.account = 'provider' \
-          group by e.payment_id) as b on b.payment_id = p.id \
-         where coalesce(b.balance, 0) <> p.charged_amount - p.refunded_amount \
-         order by p.id limit $1",
-        params![limit],
-        |row| Ok((row.get("id")?, row.get("balance")?)),
-    )
-}
-
-/// Payments with nothing left to do of which something was taken and nothing given for it, or
-/// something is still to be given back.
-pub fn payments_owing(
+/// What is on an account by one payment alone.
+pub fn balance_of(
     tx: &mut Tx<'_>,
-    limit: u32,
-) -> Result<Vec<(Uuid, String, Won)>, StorageError> {
-    tx.query(
-        "select p.id, l.account, cast(sum(l.amount) as bigint) as balance from payments as p \
-         join ledger_entries as e on e.payment_id = p.id \
-         join ledger_lines as l on l.entry_id = e.id \
-         where p.step is null and l.account in ('deposits', 'refunds_due') \
-         group by p.id, l.account having sum(l.amount) <> 0 order by p.id limit $1",
-        params![limit],
-        |row| Ok((row.get("id")?, row.get("account")?, row.get("balance")?)),
+    payment_id: PaymentId,
+    account: Account,
+) -> Result<Won, StorageError> {
+    tx.query_one(
+        "select cast(coalesce(sum(l.amount), 0) as bigint) as balance \
+         from ledger_entries as e join ledger_lines as l on l.entry_id = e.id \
+         where e.payment_id = $1 and l.account = $2",
+        params![payment_id.0, account.name()],
+        |row| row.get("balance"),
     )
+}
+
+/// The lines by which a return was owed.
+pub fn refund_lines(
+    tx: &mut Tx<'_>,
+    refund_id: RefundId,
+) -> Result<Vec<(Account, Won)>, StorageError> {
+    tx.query(
+        "select l.account, l.amount from ledger_entries as e \
+         join ledger_lines as l on l.entry_id = e.id \
+         where e.refund_id = $1 and e.kind = $2 order by l.account",
+        params![refund_id.0, Kind::Cancel.name()],
+        |row| {
+            let account: String = row.get("account")?;
+            let account = Account::parse(&account).expect("only known names are stored");
+            Ok((account, row.get("amount")?))
+        },
+    )
+}
+
+/// A stretch of the books: those of the payments after one, or those written in a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stretch {
+    /// Of payments after the first id, up to the second.
+    Payments { after: Uuid, until: Uuid },
+    /// Of payments with an entry after the first mark, up to the second.
+    Entries { after: EntryMark, until: EntryMark },
+    /// Of one payment.
+    One(Uuid),
+}
+
+/// A place among the entries as they were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryMark {
+    pub at: Timestamp,
+    pub id: Uuid,
+}
+
+impl Stretch {
+    /// What the column with a payment's id must be.
+    fn condition(&self, column: &str) -> String {
+        match self {
+            Stretch::Payments { .. } => format!("{column} > $1 and {column} <= $2"),
+            Stretch::Entries { .. } => format!(
+                "{column} in (select payment_id from ledger_entries \
+                 where (at, id) > ($1, $2) and (at, id) <= ($3, $4))"
+            ),
+            Stretch::One(_) => format!("{column} = $1"),
+        }
+    }
+
+    fn values(&self) -> Vec<Value<'static>> {
+        match *self {
+            Stretch::Payments { after, until } => vec![Value::Uuid(after), Value::Uuid(until)],
+            Stretch::Entries { after, until } => vec![
+                Value::Time(after.at),
+                Value::Uuid(after.id),
+                Value::Time(until.at),
+                Value::Uuid(until.id),
+            ],
+            Stretch::One(id) => vec![Value::Uuid(id)],
+        }
+    }
+
+    pub(super) fn accounts_sql(&self) -> String {
+        let condition = self.condition("id");
+        format!(
+            "select id, charged_amount, refunded_amount, step from payments where {condition} \
+             order by id"
+        )
+    }
+
+    pub(super) fn lines_sql(&self) -> String {
+        let condition = self.condition("e.payment_id");
+        format!(
+            "select e.payment_id, e.id, e.kind, l.account, l.amount from ledger_entries as e \
+             join ledger_lines as l on l.entry_id = e.id where {condition} \
+             order by e.payment_id, e.id, l.account"
+        )
+    }
+}
+
+/// What payments say of themselves.
+pub fn accounts(tx: &mut Tx<'_>, stretch: &Stretch) -> Result<Vec<PaymentAccount>, StorageError> {
+    tx.query(&stretch.accounts_sql(), &stretch.values(), |row| {
+        Ok(PaymentAccount {
+            id: row.get("id")?,
+            charged: row.get("charged_amount")?,
+            refunded: row.get("refunded_amount")?,
+            is_at_rest: row.get::<Option<String>>("step")?.is_none(),
+        })
+    })
+}
+
+/// What the books say of payments.
+pub fn lines(tx: &mut Tx<'_>, stretch: &Stretch) -> Result<Vec<BookLine>, StorageError> {
+    tx.query(&stretch.lines_sql(), &stretch.values(), |row| {
+        Ok(BookLine {
+            payment_id: row.get("payment_id")?,
+            entry_id: row.get("id")?,
+            kind: row.get("kind")?,
+            account: row.get("account")?,
+            amount: row.get("amount")?,
+        })
+    })
+}
+
+/// The last of so many payments after one; none if there are no more.
+pub fn payment_after(
+    tx: &mut Tx<'_>,
+    after: Uuid,
+    count: u32,
+) -> Result<Option<Uuid>, StorageError> {
+    let sql = "select id from payments where id > $1 order by id limit $2";
+    let ids = tx.query(sql, params![after, count], |row| row.get("id"))?;
+    Ok(ids.last().copied())
+}
+
+pub(super) const ENTRY_AFTER: &str = "select at, id from ledger_entries \
+    where (at, id) > ($1, $2) order by at, id limit $3";
+
+/// The last of so many entries after one; none if there are no more.
+pub fn entry_after(
+    tx: &mut Tx<'_>,
+    after: EntryMark,
+    count: u32,
+) -> Result<Option<EntryMark>, StorageError> {
+    let marks = tx.query(ENTRY_AFTER, params![after.at, after.id, count], |row| {
+        Ok(EntryMark { at: row.get("at")?, id: row.get("id")? })
+    })?;
+    Ok(marks.last().copied())
 }

@@ -18,7 +18,7 @@ pub struct PaymentFilter {
 impl PaymentFilter {
     /// What a row must be, and the parameters that say it. Only what is named is asked for, so that
     /// the database sees which index to take.
-    fn conditions(&self) -> (String, Vec<Value<'_>>) {
+    pub(super) fn conditions(&self) -> (String, Vec<Value<'_>>) {
         let mut values = Vec::new();
         let mut conditions = vec!["true".to_owned()];
         let mut ask = |column: &str, value: Value<'static>| {
@@ -38,20 +38,32 @@ impl PaymentFilter {
     }
 }
 
+/// More than so many are not counted.
+pub const COUNTED_MAX: u32 = 10_000;
+
+/// The newest first, and how many there are, up to [`COUNTED_MAX`].
 pub fn payment_list(
     tx: &mut Tx<'_>,
     filter: PaymentFilter,
     page: Page,
 ) -> Result<(Vec<Payment>, u64), StorageError> {
     let (conditions, mut values) = filter.conditions();
-    let sql = format!("select count(*) as total from payments where {conditions}");
+    let sql = format!(
+        "select count(*) as total from \
+         (select 1 from payments where {conditions} limit {COUNTED_MAX}) as counted"
+    );
     let total = tx.query_one(&sql, &values, |row| row.get("total"))?;
+    let sql = page_sql(&conditions, values.len());
     let (limit, offset) = (page.limit(), page.offset());
     values.extend([limit.to_value(), offset.to_value()]);
-    let (at_limit, at_offset) = (values.len() - 1, values.len());
-    let sql = format!(
-        "select {COLUMNS} from payments where {conditions} \
-         order by id desc limit ${at_limit} offset ${at_offset}"
-    );
     Ok((tx.query(&sql, &values, read)?, total))
+}
+
+/// With so many parameters before those of the page.
+pub(super) fn page_sql(conditions: &str, parameters: usize) -> String {
+    let (limit, offset) = (parameters + 1, parameters + 2);
+    format!(
+        "select {COLUMNS} from payments where {conditions} \
+         order by id desc limit ${limit} offset ${offset}"
+    )
 }

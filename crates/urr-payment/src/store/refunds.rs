@@ -7,7 +7,8 @@ use crate::domain::payment::PaymentId;
 use crate::domain::refund::{Cause, Refund, RefundId, RefundStatus};
 
 const COLUMNS: &str = "id, payment_id, cause, amount, fee, reason, requested_by, office_amount, \
-    status, sent_at, declines, correlation_id, causation_id, created_at, done_at";
+    status, sent_at, attempt, declines, failure_code, correlation_id, causation_id, created_at, \
+    done_at";
 
 fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
     let (cause, status): (String, String) = (row.get("cause")?, row.get("status")?);
@@ -23,7 +24,9 @@ fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
         office_amount: row.get("office_amount")?,
         status: RefundStatus::parse(&status).expect(known),
         sent_at: row.get("sent_at")?,
+        attempt: row.get("attempt")?,
         declines: row.get("declines")?,
+        failure_code: row.get("failure_code")?,
         correlation_id: row.get("correlation_id")?,
         causation_id: row.get("causation_id")?,
         created_at: row.get("created_at")?,
@@ -36,8 +39,8 @@ pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> Result<bool, StorageEr
     let r = refund;
     let rows = tx.execute(
         "insert into refunds (id, payment_id, cause, amount, fee, reason, requested_by, \
-         office_amount, status, declines, correlation_id, causation_id, created_at) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12) \
+         office_amount, status, attempt, declines, correlation_id, causation_id, created_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12) \
          on conflict (payment_id, cause) do nothing",
         params![
             r.id.0,
@@ -63,20 +66,11 @@ pub fn refund_list(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, Storag
     tx.query(&sql, params![id.0], read)
 }
 
-/// The oldest that is not done. They go one after the other.
-pub fn refund_next(tx: &mut Tx<'_>, id: PaymentId) -> Result<Option<Refund>, StorageError> {
-    let sql = format!(
-        "select {COLUMNS} from refunds where payment_id = $1 and status <> 'done' \
-         order by created_at, id limit 1"
-    );
-    tx.query_opt(&sql, params![id.0], read)
-}
-
-/// Those that are done and that the ticket office has not heard of.
+/// Those whose money is back and that the ticket office has not heard of.
 pub fn refund_untold(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
     let sql = format!(
-        "select {COLUMNS} from refunds where payment_id = $1 and status = 'done' \
-         and told_at is null order by created_at, id"
+        "select {COLUMNS} from refunds where payment_id = $1 \
+         and status in ('done', 'closed') and told_at is null order by created_at, id"
     );
     tx.query(&sql, params![id.0], read)
 }
@@ -84,8 +78,28 @@ pub fn refund_untold(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, Stor
 /// From now on only the provider knows whether it was given back.
 pub fn refund_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<(), StorageError> {
     tx.execute(
-        "update refunds set status = 'unknown', sent_at = $2 where id = $1 and status <> 'done'",
+        "update refunds set status = 'unknown', sent_at = coalesce(sent_at, $2) \
+         where id = $1 and status in ('requested', 'unknown')",
         params![id.0, now],
+    )?;
+    Ok(())
+}
+
+/// The next question is another one for the provider.
+pub fn refund_renew(tx: &mut Tx<'_>, id: RefundId) -> Result<(), StorageError> {
+    tx.execute(
+        "update refunds set attempt = attempt + 1, sent_at = null \
+         where id = $1 and status in ('requested', 'unknown')",
+        params![id.0],
+    )?;
+    Ok(())
+}
+
+/// The provider has said something that tells nothing.
+pub fn refund_unclear(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
+    tx.execute(
+        "update refunds set failure_code = $2 where id = $1 and status = 'unknown'",
+        params![id.0, code],
     )?;
     Ok(())
 }
@@ -93,9 +107,24 @@ pub fn refund_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<(), 
 /// The provider has said no: the next attempt is another one for it.
 pub fn refund_decline(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
     tx.execute(
-        "update refunds set status = 'requested', declines = declines + 1, failure_code = $2 \
-         where id = $1 and status <> 'done'",
+        "update refunds set status = 'requested', declines = declines + 1, \
+         attempt = attempt + 1, sent_at = null, failure_code = $2 \
+         where id = $1 and status in ('requested', 'unknown')",
         params![id.0, code],
+    )?;
+    Ok(())
+}
+
+/// Somebody has settled it, without the provider.
+pub fn refund_close(
+    tx: &mut Tx<'_>,
+    id: RefundId,
+    status: RefundStatus,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "update refunds set status = $2, done_at = $3 where id = $1 and status = 'requested'",
+        params![id.0, status.name(), now],
     )?;
     Ok(())
 }
@@ -103,7 +132,8 @@ pub fn refund_decline(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), S
 /// The money is back. False: that was known.
 pub fn refund_done(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<bool, StorageError> {
     let rows = tx.execute(
-        "update refunds set status = 'done', done_at = $2 where id = $1 and status <> 'done'",
+        "update refunds set status = 'done', done_at = $2 \
+         where id = $1 and status in ('requested', 'unknown')",
         params![id.0, now],
     )?;
     Ok(rows == 1)
@@ -112,7 +142,7 @@ pub fn refund_done(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<bool
 pub fn refunds_told(tx: &mut Tx<'_>, id: PaymentId, now: Timestamp) -> Result<(), StorageError> {
     tx.execute(
         "update refunds set told_at = $2 \
-         where payment_id = $1 and status = 'done' and told_at is null",
+         where payment_id = $1 and status in ('done', 'closed') and told_at is null",
         params![id.0, now],
     )?;
     Ok(())

@@ -19,8 +19,37 @@ pub fn webhook_insert(
     Ok(rows == 1)
 }
 
-/// How many messages there were about an order.
-pub fn webhook_count(tx: &mut Tx<'_>, order_id: &str) -> Result<i64, StorageError> {
-    let sql = "select count(*) as messages from webhooks where order_id = $1";
-    tx.query_one(sql, params![order_id], |row| row.get("messages"))
+pub fn webhook_exists(
+    tx: &mut Tx<'_>,
+    provider: &str,
+    message_id: &str,
+) -> Result<bool, StorageError> {
+    let sql = "select 1 as known from webhooks where provider = $1 and message_id = $2";
+    let known = tx.query_opt(sql, params![provider, message_id], |row| row.get::<i64>("known"))?;
+    Ok(known.is_some())
+}
+
+pub(super) const COUNT: &str =
+    "select count(*) as messages from webhooks where order_id = $1 and received_at > $2";
+
+/// How many messages there were about an order since then.
+pub fn webhook_count(
+    tx: &mut Tx<'_>,
+    order_id: &str,
+    since: Timestamp,
+) -> Result<i64, StorageError> {
+    tx.query_one(COUNT, params![order_id, since], |row| row.get("messages"))
+}
+
+pub fn webhooks_forget(
+    tx: &mut Tx<'_>,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, StorageError> {
+    tx.execute(
+        "delete from webhooks where (provider, message_id) in \
+         (select provider, message_id from webhooks where received_at < $1 \
+          order by received_at limit $2)",
+        params![before, limit],
+    )
 }

@@ -2,7 +2,9 @@
 
 use urr_kernel::Won;
 use urr_payment::provider::Card;
-use urr_payment::{Account, ApproveError, NotApproved, OrderRequest, PrepareError, Status, Step};
+use urr_payment::{
+    Account, ApproveError, NotApproved, OrderRequest, PrepareError, Status, Step, Target,
+};
 
 use crate::contract;
 use crate::fixture::{BOOKING_FEE, PRICE};
@@ -77,7 +79,7 @@ contract! {
         assert_eq!(payment.failure_code.as_deref(), Some("STALE_FENCING_TOKEN"));
         let other = OrderRequest {
             user_id: world.ids.next_id(),
-            reservation_id: held.id,
+            target: Target::reservation(held.id),
             amount: None,
             key: None,
         };
@@ -92,7 +94,7 @@ contract! {
         for amount in [0, 1, -102_000, 101_999, 102_001] {
             let request = OrderRequest {
                 user_id: held.user_id,
-                reservation_id: held.id,
+                target: Target::reservation(held.id),
                 amount: Some(Won::new(amount)),
                 key: None,
             };

@@ -13,6 +13,7 @@ fn order(order_id: &str) -> CreateOrder {
         user_id: uuid(1),
         target: Target { kind: TargetKind::Reservation, id: uuid(2) },
         event_id: Some(uuid(3)),
+        reservation_id: None,
         fencing_token: Some(7),
         order_name: "A concert".to_owned(),
         amount: PRICE,

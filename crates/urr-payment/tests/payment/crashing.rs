@@ -166,6 +166,56 @@ async fn assert_right(world: &World, held: &Held, scenario: Scenario, ended: Opt
     }
 }
 
+/// The same for a ticket that changes hands: the buyer pays, and the seller is paid.
+async fn crash_handing_over(
+    world: &World,
+    fault: Option<(&'static str, Fault)>,
+) -> BTreeSet<String> {
+    let mut points = BTreeSet::new();
+    for number in 1.. {
+        let (ticket, sold) = world.pay(Card::Approve).await;
+        let listing = world.listing(&ticket);
+        let order = world.order_of(&listing, world.ids.next_id()).await.unwrap();
+        let approval = world.approval(&order, Card::Approve).await;
+        if let Some((step, fault)) = fault {
+            world.office.fail(step, [fault]);
+        }
+        let (crash, faults) = Crash::at(number);
+        let first = world.instance(faults);
+        let ended = crash.run(take_over(world, &first, &approval)).await;
+        if let Some(point) = ended {
+            points.insert(format!("{:?} {}", point.moment, point.name));
+            world.clock.advance(LONG);
+        }
+        world.settle().await;
+        if let Some((step, _)) = fault {
+            world.office.fail(step, []);
+        }
+        let is_handed_over = world.office.get(ticket.id).is_taken_over;
+        let (sold, bought) = (world.find(sold.id).await, world.find(order.id).await);
+        let place = format!("ended at {ended:?}: {sold:?} {bought:?}");
+        assert_eq!(sold.refunded == sold.charged, is_handed_over, "the seller's money: {place}");
+        assert_eq!(bought.remaining() > Won::ZERO, is_handed_over, "the buyer's money: {place}");
+        for id in [ticket.id, listing.id] {
+            world.assert_held_whole(&world.office.get(id)).await;
+        }
+        if ended.is_none() {
+            world.assert_whole().await;
+            return points;
+        }
+    }
+    unreachable!("every purchase comes to an end")
+}
+
+async fn take_over(world: &World, payments: &Payments, order: &ApproveOrder) {
+    payments.approve(order.clone(), &world.context()).await.unwrap();
+    come_to_rest(world, payments).await;
+    for handed_over in world.office.take_handed_over() {
+        world.hear(&world.handed_over_event(&handed_over)).await.unwrap();
+    }
+    come_to_rest(world, payments).await;
+}
+
 async fn crash_all(world: &World, scenarios: &[Scenario]) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     for scenario in scenarios {
@@ -205,6 +255,14 @@ contract! {
         ];
         let points = crash_all(&world, &scenarios).await;
         assert!(points.len() >= 30, "{} points: {points:#?}", points.len());
+    }
+
+    async fn a_crash_anywhere_while_a_ticket_changes_hands_costs_nobody_anything(world: World) {
+        let mut points = BTreeSet::new();
+        for fault in [None, Some(("confirm", Fault::Dies)), Some(("confirm", Fault::Silent))] {
+            points.extend(crash_handing_over(&world, fault).await);
+        }
+        assert!(points.len() >= 20, "{} points: {points:#?}", points.len());
     }
 
     async fn a_crash_anywhere_in_a_refund_costs_nobody_anything(world: World) {

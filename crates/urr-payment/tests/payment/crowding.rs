@@ -1,13 +1,23 @@
 //! Many at once: one charge, one ticket.
 
-use futures_util::future::join_all;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{join_all, pending, ready};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use urr_payment::provider::Card;
 use urr_payment::{
-    ApproveError, CreateOrder, Created, Faults, MessageContext, NotApproved, Status, Target,
-    TargetKind,
+    ApproveError, CreateOrder, Created, Faults, MessageContext, Moment, NotApproved, Status,
+    Target, TargetKind,
 };
 
 use crate::contract;
+
+/// For what must happen, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 contract! {
     async fn a_hundred_parallel_confirms_of_one_order_are_one_charge_and_one_ticket(world: World) {
@@ -72,6 +82,7 @@ contract! {
                 user_id: held.user_id,
                 target: Target { kind: TargetKind::Reservation, id: held.id },
                 event_id: Some(held.event_id),
+                reservation_id: None,
                 fencing_token: Some(held.fence),
                 order_name: "R12345".to_owned(),
                 amount: held.amount,
@@ -105,7 +116,7 @@ contract! {
             world.pay(Card::ChargeThenTimeOut).await;
         }
         let processes: Vec<_> = (0..4).map(|_| world.instance(Faults::default())).collect();
-        world.clock.advance(std::time::Duration::from_secs(2));
+        world.clock.advance(Duration::from_secs(2));
         for resolved in join_all(processes.iter().map(|process| process.resolve_due())).await {
             resolved.unwrap();
         }
@@ -113,4 +124,75 @@ contract! {
         assert!(world.office.all().iter().all(|held| held.tickets == 1));
         world.assert_whole().await;
     }
+
+    /// P-10: neither the provider nor the ticket office is asked within a transaction: more payments
+    /// than there are connections wait for their answers, and others are paid as ever.
+    async fn p_10_no_transaction_is_open_while_somebody_is_asked(world: World) {
+        const WAITING: u32 = 12;
+        for place in ["call pin", "call confirm", "call deliver"] {
+            let (reached, faults) = stopped_before(place);
+            let slow = world.instance(faults);
+            let mut waiting = JoinSet::new();
+            for _ in 0..WAITING {
+                let held = world.hold();
+                let order = world.order(&held).await;
+                let approval = world.approval(&order, Card::Approve).await;
+                let (slow, context) = (slow.clone(), world.context());
+                waiting.spawn(async move { slow.approve(approval, &context).await });
+            }
+            await_all(&reached, WAITING).await;
+            let (held, payment) = world.pay(Card::Approve).await;
+            assert_eq!(payment.status, Status::Confirmed, "{place}");
+            assert_eq!(world.office.get(held.id).tickets, 1, "{place}");
+            waiting.shutdown().await;
+        }
+        world.clock.advance(Duration::from_secs(301));
+        world.settle().await;
+        world.assert_whole().await;
+    }
+
+    /// Whoever waits for a provider that says nothing keeps nobody else from their money.
+    async fn money_that_goes_back_does_not_wait_for_purchases_that_wait(world: World) {
+        let (reached, faults) = stopped_before("call find");
+        let (_, unclear) = world.pay(Card::ChargeThenTimeOut).await;
+        assert_eq!(unclear.status, Status::Unknown);
+        let (process, stop) = (world.instance(faults), CancellationToken::new());
+        let until = stop.clone();
+        let jobs = tokio::spawn(async move { process.run_jobs(until).await });
+        world.clock.advance(Duration::from_secs(2));
+        await_all(&reached, 1).await;
+        let (held, payment) = world.pay(Card::Approve).await;
+        world.office.cancel(held.id);
+        let event = world.cancelled_event(&world.office.get(held.id));
+        world.hear(&event).await.unwrap();
+        urr_test::eventually("the money is back", async || {
+            let payment = world.payments.find(payment.id).await.unwrap();
+            payment.filter(|payment| payment.status == Status::Refunded)
+        })
+        .await;
+        stop.cancel();
+        jobs.await.unwrap();
+        world.clock.advance(Duration::from_secs(301));
+        world.settle().await;
+        world.assert_whole().await;
+    }
+}
+
+/// A process that stays at a place, and how often it came there.
+fn stopped_before(place: &'static str) -> (Arc<Semaphore>, Faults) {
+    let reached = Arc::new(Semaphore::new(0));
+    let listener = Arc::clone(&reached);
+    let faults = Faults::listening(move |point| {
+        if (point.moment, point.name) != (Moment::Before, place) {
+            return ready(()).boxed();
+        }
+        listener.add_permits(1);
+        pending().boxed()
+    });
+    (reached, faults)
+}
+
+async fn await_all(reached: &Semaphore, count: u32) {
+    let all = tokio::time::timeout(PATIENCE, reached.acquire_many(count)).await;
+    all.expect("nobody keeps what the others need").unwrap().forget();
 }

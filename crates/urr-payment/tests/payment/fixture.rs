@@ -1,20 +1,25 @@
 //! A payment service on a database of its own, on either engine, with a clock that stands still.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
 use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{CallContext, Clock, Event, IdSource, Uuid, Won};
-use urr_payment::provider::{Card, Listed, Provider, ProviderPayment, Sandbox};
+use urr_payment::provider::{Card, Provider, ProviderPayment, Sandbox};
 use urr_payment::{
-    Account, Approval, ApproveError, ApproveOrder, Faults, OrderRequest, Payment, PaymentParts,
-    Payments, SCHEMA, Settings, Status, consume,
+    Account, Approval, ApproveError, ApproveOrder, Faults, Moment, OrderRequest, Payment,
+    PaymentId, PaymentParts, Payments, Point, PrepareError, SCHEMA, Settings, Status, Target,
+    TargetKind, consume,
 };
 use urr_service::{Caller, Limits, Metrics, ServiceKit, Upstream};
 use urr_storage::{Db, Row, StorageError, TIME_MAX, TIME_MIN};
 use urr_test::engines::{Database, Engine, block_on};
 
-use crate::office::{Held, Office};
+use crate::office::{HandedOver, Held, Office};
 
 pub const PRICE: Won = Won::new(102_000);
 pub const BOOKING_FEE: Won = Won::new(2_000);
@@ -58,19 +63,42 @@ impl World {
         let db = database.db.clone();
         let sandbox = Sandbox::new(db.clone(), clock.clone(), ids.clone()).without_waiting();
         let office = Office::new(clock.clone());
-        let payments = make(&db, &clock, &ids, &sandbox, &office, Faults::default());
+        let parts = (&db, &clock, &ids, &sandbox);
+        let payments = make(parts, &office, Faults::default(), settings());
         World { db, clock, ids, sandbox, office, payments, _database: database }
     }
 
     /// Another process on the same tables.
     pub fn instance(&self, faults: Faults) -> Payments {
-        make(&self.db, &self.clock, &self.ids, &self.sandbox, &self.office, faults)
+        self.instance_with(faults, settings())
+    }
+
+    pub fn instance_with(&self, faults: Faults, settings: Settings) -> Payments {
+        let parts = (&self.db, &self.clock, &self.ids, &self.sandbox);
+        make(parts, &self.office, faults, settings)
+    }
+
+    /// A process that sells by another provider, and knows the sandbox as well.
+    pub fn instance_of(&self, provider: Provider) -> Payments {
+        let parts = PaymentParts {
+            db: self.db.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            settings: Settings::default(),
+            providers: vec![provider, Provider::Sandbox(self.sandbox.clone())],
+            faults: Faults::default(),
+        };
+        connected(parts, &self.office)
     }
 
     /// Somebody's hold, to be paid within five minutes.
     pub fn hold(&self) -> Held {
         let held = Held {
             id: self.ids.next_id(),
+            kind: "reservation",
+            reservation_id: None,
+            is_taken_over: false,
+            buyer_id: None,
             user_id: self.ids.next_id(),
             event_id: self.ids.next_id(),
             amount: PRICE,
@@ -82,11 +110,48 @@ impl World {
             pinned_by: None,
             payment_id: None,
             refund_amount: None,
+            updated_at: self.clock.now(),
             tickets: 0,
             cancel_fee: Won::ZERO,
         };
         self.office.hold(held.clone());
         held
+    }
+
+    /// A membership that somebody wants, for a term.
+    pub fn membership(&self, term: i64) -> Held {
+        let held = Held { kind: "membership", booking_fee: Won::ZERO, fence: term, ..self.hold() };
+        self.office.hold(held.clone());
+        held
+    }
+
+    /// A ticket that its owner has offered: anybody else can buy it for its price and a fee.
+    pub fn listing(&self, reservation: &Held) -> Held {
+        let fee = Won::new(reservation.amount.amount() / 10);
+        let listing = Held {
+            kind: "transfer",
+            user_id: reservation.user_id,
+            event_id: reservation.event_id,
+            reservation_id: Some(reservation.id),
+            amount: reservation.amount.plus(fee).unwrap(),
+            booking_fee: fee,
+            expires_at: TIME_MAX,
+            ..self.hold()
+        };
+        self.office.hold(listing.clone());
+        listing
+    }
+
+    /// An order for something of any kind, by anybody.
+    pub async fn order_of(&self, held: &Held, user_id: Uuid) -> Result<Payment, PrepareError> {
+        let kind = TargetKind::parse(held.kind).unwrap();
+        let request = OrderRequest {
+            user_id,
+            target: Target { kind, id: held.id },
+            amount: Some(held.amount),
+            key: None,
+        };
+        self.payments.prepare(request, &self.context()).await
     }
 
     pub fn context(&self) -> CallContext {
@@ -96,7 +161,7 @@ impl World {
     pub async fn order(&self, held: &Held) -> Payment {
         let request = OrderRequest {
             user_id: held.user_id,
-            reservation_id: held.id,
+            target: Target::reservation(held.id),
             amount: Some(held.amount),
             key: None,
         };
@@ -124,13 +189,13 @@ impl World {
         (self.office.get(held.id), payment)
     }
 
-    pub async fn find(&self, id: urr_payment::PaymentId) -> Payment {
+    pub async fn find(&self, id: PaymentId) -> Payment {
         self.payments.find(id).await.unwrap().unwrap()
     }
 
     /// A ticket that is paid, and what is announced when it is cancelled.
     pub fn cancelled_event(&self, held: &Held) -> Event {
-        let data = serde_json::json!({
+        let data = json!({
             "reservationId": held.id,
             "reservationNumber": "R12345",
             "userId": held.user_id,
@@ -142,13 +207,36 @@ impl World {
             "refundAmount": held.refund_amount.unwrap_or(Won::ZERO),
             "paymentId": held.payment_id,
         });
+        self.event("RESERVATION_CANCELLED", held.id, &data)
+    }
+
+    /// What is announced when a ticket has another owner.
+    pub fn handed_over_event(&self, handed_over: &HandedOver) -> Event {
+        let HandedOver { transfer, seller_id, seller_payment_id, seller_payout } = handed_over;
+        let data = json!({
+            "transferId": transfer.id,
+            "reservationId": transfer.reservation_id,
+            "eventId": transfer.event_id,
+            "sellerId": seller_id,
+            "buyerId": transfer.user_id,
+            "originalPrice": seller_payout,
+            "fee": transfer.booking_fee,
+            "totalPrice": transfer.amount,
+            "paymentId": transfer.payment_id,
+            "sellerPaymentId": seller_payment_id,
+            "sellerPayout": seller_payout,
+        });
+        self.event("TRANSFER_COMPLETED", transfer.id, &data)
+    }
+
+    fn event(&self, kind: &str, subject: Uuid, data: &Value) -> Event {
         let context = self.context();
-        serde_json::from_value(serde_json::json!({
+        serde_json::from_value(json!({
             "specversion": "1.0",
             "id": self.ids.next_id(),
             "source": "urr/ticket",
-            "type": "RESERVATION_CANCELLED",
-            "subject": held.id.to_string(),
+            "type": kind,
+            "subject": subject.to_string(),
             "time": self.clock.now(),
             "datacontenttype": "application/json",
             "data": data,
@@ -170,8 +258,11 @@ impl World {
             for held in self.office.take_cancelled() {
                 self.hear(&self.cancelled_event(&held)).await.unwrap();
             }
+            for handed_over in self.office.take_handed_over() {
+                self.hear(&self.handed_over_event(&handed_over)).await.unwrap();
+            }
             self.payments.resolve_due().await.unwrap();
-            if self.open().await == 0 {
+            if self.open().await == 0 && !self.office.has_news() {
                 return;
             }
             self.clock.advance(LONG);
@@ -234,8 +325,8 @@ impl World {
 
     pub async fn provider_books(&self) -> Vec<ProviderPayment> {
         match self.sandbox.list(TIME_MIN, TIME_MAX).await {
-            Listed::Payments(payments) => payments,
-            Listed::Unknown { code } => panic!("the sandbox is open: {code}"),
+            Ok(payments) => payments,
+            Err(code) => panic!("the sandbox is open: {code}"),
         }
     }
 
@@ -270,7 +361,17 @@ impl World {
         let payments = self.payments.list_of_target(held.id).await.unwrap();
         let standing = payments.iter().filter(|payment| payment.status == Status::Confirmed);
         let standing: Vec<&Payment> = standing.collect();
+        let kept: i64 = payments.iter().map(|p| p.remaining().amount()).sum();
+        if held.is_taken_over {
+            assert_eq!((standing.len(), kept), (0, 0), "the seller has the money: {payments:?}");
+            let paid_by = PaymentId(held.payment_id.unwrap());
+            let stands = self.find(paid_by).await.status == Status::Confirmed;
+            assert_eq!(stands, held.status == "confirmed", "{held:?}");
+            return;
+        }
         match held.status {
+            // Whether it is still paid for is told by what it has handed over.
+            "confirmed" if held.kind == "transfer" => {}
             "confirmed" => {
                 assert_eq!(standing.len(), 1, "a ticket without its payment: {payments:?}");
                 assert_eq!(held.payment_id, Some(standing[0].id.0));
@@ -278,12 +379,10 @@ impl World {
             "cancelled" if held.payment_id.is_some() => {
                 assert_eq!(standing.len(), 0, "{payments:?}");
                 assert_eq!(held.payment_status, "refunded", "{held:?}");
-                let kept: i64 = payments.iter().map(|p| p.remaining().amount()).sum();
                 assert_eq!(kept, held.cancel_fee.amount(), "{payments:?}");
             }
             _ => {
                 assert_eq!(standing.len(), 0, "a payment without its ticket: {payments:?}");
-                let kept: i64 = payments.iter().map(|p| p.remaining().amount()).sum();
                 assert_eq!(kept, 0, "money for nothing: {payments:?}");
             }
         }
@@ -297,33 +396,41 @@ impl World {
         assert_eq!(i64::try_from(count("PAYMENT_CONFIRMED")).unwrap(), self.number(told).await);
         let returned = "select count(*) as number from refunds as r join payments as p \
                         on p.id = r.payment_id \
-                        where r.status = 'done' and p.confirmed_event_id is not null";
+                        where r.status in ('done', 'closed') and p.confirmed_event_id is not null";
         assert_eq!(i64::try_from(count("PAYMENT_REFUNDED")).unwrap(), self.number(returned).await);
     }
 }
 
+/// Nobody waits.
+pub fn settings() -> Settings {
+    Settings { second_look_after: Duration::ZERO, ..Settings::default() }
+}
+
 fn make(
-    db: &Db,
-    clock: &Clock,
-    ids: &IdSource,
-    sandbox: &Sandbox,
+    (db, clock, ids, sandbox): (&Db, &Clock, &IdSource, &Sandbox),
     office: &Office,
     faults: Faults,
+    settings: Settings,
 ) -> Payments {
-    let payments = Payments::new(PaymentParts {
+    let parts = PaymentParts {
         db: db.clone(),
         clock: clock.clone(),
         ids: ids.clone(),
-        settings: Settings::default(),
+        settings,
         providers: vec![Provider::Sandbox(sandbox.clone())],
         faults,
-    });
+    };
+    connected(parts, office)
+}
+
+fn connected(parts: PaymentParts, office: &Office) -> Payments {
     let kit = ServiceKit {
-        clock: clock.clone(),
-        ids: ids.clone(),
+        clock: parts.clock.clone(),
+        ids: parts.ids.clone(),
         metrics: Metrics::new(),
         limits: Limits::default(),
     };
+    let payments = Payments::new(parts);
     let upstream = Upstream::local(Caller::Payment, "ticket", office.router(), &kit);
     payments.connect_office(upstream);
     payments
@@ -331,4 +438,37 @@ fn make(
 
 pub fn uuid(number: u128) -> Uuid {
     Uuid::from_u128(number)
+}
+
+/// Keeps a saga after a call until it is told to go on.
+pub struct Pause {
+    reached: Arc<Notify>,
+    go_on: Arc<Notify>,
+}
+
+impl Pause {
+    pub fn at(name: &'static str) -> (Faults, Pause) {
+        let pause = Pause { reached: Arc::default(), go_on: Arc::default() };
+        let (reached, go_on) = (Arc::clone(&pause.reached), Arc::clone(&pause.go_on));
+        let faults = Faults::listening(move |point| {
+            let (reached, go_on) = (Arc::clone(&reached), Arc::clone(&go_on));
+            let is_here = point == Point { moment: Moment::After, name };
+            async move {
+                if is_here {
+                    reached.notify_one();
+                    go_on.notified().await;
+                }
+            }
+            .boxed()
+        });
+        (faults, pause)
+    }
+
+    pub async fn reached(&self) {
+        self.reached.notified().await;
+    }
+
+    pub fn end(&self) {
+        self.go_on.notify_one();
+    }
 }

@@ -1,10 +1,14 @@
 //! Messages of a provider: hints to look, bounded, each once.
 
+use std::time::Duration;
+
 use axum::http::{HeaderMap, Method};
 use serde_json::json;
-use urr_kernel::{Secret, Won};
+use urr_kernel::{Secret, Timestamp, Won};
 use urr_outbound::Outbound;
-use urr_payment::provider::{CALL_TIMEOUT, Card, Provider, Toss, TossSettings};
+use urr_payment::provider::{
+    CALL_TIMEOUT, Card, PortOne, PortOneSettings, Provider, Toss, TossSettings,
+};
 use urr_payment::{Faults, Payment, PaymentParts, Payments, Settings, Status, Step};
 use urr_service::Role;
 use urr_storage::StorageError;
@@ -29,6 +33,27 @@ fn with_toss(world: &World) -> Payments {
         ids: world.ids.clone(),
         settings: Settings::default(),
         providers: vec![sandbox, Provider::Toss(toss)],
+        faults: Faults::default(),
+    })
+}
+
+/// The same with PortOne.
+fn with_portone(world: &World) -> Payments {
+    let settings = PortOneSettings {
+        api_secret: Secret::new("secret_of_nobody"),
+        store_id: "store".to_owned(),
+        channel_key: "channel".to_owned(),
+        webhook_secrets: vec![Secret::new("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz")],
+        endpoint: "http://127.0.0.1:9".to_owned(),
+        timeout: CALL_TIMEOUT,
+    };
+    let portone = PortOne::new(settings, Outbound::new(), world.clock.clone()).unwrap();
+    Payments::new(PaymentParts {
+        db: world.db.clone(),
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        settings: Settings::default(),
+        providers: vec![Provider::PortOne(portone)],
         faults: Faults::default(),
     })
 }
@@ -93,12 +118,77 @@ contract! {
             let message_id = format!("m{number}");
             assert_eq!(tell(&door, &payment.order_id, &message_id).await.0, 200);
         }
-        assert_eq!(messages(&world).await, 50);
+        assert_eq!(messages(&world).await, 20);
         let large = "x".repeat(64 * 1024 + 1);
         let headers = headers(None, Role::User);
         let path = "/api/payments/webhooks/toss";
         assert_eq!(door.send(Method::POST, path, &headers, large).await.0, 413);
         assert_eq!(door.send(Method::POST, path, &headers, "{".to_owned()).await.0, 400);
+    }
+
+    async fn fifty_forged_messages_do_not_silence_the_real_one(world: World) {
+        let payment = given_up(&world).await;
+        let door = Door::to(&with_toss(&world), &world);
+        for number in 0..50 {
+            tell(&door, &payment.order_id, &format!("forged{number}")).await;
+        }
+        // All of that was looked into, and nothing was found.
+        run(&world, "update payments set step = null").await;
+        assert_eq!(tell(&door, &payment.order_id, "real").await.0, 200);
+        assert_eq!(world.find(payment.id).await.step, Some(Step::Query));
+        // The flood goes on, and there is one look in a minute.
+        let look_at = "select next_look_at as at from payments";
+        let before: Vec<Timestamp> = world.query(look_at, |row| row.get("at")).await;
+        assert!(before[0] <= world.clock.now() + Duration::from_secs(60));
+        world.clock.advance(Duration::from_secs(30));
+        for number in 0..5 {
+            tell(&door, &payment.order_id, &format!("more{number}")).await;
+        }
+        let after: Vec<Timestamp> = world.query(look_at, |row| row.get("at")).await;
+        assert_eq!(before, after);
+        assert_eq!(messages(&world).await, 20);
+        // An hour later the next ones count again.
+        world.clock.advance(Duration::from_secs(60 * 60));
+        tell(&door, &payment.order_id, "later").await;
+        assert_eq!(messages(&world).await, 21);
+    }
+
+    async fn messages_and_keys_that_nobody_sends_again_are_forgotten(world: World) {
+        let payment = given_up(&world).await;
+        let door = Door::to(&with_toss(&world), &world);
+        tell(&door, &payment.order_id, "m1").await;
+        world.clock.advance(Duration::from_secs(6 * 24 * 60 * 60));
+        tell(&door, &payment.order_id, "m2").await;
+        assert_eq!(world.payments.forget_old().await, Ok(0));
+        world.clock.advance(Duration::from_secs(2 * 24 * 60 * 60));
+        assert_eq!(world.payments.forget_old().await, Ok(1));
+        assert_eq!(messages(&world).await, 1);
+    }
+
+    async fn a_forged_message_of_portone_is_refused_at_the_door(world: World) {
+        let (_, payment) = world.pay(Card::TimeOut).await;
+        world.settle().await;
+        run(&world, "update payments set provider = 'portone'").await;
+        let door = Door::to(&with_portone(&world), &world);
+        let message = json!({
+            "type": "Transaction.Paid",
+            "timestamp": world.clock.now(),
+            "data": {"paymentId": payment.order_id, "transactionId": "t", "storeId": "store"},
+        });
+        let mut headers = headers(None, Role::User);
+        let path = "/api/payments/webhooks/portone";
+        let refused = async |headers: &HeaderMap| {
+            let answer = door.send(Method::POST, path, headers, message.to_string()).await;
+            (answer.0.as_u16(), answer.1["code"].as_str().unwrap_or_default().to_owned())
+        };
+        let invalid = (400, "INVALID_SIGNATURE".to_owned());
+        assert_eq!(refused(&headers).await, invalid, "without a signature");
+        headers.insert("webhook-id", "w1".parse().unwrap());
+        let now = world.clock.now().as_second().to_string();
+        headers.insert("webhook-timestamp", now.parse().unwrap());
+        headers.insert("webhook-signature", "v1,Zm9yZ2Vk".parse().unwrap());
+        assert_eq!(refused(&headers).await, invalid, "with somebody else's");
+        assert_eq!((messages(&world).await, world.find(payment.id).await.step), (0, None));
     }
 
     /// The look must not become a charge: the buyer was told that it failed.
@@ -125,7 +215,7 @@ contract! {
         }
         let waiting = world.find(payment.id).await;
         assert_eq!(waiting.status, Status::Unknown);
-        assert_eq!(waiting.failure_code.as_deref(), Some("PROVIDER_GONE"));
+        assert_eq!(waiting.wait_code.as_deref(), Some("PROVIDER_GONE"));
         run(&world, "update payments set provider = 'sandbox'").await;
         world.settle().await;
         assert_eq!(world.find(payment.id).await.status, Status::Confirmed);

@@ -21,15 +21,26 @@ struct Books {
     faults: HashMap<&'static str, Vec<Fault>>,
     /// What it would have announced.
     cancelled: Vec<Uuid>,
+    handed_over: Vec<HandedOver>,
     calls: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     pub id: Uuid,
+    /// `reservation`, `membership` or `transfer`.
+    pub kind: &'static str,
+    /// What a transfer hands over.
+    pub reservation_id: Option<Uuid>,
+    /// Whether a reservation was paid by a transfer.
+    pub is_taken_over: bool,
+    /// Who pays: of a transfer, its seller until it is sold.
     pub user_id: Uuid,
+    /// Who has pinned it.
+    pub buyer_id: Option<Uuid>,
     pub event_id: Uuid,
     pub amount: Won,
+    /// Of a transfer, its fee.
     pub booking_fee: Won,
     pub fence: i64,
     /// `pending`, `confirmed`, `cancelled` or `expired`.
@@ -39,10 +50,21 @@ pub struct Held {
     pub pinned_by: Option<Uuid>,
     pub payment_id: Option<Uuid>,
     pub refund_amount: Option<Won>,
+    /// When it was last cancelled or made.
+    pub updated_at: Timestamp,
     /// How often it was confirmed: more than once is a second set of tickets.
     pub tickets: u32,
     /// What is kept when it is cancelled.
     pub cancel_fee: Won,
+}
+
+/// A ticket that has another owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOver {
+    pub transfer: Held,
+    pub seller_id: Uuid,
+    pub seller_payment_id: Option<Uuid>,
+    pub seller_payout: Won,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +117,7 @@ impl Office {
         held.status = "cancelled";
         held.payment_status = "refunding";
         held.refund_amount = Some(held.amount.minus(held.cancel_fee).unwrap());
+        held.updated_at = self.1.now();
         books.cancelled.push(id);
     }
 
@@ -105,17 +128,29 @@ impl Office {
         ids.iter().map(|id| books.reservations[id].clone()).collect()
     }
 
+    /// The transfers whose completion is to be announced.
+    pub fn take_handed_over(&self) -> Vec<HandedOver> {
+        std::mem::take(&mut self.0.lock().unwrap().handed_over)
+    }
+
+    /// Whether something is still to be announced.
+    pub fn has_news(&self) -> bool {
+        let books = self.0.lock().unwrap();
+        !books.cancelled.is_empty() || !books.handed_over.is_empty()
+    }
+
     pub fn router(&self) -> Router {
         Router::new()
-            .route("/internal/ticket/reservations/{id}", get(state))
-            .route("/internal/ticket/reservations/{id}/{step}", get(validate).post(take))
+            .route("/internal/ticket/paid", get(paid))
+            .route("/internal/ticket/{kind}/{id}", get(state))
+            .route("/internal/ticket/{kind}/{id}/{step}", get(validate).post(take))
             .with_state(self.clone())
     }
 
     fn answer(
         &self,
         step: &str,
-        id: Uuid,
+        (kind, id): (&str, Uuid),
         work: impl FnOnce(&mut Held, Timestamp) -> Result<(), &'static str>,
     ) -> Response {
         let mut books = self.0.lock().unwrap();
@@ -127,19 +162,41 @@ impl Office {
             Some(Fault::Refuses(code)) => return refused(code),
             Some(Fault::Dies) | None => {}
         }
-        let Some(held) = books.reservations.get_mut(&id) else {
+        let found =
+            books.reservations.get_mut(&id).filter(|held| format!("{}s", held.kind) == kind);
+        let Some(held) = found else {
             return refused("RESERVATION_NOT_FOUND");
         };
         let was_confirmed = held.status == "confirmed";
         let worked = work(held, now);
         let answer = match worked {
-            Ok(()) => view(held).into_response(),
+            Ok(()) => axum::Json(json!({held.kind: view(held)})).into_response(),
             Err(code) => refused(code),
         };
-        if was_confirmed && held.status == "cancelled" {
+        let transfer = held.clone();
+        if transfer.kind == "transfer" && !was_confirmed && transfer.status == "confirmed" {
+            books.hand_over(transfer);
+            return if fault == Some(Fault::Dies) { failed() } else { answer };
+        }
+        let held = books.reservations.get_mut(&id).unwrap();
+        if was_confirmed && held.status == "cancelled" && held.kind == "reservation" {
             books.cancelled.push(id);
         }
         if fault == Some(Fault::Dies) { failed() } else { answer }
+    }
+}
+
+impl Books {
+    /// The ticket is the buyer's, and so is the payment that pays for it.
+    fn hand_over(&mut self, transfer: Held) {
+        let reservation = self.reservations.get_mut(&transfer.reservation_id.unwrap()).unwrap();
+        let (seller_id, seller_payment_id) = (reservation.user_id, reservation.payment_id);
+        let seller_payout = reservation.amount;
+        reservation.user_id = transfer.user_id;
+        reservation.payment_id = transfer.payment_id;
+        reservation.amount = transfer.amount;
+        reservation.is_taken_over = true;
+        self.handed_over.push(HandedOver { transfer, seller_id, seller_payment_id, seller_payout });
     }
 }
 
@@ -152,7 +209,10 @@ impl Held {
     fn check_payable(&self, now: Timestamp) -> Result<(), &'static str> {
         match self.status {
             _ if self.is_over(now) => Err("RESERVATION_EXPIRED"),
-            "pending" if self.pinned_by.is_some() => Err("PAYMENT_IN_PROGRESS"),
+            "pending" if self.pinned_by.is_some() => match self.kind {
+                "transfer" => Err("TRANSFER_BEING_PAID"),
+                _ => Err("PAYMENT_IN_PROGRESS"),
+            },
             "pending" => Ok(()),
             "confirmed" => Err("RESERVATION_CONFIRMED"),
             _ => Err("RESERVATION_CANCELLED"),
@@ -169,8 +229,14 @@ impl Held {
         Ok(())
     }
 
+    /// A transfer is for anybody but its seller, everything else for one.
+    fn is_payable_by(&self, user_id: Option<Uuid>) -> bool {
+        (user_id == Some(self.user_id)) != (self.kind == "transfer")
+    }
+
     fn pin(&mut self, body: &Value, now: Timestamp) -> Result<(), &'static str> {
-        if id_in(body, "userId") != Some(self.user_id) {
+        let user_id = id_in(body, "userId");
+        if !self.is_payable_by(user_id) {
             return Err("RESERVATION_NOT_FOUND");
         }
         let payment_id = id_in(body, "paymentId");
@@ -180,6 +246,7 @@ impl Held {
         self.check_payable(now)?;
         self.check_claim(body)?;
         self.pinned_by = payment_id;
+        self.buyer_id = user_id;
         Ok(())
     }
 
@@ -206,6 +273,9 @@ impl Held {
             _ => return Err("RESERVATION_CANCELLED"),
         }
         self.check_claim(body)?;
+        if self.kind == "transfer" {
+            self.user_id = self.buyer_id.expect("it is pinned by somebody");
+        }
         self.status = "confirmed";
         self.payment_status = "paid";
         self.pinned_by = None;
@@ -216,13 +286,24 @@ impl Held {
 
     fn refunded(&mut self, body: &Value) -> Result<(), &'static str> {
         let is_its_payment = self.payment_id == id_in(body, "paymentId");
+        if self.kind == "membership" && is_its_payment {
+            self.status = "cancelled";
+            self.payment_status = "refunded";
+            return Ok(());
+        }
         if !matches!(self.payment_status, "refunding" | "refunded") || !is_its_payment {
             return Err("NOT_REFUNDING");
         }
-        if body["amount"].as_i64() != self.refund_amount.map(Won::amount) {
+        if self.payment_status == "refunded" {
+            return Ok(());
+        }
+        let asked = body["amount"].as_i64().map(Won::new);
+        let returned = body["returnedAmount"].as_i64().map(Won::new);
+        if self.refund_amount != asked || returned > asked {
             return Err("WRONG_AMOUNT");
         }
         self.payment_status = "refunded";
+        self.refund_amount = returned.or(asked);
         Ok(())
     }
 
@@ -248,28 +329,40 @@ fn id_in(body: &Value, field: &str) -> Option<Uuid> {
     body[field].as_str().and_then(|text| text.parse().ok())
 }
 
-fn view(held: &Held) -> axum::Json<Value> {
-    axum::Json(json!({"reservation": {
+fn view(held: &Held) -> Value {
+    let fee = if held.kind == "transfer" { held.booking_fee } else { Won::ZERO };
+    let booking_fee = if held.kind == "reservation" { held.booking_fee } else { Won::ZERO };
+    let event_id = (held.kind != "membership").then_some(held.event_id);
+    json!({
         "id": held.id,
+        "orderName": format!("{} {}", held.kind, held.fence),
+        "reservationId": held.reservation_id,
+        "fee": fee,
         "reservationNumber": "R12345",
         "userId": held.user_id,
-        "eventId": held.event_id,
+        "eventId": event_id,
         "status": held.status,
         "paymentStatus": held.payment_status,
         "totalAmount": held.amount,
-        "bookingFee": held.booking_fee,
+        "bookingFee": booking_fee,
         "quantity": 1,
         "expiresAt": held.expires_at,
         "fencingToken": held.fence,
         "pinnedBy": held.pinned_by,
         "paymentId": held.payment_id,
         "refundAmount": held.refund_amount,
-    }}))
+        "updatedAt": held.updated_at,
+    })
 }
 
 fn refused(code: &str) -> Response {
     let status = match code {
         "RESERVATION_NOT_FOUND" => StatusCode::NOT_FOUND,
+        "INVALID_USER" => StatusCode::BAD_REQUEST,
+        "SALE_NOT_OPEN" => StatusCode::FORBIDDEN,
+        "RESERVATION_GONE" => StatusCode::GONE,
+        "WRONG_STATE" => StatusCode::UNPROCESSABLE_ENTITY,
+        "TOO_MANY_REQUESTS" => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::CONFLICT,
     };
     (status, axum::Json(json!({"error": "No.", "code": code}))).into_response()
@@ -279,17 +372,39 @@ fn failed() -> Response {
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
 }
 
-async fn state(State(office): State<Office>, Path(id): Path<Uuid>) -> Response {
-    office.answer("state", id, |_, _| Ok(()))
+/// As many as the real one tells, divided by a hundred.
+const PAID_PER_PAGE: usize = 2;
+
+async fn paid(
+    State(office): State<Office>,
+    Query(query): Query<HashMap<String, Uuid>>,
+) -> Response {
+    let mut books = office.0.lock().unwrap();
+    books.calls.push("paid".to_owned());
+    if books.faults.get_mut("paid").and_then(Vec::pop).is_some() {
+        return failed();
+    }
+    let mut paid: Vec<&Held> = books.reservations.values().collect();
+    paid.retain(|held| held.kind == "reservation" && held.payment_id.is_some());
+    paid.retain(|held| query.get("after").is_none_or(|after| held.id > *after));
+    paid.sort_by_key(|held| held.id);
+    let more = paid.len() > PAID_PER_PAGE;
+    let page: Vec<Value> = paid.into_iter().take(PAID_PER_PAGE).map(view).collect();
+    axum::Json(json!({"reservations": page, "more": more})).into_response()
+}
+
+async fn state(State(office): State<Office>, Path((kind, id)): Path<(String, Uuid)>) -> Response {
+    office.answer("state", (&kind, id), |_, _| Ok(()))
 }
 
 async fn validate(
     State(office): State<Office>,
-    Path((id, step)): Path<(Uuid, String)>,
+    Path((kind, id, step)): Path<(String, Uuid, String)>,
     Query(query): Query<HashMap<String, Uuid>>,
 ) -> Response {
     assert_eq!(step, "validate");
-    office.answer("validate", id, |held, now| match query["userId"] == held.user_id {
+    let user_id = query.get("userId").copied();
+    office.answer("validate", (&kind, id), |held, now| match held.is_payable_by(user_id) {
         true => held.check_payable(now),
         false => Err("RESERVATION_NOT_FOUND"),
     })
@@ -297,10 +412,10 @@ async fn validate(
 
 async fn take(
     State(office): State<Office>,
-    Path((id, step)): Path<(Uuid, String)>,
+    Path((kind, id, step)): Path<(String, Uuid, String)>,
     axum::Json(body): axum::Json<Value>,
 ) -> Response {
-    office.answer(&step, id, |held, now| match step.as_str() {
+    office.answer(&step, (&kind, id), |held, now| match step.as_str() {
         "pin" => held.pin(&body, now),
         "unpin" => held.unpin(&body),
         "confirm" => held.confirm(&body, now),

@@ -1,10 +1,18 @@
 //! Nobody knows whether the money was taken: it is found out, never assumed.
 
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::ready;
+use serde_json::json;
+use urr_kernel::Won;
 use urr_payment::provider::Card;
-use urr_payment::{Cause, Status, Step};
+use urr_payment::{AdminRefund, Cause, Faults, Moment, Point, Status, Step};
+use urr_storage::{StorageError, params};
 
 use crate::contract;
-use crate::fixture::PRICE;
+use crate::door::Door;
+use crate::fixture::{PRICE, Pause, World};
 
 contract! {
     async fn a_charge_whose_answer_was_lost_is_found_and_not_made_again(world: World) {
@@ -58,11 +66,11 @@ contract! {
         world.assert_whole().await;
     }
 
-    async fn a_provider_that_is_away_ends_nothing(world: World) {
+    async fn a_provider_that_is_away_after_an_attempt_ends_nothing(world: World) {
+        let (held, payment) = world.pay(Card::TimeOut).await;
         world.sandbox.set_down(true);
-        let (held, payment) = world.pay(Card::Approve).await;
         for _ in 0..20 {
-            world.clock.advance(std::time::Duration::from_secs(301));
+            world.clock.advance(Duration::from_secs(301));
             world.payments.resolve_due().await.unwrap();
         }
         let waiting = world.find(payment.id).await;
@@ -74,4 +82,129 @@ contract! {
         assert_eq!(world.find(payment.id).await.status, Status::Failed);
         world.assert_whole().await;
     }
+
+    /// Nothing was sent, so there is nothing to find out: the seats are free at once.
+    async fn a_provider_that_cannot_be_reached_at_first_charges_nothing_and_pins_nothing(
+        world: World
+    ) {
+        world.sandbox.set_down(true);
+        let (held, payment) = world.pay(Card::Approve).await;
+        assert_eq!((payment.status, payment.step), (Status::Failed, None));
+        assert_eq!(payment.failure_code.as_deref(), Some("PROVIDER_UNAVAILABLE"));
+        assert_eq!((held.status, held.pinned_by), ("pending", None));
+        let door = Door::new(&world);
+        let body = json!({"paymentMethod": "approve", "reservationId": held.id});
+        let (status, answer) = door.post(Some(held.user_id), "/api/payments/process", &body).await;
+        assert_eq!((status.as_u16(), &answer["code"]), (503, &json!("PROVIDER_UNAVAILABLE")));
+        world.sandbox.set_down(false);
+        let (status, _) = door.post(Some(held.user_id), "/api/payments/process", &body).await;
+        assert_eq!(status, 200, "the same seats can be paid as soon as it is back");
+        world.assert_whole().await;
+    }
+
+    /// A buyer who has waited for ten minutes does not expect to be charged any more.
+    async fn a_charge_that_never_arrived_is_not_made_after_ten_minutes(world: World) {
+        let (held, payment) = world.pay(Card::Stumble).await;
+        assert_eq!(payment.status, Status::Unknown);
+        world.clock.advance(Duration::from_secs(599));
+        let attempts = "select count(*) as number from attempts";
+        assert_eq!(world.number(attempts).await, 1);
+        world.clock.advance(Duration::from_secs(1));
+        world.settle().await;
+        assert_eq!(world.number(attempts).await, 1, "it was looked at and not charged");
+        assert_eq!(world.find(payment.id).await.status, Status::Failed);
+        assert_eq!(world.office.get(held.id).pinned_by, None);
+        world.assert_whole().await;
+    }
+
+    /// Somebody took so long to charge that somebody else has given up on it.
+    async fn a_charge_that_comes_back_after_it_was_given_up_is_taken_up_again(world: World) {
+        for is_there_still in [true, false] {
+            let (faults, pause) = Pause::at("call confirm");
+            let slow = world.instance(faults);
+            let held = world.hold();
+            let order = world.order(&held).await;
+            let approval = world.approval(&order, Card::Approve).await;
+            let context = world.context();
+            let charging = tokio::spawn(async move { slow.approve(approval, &context).await });
+            pause.reached().await;
+            run(&world, "update payments set status = 'failed', step = null \
+                         where status = 'approving'").await;
+            world.office.change(held.id, |held| {
+                held.pinned_by = None;
+                held.status = if is_there_still { "pending" } else { "expired" };
+            });
+            pause.end();
+            let payment = charging.await.unwrap().unwrap();
+            let expected = if is_there_still { Status::Confirmed } else { Status::Refunded };
+            assert_eq!((payment.status, payment.step), (expected, None));
+            assert_eq!(world.office.get(held.id).tickets, u32::from(is_there_still));
+        }
+        assert_eq!(world.provider_books().await.len(), 2, "both were charged");
+        world.assert_whole().await;
+    }
+
+    /// What the provider calls the charge is what another order of ours was paid by.
+    async fn a_charge_by_the_key_of_another_payment_goes_back_and_is_not_tried_for_ever(
+        world: World
+    ) {
+        let (_, other) = world.pay(Card::Approve).await;
+        let held = world.hold();
+        let order = world.order(&held).await;
+        let approval = world.approval(&order, Card::Approve).await;
+        let key = approval.approval.payment_key.clone();
+        let taken: Result<u64, StorageError> = world.db.write(move |tx| {
+            let sql = "update payments set provider_key = $2 where id = $1";
+            tx.execute(sql, params![other.id.0, key])
+        }).await;
+        assert_eq!(taken, Ok(1));
+        let payment = world.approve(&approval).await.unwrap();
+        assert_eq!((payment.status, payment.step), (Status::Refunded, None));
+        assert_eq!(payment.failure_code.as_deref(), Some("KEY_USED_TWICE"));
+        assert_eq!(payment.charged, payment.refunded);
+        assert_eq!(world.office.get(held.id).tickets, 0);
+        world.assert_whole().await;
+    }
+
+    /// Somebody who was held up must not take what another process gave back for what it was about
+    /// to give back itself.
+    async fn a_return_is_judged_by_what_was_given_back_at_that_very_moment(world: World) {
+        let (_, payment) = world.pay(Card::Approve).await;
+        for (key, amount) in [("first", 5_000), ("second", 3_000)] {
+            let refund = AdminRefund {
+                admin_id: world.ids.next_id(),
+                amount: Some(Won::new(amount)),
+                reason: "a kindness".to_owned(),
+                key: key.to_owned(),
+            };
+            world.payments.refund_as_admin(payment.id, refund, &world.context()).await.unwrap();
+        }
+        let (faults, pause) = Pause::at("claim");
+        let (late, id) = (world.instance(faults), payment.id);
+        let held_up = tokio::spawn(async move { late.resume(id).await.unwrap().unwrap() });
+        pause.reached().await;
+        // Another one gives the first part back, and cannot reach the provider for the second.
+        world.clock.advance(Duration::from_secs(301));
+        let sandbox = world.sandbox.clone();
+        let quick = world.instance(Faults::listening(move |point| {
+            if point == (Point { moment: Moment::After, name: "returned" }) {
+                sandbox.set_down(true);
+            }
+            ready(()).boxed()
+        }));
+        quick.resume(id).await.unwrap();
+        world.sandbox.set_down(false);
+        assert_eq!(world.find(id).await.refunded, Won::new(5_000));
+        pause.end();
+        held_up.await.unwrap();
+        world.settle().await;
+        assert_eq!(world.find(id).await.refunded, Won::new(8_000));
+        assert_eq!(world.provider_books().await[0].returned, Won::new(8_000));
+        world.assert_whole().await;
+    }
+}
+
+async fn run(world: &World, sql: &'static str) {
+    let done: Result<u64, StorageError> = world.db.write(move |tx| tx.execute(sql, &[])).await;
+    assert!(done.unwrap() > 0, "{sql}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_payment::provider::{Found, Outcome};
+use urr_payment::provider::{Found, Listed, Outcome};
 
 use crate::desk::Fault;
 use crate::world::{Kind, ORDER, PATIENCE, charge, code, connect};
@@ -25,6 +25,20 @@ both_providers! {
         assert!(matches!(world.confirm().await, Outcome::Done(_)));
     }
 
+    /// Who compares the books asks for a lot, and nobody waits for it.
+    async fn what_fails_for_the_books_closes_nothing_to_buyers(world: World) {
+        let (from, to) = (world.clock.now() - OPEN_FOR, world.clock.now());
+        for _ in 0..FAILURES {
+            world.desk.fail_next_look(Fault::Page(503));
+            let listed = world.provider.list(from, to).await;
+            assert_eq!(listed, Listed::Unknown { code: "HTTP_503".to_owned() });
+        }
+        let open = "CIRCUIT_OPEN".to_owned();
+        let found = world.provider.find_for_books(ORDER, None).await;
+        assert_eq!(found, Found::Unknown { code: open }, "the control");
+        assert!(matches!(world.confirm().await, Outcome::Done(_)));
+    }
+
     /// M-12: otherwise buyers with bad cards would close the provider to everybody.
     async fn refusals_do_not_open_the_breaker(world: World) {
         let refusal = match world.kind {
@@ -42,6 +56,20 @@ both_providers! {
             }
         }
         assert!(matches!(world.confirm().await, Outcome::Done(_)));
+    }
+
+    /// Nobody gets through until somebody has looked at the credential.
+    async fn a_credential_that_is_refused_counts_against_the_provider(world: World) {
+        let fault = match world.kind {
+            Kind::Toss => Fault::Refusal(401, "UNAUTHORIZED_KEY"),
+            Kind::PortOne => Fault::Refusal(403, "FORBIDDEN"),
+        };
+        for _ in 0..FAILURES {
+            let outcome = world.confirm_with(fault).await;
+            assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+        }
+        let unsent = Outcome::Unsent { code: "CIRCUIT_OPEN".to_owned() };
+        assert_eq!(world.confirm().await, unsent);
     }
 
     /// What was sent is sent once, whatever comes of it: only its key may be used again, by those

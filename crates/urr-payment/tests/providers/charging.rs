@@ -3,7 +3,7 @@
 
 use urr_payment::provider::{Charge, Found, Outcome, ProviderState};
 
-use crate::desk::Fault;
+use crate::desk::{Account, Fault};
 use crate::world::{KEY, Kind, ORDER, PATIENCE, PRICE, charge, code, connect};
 
 both_providers! {
@@ -231,10 +231,46 @@ both_providers! {
         assert_eq!(world.state().await, ProviderState::Open);
     }
 
+    /// Money that may come later, or never.
+    async fn an_account_to_pay_into_is_no_charge_and_can_be_closed(world: World) {
+        world.desk.books().of_order(ORDER).unwrap().account = Account::Wanted;
+        let Outcome::Done(payment) = world.confirm().await else {
+            panic!("the account is there");
+        };
+        assert_eq!((payment.state, payment.returned.amount()), (ProviderState::Deposit, 0));
+        assert_eq!(world.state().await, ProviderState::Deposit);
+        let key = "019a8c1e-0000-7000-8000-000000000001:call-off:0".to_owned();
+        let call_off = Charge { idempotency_key: key, ..charge() };
+        let closed = world.provider.call_off(&call_off).await;
+        assert!(matches!(closed, Outcome::Done(_)), "{closed:?}");
+        assert_eq!(world.state().await, ProviderState::Dead);
+        assert!(world.charges().is_empty());
+    }
+
+    /// The charge was made, and only what is said of it afterwards is lost. What the provider calls
+    /// it is kept.
+    async fn what_was_sent_is_never_said_to_be_unsent(world: World) {
+        let outcome = match world.kind {
+            Kind::Toss => world.confirm_with(Fault::ActThenReset).await,
+            Kind::PortOne => {
+                world.desk.fail_next_look(Fault::Reset);
+                world.confirm().await
+            }
+        };
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+        let payment = world.payment().await;
+        let own_name = match world.kind {
+            Kind::Toss => KEY,
+            Kind::PortOne => "019a0000-0000-7000-8000-000000000000",
+        };
+        assert_eq!((payment.payment_key.as_str(), payment.provider_key()), (KEY, own_name));
+    }
+
     /// Nothing was sent this time. What was sent before, nobody here knows.
     async fn a_provider_that_cannot_be_reached_is_unknown(world: World) {
         let nowhere = connect(world.kind, "http://127.0.0.1:9", &world.clock, PATIENCE);
-        assert_eq!(code(&nowhere.confirm(&charge()).await), "UNREACHABLE");
+        let unsent = Outcome::Unsent { code: "UNREACHABLE".to_owned() };
+        assert_eq!(nowhere.confirm(&charge()).await, unsent);
         let found = nowhere.find(ORDER, None).await;
         assert_eq!(found, Found::Unknown { code: "UNREACHABLE".to_owned() });
     }

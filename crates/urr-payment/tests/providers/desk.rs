@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
@@ -17,7 +18,8 @@ use tokio::sync::Notify;
 use tower::ServiceExt;
 use urr_outbound::BODY_BYTES_MAX;
 
-use crate::world::PATIENCE;
+/// Longer than anything should take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What goes wrong with the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub enum Fault {
     Reset,
     /// Nothing is done, and the answer is this status with this code.
     Refusal(u16, &'static str),
+    /// Nothing is done, and the answer is this: for good, to whoever asks by the same key.
+    RefusalForGood(u16, &'static str),
     /// Nothing is done, and somebody on the way answers with a page.
     Page(u16),
     /// What was asked for is done, and nobody answers.
@@ -54,6 +58,18 @@ pub struct Sale {
     pub charges: Vec<i64>,
     pub returns: Vec<i64>,
     pub is_dead: bool,
+    pub account: Account,
+}
+
+/// An account for the buyer to pay into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Account {
+    #[default]
+    None,
+    /// The buyer has chosen to pay so.
+    Wanted,
+    Waiting,
+    Closed,
 }
 
 impl Sale {
@@ -157,6 +173,9 @@ impl Desk {
         let fault = self.change_faults.lock().unwrap().pop_front();
         if let Some(response) = self.fail_before(fault).await {
             return response;
+        }
+        if let Some(Fault::RefusalForGood(status, code)) = fault {
+            self.books().answers.entry(key.clone()).or_insert_with(|| self.refuse(status, code));
         }
         let answer = {
             let mut books = self.books();

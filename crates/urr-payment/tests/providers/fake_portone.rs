@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::desk::{Answer, Books, Desk, Sale, send, serve};
+use crate::desk::{Account, Answer, Books, Desk, Sale, send, serve};
 
 pub const API_SECRET: &str = "f0VCMTI3OUZBMEVGNEZDRDlBNDE0RjhCQzQ2NDcx";
 pub const STORE_ID: &str = "store-4ff4af41-85e3-4559-8eb8-0d08a2c6ceec";
@@ -22,6 +22,7 @@ pub async fn start() -> (Arc<Desk>, String) {
     let router = Router::new()
         .route("/payments/{payment_id}/confirm", post(confirm))
         .route("/payments/{payment_id}/cancel", post(cancel))
+        .route("/payments/{payment_id}/virtual-account/close", post(close_account))
         .route("/payments/{payment_id}", get(find))
         .route("/payment-events-by-cursor", get(list))
         .with_state(Arc::clone(&desk));
@@ -55,7 +56,10 @@ async fn confirm(
         if body["totalAmount"] != sale.amount || body["currency"] != "KRW" {
             return desk.refuse(409, "INFORMATION_MISMATCH");
         }
-        sale.charges.push(sale.amount + off_by);
+        match sale.account {
+            Account::Wanted => sale.account = Account::Waiting,
+            _ => sale.charges.push(sale.amount + off_by),
+        }
         (200, json!({ "payment": { "pgTxId": "pg-1", "paidAt": "2026-12-01T12:00:00Z" } }))
     };
     desk.change(key, act).await
@@ -103,6 +107,29 @@ async fn cancel(
             "requestedAt": "2026-12-01T12:00:00Z",
         });
         (200, json!({ "cancellation": cancellation }))
+    };
+    desk.change(key, act).await
+}
+
+async fn close_account(
+    State(desk): Shared,
+    Path(payment_id): Path<String>,
+    Query(shop): Query<Shop>,
+    headers: HeaderMap,
+) -> Response {
+    desk.note(format!("/payments/{payment_id}/virtual-account/close"), &headers, &Value::Null);
+    let key = match check(&desk, &headers) {
+        Ok(key) => format!("close {payment_id} {key}"),
+        Err(refusal) => return send(refusal),
+    };
+    let is_ours = shop.store_id.is_some_and(|id| id == STORE_ID);
+    let act = |books: &mut Books| match books.of_order(&payment_id).filter(|_| is_ours) {
+        Some(sale) if sale.account == Account::Waiting => {
+            sale.account = Account::Closed;
+            (200, json!({ "closedAt": "2026-12-01T12:00:00Z" }))
+        }
+        Some(_) => desk.refuse(409, "PAYMENT_NOT_WAITING_FOR_DEPOSIT"),
+        None => desk.refuse(404, "PAYMENT_NOT_FOUND"),
     };
     desk.change(key, act).await
 }
@@ -187,7 +214,11 @@ fn payment(sale: &Sale) -> Value {
     let total = if is_charged { sale.charged() } else { sale.amount };
     let status = match (is_charged, sale.is_dead) {
         (false, true) => "FAILED",
-        (false, false) => "READY",
+        (false, false) => match sale.account {
+            Account::None | Account::Wanted => "READY",
+            Account::Waiting => "VIRTUAL_ACCOUNT_ISSUED",
+            Account::Closed => "CANCELLED",
+        },
         (true, _) if sale.returned() == total => "CANCELLED",
         (true, _) if sale.returned() > 0 => "PARTIAL_CANCELLED",
         (true, _) => "PAID",

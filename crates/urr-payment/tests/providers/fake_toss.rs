@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::desk::{Answer, Books, Desk, Sale, send, serve};
+use crate::desk::{Account, Answer, Books, Desk, Sale, send, serve};
 
 pub const SECRET_KEY: &str = "test_sk_docs_Ovk5rk1EwkEbP0W43n07xlzm";
 /// The key and a colon, in base64.
@@ -47,7 +47,10 @@ async fn confirm(State(desk): Shared, headers: HeaderMap, body: String) -> Respo
         if !sale.charges.is_empty() {
             return desk.refuse(400, "ALREADY_PROCESSED_PAYMENT");
         }
-        sale.charges.push(sale.amount + off_by);
+        match sale.account {
+            Account::Wanted => sale.account = Account::Waiting,
+            _ => sale.charges.push(sale.amount + off_by),
+        }
         (200, payment(sale))
     };
     desk.change(key, act).await
@@ -73,6 +76,13 @@ async fn cancel(
         };
         if !(1..=200).contains(&reason.chars().count()) {
             return desk.refuse(400, "INVALID_REQUEST");
+        }
+        if sale.account == Account::Waiting && sale.charges.is_empty() {
+            if !body["cancelAmount"].is_null() {
+                return desk.refuse(403, "NOT_ALLOWED_PARTIAL_REFUND_WAITING_DEPOSIT");
+            }
+            sale.account = Account::Closed;
+            return (200, payment(sale));
         }
         let left = sale.charged() - sale.returned();
         if left == 0 {
@@ -121,7 +131,11 @@ async fn list(State(desk): Shared, headers: HeaderMap, Query(span): Query<Span>)
             let moves = sale.charges.iter().chain(&sale.returns).enumerate();
             moves.map(|(number, amount)| {
                 let key = format!("{}-{number}", sale.payment_key);
-                json!({ "transactionKey": key, "orderId": sale.order_id, "amount": amount })
+                let status = if number < sale.charges.len() { "DONE" } else { "PARTIAL_CANCELED" };
+                json!({
+                    "transactionKey": key, "orderId": sale.order_id, "status": status,
+                    "currency": "KRW", "amount": amount,
+                })
             })
         });
         let from = |transaction: &Value| match &span.starting_after {
@@ -158,7 +172,11 @@ fn payment(sale: &Sale) -> Value {
     let left = total - sale.returned();
     let status = match (sale.charges.is_empty(), sale.is_dead) {
         (true, true) => "ABORTED",
-        (true, false) => "IN_PROGRESS",
+        (true, false) => match sale.account {
+            Account::None | Account::Wanted => "IN_PROGRESS",
+            Account::Waiting => "WAITING_FOR_DEPOSIT",
+            Account::Closed => "CANCELED",
+        },
         (false, _) if left == 0 => "CANCELED",
         (false, _) if left < total => "PARTIAL_CANCELED",
         (false, _) => "DONE",

@@ -4,8 +4,8 @@ use serde_json::json;
 use urr_kernel::{Clock, Secret, Timestamp, Won};
 use urr_outbound::Outbound;
 use urr_payment::provider::{
-    Charge, Found, InvalidCredential, Listed, Outcome, PORTONE_ENDPOINT, PortOne, PortOneSettings,
-    ProviderState,
+    Charge, Found, InvalidCredential, Listed, ListedOrder, Outcome, PORTONE_ENDPOINT, PortOne,
+    PortOneSettings, ProviderState, Standing,
 };
 
 use crate::desk::Fault;
@@ -133,7 +133,7 @@ fn credentials_that_cannot_be_used_are_refused_at_the_start() {
 }
 
 #[tokio::test]
-async fn events_of_a_span_are_listed_as_their_payments() {
+async fn orders_with_events_in_a_span_are_listed_each_once() {
     let world = World::new(Kind::PortOne).await;
     world.agree("ORD_never_charged", "never");
     assert!(matches!(world.confirm().await, Outcome::Done(_)));
@@ -145,14 +145,12 @@ async fn events_of_a_span_are_listed_as_their_payments() {
     }
     let (from, to): (Timestamp, Timestamp) =
         ("2026-12-01T00:00:00Z".parse().unwrap(), "2026-12-02T00:00:00Z".parse().unwrap());
-    let Listed::Payments(payments) = world.provider.list(from, to).await else {
-        panic!("nothing stands in the way");
+    let unclear = |order_id: &str| {
+        let standing = Standing::Unclear;
+        ListedOrder { order_id: order_id.to_owned(), standing }
     };
-    let told: Vec<(&str, i64)> = payments
-        .iter()
-        .map(|payment| (payment.order_id.as_str(), payment.returned.amount()))
-        .collect();
-    assert_eq!(told, [(ORDER, 250), ("ORD_other", 0)]);
+    let both = Listed::Orders(vec![unclear(ORDER), unclear("ORD_other")]);
+    assert_eq!(world.provider.list(from, to).await, both);
     let pages = world.desk.seen().into_iter();
     let pages: Vec<_> = pages.filter(|seen| seen.path == "/payment-events-by-cursor").collect();
     assert_eq!(pages.len(), 3);

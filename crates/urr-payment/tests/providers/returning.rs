@@ -87,6 +87,19 @@ both_providers! {
         assert!(world.returns().is_empty());
     }
 
+    /// Who has failed by a key repeats that: only another key is another question.
+    async fn a_failure_is_repeated_by_key_and_another_key_is_another_question(world: World) {
+        charged(&world).await;
+        let failure = Fault::RefusalForGood(500, "FAILED_REFUND_PROCESS");
+        let first = world.give_back_with(failure, &giving_back(32_000)).await;
+        assert_eq!(code(&first), "FAILED_REFUND_PROCESS");
+        assert_eq!(give_back(&world, &giving_back(32_000)).await, first);
+        let key = "019a8c1e-0000-7000-8000-000000000002:1".to_owned();
+        let again = Return { idempotency_key: key, ..giving_back(32_000) };
+        assert!(matches!(give_back(&world, &again).await, Outcome::Done(_)));
+        assert_eq!(world.returns(), [32_000]);
+    }
+
     /// With another key it could be a second return: only looking tells.
     async fn everything_given_back_before_is_unknown(world: World) {
         charged(&world).await;

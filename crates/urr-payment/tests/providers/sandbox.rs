@@ -4,7 +4,8 @@ use std::future::Future;
 
 use urr_kernel::{Clock, IdSource, Timestamp, Won};
 use urr_payment::provider::{
-    Card, Charge, Found, Listed, Outcome, Provider, ProviderPayment, ProviderState, Return, Sandbox,
+    Card, Charge, Found, Listed, ListedOrder, Outcome, Provider, ProviderPayment, ProviderState,
+    Return, Sandbox,
 };
 use urr_storage::{Schema, StorageError, migrations, params};
 use urr_test::engines::{Database, Engine, block_on};
@@ -100,7 +101,8 @@ both_databases! {
         let (price, less) = (PRICE.amount(), PRICE.amount() - 1);
         for (number, card) in Card::ALL.into_iter().enumerate() {
             let (told, state, balance) = match card {
-                Card::Approve | Card::Slow | Card::RefundTimesOut | Card::RefundDeclined => {
+                Card::Approve | Card::Slow => ("done", Paid, price),
+                Card::RefundTimesOut | Card::RefundDeclined | Card::PartDeclined => {
                     ("done", Paid, price)
                 }
                 Card::Decline => ("declined REJECT_CARD_PAYMENT", Dead, 0),
@@ -120,6 +122,7 @@ both_databases! {
             let outcome = match world.provider.confirm(&charge).await {
                 Outcome::Done(_) => "done".to_owned(),
                 Outcome::Declined { code } => format!("declined {code}"),
+                Outcome::Unsent { code } => format!("unsent {code}"),
                 Outcome::Unknown { code } => format!("unknown {code}"),
             };
             assert_eq!(outcome, told, "{card:?}");
@@ -307,12 +310,12 @@ both_databases! {
         assert!(matches!(world.provider.cancel(&part).await, Outcome::Done(_)));
         let payment = world.find().await;
         let list = async |from: Timestamp, to: Timestamp| world.provider.list(from, to).await;
-        let one = Listed::Payments(vec![payment]);
+        let one = Listed::Orders(vec![ListedOrder::known(payment)]);
         assert_eq!(list(start, start + hour).await, one);
         assert_eq!(list(start + hour, start + 2 * hour).await, one);
         assert_eq!(list(start, start + 2 * hour).await, one);
-        assert_eq!(list(start - hour, start).await, Listed::Payments(Vec::new()));
-        assert_eq!(list(start + 2 * hour, start + 3 * hour).await, Listed::Payments(Vec::new()));
+        assert_eq!(list(start - hour, start).await, Listed::Orders(Vec::new()));
+        assert_eq!(list(start + 2 * hour, start + 3 * hour).await, Listed::Orders(Vec::new()));
     }
 
     /// Another process finds the same books.

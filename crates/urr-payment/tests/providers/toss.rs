@@ -4,7 +4,8 @@ use serde_json::json;
 use urr_kernel::{Clock, Secret, Timestamp};
 use urr_outbound::Outbound;
 use urr_payment::provider::{
-    InvalidCredential, Listed, Outcome, Return, TOSS_ENDPOINT, Toss, TossSettings,
+    InvalidCredential, Listed, ListedOrder, Outcome, Return, Standing, TOSS_ENDPOINT, Toss,
+    TossSettings,
 };
 
 use crate::desk::Fault;
@@ -113,15 +114,17 @@ fn a_key_that_cannot_be_sent_is_refused_at_the_start() {
 }
 
 #[tokio::test]
-async fn transactions_of_a_span_are_listed_as_their_payments() {
+async fn transactions_of_a_span_are_listed_with_what_they_tell() {
     let world = World::new(Kind::Toss).await;
     world.agree("ORD_never_charged", "never");
     assert!(matches!(world.confirm().await, Outcome::Done(_)));
-    assert!(matches!(world.provider.cancel(&giving_back(2_000)).await, Outcome::Done(_)));
     let (from, to): (Timestamp, Timestamp) =
         ("2026-12-01T00:00:00Z".parse().unwrap(), "2026-12-02T00:00:00Z".parse().unwrap());
-    let listed = world.provider.list(from, to).await;
-    assert_eq!(listed, Listed::Payments(vec![world.payment().await]));
+    let one = |standing| Listed::Orders(vec![ListedOrder { order_id: ORDER.to_owned(), standing }]);
+    let charged = Standing::Charged(world.payment().await.amount);
+    assert_eq!(world.provider.list(from, to).await, one(charged), "the list says it all");
+    assert!(matches!(world.provider.cancel(&giving_back(2_000)).await, Outcome::Done(_)));
+    assert_eq!(world.provider.list(from, to).await, one(Standing::Unclear));
     let asked = world.desk.seen().into_iter().find(|seen| seen.path == "/v1/transactions");
     let span = json!(["2026-12-01T09:00:00", "2026-12-02T09:00:00", null, 1_000]);
     assert_eq!(asked.unwrap().body, span);
@@ -130,8 +133,7 @@ async fn transactions_of_a_span_are_listed_as_their_payments() {
         let sale = books.of_order(ORDER).unwrap();
         sale.returns.extend([1; 1_500]);
     }
-    let listed = world.provider.list(from, to).await;
-    assert_eq!(listed, Listed::Payments(vec![world.payment().await]));
+    assert_eq!(world.provider.list(from, to).await, one(Standing::Unclear));
     let pages = world.desk.seen().into_iter().filter(|seen| seen.path == "/v1/transactions");
     assert_eq!(pages.last().unwrap().body[2], format!("{KEY}-999"));
     world.desk.fail_next_look(Fault::Page(502));

@@ -56,6 +56,19 @@ async fn without_a_transmission_equal_bodies_are_one_message() {
     assert_ne!(read_toss(&[], &other).unwrap().unwrap().message_id, first.message_id);
 }
 
+/// Somebody has paid into an account that they were given.
+#[tokio::test]
+async fn a_message_about_an_account_is_a_hint_as_well() {
+    let id = [("tosspayments-webhook-transmission-id", "tr-1")];
+    for kind in [json!({ "eventType": "DEPOSIT_CALLBACK" }), json!({})] {
+        let mut message = kind;
+        message["orderId"] = json!(ORDER);
+        message["secret"] = json!("ps_1");
+        message["status"] = json!("DONE");
+        assert_eq!(read_toss(&id, &message.to_string()), hint("tr-1"));
+    }
+}
+
 #[tokio::test]
 async fn other_messages_of_toss_concern_nobody_and_broken_ones_are_refused() {
     for other in ["{}", r#"{"eventType":"payout.changed","data":{}}"#, r#"{"eventType":null}"#] {

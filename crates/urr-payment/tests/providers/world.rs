@@ -12,7 +12,7 @@ use urr_payment::provider::{
 };
 use urr_test::engines::block_on;
 
-use crate::desk::{Desk, Fault, Sale};
+use crate::desk::{Account, Desk, Fault, Sale};
 use crate::{fake_portone, fake_toss};
 
 pub const ORDER: &str = "ORD_019a8c1e_0001";
@@ -78,6 +78,7 @@ impl World {
             charges: Vec::new(),
             returns: Vec::new(),
             is_dead: false,
+            account: Account::None,
         });
     }
 
@@ -133,8 +134,7 @@ impl World {
     }
 }
 
-/// Longer than anything should take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub use crate::desk::PATIENCE;
 /// Long enough for a request to arrive, and short enough to wait for in vain.
 const HASTE: Duration = Duration::from_secs(2);
 
@@ -188,7 +188,7 @@ pub fn giving_back(amount: i64) -> Return {
 
 pub fn code<T: std::fmt::Debug>(outcome: &Outcome<T>) -> &str {
     match outcome {
-        Outcome::Unknown { code } => code,
+        Outcome::Unknown { code } | Outcome::Unsent { code } => code,
         outcome => panic!("nobody knows what came of it: {outcome:?}"),
     }
 }

@@ -225,9 +225,7 @@ pub struct Deed {
 impl Deed {
     /// Money went back although nobody had asked for it: what it was paid for could not be given.
     fn is_undelivered(&self) -> bool {
-        self.kind == DeedKind::Refund
-            && self.cause != "cancelled"
-            && !self.cause.starts_with("admin:")
+        self.kind == DeedKind::Refund && self.cause != "cancelled" && self.cause != "goodwill"
     }
 
     pub fn count(&self, sums: &mut Sums, sign: i64) {

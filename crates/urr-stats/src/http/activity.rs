@@ -18,6 +18,8 @@ pub(super) struct ActivityQuery {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ActivityListView {
+    /// Whether everything is being counted again: until that is done, the figures are too small.
+    rebuilding: bool,
     activity: Vec<ActivityView>,
 }
 
@@ -62,5 +64,7 @@ pub(super) async fn list_activity(
     let days = query.days.unwrap_or(days).clamp(1, i64::from(DAYS_MAX));
     let days = u16::try_from(days).expect("the number was clamped");
     let activity = stats.list_activity(days).await?;
-    Ok(Json(ActivityListView { activity: activity.into_iter().map(ActivityView::from).collect() }))
+    let rebuilding = stats.is_rebuilding().await?;
+    let activity = activity.into_iter().map(ActivityView::from).collect();
+    Ok(Json(ActivityListView { rebuilding, activity }))
 }

@@ -60,7 +60,7 @@ pub(super) async fn get_user_figures(
         }
     }
     daily.reverse();
-    Ok(answer(UsersView { daily, by_role: vec![RoleView { role: "user", count }] }))
+    answer(&stats, UsersView { daily, by_role: vec![RoleView { role: "user", count }] }).await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -142,27 +142,31 @@ pub(super) async fn get_user_behavior(
     let minutes = 60 * totals.of(Figure::Pays);
     let spending = SPENDING_TIERS.into_iter().zip(behavior.spending);
     let weekdays = behavior.hours.by_weekday().into_iter();
-    Ok(answer(UserBehaviorView {
-        user_types: vec![
-            user_type("new", 1, 2),
-            user_type("returning", 2, LOYAL_FROM),
-            user_type("loyal", LOYAL_FROM, i64::MAX),
-        ],
-        average_metrics: AverageMetricsView {
-            avg_reservations: ratio_number(lately.reservations(), lately.people()),
-            max_reservations: lately.max(),
-            median_reservations: lately.median(),
+    answer(
+        &stats,
+        UserBehaviorView {
+            user_types: vec![
+                user_type("new", 1, 2),
+                user_type("returning", 2, LOYAL_FROM),
+                user_type("loyal", LOYAL_FROM, i64::MAX),
+            ],
+            average_metrics: AverageMetricsView {
+                avg_reservations: ratio_number(lately.reservations(), lately.people()),
+                max_reservations: lately.max(),
+                median_reservations: lately.median(),
+            },
+            spending_distribution: spending
+                .map(|(spending_tier, user_count)| SpendingView { spending_tier, user_count })
+                .collect(),
+            avg_time_to_payment: ratio(totals.of(Figure::PaidSeconds), minutes),
+            weekday_activity: weekdays
+                .map(|(weekday, figures)| WeekdayView {
+                    weekday,
+                    reservations: figures.of(Figure::Created),
+                    confirmed: figures.of(Figure::Confirmed),
+                })
+                .collect(),
         },
-        spending_distribution: spending
-            .map(|(spending_tier, user_count)| SpendingView { spending_tier, user_count })
-            .collect(),
-        avg_time_to_payment: ratio(totals.of(Figure::PaidSeconds), minutes),
-        weekday_activity: weekdays
-            .map(|(weekday, figures)| WeekdayView {
-                weekday,
-                reservations: figures.of(Figure::Created),
-                confirmed: figures.of(Figure::Confirmed),
-            })
-            .collect(),
-    }))
+    )
+    .await
 }

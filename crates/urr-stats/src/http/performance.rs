@@ -95,29 +95,33 @@ pub(super) async fn get_performance(
         request_count: figures.of(Figure::Created),
         avg_per_day: ratio_number(figures.of(Figure::Created), i64::from(DAYS)),
     };
-    Ok(answer(PerformanceView {
-        database: DatabaseView {
-            size: format!("{} MB", ratio(*bytes, 1024 * 1024)),
-            size_bytes: *bytes,
-            table_counts: TableCountsView {
-                users: totals.of(Figure::Registered) - totals.of(Figure::Deleted),
-                events: events.events,
-                reservations: totals.of(Figure::Created),
-                seats: events.places,
-                payments: totals.of(Figure::Charges),
+    answer(
+        &stats,
+        PerformanceView {
+            database: DatabaseView {
+                size: format!("{} MB", ratio(*bytes, 1024 * 1024)),
+                size_bytes: *bytes,
+                table_counts: TableCountsView {
+                    users: totals.of(Figure::Registered) - totals.of(Figure::Deleted),
+                    events: events.events,
+                    reservations: totals.of(Figure::Created),
+                    seats: events.places,
+                    payments: totals.of(Figure::Charges),
+                },
             },
+            recent_performance: RecentPerformanceView {
+                success_rate: percent(recent.of(Figure::Pays), recent.of(Figure::Holds)),
+                total_requests: recent.of(Figure::Created),
+            },
+            metrics: PerformanceMetricsView {
+                avg_seat_lock_seconds: locks,
+                payment_failure_rate: percent(
+                    recent.of(Figure::Undelivered),
+                    recent.of(Figure::Charges),
+                ),
+            },
+            load_pattern: hours.by_hour().into_iter().map(load).collect(),
         },
-        recent_performance: RecentPerformanceView {
-            success_rate: percent(recent.of(Figure::Pays), recent.of(Figure::Holds)),
-            total_requests: recent.of(Figure::Created),
-        },
-        metrics: PerformanceMetricsView {
-            avg_seat_lock_seconds: locks,
-            payment_failure_rate: percent(
-                recent.of(Figure::Undelivered),
-                recent.of(Figure::Charges),
-            ),
-        },
-        load_pattern: hours.by_hour().into_iter().map(load).collect(),
-    }))
+    )
+    .await
 }

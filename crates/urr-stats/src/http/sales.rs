@@ -50,20 +50,24 @@ pub(super) async fn get_overview(
 ) -> Result<Json<Envelope<OverviewView>>, ApiError> {
     let overview = stats.overview().await?;
     let totals = &overview.totals;
-    Ok(answer(OverviewView {
-        total_users: totals.of(Figure::Registered) - totals.of(Figure::Deleted),
-        active_events: overview.events.on_sale,
-        total_reservations: totals.of(Figure::Created),
-        confirmed_reservations: totals.of(Figure::Confirmed),
-        cancelled_reservations: totals.of(Figure::Cancelled),
-        expired_reservations: totals.of(Figure::Expired),
-        total_revenue: totals.revenue(),
-        completed_payments: totals.of(Figure::Charges),
-        payment_revenue: totals.of(Figure::Charged),
-        refunds: totals.of(Figure::Refunded),
-        transfers: totals.of(Figure::Transfers),
-        memberships: totals.of(Figure::Memberships),
-    }))
+    answer(
+        &stats,
+        OverviewView {
+            total_users: totals.of(Figure::Registered) - totals.of(Figure::Deleted),
+            active_events: overview.events.on_sale,
+            total_reservations: totals.of(Figure::Created),
+            confirmed_reservations: totals.of(Figure::Confirmed),
+            cancelled_reservations: totals.of(Figure::Cancelled),
+            expired_reservations: totals.of(Figure::Expired),
+            total_revenue: totals.revenue(),
+            completed_payments: totals.of(Figure::Charges),
+            payment_revenue: totals.of(Figure::Charged),
+            refunds: totals.of(Figure::Refunded),
+            transfers: totals.of(Figure::Transfers),
+            memberships: totals.of(Figure::Memberships),
+        },
+    )
+    .await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -112,7 +116,7 @@ pub(super) async fn list_days(
         memberships: figures.of(Figure::Memberships),
         new_users: figures.of(Figure::Registered),
     };
-    Ok(answer(days.into_iter().rev().map(view).collect()))
+    answer(&stats, days.into_iter().rev().map(view).collect()).await
 }
 
 const EVENTS_DEFAULT: u16 = 10;
@@ -193,7 +197,7 @@ pub(super) async fn list_event_figures(
     };
     let limit = u32::from(clamp(query.limit, EVENTS_DEFAULT, EVENTS_MAX));
     let events = stats.events(order, limit).await?;
-    Ok(answer(events.into_iter().map(EventFiguresView::from).collect()))
+    answer(&stats, events.into_iter().map(EventFiguresView::from).collect()).await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -261,7 +265,7 @@ pub(super) async fn get_event_figures(
         available_seats: (event.places - sold).max(0),
         occupancy_rate: percent(sold, event.places),
     };
-    Ok(answer(EventDetailView { overview }))
+    answer(&stats, EventDetailView { overview }).await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -298,7 +302,7 @@ pub(super) async fn list_payment_methods(
         refund_count: figures.refunds,
         refund_amount: figures.refunded,
     };
-    Ok(answer(stats.methods().await?.into_iter().map(view).collect()))
+    answer(&stats, stats.methods().await?.into_iter().map(view).collect()).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -364,5 +368,5 @@ pub(super) async fn list_revenue(
         refunds: figures.of(Figure::Refunded),
     };
     let periods = hours.by_period(period).into_iter().rev();
-    Ok(answer(periods.filter(has_money).map(view).collect()))
+    answer(&stats, periods.filter(has_money).map(view).collect()).await
 }

@@ -83,7 +83,7 @@ pub(super) async fn get_seat_preferences(
 ) -> Result<Json<Envelope<SeatPreferencesView>>, ApiError> {
     let not_found = || ApiError::not_found("EVENT_NOT_FOUND", "There is no such event.");
     let found = stats.seat_preferences(query.event_id).await?.ok_or_else(not_found)?;
-    Ok(answer(SeatPreferencesView::from(found)))
+    answer(&stats, SeatPreferencesView::from(found)).await
 }
 
 impl From<Preferences> for SeatPreferencesView {

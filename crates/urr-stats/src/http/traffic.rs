@@ -96,7 +96,7 @@ pub(super) async fn get_hourly_traffic(
     }
     let weekday_comparison =
         vec![day_type(&hours, "weekday", false), day_type(&hours, "weekend", true)];
-    Ok(answer(HourlyTrafficView { hourly, weekday_comparison, peak_hour }))
+    answer(&stats, HourlyTrafficView { hourly, weekday_comparison, peak_hour }).await
 }
 
 fn day_type(hours: &Hours, day_type: &'static str, weekend: bool) -> DayTypeView {
@@ -182,15 +182,19 @@ pub(super) async fn get_conversion(
         ConversionDayView { date: day.to_string(), total, completed, conversion_rate }
     };
     let days = hours.by_day().into_iter().rev().map(view);
-    Ok(answer(ConversionView {
-        rates: ConversionRatesView {
-            conversion_rate: percent(funnel.completed, funnel.total_started),
-            cancellation_rate: percent(funnel.cancelled, funnel.total_started),
-            pending_rate: percent(funnel.pending, funnel.total_started),
+    answer(
+        &stats,
+        ConversionView {
+            rates: ConversionRatesView {
+                conversion_rate: percent(funnel.completed, funnel.total_started),
+                cancellation_rate: percent(funnel.cancelled, funnel.total_started),
+                pending_rate: percent(funnel.pending, funnel.total_started),
+            },
+            funnel,
+            daily_trend: days.filter(|day| day.total > 0).collect(),
         },
-        funnel,
-        daily_trend: days.filter(|day| day.total > 0).collect(),
-    }))
+    )
+    .await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -267,16 +271,20 @@ pub(super) async fn get_cancellations(
     let seconds = totals.of(Figure::CancelledSeconds);
     let by_event = found.events.into_iter().map(CancelledEventView::from);
     let days = found.hours.by_day().into_iter().rev().map(day);
-    Ok(answer(CancellationsView {
-        overview: CancellationOverviewView {
-            total_cancelled: totals.of(Figure::Cancelled),
-            avg_hours_before_cancel: ratio_number(seconds, 3_600 * totals.of(Figure::Cancels)),
-            total_refund_amount: totals.of(Figure::Owed),
+    answer(
+        &stats,
+        CancellationsView {
+            overview: CancellationOverviewView {
+                total_cancelled: totals.of(Figure::Cancelled),
+                avg_hours_before_cancel: ratio_number(seconds, 3_600 * totals.of(Figure::Cancels)),
+                total_refund_amount: totals.of(Figure::Owed),
+            },
+            hourly_pattern: found.hours.by_hour().into_iter().map(hour).collect(),
+            by_event: by_event.filter(|event| event.cancelled > 0).collect(),
+            daily_trend: days.filter(|day| day.cancellations > 0).collect(),
         },
-        hourly_pattern: found.hours.by_hour().into_iter().map(hour).collect(),
-        by_event: by_event.filter(|event| event.cancelled > 0).collect(),
-        daily_trend: days.filter(|day| day.cancellations > 0).collect(),
-    }))
+    )
+    .await
 }
 
 impl From<EventLook> for CancelledEventView {
@@ -363,19 +371,23 @@ pub(super) async fn get_realtime(
         title: title_or_id(title, id),
         recent_reservations,
     });
-    Ok(answer(RealtimeView {
-        current: CurrentView {
-            locked_seats: held_places,
-            active_payments: last_hour.charges,
-            active_users: last_hour.users,
+    answer(
+        &stats,
+        RealtimeView {
+            current: CurrentView {
+                locked_seats: held_places,
+                active_payments: last_hour.charges,
+                active_users: last_hour.users,
+            },
+            last_hour: LastHourView {
+                reservations: last_hour.reservations,
+                revenue: last_hour.revenue,
+            },
+            recent_activity: recent.into_iter().map(recent_view).collect(),
+            trending_events: trending.collect(),
         },
-        last_hour: LastHourView {
-            reservations: last_hour.reservations,
-            revenue: last_hour.revenue,
-        },
-        recent_activity: recent.into_iter().map(recent_view).collect(),
-        trending_events: trending.collect(),
-    }))
+    )
+    .await
 }
 
 fn recent_view((reservation, title): (Reservation, Option<String>)) -> RecentView {

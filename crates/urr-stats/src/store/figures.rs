@@ -9,6 +9,15 @@ use urr_storage::{StorageError, ToValue, Tx, Value, params};
 use crate::domain::{Figure, Figures, Sums};
 use crate::rebuild::Progress;
 
+/// How far counting has come, for whoever only looks.
+pub fn progress_find(tx: &mut Tx<'_>) -> Result<Progress, StorageError> {
+    let sql = "select stage, after_id from rebuild where id = 1";
+    let found = tx.query_opt(sql, &[], |row| {
+        Ok(Progress { stage: row.get("stage")?, after: row.get("after_id")? })
+    })?;
+    Ok(found.unwrap_or(Progress::DONE))
+}
+
 /// Locks the only row of its table until the transaction ends: who counts is alone.
 pub fn progress_lock(tx: &mut Tx<'_>) -> Result<Progress, StorageError> {
     let sql = "update rebuild set id = 1 where id = 1 returning stage, after_id";

@@ -17,7 +17,7 @@ fn time(text: &str) -> Timestamp {
 
 contract! {
     /// K-8: made, paid, given back: each on its day, and a refund is no second cancellation.
-    async fn k8_each_step_of_a_reservation_counts_once_on_its_own_day(world: World) {
+    async fn k_8_each_step_of_a_reservation_counts_once_on_its_own_day(world: World) {
         let booking = Booking::new(1, 50);
         world.tell_all(&booking.sold(now() - 3 * DAY)).await;
         let later = now() - DAY;
@@ -67,7 +67,7 @@ contract! {
     }
 
     /// K-8: payments of all types are revenue; users, events and seats are counted.
-    async fn k8_memberships_transfers_users_events_and_seats_are_counted(world: World) {
+    async fn k_8_memberships_transfers_users_events_and_seats_are_counted(world: World) {
         world.tell(&event_created(50, "한강의 밤")).await;
         world.tell(&standing_event_created(51, "클럽 나이트")).await;
         for user in 1..=3 {
@@ -93,7 +93,7 @@ contract! {
     }
 
     /// K-5: transfers have their own figures; one that was called off disturbs nothing.
-    async fn k5_transfers_are_counted_and_one_that_was_called_off_disturbs_nothing(world: World) {
+    async fn k_5_transfers_are_counted_and_one_that_was_called_off_disturbs_nothing(world: World) {
         world.tell(&transfer_completed(700, 110_000, now())).await;
         world.tell(&message("TRANSFER_CANCELLED", now(), json!({ "transferId": "x" }))).await;
         assert_eq!(world.day("2026-11-15").await["transfers"], 1);
@@ -103,7 +103,7 @@ contract! {
     }
 
     /// K-10: neither the id nor the time of a message makes a second fact of a copy.
-    async fn k10_a_copy_under_another_id_and_time_counts_once(world: World) {
+    async fn k_10_a_copy_under_another_id_and_time_counts_once(world: World) {
         let booking = Booking::new(1, 50);
         let mut all = booking.sold(now() - 2 * DAY);
         all.push(booking.cancelled(now() - DAY, 60_000));
@@ -126,7 +126,7 @@ contract! {
     }
 
     /// K-10: also when the inbox has forgotten it.
-    async fn k10_a_message_that_comes_again_after_the_inbox_forgot_it_counts_once(world: World) {
+    async fn k_10_a_message_that_comes_again_after_the_inbox_forgot_it_counts_once(world: World) {
         let booking = Booking::new(1, 50);
         let events = booking.sold(now());
         world.tell_all(&events).await;

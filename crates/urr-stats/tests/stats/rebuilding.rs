@@ -7,6 +7,7 @@ use std::task::Poll;
 use tempfile::TempDir;
 use urr_bus::{Bus, Message, TopicSpec};
 use urr_kernel::Event;
+use urr_service::Role;
 use urr_stats::{RebuildError, TOPICS};
 
 use crate::contract;
@@ -207,6 +208,31 @@ contract! {
             assert_eq!(world.figures().await, right, "after {steps} steps");
         }
         assert!(wrong > 0, "the control: some were broken off in the middle");
+        bus.close().await;
+    }
+
+    async fn figures_that_are_not_whole_say_so_until_they_are(world: World) {
+        let (_folder, bus) = bus(&world).await;
+        let events = history();
+        world.tell_all(&events).await;
+        let is_rebuilding = async || {
+            let (_, overview) = world.get_as(Some(Role::Admin), "overview").await;
+            let (_, activity) = world.get_as(Some(Role::Admin), "activity").await;
+            assert_eq!(overview["rebuilding"], activity["rebuilding"]);
+            overview["rebuilding"].as_bool().unwrap()
+        };
+        assert!(!is_rebuilding().await);
+        let right = world.data("overview").await;
+        let mut steps = 0;
+        // Broken off as soon as there is something to be seen of it.
+        while !is_rebuilding().await {
+            steps += 1;
+            let rebuilding = pin!(world.stats.rebuild(&bus));
+            assert!(poll_times(rebuilding, steps).await.is_none(), "it was over unseen");
+        }
+        world.stats.rebuild(&bus).await.unwrap();
+        assert!(!is_rebuilding().await);
+        assert_eq!(world.data("overview").await, right);
         bus.close().await;
     }
 

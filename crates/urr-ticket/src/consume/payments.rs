@@ -12,7 +12,7 @@ use urr_storage::Tx;
 use super::decode;
 use crate::confirm::{Confirming, confirm, mark_refunded};
 use crate::store::transitions;
-use crate::{PaymentClaim, PaymentMade, Refused, ReservationId, SOURCE, StepError};
+use crate::{Back, PaymentClaim, PaymentMade, Refused, ReservationId, SOURCE, StepError};
 
 const OF_RESERVATION: &str = "reservation";
 
@@ -113,8 +113,8 @@ pub fn payment_refunded(
     if back.cause.as_deref().is_some_and(|cause| cause != CAUSE_CANCELLED) {
         return Ok(Handled::Ignored);
     }
-    let amount = back.requested_amount.unwrap_or(back.amount);
-    let marked = mark_refunded(tx, back.target.id()?, back.payment_id, amount, context.now);
+    let came = Back { asked: back.requested_amount.unwrap_or(back.amount), returned: back.amount };
+    let marked = mark_refunded(tx, back.target.id()?, back.payment_id, came, context.now);
     outcome(event, marked.map(|_| ()))
 }
 

@@ -1,6 +1,6 @@
 //! Reservations and their states.
 
-use urr_kernel::{Timestamp, Uuid, Won, define_id};
+use urr_kernel::{CallContext, Timestamp, Uuid, Won, define_id};
 use urr_layout::SeatId;
 
 define_id!(
@@ -46,6 +46,27 @@ pub struct Reservation {
     /// The payment that is under way.
     pub pinned_by: Option<Uuid>,
     pub created_at: Timestamp,
+}
+
+/// What the story of a reservation belongs to, and how far it was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Of the request that made the reservation.
+    pub correlation_id: Option<Uuid>,
+    /// What was last announced of it while it lived.
+    pub last_event_id: Option<Uuid>,
+}
+
+impl Flow {
+    /// The context of what comes next: the same flow, caused by what the call names, or else by what
+    /// came before.
+    pub fn follow(self, call: CallContext) -> CallContext {
+        CallContext {
+            correlation_id: self.correlation_id.unwrap_or(call.correlation_id),
+            causation_id: call.causation_id.or(self.last_event_id),
+            trace: call.trace,
+        }
+    }
 }
 
 /// One line of a reservation.

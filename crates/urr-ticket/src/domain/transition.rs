@@ -191,18 +191,33 @@ pub fn decide_confirm(
 
 /// The money of a cancelled reservation is back. Seats and stock have no part in it: they were
 /// given back when it was cancelled and may be someone else's by now (M-13).
-pub fn decide_refunded(record: &Record, payment_id: Uuid, amount: Won) -> Result<Step, Refused> {
-    let step = match record.reservation.payment_status {
-        PaymentStatus::Refunding => Step::Go,
-        PaymentStatus::Refunded => Step::Done,
-        PaymentStatus::Unpaid | PaymentStatus::Paid => return Err(Refused::NotRefunding),
-    };
-    if record.payment_id != Some(payment_id) {
-        return Err(Refused::NotRefunding);
+pub fn decide_refunded(record: &Record, payment_id: Uuid, back: Back) -> Result<Step, Refused> {
+    let is_ours = record.payment_id == Some(payment_id);
+    match record.reservation.payment_status {
+        PaymentStatus::Refunding | PaymentStatus::Refunded if !is_ours => {
+            Err(Refused::NotRefunding)
+        }
+        PaymentStatus::Refunded => Ok(Step::Done),
+        PaymentStatus::Refunding => {
+            let is_right = record.refund_amount == Some(back.asked) && back.returned <= back.asked;
+            if is_right { Ok(Step::Go) } else { Err(Refused::WrongAmount) }
+        }
+        PaymentStatus::Unpaid | PaymentStatus::Paid => Err(Refused::NotRefunding),
     }
-    match record.refund_amount == Some(amount) {
-        true => Ok(step),
-        false => Err(Refused::WrongAmount),
+}
+
+/// Money that is back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Back {
+    /// What we asked for.
+    pub asked: Won,
+    /// What of that came: less if a part had been given back before.
+    pub returned: Won,
+}
+
+impl Back {
+    pub fn whole(amount: Won) -> Back {
+        Back { asked: amount, returned: amount }
     }
 }
 
@@ -314,7 +329,7 @@ mod tests {
             word(decide_change(&record, Some(7), now).map(|()| Step::Go)),
             word(decide_cancel(&record, Canceller::Owner, now)),
             word(decide_cancel(&record, Canceller::Admin, now)),
-            word(decide_refunded(&record, OURS, Won::new(100_000))),
+            word(decide_refunded(&record, OURS, Back::whole(Won::new(100_000)))),
         ];
         steps.join(" ")
     }
@@ -367,7 +382,7 @@ mod tests {
             assert_eq!(decide_unpin(record, THEIRS), Ok(Step::Done));
         }
         let refunding = record("refunding");
-        let refunded = decide_refunded(&refunding, THEIRS, Won::new(100_000));
+        let refunded = decide_refunded(&refunding, THEIRS, Back::whole(Won::new(100_000)));
         assert_eq!(refunded, Err(Refused::NotRefunding));
     }
 
@@ -388,8 +403,11 @@ mod tests {
         }
         assert_eq!(decide_release(&record("held"), Some(6), now), Err(Refused::StaleToken));
         assert_eq!(decide_change(&record("held"), Some(6), now), Err(Refused::StaleToken));
-        let half = decide_refunded(&record("refunding"), OURS, Won::new(50_000));
-        assert_eq!(half, Err(Refused::WrongAmount));
+        let (asked, half) = (Won::new(100_000), Won::new(50_000));
+        let back = |back| decide_refunded(&record("refunding"), OURS, back);
+        assert_eq!(back(Back::whole(half)), Err(Refused::WrongAmount));
+        assert_eq!(back(Back { asked: half, returned: asked }), Err(Refused::WrongAmount));
+        assert_eq!(back(Back { asked, returned: half }), Ok(Step::Go));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What payments ask and say. Only the payment service is let in.
+//! What payments ask and say, and what mails ask. Nobody else is let in.
 
 use axum::extract::State;
 use axum::routing::{get, post};
@@ -8,11 +8,17 @@ use urr_service::{ApiError, Caller, Context, Internal, Json, Path, Query};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::admin::parse_reason;
-use crate::{AdminCancel, Fee, PaymentClaim, PaymentMade, Record, ReservationId, Ticket};
+use crate::store::listing::Listed;
+use crate::{
+    AdminCancel, Back, Fee, Flow, PaymentClaim, PaymentMade, Record, ReservationId, Ticket,
+};
+
+const PAID_PER_PAGE: u32 = 200;
 
 /// They are not part of the public description.
 pub fn routes() -> OpenApiRouter<Ticket> {
     OpenApiRouter::new()
+        .route("/internal/ticket/paid", get(list_paid))
         .route("/internal/ticket/reservations/{id}", get(get_state))
         .route("/internal/ticket/reservations/{id}/validate", get(validate))
         .route("/internal/ticket/reservations/{id}/pin", post(pin))
@@ -20,6 +26,7 @@ pub fn routes() -> OpenApiRouter<Ticket> {
         .route("/internal/ticket/reservations/{id}/confirm", post(confirm))
         .route("/internal/ticket/reservations/{id}/cancel", post(cancel))
         .route("/internal/ticket/reservations/{id}/refunded", post(refunded))
+        .route("/internal/ticket/reservations/{id}/summary", get(summary))
 }
 
 #[derive(Serialize)]
@@ -40,6 +47,7 @@ struct StateView {
     payment_id: Option<Uuid>,
     refund_amount: Option<Won>,
     cancellation_fee: Option<Won>,
+    updated_at: Timestamp,
 }
 
 #[derive(Serialize)]
@@ -54,6 +62,9 @@ struct PayableView {
     #[serde(flatten)]
     state: StateView,
     order_name: String,
+    /// The flow that it began, and the event that last told of it.
+    correlation_id: Option<Uuid>,
+    last_event_id: Option<Uuid>,
 }
 
 #[derive(Serialize)]
@@ -69,7 +80,7 @@ impl StateView {
     fn new(record: Record, now: Timestamp) -> StateView {
         let status = record.status(now).name();
         let cancellation_fee = record.cancellation_fee();
-        let Record { reservation, quantity, payment_id, refund_amount, .. } = record;
+        let Record { reservation, quantity, payment_id, refund_amount, updated_at, .. } = record;
         StateView {
             id: reservation.id.0,
             reservation_number: reservation.number,
@@ -86,6 +97,7 @@ impl StateView {
             payment_id,
             refund_amount,
             cancellation_fee,
+            updated_at,
         }
     }
 }
@@ -109,6 +121,32 @@ async fn get_state(
 }
 
 #[derive(Deserialize)]
+struct PaidQuery {
+    /// The last reservation of the page before.
+    after: Option<Uuid>,
+}
+
+#[derive(Serialize)]
+struct PaidAnswer {
+    reservations: Vec<StateView>,
+    /// Whether there are others behind them.
+    more: bool,
+}
+
+/// Whatever was ever paid, in the order of its ids, a page at a time: for those who compare books.
+async fn list_paid(
+    State(ticket): State<Ticket>,
+    caller: Internal,
+    Query(query): Query<PaidQuery>,
+) -> Result<Json<PaidAnswer>, ApiError> {
+    only_payments(caller)?;
+    let page = ticket.list_paid(query.after.map(ReservationId), PAID_PER_PAGE).await?;
+    let now = ticket.clock.now();
+    let reservations = page.records.into_iter().map(|record| StateView::new(record, now));
+    Ok(Json(PaidAnswer { reservations: reservations.collect(), more: page.more }))
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ValidateQuery {
     user_id: Uuid,
@@ -125,7 +163,9 @@ async fn validate(
     let details = ticket.validate_for_payment(ReservationId(id), query.user_id).await?;
     let order_name = details.order_name();
     let state = StateView::new(details.listed.record, ticket.clock.now());
-    Ok(Json(PayableAnswer { reservation: PayableView { state, order_name } }))
+    let Flow { correlation_id, last_event_id } = ticket.find_flow(ReservationId(id)).await?;
+    let reservation = PayableView { state, order_name, correlation_id, last_event_id };
+    Ok(Json(PayableAnswer { reservation }))
 }
 
 #[derive(Deserialize)]
@@ -195,7 +235,10 @@ async fn confirm(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RefundedBody {
     payment_id: Uuid,
+    /// What was asked for.
     amount: Won,
+    /// What of that came, if it is less.
+    returned_amount: Option<Won>,
 }
 
 async fn refunded(
@@ -205,8 +248,9 @@ async fn refunded(
     Json(body): Json<RefundedBody>,
 ) -> Result<Json<StateAnswer>, ApiError> {
     only_payments(caller)?;
-    let RefundedBody { payment_id, amount } = body;
-    let record = ticket.mark_refunded(ReservationId(id), payment_id, amount).await?;
+    let RefundedBody { payment_id, amount: asked, returned_amount } = body;
+    let back = Back { asked, returned: returned_amount.unwrap_or(asked) };
+    let record = ticket.mark_refunded(ReservationId(id), payment_id, back).await?;
     Ok(answer(&ticket, record))
 }
 
@@ -246,4 +290,48 @@ async fn cancel(
         }
     };
     Ok(answer(&ticket, record))
+}
+
+/// What was booked, as people call it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SummaryView {
+    reservation_number: String,
+    event_id: Uuid,
+    event_title: String,
+    venue_name: String,
+    event_starts_at: Timestamp,
+    /// Labels of seats, and standing tickets with their number.
+    places: Vec<String>,
+    quantity: u32,
+}
+
+#[derive(Serialize)]
+struct SummaryAnswer {
+    reservation: SummaryView,
+}
+
+/// What a mail says of a reservation. Only the mail service is let in.
+async fn summary(
+    State(ticket): State<Ticket>,
+    caller: Internal,
+    Path(id): Path<Uuid>,
+) -> Result<Json<SummaryAnswer>, ApiError> {
+    if caller.caller() != Caller::Mail {
+        return Err(ApiError::forbidden("CALLER_NOT_ALLOWED", "This is for the mail service."));
+    }
+    let details = ticket.reservation_details(ReservationId(id)).await?;
+    let places = details.places();
+    let Listed { record, event_title, venue_name } = details.listed;
+    Ok(Json(SummaryAnswer {
+        reservation: SummaryView {
+            reservation_number: record.reservation.number,
+            event_id: record.reservation.event_id,
+            event_title,
+            venue_name,
+            event_starts_at: record.starts_at,
+            places,
+            quantity: record.quantity,
+        },
+    }))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use urr_kernel::{CallContext, Uuid};
+use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::outbox::Stamp;
 use urr_storage::{Db, StorageError, Tx};
@@ -176,7 +176,7 @@ pub fn decide_together(tx: &mut Tx<'_>, batch: &Batch) -> Result<Vec<Outcome>, N
     for (decision, entry) in decisions.iter().zip(requests) {
         if let Ok(Decision::Hold(hold)) = decision {
             holds.push((hold, entry.request.key.as_ref()));
-            announcements.push((entry.stamp(terms), created(hold)));
+            announcements.push((entry.stamp(terms), created(hold, terms.now)));
         }
     }
     if !holds_write(tx, &board, &holds, &announcements, terms)? {
@@ -215,7 +215,7 @@ impl Entry {
     }
 }
 
-fn created(hold: &Hold) -> ReservationCreated {
+fn created(hold: &Hold, now: Timestamp) -> ReservationCreated {
     let reservation = &hold.reservation;
     ReservationCreated {
         facts: ReservationFacts {
@@ -227,6 +227,7 @@ fn created(hold: &Hold) -> ReservationCreated {
             booking_fee: reservation.booking_fee,
             quantity: hold.quantity(),
             seat_ids: hold.seat_ids(),
+            timestamp: now,
         },
         expires_at: reservation.expires_at,
     }

@@ -1,8 +1,8 @@
 //! Other seats for a hold, row by row: there are few. All under the lock of the sale.
 
-use urr_kernel::Uuid;
-use urr_kernel::{Timestamp, Won};
+use urr_kernel::{Uuid, Won};
 use urr_layout::SeatId;
+use urr_storage::outbox::Stamp;
 use urr_storage::{StorageError, Tx, params};
 
 use crate::Reservation;
@@ -89,20 +89,21 @@ pub fn item_insert(
     Ok(())
 }
 
-/// The hold has a new token, and the amount of its present items. Its fee stays.
+/// The hold has a new token, and the amount of its present items. Its fee stays. `stamp` is that of
+/// the announcement.
 pub fn hold_update(
     tx: &mut Tx<'_>,
     reservation: &Reservation,
     fence: i64,
-    now: Timestamp,
+    stamp: &Stamp,
 ) -> Result<(), StorageError> {
     let rows = tx.execute(
-        "update reservations set fence = $3, updated_at = $4, \
+        "update reservations set fence = $3, updated_at = $4, last_event_id = $5, \
          quantity = (select sum(quantity) from reservation_items where reservation_id = $1), \
          total_amount = booking_fee + (select sum(quantity * unit_price)::bigint from reservation_items \
              where reservation_id = $1) \
          where id = $1 and fence = $2 and status = 'pending' and pinned_by is null",
-        params![reservation.id.0, reservation.fence, fence, now],
+        params![reservation.id.0, reservation.fence, fence, stamp.time, stamp.event_id],
     )?;
     assert_eq!(rows, 1, "the hold was seen under the lock");
     Ok(())

@@ -15,6 +15,8 @@ pub struct Confirmation<'a> {
     /// As many as were seen to be its own.
     pub seats: u64,
     pub fence: i64,
+    /// Of its announcement.
+    pub event_id: Uuid,
     pub now: Timestamp,
 }
 
@@ -40,8 +42,9 @@ pub fn hold_confirm(tx: &mut Tx<'_>, sold: &Confirmation<'_>) -> Result<(), Stor
     let rows = tx.execute(
         "update reservations set status = 'confirmed', payment_status = 'paid', \
          payment_id = pinned_by, pinned_by = null, pinned_at = null, payment_method = $3, \
-         updated_at = $4 where id = $1 and status = 'pending' and pinned_by = $2",
-        params![sold.id.0, sold.payment_id, sold.payment_method, sold.now],
+         updated_at = $4, last_event_id = $5 \
+         where id = $1 and status = 'pending' and pinned_by = $2",
+        params![sold.id.0, sold.payment_id, sold.payment_method, sold.now, sold.event_id],
     )?;
     assert_eq!(rows, 1, "the pin was seen under the lock");
     let seats = tx.execute(

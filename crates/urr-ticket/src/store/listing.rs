@@ -62,6 +62,19 @@ pub fn listed_count(tx: &mut Tx<'_>, filter: &Filter) -> Result<u64, StorageErro
     tx.query_one(&sql, &values, |row| row.get("total"))
 }
 
+/// Whatever was ever paid, in the order of its ids.
+pub fn paid_page(
+    tx: &mut Tx<'_>,
+    after: Option<ReservationId>,
+    limit: u32,
+) -> Result<Vec<Record>, StorageError> {
+    let sql = format!(
+        "select {RECORD} {FROM} where r.id > $1 and r.payment_id is not null \
+         order by r.id limit $2"
+    );
+    tx.query(&sql, params![after.map_or(Uuid::nil(), |id| id.0), limit], record_read)
+}
+
 impl Filter {
     /// The condition and its parameters: a text per combination, so that each can use its index.
     fn condition(&self) -> (String, Vec<Value<'static>>) {

@@ -61,10 +61,16 @@ pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> Result
     Ok(())
 }
 
-pub fn sale_end(tx: &mut Tx<'_>, event_id: Uuid, status: SaleStatus) -> Result<(), StorageError> {
+/// `cause` is the news by which it was closed.
+pub fn sale_end(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    status: SaleStatus,
+    cause: Uuid,
+) -> Result<(), StorageError> {
     tx.execute(
-        "update sales set status = $2 where event_id = $1 and status <> $2",
-        params![event_id, status.name()],
+        "update sales set status = $2, closed_by = $3 where event_id = $1 and status <> $2",
+        params![event_id, status.name(), cause],
     )?;
     Ok(())
 }

@@ -57,6 +57,8 @@ pub struct ClosedSale {
     /// Whether it took place and was put out of sight afterwards. Then only holds end: who was there
     /// has had what they paid for. A cancelled event is paid back, however late.
     pub took_place: bool,
+    /// The news by which it was closed.
+    pub closed_by: Option<Uuid>,
 }
 
 /// The next closed sales behind `after`.
@@ -67,7 +69,7 @@ pub fn sale_list_to_empty(
     limit: u32,
 ) -> Result<Vec<ClosedSale>, StorageError> {
     tx.query(
-        "select event_id, status, starts_at from sales where status <> 'open' \
+        "select event_id, status, starts_at, closed_by from sales where status <> 'open' \
          and emptied_at is null and event_id > $1 order by event_id limit $2",
         params![after, limit],
         |row| {
@@ -75,7 +77,8 @@ pub fn sale_list_to_empty(
             let status = SaleStatus::parse(&status).expect("only known states are stored");
             let has_begun = row.get::<Timestamp>("starts_at")? <= now;
             let took_place = has_begun && status == SaleStatus::Deleted;
-            Ok(ClosedSale { event_id: row.get("event_id")?, status, took_place })
+            let (event_id, closed_by) = (row.get("event_id")?, row.get("closed_by")?);
+            Ok(ClosedSale { event_id, status, took_place, closed_by })
         },
     )
 }

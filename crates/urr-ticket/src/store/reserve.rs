@@ -167,11 +167,12 @@ pub fn holds_write(
         }
     } else {
         sales::sale_number(tx, event_id, board.fence)?;
-        for (hold, key) in holds {
+        assert_eq!(holds.len(), announcements.len(), "every hold is announced");
+        for ((hold, key), (stamp, _)) in holds.iter().zip(announcements) {
             if !seats_hold(tx, hold, terms)? {
                 return Ok(false);
             }
-            hold_insert(tx, hold, *key, terms)?;
+            hold_insert(tx, hold, *key, stamp, terms)?;
         }
         outbox::append_all(tx, announcements)?;
     }
@@ -203,14 +204,16 @@ fn hold_insert(
     tx: &mut Tx<'_>,
     hold: &Hold,
     key: Option<&RequestKey>,
+    stamp: &Stamp,
     terms: &Terms,
 ) -> Result<(), StorageError> {
     let reservation = &hold.reservation;
     tx.execute(
         "insert into reservations (id, number, user_id, event_id, status, payment_status, \
          total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, idempotency_key, \
-         request_digest, created_at, updated_at) values ($1, $2, $3, $4, 'pending', 'unpaid', $5, \
-         $6, $7, $8, $9, $10, $11, $12, $13, $13)",
+         request_digest, correlation_id, last_event_id, created_at, updated_at) \
+         values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $12, $13, \
+         $14, $15, $15)",
         params![
             reservation.id.0,
             reservation.number,
@@ -224,6 +227,8 @@ fn hold_insert(
             policy_json(&terms.cancel_policy),
             key.map(|key| key.text.as_str()),
             key.map(|key| key.digest.as_slice()),
+            stamp.context.correlation_id,
+            stamp.event_id,
             reservation.created_at
         ],
     )?;

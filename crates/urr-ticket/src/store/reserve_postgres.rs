@@ -140,7 +140,7 @@ pub(super) fn holds_write(
         params![
             first.reservation.event_id,
             board.fence,
-            holds_json(holds),
+            holds_json(holds, announcements),
             items,
             first.reservation.expires_at,
             terms.now,
@@ -162,12 +162,13 @@ const HOLDS_WRITE: &str = "\
     ), made as (\
         insert into reservations (id, number, user_id, event_id, status, payment_status, \
         total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, idempotency_key, \
-        request_digest, created_at, updated_at) \
+        request_digest, correlation_id, last_event_id, created_at, updated_at) \
         select id, number, user_id, $1, 'pending', 'unpaid', total_amount, booking_fee, \
-        quantity, fence, $5::timestamptz, $10::jsonb, key, decode(digest, 'hex'), $6::timestamptz, \
-        $6::timestamptz \
+        quantity, fence, $5::timestamptz, $10::jsonb, key, decode(digest, 'hex'), flow, told_by, \
+        $6::timestamptz, $6::timestamptz \
         from jsonb_to_recordset($3) as hold (id uuid, number text, user_id uuid, \
-        total_amount bigint, booking_fee bigint, quantity integer, fence bigint, key text, digest text)\
+        total_amount bigint, booking_fee bigint, quantity integer, fence bigint, key text, \
+        digest text, flow uuid, told_by uuid)\
     ), item as (\
         select hold_id, position, seat_id, type_id, quantity, unit_price, fence \
         from jsonb_to_recordset($4) as item (hold_id uuid, position smallint, \
@@ -208,8 +209,9 @@ pub(super) fn stock_take(
     Ok(usize::try_from(rows) == Ok(needed.len()))
 }
 
-fn holds_json(holds: &[NewHold<'_>]) -> Json {
-    let row = |(hold, key): &NewHold<'_>| {
+fn holds_json(holds: &[NewHold<'_>], announcements: &[(Stamp, ReservationCreated)]) -> Json {
+    assert_eq!(holds.len(), announcements.len(), "every hold is announced");
+    let row = |((hold, key), (stamp, _)): (&NewHold<'_>, &(Stamp, ReservationCreated))| {
         let reservation = &hold.reservation;
         json!({
             "id": reservation.id.0,
@@ -221,9 +223,11 @@ fn holds_json(holds: &[NewHold<'_>]) -> Json {
             "fence": reservation.fence,
             "key": key.map(|key| key.text.as_str()),
             "digest": key.map(|key| hex(&key.digest)),
+            "flow": stamp.context.correlation_id,
+            "told_by": stamp.event_id,
         })
     };
-    holds.iter().map(row).collect()
+    holds.iter().zip(announcements).map(row).collect()
 }
 
 fn items_json(holds: &[NewHold<'_>]) -> Json {

@@ -9,7 +9,7 @@ use urr_storage::{Row, StorageError, Tx, params};
 
 use super::chunks::for_each_chunk;
 use crate::domain::transition::Record;
-use crate::{CancelPolicy, PaymentStatus, Reservation, ReservationId, SaleStatus, Status};
+use crate::{CancelPolicy, Flow, PaymentStatus, Reservation, ReservationId, SaleStatus, Status};
 
 /// The columns of a [`Record`], of `reservations as r` joined with `sales as s`.
 pub(super) const RECORD: &str = "r.id, r.number, r.user_id, r.event_id, r.status, \
@@ -66,6 +66,19 @@ pub fn cancel_policy_find(
     Ok(serde_json::from_value(policy).expect("only policies are stored"))
 }
 
+/// What a reservation's next event belongs to.
+pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Flow, StorageError> {
+    let sql = "select correlation_id, last_event_id from reservations where id = $1";
+    tx.query_one(sql, params![id.0], flow_read)
+}
+
+fn flow_read(row: &Row<'_>) -> Result<Flow, StorageError> {
+    Ok(Flow {
+        correlation_id: row.get("correlation_id")?,
+        last_event_id: row.get("last_event_id")?,
+    })
+}
+
 /// How reservations end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending<'a> {
@@ -101,6 +114,7 @@ pub struct Ended {
     /// None: it was never paid.
     pub refund_amount: Option<Won>,
     pub payment_id: Option<Uuid>,
+    pub flow: Flow,
     /// What it had, in order.
     pub seat_ids: Vec<SeatId>,
     /// How many of them were not its own, which only a bug or a hand can cause.
@@ -144,7 +158,7 @@ pub fn reservations_end(
 }
 
 const ENDED: &str = "returning id, number, user_id, event_id, total_amount, booking_fee, \
-                     quantity, fence, refund_amount, payment_id";
+                     quantity, fence, refund_amount, payment_id, correlation_id, last_event_id";
 
 fn ended_read(row: &Row<'_>) -> Result<Ended, StorageError> {
     Ok(Ended {
@@ -158,6 +172,7 @@ fn ended_read(row: &Row<'_>) -> Result<Ended, StorageError> {
         fence: row.get("fence")?,
         refund_amount: row.get("refund_amount")?,
         payment_id: row.get("payment_id")?,
+        flow: flow_read(row)?,
         seat_ids: Vec::new(),
         seats_lost: 0,
     })
@@ -323,12 +338,13 @@ pub fn hold_unpin(
 pub fn reservation_mark_refunded(
     tx: &mut Tx<'_>,
     id: ReservationId,
+    returned: Won,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let rows = tx.execute(
-        "update reservations set payment_status = 'refunded', updated_at = $2 \
-         where id = $1 and payment_status = 'refunding'",
-        params![id.0, now],
+        "update reservations set payment_status = 'refunded', refund_amount = $2, \
+         updated_at = $3 where id = $1 and payment_status = 'refunding'",
+        params![id.0, returned, now],
     )?;
     assert_eq!(rows, 1, "the state was seen under the lock");
     Ok(())

@@ -8,8 +8,8 @@ use urr_kernel::{Uuid, Won};
 use urr_layout::SeatId;
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
 use urr_ticket::{
-    PaymentClaim, PaymentMade, Record, ReservationId, ReserveRequest, StepError, Sweeper, Swept,
-    Wanted, WantedTickets,
+    Back, PaymentClaim, PaymentMade, Record, ReservationId, ReserveRequest, StepError, Sweeper,
+    Swept, Wanted, WantedTickets,
 };
 
 use crate::fixture::World;
@@ -89,7 +89,7 @@ impl World {
     }
 
     pub async fn refund(&self, paid: &Paid, amount: i64) -> Result<Record, StepError> {
-        self.ticket.mark_refunded(paid.id(), paid.payment_id, Won::new(amount)).await
+        self.ticket.mark_refunded(paid.id(), paid.payment_id, Back::whole(Won::new(amount))).await
     }
 
     /// One sweep for holds whose time is over.

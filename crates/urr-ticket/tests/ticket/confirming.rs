@@ -245,6 +245,27 @@ contract! {
         world.assert_agrees().await;
     }
 
+    async fn what_was_ever_paid_is_told_in_pages_and_nothing_else_is(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let mut paid = Vec::new();
+        for seat in 0..3 {
+            let held = world.hold(event_id, world.ids.next_id(), &[seat]).await;
+            paid.push(world.pay(&held).await.record.reservation.id);
+        }
+        world.hold(event_id, world.ids.next_id(), &[3]).await;
+        let owner = world.ticket.find_reservation(paid[1]).await.unwrap().reservation.user_id;
+        world.ticket.cancel_reservation(paid[1], owner, world.context()).await.unwrap();
+        let ids = |page: &urr_ticket::PaidPage| -> Vec<_> {
+            page.records.iter().map(|record| record.reservation.id).collect()
+        };
+        let first = world.ticket.list_paid(None, 2).await.unwrap();
+        assert_eq!((ids(&first), first.more), (paid[..2].to_vec(), true));
+        let last = world.ticket.list_paid(Some(paid[1]), 2).await.unwrap();
+        assert_eq!((ids(&last), last.more), (paid[2..].to_vec(), false));
+        let all = world.ticket.list_paid(None, 3).await.unwrap();
+        assert_eq!((ids(&all), all.more), (paid, false));
+    }
+
     async fn only_the_payment_service_is_let_in(world: World) {
         let event_id = world.open_sale(hall(1, 5)).await;
         let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
@@ -263,6 +284,7 @@ contract! {
             (Method::POST, format!("{base}/unpin"), json!({"paymentId": payment_id}), 409),
             (Method::POST, format!("{base}/refunded"), refunded, 409),
             (Method::GET, base.clone(), Value::Null, 200),
+            (Method::GET, "/internal/ticket/paid".to_owned(), Value::Null, 200),
         ];
         for (method, path, body, expected) in steps {
             let (status, answer) =

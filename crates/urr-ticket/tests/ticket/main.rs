@@ -29,6 +29,7 @@ mod stalling;
 mod standing;
 mod statements;
 mod stock;
+mod telling;
 mod turns;
 mod viewer;
 mod waiting;

@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{StorageError, params};
 use urr_ticket::{
-    ChangeSeats, PaymentClaim, PaymentStatus, ReservationId, ReserveRequest, Status, Sweeper,
+    Back, ChangeSeats, PaymentClaim, PaymentStatus, ReservationId, ReserveRequest, Status, Sweeper,
     Wanted, WantedTickets,
 };
 
@@ -342,7 +342,7 @@ impl Case<'_> {
                 ticket.release_hold(id, user_id, token, world.context()).await.is_ok()
             }
             Op::Refund { payment, .. } => {
-                ticket.mark_refunded(id, self.payments[payment], amount).await.is_ok()
+                ticket.mark_refunded(id, self.payments[payment], Back::whole(amount)).await.is_ok()
             }
             _ => unreachable!("the other operations are not about one reservation"),
         }

@@ -295,6 +295,7 @@ contract! {
             assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
             let found = world.find(paid.id()).await;
             assert_eq!(found.reservation.payment_status, PaymentStatus::Refunded);
+            assert_eq!(found.refund_amount, Some(urr_kernel::Won::new(150_000)), "what really came");
         }
         assert_eq!(world.refund(&paid, 200_000).await.unwrap(), world.find(paid.id()).await);
         assert_eq!(world.find(resold.id()).await, resold.record);

@@ -69,6 +69,7 @@ impl Line {
             amount: if self.is_charged() { self.charged } else { self.amount },
             order_id: self.order_id,
             payment_key: self.payment_key,
+            transaction_id: None,
             currency: CURRENCY.to_owned(),
             returned: self.returned,
             method: "card".to_owned(),
@@ -167,6 +168,9 @@ pub(super) fn payment_return(
     }
     if what.amount <= Won::ZERO || what.amount.amount() > left {
         return Ok(Entry::Refused("NOT_CANCELABLE_AMOUNT".to_owned()));
+    }
+    if card == Card::PartDeclined && what.amount.amount() < left {
+        return Ok(Entry::Refused("NOT_ALLOWED_PARTIAL_REFUND".to_owned()));
     }
     if card == Card::RefundDeclined {
         return Ok(Entry::Refused("REFUND_REJECTED".to_owned()));

@@ -29,10 +29,12 @@ pub enum Card {
     RefundTimesOut,
     /// `refund-decline`: charged; nothing is ever given back.
     RefundDeclined,
+    /// `refund-whole`: charged; it is given back as a whole or not at all.
+    PartDeclined,
 }
 
 impl Card {
-    pub const ALL: [Card; 13] = [
+    pub const ALL: [Card; 14] = [
         Card::Approve,
         Card::Decline,
         Card::Insufficient,
@@ -46,6 +48,7 @@ impl Card {
         Card::UnknownCode,
         Card::RefundTimesOut,
         Card::RefundDeclined,
+        Card::PartDeclined,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -63,6 +66,7 @@ impl Card {
             Card::UnknownCode => "unknown-code",
             Card::RefundTimesOut => "refund-timeout",
             Card::RefundDeclined => "refund-decline",
+            Card::PartDeclined => "refund-whole",
         }
     }
 
