@@ -1,13 +1,16 @@
 //! The command line.
 
 mod admin;
+mod audit;
 mod dlq;
 mod doctor;
 mod migrate;
+mod operator;
 mod queue;
 mod run;
 mod seed;
 mod solve;
+mod stats;
 mod worker;
 
 use std::io::{self, Write};
@@ -51,7 +54,7 @@ enum Command {
     Up(DoorArgs),
     /// Run some of the services, on PostgreSQL and Kafka.
     Serve {
-        /// Which services run here: gateway, auth, catalog, queue, ticket, stats
+        /// Which services run here: gateway, auth, catalog, queue, ticket, payment, stats, mail
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
         roles: Vec<Role>,
         #[command(flatten)]
@@ -97,6 +100,16 @@ enum Command {
         #[command(subcommand)]
         command: dlq::DlqCommand,
     },
+    /// Proofs that nothing was lost, for a script as well.
+    Audit {
+        #[command(subcommand)]
+        command: audit::AuditCommand,
+    },
+    /// The statistics.
+    Stats {
+        #[command(subcommand)]
+        command: stats::StatsCommand,
+    },
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -116,8 +129,22 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
-            ExitCode::FAILURE
+            match error.is::<NotDone>() {
+                true => ExitCode::from(2),
+                false => ExitCode::FAILURE,
+            }
         }
+    }
+}
+
+/// A command whose failure says something to a script could not even begin: this is another code.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:#}")]
+struct NotDone(anyhow::Error);
+
+impl NotDone {
+    fn because(error: anyhow::Error) -> anyhow::Error {
+        anyhow::Error::new(NotDone(error))
     }
 }
 
@@ -148,6 +175,12 @@ fn run_command(cli: Cli) -> Result<()> {
         Command::Solve { door, url } => solve::run(&load_for_visit(shared)?, door, url),
         Command::Queue(args) => queue::run(&load_for_visit(shared)?, args),
         Command::Dlq { command } => dlq::run(&load_for_visit(shared)?, command),
+        Command::Audit { command } => {
+            audit::run(&load_for_visit(shared).map_err(NotDone::because)?, command)
+        }
+        Command::Stats { command } => {
+            stats::run(&load_for_visit(shared).map_err(NotDone::because)?, command)
+        }
     }
 }
 

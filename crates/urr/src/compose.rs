@@ -4,6 +4,7 @@
 
 mod accounts;
 mod catalogue;
+mod mail;
 mod notices;
 mod payments;
 mod queue;
@@ -43,6 +44,8 @@ use crate::watch::Watch;
 
 pub use accounts::auth_parts;
 pub use notices::queue as notice_queue;
+pub use payments::payments;
+pub use tickets::office_to_read;
 
 /// What the outside world gives: time and ids.
 #[derive(Clone, Debug)]
@@ -259,6 +262,14 @@ impl Builder<'_> {
         if let Some(db) = self.open(roles, Role::Stats).await? {
             self.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
             self.services.push(Stats::new(db, world.clock.clone()).service(kit));
+        }
+        if let Some(db) = self.open(roles, Role::Mail).await? {
+            let neighbours = mail::Neighbours {
+                accounts: self.upstream(Caller::Mail, Role::Auth, roles)?,
+                office: self.upstream(Caller::Mail, Role::Ticket, roles)?,
+            };
+            let service = mail::start(self, db, world, neighbours)?;
+            self.services.push(service);
         }
         Ok(Started { auth, catalog, queue })
     }

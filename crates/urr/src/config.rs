@@ -7,6 +7,7 @@
 mod check;
 mod describe;
 mod ignored;
+mod mail;
 mod reader;
 mod rule;
 mod secrets;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 pub use describe::Setting;
 pub use ignored::IgnoredVariable;
+pub use mail::*;
 pub use sections::*;
 pub use selling::*;
 pub use source::DEFAULT_TOML;
@@ -52,6 +54,7 @@ pub struct Config {
     pub reservations: ReservationsConfig,
     pub catalog: CatalogConfig,
     pub payments: PaymentsConfig,
+    pub mail: MailConfig,
     pub sqs: SqsConfig,
     settings: Vec<Setting>,
     ignored: Vec<IgnoredVariable>,
@@ -245,6 +248,7 @@ fn read_all(sources: &Sources) -> (Config, Reader<'_>) {
         reservations: ReservationsConfig::read(&mut read),
         catalog: CatalogConfig::read(&mut read),
         payments: PaymentsConfig::read(&mut read),
+        mail: MailConfig::read(&mut read),
         sqs: SqsConfig::read(&mut read),
         settings: Vec::new(),
         ignored: ignored::ignored_variables(&sources.environment),

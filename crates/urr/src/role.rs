@@ -19,6 +19,7 @@ pub enum Role {
     Ticket,
     Payment,
     Stats,
+    Mail,
 }
 
 /// A set of roles.
@@ -29,7 +30,7 @@ pub type Roles = BTreeSet<Role>;
 pub struct UnknownRole(String);
 
 impl Role {
-    pub const ALL: [Role; 7] = [
+    pub const ALL: [Role; 8] = [
         Role::Gateway,
         Role::Auth,
         Role::Catalog,
@@ -37,6 +38,7 @@ impl Role {
         Role::Ticket,
         Role::Payment,
         Role::Stats,
+        Role::Mail,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -48,6 +50,7 @@ impl Role {
             Role::Ticket => "ticket",
             Role::Payment => "payment",
             Role::Stats => "stats",
+            Role::Mail => "mail",
         }
     }
 
@@ -61,6 +64,7 @@ impl Role {
             Role::Ticket => Some(urr_ticket::SCHEMA),
             Role::Payment => Some(urr_payment::SCHEMA),
             Role::Stats => Some(urr_stats::SCHEMA),
+            Role::Mail => Some(urr_mail::SCHEMA),
         }
     }
 
@@ -74,6 +78,7 @@ impl Role {
             Role::Ticket => Some(urr_ticket::openapi()),
             Role::Payment => Some(urr_payment::openapi()),
             Role::Stats => Some(urr_stats::openapi()),
+            Role::Mail => Some(urr_mail::openapi()),
         }
     }
 
@@ -87,6 +92,7 @@ impl Role {
             Role::Ticket => "reservation_svc_user",
             Role::Payment => urr_payment::DATABASE_USER,
             Role::Stats => "stats_svc_user",
+            Role::Mail => urr_mail::DATABASE_USER,
         }
     }
 
@@ -100,6 +106,7 @@ impl Role {
             Role::Ticket => Some(&config.ticket),
             Role::Payment => Some(&config.payment),
             Role::Stats => Some(&config.stats),
+            Role::Mail => Some(&config.mail),
         }
     }
 
@@ -113,6 +120,7 @@ impl Role {
             Role::Ticket => config.ticket_url.as_deref(),
             Role::Payment => config.payment_url.as_deref(),
             Role::Stats => config.stats_url.as_deref(),
+            Role::Mail => config.mail_url.as_deref(),
         }
     }
 
@@ -149,7 +157,7 @@ mod tests {
         assert_eq!(
             error,
             "\"catalogue\" is not a role; the roles are gateway, auth, catalog, queue, \
-             ticket, payment, stats"
+             ticket, payment, stats, mail"
         );
     }
 

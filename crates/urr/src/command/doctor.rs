@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use urr_kernel::Clock;
 
 use super::{block_on, say};
-use crate::config::Config;
+use crate::config::{Config, PaymentProvider};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::engines;
 use crate::role::Role;
@@ -51,6 +51,7 @@ fn examine(config: &Config) -> Vec<Finding> {
     findings.push(examine_bus(config));
     findings.push(examine_redis(config));
     findings.extend(examine_line(config));
+    findings.extend(examine_payments(config));
     findings
 }
 
@@ -160,6 +161,30 @@ fn examine_line(config: &Config) -> Vec<Finding> {
                 .into(),
         ));
     }
+    findings
+}
+
+/// Who takes the money. A provider without its keys is a mistake of the configuration, and is found
+/// before this.
+fn examine_payments(config: &Config) -> Vec<Finding> {
+    let mut findings = vec![match config.payments.provider {
+        PaymentProvider::Toss => Finding::Good("payments go through Toss".into()),
+        PaymentProvider::PortOne => Finding::Good("payments go through PortOne".into()),
+        PaymentProvider::Sandbox if config.server.host.is_loopback() => {
+            Finding::Good("payments go through the sandbox: nobody pays".into())
+        }
+        PaymentProvider::Sandbox => Finding::Note(format!(
+            "payments go through the sandbox, and others can reach {}: whoever buys there gets \
+             tickets and pays nothing; set payments.provider to toss or portone before a real sale",
+            config.server.host
+        )),
+    }];
+    findings.extend(config.payments.half_known().into_iter().map(|(provider, missing)| {
+        Finding::Note(format!(
+            "{provider} has some of its keys but not {missing}: what was paid through it cannot be \
+             asked for or given back; set it, or take the others away"
+        ))
+    }));
     findings
 }
 

@@ -49,6 +49,7 @@ fn providers(config: &Config, db: &Db, world: &World) -> Result<Vec<Provider>> {
         PaymentProvider::PortOne => "portone",
     };
     let sandbox = Sandbox::new(db.clone(), world.clock.clone(), world.ids.clone());
+    let sandbox = sandbox.with_time_limit(Duration::from_secs(payments.timeout_seconds));
     let mut providers = vec![Provider::Sandbox(sandbox)];
     if let Some(settings) = toss(payments) {
         let toss = Toss::new(settings, Outbound::new(), world.clock.clone());

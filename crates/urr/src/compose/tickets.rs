@@ -12,18 +12,11 @@ use crate::config::Config;
 /// Starts the ticket office with what runs beside it.
 pub fn start(builder: &Builder<'_>, db: Db, world: &World, turns: Turns) -> Service {
     builder.consume(&db, consume::GROUP, consume::TOPICS, consume::handle);
-    let ticket = Ticket::new(TicketParts {
-        db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        settings: settings(builder.config),
-        locks: match &builder.redis {
-            Some(redis) => SeatLocks::redis(redis.clone()),
-            None => SeatLocks::memory(world.clock.clone()),
-        },
-        signer: signer(builder.config),
-        turns,
-    });
+    let locks = match &builder.redis {
+        Some(redis) => SeatLocks::redis(redis.clone()),
+        None => SeatLocks::memory(world.clock.clone()),
+    };
+    let ticket = office(builder.config, db, world, locks, turns);
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.spawn("the ticket office's jobs", async move { jobs.run_jobs(stopping).await });
     // A stream would outlast the grace of the shutdown.
@@ -33,6 +26,23 @@ pub fn start(builder: &Builder<'_>, db: Db, world: &World, turns: Turns) -> Serv
         maps.close_streams();
     });
     ticket.service(builder.kit)
+}
+
+/// The ticket office for a command that looks at its books: nobody books there.
+pub fn office_to_read(config: &Config, db: Db, world: &World) -> Ticket {
+    office(config, db, world, SeatLocks::memory(world.clock.clone()), Turns::Unchecked)
+}
+
+fn office(config: &Config, db: Db, world: &World, locks: SeatLocks, turns: Turns) -> Ticket {
+    Ticket::new(TicketParts {
+        db,
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        settings: settings(config),
+        locks,
+        signer: signer(config),
+        turns,
+    })
 }
 
 /// Signs with the key in force, and knows the one before.

@@ -1,8 +1,11 @@
 //! What must hold between settings, each with the reason.
 
+use std::net::IpAddr;
+
 use urr_kernel::Secret;
 
 use super::Config;
+use super::mail::{MailSecurity, MailSender};
 use super::reader::Reader;
 use super::sections::{BotCheckKind, IdentityProviderKind};
 use super::selling::PaymentProvider;
@@ -16,6 +19,7 @@ pub fn check(config: &Config, read: &mut Reader) {
     check_times(config, read);
     check_engines(config, read);
     check_payments(config, read);
+    check_mails(config, read);
     check_accounts(config, read);
     read.require_distinct_secrets();
 }
@@ -126,6 +130,34 @@ fn check_accounts(config: &Config, read: &mut Reader) {
         auth.identity_provider != IdentityProviderKind::PortOne || has_portone,
         "PortOne needs its store, secret and channel; set payments.portone_store_id, \
          payments.portone_api_secret and auth.portone_channel_key",
+    );
+}
+
+fn check_mails(config: &Config, read: &mut Reader) {
+    let mail = &config.mail;
+    let by_smtp = mail.sender == MailSender::Smtp;
+    read.require(
+        &["mail.sender", "mail.smtp_host"],
+        !by_smtp || mail.smtp_host.is_some(),
+        "there is no server that takes mails; name it, or have them written to the log",
+    );
+    read.require(
+        &["mail.sender", "mail.from"],
+        !by_smtp || mail.from.as_ref().is_some_and(|from| from.contains('@')),
+        "mails need a sender, such as tickets@urr.example or URR <tickets@urr.example>",
+    );
+    read.require(
+        &["mail.smtp_username", "mail.smtp_password"],
+        mail.smtp_username.is_some() == mail.smtp_password.is_some(),
+        "a login has a name and a password; set both or none",
+    );
+    let is_here = |host: &String| {
+        host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    };
+    read.require(
+        &["mail.smtp_security", "mail.smtp_host"],
+        mail.smtp_security != MailSecurity::None || mail.smtp_host.as_ref().is_none_or(is_here),
+        "whoever is on the way could read the mails and the password; use starttls or tls",
     );
 }
 

@@ -126,6 +126,7 @@ pub struct DatabaseConfig {
     pub ticket: ServiceDatabase,
     pub payment: ServiceDatabase,
     pub stats: ServiceDatabase,
+    pub mail: ServiceDatabase,
     pub community: ServiceDatabase,
 }
 
@@ -155,6 +156,7 @@ impl DatabaseConfig {
             ticket: ServiceDatabase::read(read, "ticket"),
             payment: ServiceDatabase::read(read, "payment"),
             stats: ServiceDatabase::read(read, "stats"),
+            mail: ServiceDatabase::read(read, "mail"),
             community: ServiceDatabase::read(read, "community"),
         }
     }
@@ -289,6 +291,7 @@ pub struct ServicesConfig {
     pub ticket_url: Option<String>,
     pub payment_url: Option<String>,
     pub stats_url: Option<String>,
+    pub mail_url: Option<String>,
     pub community_url: Option<String>,
 }
 
@@ -305,6 +308,7 @@ impl ServicesConfig {
             ticket_url: url("ticket"),
             payment_url: url("payment"),
             stats_url: url("stats"),
+            mail_url: url("mail"),
             community_url: url("community"),
         }
     }

@@ -198,6 +198,31 @@ impl PaymentsConfig {
     }
 }
 
+impl PaymentsConfig {
+    /// Providers that have some of their keys and not all, and what they lack.
+    pub fn half_known(&self) -> Vec<(&'static str, String)> {
+        let toss = [
+            ("payments.toss_client_key", self.toss_client_key.is_some()),
+            ("payments.toss_secret_key", self.toss_secret_key.is_some()),
+        ];
+        // Its store and secret alone are known where it only checks identities.
+        let portone = [
+            ("payments.portone_channel_key", self.portone_channel_key.is_some()),
+            ("payments.portone_webhook_secret", self.portone_webhook_secret.is_some()),
+            ("payments.portone_store_id", self.portone_store_id.is_some()),
+            ("payments.portone_api_secret", self.portone_api_secret.is_some()),
+        ];
+        let lacking = |keys: &[(&str, bool)], own: usize| {
+            let missing: Vec<&str> =
+                keys.iter().filter(|(_, given)| !given).map(|(key, _)| *key).collect();
+            let is_begun = keys[..own].iter().any(|(_, given)| *given);
+            (is_begun && !missing.is_empty()).then(|| missing.join(", "))
+        };
+        let half = [("Toss", lacking(&toss, 2)), ("PortOne", lacking(&portone, 2))];
+        half.into_iter().filter_map(|(name, missing)| Some((name, missing?))).collect()
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct SqsConfig {
     pub enabled: bool,

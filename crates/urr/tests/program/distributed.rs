@@ -5,15 +5,17 @@ use axum::http::HeaderMap;
 use urr_test::servers::{self, Kafka, Postgres, Server};
 
 use crate::accounts::register;
+use crate::audit::check_audit;
 use crate::http::{activity, artist_names, create_artist, get, identity_headers, request};
 use crate::program::{Installation, eventually, free_port};
-use crate::purchase::{check_outage_of_the_waiting_room, check_purchase};
+use crate::purchase::{check_outage_of_the_waiting_room, check_purchase, check_told};
+use crate::stats::check_rebuild;
 
 /// After so many failed calls the gateway stops asking.
 const CALLS_UNTIL_OPEN: usize = 10;
 
 #[test]
-fn seven_processes_are_one_system() -> Result<()> {
+fn eight_processes_are_one_system() -> Result<()> {
     for server in [Server::Postgres, Server::Kafka, Server::Redis] {
         if !servers::available(server)? {
             return Ok(());
@@ -21,15 +23,18 @@ fn seven_processes_are_one_system() -> Result<()> {
     }
     let (auth_port, catalog_port, stats_port) = (free_port(), free_port(), free_port());
     let (queue_port, ticket_port, payment_port) = (free_port(), free_port(), free_port());
+    let mail_port = free_port();
     let mut installation = distributed_installation(catalog_port, stats_port)?;
     installation.set("AUTH_SERVICE_URL", &format!("http://127.0.0.1:{auth_port}"));
     installation.set("QUEUE_SERVICE_URL", &format!("http://127.0.0.1:{queue_port}"));
     installation.set("TICKET_SERVICE_URL", &format!("http://127.0.0.1:{ticket_port}"));
     installation.set("PAYMENT_SERVICE_URL", &format!("http://127.0.0.1:{payment_port}"));
+    installation.set("MAIL_SERVICE_URL", &format!("http://127.0.0.1:{mail_port}"));
     let auth = installation.serve(auth_port, "auth")?;
     let queue = installation.serve(queue_port, "queue")?;
     let ticket = installation.serve(ticket_port, "ticket")?;
     let payment = installation.serve(payment_port, "payment")?;
+    let mail = installation.serve(mail_port, "mail")?;
     let catalog = installation.serve(catalog_port, "catalog")?;
     let stats = installation.serve(stats_port, "stats")?;
     let gateway = installation.serve(free_port(), "gateway")?;
@@ -55,10 +60,13 @@ fn seven_processes_are_one_system() -> Result<()> {
     assert_eq!(activity(stats_port, "ARTIST_CREATED")?, 1, "counted once, also after the restart");
     check_demo(&installation, gateway.port)?;
     let fan = check_purchase(gateway.port)?;
+    check_told(&fan)?;
+    check_audit(&installation)?;
+    check_rebuild(&installation, stats_port)?;
     let stop = || queue.stop("TERM")?.succeeded();
     let start = || installation.serve(queue_port, "queue");
     let queue = check_outage_of_the_waiting_room(&fan, gateway.port, stop, start)?;
-    for process in [gateway, stats, catalog, payment, ticket, queue, auth] {
+    for process in [gateway, mail, stats, catalog, payment, ticket, queue, auth] {
         process.stop("TERM")?.succeeded()?;
     }
     assert!(!installation.path("data").exists(), "nothing is stored in a folder");

@@ -7,13 +7,14 @@ use urr_test::servers::{self, Postgres, Server};
 use crate::program::Installation;
 
 /// Role, schema, name of the first migration and a table of it, for each service.
-const SERVICES: [(&str, &str, &str, &str); 6] = [
+const SERVICES: [(&str, &str, &str, &str); 7] = [
     ("user_svc_user", "user_service", "accounts", "users"),
     ("event_svc_user", "event_service", "artists", "artists"),
     ("queue_svc_user", "queue_service", "rooms", "rooms"),
     ("reservation_svc_user", "reservation_service", "sales", "sales"),
     ("payment_svc_user", "payment_service", "payments", "payments"),
     ("stats_svc_user", "stats_service", "activity", "activity"),
+    ("mail_svc_user", "mail_service", "mails", "mails"),
 ];
 
 #[test]
@@ -32,7 +33,7 @@ fn each_service_gets_a_schema_that_no_other_can_read() -> Result<()> {
     assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
     assert_eq!(doctor.stdout.matches("PROBLEM").count(), SERVICES.len(), "{doctor:?}");
     assert!(doctor.stdout.contains("urr migrate"), "{doctor:?}");
-    assert_eq!(doctor.stderr, "urr: 6 problems were found\n");
+    assert_eq!(doctor.stderr, "urr: 7 problems were found\n");
 
     let first = installation.run(&["migrate"])?.succeeded()?.stdout;
     let again = installation.run(&["migrate"])?.succeeded()?.stdout;

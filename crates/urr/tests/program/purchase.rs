@@ -32,7 +32,7 @@ impl Fan {
         })
     }
 
-    fn send(&self, method: &str, path: &str, token: &str, body: &Value) -> Result<Reply> {
+    pub fn send(&self, method: &str, path: &str, token: &str, body: &Value) -> Result<Reply> {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", "application/json".parse()?);
         headers.insert("authorization", format!("Bearer {}", self.session).parse()?);
@@ -75,12 +75,22 @@ pub fn check_purchase(gateway_port: u16) -> Result<Fan> {
     let body = json!({ "reservationId": id, "paymentMethod": "approve" });
     let paid = fan.send("POST", "/api/payments/process", "", &body)?;
     ensure!(paid.status == 200, "{paid:?}");
-    let status = fan.ask_queue("GET", "status")?.json()?;
-    assert_eq!(status["status"], "not_in_queue", "{status}");
+    // The waiting room is told beside the purchase, which waits for that only a moment.
+    eventually("the turn is over", || {
+        Ok(fan.ask_queue("GET", "status")?.json()?["status"] == "not_in_queue")
+    })?;
     refused(&fan.reserve(&token, 1)?, 403, "ENTRY_TOKEN_INVALID")?;
     let mine = fan.send("GET", &format!("/api/reservations/{id}"), "", &Value::Null)?;
     assert_eq!(mine.json()?["reservation"]["status"], "confirmed", "{mine:?}");
     Ok(fan)
+}
+
+/// Whoever has bought is told so, by what the ticket office knows.
+pub fn check_told(fan: &Fan) -> Result<()> {
+    eventually("the buyer is told", || {
+        let told = fan.send("GET", "/api/notifications", "", &Value::Null)?.json()?;
+        Ok(text(&told["notifications"][0]["subject"]).contains("Opera Night"))
+    })
 }
 
 /// Without the waiting room nobody books, and when it is back everybody is where they were.

@@ -74,7 +74,7 @@ impl Shop {
 }
 
 /// Nothing but `urr up` was needed: where its private door is stands in the data folder.
-fn private_port(installation: &Installation) -> Result<u16> {
+pub fn private_port(installation: &Installation) -> Result<u16> {
     let url = fs::read_to_string(installation.path("data/private-door"))?;
     let port = url.strip_prefix("http://127.0.0.1:").with_context(|| url.clone())?;
     Ok(port.trim().parse()?)

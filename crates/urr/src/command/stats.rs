@@ -1,0 +1,98 @@
+//! `urr stats`: the statistics, for whoever runs the installation.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Subcommand;
+use urr_bus::Bus;
+use urr_kernel::Clock;
+use urr_stats::{RebuildError, Rebuilding, Rebuilt, Stats};
+use urr_storage::Db;
+
+use super::{NotDone, block_on, say};
+use crate::config::Config;
+use crate::engines;
+use crate::role::Role;
+
+/// How often whoever waits is told how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Subcommand)]
+pub enum StatsCommand {
+    /// Count everything again from the events that the bus has and those that were counted before
+    ///
+    /// URR may go on running meanwhile, and selling is not touched; the pages show less than there
+    /// is until it has ended. If it is broken off, run it again. A second run changes nothing. Exit
+    /// code 1: it was begun and not ended. 2: it could not begin.
+    Rebuild,
+}
+
+pub fn run(config: &Config, command: StatsCommand) -> Result<()> {
+    let StatsCommand::Rebuild = command;
+    block_on(async {
+        let (db, bus) = open(config).await.map_err(NotDone::because)?;
+        let rebuilt = rebuild(&Stats::new(db.clone(), Clock::System), &bus).await;
+        bus.close().await;
+        tokio::task::spawn_blocking(move || db.close()).await?;
+        rebuilt
+    })
+}
+
+/// Beside a running URR as well as without one: who counts, counts one after the other.
+async fn open(config: &Config) -> Result<(Db, Bus)> {
+    let has_bus = !config.bus.kafka_bootstrap_servers.is_empty()
+        || engines::bus_path(&config.data.dir).exists();
+    let schema = Role::Stats.schema().context("the statistics have tables")?;
+    let has_tables = !engines::is_on_sqlite(config, Role::Stats)
+        || engines::sqlite_path(&config.data.dir, &schema).exists();
+    ensure!(
+        has_bus && has_tables,
+        "there are no statistics in {}; has `urr up` run there?",
+        config.data.dir.display()
+    );
+    let db = engines::open_storage(config, Role::Stats, &Clock::System).await?;
+    let db = db.context("the statistics have tables")?;
+    Ok((db, engines::connect_bus(config, &Clock::System)?))
+}
+
+async fn rebuild(stats: &Stats, bus: &Bus) -> Result<()> {
+    let begun = Instant::now();
+    let mut told = begun;
+    let mut said = Ok(());
+    let rebuilt = stats.rebuild_and_tell(bus, |step| {
+        let is_end = matches!(step, Rebuilding::Learnt { .. });
+        if is_end || told.elapsed() >= TELL_EVERY {
+            told = Instant::now();
+            let line = format!("{}, {}", describe(&step), seconds(begun));
+            said = std::mem::replace(&mut said, Ok(())).and_then(|()| say(&line));
+        }
+    });
+    let rebuilt = rebuilt.await.map_err(|error| match error {
+        // The topics are read first: nothing has been thrown away yet.
+        RebuildError::Bus(_) => NotDone::because(error.into()),
+        RebuildError::Storage(_) => {
+            anyhow::Error::new(error).context("not everything is counted; run it again")
+        }
+        RebuildError::Overtaken => error.into(),
+    })?;
+    said?;
+    let Rebuilt { messages, unreadable, facts } = rebuilt;
+    say(&format!(
+        "The statistics are counted again: {messages} events ({unreadable} of them unreadable), \
+         {facts} facts, {}.",
+        seconds(begun)
+    ))
+}
+
+fn describe(step: &Rebuilding<'_>) -> String {
+    match step {
+        Rebuilding::Learning { topic, messages } => format!("{topic}: {messages} events so far"),
+        Rebuilding::Learnt { topic, messages } => format!("{topic}: {messages} events"),
+        Rebuilding::Counting { facts } => format!("counting: {facts} facts so far"),
+    }
+}
+
+fn seconds(since: Instant) -> String {
+    let elapsed = since.elapsed();
+    format!("{}.{} s", elapsed.as_secs(), elapsed.subsec_millis() / 100)
+}
