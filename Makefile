@@ -27,7 +27,7 @@ bench: ## Print speeds beside a baseline of the same run
 	cargo bench --locked --no-fail-fast -p urr-test -p urr-limit -p urr-gateway \
 		-p urr-ticket -p urr-queue --bench storage --bench logins --bench limit --bench gateway --bench overload \
 		--bench reservations --bench seat_map --bench expiry \
-		--bench recovery --bench polls --bench redis_room --bench estimate
+		--bench recovery --bench polls --bench redis_room --bench estimate --bench purchases
 
 lint: ## Check format and lints; warnings fail
 	cargo fmt --all --check

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
@@ -12,11 +13,14 @@ use urr::DataFolder;
 use urr::compose::{System, World};
 use urr::config::{self, Config, LoadArgs, Mode, Overrides};
 use urr_auth::{Door, solve_challenge};
+use urr_bus::Bus;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_service::token::{self, AccessClaims, EntryClaims, Issue, TokenKey};
 use urr_service::{Caller, Role, Upstream};
+use urr_storage::Db;
 
 use crate::eventually;
+use crate::owners::Owners;
 use crate::servers::{self, Kafka, Postgres, Redis, Server};
 
 /// Tests begin on a morning in Seoul.
@@ -24,6 +28,9 @@ const START: &str = "2026-11-15T00:30:00Z";
 const SEED: u64 = 20_261_115;
 /// Work has to be done in tests as well, but little of it.
 const WORK_BITS: &str = "4";
+/// How often and how far apart it is looked whether everything has come to its end.
+const SETTLE_LOOKS_MAX: u32 = 600;
+const SETTLE_STEP: Duration = Duration::from_millis(50);
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// On which engines a test runs.
@@ -47,7 +54,7 @@ pub struct TestApp {
     system: System,
     /// Kept until the end: dropping them removes the data and ends the servers.
     _folder: TempDir,
-    _servers: Option<(Postgres, Kafka, Redis)>,
+    servers: Option<(Postgres, Mutex<Kafka>, Redis)>,
 }
 
 impl TestApp {
@@ -72,7 +79,7 @@ impl TestApp {
             variables.push(("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap().to_owned()));
             let redis = Redis::start().expect("Redis starts");
             variables.push(("URR_REDIS_URL", redis.url().to_owned()));
-            own_servers = Some((postgres, kafka, redis));
+            own_servers = Some((postgres, Mutex::new(kafka), redis));
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
         let config = configure(folder.path().join("data"), variables);
@@ -89,7 +96,7 @@ impl TestApp {
             ids,
             config,
             _folder: folder,
-            _servers: own_servers,
+            servers: own_servers,
         })
     }
 
@@ -191,6 +198,46 @@ impl TestApp {
         let found = self.system.services.iter().find(|known| known.name() == service);
         let router = found.expect("every service runs here").local_router();
         Upstream::local(caller, service, router, &self.system.kit)
+    }
+
+    /// The bus, to read what was announced and to say what nobody of ours would.
+    pub fn bus(&self) -> &Bus {
+        self.system.bus().expect("the bus is here")
+    }
+
+    /// The tables of a service, to look at what no answer tells.
+    pub fn database(&self, service: &str) -> &Db {
+        self.system.database(service).expect("every service runs here")
+    }
+
+    /// Those who have to agree in the end.
+    pub fn owners(&self) -> Owners {
+        let database = |service| self.database(service).clone();
+        Owners {
+            ticket: database("ticket"),
+            payment: database("payment"),
+            stats: database("stats"),
+        }
+    }
+
+    /// Waits until all is done and everybody agrees on it. Time goes on meanwhile.
+    pub async fn settle(&self) {
+        let (owners, mut differences) = (self.owners(), Vec::new());
+        for _ in 0..SETTLE_LOOKS_MAX {
+            differences = owners.differences().await;
+            if differences.is_empty() {
+                return;
+            }
+            self.clock.advance(SETTLE_STEP);
+            tokio::time::sleep(SETTLE_STEP).await;
+        }
+        panic!("they never agree: {differences:#?}");
+    }
+
+    /// The broker of the distributed form, to stop it and start it again.
+    pub fn kafka(&self) -> MutexGuard<'_, Kafka> {
+        let (_, kafka, _) = self.servers.as_ref().expect("the distributed form has one");
+        kafka.lock().expect("nobody panics with it")
     }
 
     /// Ends in good order, as a process does.

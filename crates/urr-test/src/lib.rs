@@ -4,6 +4,7 @@
 pub mod app;
 pub mod engines;
 mod eventually;
+pub mod owners;
 pub mod servers;
 pub mod snapshot;
 

@@ -87,7 +87,7 @@ async fn health_tells_of_every_storage() {
         "service": "gateway",
         "status": "ok",
         "dependencies": {
-            "auth": "ok", "catalog": "ok", "payment": "ok", "queue": "ok", "revoked-tokens": "ok", "stats": "ok",
+            "auth": "ok", "catalog": "ok", "mail": "ok", "payment": "ok", "queue": "ok", "revoked-tokens": "ok", "stats": "ok",
             "ticket": "ok", "waiting-rooms": "ok",
         },
     });
