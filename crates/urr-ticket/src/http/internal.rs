@@ -90,7 +90,7 @@ impl StateView {
     }
 }
 
-fn only_payments(caller: Internal) -> Result<(), ApiError> {
+pub(super) fn only_payments(caller: Internal) -> Result<(), ApiError> {
     match caller.caller() {
         Caller::Payment => Ok(()),
         _ => Err(ApiError::forbidden("CALLER_NOT_ALLOWED", "This is for the payment service.")),
@@ -110,8 +110,8 @@ async fn get_state(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ValidateQuery {
-    user_id: Uuid,
+pub(super) struct ValidateQuery {
+    pub user_id: Uuid,
 }
 
 /// A user's reservation if it can be paid now.
@@ -130,11 +130,11 @@ async fn validate(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PinBody {
-    payment_id: Uuid,
-    user_id: Uuid,
-    fencing_token: i64,
-    amount: Won,
+pub(super) struct PinBody {
+    pub payment_id: Uuid,
+    pub user_id: Uuid,
+    pub fencing_token: i64,
+    pub amount: Won,
 }
 
 async fn pin(
@@ -152,8 +152,8 @@ async fn pin(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct UnpinBody {
-    payment_id: Uuid,
+pub(super) struct UnpinBody {
+    pub payment_id: Uuid,
 }
 
 async fn unpin(
@@ -169,11 +169,11 @@ async fn unpin(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ConfirmBody {
-    payment_id: Uuid,
-    fencing_token: i64,
-    amount: Won,
-    payment_method: Option<String>,
+pub(super) struct ConfirmBody {
+    pub payment_id: Uuid,
+    pub fencing_token: i64,
+    pub amount: Won,
+    pub payment_method: Option<String>,
 }
 
 async fn confirm(
@@ -193,9 +193,9 @@ async fn confirm(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RefundedBody {
-    payment_id: Uuid,
-    amount: Won,
+pub(super) struct RefundedBody {
+    pub payment_id: Uuid,
+    pub amount: Won,
 }
 
 async fn refunded(
