@@ -306,6 +306,27 @@ contract! {
         world.assert_balances().await;
     }
 
+    /// The control of all that say that points agree.
+    async fn m_18_points_that_do_not_agree_are_found(world: World) {
+        let (user_id, artist_id) = (world.ids.next_id(), world.artist().await);
+        world.join(user_id, artist_id).await;
+        let event_id = world.open_sale_of(artist_id).await;
+        let held = world.hold(event_id, user_id, &[0]).await;
+        let paid = world.pay(&held).await;
+        let kinds = async || {
+            let found = world.ticket.audit().await.unwrap().differences;
+            found.iter().map(|found| found.kind.name()).collect::<Vec<_>>()
+        };
+        world.execute("update memberships set points = points + 1").await;
+        assert_eq!(kinds().await, ["points"]);
+        world.execute("update memberships set points = points - 1").await;
+        world.ticket.cancel_reservation(paid.id(), user_id, world.context()).await.unwrap();
+        assert_eq!(kinds().await, [""; 0]);
+        world.execute("delete from membership_points where points < 0").await;
+        world.execute("update memberships set points = 300").await;
+        assert_eq!(kinds().await, ["points"]);
+    }
+
     async fn the_history_comes_in_pages_the_newest_first(world: World) {
         let (user_id, artist_id) = (world.ids.next_id(), world.artist().await);
         world.join(user_id, artist_id).await;
