@@ -315,6 +315,26 @@ contract! {
         assert_eq!(unpinned, refused(MembershipRefused::Paid));
     }
 
+    async fn of_many_payments_at_once_one_pays(world: World) {
+        let artist_id = world.artist().await;
+        let membership = world.subscribe(world.ids.next_id(), artist_id).await;
+        let (id, user_id) = (membership.id, membership.user_id);
+        let mut paying = tokio::task::JoinSet::new();
+        for _ in 0..10 {
+            let (ticket, claim) = (world.ticket.clone(), world.membership_claim(&membership));
+            paying.spawn(async move { (claim, ticket.pin_membership(id, user_id, claim).await) });
+        }
+        let (won, lost): (Vec<_>, Vec<_>) =
+            paying.join_all().await.into_iter().partition(|(_, pinned)| pinned.is_ok());
+        assert_eq!(won.len(), 1);
+        for (claim, pinned) in lost {
+            assert_eq!(pinned, refused(MembershipRefused::PaymentInProgress));
+            let late = world.activate(id, claim).await;
+            assert_eq!(late, refused(MembershipRefused::PaymentInProgress));
+        }
+        assert_eq!(world.activate(id, won[0].0).await.unwrap().points, 200);
+    }
+
     async fn a_payment_that_comes_to_nothing_leaves_the_membership_to_the_next(world: World) {
         let (user_id, artist_id) = (world.ids.next_id(), world.artist().await);
         let membership = world.subscribe(user_id, artist_id).await;
