@@ -1,5 +1,5 @@
-//! What memberships learn: artists and their prices from the catalogue, what was paid and given back
-//! from payments.
+//! What memberships learn: artists and their prices from the catalogue, what was paid and given
+//! back from payments.
 
 use serde::Deserialize;
 use urr_bus::{HandleError, Handled, HandlerContext};

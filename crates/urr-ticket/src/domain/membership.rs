@@ -237,7 +237,7 @@ pub fn decide_unpin(membership: &Membership, payment_id: Uuid) -> Result<Step, M
     }
 }
 
-/// A payment was made. Only the one that pinned the term buys it. The term is the one that it names.
+/// A payment was made. Only the one that pinned the term buys it. The term is the one it names.
 pub fn decide_confirm(
     membership: &Membership,
     claim: &PaymentClaim,
@@ -291,7 +291,7 @@ pub fn next_span(membership: &Membership, now: Timestamp) -> Span {
     Span { starts_at, ends_at: ends_at.expect("the calendar goes on for thousands of years") }
 }
 
-/// Takes a term out of a membership: what is left of it is cut, and what comes behind moves forward.
+/// Takes a term out of a membership: what is left of it is cut, what comes behind moves forward.
 /// `paid` are the numbered spans of the other paid terms. Returns those that move.
 pub fn cut_span(gone: Span, paid: &[(i64, Span)], now: Timestamp) -> (Duration, Vec<(i64, Span)>) {
     let from = gone.starts_at.max(now);

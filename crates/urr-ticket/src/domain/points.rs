@@ -74,8 +74,8 @@ impl Action {
         }
     }
 
-    /// How often a day it is rewarded in a membership. What is paid for has no limit. What was taken
-    /// back counts: who writes and deletes all day gains nothing.
+    /// How often a day it is rewarded in a membership. What is paid for has no limit. What was
+    /// taken back counts: who writes and deletes all day gains nothing.
     pub fn per_day_max(self) -> Option<u32> {
         match self {
             Action::Join | Action::Renew | Action::TicketPurchase => None,

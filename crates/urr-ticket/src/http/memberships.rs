@@ -183,7 +183,7 @@ struct MyMembershipView {
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`ARTIST_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`ALREADY_MEMBER`: for longer than a month."),
+        (status = 409, body = ErrorBody, description = "`ALREADY_MEMBER`: for more than a month."),
     ),
 )]
 async fn subscribe_membership(

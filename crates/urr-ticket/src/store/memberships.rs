@@ -141,7 +141,7 @@ pub fn membership_lock(tx: &mut Tx<'_>, id: MembershipId) -> Result<(), StorageE
     tx.query_one(sql, params![id.0], |_| Ok(()))
 }
 
-/// Makes a fan's membership if there is none, and locks it. It is worth nothing yet. Returns its id.
+/// Makes a fan's membership if there is none, and locks it. It is worth nothing yet.
 pub fn membership_make(
     tx: &mut Tx<'_>,
     id: MembershipId,
@@ -301,8 +301,8 @@ pub struct EndedMembership {
     pub expires_at: Timestamp,
 }
 
-/// Marks memberships as ended that are over, so many at most. Who is just being renewed is left: the
-/// condition is looked at again under the lock.
+/// Marks memberships as ended that are over, so many at most. Who is just being renewed is left:
+/// the condition is looked at again under the lock.
 pub fn membership_end_overdue(
     tx: &mut Tx<'_>,
     now: Timestamp,

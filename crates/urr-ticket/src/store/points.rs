@@ -54,7 +54,7 @@ pub fn points_award_ticket(
     insert_and_add(tx, award, condition, params![user_id, artist_id]).map(|_| ())
 }
 
-/// Awards points to one membership, whether it counts already or not. `false`: that was done before.
+/// Awards points to one membership, whether it counts or not. `false`: that was done before.
 pub fn points_award_member(
     tx: &mut Tx<'_>,
     membership_id: Uuid,
@@ -63,8 +63,8 @@ pub fn points_award_member(
     Ok(insert_and_add(tx, award, "id = $5", params![membership_id])? == 1)
 }
 
-/// Awards points to memberships that count, each as often a day as the action allows. Returns to how
-/// many. They are locked first: who counts what was given today must see what is given right now.
+/// Awards points to memberships that count, each as often a day as the action allows. Returns to
+/// how many. They are locked first: who counts what was given today must see what is given right now.
 pub fn points_award_limited(
     tx: &mut Tx<'_>,
     members: Members,

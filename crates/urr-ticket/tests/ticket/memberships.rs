@@ -129,6 +129,13 @@ async fn get(world: &World, who: Who, path: &str) -> (u16, Value) {
     world.call(who, Method::GET, path, Value::Null).await
 }
 
+/// All that was announced, in its envelope.
+async fn outbox(world: &World) -> Vec<Value> {
+    let sql = "select body from outbox order by seq";
+    let bodies = world.rows(sql, |row| row.get::<String>("body")).await;
+    bodies.iter().map(|body| serde_json::from_str(body).unwrap()).collect()
+}
+
 /// The lines of all points: what for, and how many.
 pub async fn point_lines(world: &World) -> Vec<(String, i64)> {
     let sql = "select action, points from membership_points order by created_at, action";
@@ -345,7 +352,8 @@ contract! {
             let free = world.ticket.unpin_membership(membership.id, claim.payment_id).await;
             assert_eq!(free.unwrap().term.unwrap().pinned_by, None);
         }
-        assert_eq!(world.activate(membership.id, claim).await, refused(MembershipRefused::NotPinned));
+        let late = world.activate(membership.id, claim).await;
+        assert_eq!(late, refused(MembershipRefused::NotPinned));
         assert_eq!(world.number("select count(*) as n from membership_points").await, 0);
         world.join(user_id, artist_id).await;
         assert_eq!(point_lines(&world).await, [("MEMBERSHIP_JOIN".to_owned(), 200)]);
@@ -380,8 +388,7 @@ contract! {
         assert_eq!(deliver(&world, &told).await, Ok(Handled::Done));
         let active = world.membership(membership.id).await;
         assert_eq!(active.status(world.clock.now()), MembershipStatus::Active);
-        let bodies = world.rows("select body from outbox order by seq", |row| row.get::<String>("body"));
-        let last: Value = serde_json::from_str(bodies.await.last().unwrap()).unwrap();
+        let last = outbox(&world).await.pop().unwrap();
         assert_eq!((&last["type"], &last["causationid"], &last["subject"]),
             (&json!("MEMBERSHIP_ACTIVATED"), &json!(told.id), &json!(membership.id.0)));
         // The call that comes late is answered as if it had been first.
@@ -490,10 +497,8 @@ contract! {
         world.clock.advance(400 * DAY);
         world.join(user_id, artist_id).await;
         assert_eq!(world.ticket.end_memberships().await, Ok(0));
-        let types = world.rows("select body from outbox order by seq", |row| row.get::<String>("body"));
-        let types: Vec<Value> = types.await.iter().map(|body| {
-            serde_json::from_str::<Value>(body).unwrap()["type"].clone()
-        }).collect();
+        let types: Vec<_> =
+            outbox(&world).await.iter().map(|event| event["type"].clone()).collect();
         let expected = ["MEMBERSHIP_ACTIVATED", "MEMBERSHIP_EXPIRED", "MEMBERSHIP_ACTIVATED"];
         assert_eq!(types, expected);
     }
@@ -530,10 +535,11 @@ contract! {
     async fn a_refunded_year_ends_and_its_points_are_taken_back_once(world: World) {
         let (user_id, artist_id) = (world.ids.next_id(), world.artist().await);
         let (membership, claim) = world.join(user_id, artist_id).await;
-        let (id, path) = (membership.id, format!("/internal/ticket/memberships/{}", membership.id.0));
-        let body = |payment_id: Uuid, amount: i64| json!({"paymentId": payment_id, "amount": amount});
-        let refund = async |payment_id, amount| {
-            post(&world, Caller::Payment, &format!("{path}/refunded"), body(payment_id, amount)).await
+        let id = membership.id;
+        let path = format!("/internal/ticket/memberships/{}/refunded", id.0);
+        let refund = async |payment_id: Uuid, amount: i64| {
+            let body = json!({"paymentId": payment_id, "amount": amount});
+            post(&world, Caller::Payment, &path, body).await
         };
         world.clock.advance(DAY);
         let (status, answer) = refund(claim.payment_id, 1).await;

@@ -310,7 +310,6 @@ contract! {
             event(&world, event_type, json!({"paymentId": Uuid::nil(), "paymentType": "gift"}))
         };
         for event in [
-            with(good(), "paymentType", json!("transfer")),
             with(good(), "paymentType", json!("gift")),
             bare("PAYMENT_CONFIRMED"),
             bare("PAYMENT_REFUNDED"),
