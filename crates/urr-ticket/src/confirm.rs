@@ -9,6 +9,7 @@ use urr_storage::{StorageError, Tx};
 
 use crate::cancel::check_owner;
 use crate::domain::number::number_for_people;
+use crate::domain::points::Action;
 use crate::domain::transition::{
     Back, PaymentClaim, Record, Refused, decide_confirm, decide_pay, decide_pin, decide_refunded,
     decide_unpin,
@@ -17,6 +18,7 @@ use crate::events::{ReservationConfirmed, ReservationFacts};
 use crate::steps::{Found, StepError, find, reload};
 use crate::store::confirmation::{self, Confirmation, NewTicket};
 use crate::store::items::{self, StoredItem};
+use crate::store::points::{Award, points_award_ticket};
 use crate::store::{listing, transitions};
 use crate::{Details, Flow, Purchase, ReservationId, Subject, Ticket};
 
@@ -195,6 +197,10 @@ pub(crate) fn confirm(
     let items = items::item_list(tx, id)?;
     for ticket in tickets_of(&items, ticket_ids) {
         confirmation::ticket_insert(tx, &record.reservation, &ticket, now)?;
+    }
+    if let Some(artist_id) = record.artist_id {
+        let award = Award { action: Action::TicketPurchase, reference_id: id.0, now };
+        points_award_ticket(tx, record.reservation.user_id, artist_id, award)?;
     }
     announce_confirmed(tx, &record, &items, made, stamp)?;
     Ok((reload(tx, id)?, true))

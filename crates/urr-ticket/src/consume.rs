@@ -3,6 +3,7 @@
 //! What becomes of a sale does not depend on the order in which the news of an event arrive, nor on
 //! how often: they are merged into one row per event ([`news`]), and the sale follows that row.
 
+mod memberships;
 mod news;
 mod payload;
 mod payments;
@@ -65,6 +66,7 @@ pub fn handle(
             follow(tx, cancelled.event_id, News::of_end(SaleStatus::Cancelled), event.id)
         }
         "EVENT_DELETED" => delete_sale(tx, event, context),
+        "ARTIST_CREATED" | "ARTIST_UPDATED" => memberships::artist_told(tx, event),
         "PAYMENT_CONFIRMED" => payments::payment_confirmed(tx, event, context),
         "PAYMENT_REFUNDED" => payments::payment_refunded(tx, event, context),
         _ => Ok(Handled::Ignored),

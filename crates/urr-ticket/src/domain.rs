@@ -2,7 +2,9 @@
 
 pub mod best;
 pub mod hold;
+pub mod membership;
 pub mod number;
+pub mod points;
 pub mod refund;
 pub mod reservation;
 pub mod sale;

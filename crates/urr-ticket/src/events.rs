@@ -1,6 +1,8 @@
 //! What the ticket office announces about reservations. The key is the reservation's id: its facts
 //! keep their order.
 
+pub mod membership;
+
 use serde::{Deserialize, Serialize};
 use urr_kernel::{EventData, Timestamp, Uuid, Won};
 use urr_layout::SeatId;

@@ -6,6 +6,8 @@ mod best;
 mod check_in;
 mod internal;
 mod map;
+mod membership_steps;
+mod memberships;
 mod pulse;
 mod refund;
 mod reservation_view;
@@ -31,6 +33,8 @@ pub fn routes() -> OpenApiRouter<Ticket> {
         .merge(reservations::routes())
         .merge(refund::routes())
         .merge(map::routes())
+        .merge(membership_steps::routes())
+        .merge(memberships::routes())
         .merge(pulse::routes())
         .merge(stock::routes())
         .merge(tickets::routes())

@@ -9,13 +9,21 @@ use crate::Ticket;
 use crate::expiry::{Sweeper, Swept};
 
 const EMPTYING_EVERY: Duration = Duration::from_secs(1);
+const ENDING_MEMBERSHIPS_EVERY: Duration = Duration::from_secs(60);
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
 
 impl Ticket {
     /// Does what has to be done from time to time, until it is told to stop. What is under way then
     /// ends at its next wait; its transactions are whole by themselves.
     pub async fn run_jobs(&self, stop: CancellationToken) {
-        let jobs = async { tokio::join!(self.run_expiry(), self.run_emptying(), self.run_audit()) };
+        let jobs = async {
+            tokio::join!(
+                self.run_expiry(),
+                self.run_emptying(),
+                self.run_ending_memberships(),
+                self.run_audit(),
+            )
+        };
         stop.run_until_cancelled(jobs).await;
     }
 
@@ -45,6 +53,18 @@ impl Ticket {
                 Err(error) => {
                     tracing::warn!(%error, "closed sales could not be emptied; tried again");
                 }
+            }
+        }
+    }
+
+    async fn run_ending_memberships(&self) {
+        let mut tick = every(ENDING_MEMBERSHIPS_EVERY);
+        loop {
+            tick.tick().await;
+            match self.end_memberships().await {
+                Ok(0) => {}
+                Ok(ended) => tracing::info!(ended, "memberships are over"),
+                Err(error) => tracing::warn!(%error, "memberships could not be ended; tried again"),
             }
         }
     }

@@ -27,6 +27,7 @@ mod http;
 mod inventories;
 mod jobs;
 mod locks;
+mod memberships;
 mod mine;
 mod pulse;
 mod refund;
@@ -54,6 +55,10 @@ pub use check_in::{CheckInError, CheckedIn, ShownTicket};
 pub use confirm::{PaidPage, PaymentMade};
 pub use domain::best::{NoneFits, Wish};
 pub use domain::hold::{HeldItem, Hold, InvalidWanted, Refusal, Wanted, WantedTickets};
+pub use domain::membership::{
+    Benefits, Membership, MembershipId, MembershipRefused, MembershipStatus, Term, TermPayment,
+};
+pub use domain::points::Action;
 pub use domain::refund::{Band, CancelPolicy, Fee, Grace, InvalidCancelPolicy, Refund, Rule};
 pub use domain::reservation::{
     Flow, Item, PaymentStatus, Reservation, ReservationId, Status, Subject,
@@ -65,6 +70,7 @@ pub use expiry::{Sweeper, Swept};
 use figures::Figures;
 use inventories::Inventories;
 pub use locks::{SeatLocks, Taken};
+pub use memberships::MembershipError;
 pub use mine::{Details, ReservationFilter};
 pub use pulse::{BookingFigures, Supply};
 pub use refund::RefundPreview;
@@ -75,13 +81,17 @@ pub use signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
 pub use steps::StepError;
 pub use stock::{ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged};
 pub use store::audit::{Difference, DifferenceKind};
+pub use store::points::{Members, PointLine};
 pub use turns::{Purchase, Turn, TurnError, Turns};
 pub use urr_kernel::{IdempotencyKey, InvalidIdempotencyKey, InvalidTicketType, TicketTypeDraft};
 
 /// The tables of the ticket office.
 pub const SCHEMA: Schema = Schema {
     name: "reservation_service",
-    migrations: migrations![1 "sales" => "../migrations/0001_sales.sql"],
+    migrations: migrations![
+        1 "sales" => "../migrations/0001_sales.sql",
+        2 "memberships" => "../migrations/0002_memberships.sql",
+    ],
 };
 
 /// Who we are in the envelope of events.

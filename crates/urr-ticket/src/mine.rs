@@ -72,7 +72,7 @@ impl Details {
     }
 }
 
-fn shorten(name: String) -> String {
+pub(crate) fn shorten(name: String) -> String {
     if name.chars().count() <= ORDER_NAME_CHARS_MAX {
         return name;
     }

@@ -4,17 +4,20 @@
 //! all is done (K-1). A refusal of ours is no failure: it is final, and the payment service hears of
 //! it where it calls, and gives the money back (K-9).
 
+use std::fmt::Display;
+
 use serde::Deserialize;
 use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{Event, Uuid, Won};
 use urr_storage::Tx;
 
-use super::decode;
+use super::{decode, memberships};
 use crate::confirm::{Confirming, confirm, mark_refunded};
 use crate::store::transitions;
 use crate::{Back, PaymentClaim, PaymentMade, Refused, ReservationId, SOURCE, StepError};
 
 const OF_RESERVATION: &str = "reservation";
+const OF_MEMBERSHIP: &str = "membership";
 
 /// Money that goes back because we cancelled. For other causes we have nothing to mark.
 const CAUSE_CANCELLED: &str = "cancelled";
@@ -68,20 +71,38 @@ impl Target {
     }
 }
 
-/// Whether it is about a reservation. What else is paid for does not concern us.
-fn is_ours(event: &Event) -> Result<bool, HandleError> {
-    let PaymentOf { payment_type } = decode(event)?;
-    Ok(payment_type == OF_RESERVATION)
-}
-
+/// What else is paid for does not concern us.
 pub fn payment_confirmed(
     tx: &mut Tx<'_>,
     event: &Event,
     context: &HandlerContext,
 ) -> Result<Handled, HandleError> {
-    if !is_ours(event)? {
-        return Ok(Handled::Ignored);
+    let PaymentOf { payment_type } = decode(event)?;
+    match payment_type.as_str() {
+        OF_RESERVATION => reservation_paid(tx, event, context),
+        OF_MEMBERSHIP => memberships::membership_paid(tx, event, context),
+        _ => Ok(Handled::Ignored),
     }
+}
+
+pub fn payment_refunded(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    let PaymentOf { payment_type } = decode(event)?;
+    match payment_type.as_str() {
+        OF_RESERVATION => reservation_refunded(tx, event, context),
+        OF_MEMBERSHIP => memberships::membership_refunded(tx, event, context),
+        _ => Ok(Handled::Ignored),
+    }
+}
+
+fn reservation_paid(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
     let paid: PaymentConfirmed = decode(event)?;
     let id = paid.target.id()?;
     let PaymentConfirmed { payment_id, amount, fencing_token, payment_method, .. } = paid;
@@ -101,14 +122,11 @@ pub fn payment_confirmed(
     outcome(event, confirmed)
 }
 
-pub fn payment_refunded(
+fn reservation_refunded(
     tx: &mut Tx<'_>,
     event: &Event,
     context: &HandlerContext,
 ) -> Result<Handled, HandleError> {
-    if !is_ours(event)? {
-        return Ok(Handled::Ignored);
-    }
     let back: PaymentRefunded = decode(event)?;
     if back.cause.as_deref().is_some_and(|cause| cause != CAUSE_CANCELLED) {
         return Ok(Handled::Ignored);
@@ -122,10 +140,12 @@ fn outcome(event: &Event, step: Result<(), StepError>) -> Result<Handled, Handle
     match step {
         Ok(()) => Ok(Handled::Done),
         Err(StepError::Storage(error)) => Err(error.into()),
-        Err(StepError::Refused(refused)) => {
-            let kind = &event.event_type;
-            tracing::warn!(event_id = %event.id, kind, %refused, "news of a payment has no effect");
-            Ok(Handled::Rejected { reason: refused.to_string() })
-        }
+        Err(StepError::Refused(refused)) => Ok(refusal(event, &refused)),
     }
+}
+
+pub fn refusal(event: &Event, refused: &impl Display) -> Handled {
+    let kind = &event.event_type;
+    tracing::warn!(event_id = %event.id, kind, %refused, "news of a payment has no effect");
+    Handled::Rejected { reason: refused.to_string() }
 }

@@ -92,7 +92,7 @@ impl SaleStatus {
 }
 
 /// What a purchase in a pre-sale costs beside its items: once for the reservation.
-fn presale_fee(tier: Tier) -> Won {
+pub fn presale_fee(tier: Tier) -> Won {
     match tier {
         Tier::Silver => Won::new(3_000),
         Tier::Gold => Won::new(2_000),

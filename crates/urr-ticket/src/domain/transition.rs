@@ -22,6 +22,8 @@ pub struct Record {
     pub sale_status: SaleStatus,
     /// When the event begins.
     pub starts_at: Timestamp,
+    /// Whose event it is.
+    pub artist_id: Option<Uuid>,
 }
 
 /// What a reservation is at a moment. A hold whose time is over is over, swept or not.
@@ -306,6 +308,7 @@ mod tests {
             updated_at: at("12:00"),
             sale_status: SaleStatus::Open,
             starts_at: at("19:00"),
+            artist_id: None,
         }
     }
 

@@ -102,7 +102,7 @@ impl StateView {
     }
 }
 
-fn only_payments(caller: Internal) -> Result<(), ApiError> {
+pub(super) fn only_payments(caller: Internal) -> Result<(), ApiError> {
     match caller.caller() {
         Caller::Payment => Ok(()),
         _ => Err(ApiError::forbidden("CALLER_NOT_ALLOWED", "This is for the payment service.")),
@@ -148,8 +148,8 @@ async fn list_paid(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ValidateQuery {
-    user_id: Uuid,
+pub(super) struct ValidateQuery {
+    pub user_id: Uuid,
 }
 
 /// A user's reservation if it can be paid now.
@@ -170,11 +170,11 @@ async fn validate(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PinBody {
-    payment_id: Uuid,
-    user_id: Uuid,
-    fencing_token: i64,
-    amount: Won,
+pub(super) struct PinBody {
+    pub payment_id: Uuid,
+    pub user_id: Uuid,
+    pub fencing_token: i64,
+    pub amount: Won,
 }
 
 async fn pin(
@@ -192,8 +192,8 @@ async fn pin(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct UnpinBody {
-    payment_id: Uuid,
+pub(super) struct UnpinBody {
+    pub payment_id: Uuid,
 }
 
 async fn unpin(
@@ -209,11 +209,11 @@ async fn unpin(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ConfirmBody {
-    payment_id: Uuid,
-    fencing_token: i64,
-    amount: Won,
-    payment_method: Option<String>,
+pub(super) struct ConfirmBody {
+    pub payment_id: Uuid,
+    pub fencing_token: i64,
+    pub amount: Won,
+    pub payment_method: Option<String>,
 }
 
 async fn confirm(
@@ -233,12 +233,12 @@ async fn confirm(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RefundedBody {
-    payment_id: Uuid,
+pub(super) struct RefundedBody {
+    pub payment_id: Uuid,
     /// What was asked for.
-    amount: Won,
+    pub amount: Won,
     /// What of that came, if it is less.
-    returned_amount: Option<Won>,
+    pub returned_amount: Option<Won>,
 }
 
 async fn refunded(

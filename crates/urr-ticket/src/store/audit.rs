@@ -26,6 +26,9 @@ pub enum DifferenceKind {
     Tickets,
     /// The state of the payment does not fit that of the reservation.
     Payment,
+    /// A ticket that is not its owner's any more still has its points, or the balance of a membership
+    /// is not the sum of its points.
+    Points,
     /// A hold was not ended although its time has long been over.
     Overdue,
     /// A payment has had a hold for so long that it must have been forgotten.
@@ -54,6 +57,7 @@ impl DifferenceKind {
             DifferenceKind::Stock => "stock",
             DifferenceKind::Tickets => "tickets",
             DifferenceKind::Payment => "payment",
+            DifferenceKind::Points => "points",
             DifferenceKind::Overdue => "overdue",
             DifferenceKind::OldPin => "oldPin",
         }
@@ -61,7 +65,7 @@ impl DifferenceKind {
 }
 
 /// Each question has the event as `$1` and how many answers are wanted as `$2`.
-const QUESTIONS: [(DifferenceKind, &str); 9] = [
+const QUESTIONS: [(DifferenceKind, &str); 10] = [
     (
         DifferenceKind::SeatCount,
         "select null::uuid as reservation_id, null::integer as seat_id, \
@@ -133,6 +137,18 @@ const QUESTIONS: [(DifferenceKind, &str); 9] = [
              when 'cancelled' then (r.refund_amount is null) = (r.payment_status = 'unpaid') \
                  and r.payment_status <> 'paid' \
              else r.payment_status = 'unpaid' end) order by r.id limit $2",
+    ),
+    (
+        DifferenceKind::Points,
+        "select r.id as reservation_id, null::integer as seat_id, null::uuid as ticket_type_id \
+         from reservations as r join membership_points as given on given.reference_id = r.id \
+         and given.action = 'TICKET_PURCHASE' join memberships as m on m.id = given.membership_id \
+         where r.event_id = $1 and ((r.status <> 'confirmed' and not exists (\
+             select 1 from membership_points as back where back.reference_id = r.id \
+             and back.membership_id = m.id and back.action = 'TICKET_PURCHASE_RETURNED'\
+         )) or m.points <> (\
+             select sum(p.points) from membership_points as p where p.membership_id = m.id\
+         )) order by r.id limit $2",
     ),
 ];
 

@@ -8,6 +8,8 @@ use urr_layout::SeatId;
 use urr_storage::{Row, StorageError, Tx, params};
 
 use super::chunks::for_each_chunk;
+use super::points::points_take_back;
+use crate::domain::points::Action;
 use crate::domain::transition::Record;
 use crate::{CancelPolicy, Flow, PaymentStatus, Reservation, ReservationId, SaleStatus, Status};
 
@@ -15,7 +17,7 @@ use crate::{CancelPolicy, Flow, PaymentStatus, Reservation, ReservationId, SaleS
 pub(super) const RECORD: &str = "r.id, r.number, r.user_id, r.event_id, r.status, \
     r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
     r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
-    s.status as sale_status, s.starts_at";
+    s.status as sale_status, s.starts_at, s.artist_id";
 
 pub fn record_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Record>, StorageError> {
     let sql = format!(
@@ -53,6 +55,7 @@ pub(super) fn record_read(row: &Row<'_>) -> Result<Record, StorageError> {
         updated_at: row.get("updated_at")?,
         sale_status: SaleStatus::parse(&sale_status).expect("only known states are stored"),
         starts_at: row.get("starts_at")?,
+        artist_id: row.get("artist_id")?,
     })
 }
 
@@ -147,7 +150,11 @@ pub fn reservations_end(
     stock_return(tx, &ids)?;
     let mut seats = items_end(tx, &ids)?;
     let paid = ended.iter().filter(|r| r.refund_amount.is_some()).map(|r| r.id);
-    tickets_invalidate(tx, &paid.collect::<Vec<Uuid>>())?;
+    let paid: Vec<Uuid> = paid.collect();
+    tickets_invalidate(tx, &paid)?;
+    if !paid.is_empty() {
+        points_take_back(tx, Action::TicketPurchase, &paid, now)?;
+    }
     for reservation in &mut ended {
         reservation.seat_ids = seats.remove(&reservation.id).unwrap_or_default();
         reservation.seat_ids.sort_unstable();

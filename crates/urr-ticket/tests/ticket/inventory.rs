@@ -372,8 +372,8 @@ contract! {
     }
 
     async fn what_does_not_concern_the_sale_is_ignored(world: World) {
-        let artist = event(&world, "ARTIST_CREATED", json!({"eventId": world.ids.next_id()}));
-        assert_eq!(deliver(&world, &artist).await, Ok(Handled::Ignored));
+        let other = event(&world, "VENUE_CREATED", json!({"eventId": world.ids.next_id()}));
+        assert_eq!(deliver(&world, &other).await, Ok(Handled::Ignored));
     }
 
     /// On PostgreSQL two replicas may handle news of one event at the same moment.

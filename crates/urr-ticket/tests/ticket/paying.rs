@@ -21,7 +21,7 @@ use crate::fixture::{MINUTE, World, hall};
 use crate::inventory::deliver;
 
 /// An event of the payment service, in its envelope.
-fn event(world: &World, event_type: &str, data: Value) -> Event {
+pub fn event(world: &World, event_type: &str, data: Value) -> Event {
     let id = world.ids.next_id();
     Event {
         specversion: "1.0".to_owned(),
@@ -49,7 +49,7 @@ fn made(record: &Record, claim: PaymentClaim) -> Value {
     })
 }
 
-fn confirmed(world: &World, record: &Record, claim: PaymentClaim) -> Event {
+pub fn confirmed(world: &World, record: &Record, claim: PaymentClaim) -> Event {
     event(world, "PAYMENT_CONFIRMED", made(record, claim))
 }
 
@@ -308,11 +308,10 @@ contract! {
         let mut other_type = good();
         other_type.event_type = "PAYMENT_SETTLED".to_owned();
         let bare = |event_type: &str| {
-            event(&world, event_type, json!({"paymentId": Uuid::nil(), "paymentType": "membership"}))
+            event(&world, event_type, json!({"paymentId": Uuid::nil(), "paymentType": "gift"}))
         };
         for event in [
-            with(good(), "paymentType", json!("transfer")),
-            with(good(), "paymentType", json!("membership")),
+            with(good(), "paymentType", json!("gift")),
             bare("PAYMENT_CONFIRMED"),
             bare("PAYMENT_REFUNDED"),
             other_type,

@@ -1,0 +1,378 @@
+//! Fan memberships: joining, paying, points, the end of a year.
+//!
+//! A membership is bought year by year; what a payment pays for is its next term, and the number of
+//! the term is the fencing token. Every step of a payment can be repeated and has its effect once.
+
+use urr_kernel::{CallContext, Timestamp, Uuid, Won};
+use urr_service::Page;
+use urr_storage::outbox::{self, Stamp};
+use urr_storage::{StorageError, Tx};
+
+use crate::domain::membership::{
+    Membership, MembershipId, MembershipRefused, MembershipStatus, cut_span, decide_confirm,
+    decide_pay, decide_pin, decide_refunded, decide_subscribe, decide_unpin, next_span,
+};
+use crate::domain::points::Action;
+use crate::domain::transition::{PaymentClaim, Step};
+use crate::events::membership::{MembershipActivated, MembershipExpired};
+use crate::store::memberships::{self as store, EndedMembership, TermStep, WhichTerm};
+use crate::store::points::{self, Award, Members, PointLine};
+use crate::store::tiers::{Fan, tier_list};
+use crate::{PaymentMade, Ticket, Tier};
+
+/// Few enough that nobody waits for it.
+const ENDED_AT_ONCE: u32 = 250;
+
+/// Why a membership did not take a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MembershipError {
+    #[error(transparent)]
+    Refused(#[from] MembershipRefused),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// What a step found under the lock.
+enum Found {
+    Done(Membership),
+    Go(Membership),
+}
+
+/// Decides about a step under the lock of the membership. What is refused or was done before takes
+/// no lock and writes nothing.
+fn find(
+    tx: &mut Tx<'_>,
+    id: MembershipId,
+    which: WhichTerm,
+    decide: impl Fn(&Membership) -> Result<Step, MembershipRefused>,
+) -> Result<Found, MembershipError> {
+    let membership = store::membership_find(tx, id, which)?.ok_or(MembershipRefused::NotFound)?;
+    if decide(&membership)? == Step::Done {
+        return Ok(Found::Done(membership));
+    }
+    store::membership_lock(tx, id)?;
+    let membership = reload(tx, id, which)?;
+    Ok(match decide(&membership)? {
+        Step::Done => Found::Done(membership),
+        Step::Go => Found::Go(membership),
+    })
+}
+
+fn reload(
+    tx: &mut Tx<'_>,
+    id: MembershipId,
+    which: WhichTerm,
+) -> Result<Membership, MembershipError> {
+    Ok(store::membership_find(tx, id, which)?.expect("memberships are never deleted"))
+}
+
+fn check_owner(membership: &Membership, user_id: Uuid) -> Result<(), MembershipRefused> {
+    match membership.user_id == user_id {
+        true => Ok(()),
+        false => Err(MembershipRefused::NotFound),
+    }
+}
+
+impl Ticket {
+    /// Begins to buy a year. One that waits to be paid is returned as it is.
+    pub async fn subscribe(
+        &self,
+        user_id: Uuid,
+        artist_id: Uuid,
+    ) -> Result<Membership, MembershipError> {
+        let (new_id, now) = (MembershipId(self.ids.next_id()), self.clock.now());
+        let subscribed = self.db.write(move |tx| {
+            if store::artist_find(tx, artist_id)?.is_none() {
+                return Err(MembershipRefused::ArtistNotFound.into());
+            }
+            let found = store::membership_find_of_fan(tx, user_id, artist_id)?;
+            if decide_subscribe(found.as_ref(), now)? == Step::Done {
+                return Ok(found.expect("what is for sale is there"));
+            }
+            let id = store::membership_make(tx, new_id, user_id, artist_id, now)?;
+            let membership = reload(tx, id, WhichTerm::Last)?;
+            if decide_subscribe(Some(&membership), now)? == Step::Done {
+                return Ok(membership);
+            }
+            store::term_offer(tx, &membership, now)?;
+            reload(tx, id, WhichTerm::Last)
+        });
+        subscribed.await
+    }
+
+    /// One page of a user's memberships, and how many there are.
+    pub async fn list_memberships(
+        &self,
+        user_id: Uuid,
+        page: Page,
+    ) -> Result<(Vec<Membership>, u64), StorageError> {
+        let list = move |tx: &mut Tx<'_>| {
+            let memberships = store::membership_list(tx, user_id, page)?;
+            Ok((memberships, store::membership_count(tx, user_id)?))
+        };
+        self.db.read(list).await
+    }
+
+    /// A fan's membership with one page of its points, and how many lines there are.
+    pub async fn my_membership(
+        &self,
+        user_id: Uuid,
+        artist_id: Uuid,
+        page: Page,
+    ) -> Result<Option<(Membership, Vec<PointLine>, u64)>, StorageError> {
+        let find = move |tx: &mut Tx<'_>| {
+            let found = store::membership_find_of_fan(tx, user_id, artist_id)?;
+            let Some(membership) = found else { return Ok(None) };
+            let lines = points::point_line_list(tx, membership.id.0, page)?;
+            let count = points::point_line_count(tx, membership.id.0)?;
+            Ok(Some((membership, lines, count)))
+        };
+        self.db.read(find).await
+    }
+
+    /// A fan's standing with an artist; none is the general public.
+    pub async fn tier_with(
+        &self,
+        user_id: Uuid,
+        artist_id: Uuid,
+    ) -> Result<Option<Tier>, StorageError> {
+        let (fan, now) = (Fan { user_id, artist_id }, self.clock.now());
+        let find = move |tx: &mut Tx<'_>| Ok(tier_list(tx, &[fan], now)?.get(&fan).copied());
+        self.db.read(find).await
+    }
+
+    /// A membership with its last term, whoever's it is.
+    pub async fn find_membership(&self, id: MembershipId) -> Result<Membership, MembershipError> {
+        let find = move |tx: &mut Tx<'_>| store::membership_find(tx, id, WhichTerm::Last);
+        let found: Result<Option<Membership>, StorageError> = self.db.read(find).await;
+        Ok(found?.ok_or(MembershipRefused::NotFound)?)
+    }
+
+    /// A user's membership if it can be paid now.
+    pub async fn validate_membership(
+        &self,
+        id: MembershipId,
+        user_id: Uuid,
+    ) -> Result<Membership, MembershipError> {
+        let membership = self.find_membership(id).await?;
+        check_owner(&membership, user_id)?;
+        decide_pay(&membership)?;
+        Ok(membership)
+    }
+
+    /// Fixes the price for a payment that is about to charge.
+    pub async fn pin_membership(
+        &self,
+        id: MembershipId,
+        user_id: Uuid,
+        claim: PaymentClaim,
+    ) -> Result<Membership, MembershipError> {
+        let (number, now) = (claim.fencing_token, self.clock.now());
+        let pinned = self.db.write(move |tx| {
+            let found = find(tx, id, WhichTerm::Number(number), |membership| {
+                check_owner(membership, user_id)?;
+                decide_pin(membership, &claim)
+            })?;
+            match found {
+                Found::Done(membership) => Ok(membership),
+                Found::Go(_) => {
+                    let step = TermStep { id, number, payment_id: claim.payment_id, now };
+                    store::term_pin(tx, step, claim.amount)?;
+                    reload(tx, id, WhichTerm::Number(number))
+                }
+            }
+        });
+        pinned.await
+    }
+
+    /// The payment has come to nothing.
+    pub async fn unpin_membership(
+        &self,
+        id: MembershipId,
+        payment_id: Uuid,
+    ) -> Result<Membership, MembershipError> {
+        let now = self.clock.now();
+        let unpinned = self.db.write(move |tx| {
+            let which = WhichTerm::OfPayment(payment_id);
+            match find(tx, id, which, |membership| decide_unpin(membership, payment_id))? {
+                Found::Done(_) => reload(tx, id, WhichTerm::Last),
+                Found::Go(membership) => {
+                    let number = membership.term.expect("a pin is that of a term").number;
+                    store::term_unpin(tx, TermStep { id, number, payment_id, now })?;
+                    reload(tx, id, WhichTerm::Last)
+                }
+            }
+        });
+        unpinned.await
+    }
+
+    /// The payment was made: the year begins, or comes behind the present one.
+    pub async fn activate_membership(
+        &self,
+        id: MembershipId,
+        made: PaymentMade,
+        context: CallContext,
+    ) -> Result<Membership, MembershipError> {
+        let (stamps, now) = (self.stamps(2, context), self.clock.now());
+        let activated = self.db.write(move |tx| {
+            let (ended, activated) = (&stamps.stamp(0), &stamps.stamp(1));
+            activate(tx, &Activating { id, made: &made, ended, activated, now })
+        });
+        activated.await
+    }
+
+    /// The money of a term is back: it counts no more, and its points are taken back.
+    pub async fn mark_membership_refunded(
+        &self,
+        id: MembershipId,
+        payment_id: Uuid,
+        amount: Won,
+    ) -> Result<Membership, MembershipError> {
+        let now = self.clock.now();
+        self.db.write(move |tx| mark_refunded(tx, id, payment_id, Some(amount), now)).await
+    }
+
+    /// Rewards what was done in the community. Returns in how many memberships.
+    pub async fn award_points(
+        &self,
+        members: Members,
+        action: Action,
+        reference_id: Uuid,
+    ) -> Result<u64, StorageError> {
+        let award = Award { action, reference_id, now: self.clock.now() };
+        self.db.write(move |tx| points::points_award_limited(tx, members, award)).await
+    }
+
+    /// What was rewarded is not there any more.
+    pub async fn take_points_back(
+        &self,
+        action: Action,
+        reference_id: Uuid,
+    ) -> Result<(), StorageError> {
+        let now = self.clock.now();
+        let back =
+            move |tx: &mut Tx<'_>| points::points_take_back(tx, action, &[reference_id], now);
+        self.db.write(back).await
+    }
+
+    /// Announces memberships that are over, each once (F-12). Returns how many.
+    pub async fn end_memberships(&self) -> Result<u64, StorageError> {
+        let mut ended = 0;
+        loop {
+            let context = CallContext::root(self.ids.next_id());
+            let (stamps, now) = (self.stamps(ENDED_AT_ONCE as usize, context), self.clock.now());
+            let batch = self.db.write(move |tx| {
+                let batch = store::membership_end_overdue(tx, now, ENDED_AT_ONCE)?;
+                let facts = batch.iter().enumerate();
+                let facts =
+                    facts.map(|(at, over)| (stamps.stamp(at), MembershipExpired::from(over)));
+                outbox::append_all(tx, &facts.collect::<Vec<_>>())?;
+                Ok::<_, StorageError>(u64::try_from(batch.len()).expect("a batch is small"))
+            });
+            let batch: u64 = batch.await?;
+            ended += batch;
+            if batch < u64::from(ENDED_AT_ONCE) {
+                return Ok(ended);
+            }
+        }
+    }
+}
+
+/// An activation with what its events are made of.
+pub(crate) struct Activating<'a> {
+    pub id: MembershipId,
+    pub made: &'a PaymentMade,
+    pub ended: &'a Stamp,
+    pub activated: &'a Stamp,
+    pub now: Timestamp,
+}
+
+/// Sells the pinned term, gives its points, announces it. If that was done before, nothing happens
+/// if it is refused, nothing was written.
+pub(crate) fn activate(
+    tx: &mut Tx<'_>,
+    activating: &Activating<'_>,
+) -> Result<Membership, MembershipError> {
+    let Activating { id, made, ended, activated, now } = *activating;
+    let PaymentClaim { payment_id, fencing_token: number, amount } = made.claim;
+    let which = WhichTerm::Number(number);
+    let found = find(tx, id, which, |membership| decide_confirm(membership, &made.claim))?;
+    let before = match found {
+        Found::Done(membership) => return Ok(membership),
+        Found::Go(membership) => membership,
+    };
+    // A year that was over before its end was told.
+    if before.is_live && before.status(now) == MembershipStatus::Expired {
+        outbox::append(tx, ended, &MembershipExpired::of(&before))?;
+    }
+    let span = next_span(&before, now);
+    store::term_pay(tx, TermStep { id, number, payment_id, now }, span, &made.method)?;
+    let is_renewal = before.joined_at.is_some();
+    let action = if is_renewal { Action::Renew } else { Action::Join };
+    points::points_award_member(tx, id.0, Award { action, reference_id: payment_id, now })?;
+    let membership = reload(tx, id, which)?;
+    let event = MembershipActivated {
+        membership_id: id.0,
+        user_id: membership.user_id,
+        artist_id: membership.artist_id,
+        tier: membership.tier.name().to_owned(),
+        expires_at: membership.expires_at,
+        payment_id,
+        amount,
+        is_renewal,
+    };
+    outbox::append(tx, activated, &event)?;
+    Ok(membership)
+}
+
+/// Ends a term whose money is back; none: all of it. The end of the membership, if it is one, is
+/// announced by the next sweep.
+pub(crate) fn mark_refunded(
+    tx: &mut Tx<'_>,
+    id: MembershipId,
+    payment_id: Uuid,
+    amount: Option<Won>,
+    now: Timestamp,
+) -> Result<Membership, MembershipError> {
+    let which = WhichTerm::OfPayment(payment_id);
+    let membership = match find(tx, id, which, |membership| decide_refunded(membership, amount))? {
+        Found::Done(membership) => return Ok(membership),
+        Found::Go(membership) => membership,
+    };
+    let term = membership.term.as_ref().expect("it was decided about");
+    let (number, span) = (term.number, term.span.expect("what is paid has a span"));
+    store::term_refund(tx, TermStep { id, number, payment_id, now })?;
+    let (cut, moved) = cut_span(span, &store::span_list_but(tx, id, number)?, now);
+    for (number, span) in moved {
+        store::term_move(tx, id, number, span, now)?;
+    }
+    store::membership_set_end(tx, id, membership.expires_at - cut)?;
+    for action in [Action::Join, Action::Renew] {
+        points::points_take_back(tx, action, &[payment_id], now)?;
+    }
+    reload(tx, id, which)
+}
+
+impl MembershipExpired {
+    fn of(membership: &Membership) -> MembershipExpired {
+        MembershipExpired {
+            membership_id: membership.id.0,
+            user_id: membership.user_id,
+            artist_id: membership.artist_id,
+            tier: membership.tier.name().to_owned(),
+            expires_at: membership.expires_at,
+        }
+    }
+}
+
+impl From<&EndedMembership> for MembershipExpired {
+    fn from(over: &EndedMembership) -> MembershipExpired {
+        MembershipExpired {
+            membership_id: over.id,
+            user_id: over.user_id,
+            artist_id: over.artist_id,
+            tier: over.tier.name().to_owned(),
+            expires_at: over.expires_at,
+        }
+    }
+}
