@@ -193,15 +193,13 @@ impl Office {
     }
 
     /// The money is back: what it has asked for, and what of that really came, if a part had been
-    /// given before. A reservation hears of it whether it was bought here or taken over.
+    /// given before. With a transfer it marks the reservation that was taken over.
     pub async fn refunded(&self, payment: &Payment, asked: Won, returned: Won) -> Told {
-        let target = payment.reservation().map_or(payment.target, Target::reservation);
-        let mut body = json!({"paymentId": payment.id.0, "amount": returned});
-        if target.kind == TargetKind::Reservation && asked != returned {
-            body["amount"] = json!(asked);
+        let mut body = json!({"paymentId": payment.id.0, "amount": asked});
+        if asked != returned {
             body["returnedAmount"] = json!(returned);
         }
-        self.send(&format!("{}/refunded", path_of(target)), &body, &context(payment)).await
+        self.post(payment, "refunded", &body).await
     }
 
     /// Cancels a paid reservation. What is to be refunded it announces itself.

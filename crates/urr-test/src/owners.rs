@@ -62,8 +62,8 @@ impl Owners {
         self.differences_aside(&[]).await
     }
 
-    /// The same, but payments with these test cards may still be under way: nothing was charged, and
-    /// that takes minutes to be believed.
+    /// The same, but payments with these test cards may still be under way: nothing was charged,
+    /// and that takes minutes to be believed.
     pub async fn differences_aside(&self, cards: &[&str]) -> Vec<String> {
         let (reserved, paid) = (self.reserved().await, self.paid().await);
         let is_aside = |paid: &Paid| {
@@ -119,8 +119,8 @@ impl Owners {
     }
 
     pub async fn paid(&self) -> BTreeMap<Uuid, Paid> {
-        let sql = "select id, target_id, order_id, payment_key, status, step, amount, charged_amount, \
-                   refunded_amount, confirmed_event_id, \
+        let sql = "select id, target_id, order_id, payment_key, status, step, amount, \
+                   charged_amount, refunded_amount, confirmed_event_id, \
                    (select coalesce(sum(charged), 0)::bigint from sandbox_payments as s \
                     where s.order_id = payments.order_id) as charged, \
                    (select coalesce(sum(returned), 0)::bigint from sandbox_payments as s \

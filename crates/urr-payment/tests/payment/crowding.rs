@@ -1,6 +1,7 @@
 //! Many at once: one charge, one ticket.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -130,7 +131,7 @@ contract! {
     async fn p_10_no_transaction_is_open_while_somebody_is_asked(world: World) {
         const WAITING: u32 = 12;
         for place in ["call pin", "call confirm", "call deliver"] {
-            let (reached, faults) = stopped_before(place);
+            let (reached, faults) = stopped_before(place, WAITING);
             let slow = world.instance(faults);
             let mut waiting = JoinSet::new();
             for _ in 0..WAITING {
@@ -152,8 +153,8 @@ contract! {
     }
 
     /// Whoever waits for a provider that says nothing keeps nobody else from their money.
-    async fn money_that_goes_back_does_not_wait_for_purchases_that_wait(world: World) {
-        let (reached, faults) = stopped_before("call find");
+    async fn neither_refunds_nor_purchases_wait_for_one_that_waits(world: World) {
+        let (reached, faults) = stopped_before("call find", 1);
         let (_, unclear) = world.pay(Card::ChargeThenTimeOut).await;
         assert_eq!(unclear.status, Status::Unknown);
         let (process, stop) = (world.instance(faults), CancellationToken::new());
@@ -161,6 +162,13 @@ contract! {
         let jobs = tokio::spawn(async move { process.run_jobs(until).await });
         world.clock.advance(Duration::from_secs(2));
         await_all(&reached, 1).await;
+        // Nor does another purchase.
+        let (held, _) = world.pay(Card::ChargeThenTimeOut).await;
+        world.clock.advance(Duration::from_secs(2));
+        urr_test::eventually("the ticket is there", async || {
+            (world.office.get(held.id).tickets == 1).then_some(())
+        })
+        .await;
         let (held, payment) = world.pay(Card::Approve).await;
         world.office.cancel(held.id);
         let event = world.cancelled_event(&world.office.get(held.id));
@@ -178,16 +186,19 @@ contract! {
     }
 }
 
-/// A process that stays at a place, and how often it came there.
-fn stopped_before(place: &'static str) -> (Arc<Semaphore>, Faults) {
-    let reached = Arc::new(Semaphore::new(0));
+/// A process of which so many stay at a place, and how many came there.
+fn stopped_before(place: &'static str, stays: u32) -> (Arc<Semaphore>, Faults) {
+    let (reached, came) = (Arc::new(Semaphore::new(0)), AtomicU32::new(0));
     let listener = Arc::clone(&reached);
     let faults = Faults::listening(move |point| {
         if (point.moment, point.name) != (Moment::Before, place) {
             return ready(()).boxed();
         }
         listener.add_permits(1);
-        pending().boxed()
+        match came.fetch_add(1, Ordering::SeqCst) < stays {
+            true => pending().boxed(),
+            false => ready(()).boxed(),
+        }
     });
     (reached, faults)
 }

@@ -287,6 +287,7 @@ impl Held {
     fn refunded(&mut self, body: &Value) -> Result<(), &'static str> {
         let is_its_payment = self.payment_id == id_in(body, "paymentId");
         if self.kind == "membership" && is_its_payment {
+            assert_eq!(body["amount"].as_i64(), Some(self.amount.amount()), "its whole price");
             self.status = "cancelled";
             self.payment_status = "refunded";
             return Ok(());
@@ -415,7 +416,12 @@ async fn take(
     Path((kind, id, step)): Path<(String, Uuid, String)>,
     axum::Json(body): axum::Json<Value>,
 ) -> Response {
-    office.answer(&step, (&kind, id), |held, now| match step.as_str() {
+    let (kind, id) = match (kind.as_str(), step.as_str()) {
+        // It marks the reservation that was taken over.
+        ("transfers", "refunded") => ("reservations", office.get(id).reservation_id.unwrap()),
+        (kind, _) => (kind, id),
+    };
+    office.answer(&step, (kind, id), |held, now| match step.as_str() {
         "pin" => held.pin(&body, now),
         "unpin" => held.unpin(&body),
         "confirm" => held.confirm(&body, now),

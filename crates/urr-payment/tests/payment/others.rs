@@ -92,17 +92,22 @@ contract! {
         let key = payment.payment_key.clone().unwrap();
         let refused = world.payments.cancel_by_owner(&key, owner(&payment), &world.context()).await;
         assert!(matches!(refused, Err(RefundError::NotCancellable)), "not on request");
-        let refund = |key: &str| AdminRefund {
-            admin_id: world.ids.next_id(),
-            amount: None,
-            reason: "wrong artist".to_owned(),
-            key: key.to_owned(),
+        let refund = async |key: &str, amount: Option<i64>| {
+            let refund = AdminRefund {
+                admin_id: world.ids.next_id(),
+                amount: amount.map(Won::new),
+                reason: "wrong artist".to_owned(),
+                key: key.to_owned(),
+            };
+            let done = world.payments.refund_as_admin(payment.id, refund, &world.context()).await;
+            done.unwrap().1.amount()
         };
+        // A part is a gift; the rest ends it, once.
+        assert_eq!(refund("part", Some(2_000)).await, 2_000);
+        world.settle().await;
+        assert_eq!(world.office.get(membership.id).status, "confirmed");
         for key in ["a", "b"] {
-            let refund = refund(key);
-            let (_, amount) =
-                world.payments.refund_as_admin(payment.id, refund, &world.context()).await.unwrap();
-            assert_eq!(amount, PRICE);
+            assert_eq!(refund(key, None).await, 100_000);
         }
         world.settle().await;
         let payment = world.find(payment.id).await;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{ErrorCode, OpenFlags, ffi};
 
 use crate::dialect::statement_to_sqlite;
@@ -77,6 +78,11 @@ impl SqliteConnection {
         let handler = timer.clone();
         inner
             .progress_handler(STEPS_BETWEEN_TIMER_CHECKS, Some(move || handler.is_over()))
+            .map_err(|error| StorageError::Unavailable(error.to_string()))?;
+        // Plans depend on the text alone. Otherwise a statement is prepared again when its parameters
+        // change. A partial index is then used only if the statement spells out its condition.
+        inner
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
             .map_err(|error| StorageError::Unavailable(error.to_string()))?;
         inner.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
         let connection = SqliteConnection {

@@ -17,11 +17,7 @@ const TOPICS: [&str; 5] =
 /// What the data of each type have.
 const FIELDS: [(&str, &str, &[&str]); 7] = [
     ("RESERVATION_CREATED", "reservation-events", &["expiresAt"]),
-    (
-        "RESERVATION_CHANGED",
-        "reservation-events",
-        &["previousSeatIds", "previousTotalAmount"],
-    ),
+    ("RESERVATION_CHANGED", "reservation-events", &["previousSeatIds", "previousTotalAmount"]),
     ("RESERVATION_CONFIRMED", "reservation-events", &["paymentId", "paymentMethod"]),
     (
         "RESERVATION_CANCELLED",
@@ -130,8 +126,7 @@ fn assert_fields(topic: &str, event: &Event) {
     let due: BTreeSet<&str> = common.iter().chain(*own).copied().collect();
     assert_eq!(fields, due, "{}", event.event_type);
     assert_eq!(event.data[subject], event.subject.as_str());
-    let written: urr_kernel::Timestamp =
-        event.data["timestamp"].as_str().unwrap().parse().unwrap();
+    let written: urr_kernel::Timestamp = event.data["timestamp"].as_str().unwrap().parse().unwrap();
     assert_eq!(written, event.time);
 }
 

@@ -251,10 +251,7 @@ fn listener(app: &TestApp, handler: Handler) -> Consumer {
 }
 
 /// Its effect is that it was heard.
-fn note(
-    _tx: &mut urr_storage::Tx<'_>,
-    event: &Event,
-) -> Result<Handled, urr_bus::HandleError> {
+fn note(_tx: &mut urr_storage::Tx<'_>, event: &Event) -> Result<Handled, urr_bus::HandleError> {
     let Value::Object(_) = event.data else { panic!("a fact has fields") };
     Ok(Handled::Done)
 }

@@ -8,7 +8,7 @@ use crate::accounts::register;
 use crate::audit::check_audit;
 use crate::http::{activity, artist_names, create_artist, get, identity_headers, request};
 use crate::program::{Installation, eventually, free_port};
-use crate::purchase::{check_outage_of_the_waiting_room, check_purchase, check_told};
+use crate::purchase::{check_outage_of_the_waiting_room, check_purchase, check_refund, check_told};
 use crate::stats::check_rebuild;
 
 /// After so many failed calls the gateway stops asking.
@@ -63,6 +63,7 @@ fn eight_processes_are_one_system() -> Result<()> {
     check_told(&fan)?;
     check_audit(&installation)?;
     check_rebuild(&installation, stats_port)?;
+    check_refund(&fan)?;
     let stop = || queue.stop("TERM")?.succeeded();
     let start = || installation.serve(queue_port, "queue");
     let queue = check_outage_of_the_waiting_room(&fan, gateway.port, stop, start)?;

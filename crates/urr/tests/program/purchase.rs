@@ -85,6 +85,26 @@ pub fn check_purchase(gateway_port: u16) -> Result<Fan> {
     Ok(fan)
 }
 
+/// What was bought is given back: by way of the bus, the payments, their provider and the ticket
+/// office, each a process of its own.
+pub fn check_refund(fan: &Fan) -> Result<()> {
+    let paid = fan.send("GET", "/api/payments/user/me", "", &Value::Null)?.json()?;
+    let paid = &paid["payments"][0];
+    let (id, order_id) = (text(&paid["reservationId"]), text(&paid["orderId"]));
+    let path = format!("/api/reservations/{id}");
+    let cancelled = fan.send("POST", &format!("{path}/cancel"), "", &Value::Null)?;
+    ensure!(cancelled.status == 200, "{cancelled:?}");
+    let promised = cancelled.json()?["reservation"]["refundAmount"].clone();
+    eventually("the money is back, and the ticket office knows", || {
+        let mine = fan.send("GET", &path, "", &Value::Null)?.json()?;
+        Ok(mine["reservation"]["paymentStatus"] == "refunded")
+    })?;
+    let order = format!("/api/payments/order/{order_id}");
+    let order = fan.send("GET", &order, "", &Value::Null)?.json()?["payment"].take();
+    assert_eq!((&order["status"], &order["refundedAmount"]), (&json!("refunded"), &promised));
+    Ok(())
+}
+
 /// Whoever has bought is told so, by what the ticket office knows.
 pub fn check_told(fan: &Fan) -> Result<()> {
     eventually("the buyer is told", || {

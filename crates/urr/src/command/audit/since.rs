@@ -41,7 +41,8 @@ impl FromStr for Since {
             'd' => 24 * 60 * 60,
             _ => return Err(expected),
         };
-        let count: u64 = text.trim_end_matches(unit).parse().map_err(|_| expected)?;
+        let count = text.strip_suffix(unit).and_then(|count| count.parse::<u64>().ok());
+        let count = count.ok_or(expected)?;
         let span = count.checked_mul(seconds).filter(|span| *span <= DAYS_MAX * 24 * 60 * 60);
         span.map(|span| Since::Ago(Duration::from_secs(span))).ok_or("that is more than ten years")
     }
