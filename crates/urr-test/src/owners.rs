@@ -29,7 +29,9 @@ pub struct Reserved {
 /// A payment, by ourselves and by the provider.
 #[derive(Clone, Debug)]
 pub struct Paid {
-    pub reservation_id: Uuid,
+    /// `reservation`, `transfer` or `membership`, and which.
+    pub kind: String,
+    pub target_id: Uuid,
     pub order_id: String,
     /// The test card.
     pub card: Option<String>,
@@ -71,7 +73,7 @@ impl Owners {
             paid.step.is_some() && paid.theirs == (0, 0) && cards.iter().any(is_of)
         };
         let aside: BTreeSet<Uuid> =
-            paid.values().filter(|paid| is_aside(paid)).map(|paid| paid.reservation_id).collect();
+            paid.values().filter(|paid| is_aside(paid)).map(|paid| paid.target_id).collect();
         let mut found = Vec::new();
         for (id, payment) in paid.iter().filter(|(_, paid)| !is_aside(paid)) {
             check_payment(*id, payment, &reserved, &mut found);
@@ -119,7 +121,7 @@ impl Owners {
     }
 
     pub async fn paid(&self) -> BTreeMap<Uuid, Paid> {
-        let sql = "select id, target_id, order_id, payment_key, status, step, amount, \
+        let sql = "select id, target_type, target_id, order_id, payment_key, status, step, amount, \
                    charged_amount, refunded_amount, confirmed_event_id, \
                    (select coalesce(sum(charged), 0)::bigint from sandbox_payments as s \
                     where s.order_id = payments.order_id) as charged, \
@@ -127,7 +129,8 @@ impl Owners {
                     where s.order_id = payments.order_id) as returned from payments";
         let read = |row: &Row<'_>| {
             let paid = Paid {
-                reservation_id: row.get("target_id")?,
+                kind: row.get("target_type")?,
+                target_id: row.get("target_id")?,
                 order_id: row.get("order_id")?,
                 card: row.get::<Option<String>>("payment_key")?.as_deref().and_then(card_of),
                 status: row.get("status")?,
@@ -226,10 +229,11 @@ fn check_payment(
     if payment.ours != payment.theirs {
         note("the provider's books say something else");
     }
-    let reservation = reserved.get(&payment.reservation_id);
-    let has_ticket =
-        reservation.is_some_and(|one| one.status == "confirmed" && one.payment_id == Some(id));
+    let is_for_ticket = |one: &Reserved| one.status == "confirmed" && one.payment_id == Some(id);
+    let has_ticket = reserved.values().any(is_for_ticket);
     match payment.status.as_str() {
+        // Whether it is active, the ticket office's own audit tells.
+        "confirmed" if payment.kind == "membership" => {}
         "confirmed" if !has_ticket => note("a payment without its ticket"),
         "pending" | "failed" | "refunded" if has_ticket => note("a ticket for nothing"),
         "pending" | "failed" if payment.theirs.0 != payment.theirs.1 => note("money for nothing"),
@@ -243,7 +247,11 @@ fn check_reservation(
     paid: &BTreeMap<Uuid, Paid>,
     found: &mut Vec<String>,
 ) {
-    let payments = paid.values().filter(|paid| paid.reservation_id == id);
+    // Its first one, and that of whoever has bought the ticket since.
+    let is_its = |(payment_id, paid): &(&Uuid, &Paid)| {
+        paid.target_id == id || reservation.payment_id == Some(**payment_id)
+    };
+    let payments = paid.iter().filter(is_its).map(|(_, paid)| paid);
     let kept: i64 = payments.clone().map(|paid| paid.theirs.0 - paid.theirs.1).sum();
     let standing = payments.filter(|paid| paid.theirs.0 > paid.theirs.1).count();
     let mut note = |what: &str| found.push(format!("{what}: {id} {reservation:?}, {kept} kept"));

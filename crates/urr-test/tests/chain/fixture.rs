@@ -68,6 +68,11 @@ pub struct Order {
 
 impl<'a> Shop<'a> {
     pub async fn open(app: &'a TestApp, starts_at: &str) -> Shop<'a> {
+        Shop::open_of(app, starts_at, None).await
+    }
+
+    /// The same, by an artist.
+    pub async fn open_of(app: &'a TestApp, starts_at: &str, artist_id: Option<Uuid>) -> Shop<'a> {
         let name = format!("강변 홀 {}", app.ids.next_id());
         let venue = json!({"name": name, "address": "서울 한강로 1"});
         let venue = created(app.post("/api/admin/venues").as_admin().json(&venue).send().await);
@@ -77,11 +82,14 @@ impl<'a> Shop<'a> {
         let halls = format!("/api/admin/venues/{}/halls", text(&venue["venue"]["id"]));
         let hall = json!({"name": "대극장", "grid": grid});
         let hall = created(app.post(&halls).as_admin().json(&hall).send().await);
-        let event = json!({
+        let mut event = json!({
             "title": "한강의 밤", "hallId": hall["hall"]["id"], "startsAt": starts_at,
             "saleStartsAt": "2026-11-14T00:00:00Z", "saleEndsAt": "2026-11-17T00:00:00Z",
             "prices": {"VIP": VIP, "R": R},
         });
+        if let Some(artist_id) = artist_id {
+            event["artistId"] = json!(artist_id);
+        }
         let event = created(app.post("/api/admin/events").as_admin().json(&event).send().await);
         let event_id = text(&event["event"]["id"]).parse().unwrap();
         eventually("the ticket office has made the seats", async || {
@@ -95,7 +103,10 @@ impl<'a> Shop<'a> {
 
     /// Somebody new comes in and takes seats. Below 100 they are VIP.
     pub async fn hold(&self, seats: &[u32]) -> Held {
-        let user_id = self.app.ids.next_id();
+        self.hold_as(self.app.ids.next_id(), seats).await
+    }
+
+    pub async fn hold_as(&self, user_id: Uuid, seats: &[u32]) -> Held {
         let entry = self.app.admit(user_id, self.event_id).await;
         let body = json!({"eventId": self.event_id, "seatIds": seats});
         let call = self.app.post("/api/seats/reserve").as_admitted(user_id, &entry);
@@ -111,7 +122,11 @@ impl<'a> Shop<'a> {
 
     /// A hold that is paid at once.
     pub async fn buy(&self, seats: &[u32]) -> (Held, Order) {
-        let held = self.hold(seats).await;
+        self.buy_as(self.app.ids.next_id(), seats).await
+    }
+
+    pub async fn buy_as(&self, user_id: Uuid, seats: &[u32]) -> (Held, Order) {
+        let held = self.hold_as(user_id, seats).await;
         let paid = self.pay(&held, Card::Approve).await;
         assert_eq!(paid.status, 200, "{paid:?}");
         (held, order_of(&paid.json()["payment"]))

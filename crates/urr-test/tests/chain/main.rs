@@ -8,6 +8,7 @@ mod control;
 mod crowd;
 mod fixture;
 mod mails;
+mod members;
 mod outage;
 mod poison;
 mod purchase;
