@@ -31,6 +31,7 @@ mod stalling;
 mod standing;
 mod statements;
 mod stock;
+mod transferring;
 mod turns;
 mod viewer;
 mod waiting;
