@@ -43,4 +43,5 @@ create unique index transfers_number on transfers (reservation_id, number);
 -- A payment buys one.
 create unique index transfers_payment on transfers (payment_id) where payment_id is not null;
 create index transfers_listed on transfers (event_id, id) where status = 'listed';
+create index transfers_of_event on transfers (event_id);
 create index transfers_of_seller on transfers (seller_id, id);

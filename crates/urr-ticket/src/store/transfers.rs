@@ -212,6 +212,21 @@ pub fn tickets_reissue(
     Ok(())
 }
 
+/// Whether a payment had paid for the reservation before it was sold to the next one.
+pub fn was_sold_by(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    seller_payment_id: Uuid,
+) -> Result<bool, StorageError> {
+    let sold = tx.query_opt(
+        "select id from transfers where reservation_id = $1 and seller_payment_id = $2 \
+         and status = 'completed'",
+        params![id.0, seller_payment_id],
+        |row| row.get::<Uuid>("id"),
+    )?;
+    Ok(sold.is_some())
+}
+
 /// What someone has of an event: held and bought.
 pub fn live_quantity(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> Result<u32, StorageError> {
     tx.query_one(

@@ -11,16 +11,16 @@ use urr_kernel::{Event, Uuid, Won};
 use urr_service::Caller;
 use urr_storage::{ConstraintKind, StorageError, params};
 use urr_ticket::{
-    CheckInError, IdempotencyKey, Offer, PaymentClaim, PaymentMade, PaymentStatus, Record, Refused,
-    ReservationId, ReserveRequest, ShownTicket, Status, StepError, Sweeper, Transfer,
-    TransferError, TransferId, TransferRefused, TransferStatus, Wanted,
+    CheckInError, DifferenceKind, IdempotencyKey, Offer, PaymentClaim, PaymentMade, PaymentStatus,
+    Record, Refused, ReservationId, ReserveRequest, ShownTicket, Status, StepError, Sweeper,
+    Transfer, TransferError, TransferId, TransferRefused, TransferStatus, Wanted,
 };
 
 use crate::booking::{Paid, Who};
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall, new_sale};
 use crate::inventory::deliver;
-use crate::paying::event;
+use crate::paying::{confirmed, event};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -435,6 +435,16 @@ contract! {
         assert_eq!(code(&by_payment), (404, "RESERVATION_NOT_FOUND"));
         let told = world.refund(&paid, 200_000).await;
         assert_eq!(told, Err(StepError::Refused(Refused::NotRefunding)));
+        // K-1: their payment says once more that it has paid, which it had.
+        let (fence, amount) = (paid.record.reservation.fence, Won::new(200_000));
+        let sellers =
+            PaymentClaim { payment_id: paid.payment_id, fencing_token: fence, amount };
+        assert_eq!(world.confirm(paid.id(), sellers).await, Ok(after.clone()));
+        let news = confirmed(&world, &paid.record, sellers);
+        assert_eq!(deliver(&world, &news).await, Ok(Handled::Done));
+        let strangers = PaymentClaim { payment_id: world.ids.next_id(), ..sellers };
+        let confirmed_by_another = world.confirm(paid.id(), strangers).await;
+        assert_eq!(confirmed_by_another, Err(StepError::Refused(Refused::Confirmed)));
         // The seller's money is back, as it should be: that is no refund of the reservation.
         let ids = (paid.id().0, paid.id().0);
         let news =
@@ -657,6 +667,36 @@ contract! {
         let found = world.ticket.find_transfer(nothing).await;
         assert_eq!(found, refused(TransferRefused::NotFound));
         assert_eq!(world.transfer(transfer.id).await, transfer);
+    }
+
+    async fn the_audit_finds_what_was_handed_over_by_halves_and_pins_that_were_forgotten(
+        world: World
+    ) {
+        let (_, free) = world.listed().await;
+        let (sold_from, sold) = world.listed().await;
+        world.buy(&sold, world.ids.next_id()).await;
+        world.assert_agrees().await;
+        let kinds = async || {
+            let audit = world.ticket.audit().await.unwrap();
+            audit.differences.iter().map(|d| (d.kind, d.reservation_id)).collect::<Vec<_>>()
+        };
+        world.execute("update transfers set seller_id = id where status = 'listed'").await;
+        assert_eq!(kinds().await, [(DifferenceKind::Transfer, Some(free.reservation_id.0))]);
+        let mend = "update transfers set seller_id = (select user_id from reservations as r \
+                    where r.id = transfers.reservation_id) where status = 'listed'";
+        world.execute(mend).await;
+        world.assert_agrees().await;
+        world.execute("update transfers set buyer_id = id where status = 'completed'").await;
+        assert_eq!(kinds().await, [(DifferenceKind::Transfer, Some(sold_from.id().0))]);
+        world.execute("update transfers set buyer_id = (select user_id from reservations as r \
+            where r.id = transfers.reservation_id) where status = 'completed'").await;
+        let claim = world.pin_transfer(&free, world.ids.next_id()).await;
+        world.clock.advance(15 * MINUTE);
+        world.assert_agrees().await;
+        world.clock.advance(MINUTE);
+        assert_eq!(kinds().await, [(DifferenceKind::OldPin, Some(free.reservation_id.0))]);
+        world.ticket.unpin_transfer(free.id, claim.payment_id).await.unwrap();
+        world.assert_agrees().await;
     }
 
     async fn of_an_artists_event_only_members_sell_and_buy(world: World) {
