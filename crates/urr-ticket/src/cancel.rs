@@ -8,7 +8,9 @@ use crate::domain::transition::{Canceller, Record, Refused, decide_cancel, decid
 use crate::refund::{owners_fee, refund_for};
 use crate::steps::{Found, Stamps, StepError, announce, find, reload};
 use crate::store::admin::{self, AdminAction};
+use crate::store::transfers::live_find;
 use crate::store::transitions::{self, Ended, Ending};
+use crate::transfers::end_with_reservations;
 use crate::{ReservationId, Status, Ticket};
 
 const CANCELLED_BY_OWNER: &str = "CANCELLED_BY_OWNER";
@@ -40,6 +42,10 @@ impl Ticket {
             let Found::Go { record, fence } = found else { return done(found) };
             if transitions::ticket_was_used(tx, id)? {
                 return Err(Refused::CheckedIn.into());
+            }
+            // What is for sale must be there when it is bought (M-8).
+            if live_find(tx, id)?.is_some() {
+                return Err(Refused::Listed.into());
             }
             let fee = owners_fee(&record);
             let reason = CANCELLED_BY_OWNER;
@@ -77,10 +83,13 @@ impl Ticket {
         context: CallContext,
     ) -> Result<Record, StepError> {
         let (stamps, now, audit_id) =
-            (self.stamps(1, context), self.clock.now(), self.ids.next_id());
+            (self.stamps(2, context), self.clock.now(), self.ids.next_id());
         let cancelled = self.db.write(move |tx| {
             let found = find(tx, id, |record| decide_cancel(record, Canceller::Admin, now))?;
             let Found::Go { record, fence } = found else { return done(found) };
+            if live_find(tx, id)?.is_some_and(|listing| listing.is_pinned) {
+                return Err(Refused::BeingBought.into());
+            }
             let action = AdminAction {
                 id: audit_id,
                 admin_id: by.admin_id,
@@ -139,5 +148,6 @@ fn end_one(
     let ended = transitions::reservations_end(tx, fence, &[id.0], ending, now)?;
     assert_eq!(ended.len(), 1, "the state was seen under the lock");
     announce(tx, &ended, ending, stamps)?;
+    end_with_reservations(tx, &ended, ending, stamps, now)?;
     Ok((reload(tx, id)?, ended))
 }

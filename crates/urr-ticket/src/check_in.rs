@@ -1,6 +1,6 @@
 //! The door: a ticket comes in once.
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::StorageError;
 
@@ -8,6 +8,7 @@ use crate::Ticket;
 use crate::signature::InvalidPayload;
 use crate::store::admin::{self, AdminAction};
 use crate::store::check_in::{self, DoorCounts, DoorTicket, Entering};
+use crate::transfers::end_with_entry;
 
 /// A ticket that is shown at the door of an event.
 #[derive(Clone, Debug)]
@@ -61,12 +62,14 @@ impl Ticket {
         let (ticket_id, issue) = (signed.ticket_id, signed.issue);
         let entering = Entering { ticket_id, issue, admin_id, now };
         let action_id = self.ids.next_id();
+        let stamps = self.stamps(1, CallContext::root(self.ids.next_id()));
         let write = move |tx: &mut urr_storage::Tx<'_>| {
             let entered = check_in::ticket_check_in(tx, &entering)?;
             let ticket = check_in::ticket_find(tx, ticket_id)?.ok_or(CheckInError::Unknown)?;
             if !entered {
                 return Err(refusal(&ticket, issue));
             }
+            end_with_entry(tx, ticket.reservation_id, &stamps, now)?;
             admin::action_insert(tx, &audit(action_id, &ticket, &entering))?;
             Ok(ticket)
         };

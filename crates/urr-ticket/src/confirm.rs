@@ -19,6 +19,7 @@ use crate::steps::{Found, StepError, find, reload};
 use crate::store::confirmation::{self, Confirmation, NewTicket};
 use crate::store::items::{self, StoredItem};
 use crate::store::points::{Award, points_award_ticket};
+use crate::store::transfers::was_sold_by;
 use crate::store::{listing, transitions};
 use crate::{Details, Flow, Purchase, ReservationId, Subject, Ticket};
 
@@ -185,8 +186,14 @@ pub(crate) fn confirm(
     confirming: &Confirming<'_>,
 ) -> Result<(Record, bool), StepError> {
     let Confirming { id, made, ticket_ids, stamp, now } = *confirming;
-    let found = find(tx, id, |record| decide_confirm(record, &made.claim, now))?;
-    let Found::Go { record, fence } = found else {
+    let found = find(tx, id, |record| decide_confirm(record, &made.claim, now));
+    if found == Err(StepError::Refused(Refused::Confirmed))
+        && was_sold_by(tx, id, made.claim.payment_id)?
+    {
+        // It has confirmed it, before its owner sold it.
+        return reload(tx, id).map(|record| (record, false));
+    }
+    let Found::Go { record, fence } = found? else {
         return reload(tx, id).map(|record| (record, false));
     };
     let seats = confirmation::own_seats_count(tx, id)?.ok_or(Refused::SeatLost)?;

@@ -7,6 +7,7 @@ mod memberships;
 mod news;
 mod payload;
 mod payments;
+mod transfers;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

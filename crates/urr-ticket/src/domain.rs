@@ -10,4 +10,5 @@ pub mod reservation;
 pub mod sale;
 pub mod stock;
 pub mod swap;
+pub mod transfer;
 pub mod transition;

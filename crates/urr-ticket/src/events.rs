@@ -2,6 +2,7 @@
 //! keep their order.
 
 pub mod membership;
+pub mod transfer;
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::{EventData, Timestamp, Uuid, Won};
@@ -16,7 +17,7 @@ pub struct ReservationFacts {
     pub user_id: Uuid,
     pub event_id: Uuid,
     pub total_amount: Won,
-    /// Part of the total: the surcharge of a purchase in a pre-sale.
+    /// Part of the total: the surcharge of a purchase in a pre-sale, and the fees of transfers.
     #[serde(default)]
     pub booking_fee: Won,
     /// Seats or standing tickets together.

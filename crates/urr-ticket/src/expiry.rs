@@ -15,6 +15,7 @@ use crate::steps::announce;
 use crate::store::overdue::{self, ClosedSale, Overdue};
 use crate::store::sales;
 use crate::store::transitions::{self, Ended, Ending};
+use crate::transfers::end_with_reservations;
 use crate::{ReservationId, SaleStatus, Status, Ticket};
 
 /// Few enough that a sale does not feel the lock, many enough to share a commit.
@@ -293,7 +294,7 @@ impl Ticket {
         let context = CallContext::root(self.ids.next_id());
         let context = CallContext { causation_id: batch.cause, ..context };
         let status = batch.ending.status();
-        let (stamps, now) = (self.stamps(batch.ids.len(), context), self.clock.now());
+        let (stamps, now) = (self.stamps(2 * batch.ids.len(), context), self.clock.now());
         let ended = self.db.write(move |tx| {
             let Batch { event_id, ids, ending, .. } = &batch;
             if turn == Turn::Skip && !overdue::sale_is_free(tx, *event_id)? {
@@ -304,6 +305,7 @@ impl Ticket {
             };
             let ended = transitions::reservations_end(tx, sale.fence, ids, *ending, now)?;
             announce(tx, &ended, *ending, &stamps)?;
+            end_with_reservations(tx, &ended, *ending, &stamps, now)?;
             Ok::<_, StorageError>(Some(ended))
         });
         let ended: Option<Vec<Ended>> = ended.await?;

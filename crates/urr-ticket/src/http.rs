@@ -16,6 +16,8 @@ mod reserve;
 mod stock;
 mod tickets;
 mod time;
+mod transfer_steps;
+mod transfers;
 mod turn;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -39,4 +41,6 @@ pub fn routes() -> OpenApiRouter<Ticket> {
         .merge(stock::routes())
         .merge(tickets::routes())
         .merge(time::routes())
+        .merge(transfer_steps::routes())
+        .merge(transfers::routes())
 }

@@ -10,6 +10,7 @@ use crate::expiry::{Sweeper, Swept};
 
 const EMPTYING_EVERY: Duration = Duration::from_secs(1);
 const ENDING_MEMBERSHIPS_EVERY: Duration = Duration::from_secs(60);
+const ENDING_TRANSFERS_EVERY: Duration = Duration::from_secs(10);
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
 
 impl Ticket {
@@ -21,6 +22,7 @@ impl Ticket {
                 self.run_expiry(),
                 self.run_emptying(),
                 self.run_ending_memberships(),
+                self.run_ending_transfers(),
                 self.run_audit(),
             )
         };
@@ -65,6 +67,18 @@ impl Ticket {
                 Ok(0) => {}
                 Ok(ended) => tracing::info!(ended, "memberships are over"),
                 Err(error) => tracing::warn!(%error, "memberships could not be ended; tried again"),
+            }
+        }
+    }
+
+    async fn run_ending_transfers(&self) {
+        let mut tick = every(ENDING_TRANSFERS_EVERY);
+        loop {
+            tick.tick().await;
+            match self.end_started_transfers().await {
+                Ok(0) => {}
+                Ok(ended) => tracing::info!(ended, "transfers ended with the start of their event"),
+                Err(error) => tracing::warn!(%error, "transfers could not be ended; tried again"),
             }
         }
     }

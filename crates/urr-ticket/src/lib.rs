@@ -38,6 +38,7 @@ mod signature;
 mod steps;
 mod stock;
 pub mod store;
+mod transfers;
 mod turns;
 
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub use domain::reservation::{
 };
 pub use domain::sale::{Inventory, Kind, NotOnSale, SalePolicy, SaleStatus, Tier};
 pub use domain::stock::{ChangeRefused, TicketType};
+pub use domain::transfer::{Offer, Transfer, TransferId, TransferRefused, TransferStatus};
 pub use domain::transition::{Back, PaymentClaim, Record, Refused};
 pub use expiry::{Sweeper, Swept};
 use figures::Figures;
@@ -82,6 +84,8 @@ pub use steps::StepError;
 pub use stock::{ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged};
 pub use store::audit::{Difference, DifferenceKind};
 pub use store::points::{Members, PointLine};
+pub use store::transfers::TransferFilter;
+pub use transfers::{TransferDetails, TransferError};
 pub use turns::{Purchase, Turn, TurnError, Turns};
 pub use urr_kernel::{IdempotencyKey, InvalidIdempotencyKey, InvalidTicketType, TicketTypeDraft};
 
@@ -91,6 +95,7 @@ pub const SCHEMA: Schema = Schema {
     migrations: migrations![
         1 "sales" => "../migrations/0001_sales.sql",
         2 "memberships" => "../migrations/0002_memberships.sql",
+        3 "transfers" => "../migrations/0003_transfers.sql",
     ],
 };
 

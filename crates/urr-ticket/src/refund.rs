@@ -7,7 +7,7 @@ use crate::cancel::check_owner;
 use crate::domain::refund::{Booking, Fee, Refund, Rule, refund_changes_at, refund_of};
 use crate::domain::transition::{Canceller, Record, Refused, Step, decide_cancel};
 use crate::steps::StepError;
-use crate::store::{items, listing, transitions};
+use crate::store::{items, listing, transfers, transitions};
 use crate::{CancelPolicy, Item, ReservationId, SaleStatus, Status, Ticket};
 
 /// What would go back if the owner cancelled now.
@@ -88,6 +88,9 @@ impl Ticket {
             let tickets = listing::ticket_list(tx, id)?;
             if tickets.iter().any(|ticket| ticket.checked_in_at.is_some()) {
                 return Err(Refused::CheckedIn.into());
+            }
+            if transfers::live_find(tx, id)?.is_some() {
+                return Err(Refused::Listed.into());
             }
             let agreed = Agreed::load(tx, id)?;
             let booking = agreed.booking(&record, owners_fee(&record));

@@ -26,6 +26,7 @@ pub enum StepError {
 }
 
 /// What a step found.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// It was taken before.
     Done(Record),

@@ -19,4 +19,5 @@ mod reserve_postgres;
 pub mod sales;
 pub mod stock;
 pub mod tiers;
+pub mod transfers;
 pub mod transitions;

@@ -11,13 +11,14 @@ use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{Event, Uuid, Won};
 use urr_storage::Tx;
 
-use super::{decode, memberships};
+use super::{decode, memberships, transfers};
 use crate::confirm::{Confirming, confirm, mark_refunded};
 use crate::store::transitions;
 use crate::{Back, PaymentClaim, PaymentMade, Refused, ReservationId, SOURCE, StepError};
 
 const OF_RESERVATION: &str = "reservation";
 const OF_MEMBERSHIP: &str = "membership";
+const OF_TRANSFER: &str = "transfer";
 
 /// Money that goes back because we cancelled. For other causes we have nothing to mark.
 const CAUSE_CANCELLED: &str = "cancelled";
@@ -81,6 +82,7 @@ pub fn payment_confirmed(
     match payment_type.as_str() {
         OF_RESERVATION => reservation_paid(tx, event, context),
         OF_MEMBERSHIP => memberships::membership_paid(tx, event, context),
+        OF_TRANSFER => transfers::transfer_paid(tx, event, context),
         _ => Ok(Handled::Ignored),
     }
 }
@@ -94,6 +96,7 @@ pub fn payment_refunded(
     match payment_type.as_str() {
         OF_RESERVATION => reservation_refunded(tx, event, context),
         OF_MEMBERSHIP => memberships::membership_refunded(tx, event, context),
+        OF_TRANSFER => transfers::transfer_refunded(tx, event, context),
         _ => Ok(Handled::Ignored),
     }
 }

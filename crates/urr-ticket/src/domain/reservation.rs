@@ -39,6 +39,8 @@ pub struct Reservation {
     pub payment_status: PaymentStatus,
     /// What it costs: its items and the booking fee.
     pub total_amount: Won,
+    /// What its owner has paid beside the items: the surcharge of a pre-sale, and the fees of the
+    /// transfers by which it came to them.
     pub booking_fee: Won,
     /// The fencing token. It grows with every change of the event's seats and stock.
     pub fence: i64,

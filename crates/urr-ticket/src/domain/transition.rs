@@ -71,6 +71,10 @@ pub enum Refused {
     EventCancelled,
     #[error("a ticket of the reservation was used")]
     CheckedIn,
+    #[error("the reservation is listed for others to buy")]
+    Listed,
+    #[error("someone is buying the reservation from its owner")]
+    BeingBought,
     /// Only a bug of ours, or a hand in the tables, can cause it.
     #[error("a seat of the reservation is no longer its own")]
     SeatLost,

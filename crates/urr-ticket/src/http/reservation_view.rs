@@ -32,7 +32,8 @@ pub struct ReservationView {
     payment_in_progress: bool,
     #[schema(value_type = i64, example = 198_000)]
     total_amount: Won,
-    /// Part of the total: what a purchase in a pre-sale costs beside the seats or tickets.
+    /// Part of the total: what a purchase in a pre-sale, or from someone else, costs beside the
+    /// seats or tickets.
     #[schema(value_type = i64, example = 0)]
     booking_fee: Won,
     quantity: u32,

@@ -268,6 +268,10 @@ impl From<Refused> for ApiError {
             Refused::CheckedIn => {
                 ("ALREADY_CHECKED_IN", "A ticket of this reservation has been used.")
             }
+            Refused::Listed => {
+                ("RESERVATION_LISTED", "This is for sale. Take the listing back before you cancel.")
+            }
+            Refused::BeingBought => ("TRANSFER_BEING_PAID", "Someone is paying for this ticket."),
             Refused::SeatLost => ("SEAT_LOST", "A seat of this reservation was lost."),
         };
         ApiError::conflict(code, sentence)

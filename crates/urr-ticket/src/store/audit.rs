@@ -29,9 +29,12 @@ pub enum DifferenceKind {
     /// A ticket that is not its owner's any more still has its points, or the balance of a membership
     /// is not the sum of its points.
     Points,
+    /// What is for sale is not the seller's own paid reservation, or what was sold is not the
+    /// buyer's by their payment.
+    Transfer,
     /// A hold was not ended although its time has long been over.
     Overdue,
-    /// A payment has had a hold for so long that it must have been forgotten.
+    /// A payment has had a hold or a transfer for so long that it must have been forgotten.
     OldPin,
 }
 
@@ -58,6 +61,7 @@ impl DifferenceKind {
             DifferenceKind::Tickets => "tickets",
             DifferenceKind::Payment => "payment",
             DifferenceKind::Points => "points",
+            DifferenceKind::Transfer => "transfer",
             DifferenceKind::Overdue => "overdue",
             DifferenceKind::OldPin => "oldPin",
         }
@@ -65,7 +69,7 @@ impl DifferenceKind {
 }
 
 /// Each question has the event as `$1` and how many answers are wanted as `$2`.
-const QUESTIONS: [(DifferenceKind, &str); 10] = [
+const QUESTIONS: [(DifferenceKind, &str); 11] = [
     (
         DifferenceKind::SeatCount,
         "select null::uuid as reservation_id, null::integer as seat_id, \
@@ -150,6 +154,20 @@ const QUESTIONS: [(DifferenceKind, &str); 10] = [
              select sum(p.points) from membership_points as p where p.membership_id = m.id\
          )) order by r.id limit $2",
     ),
+    (
+        DifferenceKind::Transfer,
+        "select r.id as reservation_id, null::integer as seat_id, null::uuid as ticket_type_id \
+         from transfers as t join reservations as r on r.id = t.reservation_id \
+         where t.event_id = $1 and not (case t.status \
+             when 'listed' then r.status = 'confirmed' and r.user_id = t.seller_id \
+                 and r.payment_id = t.seller_payment_id and r.total_amount = t.original_price \
+             when 'completed' then exists (\
+                 select 1 from transfers as later where later.reservation_id = t.reservation_id \
+                 and later.number > t.number and later.status = 'completed'\
+             ) or (r.user_id = t.buyer_id and r.payment_id = t.payment_id \
+                 and r.total_amount = t.original_price + t.fee) \
+             else true end) order by t.id limit $2",
+    ),
 ];
 
 /// What does not agree in an event, so much at most. One transaction sees one moment.
@@ -195,15 +213,16 @@ pub fn overdue_audit(
     )
 }
 
-/// Holds that were pinned before `before` and still are. Nothing else ends them.
+/// Holds and transfers that were pinned before `before` and still are. Nothing else ends them.
 pub fn old_pin_audit(
     tx: &mut Tx<'_>,
     before: Timestamp,
     limit: u32,
 ) -> Result<Vec<Difference>, StorageError> {
     tx.query(
-        "select id, event_id from reservations where status = 'pending' \
-         and pinned_at < $1 order by pinned_at, id limit $2",
+        "select id, event_id, pinned_at from reservations where status = 'pending' \
+         and pinned_at < $1 union all select reservation_id, event_id, pinned_at from transfers \
+         where status = 'listed' and pinned_at < $1 order by pinned_at, id limit $2",
         params![before, limit],
         |row| hold_read(row, DifferenceKind::OldPin),
     )

@@ -8,6 +8,7 @@ use urr_storage::{StorageError, Tx, params};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoorTicket {
     pub id: Uuid,
+    pub reservation_id: Uuid,
     pub number: String,
     pub reservation_number: String,
     pub event_id: Uuid,
@@ -49,7 +50,7 @@ pub fn ticket_check_in(tx: &mut Tx<'_>, entering: &Entering) -> Result<bool, Sto
 
 pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<DoorTicket>, StorageError> {
     tx.query_opt(
-        "select t.id, t.number, r.number as reservation_number, t.event_id, t.seat_id, \
+        "select t.id, t.reservation_id, t.number, r.number as reservation_number, t.event_id, t.seat_id, \
          y.name as ticket_type_name, t.issue, t.is_valid, t.checked_in_at, t.checked_in_by \
          from tickets t join reservations r on r.id = t.reservation_id \
          left join reservation_items i \
@@ -59,6 +60,7 @@ pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<DoorTicket>, Stor
         |row| {
             Ok(DoorTicket {
                 id: row.get("id")?,
+                reservation_id: row.get("reservation_id")?,
                 number: row.get("number")?,
                 reservation_number: row.get("reservation_number")?,
                 event_id: row.get("event_id")?,

@@ -32,6 +32,7 @@ mod standing;
 mod statements;
 mod stock;
 mod telling;
+mod transferring;
 mod turns;
 mod viewer;
 mod waiting;

@@ -1,0 +1,498 @@
+//! Tickets that are passed on: listing, buying, taking back, the beginning of the event.
+//!
+//! The price is paid for a transfer as for any other thing, and every step of a payment can be
+//! repeated and has its effect once. Locks are taken in one order: the sale, the tickets, the
+//! transfer. The door has no use for the sale and takes the last two.
+
+use std::sync::Arc;
+
+use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_service::Page;
+use urr_storage::outbox::{self, Stamp};
+use urr_storage::{StorageError, Tx};
+
+use crate::confirm::mark_refunded as mark_reservation_refunded;
+use crate::domain::points::Action;
+use crate::domain::transfer::{
+    Buyer, Offer, Transfer, TransferId, TransferRefused, decide_cancel, decide_complete,
+    decide_list, decide_pay, decide_pin, decide_refunded, decide_unpin,
+};
+use crate::domain::transition::{Back, PaymentClaim, Record, Refused, Step};
+use crate::events::transfer::{TransferCancelled, TransferCompleted};
+use crate::mine::shorten;
+use crate::steps::{Stamps, StepError};
+use crate::store::items::{self, StoredItem};
+use crate::store::points::points_take_back;
+use crate::store::tiers::{Fan, tier_list};
+use crate::store::transfers::{self as store, NewTransfer, ShownTransfer, TransferStep};
+use crate::store::transitions::{self, Ended, Ending};
+use crate::store::{sales, transfers::TransferFilter};
+use crate::{Inventory, PaymentMade, PaymentStatus, ReservationId, Ticket, Tier};
+
+/// Few enough that nobody waits for it.
+const ENDED_AT_ONCE: u32 = 250;
+
+const CANCELLED_BY_SELLER: &str = "CANCELLED_BY_SELLER";
+const EVENT_STARTED: &str = "EVENT_STARTED";
+const TICKET_USED: &str = "TICKET_USED";
+
+/// Why a transfer did not take a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransferError {
+    #[error(transparent)]
+    Refused(#[from] TransferRefused),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// A transfer with its lines.
+#[derive(Clone, Debug)]
+pub struct TransferDetails {
+    pub shown: ShownTransfer,
+    pub items: Vec<StoredItem>,
+    /// None: the seats of the event are not complete.
+    pub inventory: Option<Arc<Inventory>>,
+}
+
+/// What a step found under the lock.
+enum Found {
+    Done(Offer),
+    Go { offer: Offer, is_used: bool },
+}
+
+fn load(tx: &mut Tx<'_>, id: TransferId) -> Result<Offer, TransferError> {
+    let transfer = store::transfer_find(tx, id)?.ok_or(TransferRefused::NotFound)?;
+    let record = transitions::record_find(tx, transfer.reservation_id)?;
+    Ok(Offer { transfer, record: record.expect("reservations are never deleted") })
+}
+
+/// Decides about a step under the locks. What is refused or was done before takes none and writes
+/// nothing.
+fn find(
+    tx: &mut Tx<'_>,
+    id: TransferId,
+    decide: impl Fn(&mut Tx<'_>, &Offer) -> Result<Step, TransferError>,
+) -> Result<Found, TransferError> {
+    let offer = load(tx, id)?;
+    if decide(tx, &offer)? == Step::Done {
+        return Ok(Found::Done(offer));
+    }
+    let Transfer { event_id, reservation_id, .. } = offer.transfer;
+    sales::sale_lock(tx, event_id, 1)?.expect("a transfer belongs to a sale");
+    let is_used = transitions::ticket_was_used(tx, reservation_id)?;
+    store::transfer_lock(tx, id)?;
+    let offer = load(tx, id)?;
+    Ok(match decide(tx, &offer)? {
+        Step::Done => Found::Done(offer),
+        Step::Go => Found::Go { offer, is_used },
+    })
+}
+
+fn tier_of(
+    tx: &mut Tx<'_>,
+    record: &Record,
+    user_id: Uuid,
+    now: Timestamp,
+) -> Result<Option<Tier>, StorageError> {
+    let Some(artist_id) = record.artist_id else { return Ok(None) };
+    let fan = Fan { user_id, artist_id };
+    Ok(tier_list(tx, &[fan], now)?.get(&fan).copied())
+}
+
+/// What is asked of someone who buys.
+fn buyer_find(
+    tx: &mut Tx<'_>,
+    offer: &Offer,
+    user_id: Uuid,
+    now: Timestamp,
+) -> Result<Buyer, StorageError> {
+    let event_id = offer.transfer.event_id;
+    let policy = sales::policy_find(tx, event_id)?.expect("a transfer belongs to a sale");
+    Ok(Buyer {
+        user_id,
+        is_member: tier_of(tx, &offer.record, user_id, now)?.is_some(),
+        live_quantity: store::live_quantity(tx, event_id, user_id)?,
+        seats_per_user_max: policy.seats_per_user_max,
+    })
+}
+
+impl Ticket {
+    /// Lists one's own paid reservation for others to buy.
+    pub async fn list_for_transfer(
+        &self,
+        reservation_id: ReservationId,
+        user_id: Uuid,
+    ) -> Result<Transfer, TransferError> {
+        let (id, now) = (TransferId(self.ids.next_id()), self.clock.now());
+        let listed = self.db.write(move |tx| {
+            let decide = |tx: &mut Tx<'_>| {
+                let record = transitions::record_find(tx, reservation_id)?;
+                let record = record.filter(|record| record.reservation.user_id == user_id);
+                let record = record.ok_or(TransferRefused::ReservationNotFound)?;
+                let tier = tier_of(tx, &record, user_id, now)?;
+                let price = decide_list(&record, tier, now)?;
+                match store::live_find(tx, reservation_id)? {
+                    Some(_) => Err(TransferError::Refused(TransferRefused::AlreadyListed)),
+                    None => Ok((record, price)),
+                }
+            };
+            let (record, _) = decide(tx)?;
+            let event_id = record.reservation.event_id;
+            sales::sale_lock(tx, event_id, 1)?.expect("a reservation belongs to a sale");
+            let (record, price) = decide(tx)?;
+            if transitions::ticket_was_used(tx, reservation_id)? {
+                return Err(TransferRefused::CheckedIn.into());
+            }
+            let seller_payment_id = record.payment_id.expect("what is paid has a payment");
+            let seller_id = user_id;
+            let new = NewTransfer {
+                id,
+                reservation_id,
+                event_id,
+                seller_id,
+                seller_payment_id,
+                price,
+                now,
+            };
+            store::transfer_insert(tx, &new).map_err(already_listed)?;
+            load(tx, id).map(|offer| offer.transfer)
+        });
+        listed.await
+    }
+
+    /// The seller takes their listing back. What was taken back stays so and is returned.
+    pub async fn cancel_transfer(
+        &self,
+        id: TransferId,
+        user_id: Uuid,
+        context: CallContext,
+    ) -> Result<Transfer, TransferError> {
+        let (stamps, now) = (self.stamps(1, context), self.clock.now());
+        let cancelled = self.db.write(move |tx| {
+            let decide = |_: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
+                Ok(decide_cancel(&offer.transfer, user_id)?)
+            };
+            match find(tx, id, decide)? {
+                Found::Done(offer) => Ok(offer.transfer),
+                Found::Go { .. } => {
+                    let ended = store::transfer_cancel(tx, id, CANCELLED_BY_SELLER, now)?;
+                    announce_cancelled(tx, std::slice::from_ref(&ended), &stamps, 0)?;
+                    Ok(ended)
+                }
+            }
+        });
+        cancelled.await
+    }
+
+    /// A transfer and its reservation, in whatever state.
+    pub async fn find_transfer(&self, id: TransferId) -> Result<Offer, TransferError> {
+        self.db.read(move |tx| load(tx, id)).await
+    }
+
+    /// A transfer if this user can buy it now, and what to call it on the way.
+    pub async fn validate_transfer(
+        &self,
+        id: TransferId,
+        user_id: Uuid,
+    ) -> Result<(Offer, String), TransferError> {
+        let now = self.clock.now();
+        let validated = self.db.read(move |tx| {
+            let offer = load(tx, id)?;
+            let buyer = buyer_find(tx, &offer, user_id, now)?;
+            decide_pay(&offer, &buyer, now)?;
+            Ok::<_, TransferError>(offer)
+        });
+        let offer = validated.await?;
+        let details = self.reservation_details(offer.transfer.reservation_id).await;
+        let details = details.map_err(TransferError::of_reservation)?;
+        Ok((offer, shorten(format!("[양도] {}", details.order_name()))))
+    }
+
+    /// Reserves a listing for a payment that is about to charge.
+    pub async fn pin_transfer(
+        &self,
+        id: TransferId,
+        user_id: Uuid,
+        claim: PaymentClaim,
+    ) -> Result<Offer, TransferError> {
+        let now = self.clock.now();
+        let pinned = self.db.write(move |tx| {
+            let decide = |tx: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
+                let buyer = buyer_find(tx, offer, user_id, now)?;
+                Ok(decide_pin(offer, &buyer, &claim, now)?)
+            };
+            match find(tx, id, decide)? {
+                Found::Done(offer) => Ok(offer),
+                Found::Go { is_used: true, .. } => Err(TransferRefused::CheckedIn.into()),
+                Found::Go { .. } => {
+                    let step = TransferStep { id, payment_id: claim.payment_id, now };
+                    store::transfer_pin(tx, step, user_id)?;
+                    load(tx, id)
+                }
+            }
+        });
+        pinned.await
+    }
+
+    /// The payment has come to nothing. If the event has begun, the listing ends with the next
+    /// sweep.
+    pub async fn unpin_transfer(
+        &self,
+        id: TransferId,
+        payment_id: Uuid,
+    ) -> Result<Offer, TransferError> {
+        let now = self.clock.now();
+        let unpinned = self.db.write(move |tx| {
+            let decide = |_: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
+                Ok(decide_unpin(&offer.transfer, payment_id)?)
+            };
+            match find(tx, id, decide)? {
+                Found::Done(offer) => Ok(offer),
+                Found::Go { .. } => {
+                    store::transfer_unpin(tx, TransferStep { id, payment_id, now })?;
+                    load(tx, id)
+                }
+            }
+        });
+        unpinned.await
+    }
+
+    /// The payment was made: the reservation is the buyer's, with new tickets.
+    pub async fn complete_transfer(
+        &self,
+        id: TransferId,
+        made: PaymentMade,
+        context: CallContext,
+    ) -> Result<Offer, TransferError> {
+        // A confirmed reservation has as many tickets for ever.
+        let quantity = self.find_transfer(id).await?.record.quantity;
+        let number_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
+        let (stamps, now) = (self.stamps(1, context), self.clock.now());
+        let completed = self.db.write(move |tx| {
+            let (made, number_ids, stamp) = (&made, &*number_ids, &stamps.stamp(0));
+            complete(tx, &Completing { id, made, number_ids, stamp, now })
+        });
+        completed.await
+    }
+
+    /// Money of the buyer is back.
+    pub async fn mark_transfer_refunded(
+        &self,
+        id: TransferId,
+        payment_id: Uuid,
+        back: Back,
+    ) -> Result<Offer, TransferError> {
+        let now = self.clock.now();
+        self.db.write(move |tx| mark_refunded(tx, id, payment_id, back, now)).await
+    }
+
+    /// One page of transfers, the newest first, and how many there are.
+    pub async fn list_transfers(
+        &self,
+        filter: TransferFilter,
+        page: Page,
+    ) -> Result<(Vec<TransferDetails>, u64), StorageError> {
+        let read = move |tx: &mut Tx<'_>| {
+            let shown = store::shown_page(tx, &filter, page)?;
+            let ids: Vec<Uuid> = shown.iter().map(|one| one.transfer.reservation_id.0).collect();
+            let items = items::item_list_of(tx, &ids)?;
+            Ok::<_, StorageError>((shown, items, store::shown_count(tx, &filter)?))
+        };
+        let (shown, items, total) = self.db.read(read).await?;
+        let mut details = Vec::with_capacity(shown.len());
+        for one in shown {
+            // The same reservation may have been listed several times.
+            let items = items.get(&one.transfer.reservation_id.0).cloned().unwrap_or_default();
+            let inventory = self.inventories.get(one.transfer.event_id).await?;
+            details.push(TransferDetails { shown: one, items, inventory });
+        }
+        Ok((details, total))
+    }
+
+    /// One of them.
+    pub async fn transfer_details(&self, id: TransferId) -> Result<TransferDetails, TransferError> {
+        let (mut found, _) = self.list_transfers(TransferFilter::One(id), Page::new(1, 1)).await?;
+        Ok(found.pop().ok_or(TransferRefused::NotFound)?)
+    }
+
+    /// Ends what is listed of events that have begun, each announced once. Returns how many.
+    pub async fn end_started_transfers(&self) -> Result<u64, StorageError> {
+        let mut ended = 0;
+        loop {
+            let context = CallContext::root(self.ids.next_id());
+            let (stamps, now) = (self.stamps(ENDED_AT_ONCE as usize, context), self.clock.now());
+            let batch = self.db.write(move |tx| {
+                let batch = store::transfers_end_started(tx, EVENT_STARTED, now, ENDED_AT_ONCE)?;
+                announce_cancelled(tx, &batch, &stamps, 0)?;
+                Ok::<_, StorageError>(u64::try_from(batch.len()).expect("a batch is small"))
+            });
+            let batch: u64 = batch.await?;
+            ended += batch;
+            if batch < u64::from(ENDED_AT_ONCE) {
+                return Ok(ended);
+            }
+        }
+    }
+}
+
+impl TransferError {
+    fn of_reservation(error: StepError) -> TransferError {
+        match error {
+            StepError::Refused(_) => TransferRefused::ReservationNotFound.into(),
+            StepError::Storage(error) => error.into(),
+        }
+    }
+}
+
+/// Of two that list at the same moment the index lets one through.
+fn already_listed(error: StorageError) -> TransferError {
+    match error {
+        StorageError::Constraint { ref name, .. } if name == store::ONE_LISTED => {
+            TransferRefused::AlreadyListed.into()
+        }
+        error => error.into(),
+    }
+}
+
+/// A completion with what its event and its tickets are made of.
+pub(crate) struct Completing<'a> {
+    pub id: TransferId,
+    pub made: &'a PaymentMade,
+    /// One for everyone.
+    pub number_ids: &'a [Uuid],
+    pub stamp: &'a Stamp,
+    pub now: Timestamp,
+}
+
+/// Hands the reservation over, issues its tickets anew, announces it. If that was done before,
+/// nothing happens (K-1); if it is refused, nothing was written.
+pub(crate) fn complete(
+    tx: &mut Tx<'_>,
+    completing: &Completing<'_>,
+) -> Result<Offer, TransferError> {
+    let Completing { id, made, number_ids, stamp, now } = *completing;
+    let decide = |tx: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
+        let buyer = match offer.transfer.buyer_id {
+            Some(user_id) => Some(buyer_find(tx, offer, user_id, now)?),
+            None => None,
+        };
+        Ok(decide_complete(offer, &made.claim, buyer.as_ref())?)
+    };
+    let offer = match find(tx, id, decide)? {
+        Found::Done(offer) => return Ok(offer),
+        Found::Go { is_used: true, .. } => return Err(TransferRefused::CheckedIn.into()),
+        Found::Go { offer, .. } => offer,
+    };
+    let (transfer, reservation_id) = (&offer.transfer, offer.transfer.reservation_id);
+    let step = TransferStep { id, payment_id: made.claim.payment_id, now };
+    store::transfer_complete(tx, step)?;
+    store::reservation_hand_over(tx, transfer, step, &made.method)?;
+    store::tickets_reissue(tx, reservation_id, number_ids)?;
+    // What the seller had bought is paid back to them, so they have not bought it.
+    points_take_back(tx, Action::TicketPurchase, &[reservation_id.0], now)?;
+    outbox::append(tx, stamp, &TransferCompleted::of(transfer, made.claim.payment_id))?;
+    load(tx, id)
+}
+
+/// Notes that money of the buyer is back. Of a reservation that they cancelled it is the refund.
+pub(crate) fn mark_refunded(
+    tx: &mut Tx<'_>,
+    id: TransferId,
+    payment_id: Uuid,
+    back: Back,
+    now: Timestamp,
+) -> Result<Offer, TransferError> {
+    let decide = |_: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
+        Ok(decide_refunded(&offer.transfer, payment_id, back.asked)?)
+    };
+    let offer = match find(tx, id, decide)? {
+        Found::Done(offer) => return Ok(offer),
+        Found::Go { offer, .. } => offer,
+    };
+    if offer.payment_status() == PaymentStatus::Paid {
+        return Err(TransferRefused::NotRefunding.into());
+    }
+    if offer.record.payment_id == Some(payment_id) {
+        let reservation_id = offer.transfer.reservation_id;
+        let marked = mark_reservation_refunded(tx, reservation_id, payment_id, back, now);
+        marked.map_err(|error| match error {
+            StepError::Refused(Refused::WrongAmount) => TransferRefused::WrongAmount.into(),
+            StepError::Refused(_) => TransferRefused::NotRefunding.into(),
+            StepError::Storage(error) => TransferError::Storage(error),
+        })?;
+    }
+    store::transfer_note_refund(tx, TransferStep { id, payment_id, now }, back.asked)?;
+    load(tx, id)
+}
+
+/// Ends the listings of reservations that have just ended. Their stamps come behind those of the
+/// reservations.
+pub(crate) fn end_with_reservations(
+    tx: &mut Tx<'_>,
+    ended: &[Ended],
+    ending: Ending<'_>,
+    stamps: &Stamps,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let Ending::Cancelled { reason, .. } = ending else { return Ok(()) };
+    let paid = ended.iter().filter(|reservation| reservation.refund_amount.is_some());
+    let paid: Vec<Uuid> = paid.map(|reservation| reservation.id).collect();
+    if paid.is_empty() {
+        return Ok(());
+    }
+    let listings = store::transfers_end_of(tx, &paid, reason, now)?;
+    announce_cancelled(tx, &listings, stamps, ended.len())
+}
+
+/// Ends the listing of a reservation of which a ticket has just opened the door: who is in does not
+/// sell. The ticket is locked.
+pub(crate) fn end_with_entry(
+    tx: &mut Tx<'_>,
+    reservation_id: Uuid,
+    stamps: &Stamps,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let listings = store::transfers_end_of(tx, &[reservation_id], TICKET_USED, now)?;
+    announce_cancelled(tx, &listings, stamps, 0)
+}
+
+fn announce_cancelled(
+    tx: &mut Tx<'_>,
+    ended: &[Transfer],
+    stamps: &Stamps,
+    from: usize,
+) -> Result<(), StorageError> {
+    let facts = ended.iter().enumerate();
+    let facts = facts.map(|(at, ended)| (stamps.stamp(from + at), TransferCancelled::from(ended)));
+    outbox::append_all(tx, &facts.collect::<Vec<_>>())
+}
+
+impl TransferCompleted {
+    fn of(transfer: &Transfer, payment_id: Uuid) -> TransferCompleted {
+        TransferCompleted {
+            transfer_id: transfer.id.0,
+            reservation_id: transfer.reservation_id.0,
+            event_id: transfer.event_id,
+            seller_id: transfer.seller_id,
+            buyer_id: transfer.buyer_id.expect("a pin is that of a buyer"),
+            original_price: transfer.price.original,
+            fee: transfer.price.fee,
+            total_price: transfer.price.total(),
+            payment_id,
+            seller_payment_id: transfer.seller_payment_id,
+            seller_payout: transfer.price.original,
+        }
+    }
+}
+
+impl From<&Transfer> for TransferCancelled {
+    fn from(ended: &Transfer) -> TransferCancelled {
+        TransferCancelled {
+            transfer_id: ended.id.0,
+            reservation_id: ended.reservation_id.0,
+            event_id: ended.event_id,
+            seller_id: ended.seller_id,
+            reason: ended.end_reason.clone().expect("what was cancelled has a reason"),
+        }
+    }
+}
