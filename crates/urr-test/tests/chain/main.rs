@@ -12,3 +12,4 @@ mod members;
 mod outage;
 mod poison;
 mod purchase;
+mod transfers;
