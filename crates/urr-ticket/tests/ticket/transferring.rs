@@ -1,10 +1,11 @@
 //! Tickets are passed on: listed, bought by the calls of payments, taken back, ended.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::Method;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use urr_bus::Handled;
 use urr_kernel::{Event, Uuid, Won};
@@ -18,9 +19,10 @@ use urr_ticket::{
 
 use crate::booking::{Paid, Who};
 use crate::contract;
-use crate::fixture::{MINUTE, World, hall, new_sale};
+use crate::fixture::{Form, MINUTE, World, hall, new_sale, run};
 use crate::inventory::deliver;
 use crate::paying::{confirmed, event};
+use crate::waiting::wait_until_someone_waits;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -651,6 +653,63 @@ contract! {
         world.assert_agrees().await;
     }
 
+    /// Only a hand in the tables leaves a listing of a ticket that was used.
+    async fn a_used_ticket_is_not_handed_over_whatever_is_listed(world: World) {
+        let (paid, transfer) = world.listed().await;
+        let (_, other) = world.listed().await;
+        let claim = world.pin_transfer(&transfer, world.ids.next_id()).await;
+        world.execute("update tickets set checked_in_at = created_at").await;
+        assert_eq!(world.complete(transfer.id, claim).await, refused(TransferRefused::CheckedIn));
+        let claim = world.transfer_claim(&other);
+        let pinned = world.ticket.pin_transfer(other.id, world.ids.next_id(), claim).await;
+        assert_eq!(pinned, refused(TransferRefused::CheckedIn));
+        assert_eq!(world.find(paid.id()).await, paid.record);
+    }
+
+    async fn of_the_sweep_and_a_seller_at_once_one_ends_it(world: World) {
+        let mut all = Vec::new();
+        for _ in 0..15 {
+            all.push(world.listed().await);
+        }
+        world.clock.advance(20 * DAY);
+        let world = Arc::new(world);
+        let mut ending = JoinSet::new();
+        for (paid, transfer) in all {
+            let (here, user_id) = (Arc::clone(&world), seller(&paid));
+            ending.spawn(async move {
+                let taken = here.ticket.cancel_transfer(transfer.id, user_id, here.context()).await;
+                assert_eq!(taken.unwrap().status, TransferStatus::Cancelled);
+            });
+            let here = Arc::clone(&world);
+            ending.spawn(async move {
+                here.ticket.end_started_transfers().await.unwrap();
+            });
+        }
+        ending.join_all().await;
+        assert_eq!(world.announced("TRANSFER_CANCELLED").await.len(), 15, "each once");
+    }
+
+    async fn of_a_hold_and_a_purchase_at_once_only_as_much_as_is_allowed(world: World) {
+        let world = Arc::new(world);
+        for _ in 0..15 {
+            let (paid, transfer) = world.listed().await;
+            let (buyer_id, event_id) = (world.ids.next_id(), transfer.event_id);
+            let claim = world.pin_transfer(&transfer, buyer_id).await;
+            let (here, id) = (Arc::clone(&world), transfer.id);
+            let buying = tokio::spawn(async move { here.complete(id, claim).await });
+            let here = Arc::clone(&world);
+            let holding = tokio::spawn(async move {
+                let wanted = Wanted::of_seats(vec![2, 3, 4]).unwrap();
+                let request = ReserveRequest { user_id: buyer_id, event_id, wanted, key: None };
+                here.ticket.reserve(request, here.context()).await
+            });
+            let (bought, held) = (buying.await.unwrap(), holding.await.unwrap());
+            assert_ne!(bought.is_ok(), held.is_ok(), "{bought:?} {held:?}");
+            let owner = world.find(paid.id()).await.reservation.user_id;
+            assert_eq!(owner == buyer_id, bought.is_ok());
+        }
+    }
+
     async fn nobody_lists_or_takes_back_what_is_someone_elses(world: World) {
         let (paid, transfer) = world.listed().await;
         let stranger = world.ids.next_id();
@@ -857,4 +916,32 @@ contract! {
         let (status, _) = get(&world, Who::Nobody, "/api/transfers").await;
         assert_eq!(status, 401);
     }
+}
+
+/// The sweep does not lock the sale, so the listing itself is locked by who takes it back. On
+/// SQLite there is one writer.
+#[test]
+fn r_3_a_listing_that_is_just_being_ended_is_looked_at_again() {
+    run(Form::Postgres, async |world: World| {
+        let (paid, transfer) = world.listed().await;
+        let (begun, has_begun) = oneshot::channel();
+        let begun = Mutex::new(Some(begun));
+        let db = world.db.clone();
+        let sweep = tokio::spawn(async move {
+            let swept = db.write(move |tx| {
+                tx.execute(
+                    "update transfers set status = 'cancelled', end_reason = 'EVENT_STARTED'",
+                    &[],
+                )?;
+                begun.lock().unwrap().take().map(|begun| begun.send(()));
+                wait_until_someone_waits(tx)
+            });
+            swept.await
+        });
+        has_begun.await.unwrap();
+        let taken = world.ticket.cancel_transfer(transfer.id, seller(&paid), world.context()).await;
+        assert_eq!(sweep.await.unwrap(), Ok(()));
+        assert_eq!(taken.unwrap().end_reason.as_deref(), Some("EVENT_STARTED"));
+        assert_eq!(world.announced("TRANSFER_CANCELLED").await.len(), 0, "the sweep's own");
+    });
 }

@@ -252,7 +252,7 @@ fn use_key(tx: &mut Tx<'_>, id: Uuid, user_id: Uuid, event_id: Uuid) -> Result<(
 }
 
 /// Until someone waits for this very transaction.
-fn wait_until_someone_waits(tx: &mut Tx<'_>) -> Result<(), StorageError> {
+pub fn wait_until_someone_waits(tx: &mut Tx<'_>) -> Result<(), StorageError> {
     let waiting = "select count(*) as n from pg_locks \
         where not granted and pg_backend_pid() = any (pg_blocking_pids(pid))";
     while tx.query_one(waiting, &[], |row| row.get::<i64>("n"))? == 0 {
