@@ -203,10 +203,19 @@ impl Office {
     }
 
     /// Cancels a paid reservation. What is to be refunded it announces itself.
-    pub async fn cancel(&self, reservation_id: Uuid, by: &Canceller, call: &CallContext) -> Told {
+    pub async fn cancel(
+        &self,
+        reservation_id: Uuid,
+        payment: &Payment,
+        by: &Canceller,
+        call: &CallContext,
+    ) -> Told {
         let body = match by {
             Canceller::Owner(user_id) => json!({"userId": user_id}),
-            Canceller::Admin { id, reason } => json!({"adminId": id, "reason": reason}),
+            // Of a ticket that was sold on, another payment is the one to go back (M-8).
+            Canceller::Admin { id, reason } => {
+                json!({"adminId": id, "reason": reason, "paymentId": payment.id.0})
+            }
         };
         let path = format!("{}/cancel", path_of(Target::reservation(reservation_id)));
         self.send(&path, &body, call).await

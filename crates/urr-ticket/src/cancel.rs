@@ -23,6 +23,8 @@ pub struct AdminCancel {
     pub reason: String,
     /// Whether the owner bears the fee.
     pub fee: Fee,
+    /// Only as long as this payment is the reservation's: it may have been sold on (M-8).
+    pub payment_id: Option<Uuid>,
 }
 
 impl Ticket {
@@ -85,7 +87,12 @@ impl Ticket {
         let (stamps, now, audit_id) =
             (self.stamps(2, context), self.clock.now(), self.ids.next_id());
         let cancelled = self.db.write(move |tx| {
-            let found = find(tx, id, |record| decide_cancel(record, Canceller::Admin, now))?;
+            let found = find(tx, id, |record| {
+                if by.payment_id.is_some() && by.payment_id != record.payment_id {
+                    return Err(Refused::SoldOn);
+                }
+                decide_cancel(record, Canceller::Admin, now)
+            })?;
             let Found::Go { record, fence } = found else { return done(found) };
             if live_find(tx, id)?.is_some_and(|listing| listing.is_pinned) {
                 return Err(Refused::BeingBought.into());

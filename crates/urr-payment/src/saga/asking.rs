@@ -96,7 +96,7 @@ impl Payments {
             return Err(RefundError::Transferred);
         }
         let reservation_id = payment.reservation().ok_or(RefundError::NotCancellable)?;
-        let cancelled = self.0.office.cancel(reservation_id, by, context).await;
+        let cancelled = self.0.office.cancel(reservation_id, &payment, by, context).await;
         let reservation = cancelled.map_err(RefundError::Office)?;
         let asked = reservation.refund_amount.unwrap_or(Won::ZERO);
         known.retain(|refund| refund.cause != Cause::Cancelled);

@@ -75,6 +75,8 @@ pub enum Refused {
     Listed,
     #[error("someone is buying the reservation from its owner")]
     BeingBought,
+    #[error("the reservation was sold on, and another payment is its own")]
+    SoldOn,
     /// Only a bug of ours, or a hand in the tables, can cause it.
     #[error("a seat of the reservation is no longer its own")]
     SeatLost,

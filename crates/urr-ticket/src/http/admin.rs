@@ -138,7 +138,7 @@ async fn cancel_any_reservation(
         AdminRefund::Full => Fee::Waived,
         AdminRefund::Policy => Fee::ByPolicy,
     };
-    let by = AdminCancel { admin_id: admin.user_id, reason, fee };
+    let by = AdminCancel { admin_id: admin.user_id, reason, fee, payment_id: None };
     ticket.cancel_as_admin(ReservationId(id), by, context).await?;
     answer(&ticket, ReservationId(id)).await
 }

@@ -264,6 +264,8 @@ struct CancelBody {
     /// Why an administrator does it.
     #[serde(default)]
     reason: String,
+    /// The payment that is to go back by it.
+    payment_id: Option<Uuid>,
 }
 
 /// Someone asks for their money where they paid. What goes back is decided and announced here; the
@@ -281,7 +283,8 @@ async fn cancel(
         (Some(user_id), None) => ticket.cancel_reservation(id, user_id, context).await?,
         (None, Some(admin_id)) => {
             let reason = parse_reason(&body.reason)?;
-            let by = AdminCancel { admin_id, reason, fee: Fee::Waived };
+            let by =
+                AdminCancel { admin_id, reason, fee: Fee::Waived, payment_id: body.payment_id };
             ticket.cancel_as_admin(id, by, context).await?
         }
         _ => {

@@ -272,6 +272,7 @@ impl From<Refused> for ApiError {
                 ("RESERVATION_LISTED", "This is for sale. Take the listing back before you cancel.")
             }
             Refused::BeingBought => ("TRANSFER_BEING_PAID", "Someone is paying for this ticket."),
+            Refused::SoldOn => ("TICKET_TRANSFERRED", "The ticket was handed over."),
             Refused::SeatLost => ("SEAT_LOST", "A seat of this reservation was lost."),
         };
         ApiError::conflict(code, sentence)

@@ -216,7 +216,7 @@ contract! {
         let late = world.ticket.cancel_reservation(second.id(), mina, world.context()).await;
         assert_eq!(late, refused(Refused::EventStarted));
         let (admin_id, reason) = (world.ids.next_id(), "환불 요청".to_owned());
-        let by = AdminCancel { admin_id, reason, fee: Fee::Waived };
+        let by = AdminCancel { admin_id, reason, fee: Fee::Waived, payment_id: None };
         let cancelled = world.ticket.cancel_as_admin(second.id(), by, world.context()).await;
         assert_eq!(cancelled.unwrap().reservation.payment_status, PaymentStatus::Refunding);
     }

@@ -244,6 +244,7 @@ contract! {
             admin_id: mina,
             reason: "환불".to_owned(),
             fee: urr_ticket::Fee::Waived,
+            payment_id: None,
         };
         world.ticket.cancel_as_admin(held.reservation.id, by, world.context()).await.unwrap();
         assert_eq!(look(Who::User(mina)).await.1, "RESERVATION_CANCELLED");

@@ -435,6 +435,12 @@ contract! {
         let body = json!({"userId": seller(&paid)});
         let by_payment = post(&world, Who::Service(Caller::Payment), &path, body).await;
         assert_eq!(code(&by_payment), (404, "RESERVATION_NOT_FOUND"));
+        // An administrator gives the seller's payment back, and has not heard of the sale.
+        let body = json!({
+            "adminId": world.ids.next_id(), "reason": "환불 요청", "paymentId": paid.payment_id,
+        });
+        let by_admin = post(&world, Who::Service(Caller::Payment), &path, body).await;
+        assert_eq!(code(&by_admin), (409, "TICKET_TRANSFERRED"));
         let told = world.refund(&paid, 200_000).await;
         assert_eq!(told, Err(StepError::Refused(Refused::NotRefunding)));
         // K-1: their payment says once more that it has paid, which it had.
