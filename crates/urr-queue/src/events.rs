@@ -15,6 +15,29 @@ pub struct TurnNear {
     pub estimated_wait_seconds: u64,
 }
 
+/// How a room stood, once a minute. Totals are since it was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueObserved {
+    pub event_id: Uuid,
+    pub waiting: u32,
+    pub inside: u32,
+    /// Who got a place in line.
+    pub joined_total: i64,
+    pub admitted_total: u64,
+    /// Who left the line by themselves.
+    pub left_total: u64,
+}
+
+impl EventData for QueueObserved {
+    const TOPIC: &'static str = "queue-events";
+    const TYPE: &'static str = "QUEUE_OBSERVED";
+
+    fn aggregate_id(&self) -> Uuid {
+        self.event_id
+    }
+}
+
 impl EventData for TurnNear {
     const TOPIC: &'static str = "queue-events";
     const TYPE: &'static str = "TURN_NEAR";

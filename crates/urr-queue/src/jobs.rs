@@ -1,5 +1,6 @@
 //! What has to be done from time to time: letting people in, dropping those who are gone, ending the
-//! slots of those who have bought, telling those whose turn is near, and looking at what is left.
+//! slots of those who have bought, telling those whose turn is near and the statistics, and looking
+//! at what is left.
 //!
 //! Every process may do all of it at once: the rooms see to it that together they let in no more
 //! than one alone. Each event has its own turn: a slow one stops no other (P-6).
@@ -27,6 +28,8 @@ use crate::{Phase, Queue};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const REMIND_EVERY: Duration = Duration::from_secs(3);
+/// More often than once a minute, so that no minute is missed.
+const OBSERVE_EVERY: Duration = Duration::from_secs(20);
 /// Few enough that a room does not feel it.
 const SWEPT_AT_ONCE: u32 = 1_000;
 const PURCHASES_AT_ONCE: u32 = 500;
@@ -43,6 +46,7 @@ impl Queue {
                 self.run_sweep(),
                 self.run_purchases(),
                 self.run_reminders(),
+                self.run_observations(),
                 self.run_pulse()
             )
         };
@@ -131,6 +135,14 @@ impl Queue {
                 }
                 Err(error) => tracing::warn!(%error, "reminders could not be read; tried again"),
             }
+        }
+    }
+
+    async fn run_observations(&self) {
+        let mut tick = every(OBSERVE_EVERY);
+        loop {
+            tick.tick().await;
+            self.observe().await;
         }
     }
 
@@ -241,7 +253,7 @@ impl Queue {
 
     /// If the rooms cannot be listed, those that had people before and those that someone asked for
     /// lately: one list that is not answered for must not stop every line.
-    async fn events_with_people(&self) -> Vec<Uuid> {
+    pub(crate) async fn events_with_people(&self) -> Vec<Uuid> {
         match self.noted(self.0.rooms.events().await) {
             Ok(events) => {
                 let mut occupied = self.0.occupied.write().unwrap_or_else(PoisonError::into_inner);

@@ -20,6 +20,7 @@ mod figures;
 mod http;
 mod jobs;
 mod notices;
+mod observing;
 mod place;
 mod published;
 mod pulse;
@@ -30,7 +31,8 @@ mod store;
 mod stream;
 mod tiers;
 
-use std::sync::{Arc, OnceLock, RwLock};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -69,6 +71,7 @@ pub const SCHEMA: Schema = Schema {
         1 "rooms" => "../migrations/0001_rooms.sql",
         2 "clearing" => "../migrations/0002_clearing.sql",
         3 "reminders" => "../migrations/0003_reminders.sql",
+        4 "observations" => "../migrations/0004_observations.sql",
     ],
 };
 
@@ -102,6 +105,8 @@ pub(crate) struct Inner {
     pub published: Published,
     /// The events that had people in their rooms when the rooms were listed last.
     pub occupied: RwLock<Arc<[Uuid]>>,
+    /// The rooms with people when the statistics were told last.
+    pub observed: Mutex<BTreeSet<Uuid>>,
     /// Few look into all rooms at a time.
     pub looks_everywhere: Semaphore,
     pub autopilots: Autopilots,
@@ -140,6 +145,7 @@ impl Queue {
             pulse: Pulse::default(),
             published: Published::default(),
             occupied: RwLock::new(Arc::new([])),
+            observed: Mutex::default(),
             looks_everywhere: Semaphore::new(place::LOOKS_EVERYWHERE_MAX),
             autopilots: Autopilots::default(),
             tiers: Tiers::default(),

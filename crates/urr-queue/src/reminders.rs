@@ -175,7 +175,7 @@ impl Queue {
         Ok(())
     }
 
-    fn stamp(&self, now: Timestamp) -> Stamp {
+    pub(crate) fn stamp(&self, now: Timestamp) -> Stamp {
         let context = CallContext::root(self.0.ids.next_id());
         Stamp { event_id: self.0.ids.next_id(), source: SOURCE, time: now, context }
     }

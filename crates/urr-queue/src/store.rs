@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod draws;
 pub mod news;
+pub mod observations;
 pub mod purchases;
 pub mod reminders;
 pub mod rooms;

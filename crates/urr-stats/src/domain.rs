@@ -3,6 +3,7 @@
 mod facts;
 mod figures;
 mod preferences;
+mod queues;
 mod summary;
 
 use jiff::ToSpan;
@@ -13,6 +14,7 @@ use urr_kernel::Timestamp;
 pub use facts::{Deed, DeedKind, Heard, Reservation, Terms, User, note_once};
 pub use figures::{Figure, Figures, MethodFigures, Sums};
 pub use preferences::{Preferences, Taken};
+pub use queues::{QueueHour, since_before};
 pub use summary::{Distribution, Hours};
 
 /// How often something happened on a day.

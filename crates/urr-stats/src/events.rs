@@ -12,11 +12,14 @@ use urr_layout::Layout;
 use urr_storage::{Tx, storable};
 
 use crate::day_in_korea;
-use crate::domain::{Deed, DeedKind, Heard, Reservation, Terms, User, note_once};
+use crate::domain::{
+    Deed, DeedKind, Heard, QueueHour, Reservation, Terms, User, hour_in_korea, note_once,
+};
 use crate::rebuild::{Progress, Stage};
 use crate::store::catalog::{self, EventCopy, TicketTypeCopy};
 use crate::store::facts;
 use crate::store::figures::progress_lock;
+use crate::store::queues;
 
 /// The name of the statistics among the consumers.
 pub const GROUP: &str = "stats-service-group";
@@ -27,6 +30,7 @@ pub const TOPICS: &[&str] = &[
     "inventory-events",
     "membership-events",
     "payment-events",
+    "queue-events",
     "reservation-events",
     "transfer-events",
     "user-events",
@@ -44,8 +48,14 @@ pub fn handle(
 
 /// A second time has no second effect.
 pub(crate) fn learn(tx: &mut Tx<'_>, event: &Event) -> Result<(), HandleError> {
-    let progress = progress_lock(tx)?;
     let at = storable(event.time);
+    match event.event_type.as_str() {
+        // Nothing that happened, and there are many of them.
+        "TURN_NEAR" => return Ok(()),
+        "QUEUE_OBSERVED" => return learn_queue(tx, &data(event)?, at),
+        _ => {}
+    }
+    let progress = progress_lock(tx)?;
     let heard = Heard { id: event.id, day: day_in_korea(at), event_type: event.event_type.clone() };
     progress.learn(tx, Stage::Heard, event.id, &heard, Heard::count)?;
     match event.event_type.as_str() {
@@ -183,6 +193,28 @@ struct MembershipData {
     /// A membership is renewed under the same id; each time there is another payment.
     #[serde(default)]
     payment_id: Option<Uuid>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct QueueData {
+    event_id: Uuid,
+    waiting: u32,
+    inside: u32,
+    joined_total: i64,
+    admitted_total: i64,
+    left_total: i64,
+}
+
+fn learn_queue(tx: &mut Tx<'_>, told: &QueueData, at: Timestamp) -> Result<(), HandleError> {
+    let stood = QueueHour {
+        waiting_max: told.waiting.into(),
+        inside_max: told.inside.into(),
+        joined_total: told.joined_total,
+        admitted_total: told.admitted_total,
+        left_total: told.left_total,
+    };
+    Ok(queues::queue_note(tx, told.event_id, hour_in_korea(at), &stood)?)
 }
 
 fn learn_event(tx: &mut Tx<'_>, event: &EventData) -> Result<(), HandleError> {

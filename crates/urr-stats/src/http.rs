@@ -4,6 +4,7 @@
 mod activity;
 mod people;
 mod performance;
+mod queues;
 mod sales;
 mod seats;
 mod traffic;
@@ -32,6 +33,8 @@ pub fn routes() -> OpenApiRouter<Stats> {
         .routes(routes!(traffic::get_conversion))
         .routes(routes!(traffic::get_cancellations))
         .routes(routes!(traffic::get_realtime))
+        .routes(routes!(queues::list_queues))
+        .routes(routes!(queues::list_queue_hours))
         .routes(routes!(seats::get_seat_preferences))
         .routes(routes!(performance::get_performance))
 }

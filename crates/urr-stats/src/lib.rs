@@ -13,8 +13,9 @@
 //! Revenue is what payments took less what refunds gave back, each on its day; what a ticket that
 //! is passed on costs its buyer is part of it.
 //!
-//! Deliberately absent: figures of the waiting rooms (no event tells them) and any question to
-//! another service.
+//! How waiting rooms stood is told once a minute and kept by the hour.
+//!
+//! Deliberately absent: any question to another service.
 
 mod domain;
 mod events;
@@ -38,6 +39,7 @@ pub const SCHEMA: Schema = Schema {
     migrations: migrations![
         1 "activity" => "../migrations/0001_activity.sql",
         2 "figures" => "../migrations/0002_figures.sql",
+        3 "queues" => "../migrations/0003_queues.sql",
     ],
 };
 

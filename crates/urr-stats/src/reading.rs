@@ -10,13 +10,13 @@ use urr_layout::Layout;
 use urr_storage::{StorageError, storable};
 
 use crate::domain::{
-    Activity, Distribution, Figures, Hours, MethodFigures, Preferences, Reservation, first_day,
-    start_of_day,
+    Activity, Distribution, Figures, Hour, Hours, MethodFigures, Preferences, QueueHour,
+    Reservation, first_day, start_of_day,
 };
 use crate::rebuild::Progress;
 use crate::store::figures::progress_find;
 use crate::store::looks::{self, EventCounts, EventFilter, EventLook, EventOrder, Lately};
-use crate::store::{self, facts};
+use crate::store::{self, facts, queues};
 use crate::{Stats, day_in_korea};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -24,6 +24,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 /// So many of the latest reservations are shown as they happen.
 const RECENT_MAX: u32 = 10;
 const TRENDING_MAX: u32 = 5;
+const QUEUES_MAX: u32 = 100;
 const CANCELLED_EVENTS_MAX: u32 = 10;
 
 /// Without an event the seats of so many events are looked at: those that start last.
@@ -98,6 +99,24 @@ impl Stats {
     pub(crate) async fn hours(&self, days: u16) -> Result<Hours, StorageError> {
         let since = self.first_day(days);
         self.db.read(move |tx| looks::hour_list(tx, since).map(Hours)).await
+    }
+
+    /// The waiting rooms of the last `days` days with the longest lines, and their titles.
+    pub(crate) async fn queues(
+        &self,
+        days: u16,
+    ) -> Result<Vec<(Uuid, Option<String>, QueueHour)>, StorageError> {
+        let since = self.first_day(days);
+        self.db.read(move |tx| queues::queue_list(tx, since, QUEUES_MAX)).await
+    }
+
+    pub(crate) async fn queue_hours(
+        &self,
+        event_id: Uuid,
+        days: u16,
+    ) -> Result<Vec<(Hour, QueueHour)>, StorageError> {
+        let since = self.first_day(days);
+        self.db.read(move |tx| queues::queue_hour_list(tx, event_id, since)).await
     }
 
     pub(crate) async fn events(

@@ -4,6 +4,7 @@ pub mod catalog;
 pub mod facts;
 pub mod figures;
 pub mod looks;
+pub mod queues;
 
 use jiff::civil::Date;
 use urr_storage::{StorageError, Tx, params};

@@ -14,6 +14,7 @@ mod fixture;
 mod internal;
 mod jobs;
 mod leaving;
+mod observing;
 mod presale;
 mod reminding;
 mod status;

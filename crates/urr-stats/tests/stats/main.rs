@@ -7,4 +7,5 @@ mod counting;
 mod endpoints;
 mod fixture;
 mod model;
+mod queues;
 mod rebuilding;

@@ -1,0 +1,20 @@
+//! Up to which minute the rooms were told to the statistics.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{StorageError, Tx, params};
+
+/// Takes the minute of a room. Of all who try it at once, one is told true; a minute that is over
+/// nobody gets any more.
+pub fn observation_take(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    minute: Timestamp,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "insert into observations (event_id, minute) values ($1, $2) \
+         on conflict (event_id) do update set minute = excluded.minute \
+         where observations.minute < excluded.minute",
+        params![event_id, minute],
+    )?;
+    Ok(rows == 1)
+}

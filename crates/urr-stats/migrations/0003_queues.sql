@@ -1,0 +1,15 @@
+-- How the waiting rooms stood in an hour of Korea. Totals are since the room was opened, as they were
+-- at the end of the hour. A message that comes again, or late, changes nothing.
+create table queue_hours (
+    event_id uuid not null,
+    day text not null,
+    hour integer not null,
+    waiting_max bigint not null,
+    inside_max bigint not null,
+    joined_total bigint not null,
+    admitted_total bigint not null,
+    left_total bigint not null,
+    primary key (event_id, day, hour)
+);
+
+create index queue_hours_by_day on queue_hours (day);

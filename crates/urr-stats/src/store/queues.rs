@@ -1,0 +1,88 @@
+//! How the waiting rooms stood.
+
+use jiff::civil::Date;
+use urr_kernel::Uuid;
+use urr_storage::{Row, StorageError, Tx, params};
+
+use super::day_of;
+use crate::domain::{Hour, QueueHour};
+
+/// Notes how a room stood at a moment of an hour: of everything the most.
+pub fn queue_note(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    hour: Hour,
+    stood: &QueueHour,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into queue_hours (event_id, day, hour, waiting_max, inside_max, joined_total, \
+         admitted_total, left_total) values ($1, $2, $3, $4, $5, $6, $7, $8) \
+         on conflict (event_id, day, hour) do update set \
+         waiting_max = case when excluded.waiting_max > queue_hours.waiting_max \
+           then excluded.waiting_max else queue_hours.waiting_max end, \
+         inside_max = case when excluded.inside_max > queue_hours.inside_max \
+           then excluded.inside_max else queue_hours.inside_max end, \
+         joined_total = case when excluded.joined_total > queue_hours.joined_total \
+           then excluded.joined_total else queue_hours.joined_total end, \
+         admitted_total = case when excluded.admitted_total > queue_hours.admitted_total \
+           then excluded.admitted_total else queue_hours.admitted_total end, \
+         left_total = case when excluded.left_total > queue_hours.left_total \
+           then excluded.left_total else queue_hours.left_total end",
+        params![
+            event_id,
+            hour.day.to_string(),
+            hour.hour,
+            stood.waiting_max,
+            stood.inside_max,
+            stood.joined_total,
+            stood.admitted_total,
+            stood.left_total
+        ],
+    )?;
+    Ok(())
+}
+
+/// The rooms with people since a day, those with the longest lines first, with their titles.
+pub fn queue_list(
+    tx: &mut Tx<'_>,
+    since: Date,
+    limit: u32,
+) -> Result<Vec<(Uuid, Option<String>, QueueHour)>, StorageError> {
+    tx.query(
+        "select q.event_id, e.title, max(q.waiting_max) as waiting_max, \
+         max(q.inside_max) as inside_max, max(q.joined_total) as joined_total, \
+         max(q.admitted_total) as admitted_total, max(q.left_total) as left_total \
+         from queue_hours as q left join events as e on e.id = q.event_id \
+         where q.day >= $1 group by q.event_id, e.title \
+         order by max(q.waiting_max) desc, q.event_id limit $2",
+        params![since.to_string(), limit],
+        |row| Ok((row.get("event_id")?, row.get("title")?, stood(row)?)),
+    )
+}
+
+/// The hours of a room since a day, oldest first.
+pub fn queue_hour_list(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    since: Date,
+) -> Result<Vec<(Hour, QueueHour)>, StorageError> {
+    tx.query(
+        "select day, hour, waiting_max, inside_max, joined_total, admitted_total, left_total \
+         from queue_hours where event_id = $1 and day >= $2 order by day, hour",
+        params![event_id, since.to_string()],
+        |row| {
+            let hour = Hour { day: day_of(&row.get::<String>("day")?), hour: row.get("hour")? };
+            Ok((hour, stood(row)?))
+        },
+    )
+}
+
+fn stood(row: &Row<'_>) -> Result<QueueHour, StorageError> {
+    Ok(QueueHour {
+        waiting_max: row.get("waiting_max")?,
+        inside_max: row.get("inside_max")?,
+        joined_total: row.get("joined_total")?,
+        admitted_total: row.get("admitted_total")?,
+        left_total: row.get("left_total")?,
+    })
+}
