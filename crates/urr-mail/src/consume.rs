@@ -16,7 +16,8 @@ use crate::store::{self, NewMail};
 pub const GROUP: &str = "mail-service-group";
 
 /// The topics that it listens to.
-pub const TOPICS: &[&str] = &["payment-events", "queue-events", "reservation-events"];
+pub const TOPICS: &[&str] =
+    &["payment-events", "queue-events", "reservation-events", "transfer-events"];
 
 /// Who waits for a turn has been in, or has given up, by then.
 const TURN_NEAR_USEFUL: Duration = Duration::from_secs(30 * 60);
@@ -34,6 +35,7 @@ pub fn handle(
         "RESERVATION_CONFIRMED" => Some(purchase(data(event)?)),
         "RESERVATION_CANCELLED" => cancellation(data(event)?),
         "PAYMENT_REFUNDED" => refund(data(event)?),
+        "TRANSFER_COMPLETED" => Some(handed_over(&data(event)?)),
         "TURN_NEAR" => Some(turn_near(data(event)?, event)),
         _ => None,
     };
@@ -102,6 +104,16 @@ struct RefundData {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+struct TransferData {
+    transfer_id: Uuid,
+    reservation_id: Uuid,
+    event_id: Uuid,
+    buyer_id: Uuid,
+    total_price: Won,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct TurnNearData {
     event_id: Uuid,
     user_id: Uuid,
@@ -145,6 +157,18 @@ fn purchase(bought: ReservationData) -> Wanted {
     bought.wanted(Kind::Purchase, facts)
 }
 
+/// Who bought a ticket from its owner has bought it. The seller is told of their refund.
+fn handed_over(sold: &TransferData) -> Wanted {
+    let facts = Facts {
+        event_id: Some(sold.event_id),
+        reservation_id: Some(sold.reservation_id),
+        amount: Some(sold.total_price),
+        ..Facts::default()
+    };
+    let (subject_id, user_id) = (sold.transfer_id, sold.buyer_id);
+    Wanted { kind: Kind::Purchase, subject_id, user_id, facts, useful_until: None }
+}
+
 /// None if nobody needs to be told: it was their own hold, and they had not paid.
 fn cancellation(cancelled: ReservationData) -> Option<Wanted> {
     let was_paid = cancelled.payment_id.is_some();
@@ -169,7 +193,7 @@ fn refund(refunded: RefundData) -> Option<Wanted> {
     if refunded.amount <= Won::ZERO {
         return None;
     }
-    let is_ours = ["cancelled", "not_confirmable", "duplicate", "mismatch"];
+    let is_ours = ["cancelled", "not_confirmable", "duplicate", "mismatch", "transferred"];
     let is_ours = is_ours.contains(&refunded.cause.as_str());
     let facts = Facts {
         event_id: refunded.event_id,

@@ -80,6 +80,7 @@ pub fn reason(code: &str, language: Language) -> Option<String> {
         "cancelled" => ("예매 취소", "The booking was cancelled"),
         "not_confirmable" => ("좌석을 확정하지 못했습니다", "The seats could not be given to you"),
         "duplicate" => ("중복 결제", "It was paid twice"),
+        "transferred" => ("티켓이 양도되었습니다", "Your ticket was bought by somebody else"),
         "mismatch" => ("결제 금액 불일치", "Another amount was charged"),
         _ => (code, code),
     };

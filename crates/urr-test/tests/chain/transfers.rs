@@ -5,6 +5,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use urr_kernel::{Event, Uuid};
 use urr_test::app::TestApp;
+use urr_test::eventually;
 
 use crate::fixture::{FAR, Shop, VIP, created, order_of, text};
 use crate::on_both_forms;
@@ -47,6 +48,13 @@ on_both_forms! {
         };
         let bought = order_of(&paid.json()["payment"]);
         shop.settle().await;
+
+        eventually("the buyer is told", async || {
+            let mails = app.get("/api/admin/mails?kind=purchase").as_admin().send().await.json();
+            let mut mails = mails["mails"].as_array()?.iter();
+            mails.any(|mail| mail["userId"] == json!(buyer)).then_some(())
+        })
+        .await;
 
         // The seller has their money and nothing else, whatever they try.
         let of_seller = shop.order(&held, &sold).await;
