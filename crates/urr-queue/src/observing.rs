@@ -21,7 +21,10 @@ impl Queue {
     /// Tells of the rooms with people, and of those that had some the last time.
     pub async fn observe(&self) {
         let now = self.0.clock.now();
-        let with_people: BTreeSet<Uuid> = self.events_with_people().await.into_iter().collect();
+        let with_people = self.events_with_people().await.into_iter();
+        // Of what it has not heard of, it cannot tell.
+        let is_known = |event_id: &Uuid| self.0.directory.get(*event_id).is_some();
+        let with_people: BTreeSet<Uuid> = with_people.filter(is_known).collect();
         let before = {
             let mut observed = self.0.observed.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *observed, with_people.clone())
