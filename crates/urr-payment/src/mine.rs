@@ -2,12 +2,12 @@
 
 use urr_kernel::Uuid;
 use urr_service::Page;
+use urr_service::admin_audit::{self, ActionFilter, NotedAction};
 use urr_storage::StorageError;
 
 use crate::Payments;
 use crate::domain::payment::{Payment, PaymentId};
 use crate::domain::refund::Refund;
-use crate::store::admin::{self, ActionFilter, NotedAction};
 use crate::store::listing::{self, PaymentFilter};
 use crate::store::{payments, refunds};
 
@@ -36,7 +36,7 @@ impl Payments {
         filter: ActionFilter,
         page: Page,
     ) -> Result<(Vec<NotedAction>, u64), StorageError> {
-        self.0.db.read(move |tx| admin::action_list(tx, &filter, page)).await
+        self.0.db.read(move |tx| admin_audit::action_list(tx, &filter, page)).await
     }
 
     /// Whatever was ever to be paid for something; a hundred at most.

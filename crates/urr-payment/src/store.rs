@@ -1,6 +1,5 @@
 //! The tables of the payment service. Every function runs inside the caller's transaction.
 
-pub mod admin;
 pub mod attempts;
 pub mod checks;
 pub mod keys;

@@ -8,6 +8,7 @@
 //! Deliberately absent: business, SQL, configuration and global state. What a service is made
 //! of is handed in as a [`ServiceKit`].
 
+pub mod admin_audit;
 mod body_limit;
 mod caller;
 mod context;

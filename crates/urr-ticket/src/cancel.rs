@@ -1,13 +1,13 @@
 //! Giving back: a hold is released, a reservation is cancelled by its owner or an administrator.
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_service::admin_audit::{self, AdminAction};
 use urr_storage::Tx;
 
 use crate::domain::refund::Fee;
 use crate::domain::transition::{Canceller, Record, Refused, decide_cancel, decide_release};
 use crate::refund::{owners_fee, refund_for};
 use crate::steps::{Found, Stamps, StepError, announce, find, reload};
-use crate::store::admin::{self, AdminAction};
 use crate::store::transfers::live_find;
 use crate::store::transitions::{self, Ended, Ending};
 use crate::transfers::end_with_reservations;
@@ -106,7 +106,7 @@ impl Ticket {
                 summary: format!("{}: {}", record.reservation.number, by.reason),
                 now,
             };
-            admin::action_insert(tx, &action)?;
+            admin_audit::action_insert(tx, &action)?;
             let end = End { fence, reason: &by.reason, fee: by.fee };
             end_one(tx, &record, end, &stamps, now)
         });

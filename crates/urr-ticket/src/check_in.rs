@@ -2,11 +2,11 @@
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
+use urr_service::admin_audit::{self, AdminAction};
 use urr_storage::StorageError;
 
 use crate::Ticket;
 use crate::signature::InvalidPayload;
-use crate::store::admin::{self, AdminAction};
 use crate::store::check_in::{self, DoorCounts, DoorTicket, Entering};
 use crate::transfers::end_with_entry;
 
@@ -70,7 +70,7 @@ impl Ticket {
                 return Err(refusal(&ticket, issue));
             }
             end_with_entry(tx, ticket.reservation_id, &stamps, now)?;
-            admin::action_insert(tx, &audit(action_id, &ticket, &entering))?;
+            admin_audit::action_insert(tx, &audit(action_id, &ticket, &entering))?;
             Ok(ticket)
         };
         let ticket = self.db.write(write).await?;

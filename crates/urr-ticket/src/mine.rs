@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use urr_kernel::Uuid;
 use urr_service::Page;
+use urr_service::admin_audit::{self, ActionFilter, NotedAction};
 use urr_storage::{StorageError, Tx};
 
 use crate::cancel::check_owner;
 use crate::domain::transition::Refused;
 use crate::steps::StepError;
-use crate::store::admin::{self, ActionFilter, NotedAction};
 use crate::store::items::{self, StoredItem};
 pub use crate::store::listing::Filter as ReservationFilter;
 use crate::store::listing::{self, Listed, StoredTicket};
@@ -131,6 +131,6 @@ impl Ticket {
         filter: ActionFilter,
         page: Page,
     ) -> Result<(Vec<NotedAction>, u64), StorageError> {
-        self.db.read(move |tx| admin::action_list(tx, &filter, page)).await
+        self.db.read(move |tx| admin_audit::action_list(tx, &filter, page)).await
     }
 }

@@ -7,12 +7,12 @@
 use serde::{Deserialize, Serialize};
 use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
 use urr_kernel::{CallContext, EventData, TicketTypeDraft, Uuid, Won};
+use urr_service::admin_audit::{AdminAction, action_insert};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
 use crate::consume::InventoryReady;
 use crate::domain::stock::{ChangeRefused, TicketType};
-use crate::store::admin::{AdminAction, action_insert};
 use crate::store::sales::{self, NewTicketType};
 use crate::store::stock as store;
 use crate::{Kind, SOURCE, SaleStatus, Ticket};

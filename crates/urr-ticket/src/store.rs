@@ -1,6 +1,5 @@
 //! The SQL of the ticket office: small functions that take a transaction.
 
-pub mod admin;
 pub mod audit;
 pub mod changes;
 pub mod check_in;

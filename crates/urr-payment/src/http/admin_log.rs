@@ -3,6 +3,7 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
+use urr_service::admin_audit::{ActionFilter, NotedAction};
 use urr_service::{Admin, ApiError, ErrorBody, Json, Page, Paged, Pagination, Query};
 use urr_storage::storable;
 use utoipa::{IntoParams, ToSchema};
@@ -10,7 +11,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::Payments;
-use crate::store::admin::{ActionFilter, NotedAction};
 
 pub fn routes() -> OpenApiRouter<Payments> {
     OpenApiRouter::new().routes(routes!(list_payment_audit_log))
@@ -84,7 +84,7 @@ async fn list_payment_audit_log(
 ) -> Result<Json<PaymentActionListView>, ApiError> {
     let PaymentLogQuery { admin_id, action, resource_id, from, to } = query;
     let (from, to) = (from.map(storable), to.map(storable));
-    let filter = ActionFilter { admin_id, action, resource_id, from, to };
+    let filter = ActionFilter { admin_id, action, resource_type: None, resource_id, from, to };
     let (noted, total) = payments.list_admin_actions(filter, page).await?;
     let entries = noted.into_iter().map(PaymentActionView::from).collect();
     let Paged { items: entries, pagination } = Paged::new(entries, total, page);

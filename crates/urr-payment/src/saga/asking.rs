@@ -1,6 +1,7 @@
 //! Those who ask for money back: buyers, and administrators.
 
 use urr_kernel::{CallContext, Uuid, Won};
+use urr_service::admin_audit::{self, AdminAction};
 use urr_storage::{StorageError, Tx};
 
 use super::request::{Asked, begin_refund, is_paid, is_transferred, left_of, undo};
@@ -9,7 +10,6 @@ use crate::domain::payment::{Payment, PaymentId, TargetKind};
 use crate::domain::postings::{Account, Kind, Posting};
 use crate::domain::refund::{Cause, Refund, RefundId, RefundStatus, amount_back, stands};
 use crate::office::{Canceller, OfficeError};
-use crate::store::admin::{self, AdminAction};
 use crate::store::ledger::{self, EntryOf};
 use crate::store::payments::{self, Action};
 use crate::store::refunds;
@@ -134,7 +134,7 @@ impl Payments {
                 now,
             };
             if undo(tx, &payment, &known, &asked)? {
-                admin::action_insert(tx, &noted)?;
+                admin_audit::action_insert(tx, &noted)?;
             }
             let known = refunds::refund_list(tx, id)?;
             let back = known.iter().find(|refund| refund.cause == Cause::Cancelled);
@@ -162,7 +162,7 @@ impl Payments {
             }
             let by = Canceller::Admin { id: refund.admin_id, reason: refund.reason };
             let cancelled = self.cancel(payment, &by, context).await?;
-            let note = move |tx: &mut Tx<'_>| admin::action_insert(tx, &noted);
+            let note = move |tx: &mut Tx<'_>| admin_audit::action_insert(tx, &noted);
             let noted: Result<(), StorageError> = self.0.db.write(note).await;
             noted?;
             return Ok(cancelled);
@@ -192,7 +192,7 @@ impl Payments {
                 done_at: None,
             };
             if give_part(tx, &payment, &asked, entry_id, &refund.key)? {
-                admin::action_insert(tx, &noted)?;
+                admin_audit::action_insert(tx, &noted)?;
             }
             let payment = payments::payment_find(tx, id)?.expect("payments are never deleted");
             Ok::<_, RefundError>(payment)

@@ -1,6 +1,7 @@
 //! A return that the provider does not make: somebody settles it otherwise.
 
 use urr_kernel::Uuid;
+use urr_service::admin_audit::{self, AdminAction};
 use urr_storage::StorageError;
 
 use super::refund::{announce, move_on};
@@ -8,7 +9,6 @@ use crate::Payments;
 use crate::domain::payment::{Payment, PaymentId, Status, Step};
 use crate::domain::postings::Posting;
 use crate::domain::refund::{Refund, RefundId, RefundStatus};
-use crate::store::admin::{self, AdminAction};
 use crate::store::ledger::{self, EntryOf};
 use crate::store::{payments, refunds};
 
@@ -114,7 +114,7 @@ impl Payments {
             if close.closing == Closing::PaidOtherwise {
                 announce(tx, &refund, &stamp, now)?;
             }
-            admin::action_insert(
+            admin_audit::action_insert(
                 tx,
                 &AdminAction {
                     id: action_id,

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
+use urr_service::admin_audit::{ActionFilter, NotedAction};
 use urr_service::{Admin, ApiError, ErrorBody, Json, Page, Paged, Pagination, Query};
 use urr_storage::storable;
 use utoipa::{IntoParams, ToSchema};
@@ -10,7 +11,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::Ticket;
-use crate::store::admin::{ActionFilter, NotedAction};
 
 pub fn routes() -> OpenApiRouter<Ticket> {
     OpenApiRouter::new().routes(routes!(list_ticket_audit_log))

@@ -1,8 +1,10 @@
-//! What administrators did, written with the change itself, and read again.
+//! What administrators did, written with the change itself, and read again. A service that keeps
+//! it has the table `admin_audit`.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::Page;
 use urr_storage::{Row, StorageError, Tx, Value, params};
+
+use crate::Page;
 
 /// Something that an administrator does.
 #[derive(Clone, Debug, PartialEq, Eq)]
