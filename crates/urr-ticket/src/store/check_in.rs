@@ -50,8 +50,9 @@ pub fn ticket_check_in(tx: &mut Tx<'_>, entering: &Entering) -> Result<bool, Sto
 
 pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<DoorTicket>, StorageError> {
     tx.query_opt(
-        "select t.id, t.reservation_id, t.number, r.number as reservation_number, t.event_id, t.seat_id, \
-         y.name as ticket_type_name, t.issue, t.is_valid, t.checked_in_at, t.checked_in_by \
+        "select t.id, t.reservation_id, t.number, r.number as reservation_number, t.event_id, \
+         t.seat_id, y.name as ticket_type_name, t.issue, t.is_valid, t.checked_in_at, \
+         t.checked_in_by \
          from tickets t join reservations r on r.id = t.reservation_id \
          left join reservation_items i \
          on i.reservation_id = t.reservation_id and i.position = t.position \
