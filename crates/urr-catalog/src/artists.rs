@@ -1,18 +1,67 @@
-//! Artists: adding and changing them.
+//! Artists: what is known of one, and adding and changing them.
 
-use urr_kernel::{Timestamp, Won};
+pub mod http;
+pub mod store;
+
+use std::fmt;
+
+use urr_kernel::{Timestamp, UnfitText, Won, define_id, one_line};
 use urr_service::Page;
 use urr_storage::{StorageError, outbox};
 
-use crate::audit::{Actor, Deed};
-use crate::domain::event::Event;
-use crate::events::{ArtistCreated, ArtistUpdated};
-use crate::renaming::TooManyEvents;
-use crate::store::artists as store;
-use crate::store::audit::audit_insert;
-use crate::store::events::event_list_of_artist;
-use crate::store::revision::revision_read;
-use crate::{Artist, ArtistId, ArtistName, Catalog};
+use crate::CatalogService;
+use crate::admin_log::store::audit_insert;
+use crate::admin_log::{Actor, Deed};
+use crate::events::rename::TooManyEvents;
+use crate::events::rules::EventRecord;
+use crate::events::store::event_list_of_artist;
+use crate::messages::{ArtistCreated, ArtistUpdated};
+use crate::revision::revision_load;
+
+define_id!(
+    /// Which artist.
+    ArtistId
+);
+
+/// Someone who performs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artist {
+    pub id: ArtistId,
+    pub name: ArtistName,
+    pub description: String,
+    /// Empty: there is none.
+    pub image_url: String,
+    /// The price of a year's fan membership.
+    pub membership_price: Won,
+    pub created_at: Timestamp,
+}
+
+/// A name fit to be shown: trimmed, not empty, of bounded length, without control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArtistName(String);
+
+pub const NAME_CHARS_MAX: usize = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("The name {0}.")]
+pub struct InvalidArtistName(UnfitText);
+
+impl ArtistName {
+    pub fn parse(text: &str) -> Result<ArtistName, InvalidArtistName> {
+        let name = one_line(text, NAME_CHARS_MAX).map_err(InvalidArtistName)?;
+        Ok(ArtistName(name.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ArtistName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 const EVENTS_SHOWN_MAX: u32 = 50;
 
@@ -60,13 +109,13 @@ pub enum EditArtistError {
 pub struct ArtistDetail {
     pub artist: Artist,
     /// The nearest first.
-    pub upcoming: Vec<Event>,
+    pub upcoming: Vec<EventRecord>,
     /// The moment that it shows.
     pub revision: i64,
     pub now: Timestamp,
 }
 
-impl Catalog {
+impl CatalogService {
     /// Adds an artist and announces it; one transaction.
     pub async fn create_artist(
         &self,
@@ -139,7 +188,7 @@ impl Catalog {
         self.db
             .read(move |tx| {
                 let artists = store::artist_list(tx, page)?;
-                Ok((artists, store::artist_count(tx)?, revision_read(tx)?))
+                Ok((artists, store::artist_count(tx)?, revision_load(tx)?))
             })
             .await
     }
@@ -150,9 +199,32 @@ impl Catalog {
             .read(move |tx| {
                 let Some(artist) = store::artist_find(tx, id)? else { return Ok(None) };
                 let upcoming = event_list_of_artist(tx, id, now, EVENTS_SHOWN_MAX)?;
-                let revision = revision_read(tx)?;
+                let revision = revision_load(tx)?;
                 Ok(Some(ArtistDetail { artist, upcoming, revision, now }))
             })
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_trimmed_and_keeps_its_letters() {
+        assert_eq!(ArtistName::parse("  한강 밴드 ").unwrap().as_str(), "한강 밴드");
+    }
+
+    #[test]
+    fn names_that_cannot_be_shown_are_refused() {
+        let long = "가".repeat(NAME_CHARS_MAX);
+        assert!(ArtistName::parse(&long).is_ok());
+        for (text, reason) in [
+            (format!("{long}나").as_str(), "The name is longer than 100 characters."),
+            (" \t ", "The name is empty."),
+            ("a\0b", "The name has characters that cannot be shown."),
+        ] {
+            assert_eq!(ArtistName::parse(text).unwrap_err().to_string(), reason);
+        }
     }
 }

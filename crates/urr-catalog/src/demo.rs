@@ -8,9 +8,10 @@ mod poster;
 use urr_kernel::{CallContext, Uuid, Won};
 use urr_storage::StorageError;
 
-use crate::store::{artists, venues};
+use crate::artists::store as artists;
+use crate::venues::store as venues;
 use crate::{
-    Actor, Artist, ArtistName, Catalog, CreateArtistError, CreateEventError, EditEventError,
+    Actor, Artist, ArtistName, CatalogService, CreateArtistError, CreateEventError, EditEventError,
     HallSummary, NewArtist, NewHall, NewVenue, Venue, VenueError,
 };
 
@@ -56,7 +57,7 @@ const ARTISTS: [(&str, &str, i64); 8] = [
     ("극단 여름비", "창작 뮤지컬을 만드는 극단. A company that makes new musicals.", 15_000),
 ];
 
-impl Catalog {
+impl CatalogService {
     /// Adds the demo data. Running it again adds nothing.
     pub async fn seed_demo(&self) -> Result<(), SeedError> {
         for (name, description, price) in ARTISTS {
@@ -139,7 +140,7 @@ impl Catalog {
     }
 
     /// The venue of a demo event with its hall, if it has one.
-    async fn demo_place(
+    async fn demo_venue(
         &self,
         name: &'static str,
     ) -> Result<(Venue, Option<HallSummary>), SeedError> {

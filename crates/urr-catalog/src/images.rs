@@ -1,14 +1,18 @@
 //! Posters and portraits: checked by their content, named by it, stored once.
 
+pub mod content;
+pub mod http;
+mod multipart;
+mod store;
+
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use urr_storage::StorageError;
 
-use crate::Catalog;
-use crate::audit::{Actor, Deed};
-use crate::domain::image::{ImageInfo, ImageKind, InvalidImage, inspect};
-use crate::store::audit::audit_insert;
-use crate::store::images as store;
+use crate::CatalogService;
+use crate::admin_log::store::audit_insert;
+use crate::admin_log::{Actor, Deed};
+use crate::images::content::{ImageInfo, ImageKind, InvalidImage, inspect};
 
 /// The SHA-256 of a picture's bytes, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +58,7 @@ pub enum UploadError {
     Storage(#[from] StorageError),
 }
 
-impl Catalog {
+impl CatalogService {
     /// Stores what somebody uploaded, if it is a picture.
     pub async fn upload_image(&self, bytes: Bytes, actor: Actor) -> Result<Image, UploadError> {
         let info = inspect(&bytes)?;

@@ -6,15 +6,15 @@ use urr_kernel::{CallContext, Uuid};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::domain::event::Event;
-use crate::events::{EventFacts, EventUpdated};
-use crate::store::events as store;
-use crate::store::revision::{catalog_lock, revision_bump};
-use crate::{Catalog, SOURCE};
+use crate::events::rules::EventRecord;
+use crate::events::store;
+use crate::messages::{EventFacts, EventUpdated};
+use crate::revision::{catalog_lock, revision_bump};
+use crate::{CatalogService, SOURCE};
 
 const BATCH: u32 = 100;
 
-impl Catalog {
+impl CatalogService {
     /// Announces the status of so many events at most whose times have come. Returns how many.
     /// Several processes may do it at once: each change is announced by one of them.
     pub async fn update_statuses(&self, limit: u32) -> Result<usize, StorageError> {
@@ -24,7 +24,7 @@ impl Catalog {
         if due.is_empty() {
             return Ok(0);
         }
-        let stamps: Vec<(Event, Stamp)> = due
+        let stamps: Vec<(EventRecord, Stamp)> = due
             .into_iter()
             .map(|event| {
                 let context = CallContext::root(self.ids.next_id());
@@ -74,12 +74,17 @@ impl Catalog {
 }
 
 /// `false`: somebody else was faster.
-fn update_status(tx: &mut Tx<'_>, event: &Event, stamp: &Stamp) -> Result<bool, StorageError> {
+fn update_status(
+    tx: &mut Tx<'_>,
+    event: &EventRecord,
+    stamp: &Stamp,
+) -> Result<bool, StorageError> {
     let status = event.status_at(stamp.time);
     if !store::event_set_status(tx, event, status, stamp.time)? {
         return Ok(false);
     }
-    let announced = Event { announced: status, revision: event.revision + 1, ..event.clone() };
+    let announced =
+        EventRecord { announced_status: status, revision: event.revision + 1, ..event.clone() };
     outbox::append(tx, stamp, &EventUpdated(EventFacts::from(&announced)))?;
     Ok(true)
 }

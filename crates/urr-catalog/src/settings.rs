@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How the catalogue behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct CatalogSettings {
     /// Between two looks at which events go on sale or end.
     pub status_interval: Duration,
     /// How many seats a person may buy of an event that says nothing about it: 1 to 10.
@@ -32,9 +32,9 @@ pub struct CacheSettings {
     pub dangerous_without_single_flight: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for CatalogSettings {
+    fn default() -> CatalogSettings {
+        CatalogSettings {
             status_interval: Duration::from_secs(60),
             seats_per_user_max_default: 4,
             renamed_events_max: 1_000,

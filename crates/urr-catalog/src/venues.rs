@@ -1,13 +1,17 @@
 //! Venues and halls: adding, changing and removing them.
 
+pub mod hall_http;
+pub mod http;
+pub mod model;
+pub mod store;
+
 use urr_service::Page;
 use urr_storage::StorageError;
 
-use crate::audit::{Actor, Deed};
-use crate::renaming::TooManyEvents;
-use crate::store::audit::audit_insert;
-use crate::store::venues as store;
-use crate::{Catalog, Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
+use crate::admin_log::store::audit_insert;
+use crate::admin_log::{Actor, Deed};
+use crate::events::rename::TooManyEvents;
+use crate::{CatalogService, Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
 /// What a new venue is made of.
 #[derive(Clone, Debug)]
@@ -62,7 +66,7 @@ const fn deed(action: &'static str, resource_type: &'static str) -> Deed {
     Deed { action, resource_type }
 }
 
-impl Catalog {
+impl CatalogService {
     pub async fn create_venue(&self, new: NewVenue, actor: Actor) -> Result<Venue, VenueError> {
         let NewVenue { name, address, description } = new;
         let (id, created_at) = (VenueId(self.ids.next_id()), self.clock.now());

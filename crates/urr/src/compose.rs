@@ -20,7 +20,7 @@ use tracing::warn;
 use urr_auth::Auth;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
-use urr_catalog::Catalog;
+use urr_catalog::CatalogService;
 use urr_gateway::{AddressRange, Gateway, Rates, RevocationFeed, Settings, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_limit::Limiter;
@@ -74,7 +74,7 @@ pub struct System {
     pub draining: CancellationToken,
     pub watch: Watch,
     auth: Option<Auth>,
-    catalog: Option<Catalog>,
+    catalog: Option<CatalogService>,
     queue: Option<Queue>,
     /// Cancelled second: relays and consumers finish what they are at.
     stopping: CancellationToken,
@@ -156,7 +156,7 @@ impl System {
     }
 
     /// The catalogue, if it runs here.
-    pub fn catalog(&self) -> Option<&Catalog> {
+    pub fn catalog(&self) -> Option<&CatalogService> {
         self.catalog.as_ref()
     }
 
@@ -223,7 +223,7 @@ struct Builder<'a> {
 /// Services that are asked for more than their answers.
 struct Started {
     auth: Option<Auth>,
-    catalog: Option<Catalog>,
+    catalog: Option<CatalogService>,
     queue: Option<Queue>,
 }
 

@@ -8,7 +8,8 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use super::halls::{ARENA, CLUB, OPERA, STADIUM, THEATRE};
 use super::{SeedError, poster};
 use crate::{
-    ArtistChoice, Catalog, HallId, NewEvent, Place, RequestKey, Schedule, TicketType, VenueId,
+    ArtistChoice, CatalogService, EventLocation, HallId, NewEvent, RequestKey, Schedule,
+    TicketType, VenueId,
 };
 
 const MINUTE: i64 = 60;
@@ -178,9 +179,9 @@ fn after(now: Timestamp, seconds: i64) -> Timestamp {
     if seconds < 0 { now - distance } else { now + distance }
 }
 
-impl Catalog {
+impl CatalogService {
     pub(super) async fn seed_event(&self, plan: &EventPlan) -> Result<(), SeedError> {
-        let (venue, hall) = self.demo_place(plan.venue).await?;
+        let (venue, hall) = self.demo_venue(plan.venue).await?;
         let now = self.clock.now();
         let schedule = Schedule::parse(
             after(now, plan.starts),
@@ -190,18 +191,18 @@ impl Catalog {
         let artist = plan.artist.unwrap_or_default();
         let drawing = poster::draw(plan.title, artist, plan.venue);
         let image = self.store_drawing(drawing, poster::SIZE, self.demo_actor()).await?;
-        let (place, prices) = match &hall {
+        let (location, prices) = match &hall {
             Some(hall) => {
                 let grades = hall.grades.iter();
                 let prices = grades.map(|grade| (grade.to_owned(), price(grade))).collect();
                 (seated(hall.id, venue.id), prices)
             }
-            None => (Place::Venue(venue.id), BTreeMap::new()),
+            None => (EventLocation::Venue(venue.id), BTreeMap::new()),
         };
         let new = NewEvent {
             title: plan.title.to_owned(),
             description: plan.description.to_owned(),
-            place,
+            location,
             artist: plan.artist.map(|name| ArtistChoice::Name(name.to_owned())),
             schedule: schedule.expect("the demo times are in order"),
             has_presale: plan.has_presale,
@@ -220,6 +221,6 @@ impl Catalog {
     }
 }
 
-fn seated(hall_id: HallId, venue_id: VenueId) -> Place {
-    Place::Hall { hall_id, venue_id: Some(venue_id) }
+fn seated(hall_id: HallId, venue_id: VenueId) -> EventLocation {
+    EventLocation::Hall { hall_id, venue_id: Some(venue_id) }
 }

@@ -1,0 +1,128 @@
+//! The times of an event.
+
+use std::time::Duration;
+
+use urr_kernel::{Timestamp, truncate_to_micros};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const YEAR_FIRST: i16 = 2020;
+const YEAR_LAST: i16 = 2100;
+/// From the first second of 2020 to the last one of 2100.
+const SECONDS: std::ops::Range<i64> = 1_577_836_800..4_133_980_800;
+
+/// Where an event stands in its sale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventStatus {
+    Upcoming,
+    OnSale,
+    Ended,
+    Cancelled,
+}
+
+impl EventStatus {
+    pub const ALL: [EventStatus; 4] =
+        [EventStatus::Upcoming, EventStatus::OnSale, EventStatus::Ended, EventStatus::Cancelled];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            EventStatus::Upcoming => "upcoming",
+            EventStatus::OnSale => "on_sale",
+            EventStatus::Ended => "ended",
+            EventStatus::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<EventStatus> {
+        EventStatus::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// When it is sold and when it happens: sale start < sale end ≤ start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    starts_at: Timestamp,
+    sale_starts_at: Timestamp,
+    sale_ends_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSchedule {
+    #[error("The sale must end after it starts.")]
+    EndsBeforeStart,
+    #[error("The sale must end before the event starts.")]
+    EndsAfterEvent,
+    #[error("The times must be in the years {YEAR_FIRST} to {YEAR_LAST}.")]
+    Year,
+}
+
+/// From when on members of each tier may buy, and everybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PresaleSchedule {
+    pub diamond: Timestamp,
+    pub gold: Timestamp,
+    pub silver: Timestamp,
+    pub general: Timestamp,
+}
+
+impl Schedule {
+    pub fn parse(
+        starts_at: Timestamp,
+        sale_starts_at: Timestamp,
+        sale_ends_at: Timestamp,
+    ) -> Result<Schedule, InvalidSchedule> {
+        let times = [starts_at, sale_starts_at, sale_ends_at].map(truncate_to_micros);
+        if !times.iter().all(|time| SECONDS.contains(&time.as_second())) {
+            return Err(InvalidSchedule::Year);
+        }
+        let [starts_at, sale_starts_at, sale_ends_at] = times;
+        if sale_ends_at <= sale_starts_at {
+            return Err(InvalidSchedule::EndsBeforeStart);
+        }
+        if starts_at < sale_ends_at {
+            return Err(InvalidSchedule::EndsAfterEvent);
+        }
+        Ok(Schedule { starts_at, sale_starts_at, sale_ends_at })
+    }
+
+    pub fn starts_at(&self) -> Timestamp {
+        self.starts_at
+    }
+
+    pub fn sale_starts_at(&self) -> Timestamp {
+        self.sale_starts_at
+    }
+
+    pub fn sale_ends_at(&self) -> Timestamp {
+        self.sale_ends_at
+    }
+
+    pub fn status_at(&self, now: Timestamp) -> EventStatus {
+        if now >= self.sale_ends_at {
+            EventStatus::Ended
+        } else if now >= self.sale_starts_at {
+            EventStatus::OnSale
+        } else {
+            EventStatus::Upcoming
+        }
+    }
+
+    /// When the status changes next by itself.
+    pub fn next_change_after(&self, now: Timestamp) -> Option<Timestamp> {
+        [self.sale_starts_at, self.sale_ends_at].into_iter().find(|time| *time > now)
+    }
+
+    /// Whether the sale opens or opened within `distance` of now.
+    pub fn is_near_opening(&self, now: Timestamp, distance: Duration) -> bool {
+        now >= self.sale_starts_at - distance && now <= self.sale_starts_at + distance
+    }
+
+    pub fn presale(&self) -> PresaleSchedule {
+        let diamond = self.sale_starts_at;
+        PresaleSchedule {
+            diamond,
+            gold: diamond + HOUR,
+            silver: diamond + 24 * HOUR,
+            general: diamond + 48 * HOUR,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The index of letters.
+
+use urr_storage::{StorageError, ToValue, Tx, Value, params};
+
+use crate::conditions::Conditions;
+use crate::events::rules::EventId;
+use crate::events::search::{GRAMS_MAX, SearchQuery, SearchText, WORDS_MAX};
+
+/// So many letters are written by one statement. The last chunk is filled up with its last one,
+/// so that there is one statement to prepare and not fifty.
+const CHUNK: usize = 50;
+
+/// Writes the letters of an event in place of those it had.
+pub fn grams_replace(
+    tx: &mut Tx<'_>,
+    id: EventId,
+    searchable: &SearchText,
+) -> Result<(), StorageError> {
+    tx.execute("delete from event_grams where event_id = $1", params![id.0])?;
+    let rows: Vec<String> = (2..CHUNK + 2).map(|number| format!("(${number}, $1)")).collect();
+    let sql = format!(
+        "insert into event_grams (gram, event_id) values {} on conflict do nothing",
+        rows.join(", ")
+    );
+    let grams: Vec<&String> = searchable.grams.iter().collect();
+    for chunk in grams.chunks(CHUNK) {
+        let last = chunk.last().expect("a chunk is not empty");
+        let padded = chunk.iter().chain(std::iter::repeat(last)).take(CHUNK);
+        let mut values = vec![Value::Uuid(id.0)];
+        values.extend(padded.map(|gram| Value::Text(gram)));
+        tx.execute(&sql, &values)?;
+    }
+    Ok(())
+}
+
+/// Restricts a list to what somebody looks for. The index narrows it down; the words decide.
+pub fn search_condition<'a>(
+    conditions: &mut Conditions<'a>,
+    search: &'a SearchQuery,
+    patterns: &'a [String],
+) {
+    let grams = search.grams();
+    let places: Vec<String> =
+        filled(grams, GRAMS_MAX).map(|gram| conditions.value(gram.to_value())).collect();
+    let distinct = i64::try_from(grams.len()).expect("they are few");
+    let distinct = conditions.value(Value::Int(distinct));
+    let found = format!(
+        "e.id in (select event_id from event_grams where gram in ({}) \
+         group by event_id having count(*) = {distinct}::bigint)",
+        places.join(", "),
+    );
+    conditions.and_sql(&found);
+    for pattern in filled(patterns, WORDS_MAX) {
+        conditions.and("e.search_text like ? escape '\\'", pattern.to_value());
+    }
+}
+
+/// All of them, and the last one again and again: every search is the same text of SQL, which
+/// the database prepares once.
+fn filled(all: &[String], number: usize) -> impl Iterator<Item = &String> {
+    let last = all.last().expect("a search asks for something");
+    all.iter().chain(std::iter::repeat(last)).take(number)
+}
+
+/// How the database would search, as it describes it itself.
+pub fn search_explain(tx: &mut Tx<'_>, search: &SearchQuery) -> Result<Vec<String>, StorageError> {
+    let patterns = search.patterns();
+    let mut conditions = Conditions::new("e.deleted_at is null");
+    search_condition(&mut conditions, search, &patterns);
+    let query = format!("select e.id from events e where {}", conditions.sql());
+    let (words, column) = match tx.is_postgres() {
+        true => ("explain", "QUERY PLAN"),
+        false => ("explain query plan", "detail"),
+    };
+    tx.query(&format!("{words} {query}"), conditions.values(), |row| row.get(column))
+}
+
+/// Both forms of what an event is found by.
+pub fn search_text_write(
+    tx: &mut Tx<'_>,
+    id: EventId,
+    searchable: &SearchText,
+) -> Result<(), StorageError> {
+    let sql = "update events set search_text = $2 where id = $1";
+    tx.execute(sql, params![id.0, searchable.text])?;
+    grams_replace(tx, id, searchable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_question_is_the_same_text_for_the_database() {
+        let text = |search: &str| {
+            let search = SearchQuery::parse(search).unwrap();
+            let patterns = search.patterns();
+            let mut conditions = Conditions::new("1 = 1");
+            search_condition(&mut conditions, &search, &patterns);
+            (conditions.sql().to_owned(), conditions.values().len())
+        };
+        let one = text("밤");
+        for search in ["한강의 밤", "a b c d e f g", &"가나다라마바사아".repeat(9), "%_\\' ?"]
+        {
+            assert_eq!(text(search), one, "{search}");
+        }
+    }
+}
