@@ -74,7 +74,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let runtime = Runtime::new()?;
-    let server = servers::Redis::start()?;
+    let server = servers::RedisServer::start()?;
     let mut bench = runtime.block_on(Bench::new(server.url()))?;
     let memory_before = bench.memory_used()?;
     let mut rates = Vec::new();

@@ -18,7 +18,7 @@ pub const SHUT: Rules = Rules { door: Door::Shut, queues_per_user_max: 2, ..ROOM
 
 /// A Redis of its own, by its clock.
 pub struct World {
-    pub server: servers::Redis,
+    pub server: servers::RedisServer,
     pub redis: Redis,
     pub rooms: Rooms,
     pub ids: IdSource,
@@ -29,7 +29,7 @@ impl World {
         if !servers::available(Server::Redis).unwrap() {
             return None;
         }
-        let server = servers::Redis::start().unwrap();
+        let server = servers::RedisServer::start().unwrap();
         let options = RedisOptions {
             open_for: Duration::from_millis(50),
             response_timeout: Duration::from_secs(10),

@@ -29,7 +29,7 @@ struct World {
 }
 
 impl World {
-    async fn connect(server: &servers::Redis) -> World {
+    async fn connect(server: &servers::RedisServer) -> World {
         let options = RedisOptions {
             open_for: Duration::from_millis(50),
             response_timeout: Duration::from_secs(10),
@@ -47,7 +47,7 @@ impl World {
     }
 
     /// People come until Redis is killed, which it is meanwhile.
-    async fn crash(&mut self, server: &mut servers::Redis) {
+    async fn crash(&mut self, server: &mut servers::RedisServer) {
         let (tell, mut told) = mpsc::unbounded_channel();
         for _ in 0..TASKS {
             let (rooms, ids, event_id) = (self.rooms.clone(), self.ids.clone(), self.event_id);
@@ -106,7 +106,7 @@ async fn crash_again_and_again(settings: &[[&str; 2]]) -> Option<[usize; ROUNDS]
     if !servers::available(Server::Redis).unwrap() {
         return None;
     }
-    let mut server = servers::Redis::start_with(settings).unwrap();
+    let mut server = servers::RedisServer::start_with(settings).unwrap();
     let mut world = World::connect(&server).await;
     let mut lost = [0; ROUNDS];
     for lost in &mut lost {
