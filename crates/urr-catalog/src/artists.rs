@@ -7,7 +7,7 @@ use std::fmt;
 
 use urr_kernel::{Timestamp, UnfitText, Won, define_id, one_line};
 use urr_service::Page;
-use urr_storage::{StorageError, outbox};
+use urr_storage::{StorageError, outbox, storable_id};
 
 use crate::CatalogService;
 use crate::admin_log::store::audit_insert;
@@ -22,21 +22,21 @@ define_id!(
     /// Which artist.
     ArtistId
 );
+storable_id!(ArtistId);
 
-/// Someone who performs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artist {
     pub id: ArtistId,
     pub name: ArtistName,
     pub description: String,
-    /// Empty: there is none.
+    /// Empty if there is none.
     pub image_url: String,
     /// The price of a year's fan membership.
     pub membership_price: Won,
     pub created_at: Timestamp,
 }
 
-/// A name fit to be shown: trimmed, not empty, of bounded length, without control characters.
+/// A name that is trimmed, not empty, of bounded length and without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtistName(String);
 
@@ -52,6 +52,11 @@ impl ArtistName {
         Ok(ArtistName(name.to_owned()))
     }
 
+    /// A name from the database, which was checked before it was stored.
+    fn stored(name: String) -> ArtistName {
+        ArtistName(name)
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -63,19 +68,18 @@ impl fmt::Display for ArtistName {
     }
 }
 
-const EVENTS_SHOWN_MAX: u32 = 50;
+const UPCOMING_EVENTS_MAX: u32 = 50;
 
-/// What a new artist is made of.
 #[derive(Clone, Debug)]
 pub struct NewArtist {
     pub name: ArtistName,
     pub description: String,
-    /// Empty: there is none.
+    /// Empty if there is none.
     pub image_url: String,
     pub membership_price: Won,
 }
 
-/// What is to be different. `None` stays as it is.
+/// The fields to change. `None` keeps the present value.
 #[derive(Clone, Debug, Default)]
 pub struct ArtistChange {
     pub name: Option<ArtistName>,
@@ -104,19 +108,18 @@ pub enum EditArtistError {
     Storage(#[from] StorageError),
 }
 
-/// An artist with what comes next.
+/// An artist with their coming events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtistDetail {
     pub artist: Artist,
-    /// The nearest first.
+    /// In the order of their dates.
     pub upcoming: Vec<EventRecord>,
-    /// The moment that it shows.
     pub revision: i64,
     pub now: Timestamp,
 }
 
 impl CatalogService {
-    /// Adds an artist and announces it; one transaction.
+    /// Adds an artist and announces it in one transaction.
     pub async fn create_artist(
         &self,
         new: NewArtist,
@@ -144,7 +147,7 @@ impl CatalogService {
         .await
     }
 
-    /// Changes an artist; the events of a renamed one are found by the new name.
+    /// Changes an artist. After a new name, their events are found by it.
     pub async fn edit_artist(
         &self,
         id: ArtistId,
@@ -183,7 +186,7 @@ impl CatalogService {
         .await
     }
 
-    /// One page of the artists by name, how many there are, and the revision that it shows.
+    /// One page of the artists by name, their total, and the revision of the catalogue.
     pub async fn list_artists(&self, page: Page) -> Result<(Vec<Artist>, u64, i64), StorageError> {
         self.db
             .read(move |tx| {
@@ -198,7 +201,7 @@ impl CatalogService {
         self.db
             .read(move |tx| {
                 let Some(artist) = store::artist_find(tx, id)? else { return Ok(None) };
-                let upcoming = event_list_of_artist(tx, id, now, EVENTS_SHOWN_MAX)?;
+                let upcoming = event_list_of_artist(tx, id, now, UPCOMING_EVENTS_MAX)?;
                 let revision = revision_load(tx)?;
                 Ok(Some(ArtistDetail { artist, upcoming, revision, now }))
             })

@@ -14,7 +14,6 @@
 
 mod admin_log;
 mod artists;
-mod conditions;
 mod demo;
 mod errors;
 mod events;
@@ -25,6 +24,7 @@ mod messages;
 mod response_cache;
 mod revision;
 mod settings;
+mod sql;
 mod text;
 mod venues;
 

@@ -1,4 +1,4 @@
-//! The number of the catalogue's state, by which caches know what is old.
+//! The revision of the catalogue: it counts changes, so that caches know what is outdated.
 
 use urr_storage::{StorageError, Tx};
 
@@ -8,9 +8,8 @@ pub fn revision_load(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
     })
 }
 
-/// The first statement of every change. Changes of the catalogue are rare, so they wait for each
-/// other: what one of them has read stays true until it commits, and no two can lock each other
-/// out.
+/// The first statement of every change. Changes are rare, so they run one after the other: what
+/// one of them has read stays true until it commits, and deadlocks are impossible.
 pub fn catalog_lock(tx: &mut Tx<'_>) -> Result<(), StorageError> {
     let sql = "select revision from catalog_revision where id = 1 for update";
     tx.query_one(sql, &[], |_| Ok(()))

@@ -1,6 +1,5 @@
-//! Texts that people will read.
+//! Parsers of the texts that administrators enter.
 
-/// Why a text is not fit to be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidText {
     #[error("The {0} is empty.")]
@@ -11,7 +10,7 @@ pub enum InvalidText {
     ControlCharacter(&'static str),
 }
 
-/// One line: trimmed, not empty, of bounded length, without control characters.
+/// One line that is trimmed, not empty, of bounded length, without control characters.
 pub fn parse_line(what: &'static str, text: &str, chars_max: usize) -> Result<String, InvalidText> {
     let text = text.trim();
     if text.is_empty() {
@@ -24,7 +23,7 @@ pub fn parse_line(what: &'static str, text: &str, chars_max: usize) -> Result<St
     Ok(text.to_owned())
 }
 
-/// Any number of lines, or none.
+/// A text of any number of lines, which may be empty.
 pub fn parse_paragraphs(
     what: &'static str,
     text: &str,
@@ -32,8 +31,8 @@ pub fn parse_paragraphs(
 ) -> Result<String, InvalidText> {
     let text = text.trim();
     check_length(what, text, chars_max)?;
-    let is_unfit = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-    if text.chars().any(is_unfit) {
+    let is_forbidden = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    if text.chars().any(is_forbidden) {
         return Err(InvalidText::ControlCharacter(what));
     }
     Ok(text.to_owned())
@@ -49,12 +48,11 @@ fn check_length(what: &'static str, text: &str, chars_max: usize) -> Result<(), 
 const URL_CHARS_MAX: usize = 500;
 const OWN_IMAGES: &str = "/api/image/";
 
-/// An address that is no address of a picture we would show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("The address of a picture begins with https:// or /api/image/ and has no spaces.")]
+#[error("The address of an image begins with https:// or /api/image/ and has no spaces.")]
 pub struct InvalidImageUrl;
 
-/// Where a picture is: ours, or elsewhere behind TLS. Empty: there is none.
+/// The address of an image: one of ours, or any with TLS. Empty if there is none.
 pub fn parse_image_url(text: &str) -> Result<String, InvalidImageUrl> {
     let url = text.trim();
     if url.is_empty() {

@@ -1,4 +1,4 @@
-//! Venues and halls: adding, changing and removing them.
+//! Venues and their halls: adding, changing and removing them.
 
 pub mod hall_http;
 pub mod http;
@@ -13,7 +13,6 @@ use crate::admin_log::{Actor, Deed};
 use crate::events::rename::TooManyEvents;
 use crate::{CatalogService, Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
-/// What a new venue is made of.
 #[derive(Clone, Debug)]
 pub struct NewVenue {
     pub name: String,
@@ -39,11 +38,10 @@ pub struct NewHall {
 pub struct HallChange {
     pub name: Option<String>,
     pub description: Option<String>,
-    /// Only while no event was made of it.
+    /// Allowed only while no event uses the hall.
     pub template: Option<SeatTemplate>,
 }
 
-/// Why a venue or a hall stays as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum VenueError {
     #[error("there is no such venue")]
@@ -54,7 +52,7 @@ pub enum VenueError {
     NameTaken,
     #[error("it has halls or events")]
     VenueInUse,
-    #[error("an event was made of it")]
+    #[error("an event uses it")]
     HallInUse,
     #[error(transparent)]
     TooManyEvents(#[from] TooManyEvents),
@@ -82,7 +80,7 @@ impl CatalogService {
         .await
     }
 
-    /// Changes a venue; its events are found by its new name and address.
+    /// Changes a venue. Its events are then found by the new name and address.
     pub async fn edit_venue(
         &self,
         id: VenueId,
@@ -116,7 +114,7 @@ impl CatalogService {
         .await
     }
 
-    /// Removes a venue that nothing belongs to.
+    /// Deletes a venue that has neither halls nor events.
     pub async fn delete_venue(&self, id: VenueId, actor: Actor) -> Result<(), VenueError> {
         let entry = self.audit_entry(&actor, deed("VENUE_DELETED", "venue"), id, "");
         self.change(move |tx| {
@@ -171,7 +169,7 @@ impl CatalogService {
         .await
     }
 
-    /// Changes a hall. Its seats stay as they are once an event was made of them.
+    /// Changes a hall. Its seats cannot change once an event uses them.
     pub async fn edit_hall(
         &self,
         id: HallId,
@@ -204,7 +202,7 @@ impl CatalogService {
         .await
     }
 
-    /// Removes a hall that no event was made of.
+    /// Deletes a hall that no event uses.
     pub async fn delete_hall(&self, id: HallId, actor: Actor) -> Result<(), VenueError> {
         let entry = self.audit_entry(&actor, deed("HALL_DELETED", "hall"), id, "");
         self.change(move |tx| {

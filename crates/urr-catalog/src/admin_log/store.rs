@@ -5,7 +5,7 @@ use urr_service::Page;
 use urr_storage::{Row, StorageError, ToValue, Tx, params};
 
 use crate::admin_log::{AuditEntry, AuditFilter};
-use crate::conditions::Conditions;
+use crate::sql::Conditions;
 
 const COLUMNS: &str = "id, admin_id, action, resource_type, resource_id, summary, created_at";
 

@@ -1,4 +1,4 @@
-//! Artists.
+//! Artists over HTTP.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -70,7 +70,7 @@ pub struct ArtistListView {
     get, path = "/api/artists", tag = "artists", params(Page),
     responses(
         (status = 200, body = ArtistListView),
-        (status = 304, description = "It is as the client knows it."),
+        (status = 304, description = "The client has the current version."),
         (status = 400, body = ErrorBody),
     ),
 )]
@@ -100,7 +100,7 @@ pub async fn list_artists(
 #[derive(Serialize, ToSchema)]
 pub struct ArtistDetailView {
     artist: ArtistView,
-    /// What comes next, the nearest first; at most 50.
+    /// The coming events in the order of their dates, at most 50.
     events: Vec<EventSummaryView>,
 }
 
@@ -119,7 +119,7 @@ impl ArtistDetailView {
     get, path = "/api/artists/{id}", tag = "artists", params(("id" = Uuid, Path)),
     responses(
         (status = 200, body = ArtistDetailView),
-        (status = 304, description = "It is as the client knows it."),
+        (status = 304, description = "The client has the current version."),
         (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody),
     ),
@@ -144,7 +144,7 @@ async fn load_artist(catalog: &CatalogService, id: ArtistId) -> Result<CachedRes
     let schedules = || detail.upcoming.iter().map(|event| event.schedule);
     let near = |schedule: Schedule| schedule.is_near_opening(now, settings.opening_distance);
     let expiry_hint = ExpiryHint {
-        // An event that begins is not among the coming ones any more.
+        // An event that starts is no longer a coming one.
         next_change: schedules()
             .flat_map(|schedule| [schedule.next_change_after(now), Some(schedule.starts_at())])
             .flatten()
@@ -228,7 +228,7 @@ pub async fn create_artist(
     Ok((StatusCode::CREATED, Json(ArtistOnlyView { artist: artist.into() })))
 }
 
-/// What is not given stays as it is.
+/// Fields that are left out keep their value.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EditArtistBody {

@@ -1,17 +1,16 @@
-//! Artists.
+//! The SQL of artists.
 
 use urr_service::Page;
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::{Artist, ArtistId, ArtistName};
+use super::{Artist, ArtistId, ArtistName};
 
 const COLUMNS: &str = "id, name, description, image_url, membership_price, created_at";
 
 fn artist_from_row(row: &Row<'_>) -> Result<Artist, StorageError> {
-    let name: String = row.get("name")?;
     Ok(Artist {
-        id: ArtistId(row.get("id")?),
-        name: ArtistName::parse(&name).expect("only parsed names are stored"),
+        id: row.get("id")?,
+        name: ArtistName::stored(row.get("name")?),
         description: row.get("description")?,
         image_url: row.get("image_url")?,
         membership_price: row.get("membership_price")?,
@@ -19,13 +18,13 @@ fn artist_from_row(row: &Row<'_>) -> Result<Artist, StorageError> {
     })
 }
 
-/// `false`: the name is taken.
+/// `false` if the name is taken.
 pub fn artist_insert(tx: &mut Tx<'_>, artist: &Artist) -> Result<bool, StorageError> {
     let rows = tx.execute(
         "insert into artists (id, name, description, image_url, membership_price, created_at) \
          values ($1, $2, $3, $4, $5, $6) on conflict (name) do nothing",
         params![
-            artist.id.0,
+            artist.id,
             artist.name.as_str(),
             artist.description,
             artist.image_url,
@@ -41,7 +40,7 @@ pub fn artist_update(tx: &mut Tx<'_>, artist: &Artist) -> Result<(), StorageErro
         "update artists set name = $2, description = $3, image_url = $4, membership_price = $5 \
          where id = $1",
         params![
-            artist.id.0,
+            artist.id,
             artist.name.as_str(),
             artist.description,
             artist.image_url,
@@ -65,7 +64,7 @@ pub fn artist_count(tx: &mut Tx<'_>) -> Result<u64, StorageError> {
 
 pub fn artist_find(tx: &mut Tx<'_>, id: ArtistId) -> Result<Option<Artist>, StorageError> {
     let sql = format!("select {COLUMNS} from artists where id = $1");
-    tx.query_opt(&sql, params![id.0], artist_from_row)
+    tx.query_opt(&sql, params![id], artist_from_row)
 }
 
 pub fn artist_find_by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Artist>, StorageError> {

@@ -66,13 +66,13 @@ async fn load_event(catalog: &CatalogService, id: EventId) -> Result<CachedRespo
         next_change: event.schedule.next_change_after(now),
         is_near_opening: event.schedule.is_near_opening(now, settings.opening_distance),
     };
-    let status = event.status_at(now).name();
+    let status = event.status_at(now).as_str();
     let (artist_id, artist_name) = event.artist.map(|artist| (artist.id.0, artist.name)).unzip();
     let event = EventInfo {
         id: event.id.0,
         revision: event.revision,
         title: event.title,
-        kind: event.kind.name(),
+        kind: event.kind.as_str(),
         status,
         artist_id,
         artist_name,

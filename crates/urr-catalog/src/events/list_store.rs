@@ -1,4 +1,4 @@
-//! Lists of events.
+//! The SQL of event lists and of the counts on the dashboard.
 
 use std::time::Duration;
 
@@ -8,12 +8,13 @@ use urr_storage::{StorageError, TIME_MAX, TIME_MIN, ToValue, Tx, Value};
 
 use super::search_store::search_condition;
 use super::store::{COLUMNS, FROM, event_from_row};
-use crate::conditions::Conditions;
-use crate::events::rules::{EventRecord, EventStatus};
+use crate::sql::Conditions;
+use crate::events::rules::EventRecord;
+use crate::events::schedule::EventStatus;
 use crate::events::{EventListFilter, EventSort, Visibility};
 use crate::response_cache::ExpiryHint;
 
-/// The events of a filter, one page of them, and how many there are.
+/// One page of the events that match a filter, and their total.
 pub fn event_list(
     tx: &mut Tx<'_>,
     filter: &EventListFilter,
@@ -29,9 +30,9 @@ pub fn event_list(
         status_condition(&mut conditions, status, now);
     }
     if let Some(artist_id) = &filter.artist_id {
-        conditions.and("e.artist_id = ?", artist_id.0.to_value());
+        conditions.and("e.artist_id = ?", artist_id.to_value());
     }
-    // Always both, so that there are few texts to prepare: no event is earlier or later.
+    // Both bounds are always there, so that the database prepares fewer statements.
     let (from, to) = (filter.from.unwrap_or(TIME_MIN), filter.to.unwrap_or(TIME_MAX));
     conditions.and("e.starts_at >= ?", Value::Time(from));
     conditions.and("e.starts_at < ?", Value::Time(to));
@@ -56,7 +57,7 @@ pub fn event_list(
     Ok((tx.query(&sql, conditions.values(), event_from_row)?, total))
 }
 
-/// By the times, as readers see it, and not by what was announced last.
+/// Filters by the status that follows from the times, not by the announced one.
 fn status_condition(conditions: &mut Conditions<'_>, status: EventStatus, now: Timestamp) {
     let now = Value::Time(now);
     if status == EventStatus::Cancelled {
@@ -70,11 +71,11 @@ fn status_condition(conditions: &mut Conditions<'_>, status: EventStatus, now: T
             conditions.and("(e.sale_starts_at <= ? and e.sale_ends_at > ?)", now)
         }
         EventStatus::Ended => conditions.and("e.sale_ends_at <= ?", now),
-        EventStatus::Cancelled => unreachable!("it was dealt with above"),
+        EventStatus::Cancelled => unreachable!("the function returned above"),
     }
 }
 
-/// When some list changes by itself next, and whether a sale opens about now.
+/// When the next sale opens or ends, and whether one opens about now.
 pub fn expiry_hint_load(
     tx: &mut Tx<'_>,
     now: Timestamp,
@@ -97,14 +98,14 @@ pub fn expiry_hint_load(
     )
 }
 
-/// CatalogCounts for the administrators' first page.
+/// The numbers of the administrators' dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CatalogCounts {
     pub upcoming: u64,
     pub on_sale: u64,
     pub ended: u64,
     pub cancelled: u64,
-    /// Neither cancelled nor over, and not bookable.
+    /// Events that are neither cancelled nor over, and cannot be booked yet.
     pub not_ready: u64,
     pub deleted: u64,
     pub artists: u64,

@@ -1,4 +1,4 @@
-//! Events: when they happen, when they are sold, and what may still be changed about them.
+//! The rules of events: prices, ticket types, pre-sales, and what an edit may still change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use urr_kernel::ticket_type_limits::{PER_EVENT_MAX, PRICE_MAX_WON};
 use urr_kernel::{InvalidTicketType, TicketTypeDraft, Timestamp, Uuid, Won, define_id};
 use urr_layout::Layout;
+use urr_storage::{storable_enum, storable_id};
 
 use crate::artists::ArtistId;
 use crate::venues::model::{HallId, VenueId};
@@ -16,13 +17,14 @@ define_id!(
     /// Which event.
     EventId
 );
+storable_id!(EventId);
 
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const DESCRIPTION_CHARS_MAX: usize = 5_000;
 pub const REASON_CHARS_MAX: usize = 500;
 pub const SEATS_PER_USER_LIMIT: u32 = 10;
 
-/// A sale that is about to open may sell before the ticket office hears of a change.
+/// Shortly before its opening, a sale may sell before the ticket service knows of a change.
 const OPENING_MARGIN: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +33,10 @@ pub enum EventKind {
     Standing,
 }
 
-impl EventKind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            EventKind::Seated => "seated",
-            EventKind::Standing => "standing",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<EventKind> {
-        [EventKind::Seated, EventKind::Standing].into_iter().find(|kind| kind.name() == name)
-    }
-}
+storable_enum!(EventKind {
+    Seated => "seated",
+    Standing => "standing",
+});
 
 /// An event as it is stored, with the names of what it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +46,7 @@ pub struct EventRecord {
     pub title: String,
     pub description: String,
     pub kind: EventKind,
-    /// As it was last announced; [`EventRecord::status_at`] is what it is.
+    /// The status of the last announcement. [`EventRecord::status_at`] gives the present one.
     pub announced_status: EventStatus,
     pub artist: Option<ArtistRef>,
     pub venue: VenueRef,
@@ -60,17 +54,17 @@ pub struct EventRecord {
     pub schedule: Schedule,
     pub has_presale: bool,
     pub seats_per_user_max: u32,
-    /// Empty: there is none.
+    /// Empty if there is none.
     pub poster_image_url: String,
     /// By grade; empty for standing events.
     pub prices: BTreeMap<String, Won>,
     pub price_min: Won,
     pub price_max: Won,
     pub ordered: OrderedInventory,
-    /// Seats and tickets together, as the ticket office has them now.
+    /// Seats and tickets together, as the ticket service has them now.
     pub capacity: i64,
     pub inventory_ready: bool,
-    /// Why the ticket office's count was not believed. Empty: nothing is wrong.
+    /// Why the count of the ticket service was rejected. Empty if it was not.
     pub inventory_problem: String,
     pub cancel_reason: String,
     pub created_by: Uuid,
@@ -98,7 +92,7 @@ pub struct HallRef {
     pub name: String,
 }
 
-/// What the ticket office was asked to make.
+/// The inventory that the ticket service was asked to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderedInventory {
     pub seats: u32,
@@ -107,7 +101,7 @@ pub struct OrderedInventory {
     pub places: i64,
 }
 
-/// Tickets without a seat.
+/// A ticket type of a standing event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketType {
     pub id: Uuid,
@@ -118,7 +112,7 @@ pub struct TicketType {
 }
 
 impl EventRecord {
-    /// What the times make of it now, whatever was announced last.
+    /// The status by the times, whatever was announced last.
     pub fn status_at(&self, now: Timestamp) -> EventStatus {
         match self.announced_status {
             EventStatus::Cancelled => EventStatus::Cancelled,
@@ -132,7 +126,7 @@ impl EventRecord {
         self.announced_status == EventStatus::Cancelled
     }
 
-    /// Whether the sale has started, or will have before everybody has heard of a change.
+    /// Whether the sale has started, or will start before all services know of a change.
     pub fn may_be_selling(&self, now: Timestamp) -> bool {
         now + OPENING_MARGIN > self.schedule.sale_starts_at()
     }
@@ -141,18 +135,17 @@ impl EventRecord {
         now >= self.schedule.starts_at()
     }
 
-    /// Whether people have come for it: it has begun and was not cancelled before.
+    /// Whether it has begun and was not cancelled before.
     pub fn has_taken_place(&self, now: Timestamp) -> bool {
         self.has_begun(now) && !self.is_cancelled()
     }
 
-    /// When members of which tier may buy, if they may before others.
+    /// When each tier may buy, if there is a pre-sale.
     pub fn presale_schedule(&self) -> Option<PresaleSchedule> {
         self.has_presale.then(|| self.schedule.presale())
     }
 }
 
-/// What the prices of a seated event must be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPrices {
     #[error("The grade {0:?} has no price.")]
@@ -163,7 +156,7 @@ pub enum InvalidPrices {
     OutOfRange,
 }
 
-/// Every grade of the hall has a price, and nothing else has one.
+/// Checks that every grade of the hall has a price, and nothing else has one.
 pub fn check_prices(layout: &Layout, prices: &BTreeMap<String, Won>) -> Result<(), InvalidPrices> {
     let grades: BTreeSet<&str> = layout.grades().into_iter().collect();
     if let Some(grade) = grades.iter().find(|grade| !prices.contains_key(**grade)) {
@@ -192,20 +185,19 @@ pub fn check_ticket_types(types: &[TicketType]) -> Result<(), InvalidTicketTypes
     if !(1..=PER_EVENT_MAX).contains(&types.len()) {
         return Err(InvalidTicketTypes::Number);
     }
-    let names: BTreeSet<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
+    let names: BTreeSet<&str> = types.iter().map(|ticket_type| ticket_type.name.as_str()).collect();
     if names.len() != types.len() {
         return Err(InvalidTicketTypes::SameName);
     }
-    types.iter().try_for_each(|kind| Ok(check_ticket_type(kind)?))
+    types.iter().try_for_each(|ticket_type| Ok(check_ticket_type(ticket_type)?))
 }
 
-/// By the same rules as the ticket office.
-pub fn check_ticket_type(kind: &TicketType) -> Result<(), InvalidTicketType> {
-    let TicketType { id: _, name, description, price, total } = kind;
+/// Checks a ticket type by the same rules as the ticket service.
+pub fn check_ticket_type(ticket_type: &TicketType) -> Result<(), InvalidTicketType> {
+    let TicketType { id: _, name, description, price, total } = ticket_type;
     TicketTypeDraft::parse(name, description, price.amount(), i64::from(*total)).map(drop)
 }
 
-/// A pre-sale that cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPresale {
     #[error("A pre-sale is for the members of an artist, and the event has none.")]
@@ -231,10 +223,10 @@ pub fn check_presale(
     }
 }
 
-/// What an editor wants to be different. `None` stays as it is.
+/// The fields of an event to change. `None` keeps the present value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventChange {
-    /// The state that the editor saw.
+    /// The revision that the editor saw.
     pub revision: i64,
     pub title: Option<String>,
     pub description: Option<String>,
@@ -245,7 +237,7 @@ pub struct EventChange {
     pub has_presale: Option<bool>,
     pub seats_per_user_max: Option<u32>,
     pub poster_image_url: Option<String>,
-    /// These never change; they are compared.
+    /// The venue, the hall and the prices never change: an edit is refused if they differ.
     pub venue_id: Option<VenueId>,
     pub hall_id: Option<HallId>,
     pub prices: Option<BTreeMap<String, Won>>,
@@ -257,7 +249,7 @@ pub enum EditRejection {
     Stale { revision: i64 },
     #[error("a cancelled event cannot be changed")]
     Cancelled,
-    #[error("{0} cannot be changed any more: its tickets were made of it")]
+    #[error("{0} cannot be changed any more, because the tickets exist already")]
     InventoryFixed(&'static str),
     #[error("{0} cannot be changed once the sale has started or is about to")]
     SaleStarted(&'static str),
@@ -267,8 +259,8 @@ pub enum EditRejection {
     Presale(#[from] InvalidPresale),
 }
 
-/// The event after a change. Seats and tickets were made when it was created, so what they were
-/// made of stays; what buyers relied on stays once the sale has started.
+/// Applies a change. Seats and tickets were made when the event was created, so what they were made
+/// of cannot change; what buyers rely on cannot change once the sale has started.
 pub fn decide_edit(
     event: &EventRecord,
     change: &EventChange,
@@ -280,9 +272,9 @@ pub fn decide_edit(
     if event.is_cancelled() {
         return Err(EditRejection::Cancelled);
     }
-    refuse_other_inventory(event, change)?;
+    reject_inventory_change(event, change)?;
     if event.may_be_selling(now) {
-        refuse_after_start(event, change)?;
+        reject_change_after_start(event, change)?;
     }
     let mut changed = event.clone();
     changed.schedule = Schedule::parse(
@@ -304,7 +296,7 @@ pub fn decide_edit(
     Ok(changed)
 }
 
-fn refuse_other_inventory(event: &EventRecord, change: &EventChange) -> Result<(), EditRejection> {
+fn reject_inventory_change(event: &EventRecord, change: &EventChange) -> Result<(), EditRejection> {
     let fixed = |what| Err(EditRejection::InventoryFixed(what));
     if change.venue_id.is_some_and(|id| id != event.venue.id) {
         return fixed("The venue");
@@ -318,7 +310,7 @@ fn refuse_other_inventory(event: &EventRecord, change: &EventChange) -> Result<(
     Ok(())
 }
 
-fn refuse_after_start(event: &EventRecord, change: &EventChange) -> Result<(), EditRejection> {
+fn reject_change_after_start(event: &EventRecord, change: &EventChange) -> Result<(), EditRejection> {
     let started = |what| Err(EditRejection::SaleStarted(what));
     if change.sale_starts_at.is_some_and(|time| time != event.schedule.sale_starts_at()) {
         return started("The beginning of the sale");
@@ -332,7 +324,7 @@ fn refuse_after_start(event: &EventRecord, change: &EventChange) -> Result<(), E
     Ok(())
 }
 
-/// Whether it may vanish: nothing can have been sold, or nobody waits for it any more.
+/// Whether an event may be deleted: nothing can have been sold, or it has begun or was cancelled.
 pub fn may_delete(event: &EventRecord, now: Timestamp) -> bool {
     event.is_cancelled() || !event.may_be_selling(now) || event.has_begun(now)
 }

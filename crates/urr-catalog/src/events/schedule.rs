@@ -1,8 +1,9 @@
-//! The times of an event.
+//! The times of an event, and the status that follows from them.
 
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, truncate_to_micros};
+use urr_storage::storable_enum;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const YEAR_FIRST: i16 = 2020;
@@ -10,7 +11,6 @@ const YEAR_LAST: i16 = 2100;
 /// From the first second of 2020 to the last one of 2100.
 const SECONDS: std::ops::Range<i64> = 1_577_836_800..4_133_980_800;
 
-/// Where an event stands in its sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventStatus {
     Upcoming,
@@ -19,25 +19,14 @@ pub enum EventStatus {
     Cancelled,
 }
 
-impl EventStatus {
-    pub const ALL: [EventStatus; 4] =
-        [EventStatus::Upcoming, EventStatus::OnSale, EventStatus::Ended, EventStatus::Cancelled];
+storable_enum!(EventStatus {
+    Upcoming => "upcoming",
+    OnSale => "on_sale",
+    Ended => "ended",
+    Cancelled => "cancelled",
+});
 
-    pub const fn name(self) -> &'static str {
-        match self {
-            EventStatus::Upcoming => "upcoming",
-            EventStatus::OnSale => "on_sale",
-            EventStatus::Ended => "ended",
-            EventStatus::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<EventStatus> {
-        EventStatus::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
-
-/// When it is sold and when it happens: sale start < sale end ≤ start.
+/// The times of the sale and of the event: sale start < sale end ≤ event start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     starts_at: Timestamp,
@@ -55,7 +44,7 @@ pub enum InvalidSchedule {
     Year,
 }
 
-/// From when on members of each tier may buy, and everybody.
+/// When members of each tier, and everybody, may start to buy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresaleSchedule {
     pub diamond: Timestamp,
@@ -106,7 +95,7 @@ impl Schedule {
         }
     }
 
-    /// When the status changes next by itself.
+    /// The next time at which the status changes.
     pub fn next_change_after(&self, now: Timestamp) -> Option<Timestamp> {
         [self.sale_starts_at, self.sale_ends_at].into_iter().find(|time| *time > now)
     }

@@ -1,6 +1,6 @@
 //! Searching: what texts and questions have in common, letter by letter.
 //!
-//! Texts are folded (lower case, full-width letters, separate Hangul letters put together), and
+//! Texts are normalized (lower case, full-width letters, separate Hangul letters put together), and
 //! every letter and every two neighbours within a word are kept in an index. A search is split
 //! into words; all pairs of all its words must be in the index of an event, and each word must
 //! stand somewhere in its text. Initial consonants are kept too: "ㅎㄱ" finds 한강.
@@ -14,51 +14,51 @@ pub const QUERY_CHARS_MAX: usize = 100;
 const SYLLABLE_FIRST: u32 = 0xAC00;
 const SYLLABLE_LAST: u32 = 0xD7A3;
 const VOWELS: u32 = 21;
-const TAILS: u32 = 28;
+const FINALS: u32 = 28;
 /// The initial consonants as they are typed, in the order of the syllables.
 const INITIALS: [char; 19] = [
     'ㄱ', 'ㄲ', 'ㄴ', 'ㄷ', 'ㄸ', 'ㄹ', 'ㅁ', 'ㅂ', 'ㅃ', 'ㅅ', 'ㅆ', 'ㅇ', 'ㅈ', 'ㅉ', 'ㅊ', 'ㅋ',
     'ㅌ', 'ㅍ', 'ㅎ',
 ];
 
-/// What is stored of a text to find it by.
+/// What is stored of an event to find it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchText {
-    /// The folded words, and their initial consonants behind a line break.
+    /// The normalised words, and their initial consonants after a line break.
     pub text: String,
     pub grams: BTreeSet<String>,
 }
 
 impl SearchText {
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> SearchText {
-        let folded: Vec<String> = texts.into_iter().map(fold).collect();
-        let folded = folded.join("\n");
-        let initials: String = folded.chars().map(initial).collect();
-        let text = format!("{folded}\n{initials}");
+        let normalized: Vec<String> = texts.into_iter().map(normalize).collect();
+        let normalized = normalized.join("\n");
+        let initials: String = normalized.chars().map(initial).collect();
+        let text = format!("{normalized}\n{initials}");
         let grams = text.split_whitespace().flat_map(grams).collect();
         SearchText { text, grams }
     }
 }
 
-/// What somebody looks for.
+/// A parsed search text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchQuery {
-    /// Folded, not empty.
+    /// Normalised, and at least one.
     words: Vec<String>,
     grams: Vec<String>,
 }
 
 impl SearchQuery {
-    /// `None`: nothing was asked for.
+    /// `None` if the text has no words.
     pub fn parse(text: &str) -> Option<SearchQuery> {
-        let folded = fold(text);
+        let normalized = normalize(text);
         let words: Vec<String> =
-            folded.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect();
+            normalized.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect();
         if words.is_empty() {
             return None;
         }
-        let distinct: BTreeSet<String> = words.iter().flat_map(|word| asked_grams(word)).collect();
-        // Some of many narrow it down enough: the words are compared as a whole anyway.
+        let distinct: BTreeSet<String> = words.iter().flat_map(|word| query_grams(word)).collect();
+        // A few grams narrow the search down enough, because whole words are compared anyway.
         Some(SearchQuery { words, grams: distinct.into_iter().take(GRAMS_MAX).collect() })
     }
 
@@ -66,7 +66,7 @@ impl SearchQuery {
         &self.grams
     }
 
-    /// The words as patterns of SQL's `like … escape '\'`: what has a meaning there loses it.
+    /// The words as patterns of SQL's `like … escape '\'`, with its special characters escaped.
     pub fn patterns(&self) -> Vec<String> {
         let escape = |word: &String| {
             let word = word.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
@@ -75,21 +75,21 @@ impl SearchQuery {
         self.words.iter().map(escape).collect()
     }
 
-    /// The one spelling of all that ask for the same.
+    /// The same text for all queries that mean the same, as a key of the cache.
     pub fn canonical(&self) -> String {
         self.words.join(" ")
     }
 }
 
-/// Every letter of a word and every two neighbours.
+/// Every letter of a word and every pair of neighbours.
 fn grams(word: &str) -> Vec<String> {
     let letters: Vec<char> = word.chars().collect();
     let ones = letters.iter().map(char::to_string);
     ones.chain(letters.windows(2).map(|pair| pair.iter().collect())).collect()
 }
 
-/// The fewest grams that say what a word has: its pairs, or its only letter.
-fn asked_grams(word: &str) -> Vec<String> {
+/// The grams to search a word by: its pairs, or its only letter.
+fn query_grams(word: &str) -> Vec<String> {
     let letters: Vec<char> = word.chars().collect();
     match letters.len() {
         1 => vec![word.to_owned()],
@@ -97,8 +97,8 @@ fn asked_grams(word: &str) -> Vec<String> {
     }
 }
 
-/// One spelling for what looks the same to people.
-fn fold(text: &str) -> String {
+/// Maps different spellings that look the same to one.
+fn normalize(text: &str) -> String {
     let wide = |c: char| match c {
         '\u{3000}' => ' ',
         '\u{FF01}'..='\u{FF5E}' => {
@@ -107,49 +107,48 @@ fn fold(text: &str) -> String {
         c => c,
     };
     let lower = text.chars().map(wide).flat_map(char::to_lowercase);
-    let mut folded = String::with_capacity(text.len());
+    let mut normalized = String::with_capacity(text.len());
     for letter in lower {
-        push_letter(&mut folded, letter);
+        push_letter(&mut normalized, letter);
     }
-    folded
+    normalized
 }
 
-/// Adds a letter; Hangul that was taken apart (as some file systems and keyboards do) is put
-/// together again.
-fn push_letter(folded: &mut String, letter: char) {
+/// Appends a letter, and composes Hangul that some file systems and keyboards decompose.
+fn push_letter(normalized: &mut String, letter: char) {
     let code = u32::from(letter);
-    let joined = folded.chars().next_back().and_then(|last| join(last, code));
-    if let Some(joined) = joined {
-        folded.pop();
-        folded.push(joined);
+    let composed = normalized.chars().next_back().and_then(|last| compose(last, code));
+    if let Some(composed) = composed {
+        normalized.pop();
+        normalized.push(composed);
     } else if let Some(initial) = code.checked_sub(0x1100).filter(|index| *index < 19) {
-        folded.push(INITIALS[usize::try_from(initial).expect("below 19")]);
+        normalized.push(INITIALS[usize::try_from(initial).expect("below 19")]);
     } else {
-        folded.push(letter);
+        normalized.push(letter);
     }
 }
 
-/// An initial with a vowel behind it, or a syllable with a tail behind it.
-fn join(last: char, code: u32) -> Option<char> {
+/// Composes an initial with a vowel, or an open syllable with a final consonant.
+fn compose(last: char, code: u32) -> Option<char> {
     if let Some(vowel) = code.checked_sub(0x1161).filter(|index| *index < VOWELS) {
         let initial = INITIALS.iter().position(|initial| *initial == last)?;
         let initial = u32::try_from(initial).expect("below 19");
-        return char::from_u32(SYLLABLE_FIRST + (initial * VOWELS + vowel) * TAILS);
+        return char::from_u32(SYLLABLE_FIRST + (initial * VOWELS + vowel) * FINALS);
     }
-    let tail = code.checked_sub(0x11A7).filter(|index| (1..TAILS).contains(index))?;
+    let final_consonant = code.checked_sub(0x11A7).filter(|index| (1..FINALS).contains(index))?;
     let syllable = u32::from(last);
     let is_open = (SYLLABLE_FIRST..=SYLLABLE_LAST).contains(&syllable)
-        && (syllable - SYLLABLE_FIRST).is_multiple_of(TAILS);
-    is_open.then(|| char::from_u32(syllable + tail)).flatten()
+        && (syllable - SYLLABLE_FIRST).is_multiple_of(FINALS);
+    is_open.then(|| char::from_u32(syllable + final_consonant)).flatten()
 }
 
-/// The initial consonant of a syllable; anything else is itself.
+/// The initial consonant of a syllable; other characters stay as they are.
 fn initial(letter: char) -> char {
     let code = u32::from(letter);
     if !(SYLLABLE_FIRST..=SYLLABLE_LAST).contains(&code) {
         return letter;
     }
-    let index = (code - SYLLABLE_FIRST) / (VOWELS * TAILS);
+    let index = (code - SYLLABLE_FIRST) / (VOWELS * FINALS);
     INITIALS[usize::try_from(index).expect("below 19")]
 }
 
@@ -189,10 +188,10 @@ mod tests {
     #[test]
     fn hangul_that_was_taken_apart_is_put_together() {
         let apart = "\u{1112}\u{1161}\u{11ab}\u{1100}\u{1161}\u{11bc}";
-        assert_eq!(fold(apart), "한강");
+        assert_eq!(normalize(apart), "한강");
         assert!(finds(apart, "한강") && finds("한강", apart));
-        assert_eq!(fold("\u{1112}"), "ㅎ");
-        assert_eq!(fold("각\u{11a8}"), "각\u{11a8}", "a syllable has one tail");
+        assert_eq!(normalize("\u{1112}"), "ㅎ");
+        assert_eq!(normalize("각\u{11a8}"), "각\u{11a8}", "a syllable has one tail");
     }
 
     #[test]

@@ -1,22 +1,22 @@
-//! The index of letters.
+//! The SQL of the search index.
 
 use urr_storage::{StorageError, ToValue, Tx, Value, params};
 
-use crate::conditions::Conditions;
+use crate::sql::Conditions;
 use crate::events::rules::EventId;
 use crate::events::search::{GRAMS_MAX, SearchQuery, SearchText, WORDS_MAX};
 
-/// So many letters are written by one statement. The last chunk is filled up with its last one,
-/// so that there is one statement to prepare and not fifty.
+/// How many grams one statement inserts. The last chunk repeats its last gram, so that the database
+/// prepares one statement and not fifty.
 const CHUNK: usize = 50;
 
-/// Writes the letters of an event in place of those it had.
+/// Replaces the indexed grams of an event.
 pub fn grams_replace(
     tx: &mut Tx<'_>,
     id: EventId,
     searchable: &SearchText,
 ) -> Result<(), StorageError> {
-    tx.execute("delete from event_grams where event_id = $1", params![id.0])?;
+    tx.execute("delete from event_grams where event_id = $1", params![id])?;
     let rows: Vec<String> = (2..CHUNK + 2).map(|number| format!("(${number}, $1)")).collect();
     let sql = format!(
         "insert into event_grams (gram, event_id) values {} on conflict do nothing",
@@ -26,43 +26,43 @@ pub fn grams_replace(
     for chunk in grams.chunks(CHUNK) {
         let last = chunk.last().expect("a chunk is not empty");
         let padded = chunk.iter().chain(std::iter::repeat(last)).take(CHUNK);
-        let mut values = vec![Value::Uuid(id.0)];
+        let mut values = vec![id.to_value()];
         values.extend(padded.map(|gram| Value::Text(gram)));
         tx.execute(&sql, &values)?;
     }
     Ok(())
 }
 
-/// Restricts a list to what somebody looks for. The index narrows it down; the words decide.
+/// Restricts a list to the matches of a search: the index narrows it down, the words decide.
 pub fn search_condition<'a>(
     conditions: &mut Conditions<'a>,
     search: &'a SearchQuery,
     patterns: &'a [String],
 ) {
     let grams = search.grams();
-    let places: Vec<String> =
-        filled(grams, GRAMS_MAX).map(|gram| conditions.value(gram.to_value())).collect();
+    let placeholders: Vec<String> =
+        padded(grams, GRAMS_MAX).map(|gram| conditions.value(gram.to_value())).collect();
     let distinct = i64::try_from(grams.len()).expect("they are few");
     let distinct = conditions.value(Value::Int(distinct));
-    let found = format!(
+    let condition = format!(
         "e.id in (select event_id from event_grams where gram in ({}) \
          group by event_id having count(*) = {distinct}::bigint)",
-        places.join(", "),
+        placeholders.join(", "),
     );
-    conditions.and_sql(&found);
-    for pattern in filled(patterns, WORDS_MAX) {
+    conditions.and_sql(&condition);
+    for pattern in padded(patterns, WORDS_MAX) {
         conditions.and("e.search_text like ? escape '\\'", pattern.to_value());
     }
 }
 
-/// All of them, and the last one again and again: every search is the same text of SQL, which
-/// the database prepares once.
-fn filled(all: &[String], number: usize) -> impl Iterator<Item = &String> {
-    let last = all.last().expect("a search asks for something");
+/// Repeats the last text up to `number`, so that every search is the same SQL statement, which the
+/// database prepares once.
+fn padded(all: &[String], number: usize) -> impl Iterator<Item = &String> {
+    let last = all.last().expect("a search has at least one word");
     all.iter().chain(std::iter::repeat(last)).take(number)
 }
 
-/// How the database would search, as it describes it itself.
+/// The database's plan for a search.
 pub fn search_explain(tx: &mut Tx<'_>, search: &SearchQuery) -> Result<Vec<String>, StorageError> {
     let patterns = search.patterns();
     let mut conditions = Conditions::new("e.deleted_at is null");
@@ -75,14 +75,14 @@ pub fn search_explain(tx: &mut Tx<'_>, search: &SearchQuery) -> Result<Vec<Strin
     tx.query(&format!("{words} {query}"), conditions.values(), |row| row.get(column))
 }
 
-/// Both forms of what an event is found by.
-pub fn search_text_write(
+/// Writes the search text of an event and its grams.
+pub fn search_text_update(
     tx: &mut Tx<'_>,
     id: EventId,
     searchable: &SearchText,
 ) -> Result<(), StorageError> {
     let sql = "update events set search_text = $2 where id = $1";
-    tx.execute(sql, params![id.0, searchable.text])?;
+    tx.execute(sql, params![id, searchable.text])?;
     grams_replace(tx, id, searchable)
 }
 

@@ -1,17 +1,16 @@
-//! Events: one at a time. `listing.rs` has the lists.
+//! The SQL of single events; `list_store.rs` has the filtered lists.
 
-use std::collections::BTreeMap;
-
-use urr_kernel::{Timestamp, Uuid, Won};
+use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::events::rules::{
-    ArtistRef, EventId, EventKind, EventRecord, EventStatus, HallRef, OrderedInventory, Schedule,
-    TicketType, VenueRef,
+use super::rules::{
+    ArtistRef, EventId, EventRecord, HallRef, OrderedInventory, TicketType, VenueRef,
 };
-use crate::{ArtistId, HallId, VenueId};
+use super::schedule::{EventStatus, Schedule};
+use crate::sql::{decode_error, get_json, to_json};
+use crate::{ArtistId, VenueId};
 
-/// The events with the names of what they belong to.
+/// Events joined with the names of their venue, artist and hall.
 pub const FROM: &str = "events e join venues v on v.id = e.venue_id \
      left join artists a on a.id = e.artist_id left join halls h on h.id = e.hall_id";
 
@@ -23,21 +22,13 @@ pub const COLUMNS: &str = "e.id, e.revision, e.title, e.description, e.kind, e.s
      e.capacity, e.inventory_ready, e.inventory_problem, e.cancel_reason, e.created_by, e.created_at, \
      e.updated_at, e.deleted_at";
 
-fn broken(column: &str, reason: impl ToString) -> StorageError {
-    StorageError::Decode { column: column.to_owned(), reason: reason.to_string() }
-}
-
 pub fn event_from_row(row: &Row<'_>) -> Result<EventRecord, StorageError> {
-    let (kind, status): (String, String) = (row.get("kind")?, row.get("status")?);
-    let prices: serde_json::Value = row.get("prices")?;
-    let prices: BTreeMap<String, Won> =
-        serde_json::from_value(prices).map_err(|error| broken("prices", error))?;
-    let artist = match row.get::<Option<Uuid>>("artist_id")? {
-        Some(id) => Some(ArtistRef { id: ArtistId(id), name: row.get("artist_name")? }),
+    let artist = match row.get("artist_id")? {
+        Some(id) => Some(ArtistRef { id, name: row.get("artist_name")? }),
         None => None,
     };
-    let hall = match row.get::<Option<Uuid>>("hall_id")? {
-        Some(id) => Some(HallRef { id: HallId(id), name: row.get("hall_name")? }),
+    let hall = match row.get("hall_id")? {
+        Some(id) => Some(HallRef { id, name: row.get("hall_name")? }),
         None => None,
     };
     let schedule = Schedule::parse(
@@ -46,25 +37,24 @@ pub fn event_from_row(row: &Row<'_>) -> Result<EventRecord, StorageError> {
         row.get("sale_ends_at")?,
     );
     Ok(EventRecord {
-        id: EventId(row.get("id")?),
+        id: row.get("id")?,
         revision: row.get("revision")?,
         title: row.get("title")?,
         description: row.get("description")?,
-        kind: EventKind::from_name(&kind).ok_or_else(|| broken("kind", &kind))?,
-        announced_status: EventStatus::from_name(&status)
-            .ok_or_else(|| broken("status", &status))?,
+        kind: row.get("kind")?,
+        announced_status: row.get("status")?,
         artist,
         venue: VenueRef {
-            id: VenueId(row.get("venue_id")?),
+            id: row.get("venue_id")?,
             name: row.get("venue_name")?,
             address: row.get("venue_address")?,
         },
         hall,
-        schedule: schedule.map_err(|error| broken("starts_at", error))?,
+        schedule: schedule.map_err(|error| decode_error("starts_at", error))?,
         has_presale: row.get("has_presale")?,
         seats_per_user_max: row.get("seats_per_user_max")?,
         poster_image_url: row.get("poster_image_url")?,
-        prices,
+        prices: get_json(row, "prices")?,
         price_min: row.get("price_min")?,
         price_max: row.get("price_max")?,
         ordered: OrderedInventory {
@@ -97,8 +87,7 @@ pub fn event_insert(
     search_text: &str,
     request: Option<&RequestKey>,
 ) -> Result<bool, StorageError> {
-    let prices = serde_json::to_value(&event.prices).expect("prices are a plain map");
-    let rows = tx.execute(
+        let rows = tx.execute(
         "insert into events (id, revision, title, description, kind, status, artist_id, venue_id, \
          hall_id, starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, \
          poster_image_url, prices, price_min, price_max, seats_ordered, ticket_types_ordered, \
@@ -108,22 +97,22 @@ pub fn event_insert(
          $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $29, $30) \
          on conflict (created_by, idempotency_key) where idempotency_key is not null do nothing",
         params![
-            event.id.0,
+            event.id,
             event.revision,
             event.title,
             event.description,
-            event.kind.name(),
-            event.announced_status.name(),
-            event.artist.as_ref().map(|artist| artist.id.0),
-            event.venue.id.0,
-            event.hall.as_ref().map(|hall| hall.id.0),
+            event.kind,
+            event.announced_status,
+            event.artist.as_ref().map(|artist| artist.id),
+            event.venue.id,
+            event.hall.as_ref().map(|hall| hall.id),
             event.schedule.starts_at(),
             event.schedule.sale_starts_at(),
             event.schedule.sale_ends_at(),
             event.has_presale,
             event.seats_per_user_max,
             event.poster_image_url,
-            prices,
+            to_json(&event.prices),
             event.price_min,
             event.price_max,
             event.ordered.seats,
@@ -143,7 +132,7 @@ pub fn event_insert(
     Ok(rows == 1)
 }
 
-/// Writes what an edit, a cancellation or the job changed, if the event is still as it was seen.
+/// Writes a changed event. `false` if it has another revision meanwhile.
 pub fn event_update(
     tx: &mut Tx<'_>,
     event: &EventRecord,
@@ -156,12 +145,12 @@ pub fn event_update(
          cancel_reason = $13, search_text = $14, updated_at = $15, deleted_at = $16 \
          where id = $1 and revision = $17",
         params![
-            event.id.0,
+            event.id,
             event.revision,
             event.title,
             event.description,
-            event.announced_status.name(),
-            event.artist.as_ref().map(|artist| artist.id.0),
+            event.announced_status,
+            event.artist.as_ref().map(|artist| artist.id),
             event.schedule.starts_at(),
             event.schedule.sale_starts_at(),
             event.schedule.sale_ends_at(),
@@ -178,7 +167,7 @@ pub fn event_update(
     Ok(rows == 1)
 }
 
-/// Announces another status, if nobody did anything to the event meanwhile.
+/// Stores the announced status. `false` if the event was changed meanwhile.
 pub fn event_set_status(
     tx: &mut Tx<'_>,
     event: &EventRecord,
@@ -188,15 +177,15 @@ pub fn event_set_status(
     let rows = tx.execute(
         "update events set status = $3, revision = revision + 1, updated_at = $5 \
          where id = $1 and revision = $2 and status = $4 and deleted_at is null",
-        params![event.id.0, event.revision, status.name(), event.announced_status.name(), now],
+        params![event.id, event.revision, status, event.announced_status, now],
     )?;
     Ok(rows == 1)
 }
 
-/// Deleted ones too.
+/// Finds deleted events too.
 pub fn event_find(tx: &mut Tx<'_>, id: EventId) -> Result<Option<EventRecord>, StorageError> {
     let sql = format!("select {COLUMNS} from {FROM} where e.id = $1");
-    tx.query_opt(&sql, params![id.0], event_from_row)
+    tx.query_opt(&sql, params![id], event_from_row)
 }
 
 /// The event that an administrator made with a key, and the digest of what was asked for.
@@ -224,11 +213,11 @@ pub fn event_list_of_artist(
         "select {COLUMNS} from {FROM} where e.artist_id = $1 and e.starts_at >= $2 \
          and e.deleted_at is null order by e.starts_at, e.id limit $3"
     );
-    tx.query(&sql, params![id.0, now, limit], event_from_row)
+    tx.query(&sql, params![id, now, limit], event_from_row)
 }
 
-/// All events whose searchable words have the name of an artist or venue.
-pub fn event_list_named_after(
+/// All events of an artist or a venue, whose search texts contain its name.
+pub fn event_list_by_artist_or_venue(
     tx: &mut Tx<'_>,
     artist: Option<ArtistId>,
     venue: Option<VenueId>,
@@ -236,10 +225,10 @@ pub fn event_list_named_after(
     let sql = format!(
         "select {COLUMNS} from {FROM} where e.artist_id = $1 or e.venue_id = $2 order by e.id"
     );
-    tx.query(&sql, params![artist.map(|id| id.0), venue.map(|id| id.0)], event_from_row)
+    tx.query(&sql, params![artist, venue], event_from_row)
 }
 
-/// Events whose announced status is not what the times say.
+/// Events whose announced status differs from the one by their times.
 pub fn event_list_due(
     tx: &mut Tx<'_>,
     now: Timestamp,
@@ -253,20 +242,19 @@ pub fn event_list_due(
     tx.query(&sql, params![now, limit], event_from_row)
 }
 
-/// `false`: it was ready already.
-pub fn event_mark_ready(tx: &mut Tx<'_>, id: EventId) -> Result<bool, StorageError> {
-    let rows = tx.execute(
+pub fn event_mark_ready(tx: &mut Tx<'_>, id: EventId) -> Result<(), StorageError> {
+    tx.execute(
         "update events set inventory_ready = true, inventory_problem = '' \
          where id = $1 and inventory_ready = false",
-        params![id.0],
-    )?;
-    Ok(rows == 1)
+        params![id],
+    )
+    .map(drop)
 }
 
-pub fn event_note_problem(tx: &mut Tx<'_>, id: EventId, problem: &str) -> Result<(), StorageError> {
+pub fn event_set_inventory_problem(tx: &mut Tx<'_>, id: EventId, problem: &str) -> Result<(), StorageError> {
     tx.execute(
         "update events set inventory_problem = $2 where id = $1 and inventory_ready = false",
-        params![id.0, problem],
+        params![id, problem],
     )?;
     Ok(())
 }
@@ -275,23 +263,30 @@ pub fn ticket_type_insert(
     tx: &mut Tx<'_>,
     event_id: EventId,
     position: u8,
-    kind: &TicketType,
+    ticket_type: &TicketType,
 ) -> Result<(), StorageError> {
     tx.execute(
         "insert into event_ticket_types \
          (id, event_id, position, name, description, price, total, fence) \
          values ($1, $2, $3, $4, $5, $6, $7, 0)",
-        params![kind.id, event_id.0, position, kind.name, kind.description, kind.price, kind.total],
+        params![
+            ticket_type.id,
+            event_id,
+            position,
+            ticket_type.name,
+            ticket_type.description,
+            ticket_type.price,
+            ticket_type.total
+        ],
     )?;
     Ok(())
 }
 
-/// Writes a type of tickets as it is since the change of this number, behind the others if it is
-/// new. `false`: what is there is as new.
-pub fn ticket_type_write(
+/// Inserts or updates a ticket type; a new one comes last. `false` if the stored one is as recent.
+pub fn ticket_type_upsert(
     tx: &mut Tx<'_>,
     event_id: EventId,
-    kind: &TicketType,
+    ticket_type: &TicketType,
     fence: i64,
 ) -> Result<bool, StorageError> {
     let rows = tx.execute(
@@ -303,20 +298,28 @@ pub fn ticket_type_write(
          description = excluded.description, price = excluded.price, total = excluded.total, \
          fence = excluded.fence where event_ticket_types.fence < excluded.fence \
          and event_ticket_types.event_id = excluded.event_id",
-        params![kind.id, event_id.0, kind.name, kind.description, kind.price, kind.total, fence],
+        params![
+            ticket_type.id,
+            event_id,
+            ticket_type.name,
+            ticket_type.description,
+            ticket_type.price,
+            ticket_type.total,
+            fence
+        ],
     )?;
     Ok(rows == 1)
 }
 
-/// Lowest and highest price and all places of a standing event, from its types of tickets.
-pub fn event_follow_ticket_types(tx: &mut Tx<'_>, id: EventId) -> Result<(), StorageError> {
-    let of_types = "from event_ticket_types where event_id = $1";
+/// Sets the price range and the capacity of a standing event from its ticket types.
+pub fn event_update_from_ticket_types(tx: &mut Tx<'_>, id: EventId) -> Result<(), StorageError> {
+    let ticket_types = "from event_ticket_types where event_id = $1";
     let sql = format!(
-        "update events set price_min = (select min(price) {of_types}), \
-         price_max = (select max(price) {of_types}), \
-         capacity = (select sum(total)::bigint {of_types}) where id = $1"
+        "update events set price_min = (select min(price) {ticket_types}), \
+         price_max = (select max(price) {ticket_types}), \
+         capacity = (select sum(total)::bigint {ticket_types}) where id = $1"
     );
-    tx.execute(&sql, params![id.0])?;
+    tx.execute(&sql, params![id])?;
     Ok(())
 }
 
@@ -324,7 +327,7 @@ pub fn ticket_type_list(tx: &mut Tx<'_>, id: EventId) -> Result<Vec<TicketType>,
     tx.query(
         "select id, name, description, price, total from event_ticket_types \
          where event_id = $1 order by position",
-        params![id.0],
+        params![id],
         |row| {
             Ok(TicketType {
                 id: row.get("id")?,

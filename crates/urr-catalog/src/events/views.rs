@@ -45,13 +45,13 @@ pub struct EventSummaryView {
 
 impl EventSummaryView {
     pub fn new(event: EventRecord, now: Timestamp) -> EventSummaryView {
-        let status = event.status_at(now).name();
+        let status = event.status_at(now).as_str();
         let (artist_id, artist_name) =
             event.artist.map(|artist| (artist.id.0, artist.name)).unzip();
         EventSummaryView {
             id: event.id.0,
             title: event.title,
-            kind: event.kind.name(),
+            kind: event.kind.as_str(),
             status,
             artist_id,
             artist_name,

@@ -1,16 +1,16 @@
-//! Pictures: what bytes are is decided by the bytes, never by what someone calls them.
+//! The kind and size of an image, decided by its bytes and never by the declared type.
 
 pub const IMAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
 const SIDE_MAX: u32 = 12_000;
 
-/// The kinds of pictures that may be uploaded, and the one that only we make.
+/// The kinds of images that may be uploaded, and SVG, which only our own code makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageKind {
     Png,
     Jpeg,
     Webp,
     Gif,
-    /// Drawn by our own code. It could hold scripts, so nobody else's is taken.
+    /// It can hold scripts, so uploads of it are refused.
     Svg,
 }
 
@@ -26,7 +26,6 @@ impl ImageKind {
     }
 }
 
-/// A picture as its first bytes describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageInfo {
     pub kind: ImageKind,
@@ -36,17 +35,17 @@ pub struct ImageInfo {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidImage {
-    #[error("The picture is empty.")]
+    #[error("The image is empty.")]
     Empty,
-    #[error("The picture is larger than 5 MB.")]
+    #[error("The image is larger than 5 MB.")]
     TooLarge,
-    #[error("This is no picture: it must be PNG, JPEG, WebP or GIF.")]
+    #[error("This is not an image. It must be PNG, JPEG, WebP or GIF.")]
     UnknownKind,
-    #[error("The picture is broken, or a side has more than {SIDE_MAX} pixels.")]
+    #[error("The image is damaged, or a side has more than {SIDE_MAX} pixels.")]
     Dimensions,
 }
 
-/// Looks at the bytes of an upload.
+/// Checks the bytes of an upload.
 pub fn inspect(bytes: &[u8]) -> Result<ImageInfo, InvalidImage> {
     if bytes.is_empty() {
         return Err(InvalidImage::Empty);

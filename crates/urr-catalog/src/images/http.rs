@@ -1,4 +1,4 @@
-//! Posters and portraits.
+//! Images over HTTP.
 
 use axum::extract::State;
 use axum::http::header::{
@@ -28,12 +28,11 @@ pub fn upload_routes() -> OpenApiRouter<CatalogService> {
     OpenApiRouter::new().routes(routes!(upload_image))
 }
 
-/// The body of an upload: the picture, and what a form puts around it.
+/// The limit of an upload: the image and the form around it.
 pub const UPLOAD_BYTES_MAX: usize = IMAGE_BYTES_MAX + 64 * 1024;
 
-const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// Opened as a page of its own a picture may do nothing, whatever is in it. The styles are those
-/// of our own drawings.
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// An image that is opened as a page may run nothing. The styles are those of our own drawings.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'",
 );
@@ -87,7 +86,7 @@ pub struct ImageDetailView {
     image: ImageView,
 }
 
-/// Stores a picture. The same picture is stored once.
+/// Stores an image. The same image is stored once.
 #[utoipa::path(
     post, path = "/api/image/upload", tag = "images",
     request_body(content = UploadImageForm, content_type = "multipart/form-data"),
@@ -113,18 +112,18 @@ pub async fn upload_image(
 }
 
 fn image_not_found() -> ApiError {
-    ApiError::not_found("IMAGE_NOT_FOUND", "There is no picture with this id.")
+    ApiError::not_found("IMAGE_NOT_FOUND", "There is no image with this id.")
 }
 
-/// A picture.
+/// The bytes of an image.
 #[utoipa::path(
     get, path = "/api/image/{id}", tag = "images", params(("id" = String, Path)),
     responses(
-        (status = 200, description = "The picture.", content(
+        (status = 200, description = "The image.", content(
             (ImageBytes = "image/png"), (ImageBytes = "image/jpeg"), (ImageBytes = "image/webp"),
             (ImageBytes = "image/gif"), (ImageBytes = "image/svg+xml"),
         )),
-        (status = 304, description = "The client has it."),
+        (status = 304, description = "The client has the current version."),
         (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody),
     ),
@@ -143,16 +142,16 @@ pub async fn get_image(
     let cached = cache.get(&format!("image {}", id.as_str()), load).await?;
     let tag = format!("\"{}\"", id.as_str());
     let etag = HeaderValue::from_str(&tag).expect("it is hexadecimal");
-    let lasting = [(ETAG, etag), (CACHE_CONTROL, FOR_EVER), (X_CONTENT_TYPE_OPTIONS, NOSNIFF)];
+    let caching = [(ETAG, etag), (CACHE_CONTROL, IMMUTABLE), (X_CONTENT_TYPE_OPTIONS, NOSNIFF)];
     if has_etag(&headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, lasting).into_response());
+        return Ok((StatusCode::NOT_MODIFIED, caching).into_response());
     }
     let content = [
         (CONTENT_TYPE, HeaderValue::from_static(cached.content_type)),
         (CONTENT_SECURITY_POLICY, POLICY),
         (CONTENT_DISPOSITION, INLINE),
     ];
-    Ok((lasting, content, cached.body.clone()).into_response())
+    Ok((caching, content, cached.body.clone()).into_response())
 }
 
 async fn load_image(catalog: &CatalogService, id: ImageId) -> Result<CachedResponse, ApiError> {
@@ -160,7 +159,7 @@ async fn load_image(catalog: &CatalogService, id: ImageId) -> Result<CachedRespo
     let kinds = [ImageKind::Png, ImageKind::Jpeg, ImageKind::Webp, ImageKind::Gif, ImageKind::Svg];
     let known = kinds.into_iter().map(ImageKind::content_type);
     let content_type = known.into_iter().find(|name| *name == image.content_type);
-    let content_type = content_type.ok_or_else(|| ApiError::internal("an unknown content type"))?;
+    let content_type = content_type.ok_or_else(|| ApiError::internal("a stored image has an unknown content type"))?;
     let expires_at = catalog.clock.now() + catalog.cache.settings().ttl;
     let lifetime = CacheLifetime { expires_at, refresh_at: expires_at };
     Ok(CachedResponse::constant(image.bytes, content_type, lifetime))

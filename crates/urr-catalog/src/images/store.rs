@@ -1,11 +1,11 @@
-//! Pictures.
+//! The SQL of images.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
 use crate::images::{Image, ImageId};
 
-/// Stores a picture, unless it is there.
+/// `false` if the image is stored already.
 pub fn image_insert(
     tx: &mut Tx<'_>,
     image: &Image,

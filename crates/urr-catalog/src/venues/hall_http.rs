@@ -1,4 +1,4 @@
-//! Halls: the templates of seats.
+//! Halls over HTTP.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -56,7 +56,7 @@ pub struct HallView {
     #[serde(flatten)]
     summary: HallSummaryView,
     layout_config: Layout,
-    /// How it was described, if by rows and columns.
+    /// The grid that the layout was made from, if any.
     grid: Option<Grid>,
 }
 
@@ -72,7 +72,7 @@ pub struct HallDetailView {
     hall: HallView,
 }
 
-/// The seats: either as a grid or as a layout.
+/// The seats are given either as a grid or as a layout.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateHallBody {
@@ -85,7 +85,7 @@ pub struct CreateHallBody {
     layout: Option<Layout>,
 }
 
-/// `None`: neither was given.
+/// `None` if neither was given.
 fn parse_template(
     grid: Option<Grid>,
     layout: Option<Layout>,
@@ -152,7 +152,7 @@ pub async fn get_hall(
     Ok(Json(HallDetailView { hall: hall.into() }))
 }
 
-/// What is not given stays as it is. Seats can be given only while no event was made of them.
+/// Fields that are left out keep their value. The seats can change only while no event uses them.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EditHallBody {
@@ -202,11 +202,11 @@ pub async fn edit_hall(
     Ok(Json(HallDetailView { hall: hall.into() }))
 }
 
-/// Removes a hall that no event was made of.
+/// Deletes a hall that no event uses.
 #[utoipa::path(
     delete, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses(
-        (status = 204, description = "It is gone."),
+        (status = 204, description = "The hall is deleted."),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),

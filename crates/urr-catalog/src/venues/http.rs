@@ -1,4 +1,4 @@
-//! Venues.
+//! Venues over HTTP, and the routes of halls.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -139,7 +139,7 @@ pub async fn create_venue(
     Ok((StatusCode::CREATED, Json(VenueOnlyView { venue: venue.into() })))
 }
 
-/// What is not given stays as it is.
+/// Fields that are left out keep their value.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EditVenueBody {
@@ -192,11 +192,11 @@ pub async fn edit_venue(
     Ok(Json(VenueOnlyView { venue: venue.into() }))
 }
 
-/// Removes a venue that has neither halls nor events.
+/// Deletes a venue that has neither halls nor events.
 #[utoipa::path(
     delete, path = "/api/admin/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses(
-        (status = 204, description = "It is gone."),
+        (status = 204, description = "The venue is deleted."),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),

@@ -1,7 +1,8 @@
-//! Venues and their halls.
+//! Venues, their halls, and the seats of a hall.
 
 use urr_kernel::{Timestamp, define_id};
 use urr_layout::{Grid, InvalidGrid, InvalidLayout, Layout};
+use urr_storage::storable_id;
 
 define_id!(
     /// Which venue.
@@ -11,8 +12,8 @@ define_id!(
     /// Which hall.
     HallId
 );
+storable_id!(VenueId, HallId);
 
-/// A place where events happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Venue {
     pub id: VenueId,
@@ -61,14 +62,14 @@ impl Hall {
     }
 }
 
-/// Seats that can be sold, and how they were described.
+/// The seats of a hall: the layout, and the grid it was made from, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeatTemplate {
     layout: Layout,
     grid: Option<Grid>,
 }
 
-/// An event announces its seats; an announcement has at most 256 KiB.
+/// The domain event of a new event contains the layout, and it may have 256 KiB at most.
 pub const LAYOUT_BYTES_MAX: usize = 200_000;
 pub const GRADES_MAX: usize = 50;
 
@@ -105,7 +106,7 @@ impl SeatTemplate {
         Ok(SeatTemplate { layout, grid })
     }
 
-    /// What was checked when it was stored.
+    /// A template from the database, which was checked before it was stored.
     pub(crate) fn stored(layout: Layout, grid: Option<Grid>) -> SeatTemplate {
         SeatTemplate { layout, grid }
     }

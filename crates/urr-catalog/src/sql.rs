@@ -1,9 +1,26 @@
-//! Conditions of SQL statements, built together with their parameters.
+//! Helpers for SQL: columns with JSON, and conditions with their parameters.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use urr_storage::{Row, StorageError, Value};
+
+pub fn decode_error(column: &str, reason: impl ToString) -> StorageError {
+    StorageError::Decode { column: column.to_owned(), reason: reason.to_string() }
+}
+
+/// A column that holds JSON.
+pub fn get_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Result<T, StorageError> {
+    serde_json::from_value(row.get(column)?).map_err(|error| decode_error(column, error))
+}
+
+pub fn to_json<T: Serialize>(value: &T) -> serde_json::Value {
+    serde_json::to_value(value).expect("only plain structs and maps are stored as JSON")
+}
 
 /// A `where` clause with its parameters, so that numbers and values stay in step.
 pub struct Conditions<'a> {
     sql: String,
-    values: Vec<urr_storage::Value<'a>>,
+    values: Vec<Value<'a>>,
 }
 
 impl<'a> Conditions<'a> {
@@ -13,7 +30,7 @@ impl<'a> Conditions<'a> {
     }
 
     /// `?` in the condition stands for the value.
-    pub fn and(&mut self, condition: &str, value: urr_storage::Value<'a>) {
+    pub fn and(&mut self, condition: &str, value: Value<'a>) {
         let placeholder = self.value(value);
         self.sql.push_str(" and ");
         self.sql.push_str(&condition.replace('?', &placeholder));
@@ -26,7 +43,7 @@ impl<'a> Conditions<'a> {
     }
 
     /// Adds a parameter and returns its placeholder, such as `$3`.
-    pub fn value(&mut self, value: urr_storage::Value<'a>) -> String {
+    pub fn value(&mut self, value: Value<'a>) -> String {
         self.values.push(value);
         format!("${}", self.values.len())
     }
@@ -35,7 +52,7 @@ impl<'a> Conditions<'a> {
         &self.sql
     }
 
-    pub fn values(&self) -> &[urr_storage::Value<'a>] {
+    pub fn values(&self) -> &[Value<'a>] {
         &self.values
     }
 }
