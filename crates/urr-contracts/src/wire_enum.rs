@@ -16,26 +16,7 @@ macro_rules! wire_enum {
             $($(#[$variant_meta])* #[serde(rename = $name)] $variant,)*
         }
 
-        impl $type {
-            pub const ALL: &[$type] = &[$($type::$variant,)*];
-
-            /// The name on the wire.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $($type::$variant => $name,)*
-                }
-            }
-
-            pub fn parse(name: &str) -> Option<$type> {
-                $type::ALL.iter().copied().find(|value| value.as_str() == name)
-            }
-        }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
+        urr_kernel::named_enum!($type { $($variant => $name),* });
     };
     (
         $(#[$meta:meta])*
@@ -53,23 +34,6 @@ macro_rules! wire_enum {
             Other,
         }
 
-        impl $type {
-            /// Every value that can be sent.
-            pub const ALL: &[$type] = &[$($type::$variant,)*];
-
-            /// The name on the wire.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $($type::$variant => $name,)*
-                    $type::Other => "other",
-                }
-            }
-        }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
+        urr_kernel::named_enum!($type { $($variant => $name,)* Other => "other" });
     };
 }
