@@ -5,6 +5,7 @@ pub mod store;
 
 use std::fmt;
 
+use urr_contracts::events::catalog::{ArtistCreated, ArtistUpdated};
 use urr_kernel::{Timestamp, UnfitText, Won, define_id, one_line};
 use urr_service::Page;
 use urr_storage::{StorageError, outbox, storable_id};
@@ -15,7 +16,6 @@ use crate::admin_log::{Actor, Deed};
 use crate::events::rename::TooManyEvents;
 use crate::events::rules::EventRecord;
 use crate::events::store::event_list_of_artist;
-use crate::messages::{ArtistCreated, ArtistUpdated};
 use crate::revision::revision_load;
 
 define_id!(
@@ -34,6 +34,21 @@ pub struct Artist {
     /// The price of a year's fan membership.
     pub membership_price: Won,
     pub created_at: Timestamp,
+}
+
+impl Artist {
+    fn created(&self) -> ArtistCreated {
+        ArtistCreated {
+            artist_id: self.id.0,
+            name: self.name.to_string(),
+            membership_price: self.membership_price,
+        }
+    }
+
+    fn updated(&self) -> ArtistUpdated {
+        let ArtistCreated { artist_id, name, membership_price } = self.created();
+        ArtistUpdated { artist_id, name, membership_price }
+    }
 }
 
 /// A name that is trimmed, not empty, of bounded length and without control characters.
@@ -141,7 +156,7 @@ impl CatalogService {
                 return Err(CreateArtistError::NameTaken);
             }
             audit_insert(tx, &entry)?;
-            outbox::append(tx, &stamp, &ArtistCreated::from(&artist))?;
+            outbox::append(tx, &stamp, &artist.created())?;
             Ok(artist.clone())
         })
         .await
@@ -154,7 +169,7 @@ impl CatalogService {
         change: ArtistChange,
         actor: Actor,
     ) -> Result<Artist, EditArtistError> {
-        let (stamp, rename) = (self.stamp(actor.context), self.rename(&actor));
+        let (stamp, name_change) = (self.stamp(actor.context), self.name_change(&actor));
         let deed = Deed { action: "ARTIST_UPDATED", resource_type: "artist" };
         let entry = self.audit_entry(&actor, deed, id, "");
         self.change(move |tx| {
@@ -175,12 +190,12 @@ impl CatalogService {
             }
             store::artist_update(tx, &artist)?;
             if is_renamed {
-                rename.announce::<EditArtistError>(tx, Some(id), None)?;
+                name_change.announce::<EditArtistError>(tx, Some(id), None)?;
             }
             let mut entry = entry.clone();
             artist.name.as_str().clone_into(&mut entry.summary);
             audit_insert(tx, &entry)?;
-            outbox::append(tx, &stamp, &ArtistUpdated::from(&artist))?;
+            outbox::append(tx, &stamp, &artist.updated())?;
             Ok(artist)
         })
         .await

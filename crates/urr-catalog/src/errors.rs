@@ -1,4 +1,4 @@
-//! What clients are told when something cannot be done.
+//! The error answers of the catalogue.
 
 use axum::http::StatusCode;
 use urr_service::ApiError;
@@ -124,7 +124,7 @@ impl From<VenueError> for ApiError {
             ),
             VenueError::HallInUse => ApiError::conflict(
                 "HALL_IN_USE",
-                "Events were made of this hall: its seats stay, and so does it.",
+                "Events use this hall. Its seats cannot change, and it cannot be deleted.",
             ),
             VenueError::TooManyEvents(error) => too_many_events(error),
             VenueError::Storage(error) => error.into(),
@@ -175,7 +175,7 @@ impl From<EditEventError> for ApiError {
                 "EVENT_NOT_DELETABLE",
                 "Tickets may have been sold. Cancel the event first, or wait until it is over.",
             ),
-            EditEventError::Over => {
+            EditEventError::HasBegun => {
                 ApiError::conflict("EVENT_OVER", "The event has begun and cannot be cancelled.")
             }
             EditEventError::Storage(error) => error.into(),
@@ -189,7 +189,7 @@ impl From<EditRejection> for ApiError {
         match rejection {
             EditRejection::Stale { revision } => ApiError::conflict(
                 "STALE_REVISION",
-                "Somebody changed the event meanwhile. Please look at it again.",
+                "Somebody else changed the event. Please load it again.",
             )
             .with("revision", revision),
             EditRejection::Cancelled => {

@@ -14,13 +14,13 @@
 
 mod admin_log;
 mod artists;
+mod consumer;
 mod demo;
 mod errors;
 mod events;
 mod http;
 mod images;
 mod jobs;
-mod messages;
 mod response_cache;
 mod revision;
 mod settings;
@@ -39,6 +39,7 @@ pub use artists::{
     Artist, ArtistChange, ArtistDetail, ArtistId, ArtistName, CreateArtistError, EditArtistError,
     InvalidArtistName, NewArtist,
 };
+pub use consumer::{CONSUMED_TOPICS, GROUP, handle};
 pub use demo::SeedError;
 pub use events::change::{
     ArtistChoice, CreateEventError, EditEventError, EventEdit, EventLocation, NewEvent,
@@ -56,11 +57,6 @@ pub use events::{EventDetail, EventListFilter, EventPage, EventSort, Visibility}
 pub use images::content::{IMAGE_BYTES_MAX, InvalidImage};
 pub use images::http::UPLOAD_BYTES_MAX;
 pub use images::{Image, ImageId, UploadError};
-pub use messages::{
-    ArtistCreated, ArtistUpdated, CONSUMED_TOPICS, EventCancelled, EventCreated, EventDeleted,
-    EventFacts, EventUpdated, GROUP, InventoryReady, TOPIC, TicketTypeChanged, TicketTypeFacts,
-    handle,
-};
 pub use response_cache::ExpiryHint;
 pub use settings::{CacheSettings, CatalogSettings};
 pub use venues::model::{Hall, HallId, HallSummary, InvalidTemplate, SeatTemplate, Venue, VenueId};

@@ -1,5 +1,8 @@
 //! Helpers for SQL: columns with JSON, and conditions with their parameters.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use urr_storage::{Row, StorageError, Value};
@@ -11,6 +14,12 @@ pub fn decode_error(column: &str, reason: impl ToString) -> StorageError {
 /// A column that holds JSON.
 pub fn get_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Result<T, StorageError> {
     serde_json::from_value(row.get(column)?).map_err(|error| decode_error(column, error))
+}
+
+/// A column that holds the name of a variant.
+pub fn get_named<T: FromStr<Err: Display>>(row: &Row<'_>, column: &str) -> Result<T, StorageError> {
+    let text: String = row.get(column)?;
+    text.parse().map_err(|error| decode_error(column, error))
 }
 
 pub fn to_json<T: Serialize>(value: &T) -> serde_json::Value {

@@ -88,7 +88,7 @@ impl CatalogService {
         actor: Actor,
     ) -> Result<Venue, VenueError> {
         let entry = self.audit_entry(&actor, deed("VENUE_UPDATED", "venue"), id, "");
-        let (rename, now) = (self.rename(&actor), self.clock.now());
+        let (name_change, now) = (self.name_change(&actor), self.clock.now());
         self.change(move |tx| {
             let old = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
             let change = change.clone();
@@ -104,7 +104,7 @@ impl CatalogService {
             }
             store::venue_update(tx, &venue, now)?;
             if is_renamed || venue.address != old.address {
-                rename.announce::<VenueError>(tx, None, Some(id))?;
+                name_change.announce::<VenueError>(tx, None, Some(id))?;
             }
             let mut entry = entry.clone();
             entry.summary.clone_from(&venue.name);

@@ -1,4 +1,4 @@
-//! Events as administrators see and change them. Nothing here is cached.
+//! Events for administrators over HTTP. Nothing here is cached.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -29,15 +29,15 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
         .routes(routes!(get_dashboard))
 }
 
-/// An event with what only administrators need.
+/// An event with the fields for administrators only.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminEventView {
     #[serde(flatten)]
     event: EventView,
-    /// To be sent back with a change.
+    /// An edit must send this back.
     revision: i64,
-    /// Why the ticket office's count was not believed.
+    /// Why the count of the ticket service was rejected.
     inventory_problem: Option<String>,
     created_by: Uuid,
     #[schema(value_type = String, format = DateTime)]
@@ -147,7 +147,7 @@ async fn detail(
     Ok(Json(AdminEventDetailView { event }))
 }
 
-/// Creates an event. Its seats or tickets are made a moment later; then it can be booked.
+/// Creates an event. It can be booked once its inventory is ready, usually a moment later.
 #[utoipa::path(
     post, path = "/api/admin/events", tag = "events", request_body = CreateEventBody,
     params(("Idempotency-Key" = Option<String>, Header, max_length = 64,
@@ -172,8 +172,8 @@ pub async fn create_event(
     Ok((StatusCode::CREATED, detail(&catalog, event.id).await?))
 }
 
-/// Changes an event. What its tickets were made of stays; so does the beginning of a sale that has
-/// started.
+/// Edits an event. The hall, the venue and the prices cannot change, nor can the start of a sale that
+/// has started.
 #[utoipa::path(
     put, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     request_body = EditEventBody,
@@ -198,8 +198,7 @@ pub async fn edit_event(
     detail(&catalog, EventId(id)).await
 }
 
-/// Cancels an event that has not begun; everybody gets their money back. Doing it again changes
-/// nothing.
+/// Cancels an event that has not begun; everybody gets a refund. A repetition changes nothing.
 #[utoipa::path(
     post, path = "/api/admin/events/{id}/cancel", tag = "events", params(("id" = Uuid, Path)),
     request_body = CancelEventBody,
@@ -224,12 +223,12 @@ pub async fn cancel_event(
     detail(&catalog, EventId(id)).await
 }
 
-/// Takes an event out of sight: one that was not sold yet, was cancelled, or is over (nobody gets
-/// money back for that). Doing it again changes nothing.
+/// Deletes an event that was not sold yet, was cancelled, or is over (without refunds). A repetition
+/// changes nothing.
 #[utoipa::path(
     delete, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(
-        (status = 204, description = "It is not shown any more."),
+        (status = 204, description = "The event is deleted."),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
@@ -255,13 +254,13 @@ pub struct DashboardView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogCountsView {
-    /// All that are not deleted.
+    /// All events that are not deleted.
     total_events: u64,
     upcoming: u64,
     on_sale: u64,
     ended: u64,
     cancelled: u64,
-    /// Neither cancelled nor over, and their seats or tickets are not there.
+    /// Events that are neither cancelled nor over, and cannot be booked yet.
     not_ready: u64,
     deleted: u64,
     artists: u64,
@@ -289,7 +288,7 @@ impl From<CatalogCounts> for CatalogCountsView {
     }
 }
 
-/// What the catalogue knows at a glance.
+/// The numbers of the catalogue for the dashboard.
 #[utoipa::path(
     get, path = "/api/admin/dashboard", tag = "events",
     responses(

@@ -1,4 +1,4 @@
-//! What administrators send about events.
+//! The request bodies of events.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::{
 
 const ARTIST_NAME_CHARS_MAX: usize = 100;
 
-/// An event. With `hallId` and `prices` people sit; with `venueId` and `ticketTypes` they stand.
+/// A seated event has `hallId` and `prices`; a standing event has `venueId` and `ticketTypes`.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateEventBody {
@@ -45,7 +45,7 @@ pub struct CreateEventBody {
     /// Whether members of the artist may buy before others.
     #[serde(default)]
     has_presale: bool,
-    /// What the configuration says, usually 4, if it is not given.
+    /// The default is a setting, usually 4.
     #[schema(minimum = 1, maximum = 10)]
     seats_per_user_max: Option<u32>,
     /// Begins with `https://` or `/api/image/`.
@@ -107,13 +107,13 @@ impl CreateEventBody {
         let refuse = |sentence: &'static str| Err(ApiError::bad_request("INVALID_PLACE", sentence));
         let (has_prices, has_types) = (!self.prices.is_empty(), !self.ticket_types.is_empty());
         match (self.hall_id, self.venue_id) {
-            (None, None) => refuse("The place is missing: give a hallId or a venueId."),
+            (None, None) => refuse("The location is missing. Give a hallId or a venueId."),
             (Some(_), _) if has_types => {
-                refuse("In a hall people sit: give prices by grade and no ticketTypes.")
+                refuse("An event in a hall is seated. Give prices by grade and no ticketTypes.")
             }
-            (None, _) if has_prices => {
-                refuse("Without a hall people stand: give ticketTypes and no prices by grade.")
-            }
+            (None, _) if has_prices => refuse(
+                "An event without a hall is standing. Give ticketTypes and no prices by grade.",
+            ),
             (Some(hall_id), venue_id) => Ok(EventLocation::Hall {
                 hall_id: HallId(hall_id),
                 venue_id: venue_id.map(VenueId),
@@ -123,11 +123,11 @@ impl CreateEventBody {
     }
 }
 
-/// What is not given stays as it is.
+/// Fields that are left out keep their value.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EditEventBody {
-    /// The revision that the editor saw. If there is a newer one, nothing is changed.
+    /// The revision that the editor saw. If there is a newer one, the edit is refused.
     #[schema(minimum = 1)]
     revision: i64,
     #[schema(max_length = 200)]
@@ -135,24 +135,24 @@ pub struct EditEventBody {
     #[schema(max_length = 5_000)]
     description: Option<String>,
     artist_id: Option<Uuid>,
-    /// The exact name of an artist; an empty text takes the artist away.
+    /// The exact name of an artist; an empty text removes the artist.
     #[schema(max_length = 100)]
     artist_name: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
     starts_at: Option<Timestamp>,
-    /// Not later than a minute before the sale starts.
+    /// It can change until one minute before the sale starts.
     #[schema(value_type = Option<String>, format = DateTime)]
     sale_starts_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime)]
     sale_ends_at: Option<Timestamp>,
-    /// Not later than a minute before the sale starts.
+    /// It can change until one minute before the sale starts.
     has_presale: Option<bool>,
     #[schema(minimum = 1, maximum = 10)]
     seats_per_user_max: Option<u32>,
     /// An empty text removes it.
     #[schema(max_length = 500)]
     poster_image_url: Option<String>,
-    /// The venue, the hall and the prices cannot be changed: other ones are refused with 409.
+    /// The venue, the hall and the prices cannot change: other values are refused with 409.
     venue_id: Option<Uuid>,
     hall_id: Option<Uuid>,
     prices: Option<BTreeMap<String, i64>>,
@@ -188,7 +188,7 @@ impl EditEventBody {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CancelEventBody {
-    /// Shown to those who bought tickets.
+    /// Shown to the holders of tickets.
     #[serde(default)]
     #[schema(max_length = 500)]
     reason: String,
@@ -200,7 +200,7 @@ impl CancelEventBody {
     }
 }
 
-/// `None`: nothing is said. `Some(None)`: there is none.
+/// `None` leaves the artist; `Some(None)` removes it.
 #[expect(clippy::option_option, reason = "a change can leave the artist or take them away")]
 fn parse_artist(
     id: Option<Uuid>,

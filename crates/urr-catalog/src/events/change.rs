@@ -1,32 +1,31 @@
-//! Events: creating, changing, cancelling and deleting them.
+//! Creating, editing, cancelling and deleting events.
 //!
-//! Each is one transaction here; what follows elsewhere (seats, refunds) follows from the event
-//! that it announces, however often that is delivered.
+//! Each is one transaction here. Other services create seats and refund money when they receive
+//! the domain event, which may be delivered more than once.
 
 use std::collections::BTreeMap;
 
+use urr_contracts::events::catalog::{
+    EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
+};
 use urr_kernel::{Timestamp, Won};
 use urr_layout::Layout;
 use urr_storage::{StorageError, Tx, outbox};
 
+use super::search_store::grams_replace;
 use crate::admin_log::store::audit_insert;
 use crate::admin_log::{Actor, Deed};
-use crate::artists::store as artists;
+use crate::artists::store::{artist_find, artist_find_by_name};
 use crate::events::rules::{
     ArtistRef, EditRejection, EventChange, EventId, EventKind, EventRecord, EventStatus, HallRef,
     InvalidPresale, InvalidPrices, InvalidTicketTypes, OrderedInventory, Schedule, TicketType,
     VenueRef, check_presale, check_prices, check_ticket_types, decide_edit, may_delete,
 };
 use crate::events::search::SearchText;
-use crate::events::search_store as search;
 use crate::events::store::{self, RequestKey};
-use crate::messages::{
-    EventCancelled, EventCreated, EventDeleted, EventFacts, EventUpdated, TicketTypeFacts,
-};
-use crate::venues::store as venues;
+use crate::venues::store::{hall_find, venue_find};
 use crate::{ArtistId, CatalogService, HallId, VenueId};
 
-/// What a new event is made of.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
     pub title: String,
@@ -37,15 +36,14 @@ pub struct NewEvent {
     pub has_presale: bool,
     pub seats_per_user_max: u32,
     pub poster_image_url: String,
-    /// Of a seated event, by grade.
+    /// By grade, for a seated event.
     pub prices: BTreeMap<String, Won>,
-    /// Of a standing event. Their ids are made here.
+    /// For a standing event. The ids are set when the event is created.
     pub ticket_types: Vec<TicketType>,
-    /// The same key and digest give the same event.
     pub request: Option<RequestKey>,
 }
 
-/// Where it happens. In a hall people sit, in a venue they stand.
+/// Where an event takes place: seated in a hall, or standing in a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventLocation {
     Hall { hall_id: HallId, venue_id: Option<VenueId> },
@@ -58,7 +56,7 @@ pub enum ArtistChoice {
     Name(String),
 }
 
-/// What an editor sends: the change, and the artist to be looked up. `Some(None)`: no artist.
+/// A change of an event, and the artist to look up for it. `Some(None)` removes the artist.
 #[derive(Clone, Debug, Default)]
 pub struct EventEdit {
     pub change: EventChange,
@@ -95,11 +93,10 @@ pub enum EditEventError {
     ArtistNotFound,
     #[error(transparent)]
     Rejected(#[from] EditRejection),
-    /// It may have been sold.
-    #[error("it may have been sold")]
+    #[error("tickets may have been sold")]
     NotDeletable,
-    #[error("it has begun")]
-    Over,
+    #[error("the event has begun")]
+    HasBegun,
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -109,15 +106,15 @@ const fn deed(action: &'static str) -> Deed {
 }
 
 impl CatalogService {
-    /// Creates an event and orders its seats or tickets from the ticket office.
+    /// Creates an event and orders its inventory from the ticket service.
     pub async fn create_event(
         &self,
         mut new: NewEvent,
         actor: Actor,
     ) -> Result<EventRecord, CreateEventError> {
         let (id, now) = (EventId(self.ids.next_id()), self.clock.now());
-        for kind in &mut new.ticket_types {
-            kind.id = self.ids.next_id();
+        for ticket_type in &mut new.ticket_types {
+            ticket_type.id = self.ids.next_id();
         }
         let stamp = self.stamp(actor.context);
         let entry = self.audit_entry(&actor, deed("EVENT_CREATED"), id, &new.title);
@@ -129,24 +126,24 @@ impl CatalogService {
                     None => {}
                 }
             }
-            let (event, layout) = prepare(tx, &new, id, actor, now)?;
-            let searchable = searchable(&event);
-            let is_new = store::event_insert(tx, &event, &searchable.text, new.request.as_ref())?;
+            let (event, layout) = build_event(tx, &new, id, actor, now)?;
+            let search_text = search_text(&event);
+            let is_new = store::event_insert(tx, &event, &search_text.text, new.request.as_ref())?;
             assert!(is_new, "the key was looked for under the lock of the catalogue");
-            for (position, kind) in (0..).zip(&new.ticket_types) {
-                store::ticket_type_insert(tx, id, position, kind)?;
+            for (position, ticket_type) in (0..).zip(&new.ticket_types) {
+                store::ticket_type_insert(tx, id, position, ticket_type)?;
             }
-            search::grams_replace(tx, id, &searchable)?;
+            grams_replace(tx, id, &search_text)?;
             audit_insert(tx, &entry)?;
-            let ticket_types = new.ticket_types.iter().map(TicketTypeFacts::from).collect();
-            let facts = EventFacts { layout, ticket_types, ..EventFacts::from(&event) };
-            outbox::append(tx, &stamp, &EventCreated(facts))?;
+            let ticket_types = new.ticket_types.iter().map(TicketType::order).collect();
+            let snapshot = EventSnapshot { layout, ticket_types, ..event.snapshot() };
+            outbox::append(tx, &stamp, &EventCreated(snapshot))?;
             Ok(event)
         })
         .await
     }
 
-    /// Changes an event that nobody changed since the editor looked.
+    /// Edits an event, unless it was changed since the revision that the editor saw.
     pub async fn edit_event(
         &self,
         id: EventId,
@@ -157,7 +154,7 @@ impl CatalogService {
         let stamp = self.stamp(actor.context);
         let entry = self.audit_entry(&actor, deed("EVENT_UPDATED"), id, "");
         self.change(move |tx| {
-            let event = find_shown(tx, id)?;
+            let event = find_not_deleted(tx, id)?;
             let mut change = edit.change.clone();
             if let Some(choice) = &edit.artist {
                 let artist = choice.as_ref().map(|choice| find_artist(tx, choice)).transpose()?;
@@ -168,18 +165,17 @@ impl CatalogService {
                 };
             }
             let changed = decide_edit(&event, &change, now)?;
-            write_changed(tx, &changed)?;
+            event_store_change(tx, &changed)?;
             let mut entry = entry.clone();
             entry.summary = format!("{} (revision {})", changed.title, changed.revision);
             audit_insert(tx, &entry)?;
-            outbox::append(tx, &stamp, &EventUpdated(EventFacts::from(&changed)))?;
+            outbox::append(tx, &stamp, &EventUpdated(changed.snapshot()))?;
             Ok(changed)
         })
         .await
     }
 
-    /// Cancels an event; the ticket office gives everybody their money back. Doing it again
-    /// changes nothing.
+    /// Cancels an event; the ticket service then refunds everybody. A repetition changes nothing.
     pub async fn cancel_event(
         &self,
         id: EventId,
@@ -190,12 +186,12 @@ impl CatalogService {
         let stamp = self.stamp(actor.context);
         let entry = self.audit_entry(&actor, deed("EVENT_CANCELLED"), id, &reason);
         self.change(move |tx| {
-            let event = find_shown(tx, id)?;
+            let event = find_not_deleted(tx, id)?;
             if event.is_cancelled() {
                 return Ok(event);
             }
             if event.has_begun(now) {
-                return Err(EditEventError::Over);
+                return Err(EditEventError::HasBegun);
             }
             let cancelled = EventRecord {
                 announced_status: EventStatus::Cancelled,
@@ -204,7 +200,7 @@ impl CatalogService {
                 updated_at: now,
                 ..event
             };
-            write_changed(tx, &cancelled)?;
+            event_store_change(tx, &cancelled)?;
             audit_insert(tx, &entry)?;
             let reason = (!reason.is_empty()).then(|| reason.clone());
             let (event_id, revision) = (id.0, cancelled.revision);
@@ -214,8 +210,8 @@ impl CatalogService {
         .await
     }
 
-    /// Takes an event out of sight, if nothing can have been sold or nobody waits for it any more.
-    /// Who was there keeps the ticket and gets no money back. Doing it again changes nothing.
+    /// Deletes an event, if nothing can have been sold, or if it has begun or was cancelled. There are
+    /// no refunds for an event that has taken place. A repetition changes nothing.
     pub async fn delete_event(&self, id: EventId, actor: Actor) -> Result<(), EditEventError> {
         let now = self.clock.now();
         let stamp = self.stamp(actor.context);
@@ -230,43 +226,48 @@ impl CatalogService {
             }
             let (revision, is_over) = (event.revision + 1, event.has_taken_place(now));
             let deleted = EventRecord { revision, updated_at: now, deleted_at: Some(now), ..event };
-            write_changed(tx, &deleted)?;
+            event_store_change(tx, &deleted)?;
             let mut entry = entry.clone();
             entry.summary.clone_from(&deleted.title);
             audit_insert(tx, &entry)?;
-            outbox::append(tx, &stamp, &EventDeleted { event_id: id.0, revision, is_over })?;
+            outbox::append(
+                tx,
+                &stamp,
+                &EventDeleted { event_id: id.0, revision, is_over: Some(is_over) },
+            )?;
             Ok(())
         })
         .await
     }
 }
 
-pub(crate) fn searchable(event: &EventRecord) -> SearchText {
+/// What an event is found by.
+pub(crate) fn search_text(event: &EventRecord) -> SearchText {
     let artist = event.artist.as_ref().map_or("", |artist| artist.name.as_str());
     SearchText::new([event.title.as_str(), artist, &event.venue.name, &event.venue.address])
 }
 
-pub(crate) fn write_changed(tx: &mut Tx<'_>, event: &EventRecord) -> Result<(), StorageError> {
-    let searchable = searchable(event);
-    let is_written = store::event_update(tx, event, &searchable.text)?;
+pub(crate) fn event_store_change(tx: &mut Tx<'_>, event: &EventRecord) -> Result<(), StorageError> {
+    let search_text = search_text(event);
+    let is_written = store::event_update(tx, event, &search_text.text)?;
     assert!(is_written, "the event was read under the lock of the catalogue");
-    search::grams_replace(tx, event.id, &searchable)
+    grams_replace(tx, event.id, &search_text)
 }
 
-fn find_shown(tx: &mut Tx<'_>, id: EventId) -> Result<EventRecord, EditEventError> {
+fn find_not_deleted(tx: &mut Tx<'_>, id: EventId) -> Result<EventRecord, EditEventError> {
     let event = store::event_find(tx, id)?;
     event.filter(|event| event.deleted_at.is_none()).ok_or(EditEventError::NotFound)
 }
 
 fn find_artist(tx: &mut Tx<'_>, choice: &ArtistChoice) -> Result<Option<ArtistRef>, StorageError> {
     let artist = match choice {
-        ArtistChoice::Id(id) => artists::artist_find(tx, *id)?,
-        ArtistChoice::Name(name) => artists::artist_find_by_name(tx, name)?,
+        ArtistChoice::Id(id) => artist_find(tx, *id)?,
+        ArtistChoice::Name(name) => artist_find_by_name(tx, name)?,
     };
     Ok(artist.map(|artist| ArtistRef { id: artist.id, name: artist.name.to_string() }))
 }
 
-/// The place with its seats, if it has any.
+/// The venue of an event, and its hall with the layout, if it has one.
 struct ResolvedLocation {
     venue: VenueRef,
     hall: Option<(HallRef, Layout)>,
@@ -279,7 +280,7 @@ fn find_location(
     let (venue_id, hall) = match location {
         EventLocation::Venue(venue_id) => (venue_id, None),
         EventLocation::Hall { hall_id, venue_id } => {
-            let hall = venues::hall_find(tx, hall_id)?.ok_or(CreateEventError::HallNotFound)?;
+            let hall = hall_find(tx, hall_id)?.ok_or(CreateEventError::HallNotFound)?;
             if venue_id.is_some_and(|venue_id| venue_id != hall.venue_id) {
                 return Err(CreateEventError::VenueMismatch);
             }
@@ -287,13 +288,13 @@ fn find_location(
             (hall.venue_id, Some((HallRef { id: hall.id, name: hall.name }, layout)))
         }
     };
-    let venue = venues::venue_find(tx, venue_id)?.ok_or(CreateEventError::VenueNotFound)?;
+    let venue = venue_find(tx, venue_id)?.ok_or(CreateEventError::VenueNotFound)?;
     let venue = VenueRef { id: venue.id, name: venue.name, address: venue.address };
     Ok(ResolvedLocation { venue, hall })
 }
 
-/// The event as it will be stored, and the seats to be made.
-fn prepare(
+/// The event to store, and the layout to order.
+fn build_event(
     tx: &mut Tx<'_>,
     new: &NewEvent,
     id: EventId,
@@ -314,10 +315,14 @@ fn prepare(
         }
         None => {
             check_ticket_types(&new.ticket_types)?;
-            (EventKind::Standing, new.ticket_types.iter().map(|kind| kind.price).collect())
+            (
+                EventKind::Standing,
+                new.ticket_types.iter().map(|ticket_type| ticket_type.price).collect(),
+            )
         }
     };
-    let tickets: i64 = new.ticket_types.iter().map(|kind| i64::from(kind.total)).sum();
+    let tickets: i64 =
+        new.ticket_types.iter().map(|ticket_type| i64::from(ticket_type.total)).sum();
     let seats = layout.as_ref().map_or(0, Layout::seat_count);
     let ticket_types = u32::try_from(new.ticket_types.len()).expect("they are few");
     let event = EventRecord {

@@ -1,4 +1,4 @@
-//! Events as the public sees them, from the cache.
+//! Events for the public over HTTP, from the response cache.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -60,13 +60,13 @@ pub struct EventQuery {
     #[param(inline)]
     status: Option<EventStatusParam>,
     artist_id: Option<Uuid>,
-    /// Events that happen at this time or later.
+    /// Events that start at this time or later.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<Timestamp>,
-    /// Events that happen before this time.
+    /// Events that start before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     to: Option<Timestamp>,
-    /// `saleStart` if it is not given.
+    /// The default is `saleStart`.
     #[param(inline)]
     sort: Option<EventSortParam>,
     /// Words in the title, artist, venue or address; initial consonants (ㅎㄱ) work too.
@@ -77,7 +77,7 @@ pub struct EventQuery {
 pub fn parse_search(text: Option<&str>) -> Result<Option<SearchQuery>, ApiError> {
     let text = text.unwrap_or_default();
     if text.chars().count() > QUERY_CHARS_MAX {
-        let sentence = format!("Please look for at most {QUERY_CHARS_MAX} characters.");
+        let sentence = format!("A search has at most {QUERY_CHARS_MAX} characters.");
         return Err(ApiError::bad_request("INVALID_QUERY", sentence));
     }
     Ok(SearchQuery::parse(text))
@@ -112,7 +112,7 @@ pub struct EventListView {
     get, path = "/api/events", tag = "events", params(EventQuery, Page),
     responses(
         (status = 200, body = EventListView),
-        (status = 304, description = "It is as the client knows it."),
+        (status = 304, description = "The client has the current version."),
         (status = 400, body = ErrorBody),
     ),
 )]
@@ -133,7 +133,7 @@ pub async fn list_events(
     Ok(respond(&headers, &cached, CACHED_BRIEFLY))
 }
 
-/// The same for all questions that have the same answer.
+/// The same key for all requests that have the same answer.
 fn list_key(filter: &EventListFilter, page: Page) -> String {
     let EventListFilter { status, artist_id, from, to, search, sort, visibility: _ } = filter;
     let search = search.as_ref().map(SearchQuery::canonical).unwrap_or_default();
@@ -160,12 +160,12 @@ pub struct EventDetailView {
     event: EventView,
 }
 
-/// One event. For countdowns there is `GET /api/time`: this answer is kept by caches.
+/// One event. For countdowns use `GET /api/time`, because caches keep this answer.
 #[utoipa::path(
     get, path = "/api/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(
         (status = 200, body = EventDetailView),
-        (status = 304, description = "It is as the client knows it."),
+        (status = 304, description = "The client has the current version."),
         (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody),
     ),

@@ -1,4 +1,4 @@
-//! What other services ask: the waiting room wants to know what it waits for.
+//! The internal call by which the queue service looks up an event.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, Internal, Path};
+use urr_service::{ApiError, Caller, Path, internal_routes};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::errors::event_not_found;
@@ -37,13 +37,13 @@ struct EventInfo {
 }
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
-    OpenApiRouter::new().route("/internal/catalog/events/{id}", get(get_event))
+    let routes = OpenApiRouter::new().route("/internal/catalog/events/{id}", get(get_event));
+    internal_routes(&[Caller::Queue], routes)
 }
 
-/// Asked for with every arrival at a waiting room: from the cache.
+/// Answers from the cache, because every arrival at a waiting room asks.
 async fn get_event(
     State(catalog): State<CatalogService>,
-    _caller: Internal,
     headers: HeaderMap,
     Path(id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
@@ -58,8 +58,8 @@ async fn get_event(
 
 async fn load_event(catalog: &CatalogService, id: EventId) -> Result<CachedResponse, ApiError> {
     let found = catalog.get_event(id).await?;
-    let shown = found.filter(|found| found.event.deleted_at.is_none());
-    let found = shown.ok_or_else(event_not_found)?;
+    let found = found.filter(|found| found.event.deleted_at.is_none());
+    let found = found.ok_or_else(event_not_found)?;
     let (event, now) = (found.event, found.now);
     let settings = catalog.cache.settings();
     let expiry_hint = ExpiryHint {

@@ -8,11 +8,11 @@ use urr_storage::{StorageError, TIME_MAX, TIME_MIN, ToValue, Tx, Value};
 
 use super::search_store::search_condition;
 use super::store::{COLUMNS, FROM, event_from_row};
-use crate::sql::Conditions;
 use crate::events::rules::EventRecord;
 use crate::events::schedule::EventStatus;
 use crate::events::{EventListFilter, EventSort, Visibility};
 use crate::response_cache::ExpiryHint;
+use crate::sql::Conditions;
 
 /// One page of the events that match a filter, and their total.
 pub fn event_list(

@@ -1,25 +1,25 @@
-//! What follows when an artist or a venue has another name: others print it, and search by it.
+//! The new name of an artist or a venue in the events that show it and are found by it.
 
+use urr_contracts::events::catalog::EventUpdated;
 use urr_kernel::{CallContext, IdSource, Timestamp};
-use urr_storage::outbox::Stamp;
-use urr_storage::{StorageError, Tx, outbox};
+use urr_storage::outbox::{self, Stamp};
+use urr_storage::{StorageError, Tx};
 
+use super::change::{event_store_change, search_text};
+use super::rules::EventRecord;
+use super::search_store::search_text_update;
+use super::store::event_list_by_artist_or_venue;
 use crate::admin_log::Actor;
-use crate::events::change::{searchable, write_changed};
-use crate::events::rules::EventRecord;
-use crate::events::search_store as search;
-use crate::events::store;
-use crate::messages::{EventFacts, EventUpdated};
 use crate::{ArtistId, CatalogService, SOURCE, VenueId};
 
-/// The artist or venue has more events to come than can be told of its new name at once.
+/// The artist or venue has too many coming events to announce them all in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has more than {events_max} events to come")]
 pub struct TooManyEvents {
     pub events_max: usize,
 }
 
-/// See [`CatalogService::rename`].
+/// Announces a new name; made before the transaction by [`CatalogService::name_change`].
 pub struct NameChange {
     ids: IdSource,
     now: Timestamp,
@@ -28,7 +28,8 @@ pub struct NameChange {
 }
 
 impl NameChange {
-    /// The names in the tables are the new ones already.
+    /// Indexes the events of the artist or venue by the new name, which is stored already, and
+    /// announces those that have not begun.
     pub fn announce<E>(
         &self,
         tx: &mut Tx<'_>,
@@ -38,33 +39,31 @@ impl NameChange {
     where
         E: From<StorageError> + From<TooManyEvents>,
     {
-        let events = store::event_list_named_after(tx, artist, venue)?;
-        let is_to_come = |event: &EventRecord| {
+        let events = event_list_by_artist_or_venue(tx, artist, venue)?;
+        let is_coming = |event: &EventRecord| {
             event.deleted_at.is_none() && !event.is_cancelled() && !event.has_begun(self.now)
         };
-        if events.iter().filter(|event| is_to_come(event)).count() > self.events_max {
+        if events.iter().filter(|event| is_coming(event)).count() > self.events_max {
             return Err(TooManyEvents { events_max: self.events_max }.into());
         }
         for event in events {
-            if !is_to_come(&event) {
-                search::search_text_write(tx, event.id, &searchable(&event))?;
+            if !is_coming(&event) {
+                search_text_update(tx, event.id, &search_text(&event))?;
                 continue;
             }
             let revision = event.revision + 1;
             let renamed = EventRecord { revision, updated_at: self.now, ..event };
-            write_changed(tx, &renamed)?;
+            event_store_change(tx, &renamed)?;
             let (event_id, time) = (self.ids.next_id(), self.now);
             let stamp = Stamp { event_id, source: SOURCE, time, context: self.context };
-            outbox::append(tx, &stamp, &EventUpdated(EventFacts::from(&renamed)))?;
+            outbox::append(tx, &stamp, &EventUpdated(renamed.snapshot()))?;
         }
         Ok(())
     }
 }
 
 impl CatalogService {
-    /// Tells of another name of an artist or venue: its events are found by it, and those that
-    /// are yet to happen are announced, within the transaction.
-    pub(crate) fn rename(&self, actor: &Actor) -> NameChange {
+    pub(crate) fn name_change(&self, actor: &Actor) -> NameChange {
         let (ids, now) = (self.ids.clone(), self.clock.now());
         let events_max = self.settings.renamed_events_max;
         NameChange { ids, now, context: actor.context, events_max }

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use urr_contracts::events::catalog::{EventSnapshot, OrderedTicketType};
 use urr_kernel::ticket_type_limits::{PER_EVENT_MAX, PRICE_MAX_WON};
 use urr_kernel::{InvalidTicketType, TicketTypeDraft, Timestamp, Uuid, Won, define_id};
 use urr_layout::Layout;
-use urr_storage::{storable_enum, storable_id};
+use urr_storage::storable_id;
 
 use crate::artists::ArtistId;
 use crate::venues::model::{HallId, VenueId};
 
 pub use super::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedule};
+pub use urr_contracts::events::catalog::EventKind;
 
 define_id!(
     /// Which event.
@@ -26,17 +28,6 @@ pub const SEATS_PER_USER_LIMIT: u32 = 10;
 
 /// Shortly before its opening, a sale may sell before the ticket service knows of a change.
 const OPENING_MARGIN: Duration = Duration::from_secs(60);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    Seated,
-    Standing,
-}
-
-storable_enum!(EventKind {
-    Seated => "seated",
-    Standing => "standing",
-});
 
 /// An event as it is stored, with the names of what it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +134,38 @@ impl EventRecord {
     /// When each tier may buy, if there is a pre-sale.
     pub fn presale_schedule(&self) -> Option<PresaleSchedule> {
         self.has_presale.then(|| self.schedule.presale())
+    }
+
+    /// The event for a domain event, without the layout and the ticket types.
+    pub fn snapshot(&self) -> EventSnapshot {
+        EventSnapshot {
+            event_id: self.id.0,
+            revision: self.revision,
+            title: self.title.clone(),
+            kind: self.kind,
+            status: self.announced_status.into(),
+            artist_id: self.artist.as_ref().map(|artist| artist.id.0),
+            artist_name: self.artist.as_ref().map(|artist| artist.name.clone()),
+            venue_id: self.venue.id.0,
+            venue_name: self.venue.name.clone(),
+            address: self.venue.address.clone(),
+            starts_at: self.schedule.starts_at(),
+            sale_starts_at: self.schedule.sale_starts_at(),
+            sale_ends_at: self.schedule.sale_ends_at(),
+            has_presale: self.has_presale,
+            seats_per_user_max: self.seats_per_user_max,
+            layout: None,
+            prices: self.prices.clone(),
+            ticket_types: Vec::new(),
+        }
+    }
+}
+
+impl TicketType {
+    /// The order to the ticket service.
+    pub fn order(&self) -> OrderedTicketType {
+        let TicketType { id, name, description, price, total } = self.clone();
+        OrderedTicketType { id, name, description, price, total }
     }
 }
 
@@ -310,7 +333,10 @@ fn reject_inventory_change(event: &EventRecord, change: &EventChange) -> Result<
     Ok(())
 }
 
-fn reject_change_after_start(event: &EventRecord, change: &EventChange) -> Result<(), EditRejection> {
+fn reject_change_after_start(
+    event: &EventRecord,
+    change: &EventChange,
+) -> Result<(), EditRejection> {
     let started = |what| Err(EditRejection::SaleStarted(what));
     if change.sale_starts_at.is_some_and(|time| time != event.schedule.sale_starts_at()) {
         return started("The beginning of the sale");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use urr_contracts::events::catalog::CatalogEventStatus;
 use urr_kernel::{Timestamp, truncate_to_micros};
 use urr_storage::storable_enum;
 
@@ -25,6 +26,17 @@ storable_enum!(EventStatus {
     Ended => "ended",
     Cancelled => "cancelled",
 });
+
+impl From<EventStatus> for CatalogEventStatus {
+    fn from(status: EventStatus) -> CatalogEventStatus {
+        match status {
+            EventStatus::Upcoming => CatalogEventStatus::Upcoming,
+            EventStatus::OnSale => CatalogEventStatus::OnSale,
+            EventStatus::Ended => CatalogEventStatus::Ended,
+            EventStatus::Cancelled => CatalogEventStatus::Cancelled,
+        }
+    }
+}
 
 /// The times of the sale and of the event: sale start < sale end ≤ event start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use urr_storage::{StorageError, ToValue, Tx, Value, params};
 
-use crate::sql::Conditions;
 use crate::events::rules::EventId;
 use crate::events::search::{GRAMS_MAX, SearchQuery, SearchText, WORDS_MAX};
+use crate::sql::Conditions;
 
 /// How many grams one statement inserts. The last chunk repeats its last gram, so that the database
 /// prepares one statement and not fifty.
@@ -14,7 +14,7 @@ const CHUNK: usize = 50;
 pub fn grams_replace(
     tx: &mut Tx<'_>,
     id: EventId,
-    searchable: &SearchText,
+    search_text: &SearchText,
 ) -> Result<(), StorageError> {
     tx.execute("delete from event_grams where event_id = $1", params![id])?;
     let rows: Vec<String> = (2..CHUNK + 2).map(|number| format!("(${number}, $1)")).collect();
@@ -22,7 +22,7 @@ pub fn grams_replace(
         "insert into event_grams (gram, event_id) values {} on conflict do nothing",
         rows.join(", ")
     );
-    let grams: Vec<&String> = searchable.grams.iter().collect();
+    let grams: Vec<&String> = search_text.grams.iter().collect();
     for chunk in grams.chunks(CHUNK) {
         let last = chunk.last().expect("a chunk is not empty");
         let padded = chunk.iter().chain(std::iter::repeat(last)).take(CHUNK);
@@ -79,11 +79,11 @@ pub fn search_explain(tx: &mut Tx<'_>, search: &SearchQuery) -> Result<Vec<Strin
 pub fn search_text_update(
     tx: &mut Tx<'_>,
     id: EventId,
-    searchable: &SearchText,
+    search_text: &SearchText,
 ) -> Result<(), StorageError> {
     let sql = "update events set search_text = $2 where id = $1";
-    tx.execute(sql, params![id, searchable.text])?;
-    grams_replace(tx, id, searchable)
+    tx.execute(sql, params![id, search_text.text])?;
+    grams_replace(tx, id, search_text)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::rules::{
     ArtistRef, EventId, EventRecord, HallRef, OrderedInventory, TicketType, VenueRef,
 };
 use super::schedule::{EventStatus, Schedule};
-use crate::sql::{decode_error, get_json, to_json};
+use crate::sql::{decode_error, get_json, get_named, to_json};
 use crate::{ArtistId, VenueId};
 
 /// Events joined with the names of their venue, artist and hall.
@@ -41,7 +41,7 @@ pub fn event_from_row(row: &Row<'_>) -> Result<EventRecord, StorageError> {
         revision: row.get("revision")?,
         title: row.get("title")?,
         description: row.get("description")?,
-        kind: row.get("kind")?,
+        kind: get_named(row, "kind")?,
         announced_status: row.get("status")?,
         artist,
         venue: VenueRef {
@@ -87,7 +87,7 @@ pub fn event_insert(
     search_text: &str,
     request: Option<&RequestKey>,
 ) -> Result<bool, StorageError> {
-        let rows = tx.execute(
+    let rows = tx.execute(
         "insert into events (id, revision, title, description, kind, status, artist_id, venue_id, \
          hall_id, starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, \
          poster_image_url, prices, price_min, price_max, seats_ordered, ticket_types_ordered, \
@@ -101,7 +101,7 @@ pub fn event_insert(
             event.revision,
             event.title,
             event.description,
-            event.kind,
+            event.kind.as_str(),
             event.announced_status,
             event.artist.as_ref().map(|artist| artist.id),
             event.venue.id,
@@ -251,7 +251,11 @@ pub fn event_mark_ready(tx: &mut Tx<'_>, id: EventId) -> Result<(), StorageError
     .map(drop)
 }
 
-pub fn event_set_inventory_problem(tx: &mut Tx<'_>, id: EventId, problem: &str) -> Result<(), StorageError> {
+pub fn event_set_inventory_problem(
+    tx: &mut Tx<'_>,
+    id: EventId,
+    problem: &str,
+) -> Result<(), StorageError> {
     tx.execute(
         "update events set inventory_problem = $2 where id = $1 and inventory_ready = false",
         params![id, problem],

@@ -1,4 +1,4 @@
-//! Events as they are shown.
+//! Views of events.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub struct EventSummaryView {
     min_price: Won,
     #[schema(value_type = i64)]
     max_price: Won,
-    /// Whether its seats and tickets are there, so that it can be booked.
+    /// Whether it can be booked: its seats and tickets exist.
     inventory_ready: bool,
 }
 
@@ -70,7 +70,7 @@ impl EventSummaryView {
     }
 }
 
-/// An event with everything about it.
+/// An event with all its fields.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventView {
@@ -79,17 +79,15 @@ pub struct EventView {
     description: String,
     hall_id: Option<Uuid>,
     hall_name: Option<String>,
-    /// Places altogether: seats or standing tickets.
+    /// The number of seats or standing tickets.
     capacity: i64,
     seats_per_user_max: u32,
-    /// What a seat of each grade costs, in won. Empty for standing events.
+    /// The price of a seat by grade, in won. Empty for standing events.
     #[schema(value_type = BTreeMap<String, i64>)]
     prices: BTreeMap<String, Won>,
     ticket_types: Vec<TicketTypeView>,
-    /// From when on members and everybody may buy, if members may first.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// When members and everybody may start to buy, if there is a pre-sale.
     pre_sale_schedule: Option<PresaleView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cancel_reason: Option<String>,
 }
 
@@ -124,8 +122,8 @@ pub struct TicketTypeView {
 }
 
 impl From<TicketType> for TicketTypeView {
-    fn from(kind: TicketType) -> TicketTypeView {
-        let TicketType { id, name, description, price, total } = kind;
+    fn from(ticket_type: TicketType) -> TicketTypeView {
+        let TicketType { id, name, description, price, total } = ticket_type;
         TicketTypeView { id, name, description, price, total }
     }
 }

@@ -159,7 +159,8 @@ async fn load_image(catalog: &CatalogService, id: ImageId) -> Result<CachedRespo
     let kinds = [ImageKind::Png, ImageKind::Jpeg, ImageKind::Webp, ImageKind::Gif, ImageKind::Svg];
     let known = kinds.into_iter().map(ImageKind::content_type);
     let content_type = known.into_iter().find(|name| *name == image.content_type);
-    let content_type = content_type.ok_or_else(|| ApiError::internal("a stored image has an unknown content type"))?;
+    let content_type = content_type
+        .ok_or_else(|| ApiError::internal("a stored image has an unknown content type"))?;
     let expires_at = catalog.clock.now() + catalog.cache.settings().ttl;
     let lifetime = CacheLifetime { expires_at, refresh_at: expires_at };
     Ok(CachedResponse::constant(image.bytes, content_type, lifetime))
