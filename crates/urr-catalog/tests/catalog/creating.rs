@@ -52,7 +52,7 @@ contract! {
         assert_eq!(data["saleStartsAt"], world.after(DAY));
         assert_eq!(data["seatsPerUserMax"], 4);
         assert_eq!(data["hasPresale"], false);
-        assert_eq!(data["ticketTypes"], Value::Null);
+        assert_eq!(data["ticketTypes"], json!([]));
         assert_eq!(data["artistId"], Value::Null);
     }
 
