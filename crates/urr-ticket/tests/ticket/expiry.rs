@@ -6,20 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
 use urr_storage::StorageError;
-use urr_ticket::reservations::store::{self, Ended, Ending};
-use urr_ticket::{ReserveRequest, Status, Sweeper, Ticket, Wanted};
+use urr_ticket::reservations::store::{self, EndedReservation, ReservationEnding};
+use urr_ticket::{RequestedItems, ReservationStatus, ReserveRequest, Sweeper, TicketService};
 
 use crate::contract;
 use crate::fixture::{MINUTE, SECOND, World, hall};
-use crate::stalling::Stall;
+use crate::stalls::Stall;
 
 /// One seat each, by different users.
 async fn hold_many(world: &World, event_id: Uuid, seats: std::ops::Range<u32>) {
     let mut holds = JoinSet::new();
     for seat_id in seats {
         let (ticket, context) = (world.ticket.clone(), world.context());
-        let wanted = Wanted::of_seats(vec![seat_id]).unwrap();
-        let request = ReserveRequest { user_id: world.ids.next_id(), event_id, wanted, key: None };
+        let requested = RequestedItems::of_seats(vec![seat_id]).unwrap();
+        let request =
+            ReserveRequest { user_id: world.ids.next_id(), event_id, requested, key: None };
         holds.spawn(async move { ticket.reserve(request, context).await.unwrap() });
     }
     holds.join_all().await;
@@ -39,7 +40,7 @@ contract! {
         assert_eq!(world.sweep().await.ended, 2);
         for record in [&seated, &standing] {
             let found = world.find(record.reservation.id).await;
-            assert_eq!(found.reservation.status, Status::Expired);
+            assert_eq!(found.reservation.status, ReservationStatus::Expired);
         }
         assert_eq!(world.number("select count(*) as n from seats where status = 'held'").await, 0);
         assert_eq!(world.number("select available as n from ticket_types").await, 10);
@@ -63,7 +64,7 @@ contract! {
         let id = record.reservation.id;
         world.ticket.unpin_hold(id, claim.payment_id).await.unwrap();
         assert_eq!(world.sweep().await.ended, 1, "without the pin its time is over");
-        assert_eq!(world.find(id).await.reservation.status, Status::Expired);
+        assert_eq!(world.find(id).await.reservation.status, ReservationStatus::Expired);
     }
 
     async fn m_16_a_hold_that_is_pinned_after_the_sweep_has_seen_it_is_left_alone(world: World) {
@@ -78,9 +79,9 @@ contract! {
             world.clock.advance(wait);
             let now = world.clock.now();
             let ended = world.db.write(move |tx| {
-                store::reservations_end(tx, 100, &ids, Ending::Expired, now)
+                store::reservations_end(tx, 100, &ids, ReservationEnding::Expired, now)
             });
-            let ended: Result<Vec<Ended>, StorageError> = ended.await;
+            let ended: Result<Vec<EndedReservation>, StorageError> = ended.await;
             let ended: Vec<Uuid> = ended.unwrap().iter().map(|ended| ended.id).collect();
             assert_eq!(ended, expected);
         }
@@ -99,9 +100,9 @@ contract! {
         let sale = tokio::spawn(async move {
             let (mut sold, mut begin) = (0_u32, Some(begin));
             while !stopped.load(Ordering::SeqCst) && HOLDS + sold < 5_000 {
-                let wanted = Wanted::of_seats(vec![HOLDS + sold]).unwrap();
+                let requested = RequestedItems::of_seats(vec![HOLDS + sold]).unwrap();
                 let user_id = ids.next_id();
-                let request = ReserveRequest { user_id, event_id, wanted, key: None };
+                let request = ReserveRequest { user_id, event_id, requested, key: None };
                 ticket.reserve(request, context).await.unwrap();
                 sold += 1;
                 begin.take().map(|begin| begin.send(()));
@@ -138,7 +139,7 @@ contract! {
         assert_eq!(swept.failed, [bad.reservation.id.0]);
         assert_eq!(swept.ended, 301);
         let status = world.find(good.reservation.id).await.reservation.status;
-        assert_eq!(status, Status::Expired);
+        assert_eq!(status, ReservationStatus::Expired);
         let swept = sweeper.expire_overdue().await.unwrap();
         assert_eq!((swept.ended, swept.failed), (0, vec![]), "it is set aside for a while");
         world.execute("update ticket_types set available = 8").await;
@@ -157,7 +158,7 @@ contract! {
         let stall = Stall::begin(&world, slow).await;
         let swept = sweeper.expire_overdue().await.unwrap();
         assert_eq!((swept.ended, swept.put_off, swept.failed), (300, vec![slow], vec![]));
-        assert_eq!(world.find(stuck.reservation.id).await.reservation.status, Status::Pending);
+        assert_eq!(world.find(stuck.reservation.id).await.reservation.status, ReservationStatus::Pending);
         stall.end(&world).await;
         assert_eq!(sweeper.expire_overdue().await.unwrap().ended, 0, "it is left alone at first");
         world.clock.advance(10 * SECOND);
@@ -181,11 +182,11 @@ contract! {
         assert_eq!(world.number("select fence as n from sales").await, fence, "nothing changed");
         for _ in 0..2 {
             assert_eq!(world.ticket.end_if_overdue(own).await, Ok(true));
-            assert_eq!(world.find(own).await.reservation.status, Status::Expired);
+            assert_eq!(world.find(own).await.reservation.status, ReservationStatus::Expired);
         }
         let announced = world.announced("RESERVATION_EXPIRED").await;
         assert_eq!((announced.len(), &announced[0]["seatIds"]), (1, &serde_json::json!([0, 1])));
-        assert_eq!(world.find(paying).await.reservation.status, Status::Pending);
+        assert_eq!(world.find(paying).await.reservation.status, ReservationStatus::Pending);
         // Neither the hold nor the locks of its seats stand in the way.
         world.hold(event_id, mina, &[1]).await;
         world.assert_agrees().await;
@@ -197,10 +198,10 @@ contract! {
             hold_many(&world, event_id, 0..600).await;
         }
         world.clock.advance(5 * MINUTE);
-        let sweep = |ticket: Ticket| async move {
+        let sweep = |ticket: TicketService| async move {
             Sweeper::new(ticket).expire_overdue().await.unwrap().ended
         };
-        let other = world.ticket_with(urr_ticket::Settings::default());
+        let other = world.ticket_with(urr_ticket::TicketSettings::default());
         let (mine, theirs) = tokio::join!(sweep(world.ticket.clone()), sweep(other));
         assert_eq!(mine + theirs, 1_200);
         assert_eq!(world.announced("RESERVATION_EXPIRED").await.len(), 1_200);
@@ -227,7 +228,7 @@ contract! {
             };
             let (paid, _) = tokio::join!(pay, sweep);
             world.sweep().await;
-            let expected = if paid { Status::Confirmed } else { Status::Expired };
+            let expected = if paid { ReservationStatus::Confirmed } else { ReservationStatus::Expired };
             assert_eq!(world.find(id).await.reservation.status, expected);
         }
         let sold = world.number("select count(*) as n from seats where status = 'sold'").await;

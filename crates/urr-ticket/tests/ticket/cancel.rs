@@ -2,14 +2,17 @@
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use urr_ticket::{AdminCancel, Fee, PaymentStatus, Refused, Status, StepError};
+use urr_ticket::{
+    AdminCancel, FeeMode, ReservationPaymentStatus, ReservationRejection, ReservationStatus,
+    TransitionError,
+};
 
-use crate::booking::Who;
 use crate::contract;
 use crate::fixture::{MINUTE, hall};
+use crate::operations::CallerIdentity;
 
-fn refused<T>(refused: Refused) -> Result<T, StepError> {
-    Err(StepError::Refused(refused))
+fn refused<T>(refused: ReservationRejection) -> Result<T, TransitionError> {
+    Err(TransitionError::Rejected(refused))
 }
 
 contract! {
@@ -20,8 +23,8 @@ contract! {
         let kept = world.hold(event_id, other, &[2]).await;
         let id = own.reservation.id;
         let cancelled = world.ticket.cancel_reservation(id, mina, world.context()).await.unwrap();
-        assert_eq!(cancelled.reservation.status, Status::Cancelled);
-        assert_eq!(cancelled.reservation.payment_status, PaymentStatus::Unpaid);
+        assert_eq!(cancelled.reservation.status, ReservationStatus::Cancelled);
+        assert_eq!(cancelled.reservation.payment_status, ReservationPaymentStatus::Unpaid);
         assert_eq!(world.find(kept.reservation.id).await, kept, "nobody else is touched");
         let announced = world.announced("RESERVATION_CANCELLED").await;
         assert_eq!(announced.len(), 1);
@@ -39,23 +42,23 @@ contract! {
         let old = world.hold(event_id, mina, &[0]).await;
         let tickets = world.hold_tickets(standing, type_id, 2).await;
         world.clock.advance(5 * MINUTE);
-        let cancel = async |record: &urr_ticket::Record| {
+        let cancel = async |record: &urr_ticket::ReservationRecord| {
             let (id, user_id) = (record.reservation.id, record.reservation.user_id);
             world.ticket.cancel_reservation(id, user_id, world.context()).await
         };
-        assert_eq!(cancel(&old).await, refused(Refused::Expired), "also before it was swept");
+        assert_eq!(cancel(&old).await, refused(ReservationRejection::Expired), "also before it was swept");
         world.sweep().await;
         let bought = world.hold(event_id, world.ids.next_id(), &[0]).await;
         let bought = world.pay(&bought).await;
         for expired in [&old, &tickets] {
-            assert_eq!(cancel(expired).await, refused(Refused::Expired));
+            assert_eq!(cancel(expired).await, refused(ReservationRejection::Expired));
         }
-        assert_eq!(world.find(bought.id()).await.reservation.status, Status::Confirmed);
+        assert_eq!(world.find(bought.id()).await.reservation.status, ReservationStatus::Confirmed);
         assert_eq!(world.number("select count(*) as n from seats where status = 'sold'").await, 1);
         assert_eq!(world.number("select available as n from ticket_types").await, 5);
         let path = format!("/api/reservations/{}/cancel", old.reservation.id);
         let (status, body) =
-            world.call(Who::User(mina), Method::POST, &path, Value::Null).await;
+            world.call(CallerIdentity::User(mina), Method::POST, &path, Value::Null).await;
         assert_eq!((status, &body["code"]), (409, &json!("RESERVATION_EXPIRED")));
         world.assert_agrees().await;
     }
@@ -67,8 +70,8 @@ contract! {
         let paid = world.pay(&record).await;
         let cancelled =
             world.ticket.cancel_reservation(paid.id(), mina, world.context()).await.unwrap();
-        assert_eq!(cancelled.reservation.status, Status::Cancelled);
-        assert_eq!(cancelled.reservation.payment_status, PaymentStatus::Refunding);
+        assert_eq!(cancelled.reservation.status, ReservationStatus::Cancelled);
+        assert_eq!(cancelled.reservation.payment_status, ReservationPaymentStatus::Refunding);
         assert_eq!(world.number("select count(*) as n from tickets where is_valid").await, 0);
         let announced = world.announced("RESERVATION_CANCELLED").await;
         assert_eq!(announced[0]["refundAmount"], 200_000);
@@ -85,7 +88,7 @@ contract! {
         let seated = world.pay(&seated).await;
         let tickets = world.hold_tickets(standing, type_id, 2).await;
         let tickets = world.pay(&tickets).await;
-        assert_eq!(world.refund(&seated, 100_000).await, refused(Refused::NotRefunding));
+        assert_eq!(world.refund(&seated, 100_000).await, refused(ReservationRejection::NotRefunding));
         for paid in [&seated, &tickets] {
             let user_id = paid.record.reservation.user_id;
             world.ticket.cancel_reservation(paid.id(), user_id, world.context()).await.unwrap();
@@ -94,14 +97,14 @@ contract! {
         let resold = world.hold(event_id, world.ids.next_id(), &[0]).await;
         let resold = world.pay(&resold).await;
         let all = world.hold_tickets(standing, type_id, 4).await;
-        assert_eq!(world.refund(&seated, 99_999).await, refused(Refused::WrongAmount));
+        assert_eq!(world.refund(&seated, 99_999).await, refused(ReservationRejection::WrongAmount));
         for _ in 0..2 {
             let refunded = world.refund(&seated, 100_000).await.unwrap();
-            assert_eq!(refunded.reservation.payment_status, PaymentStatus::Refunded);
+            assert_eq!(refunded.reservation.payment_status, ReservationPaymentStatus::Refunded);
             world.refund(&tickets, 176_000).await.unwrap();
         }
-        assert_eq!(world.find(resold.id()).await.reservation.status, Status::Confirmed);
-        assert_eq!(world.find(all.reservation.id).await.reservation.status, Status::Pending);
+        assert_eq!(world.find(resold.id()).await.reservation.status, ReservationStatus::Confirmed);
+        assert_eq!(world.find(all.reservation.id).await.reservation.status, ReservationStatus::Pending);
         assert_eq!(world.number("select count(*) as n from seats where status = 'sold'").await, 1);
         assert_eq!(world.number("select available as n from ticket_types").await, 1);
         world.assert_agrees().await;
@@ -134,12 +137,12 @@ contract! {
         let record = world.hold(event_id, mina, &[0]).await;
         let paid = world.pay(&record).await;
         let path = format!("/api/reservations/{}/cancel", paid.id());
-        let first = world.call(Who::User(mina), Method::POST, &path, Value::Null).await;
+        let first = world.call(CallerIdentity::User(mina), Method::POST, &path, Value::Null).await;
         assert_eq!(first.0, 200, "{}", first.1);
         assert_eq!(first.1["reservation"]["status"], "cancelled");
         assert_eq!(first.1["reservation"]["paymentStatus"], "refunding");
         let bought = world.hold(event_id, world.ids.next_id(), &[0]).await;
-        let again = world.call(Who::User(mina), Method::POST, &path, Value::Null).await;
+        let again = world.call(CallerIdentity::User(mina), Method::POST, &path, Value::Null).await;
         assert_eq!(again, first);
         assert_eq!(world.announced("RESERVATION_CANCELLED").await.len(), 1);
         assert_eq!(world.find(bought.reservation.id).await, bought);
@@ -166,7 +169,7 @@ contract! {
     async fn nobody_elses_reservation_is_there(world: World) {
         let event_id = world.open_sale(hall(1, 5)).await;
         let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
-        let stranger = Who::User(world.ids.next_id());
+        let stranger = CallerIdentity::User(world.ids.next_id());
         let path = format!("/api/reservations/{}", record.reservation.id);
         let seats = json!({"seatIds": [1]});
         for (method, path, body) in [
@@ -179,7 +182,7 @@ contract! {
             let (status, body) = world.call(stranger, method.clone(), &path, body.clone()).await;
             let expected = (404, &json!("RESERVATION_NOT_FOUND"));
             assert_eq!((status, &body["code"]), expected, "{method} {path}");
-            let (status, _) = world.call(Who::Nobody, method, &path, body).await;
+            let (status, _) = world.call(CallerIdentity::Nobody, method, &path, body).await;
             assert_eq!(status, 401);
         }
         assert_eq!(world.find(record.reservation.id).await, record);
@@ -196,7 +199,7 @@ contract! {
             (Method::DELETE, path.clone(), Value::Null),
             (Method::PUT, format!("{path}/seats"), json!({"seatIds": [1]})),
         ] {
-            let (status, body) = world.call(Who::User(mina), method, &path, body).await;
+            let (status, body) = world.call(CallerIdentity::User(mina), method, &path, body).await;
             assert_eq!((status, &body["code"]), (409, &json!("PAYMENT_IN_PROGRESS")));
         }
         world.confirm(record.reservation.id, claim).await.unwrap();
@@ -214,11 +217,11 @@ contract! {
         world.ticket.cancel_reservation(first.id(), mina, world.context()).await.unwrap();
         world.clock.advance(MINUTE);
         let late = world.ticket.cancel_reservation(second.id(), mina, world.context()).await;
-        assert_eq!(late, refused(Refused::EventStarted));
+        assert_eq!(late, refused(ReservationRejection::EventStarted));
         let (admin_id, reason) = (world.ids.next_id(), "환불 요청".to_owned());
-        let by = AdminCancel { admin_id, reason, fee: Fee::Waived, payment_id: None };
+        let by = AdminCancel { admin_id, reason, fee: FeeMode::Waived, payment_id: None };
         let cancelled = world.ticket.cancel_as_admin(second.id(), by, world.context()).await;
-        assert_eq!(cancelled.unwrap().reservation.payment_status, PaymentStatus::Refunding);
+        assert_eq!(cancelled.unwrap().reservation.payment_status, ReservationPaymentStatus::Refunding);
     }
 
     async fn who_has_entered_cannot_have_the_money_back(world: World) {
@@ -228,7 +231,7 @@ contract! {
         let paid = world.pay(&record).await;
         world.execute("update tickets set checked_in_at = created_at").await;
         let used = world.ticket.cancel_reservation(paid.id(), mina, world.context()).await;
-        assert_eq!(used, refused(Refused::CheckedIn));
+        assert_eq!(used, refused(ReservationRejection::CheckedIn));
         assert_eq!(world.number("select count(*) as n from tickets where is_valid").await, 1);
         world.assert_agrees().await;
     }
@@ -240,16 +243,16 @@ contract! {
         let (path, token) =
             (format!("/api/reservations/{}", record.reservation.id), record.reservation.fence);
         let stale = format!("{path}?fencingToken={}", token - 1);
-        let (status, body) = world.call(Who::User(mina), Method::DELETE, &stale, Value::Null).await;
+        let (status, body) = world.call(CallerIdentity::User(mina), Method::DELETE, &stale, Value::Null).await;
         assert_eq!((status, &body["code"]), (409, &json!("STALE_FENCING_TOKEN")));
         let present = format!("{path}?fencingToken={token}");
         let (status, body) =
-            world.call(Who::User(mina), Method::DELETE, &present, Value::Null).await;
+            world.call(CallerIdentity::User(mina), Method::DELETE, &present, Value::Null).await;
         assert_eq!((status, &body["reservation"]["status"]), (200, &json!("cancelled")), "{body}");
         let paid = world.hold(event_id, mina, &[0]).await;
         let paid = world.pay(&paid).await;
         let path = format!("/api/reservations/{}", paid.id());
-        let (status, body) = world.call(Who::User(mina), Method::DELETE, &path, Value::Null).await;
+        let (status, body) = world.call(CallerIdentity::User(mina), Method::DELETE, &path, Value::Null).await;
         assert_eq!((status, &body["code"]), (409, &json!("RESERVATION_CONFIRMED")));
         world.assert_agrees().await;
     }
@@ -261,22 +264,22 @@ contract! {
         let claim = world.pin(&record).await;
         let path = format!("/api/admin/reservations/{}/cancel", record.reservation.id);
         let body = json!({"reason": "중복 예매"});
-        let owner = Who::User(record.reservation.user_id);
+        let owner = CallerIdentity::User(record.reservation.user_id);
         let (status, _) = world.call(owner, Method::POST, &path, body.clone()).await;
         assert_eq!(status, 403);
         let (status, refused) =
-            world.call(Who::Admin(admin), Method::POST, &path, body.clone()).await;
+            world.call(CallerIdentity::Admin(admin), Method::POST, &path, body.clone()).await;
         assert_eq!((status, &refused["code"]), (409, &json!("PAYMENT_IN_PROGRESS")));
         assert_eq!(world.number("select count(*) as n from admin_audit").await, 0);
         world.confirm(record.reservation.id, claim).await.unwrap();
         for reason in ["", " ", &"가".repeat(201)] {
             let body = json!({"reason": reason});
-            let (status, body) = world.call(Who::Admin(admin), Method::POST, &path, body).await;
+            let (status, body) = world.call(CallerIdentity::Admin(admin), Method::POST, &path, body).await;
             assert_eq!((status, &body["code"]), (400, &json!("INVALID_REASON")));
         }
         for _ in 0..2 {
             let (status, done) =
-                world.call(Who::Admin(admin), Method::POST, &path, body.clone()).await;
+                world.call(CallerIdentity::Admin(admin), Method::POST, &path, body.clone()).await;
             assert_eq!(status, 200, "{done}");
             assert_eq!(done["reservation"]["paymentStatus"], "refunding");
             assert_eq!(done["reservation"]["endReason"], "중복 예매");
@@ -291,7 +294,7 @@ contract! {
         // There is no way to write a state into a reservation.
         let path = format!("/api/admin/reservations/{}/status", record.reservation.id);
         let body = json!({"status": "confirmed"});
-        let (status, _) = world.call(Who::Admin(admin), Method::PATCH, &path, body).await;
+        let (status, _) = world.call(CallerIdentity::Admin(admin), Method::PATCH, &path, body).await;
         assert_eq!(status, 404);
         world.assert_agrees().await;
     }

@@ -5,14 +5,17 @@ use serde_json::{Value, json};
 use urr_kernel::Won;
 use urr_service::Caller;
 use urr_storage::StorageError;
-use urr_ticket::{PaymentClaim, PaymentStatus, Refused, Status, StepError};
+use urr_ticket::{
+    PaymentClaim, ReservationPaymentStatus, ReservationRejection, ReservationStatus,
+    TransitionError,
+};
 
-use crate::booking::Who;
 use crate::contract;
 use crate::fixture::{MINUTE, hall};
+use crate::operations::CallerIdentity;
 
-fn refused<T>(refused: Refused) -> Result<T, StepError> {
-    Err(StepError::Refused(refused))
+fn refused<T>(refused: ReservationRejection) -> Result<T, TransitionError> {
+    Err(TransitionError::Rejected(refused))
 }
 
 contract! {
@@ -23,8 +26,8 @@ contract! {
         let tickets = world.hold_tickets(standing, type_id, 3).await;
         let paid = world.pay(&seated).await;
         world.pay(&tickets).await;
-        assert_eq!(paid.record.reservation.status, Status::Confirmed);
-        assert_eq!(paid.record.reservation.payment_status, PaymentStatus::Paid);
+        assert_eq!(paid.record.reservation.status, ReservationStatus::Confirmed);
+        assert_eq!(paid.record.reservation.payment_status, ReservationPaymentStatus::Paid);
         assert_eq!(paid.record.payment_id, Some(paid.payment_id));
         let rows = world.rows(
             "select number, seat_id, unit from tickets where is_valid order by seat_id, unit",
@@ -60,7 +63,7 @@ contract! {
         assert_eq!(world.number("select count(*) as n from tickets").await, 1);
         // Too late to let it go: it is sold.
         let unpinned = world.ticket.unpin_hold(id, claim.payment_id).await;
-        assert_eq!(unpinned, refused(Refused::Confirmed));
+        assert_eq!(unpinned, refused(ReservationRejection::Confirmed));
         let other = world.hold(event_id, world.ids.next_id(), &[1]).await;
         let claim = world.pin(&other).await;
         for _ in 0..2 {
@@ -82,10 +85,10 @@ contract! {
         ] {
             world.execute(wrong).await;
             let confirmed = world.confirm(id, claim).await;
-            let is_loud = matches!(confirmed, Err(StepError::Storage(StorageError::Panicked(_))));
+            let is_loud = matches!(confirmed, Err(TransitionError::Storage(StorageError::Panicked(_))));
             assert!(is_loud, "{wrong}: {confirmed:?}");
             assert_eq!(world.number("select count(*) as n from tickets").await, 0);
-            assert_eq!(world.find(id).await.reservation.status, Status::Pending);
+            assert_eq!(world.find(id).await.reservation.status, ReservationStatus::Pending);
         }
         world.execute("update reservation_items set quantity = 2").await;
         world.confirm(id, claim).await.unwrap();
@@ -99,7 +102,7 @@ contract! {
         let mut confirmations = tokio::task::JoinSet::new();
         for _ in 0..20 {
             let (ticket, context) = (world.ticket.clone(), world.context());
-            let made = urr_ticket::PaymentMade { claim, method: "card".to_owned() };
+            let made = urr_ticket::CompletedPayment { claim, method: "card".to_owned() };
             let id = record.reservation.id;
             confirmations.spawn(async move { ticket.confirm_reservation(id, made, context).await });
         }
@@ -121,16 +124,16 @@ contract! {
         let (won, lost): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, o)| o.is_ok());
         assert_eq!(won.len(), 1, "one pin, whoever it is");
         for (claim, outcome) in lost {
-            assert_eq!(outcome, refused(Refused::PaymentInProgress));
-            assert_eq!(world.confirm(id, claim).await, refused(Refused::PaymentInProgress));
+            assert_eq!(outcome, refused(ReservationRejection::PaymentInProgress));
+            assert_eq!(world.confirm(id, claim).await, refused(ReservationRejection::PaymentInProgress));
             // It never had the pin: there is nothing to let go, and the other's stays.
             world.ticket.unpin_hold(id, claim.payment_id).await.unwrap();
         }
         let (claim, _) = won[0].clone();
         world.confirm(id, claim).await.unwrap();
         let late = world.claim(&record);
-        assert_eq!(world.ticket.pin_hold(id, user_id, late).await, refused(Refused::Confirmed));
-        assert_eq!(world.confirm(id, late).await, refused(Refused::Confirmed));
+        assert_eq!(world.ticket.pin_hold(id, user_id, late).await, refused(ReservationRejection::Confirmed));
+        assert_eq!(world.confirm(id, late).await, refused(ReservationRejection::Confirmed));
         world.assert_agrees().await;
     }
 
@@ -142,10 +145,10 @@ contract! {
         world.clock.advance(5 * MINUTE);
         // Not swept yet: its time is over all the same.
         let claim = world.claim(&record);
-        assert_eq!(world.ticket.pin_hold(id, user_id, claim).await, refused(Refused::Expired));
-        assert_eq!(world.confirm(id, claim).await, refused(Refused::Expired));
+        assert_eq!(world.ticket.pin_hold(id, user_id, claim).await, refused(ReservationRejection::Expired));
+        assert_eq!(world.confirm(id, claim).await, refused(ReservationRejection::Expired));
         let looked = world.ticket.validate_for_payment(id, user_id).await;
-        assert_eq!(looked.map(|_| ()), refused(Refused::Expired));
+        assert_eq!(looked.map(|_| ()), refused(ReservationRejection::Expired));
     }
 
     async fn nothing_is_confirmed_without_its_pin_its_amount_and_its_token(world: World) {
@@ -153,23 +156,23 @@ contract! {
         let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
         let claim = world.claim(&record);
-        assert_eq!(world.confirm(id, claim).await, refused(Refused::NotPinned));
+        assert_eq!(world.confirm(id, claim).await, refused(ReservationRejection::NotPinned));
         let cheap = PaymentClaim { amount: Won::new(1), ..claim };
         let stale = PaymentClaim { fencing_token: claim.fencing_token - 1, ..claim };
         for pinned in [false, true] {
             if pinned {
                 world.ticket.pin_hold(id, user_id, claim).await.unwrap();
-                assert_eq!(world.confirm(id, cheap).await, refused(Refused::WrongAmount));
-                assert_eq!(world.confirm(id, stale).await, refused(Refused::StaleToken));
+                assert_eq!(world.confirm(id, cheap).await, refused(ReservationRejection::WrongAmount));
+                assert_eq!(world.confirm(id, stale).await, refused(ReservationRejection::StaleToken));
             }
             let wrong = world.ticket.pin_hold(id, user_id, cheap).await;
-            assert_eq!(wrong, refused(Refused::WrongAmount));
+            assert_eq!(wrong, refused(ReservationRejection::WrongAmount));
             let wrong = world.ticket.pin_hold(id, user_id, stale).await;
-            assert_eq!(wrong, refused(Refused::StaleToken));
+            assert_eq!(wrong, refused(ReservationRejection::StaleToken));
         }
         let stranger = world.ids.next_id();
         let strange = world.ticket.pin_hold(id, stranger, claim).await;
-        assert_eq!(strange, refused(Refused::NotFound));
+        assert_eq!(strange, refused(ReservationRejection::NotFound));
         world.confirm(id, claim).await.unwrap();
     }
 
@@ -186,35 +189,35 @@ contract! {
         let present = world.hold(event_id, world.ids.next_id(), &[0]).await;
         assert!(present.reservation.fence > stale.reservation.fence, "tokens only grow");
         let attempts = async || {
-            assert_eq!(world.ticket.pin_hold(id, mina, claim).await, refused(Refused::Expired));
-            assert_eq!(world.confirm(id, claim).await, refused(Refused::Expired));
+            assert_eq!(world.ticket.pin_hold(id, mina, claim).await, refused(ReservationRejection::Expired));
+            assert_eq!(world.confirm(id, claim).await, refused(ReservationRejection::Expired));
             for token in [None, Some(stale.reservation.fence)] {
                 let released = world.ticket.release_hold(id, mina, token, world.context()).await;
-                assert_eq!(released, refused(Refused::Expired));
+                assert_eq!(released, refused(ReservationRejection::Expired));
             }
             let cancelled = world.ticket.cancel_reservation(id, mina, world.context()).await;
-            assert_eq!(cancelled, refused(Refused::Expired));
+            assert_eq!(cancelled, refused(ReservationRejection::Expired));
             let request = urr_ticket::ChangeSeats {
                 user_id: mina,
                 seat_ids: vec![0],
                 fencing_token: Some(stale.reservation.fence),
             };
             let extended = world.ticket.change_seats(id, request, world.context()).await;
-            assert_eq!(extended, Err(Refused::Expired.into()));
+            assert_eq!(extended, Err(ReservationRejection::Expired.into()));
             world.assert_agrees().await;
         };
         attempts().await;
         assert_eq!(world.find(present.reservation.id).await, present);
         let paid = world.pay(&present).await;
         attempts().await;
-        assert_eq!(world.find(paid.id()).await.reservation.status, Status::Confirmed);
+        assert_eq!(world.find(paid.id()).await.reservation.status, ReservationStatus::Confirmed);
         // Nor with the stale token at the present hold.
         let other = world.hold(event_id, world.ids.next_id(), &[1]).await;
         let reservation = &other.reservation;
         let (other_id, user_id) = (reservation.id, reservation.user_id);
         assert_eq!(
             world.ticket.pin_hold(other_id, user_id, claim).await,
-            refused(Refused::StaleToken)
+            refused(ReservationRejection::StaleToken)
         );
     }
 
@@ -226,7 +229,7 @@ contract! {
             .execute("update seats set status = 'available', reservation_id = null where seat_id = 1")
             .await;
         let confirmed = world.confirm(record.reservation.id, claim).await;
-        assert_eq!(confirmed, refused(Refused::SeatLost));
+        assert_eq!(confirmed, refused(ReservationRejection::SeatLost));
         assert_eq!(world.number("select count(*) as n from tickets").await, 0);
         assert_eq!(world.announced("RESERVATION_CONFIRMED").await.len(), 0);
     }
@@ -238,10 +241,10 @@ contract! {
         let claim = world.pin(&record).await;
         world.skip_updates("seats", "new.status = 'sold' and new.seat_id = 1").await;
         let confirmed = world.confirm(record.reservation.id, claim).await;
-        let is_loud = matches!(confirmed, Err(StepError::Storage(StorageError::Panicked(_))));
+        let is_loud = matches!(confirmed, Err(TransitionError::Storage(StorageError::Panicked(_))));
         assert!(is_loud, "{confirmed:?}");
         assert_eq!(world.number("select count(*) as n from tickets").await, 0);
-        assert_eq!(world.find(record.reservation.id).await.reservation.status, Status::Pending);
+        assert_eq!(world.find(record.reservation.id).await.reservation.status, ReservationStatus::Pending);
         world.assert_agrees().await;
     }
 
@@ -255,7 +258,7 @@ contract! {
         world.hold(event_id, world.ids.next_id(), &[3]).await;
         let owner = world.ticket.find_reservation(paid[1]).await.unwrap().reservation.user_id;
         world.ticket.cancel_reservation(paid[1], owner, world.context()).await.unwrap();
-        let ids = |page: &urr_ticket::PaidPage| -> Vec<_> {
+        let ids = |page: &urr_ticket::PaidReservationPage| -> Vec<_> {
             page.records.iter().map(|record| record.reservation.id).collect()
         };
         let first = world.ticket.list_paid(None, 2).await.unwrap();
@@ -288,16 +291,16 @@ contract! {
         ];
         for (method, path, body, expected) in steps {
             let (status, answer) =
-                world.call(Who::Service(Caller::Community), method.clone(), &path, body.clone()).await;
+                world.call(CallerIdentity::Service(Caller::Community), method.clone(), &path, body.clone()).await;
             assert_eq!((status, &answer["code"]), (403, &json!("CALLER_NOT_ALLOWED")), "{path}");
-            let (status, _) = world.call(Who::User(user_id), method.clone(), &path, body.clone()).await;
+            let (status, _) = world.call(CallerIdentity::User(user_id), method.clone(), &path, body.clone()).await;
             assert_eq!(status, 403, "the gateway does not speak for payments");
             let (status, answer) =
-                world.call(Who::Service(Caller::Payment), method, &path, body).await;
+                world.call(CallerIdentity::Service(Caller::Payment), method, &path, body).await;
             assert_eq!(status, expected, "{path} {answer}");
         }
         let (_, answer) =
-            world.call(Who::Service(Caller::Payment), Method::GET, &base, Value::Null).await;
+            world.call(CallerIdentity::Service(Caller::Payment), Method::GET, &base, Value::Null).await;
         assert_eq!(answer["reservation"]["status"], "confirmed");
         assert_eq!(answer["reservation"]["paymentId"], payment_id.to_string());
         world.assert_agrees().await;

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
-use urr_ticket::Ticket;
+use urr_ticket::TicketService;
 
 use crate::fixture::World;
 
 /// Calls the office's routes as the gateway does.
 #[derive(Clone)]
-pub struct Door {
+pub struct GatewayClient {
     router: Router,
 }
 
@@ -29,19 +29,19 @@ impl Fan {
     }
 }
 
-impl Door {
-    pub fn new(world: &World) -> Door {
-        Door::to(&world.ticket, world)
+impl GatewayClient {
+    pub fn new(world: &World) -> GatewayClient {
+        GatewayClient::to(&world.ticket, world)
     }
 
-    pub fn to(ticket: &Ticket, world: &World) -> Door {
+    pub fn to(ticket: &TicketService, world: &World) -> GatewayClient {
         let kit = ServiceKit {
             clock: world.clock.clone(),
             ids: world.ids.clone(),
             metrics: Metrics::new(),
             limits: Limits::default(),
         };
-        Door { router: ticket.service(&kit).local_router() }
+        GatewayClient { router: ticket.service(&kit).local_router() }
     }
 
     pub async fn post(

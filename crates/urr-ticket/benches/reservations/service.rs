@@ -1,4 +1,4 @@
-//! The ticket office under test, listening on loopback.
+//! The ticket service under test, listening on loopback.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,14 +17,15 @@ use urr_storage::{
 use urr_test::servers;
 use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
-    Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts, Turns,
+    Inventory, InventoryKind, SCHEMA, SeatLocks, Signer, SlotChecker, TicketParts, TicketService,
+    TicketSettings,
 };
 
 use crate::{SEATS, timed};
 
 const SEATS_PER_ROW: u16 = 250;
 
-pub struct Office {
+pub struct BenchService {
     pub db: Db,
     pub ids: IdSource,
     pub address: SocketAddr,
@@ -33,14 +34,14 @@ pub struct Office {
     pub postgres_url: Option<String>,
 }
 
-impl Office {
-    pub async fn on_sqlite(path: &Path, locks: SeatLocks) -> Result<Office> {
+impl BenchService {
+    pub async fn on_sqlite(path: &Path, locks: SeatLocks) -> Result<BenchService> {
         migrate::migrate_sqlite(path, &SCHEMA, Clock::System.now())?;
         let options = SqliteOptions { queue_max: 4_096, ..SqliteOptions::default() };
-        Office::open(Db::open_sqlite(path, &options)?, locks, None).await
+        BenchService::open(Db::open_sqlite(path, &options)?, locks, None).await
     }
 
-    pub async fn on_postgres(locks: SeatLocks) -> Result<Office> {
+    pub async fn on_postgres(locks: SeatLocks) -> Result<BenchService> {
         let admin_url = servers::shared_postgres()?.create_database("reservations")?;
         let password = Secret::generate();
         let name = format!("bench_{}", admin_url.rsplit('/').next().context("a database")?);
@@ -55,20 +56,20 @@ impl Office {
         let options =
             PostgresOptions { queue_max: 4_096, ..PostgresOptions::new(&url, SCHEMA.name) };
         let db = tokio::task::spawn_blocking(move || Db::open_postgres(&options)).await??;
-        Office::open(db, locks, Some(url)).await
+        BenchService::open(db, locks, Some(url)).await
     }
 
-    async fn open(db: Db, locks: SeatLocks, postgres_url: Option<String>) -> Result<Office> {
+    async fn open(db: Db, locks: SeatLocks, postgres_url: Option<String>) -> Result<BenchService> {
         let clock = Clock::System;
         let ids = IdSource::from_system_randomness(clock.clone());
-        let ticket = Ticket::new(TicketParts {
+        let ticket = TicketService::new(TicketParts {
             db: db.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
-            settings: Settings::default(),
+            settings: TicketSettings::default(),
             locks,
             signer: Signer::new(&Secret::generate(), &[]),
-            turns: Turns::Unchecked,
+            slots: SlotChecker::AllowAll,
         });
         let kit = ServiceKit {
             clock,
@@ -81,7 +82,7 @@ impl Office {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         tokio::spawn(serve(listener, router, CancellationToken::new(), Duration::ZERO));
-        Ok(Office { db, ids, address, credentials, postgres_url })
+        Ok(BenchService { db, ids, address, credentials, postgres_url })
     }
 
     /// A new event with all its seats, and how long they took to make.
@@ -109,7 +110,7 @@ pub fn new_sale(event_id: Uuid) -> NewSale {
     let (now, day) = (Clock::System.now(), Duration::from_secs(86_400));
     let prices = BTreeMap::from([("R".to_owned(), Won::new(99_000))]);
     NewSale {
-        inventory: Inventory { event_id, kind: Kind::Seated, layout, prices },
+        inventory: Inventory { event_id, kind: InventoryKind::Seated, layout, prices },
         facts: SaleFacts {
             revision: 1,
             title: "우르르 콘서트".to_owned(),

@@ -11,11 +11,11 @@ use tokio::task::{JoinHandle, JoinSet};
 use urr_kernel::Uuid;
 use urr_layout::Layout;
 use urr_storage::StorageError;
-use urr_ticket::{BestError, BestRequest, Hold, Settings, Wish};
+use urr_ticket::{BestSeatsError, BestSeatsRequest, Hold, SeatPreference, TicketSettings};
 
 use crate::contract;
-use crate::door::{Door, Fan};
 use crate::fixture::{MINUTE, World, hall, new_sale};
+use crate::gateway::{Fan, GatewayClient};
 
 const BEST: &str = "/api/seats/best";
 
@@ -77,15 +77,20 @@ fn ask<'a>(
     event_id: Uuid,
     people: u32,
     count: u32,
-) -> Vec<std::pin::Pin<Box<impl Future<Output = Result<Hold, BestError>> + use<'a>>>> {
-    let request = || BestRequest {
+) -> Vec<std::pin::Pin<Box<impl Future<Output = Result<Hold, BestSeatsError>> + use<'a>>>> {
+    let request = || BestSeatsRequest {
         user_id: world.ids.next_id(),
         event_id,
-        wish: Wish { count, grade: Some("R".to_owned()), section: None, accessible: false },
+        preference: SeatPreference {
+            count,
+            grade: Some("R".to_owned()),
+            section: None,
+            accessible: false,
+        },
         key: None,
     };
     let asking = (0..people).map(|_| {
-        let mut asking = Box::pin(world.ticket.reserve_best(request(), world.context()));
+        let mut asking = Box::pin(world.ticket.reserve_best_seats(request(), world.context()));
         assert!(asking.as_mut().now_or_never().is_none());
         asking
     });
@@ -95,9 +100,9 @@ fn ask<'a>(
 contract! {
     async fn the_best_seats_are_held_like_any_others(world: World) {
         let event_id = world.open_sale(hall(3, 8)).await;
-        let door = Door::new(&world);
+        let gateway = GatewayClient::new(&world);
         let fan = Fan::new(&world);
-        let (status, body) = door.post(&fan, event_id, BEST, two(event_id)).await;
+        let (status, body) = gateway.post(&fan, event_id, BEST, two(event_id)).await;
         assert_eq!(status, 201, "{body}");
         assert_eq!(seats_of(&body), [3, 4], "the middle of the front row");
         assert_eq!(body["reservation"]["totalAmount"], 200_000);
@@ -110,19 +115,19 @@ contract! {
         assert_eq!(world.number(announced).await, 1);
 
         let other = Fan::new(&world);
-        refused(&door.reserve(&other, event_id, &[4]).await, 409, "SEAT_TAKEN");
-        let (_, body) = door.post(&other, event_id, BEST, two(event_id)).await;
+        refused(&gateway.reserve(&other, event_id, &[4]).await, 409, "SEAT_TAKEN");
+        let (_, body) = gateway.post(&other, event_id, BEST, two(event_id)).await;
         assert_eq!(seats_of(&body), [11, 12], "the middle of the second is nearer than the sides");
     }
 
     async fn a_map_that_is_out_of_date_is_not_believed(world: World) {
         let event_id = world.open_sale(hall(1, 10)).await;
-        let other = world.ticket_with(Settings::default());
-        other.seat_maps().look(event_id).await.unwrap();
-        let (here, there) = (Door::new(&world), Door::to(&other, &world));
+        let other = world.ticket_with(TicketSettings::default());
+        other.seat_maps().load(event_id).await.unwrap();
+        let (here, there) = (GatewayClient::new(&world), GatewayClient::to(&other, &world));
         let (_, body) = here.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
         assert_eq!(seats_of(&body), [4, 5]);
-        let view = other.seat_maps().look(event_id).await.unwrap().unwrap();
+        let view = other.seat_maps().load(event_id).await.unwrap().unwrap();
         assert_eq!(view.seen, 0, "the other process has not heard of it");
         let (status, body) = there.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
         assert_eq!((status.as_u16(), seats_of(&body)), (201, vec![2, 3]), "{body}");
@@ -135,19 +140,19 @@ contract! {
              where seat_id in (4, 5)",
         ).await;
         world.execute("update sales set fence = 3").await;
-        assert_eq!(world.ticket.seat_maps().look(event_id).await.unwrap().unwrap().seen, 3);
+        assert_eq!(world.ticket.seat_maps().load(event_id).await.unwrap().unwrap().seen, 3);
         world.execute(
             "update seats set status = 'available', reservation_id = null, fence = 0",
         ).await;
         world.execute("update sales set fence = 1").await;
-        let door = Door::new(&world);
-        let (_, body) = door.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
+        let gateway = GatewayClient::new(&world);
+        let (_, body) = gateway.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
         assert_eq!(seats_of(&body), [4, 5]);
     }
 
     async fn a_crowd_for_the_best_seats_waits_with_one_connection(world: World) {
         let event_id = world.open_sale(hall(10, 10)).await;
-        world.ticket.seat_maps().look(event_id).await.unwrap();
+        world.ticket.seat_maps().load(event_id).await.unwrap();
         let lock = SalesLock::take(&world).await;
         let committed = world.db.stats().committed;
         let asking = ask(&world, event_id, 33, 2);
@@ -167,12 +172,12 @@ contract! {
     async fn when_too_many_wait_for_the_best_seats_the_next_one_is_told(world: World) {
         let (event_id, other) = (world.open_sale(hall(20, 20)).await, world.open_sale(hall(1, 4)).await);
         for event_id in [event_id, other] {
-            world.ticket.seat_maps().look(event_id).await.unwrap();
+            world.ticket.seat_maps().load(event_id).await.unwrap();
         }
-        let door = Door::new(&world);
+        let gateway = GatewayClient::new(&world);
         let lock = SalesLock::take(&world).await;
         let asking = ask(&world, event_id, 257, 1);
-        let answer = door.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
+        let answer = gateway.post(&Fan::new(&world), event_id, BEST, two(event_id)).await;
         refused(&answer, 503, "BUSY");
         assert_eq!(answer.1["retryAfter"], 1);
         let elsewhere = ask(&world, other, 1, 1);
@@ -185,18 +190,18 @@ contract! {
     /// A request that is refused must not make seats look taken for those after it.
     async fn those_who_are_decided_together_do_not_spoil_it_for_each_other(world: World) {
         let event_id = world.open_sale(hall(1, 4)).await;
-        world.ticket.seat_maps().look(event_id).await.unwrap();
+        world.ticket.seat_maps().load(event_id).await.unwrap();
         let lock = SalesLock::take(&world).await;
         let mut asking = ask(&world, event_id, 1, 1);
         asking.extend(ask(&world, event_id, 1, 1));
         let greedy = Fan::new(&world);
-        let wish = |count| Wish { count, grade: Some("R".to_owned()), section: None, accessible: false };
-        let by_greedy = |count| BestRequest {
-            user_id: greedy.user_id, event_id, wish: wish(count), key: None,
+        let preference = |count| SeatPreference { count, grade: Some("R".to_owned()), section: None, accessible: false };
+        let by_greedy = |count| BestSeatsRequest {
+            user_id: greedy.user_id, event_id, preference: preference(count), key: None,
         };
         let mut twice = Vec::new();
         for _ in 0..2 {
-            let mut one = Box::pin(world.ticket.reserve_best(by_greedy(1), world.context()));
+            let mut one = Box::pin(world.ticket.reserve_best_seats(by_greedy(1), world.context()));
             assert!(one.as_mut().now_or_never().is_none());
             twice.push(one);
         }
@@ -206,17 +211,17 @@ contract! {
         assert!(twice[0].is_ok() && twice[1].is_err(), "{twice:?}");
         let held: Vec<bool> = all.iter().map(Result::is_ok).collect();
         assert_eq!(held, [true, true, true, false], "four seats for four people: {all:?}");
-        assert!(matches!(all[3], Err(BestError::NoneFits(_))), "{all:?}");
+        assert!(matches!(all[3], Err(BestSeatsError::NoneFits(_))), "{all:?}");
     }
 
     async fn wheelchair_places_and_pillars_are_minded(world: World) {
         let event_id = world.open_sale(old_theatre()).await;
-        let door = Door::new(&world);
+        let gateway = GatewayClient::new(&world);
         let ask = async |accessible: bool, count: u32| {
             let body = json!({
                 "eventId": event_id, "section": "R", "count": count, "accessible": accessible,
             });
-            seats_of(&door.post(&Fan::new(&world), event_id, BEST, body).await.1)
+            seats_of(&gateway.post(&Fan::new(&world), event_id, BEST, body).await.1)
         };
         assert_eq!(ask(false, 2).await, [19, 20], "the third row: there is nothing in the way");
         assert_eq!(ask(true, 1).await, [3]);
@@ -225,15 +230,15 @@ contract! {
 
     async fn b_2_b_4_the_rules_of_reserving_hold_here_too(world: World) {
         let event_id = world.open_sale(hall(3, 8)).await;
-        let door = Door::new(&world);
+        let gateway = GatewayClient::new(&world);
         let fan = Fan::new(&world);
         let ask = |count: u32| json!({"eventId": event_id, "grade": "R", "count": count});
-        refused(&door.post(&fan, event_id, BEST, ask(5)).await, 409, "SEAT_LIMIT");
-        refused(&door.post(&fan, event_id, BEST, ask(0)).await, 400, "INVALID_COUNT");
-        refused(&door.post(&fan, event_id, BEST, ask(11)).await, 400, "INVALID_COUNT");
+        refused(&gateway.post(&fan, event_id, BEST, ask(5)).await, 409, "SEAT_LIMIT");
+        refused(&gateway.post(&fan, event_id, BEST, ask(0)).await, 400, "INVALID_COUNT");
+        refused(&gateway.post(&fan, event_id, BEST, ask(11)).await, 400, "INVALID_COUNT");
         let other = world.ids.next_id();
-        refused(&door.post(&fan, other, BEST, ask(1)).await, 403, "ENTRY_TOKEN_OTHER_EVENT");
-        let nobody = door.post_as(None, Some(event_id), BEST, ask(1)).await;
+        refused(&gateway.post(&fan, other, BEST, ask(1)).await, 403, "ENTRY_TOKEN_OTHER_EVENT");
+        let nobody = gateway.post_as(None, Some(event_id), BEST, ask(1)).await;
         refused(&nobody, 401, "AUTHENTICATION_REQUIRED");
         for (body, status, code) in [
             (json!({"eventId": event_id, "count": 1}), 400, "NOTHING_CHOSEN"),
@@ -246,59 +251,59 @@ contract! {
             ),
             (json!({"eventId": event_id, "count": 1, "seat": 1}), 400, "INVALID_BODY"),
         ] {
-            refused(&door.post(&fan, event_id, BEST, body).await, status, code);
+            refused(&gateway.post(&fan, event_id, BEST, body).await, status, code);
         }
         let (standing, _) = world.open_standing(5).await;
         let body = json!({"eventId": standing, "grade": "R", "count": 1});
-        refused(&door.post(&fan, standing, BEST, body).await, 409, "EVENT_IS_STANDING");
+        refused(&gateway.post(&fan, standing, BEST, body).await, 409, "EVENT_IS_STANDING");
 
-        assert_eq!(door.post(&fan, event_id, BEST, ask(1)).await.0, 201);
-        refused(&door.post(&fan, event_id, BEST, ask(1)).await, 409, "HOLD_IN_PROGRESS");
+        assert_eq!(gateway.post(&fan, event_id, BEST, ask(1)).await.0, 201);
+        refused(&gateway.post(&fan, event_id, BEST, ask(1)).await, 409, "HOLD_IN_PROGRESS");
 
         let early = world.ids.next_id();
         let mut new = new_sale(early, hall(1, 4), &world.clock);
         new.facts.sale_starts_at = world.clock.now() + 5 * MINUTE;
         assert!(world.sale_insert(new).await);
         let body = json!({"eventId": early, "grade": "R", "count": 1});
-        refused(&door.post(&fan, early, BEST, body).await, 403, "SALE_NOT_OPEN");
+        refused(&gateway.post(&fan, early, BEST, body).await, 403, "SALE_NOT_OPEN");
         let taken = "select count(*) as n from seats where status <> 'available'";
         assert_eq!(world.number(taken).await, 1, "nothing that was refused left a trace");
     }
 
     async fn a_repeated_wish_is_answered_with_the_first_seats(world: World) {
         let event_id = world.open_sale(hall(1, 2)).await;
-        let door = Door::new(&world);
+        let gateway = GatewayClient::new(&world);
         let (fan, other) = (Fan::new(&world), Fan::new(&world));
         let mut body = two(event_id);
         body["idempotencyKey"] = json!("wish-1");
-        let (_, first) = door.post(&fan, event_id, BEST, body.clone()).await;
+        let (_, first) = gateway.post(&fan, event_id, BEST, body.clone()).await;
         assert_eq!(seats_of(&first), [0, 1]);
-        let (status, again) = door.post(&fan, event_id, BEST, body.clone()).await;
+        let (status, again) = gateway.post(&fan, event_id, BEST, body.clone()).await;
         assert_eq!(status, 201);
         assert_eq!(again, first, "although nothing is left");
-        refused(&door.post(&other, event_id, BEST, body.clone()).await, 409, "SOLD_OUT");
+        refused(&gateway.post(&other, event_id, BEST, body.clone()).await, 409, "SOLD_OUT");
         body["count"] = json!(1);
-        let reused = door.post(&fan, event_id, BEST, body).await;
+        let reused = gateway.post(&fan, event_id, BEST, body).await;
         refused(&reused, 422, "IDEMPOTENCY_KEY_REUSED");
     }
 
     async fn a_hold_whose_time_is_over_does_not_stand_in_the_way(world: World) {
         let event_id = world.open_sale(hall(1, 8)).await;
-        let (door, fan) = (Door::new(&world), Fan::new(&world));
-        door.must_reserve(&fan, event_id, &[0]).await;
-        let early = door.post(&fan, event_id, BEST, two(event_id)).await;
+        let (gateway, fan) = (GatewayClient::new(&world), Fan::new(&world));
+        gateway.must_reserve(&fan, event_id, &[0]).await;
+        let early = gateway.post(&fan, event_id, BEST, two(event_id)).await;
         refused(&early, 409, "HOLD_IN_PROGRESS");
         world.clock.advance(5 * MINUTE);
-        let (status, body) = door.post(&fan, event_id, BEST, two(event_id)).await;
+        let (status, body) = gateway.post(&fan, event_id, BEST, two(event_id)).await;
         assert_eq!((status.as_u16(), seats_of(&body)), (201, vec![3, 4]), "no sweep came by: {body}");
     }
 
     async fn who_cannot_sit_together_is_told_what_is_left(world: World) {
         let event_id = world.open_sale(hall(2, 5)).await;
-        let door = Door::new(&world);
-        door.must_reserve(&Fan::new(&world), event_id, &[2, 7]).await;
+        let gateway = GatewayClient::new(&world);
+        gateway.must_reserve(&Fan::new(&world), event_id, &[2, 7]).await;
         let body = json!({"eventId": event_id, "grade": "R", "count": 3});
-        let answer = door.post(&Fan::new(&world), event_id, BEST, body).await;
+        let answer = gateway.post(&Fan::new(&world), event_id, BEST, body).await;
         refused(&answer, 409, "NOT_ADJACENT");
         assert_eq!((&answer.1["available"], &answer.1["adjacentMax"]), (&json!(8), &json!(2)));
     }
@@ -312,17 +317,17 @@ contract! {
              where seat_id % 10 in (0, 3, 6, 9)",
         ).await;
         world.execute("update sales set fence = 1").await;
-        let other = world.ticket_with(Settings::default());
-        let doors = [Door::new(&world), Door::to(&other, &world)];
+        let other = world.ticket_with(TicketSettings::default());
+        let doors = [GatewayClient::new(&world), GatewayClient::to(&other, &world)];
         let mut asking = JoinSet::new();
         for number in 0..120_u32 {
-            let (door, fan) = (doors[number as usize % 2].clone(), Fan::new(&world));
+            let (gateway, fan) = (doors[number as usize % 2].clone(), Fan::new(&world));
             asking.spawn(async move {
                 if number % 6 == 0 {
                     let first = number / 6 * 10 % 100 + 1;
-                    return door.reserve(&fan, event_id, &[first, first + 1]).await;
+                    return gateway.reserve(&fan, event_id, &[first, first + 1]).await;
                 }
-                door.post(&fan, event_id, BEST, two(event_id)).await
+                gateway.post(&fan, event_id, BEST, two(event_id)).await
             });
         }
         let answers = asking.join_all().await;

@@ -14,13 +14,14 @@ use urr_service::Caller;
 use urr_storage::inbox;
 use urr_test::eventually;
 use urr_ticket::{
-    PaymentClaim, PaymentStatus, Record, Status, Sweeper, consumer as ticket_consumer,
+    PaymentClaim, ReservationPaymentStatus, ReservationRecord, ReservationStatus, Sweeper,
+    consumer as ticket_consumer,
 };
 
-use crate::booking::{Paid, Who};
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
-use crate::inventory::deliver;
+use crate::operations::{CallerIdentity, PaidReservation};
+use crate::projection::deliver;
 
 /// An event of the payment service, in its envelope.
 pub fn event(world: &World, event_type: &str, data: Value) -> Event {
@@ -41,7 +42,7 @@ pub fn event(world: &World, event_type: &str, data: Value) -> Event {
 }
 
 /// What a payment says when it was made; also what we have no use for.
-fn made(record: &Record, claim: PaymentClaim) -> Value {
+fn made(record: &ReservationRecord, claim: PaymentClaim) -> Value {
     let reservation = &record.reservation;
     json!({
         "paymentId": claim.payment_id, "orderId": "ord_1", "userId": reservation.user_id,
@@ -51,11 +52,11 @@ fn made(record: &Record, claim: PaymentClaim) -> Value {
     })
 }
 
-pub fn confirmed(world: &World, record: &Record, claim: PaymentClaim) -> Event {
+pub fn confirmed(world: &World, record: &ReservationRecord, claim: PaymentClaim) -> Event {
     event(world, "PAYMENT_CONFIRMED", made(record, claim))
 }
 
-fn refunded(world: &World, paid: &Paid, amount: i64) -> Event {
+fn refunded(world: &World, paid: &PaidReservation, amount: i64) -> Event {
     let id = paid.id().0;
     let data = json!({
         "paymentId": paid.payment_id, "orderId": "ord_1",
@@ -88,7 +89,7 @@ async fn traces(world: &World) -> (Vec<Value>, i64, i64) {
     )
 }
 
-async fn pinned(world: &World) -> (Record, PaymentClaim) {
+async fn pinned(world: &World) -> (ReservationRecord, PaymentClaim) {
     let event_id = world.open_sale(hall(1, 5)).await;
     let record = world.hold(event_id, world.ids.next_id(), &[0, 1]).await;
     let claim = world.pin(&record).await;
@@ -116,8 +117,8 @@ contract! {
         let event = confirmed(&world, &record, claim);
         assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
         let sold = world.find(record.reservation.id).await;
-        assert_eq!(sold.reservation.status, Status::Confirmed);
-        assert_eq!(sold.reservation.payment_status, PaymentStatus::Paid);
+        assert_eq!(sold.reservation.status, ReservationStatus::Confirmed);
+        assert_eq!(sold.reservation.payment_status, ReservationPaymentStatus::Paid);
         assert_eq!(sold.payment_id, Some(claim.payment_id));
         let traces_after = traces(&world).await;
         assert_eq!((traces_after.1, traces_after.2), (2, 2));
@@ -233,7 +234,7 @@ contract! {
         assert_eq!(refused, rejected("a seat of the reservation is no longer its own"));
         assert_eq!(traces(&world).await, (Vec::new(), 0, 0));
         let found = world.find(record.reservation.id).await;
-        assert_eq!(found.reservation.status, Status::Pending);
+        assert_eq!(found.reservation.status, ReservationStatus::Pending);
         assert_eq!(found.reservation.pinned_by, Some(claim.payment_id));
     }
 
@@ -244,7 +245,7 @@ contract! {
         let event = confirmed(&world, &record, claim);
         assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
         let sold = world.find(record.reservation.id).await;
-        assert_eq!(sold.reservation.status, Status::Confirmed);
+        assert_eq!(sold.reservation.status, ReservationStatus::Confirmed);
         world.assert_agrees().await;
     }
 
@@ -259,18 +260,18 @@ contract! {
         let announced = world.announced("RESERVATION_CANCELLED").await;
         assert_eq!(announced[0]["refundAmount"], 200_000);
         assert_eq!(announced[0]["paymentId"], claim.payment_id.to_string());
-        let paid = Paid { record, payment_id: claim.payment_id };
+        let paid = PaidReservation { record, payment_id: claim.payment_id };
         let event = refunded(&world, &paid, 200_000);
         assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
         let refunded = world.find(paid.id()).await;
-        assert_eq!(refunded.reservation.payment_status, PaymentStatus::Refunded);
+        assert_eq!(refunded.reservation.payment_status, ReservationPaymentStatus::Refunded);
         world.assert_agrees().await;
     }
 
     async fn m_13_a_refund_is_noted_as_often_as_it_is_told_and_touches_no_seat(world: World) {
         let (record, claim) = pinned(&world).await;
         let record = world.confirm(record.reservation.id, claim).await.unwrap();
-        let paid = Paid { record, payment_id: claim.payment_id };
+        let paid = PaidReservation { record, payment_id: claim.payment_id };
         let not_refunding = "the reservation is not being refunded";
         let early = refunded(&world, &paid, 200_000);
         assert_eq!(deliver(&world, &early).await, rejected(not_refunding));
@@ -288,7 +289,7 @@ contract! {
         ] {
             assert_eq!(deliver(&world, &event).await, outcome);
             let found = world.find(paid.id()).await;
-            assert_eq!(found.reservation.payment_status, PaymentStatus::Refunding);
+            assert_eq!(found.reservation.payment_status, ReservationPaymentStatus::Refunding);
         }
         // A part had been given back before: what we asked for counts.
         let rest = with(refunded(&world, &paid, 150_000), "requestedAmount", json!(200_000));
@@ -296,7 +297,7 @@ contract! {
         for event in [rest, refunded(&world, &paid, 200_000), refunded(&world, &paid, 200_000)] {
             assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
             let found = world.find(paid.id()).await;
-            assert_eq!(found.reservation.payment_status, PaymentStatus::Refunded);
+            assert_eq!(found.reservation.payment_status, ReservationPaymentStatus::Refunded);
             assert_eq!(found.refund_amount, Some(urr_kernel::Won::new(150_000)), "what really came");
         }
         assert_eq!(world.refund(&paid, 200_000).await.unwrap(), world.find(paid.id()).await);
@@ -350,7 +351,7 @@ contract! {
             let path = format!("/internal/ticket/reservations/{}/confirm", record.reservation.id);
             let body = json!({"paymentId": claim.payment_id, "amount": claim.amount,
                 "fencingToken": claim.fencing_token, "paymentMethod": method});
-            let payments = Who::Service(Caller::Payment);
+            let payments = CallerIdentity::Service(Caller::Payment);
             assert_eq!(world.call(payments, Method::POST, &path, body).await.0, 200);
             let sold = world.find(record.reservation.id).await;
             assert_eq!(sold.payment_method.as_deref(), Some(stored));
@@ -360,7 +361,7 @@ contract! {
     async fn what_makes_no_sense_is_poison(world: World) {
         let (record, claim) = pinned(&world).await;
         let good = || confirmed(&world, &record, claim);
-        let paid = Paid { record: record.clone(), payment_id: claim.payment_id };
+        let paid = PaidReservation { record: record.clone(), payment_id: claim.payment_id };
         let back = || refunded(&world, &paid, 200_000);
         for event in [
             without(good(), "paymentType"),
@@ -413,7 +414,7 @@ contract! {
         .await;
         cancel.cancel();
         running.await.unwrap();
-        assert_eq!(world.find(record.reservation.id).await.reservation.status, Status::Confirmed);
+        assert_eq!(world.find(record.reservation.id).await.reservation.status, ReservationStatus::Confirmed);
         assert_eq!(traces(&world).await.1, 2);
         let topic = Some("payment-events");
         let listed = dead_letters::list(&bus, topic, dead_letters::Which::Open, 10).await.unwrap();

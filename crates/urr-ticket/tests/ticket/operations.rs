@@ -8,15 +8,15 @@ use urr_kernel::{Uuid, Won};
 use urr_layout::SeatId;
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
 use urr_ticket::{
-    Back, PaymentClaim, PaymentMade, Record, ReservationId, ReserveRequest, StepError, Sweeper,
-    Swept, Wanted, WantedTickets,
+    CompletedPayment, PaymentClaim, RequestedItems, RequestedTickets, ReservationId,
+    ReservationRecord, ReserveRequest, ReturnedMoney, SweepReport, Sweeper, TransitionError,
 };
 
 use crate::fixture::World;
 
 /// Who makes a call.
 #[derive(Clone, Copy)]
-pub enum Who {
+pub enum CallerIdentity {
     User(Uuid),
     Admin(Uuid),
     Service(Caller),
@@ -24,36 +24,51 @@ pub enum Who {
 }
 
 /// A payment that was made, and what it paid for.
-pub struct Paid {
-    pub record: Record,
+pub struct PaidReservation {
+    pub record: ReservationRecord,
     pub payment_id: Uuid,
 }
 
-impl Paid {
+impl PaidReservation {
     pub fn id(&self) -> ReservationId {
         self.record.reservation.id
     }
 }
 
 impl World {
-    pub async fn hold(&self, event_id: Uuid, user_id: Uuid, seat_ids: &[SeatId]) -> Record {
-        let wanted = Wanted::of_seats(seat_ids.to_vec()).unwrap();
-        self.reserve(event_id, user_id, wanted).await
+    pub async fn hold(
+        &self,
+        event_id: Uuid,
+        user_id: Uuid,
+        seat_ids: &[SeatId],
+    ) -> ReservationRecord {
+        let requested = RequestedItems::of_seats(seat_ids.to_vec()).unwrap();
+        self.reserve(event_id, user_id, requested).await
     }
 
-    pub async fn hold_tickets(&self, event_id: Uuid, type_id: Uuid, quantity: u32) -> Record {
-        let lines = vec![WantedTickets { ticket_type_id: type_id, quantity }];
-        self.reserve(event_id, self.ids.next_id(), Wanted::of_tickets(lines).unwrap()).await
+    pub async fn hold_tickets(
+        &self,
+        event_id: Uuid,
+        type_id: Uuid,
+        quantity: u32,
+    ) -> ReservationRecord {
+        let lines = vec![RequestedTickets { ticket_type_id: type_id, quantity }];
+        self.reserve(event_id, self.ids.next_id(), RequestedItems::of_tickets(lines).unwrap()).await
     }
 
-    async fn reserve(&self, event_id: Uuid, user_id: Uuid, wanted: Wanted) -> Record {
-        let request = ReserveRequest { user_id, event_id, wanted, key: None };
+    async fn reserve(
+        &self,
+        event_id: Uuid,
+        user_id: Uuid,
+        requested: RequestedItems,
+    ) -> ReservationRecord {
+        let request = ReserveRequest { user_id, event_id, requested, key: None };
         let hold = self.ticket.reserve(request, self.context()).await.unwrap();
         self.ticket.find_reservation(hold.reservation.id).await.unwrap()
     }
 
     /// A claim of a new payment that fits the hold.
-    pub fn claim(&self, record: &Record) -> PaymentClaim {
+    pub fn claim(&self, record: &ReservationRecord) -> PaymentClaim {
         PaymentClaim {
             payment_id: self.ids.next_id(),
             fencing_token: record.reservation.fence,
@@ -61,7 +76,7 @@ impl World {
         }
     }
 
-    pub async fn pin(&self, record: &Record) -> PaymentClaim {
+    pub async fn pin(&self, record: &ReservationRecord) -> PaymentClaim {
         let claim = self.claim(record);
         let reservation = &record.reservation;
         self.ticket.pin_hold(reservation.id, reservation.user_id, claim).await.unwrap();
@@ -72,28 +87,34 @@ impl World {
         &self,
         id: ReservationId,
         claim: PaymentClaim,
-    ) -> Result<Record, StepError> {
-        let made = PaymentMade { claim, method: "card".to_owned() };
+    ) -> Result<ReservationRecord, TransitionError> {
+        let made = CompletedPayment { claim, method: "card".to_owned() };
         self.ticket.confirm_reservation(id, made, self.context()).await
     }
 
     /// Pins and confirms.
-    pub async fn pay(&self, record: &Record) -> Paid {
+    pub async fn pay(&self, record: &ReservationRecord) -> PaidReservation {
         let claim = self.pin(record).await;
         let record = self.confirm(record.reservation.id, claim).await.unwrap();
-        Paid { record, payment_id: claim.payment_id }
+        PaidReservation { record, payment_id: claim.payment_id }
     }
 
-    pub async fn find(&self, id: ReservationId) -> Record {
+    pub async fn find(&self, id: ReservationId) -> ReservationRecord {
         self.ticket.find_reservation(id).await.unwrap()
     }
 
-    pub async fn refund(&self, paid: &Paid, amount: i64) -> Result<Record, StepError> {
-        self.ticket.mark_refunded(paid.id(), paid.payment_id, Back::whole(Won::new(amount))).await
+    pub async fn refund(
+        &self,
+        paid: &PaidReservation,
+        amount: i64,
+    ) -> Result<ReservationRecord, TransitionError> {
+        self.ticket
+            .mark_refunded(paid.id(), paid.payment_id, ReturnedMoney::whole(Won::new(amount)))
+            .await
     }
 
     /// One sweep for holds whose time is over.
-    pub async fn sweep(&self) -> Swept {
+    pub async fn sweep(&self) -> SweepReport {
         Sweeper::new(self.ticket.clone()).expire_overdue().await.unwrap()
     }
 
@@ -113,7 +134,13 @@ impl World {
     }
 
     /// Calls the service as the gateway or another service does.
-    pub async fn call(&self, who: Who, method: Method, path: &str, body: Value) -> (u16, Value) {
+    pub async fn call(
+        &self,
+        who: CallerIdentity,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> (u16, Value) {
         let kit = ServiceKit {
             clock: self.clock.clone(),
             ids: self.ids.clone(),
@@ -124,10 +151,10 @@ impl World {
         let request = Request::builder().method(method).uri(path);
         let mut request = request.header("content-type", "application/json").body(content).unwrap();
         let (caller, identity) = match who {
-            Who::User(user_id) => (Caller::Gateway, Some((user_id, Role::User))),
-            Who::Admin(user_id) => (Caller::Gateway, Some((user_id, Role::Admin))),
-            Who::Service(caller) => (caller, None),
-            Who::Nobody => (Caller::Gateway, None),
+            CallerIdentity::User(user_id) => (Caller::Gateway, Some((user_id, Role::User))),
+            CallerIdentity::Admin(user_id) => (Caller::Gateway, Some((user_id, Role::Admin))),
+            CallerIdentity::Service(caller) => (caller, None),
+            CallerIdentity::Nobody => (Caller::Gateway, None),
         };
         request.extensions_mut().insert(caller);
         if let Some((user_id, role)) = identity {

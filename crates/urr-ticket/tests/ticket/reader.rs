@@ -8,12 +8,12 @@ use serde_json::Value;
 use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
-use urr_ticket::Ticket;
+use urr_ticket::TicketService;
 
 use crate::fixture::World;
 
 #[derive(Clone)]
-pub struct Viewer {
+pub struct HttpReader {
     router: Router,
     identity: Option<Identity>,
 }
@@ -45,25 +45,25 @@ impl Answer {
     }
 }
 
-impl Viewer {
-    pub fn new(world: &World) -> Viewer {
-        Viewer::of(&world.ticket, world)
+impl HttpReader {
+    pub fn new(world: &World) -> HttpReader {
+        HttpReader::of(&world.ticket, world)
     }
 
-    pub fn of(ticket: &Ticket, world: &World) -> Viewer {
+    pub fn of(ticket: &TicketService, world: &World) -> HttpReader {
         let kit = ServiceKit {
             clock: world.clock.clone(),
             ids: world.ids.clone(),
             metrics: Metrics::new(),
             limits: Limits::default(),
         };
-        Viewer { router: ticket.service(&kit).local_router(), identity: None }
+        HttpReader { router: ticket.service(&kit).local_router(), identity: None }
     }
 
     /// The same, logged in.
-    pub fn logged_in(&self, user_id: Uuid, role: Role) -> Viewer {
+    pub fn logged_in(&self, user_id: Uuid, role: Role) -> HttpReader {
         let identity = Some(Identity { user_id, email: None, role });
-        Viewer { router: self.router.clone(), identity }
+        HttpReader { router: self.router.clone(), identity }
     }
 
     pub async fn get(&self, path: &str) -> Answer {

@@ -1,17 +1,18 @@
 //! Events are cancelled or deleted, and what was held or bought of them is given back.
 
 use urr_storage::StorageError;
-use urr_ticket::reservations::store::{self, Ended, Ending};
+use urr_ticket::reservations::store::{self, EndedReservation, ReservationEnding};
 use urr_ticket::{
-    PaymentStatus, Record, Refused, ShownTicket, SignedTicket, Status, StepError, Sweeper, Swept,
+    ReservationPaymentStatus, ReservationRecord, ReservationRejection, ReservationStatus,
+    ScannedTicket, SignedTicket, SweepReport, Sweeper, TransitionError,
 };
 
-use crate::booking::Paid;
 use crate::contract;
 use crate::fixture::{SECOND, World, hall};
-use crate::stalling::Stall;
+use crate::operations::PaidReservation;
+use crate::stalls::Stall;
 
-async fn empty(world: &World) -> Swept {
+async fn empty(world: &World) -> SweepReport {
     Sweeper::new(world.ticket.clone()).empty_closed_sales().await.unwrap()
 }
 
@@ -28,16 +29,16 @@ contract! {
         let elsewhere = world.hold(elsewhere, world.ids.next_id(), &[0]).await;
         close(&world, event_id).await;
         assert_eq!(empty(&world).await.ended, 2);
-        assert_eq!(world.find(held.reservation.id).await.reservation.status, Status::Cancelled);
+        assert_eq!(world.find(held.reservation.id).await.reservation.status, ReservationStatus::Cancelled);
         let refunding = world.find(paid.id()).await;
-        assert_eq!(refunding.reservation.payment_status, PaymentStatus::Refunding);
+        assert_eq!(refunding.reservation.payment_status, ReservationPaymentStatus::Refunding);
         assert_eq!(refunding.refund_amount, Some(refunding.reservation.total_amount));
         // What is being paid is decided first, and then cancelled as well.
         world.confirm(paying.reservation.id, claim).await.unwrap();
         world.ticket.unpin_hold(giving_up.reservation.id, other.payment_id).await.unwrap();
         assert_eq!(empty(&world).await.ended, 2);
         let paying = world.find(paying.reservation.id).await;
-        assert_eq!(paying.reservation.payment_status, PaymentStatus::Refunding);
+        assert_eq!(paying.reservation.payment_status, ReservationPaymentStatus::Refunding);
         assert_eq!(empty(&world).await.ended, 0, "and nothing twice");
         let announced = world.announced("RESERVATION_CANCELLED").await;
         let refunds: i64 = announced.iter().map(|e| e["refundAmount"].as_i64().unwrap()).sum();
@@ -57,7 +58,7 @@ contract! {
         close(&world, event_id).await;
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
         let pinned = world.ticket.pin_hold(id, user_id, world.claim(&record)).await;
-        assert_eq!(pinned, Err(StepError::Refused(Refused::EventCancelled)));
+        assert_eq!(pinned, Err(TransitionError::Rejected(ReservationRejection::EventCancelled)));
         world.execute("update sales set status = 'deleted'").await;
         assert_eq!(empty(&world).await.ended, 1, "a deleted event is emptied too");
         let announced = world.announced("RESERVATION_CANCELLED").await;
@@ -76,7 +77,7 @@ contract! {
         world.execute("update sales set status = 'deleted'").await;
         assert_eq!(empty(&world).await.ended, 1, "only the hold");
         let held = world.find(held.reservation.id).await;
-        assert_eq!(held.reservation.status, Status::Cancelled);
+        assert_eq!(held.reservation.status, ReservationStatus::Cancelled);
         assert_eq!(held.end_reason.as_deref(), Some("EVENT_DELETED"));
         assert_eq!(world.find(paid.id()).await, kept(&paid, &held));
         world.confirm(paying.reservation.id, claim).await.unwrap();
@@ -84,7 +85,7 @@ contract! {
         assert_eq!(empty(&world).await.ended, 1, "the hold that nobody pays any more");
         assert_eq!(empty(&world).await.ended, 0);
         let paying = world.find(paying.reservation.id).await;
-        assert_eq!(paying.reservation.payment_status, PaymentStatus::Paid);
+        assert_eq!(paying.reservation.payment_status, ReservationPaymentStatus::Paid);
         for announced in world.announced("RESERVATION_CANCELLED").await {
             assert_eq!(announced["refundAmount"], 0, "{announced}");
         }
@@ -105,10 +106,10 @@ contract! {
         let ids = [paid.id().0, paying.reservation.id.0, held.reservation.id.0];
         let now = world.clock.now();
         let ended = world.db.write(move |tx| {
-            let ending = Ending::Withdrawn { reason: "EVENT_DELETED" };
+            let ending = ReservationEnding::Withdrawn { reason: "EVENT_DELETED" };
             store::reservations_end(tx, 100, &ids, ending, now)
         });
-        let ended: Result<Vec<Ended>, StorageError> = ended.await;
+        let ended: Result<Vec<EndedReservation>, StorageError> = ended.await;
         let ended: Vec<_> = ended.unwrap().iter().map(|ended| (ended.id, ended.refund_amount)).collect();
         assert_eq!(ended, [(held.reservation.id.0, None)]);
         world.assert_agrees().await;
@@ -136,7 +137,7 @@ contract! {
             let emptied = "select count(*) as n from sales where emptied_at is not null";
             assert_eq!(world.number(emptied).await, 1);
         }
-        assert_eq!(world.find(held.reservation.id).await.reservation.status, Status::Cancelled);
+        assert_eq!(world.find(held.reservation.id).await.reservation.status, ReservationStatus::Cancelled);
         let changed = "select count(*) as n from sales where fence > 0";
         assert_eq!(world.number(changed).await, 1, "looking is not a change");
     }
@@ -152,19 +153,19 @@ contract! {
         let stall = Stall::begin(&world, slow).await;
         let swept = sweeper.empty_closed_sales().await.unwrap();
         assert_eq!((swept.ended, swept.put_off, swept.failed), (1, vec![slow], vec![]));
-        assert_eq!(world.find(held.reservation.id).await.reservation.status, Status::Cancelled);
+        assert_eq!(world.find(held.reservation.id).await.reservation.status, ReservationStatus::Cancelled);
         stall.end(&world).await;
         world.clock.advance(10 * SECOND);
         assert_eq!(sweeper.empty_closed_sales().await.unwrap().ended, 1);
-        assert_eq!(world.find(stuck.reservation.id).await.reservation.status, Status::Cancelled);
+        assert_eq!(world.find(stuck.reservation.id).await.reservation.status, ReservationStatus::Cancelled);
         world.assert_agrees().await;
     }
 }
 
 /// The paid reservation as it was, but for what happened to its sale, as another shows it.
-fn kept(paid: &Paid, other: &Record) -> Record {
+fn kept(paid: &PaidReservation, other: &ReservationRecord) -> ReservationRecord {
     let (sale_status, starts_at) = (other.sale_status, other.starts_at);
-    Record { sale_status, starts_at, ..paid.record.clone() }
+    ReservationRecord { sale_status, starts_at, ..paid.record.clone() }
 }
 
 /// Shows every ticket of the event at its door. How many came in.
@@ -181,7 +182,7 @@ async fn enter(world: &World, event_id: urr_kernel::Uuid) -> usize {
     let mut entered = 0;
     for ticket in tickets.await.iter().filter(|ticket| ticket.event_id == event_id) {
         let payload = world.ticket.signer().payload(ticket);
-        let shown = ShownTicket { payload, event_id, admin_id: world.ids.next_id() };
+        let shown = ScannedTicket { payload, event_id, admin_id: world.ids.next_id() };
         world.ticket.check_in(&shown).await.unwrap();
         entered += 1;
     }

@@ -16,7 +16,7 @@ use urr_kernel::Uuid;
 use urr_service::{
     ApiError, Caller, Identity, Json, Limits, Metrics, Role, Service, ServiceKit, Upstream,
 };
-use urr_ticket::{PaymentMade, Taken, Ticket, Turns};
+use urr_ticket::{CompletedPayment, LockResult, SlotChecker, TicketService};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::contract;
@@ -76,7 +76,7 @@ impl Room {
         std::mem::take(&mut self.0.told.lock().unwrap())
     }
 
-    fn ticket(&self, world: &World) -> Ticket {
+    fn ticket(&self, world: &World) -> TicketService {
         let routes = Router::new()
             .route("/internal/queue/slots", post(answer_slots))
             .route("/internal/queue/finish", post(hear_of_purchase))
@@ -84,7 +84,12 @@ impl Room {
         let kit = kit(world);
         let service = Service::new("queue", OpenApiRouter::from(routes), &kit);
         let router = service.local_router();
-        world.ticket_with_turns(Turns::room(Upstream::local(Caller::Ticket, "queue", router, &kit)))
+        world.ticket_with_slots(SlotChecker::queue(Upstream::local(
+            Caller::Ticket,
+            "queue",
+            router,
+            &kit,
+        )))
     }
 }
 
@@ -127,7 +132,7 @@ fn kit(world: &World) -> ServiceKit {
 }
 
 /// A request as the gateway passes it on.
-struct Booking {
+struct RefundBasis {
     path: &'static str,
     body: Value,
     event_id: Uuid,
@@ -135,16 +140,16 @@ struct Booking {
 
 async fn send(
     world: &World,
-    ticket: &Ticket,
+    ticket: &TicketService,
     user_id: Uuid,
     slot: Option<&str>,
-    booking: &Booking,
+    operations: &RefundBasis,
 ) -> Response<Body> {
-    let mut request = Request::post(booking.path)
+    let mut request = Request::post(operations.path)
         .header("content-type", "application/json")
-        .header("x-urr-entry-event", booking.event_id.to_string())
+        .header("x-urr-entry-event", operations.event_id.to_string())
         .extension(Caller::Gateway)
-        .body(Body::from(booking.body.to_string()))
+        .body(Body::from(operations.body.to_string()))
         .unwrap();
     if let Some(slot) = slot {
         request.headers_mut().insert("x-urr-entry-slot", slot.parse().unwrap());
@@ -161,22 +166,22 @@ async fn outcome(response: Response<Body>) -> (u16, Value) {
 }
 
 /// Every way to book.
-async fn bookings(world: &World) -> [Booking; 3] {
+async fn bookings(world: &World) -> [RefundBasis; 3] {
     let event_id = world.open_sale(hall(2, 5)).await;
     let (standing, type_id) = world.open_standing(50).await;
     let items = json!([{"ticketTypeId": type_id, "quantity": 1}]);
     [
-        Booking {
+        RefundBasis {
             path: "/api/seats/reserve",
             body: json!({"eventId": event_id, "seatIds": [0]}),
             event_id,
         },
-        Booking {
+        RefundBasis {
             path: "/api/seats/best",
             body: json!({"eventId": event_id, "count": 1, "grade": "R"}),
             event_id,
         },
-        Booking {
+        RefundBasis {
             path: "/api/reservations",
             body: json!({"eventId": standing, "items": items}),
             event_id: standing,
@@ -188,34 +193,34 @@ contract! {
     async fn r_2_only_a_slot_that_lives_books(world: World) {
         let room = Room::new();
         let ticket = room.ticket(&world);
-        for booking in bookings(&world).await {
-            let path = booking.path;
+        for operations in bookings(&world).await {
+            let path = operations.path;
             let user_id = world.ids.next_id();
             let (dead, live) = (world.ids.next_id().to_string(), room.admit(&world).to_string());
             for slot in [None, Some(""), Some("x"), Some(dead.as_str())] {
-                let refused = outcome(send(&world, &ticket, user_id, slot, &booking).await).await;
+                let refused = outcome(send(&world, &ticket, user_id, slot, &operations).await).await;
                 assert_eq!(refused.0, 403, "{path} {slot:?} {refused:?}");
                 assert_eq!(refused.1["code"], "ENTRY_TOKEN_INVALID");
                 assert_eq!(refused.1["redirectTo"], "/queue");
             }
             assert_eq!(room.asked().len(), 1, "{path}: without a slot there is nothing to ask");
             if path == "/api/seats/reserve" {
-                let (event_id, attempt) = (booking.event_id, world.ids.next_id());
-                let taken = world.locks.take(event_id, &[0], attempt, attempt).await;
-                assert_eq!(taken, Taken::Yes, "no seat was locked for them");
-                world.locks.give_up(event_id, &[0], attempt).await;
+                let (event_id, attempt) = (operations.event_id, world.ids.next_id());
+                let taken = world.locks.acquire(event_id, &[0], attempt, attempt).await;
+                assert_eq!(taken, LockResult::Acquired, "no seat was locked for them");
+                world.locks.abandon(event_id, &[0], attempt).await;
             }
             let (status, body) =
-                outcome(send(&world, &ticket, user_id, Some(&live), &booking).await).await;
+                outcome(send(&world, &ticket, user_id, Some(&live), &operations).await).await;
             assert_eq!(status, 201, "{path} {body}");
-            let expected = json!({"eventId": booking.event_id, "userId": user_id, "slotId": live});
+            let expected = json!({"eventId": operations.event_id, "userId": user_id, "slotId": live});
             assert_eq!(room.asked(), [[expected]], "{path}");
         }
         assert_eq!(world.number("select count(*) as n from reservations").await, 3);
         // Control: it is the question that keeps them out.
-        for booking in bookings(&world).await {
-            let unchecked = send(&world, &world.ticket, world.ids.next_id(), None, &booking).await;
-            assert_eq!(unchecked.status(), 201, "{}", booking.path);
+        for operations in bookings(&world).await {
+            let unchecked = send(&world, &world.ticket, world.ids.next_id(), None, &operations).await;
+            assert_eq!(unchecked.status(), 201, "{}", operations.path);
         }
     }
 
@@ -226,9 +231,9 @@ contract! {
         let live = room.admit(&world).to_string();
         for mood in [Mood::Broken, Mood::Confused] {
             room.set(mood);
-            for booking in &bookings {
+            for operations in &bookings {
                 let user_id = world.ids.next_id();
-                let answer = send(&world, &ticket, user_id, Some(&live), booking).await;
+                let answer = send(&world, &ticket, user_id, Some(&live), operations).await;
                 assert_eq!(answer.headers()["retry-after"], "2");
                 let (status, body) = outcome(answer).await;
                 assert_eq!((status, &body["code"]), (503, &json!("QUEUE_UNAVAILABLE")));
@@ -245,11 +250,11 @@ contract! {
         seats.body["seatIds"] = json!([]);
         best.body["count"] = json!(0);
         standing.event_id = seats.event_id;
-        for (booking, expected) in [(&seats, 400), (&best, 400), (&standing, 403)] {
+        for (operations, expected) in [(&seats, 400), (&best, 400), (&standing, 403)] {
             let user_id = world.ids.next_id();
             let (status, body) =
-                outcome(send(&world, &ticket, user_id, Some(&live), booking).await).await;
-            assert_eq!(status, expected, "{} {body}", booking.path);
+                outcome(send(&world, &ticket, user_id, Some(&live), operations).await).await;
+            assert_eq!(status, expected, "{} {body}", operations.path);
         }
         assert!(room.asked().is_empty());
     }
@@ -287,7 +292,7 @@ contract! {
             let record = world.hold(event_id, world.ids.next_id(), &[seat]).await;
             let (id, claim) = (record.reservation.id, world.pin(&record).await);
             assert!(room.told().is_empty(), "it is not paid");
-            let made = PaymentMade { claim, method: "card".to_owned() };
+            let made = CompletedPayment { claim, method: "card".to_owned() };
             for is_first in [true, false] {
                 let paid = ticket.confirm_reservation(id, made.clone(), world.context()).await;
                 assert_eq!(paid.unwrap().payment_id, Some(claim.payment_id));

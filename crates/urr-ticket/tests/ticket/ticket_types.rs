@@ -8,12 +8,13 @@ use urr_kernel::{CallContext, Uuid, Won};
 use urr_storage::StorageError;
 use urr_ticket::inventory::ticket_types::store;
 use urr_ticket::{
-    ChangeRefused, ChangeTicketTypeError, CreateTicketTypeError, TicketType, TicketTypeDraft,
+    ChangeTicketTypeError, CreateTicketTypeError, TicketTypeDraft, TicketTypeRejection,
+    TicketTypeStock,
 };
 
 use crate::contract;
-use crate::door::{Door, Fan};
 use crate::fixture::{World, hall};
+use crate::gateway::{Fan, GatewayClient};
 
 const ADMIN: Uuid = Uuid::from_u128(99);
 
@@ -32,10 +33,10 @@ fn same_with_total(total: i64) -> TicketTypeDraft {
 
 async fn buy(world: &World, event_id: Uuid, type_id: Uuid, quantity: u32) -> StatusCode {
     let items = json!([{"ticketTypeId": type_id, "quantity": quantity}]);
-    Door::new(world).reserve_tickets(&Fan::new(world), event_id, items).await.0
+    GatewayClient::new(world).reserve_tickets(&Fan::new(world), event_id, items).await.0
 }
 
-async fn find(world: &World, type_id: Uuid) -> TicketType {
+async fn find(world: &World, type_id: Uuid) -> TicketTypeStock {
     let found = world.db.read(move |tx| store::ticket_type_find(tx, type_id)).await;
     found.unwrap_or_else(|error: StorageError| panic!("{error}")).unwrap()
 }
@@ -66,7 +67,7 @@ contract! {
         let made = made.unwrap();
         assert_eq!((&*made.name, made.price, made.total), ("앞줄", Won::new(120_000), 3));
         assert_eq!(buy(&world, event_id, made.id, 2).await, StatusCode::CREATED);
-        assert_eq!(find(&world, made.id).await, TicketType { available: 1, ..made });
+        assert_eq!(find(&world, made.id).await, TicketTypeStock { available: 1, ..made });
         assert_eq!(actions(&world).await, ["TICKET_TYPE_CREATED 앞줄: 3 at 120,000원"]);
         assert!(world.number("select fence as n from sales").await >= 2, "both are numbered");
     }
@@ -81,11 +82,11 @@ contract! {
             world.ticket.change_ticket_type(ADMIN, context(), type_id, draft("앞줄", price, total))
         };
         let below = change(99_000, 2).await.unwrap_err();
-        let refused = ChangeRefused::BelowSold { sold: 3 };
-        assert!(matches!(below, ChangeTicketTypeError::Refused(why) if why == refused), "{below}");
+        let refused = TicketTypeRejection::BelowSold { sold: 3 };
+        assert!(matches!(below, ChangeTicketTypeError::Rejected(why) if why == refused), "{below}");
         let dearer = change(99_001, 8).await.unwrap_err();
-        let refused = ChangeRefused::PriceIsFixed { sold: 3 };
-        assert!(matches!(dearer, ChangeTicketTypeError::Refused(why) if why == refused));
+        let refused = TicketTypeRejection::PriceIsFixed { sold: 3 };
+        assert!(matches!(dearer, ChangeTicketTypeError::Rejected(why) if why == refused));
         let changed = change(99_000, 3).await.unwrap();
         assert_eq!((changed.total, changed.available), (3, 0));
         assert_eq!(find(&world, type_id).await, changed);
@@ -256,11 +257,11 @@ contract! {
 
     async fn a_change_is_seen_by_who_looks_next(world: World) {
         let (event_id, type_id) = world.open_standing(10).await;
-        let before = world.ticket.seat_maps().look(event_id).await.unwrap().unwrap();
+        let before = world.ticket.seat_maps().load(event_id).await.unwrap().unwrap();
         assert_eq!(before.ticket_types[0].available, 10);
         world.ticket.change_ticket_type(ADMIN, context(), type_id, same_with_total(7)).await.unwrap();
         world.ticket.create_ticket_type(ADMIN, context(), event_id, draft("뒷줄", 1, 1)).await.unwrap();
-        let after = world.ticket.seat_maps().look(event_id).await.unwrap().unwrap();
+        let after = world.ticket.seat_maps().load(event_id).await.unwrap().unwrap();
         let stock: Vec<_> = after.ticket_types.iter().map(|one| one.available).collect();
         assert_eq!(stock.len(), 2);
         assert!(stock.contains(&7) && stock.contains(&1), "{stock:?}");

@@ -15,33 +15,34 @@ use urr_kernel::{Event, Uuid, Won};
 use urr_service::Caller;
 use urr_storage::{ConstraintKind, StorageError, params};
 use urr_ticket::{
-    CheckInError, DifferenceKind, IdempotencyKey, Offer, PaymentClaim, PaymentMade, PaymentStatus,
-    Record, Refused, ReservationId, ReserveRequest, ShownTicket, Status, StepError, Sweeper,
-    Transfer, TransferError, TransferId, TransferRefused, TransferStatus, Wanted,
+    AuditDifferenceKind, CheckInError, CompletedPayment, IdempotencyKey, PaymentClaim,
+    RequestedItems, ReservationId, ReservationPaymentStatus, ReservationRecord,
+    ReservationRejection, ReservationStatus, ReserveRequest, ScannedTicket, Sweeper, Transfer,
+    TransferError, TransferId, TransferOffer, TransferRejection, TransferStatus, TransitionError,
 };
 
-use crate::booking::{Paid, Who};
 use crate::contract;
 use crate::fixture::{Form, MINUTE, World, hall, new_sale, run};
-use crate::inventory::deliver;
-use crate::paying::{confirmed, event};
-use crate::waiting::wait_until_someone_waits;
+use crate::operations::{CallerIdentity, PaidReservation};
+use crate::payables::{confirmed, event};
+use crate::projection::deliver;
+use crate::waiting_requests::wait_until_someone_waits;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl World {
     /// Someone's two seats for 200,000 won, paid.
-    async fn bought(&self, event_id: Uuid) -> Paid {
+    async fn bought(&self, event_id: Uuid) -> PaidReservation {
         let record = self.hold(event_id, self.ids.next_id(), &[0, 1]).await;
         self.pay(&record).await
     }
 
-    async fn list(&self, paid: &Paid) -> Transfer {
+    async fn list(&self, paid: &PaidReservation) -> Transfer {
         self.ticket.list_for_transfer(paid.id(), seller(paid)).await.unwrap()
     }
 
     /// Paid, and listed for 220,000 won.
-    async fn listed(&self) -> (Paid, Transfer) {
+    async fn listed(&self) -> (PaidReservation, Transfer) {
         let event_id = self.open_sale(hall(2, 5)).await;
         let paid = self.bought(event_id).await;
         let transfer = self.list(&paid).await;
@@ -63,8 +64,12 @@ impl World {
         claim
     }
 
-    async fn complete(&self, id: TransferId, claim: PaymentClaim) -> Result<Offer, TransferError> {
-        let made = PaymentMade::new(claim, Some("card"));
+    async fn complete(
+        &self,
+        id: TransferId,
+        claim: PaymentClaim,
+    ) -> Result<TransferOffer, TransferError> {
+        let made = CompletedPayment::new(claim, Some("card"));
         self.ticket.complete_transfer(id, made, self.context()).await
     }
 
@@ -82,7 +87,7 @@ impl World {
     /// The texts of the QR codes of someone's reservation.
     async fn codes(&self, id: ReservationId, user_id: Uuid) -> Vec<(String, String)> {
         let (status, body) =
-            get(self, Who::User(user_id), &format!("/api/reservations/{id}")).await;
+            get(self, CallerIdentity::User(user_id), &format!("/api/reservations/{id}")).await;
         assert_eq!(status, 200, "{body}");
         let tickets = body["reservation"]["tickets"].as_array().unwrap().iter();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -91,10 +96,10 @@ impl World {
 
     async fn show(&self, event_id: Uuid, payload: &str) -> Result<(), CheckInError> {
         let (payload, admin_id) = (payload.to_owned(), self.ids.next_id());
-        self.ticket.check_in(&ShownTicket { payload, event_id, admin_id }).await.map(|_| ())
+        self.ticket.check_in(&ScannedTicket { payload, event_id, admin_id }).await.map(|_| ())
     }
 
-    async fn release(&self, held: &Record) {
+    async fn release(&self, held: &ReservationRecord) {
         let (id, user_id) = (held.reservation.id, held.reservation.user_id);
         self.ticket.release_hold(id, user_id, None, self.context()).await.unwrap();
     }
@@ -104,12 +109,12 @@ impl World {
     }
 }
 
-fn seller(paid: &Paid) -> Uuid {
+fn seller(paid: &PaidReservation) -> Uuid {
     paid.record.reservation.user_id
 }
 
-fn refused<T>(refused: TransferRefused) -> Result<T, TransferError> {
-    Err(TransferError::Refused(refused))
+fn refused<T>(refused: TransferRejection) -> Result<T, TransferError> {
+    Err(TransferError::Rejected(refused))
 }
 
 /// What a payment says of a transfer.
@@ -138,11 +143,11 @@ fn returned(
     event(world, "PAYMENT_REFUNDED", data)
 }
 
-async fn get(world: &World, who: Who, path: &str) -> (u16, Value) {
+async fn get(world: &World, who: CallerIdentity, path: &str) -> (u16, Value) {
     world.call(who, Method::GET, path, Value::Null).await
 }
 
-async fn post(world: &World, who: Who, path: &str, body: Value) -> (u16, Value) {
+async fn post(world: &World, who: CallerIdentity, path: &str, body: Value) -> (u16, Value) {
     world.call(who, Method::POST, path, body).await
 }
 
@@ -208,7 +213,7 @@ contract! {
         assert_eq!(world.announced("TRANSFER_COMPLETED").await.len(), 1);
         assert_eq!(world.number("select max(issue) as n from tickets").await, 2);
         let unpinned = world.ticket.unpin_transfer(transfer.id, claim.payment_id).await;
-        assert_eq!(unpinned, refused(TransferRefused::Sold));
+        assert_eq!(unpinned, refused(TransferRejection::Sold));
         assert_eq!(world.find(paid.id()).await.payment_id, Some(claim.payment_id));
     }
 
@@ -267,9 +272,9 @@ contract! {
         let (won, lost): (Vec<_>, Vec<_>) = all.into_iter().partition(|(.., done)| done.is_ok());
         assert_eq!((won.len(), lost.len()), (1, 9));
         for (_, claim, pinned) in lost {
-            assert_eq!(pinned, refused(TransferRefused::BeingPaid));
+            assert_eq!(pinned, refused(TransferRejection::BeingPaid));
             let completed = world.complete(transfer.id, claim).await;
-            assert_eq!(completed, refused(TransferRefused::BeingPaid));
+            assert_eq!(completed, refused(TransferRejection::BeingPaid));
             world.ticket.unpin_transfer(transfer.id, claim.payment_id).await.unwrap();
         }
         let (first, claim, _) = &won[0];
@@ -277,7 +282,7 @@ contract! {
         assert_eq!(again.transfer.pinned_by, Some(claim.payment_id), "its own pin is kept");
         world.ticket.unpin_transfer(transfer.id, claim.payment_id).await.unwrap();
         let completed = world.complete(transfer.id, *claim).await;
-        assert_eq!(completed, refused(TransferRefused::NotPinned));
+        assert_eq!(completed, refused(TransferRejection::NotPinned));
         let next = world.ids.next_id();
         world.buy(&transfer, next).await;
         assert_eq!(world.find(paid.id()).await.reservation.user_id, next);
@@ -304,12 +309,12 @@ contract! {
             let status = world.transfer(id).await.status;
             match (taken, bought) {
                 (Ok(_), Err(error)) => {
-                    assert_eq!(error, TransferError::Refused(TransferRefused::Cancelled));
+                    assert_eq!(error, TransferError::Rejected(TransferRejection::Cancelled));
                     assert_eq!((owner, status), (seller_id, TransferStatus::Cancelled));
                 }
                 (Err(error), Ok(_)) => {
-                    let TransferError::Refused(why) = error else { panic!("{error}") };
-                    let lost = [TransferRefused::BeingPaid, TransferRefused::Sold];
+                    let TransferError::Rejected(why) = error else { panic!("{error}") };
+                    let lost = [TransferRejection::BeingPaid, TransferRejection::Sold];
                     assert!(lost.contains(&why), "{why}");
                     assert_eq!((owner, status), (buyer_id, TransferStatus::Completed));
                 }
@@ -326,9 +331,9 @@ contract! {
         let (paid, transfer) = world.listed().await;
         let claim = world.pin_transfer(&transfer, world.ids.next_id()).await;
         let cancel = || world.ticket.cancel_transfer(transfer.id, seller(&paid), world.context());
-        assert_eq!(cancel().await, refused(TransferRefused::BeingPaid));
+        assert_eq!(cancel().await, refused(TransferRejection::BeingPaid));
         world.complete(transfer.id, claim).await.unwrap();
-        assert_eq!(cancel().await, refused(TransferRefused::Sold));
+        assert_eq!(cancel().await, refused(TransferRejection::Sold));
         assert_eq!(world.announced("TRANSFER_CANCELLED").await, [] as [Value; 0]);
         // The control: what is free can be, once.
         let (paid, transfer) = world.listed().await;
@@ -344,7 +349,7 @@ contract! {
         })]);
         let pinned = world.ticket.pin_transfer(
             transfer.id, world.ids.next_id(), world.transfer_claim(&transfer)).await;
-        assert_eq!(pinned, refused(TransferRefused::Cancelled));
+        assert_eq!(pinned, refused(TransferRejection::Cancelled));
     }
 
     async fn r_3_of_many_listings_of_a_reservation_one_is_live(world: World) {
@@ -359,7 +364,7 @@ contract! {
         let (listed, lost): (Vec<_>, Vec<_>) =
             listing.join_all().await.into_iter().partition(Result::is_ok);
         assert_eq!((listed.len(), lost.len()), (1, 9));
-        assert!(lost.into_iter().all(|lost| lost == refused(TransferRefused::AlreadyListed)));
+        assert!(lost.into_iter().all(|lost| lost == refused(TransferRejection::AlreadyListed)));
         // The control: the index refuses it whoever asks.
         let now = world.clock.now();
         let (another, user_id) = (world.ids.next_id(), world.ids.next_id());
@@ -381,28 +386,28 @@ contract! {
         assert_eq!((first.number, second.number), (1, 2));
         let stale = world.transfer_claim(first);
         let pinned = world.ticket.pin_transfer(second.id, world.ids.next_id(), stale).await;
-        assert_eq!(pinned, refused(TransferRefused::StaleToken));
+        assert_eq!(pinned, refused(TransferRejection::StaleToken));
     }
 
     /// M-8: what is for sale must be there when it is bought.
     async fn m_8_a_listed_reservation_cannot_be_cancelled_by_its_owner(world: World) {
         let (paid, transfer) = world.listed().await;
-        let (id, owner) = (paid.id(), Who::User(seller(&paid)));
+        let (id, owner) = (paid.id(), CallerIdentity::User(seller(&paid)));
         let cancelled = world.ticket.cancel_reservation(id, seller(&paid), world.context()).await;
-        assert_eq!(cancelled, Err(StepError::Refused(Refused::Listed)));
+        assert_eq!(cancelled, Err(TransitionError::Rejected(ReservationRejection::Listed)));
         let preview = get(&world, owner, &format!("/api/reservations/{id}/refund-preview")).await;
         assert_eq!(code(&preview), (409, "RESERVATION_LISTED"));
         let body = json!({"userId": seller(&paid)});
         let path = format!("/internal/ticket/reservations/{id}/cancel");
-        let by_payment = post(&world, Who::Service(Caller::Payment), &path, body).await;
+        let by_payment = post(&world, CallerIdentity::Service(Caller::Payment), &path, body).await;
         assert_eq!(code(&by_payment), (409, "RESERVATION_LISTED"));
         assert_eq!(world.find(id).await, paid.record);
         // The control: once it is taken back it can be.
         world.ticket.cancel_transfer(transfer.id, seller(&paid), world.context()).await.unwrap();
         let cancelled = world.ticket.cancel_reservation(id, seller(&paid), world.context()).await;
-        assert_eq!(cancelled.unwrap().reservation.payment_status, PaymentStatus::Refunding);
+        assert_eq!(cancelled.unwrap().reservation.payment_status, ReservationPaymentStatus::Refunding);
         let listed = world.ticket.list_for_transfer(id, seller(&paid)).await;
-        assert_eq!(listed, refused(TransferRefused::NotConfirmed));
+        assert_eq!(listed, refused(TransferRejection::NotConfirmed));
         world.assert_agrees().await;
     }
 
@@ -433,19 +438,19 @@ contract! {
         let after = world.find(paid.id()).await;
         let cancelled =
             world.ticket.cancel_reservation(paid.id(), seller(&paid), world.context()).await;
-        assert_eq!(cancelled, Err(StepError::Refused(Refused::NotFound)));
+        assert_eq!(cancelled, Err(TransitionError::Rejected(ReservationRejection::NotFound)));
         let path = format!("/internal/ticket/reservations/{}/cancel", paid.id());
         let body = json!({"userId": seller(&paid)});
-        let by_payment = post(&world, Who::Service(Caller::Payment), &path, body).await;
+        let by_payment = post(&world, CallerIdentity::Service(Caller::Payment), &path, body).await;
         assert_eq!(code(&by_payment), (404, "RESERVATION_NOT_FOUND"));
         // An administrator gives the seller's payment back, and has not heard of the sale.
         let body = json!({
             "adminId": world.ids.next_id(), "reason": "환불 요청", "paymentId": paid.payment_id,
         });
-        let by_admin = post(&world, Who::Service(Caller::Payment), &path, body).await;
+        let by_admin = post(&world, CallerIdentity::Service(Caller::Payment), &path, body).await;
         assert_eq!(code(&by_admin), (409, "TICKET_TRANSFERRED"));
         let told = world.refund(&paid, 200_000).await;
-        assert_eq!(told, Err(StepError::Refused(Refused::NotRefunding)));
+        assert_eq!(told, Err(TransitionError::Rejected(ReservationRejection::NotRefunding)));
         // K-1: their payment says once more that it has paid, which it had.
         let (fence, amount) = (paid.record.reservation.fence, Won::new(200_000));
         let sellers =
@@ -455,7 +460,7 @@ contract! {
         assert_eq!(deliver(&world, &news).await, Ok(Handled::Done));
         let strangers = PaymentClaim { payment_id: world.ids.next_id(), ..sellers };
         let confirmed_by_another = world.confirm(paid.id(), strangers).await;
-        assert_eq!(confirmed_by_another, Err(StepError::Refused(Refused::Confirmed)));
+        assert_eq!(confirmed_by_another, Err(TransitionError::Rejected(ReservationRejection::Confirmed)));
         // The seller's money is back, as it should be: that is no refund of the reservation.
         let ids = (paid.id().0, paid.id().0);
         let news =
@@ -464,9 +469,9 @@ contract! {
         let news = returned(&world, "reservation", paid.payment_id, ids, (200_000, "cancelled"));
         assert!(matches!(deliver(&world, &news).await, Ok(Handled::Rejected { .. })));
         assert_eq!(world.find(paid.id()).await, after);
-        let (_, mine) = get(&world, Who::User(seller(&paid)), "/api/reservations/my").await;
+        let (_, mine) = get(&world, CallerIdentity::User(seller(&paid)), "/api/reservations/my").await;
         assert_eq!(mine["reservations"], json!([]), "the seller sees it no more");
-        let (_, mine) = get(&world, Who::User(seller(&paid)), "/api/transfers/my").await;
+        let (_, mine) = get(&world, CallerIdentity::User(seller(&paid)), "/api/transfers/my").await;
         assert_eq!(mine["transfers"][0]["status"], "completed");
 
         // P9: the buyer cancels, and gets back what they paid, by their own payment.
@@ -476,7 +481,7 @@ contract! {
         assert_eq!(announced[0]["paymentId"], claim.payment_id.to_string());
         assert_eq!(announced[0]["refundAmount"], 220_000);
         let state = world.ticket.find_transfer(transfer.id).await.unwrap();
-        assert_eq!(state.payment_status(), PaymentStatus::Refunding);
+        assert_eq!(state.payment_status(), ReservationPaymentStatus::Refunding);
         let ids = (transfer.id.0, paid.id().0);
         let wrong = returned(&world, "transfer", claim.payment_id, ids, (1, "cancelled"));
         assert!(matches!(deliver(&world, &wrong).await, Ok(Handled::Rejected { .. })));
@@ -485,7 +490,7 @@ contract! {
             assert_eq!(deliver(&world, &news).await, Ok(Handled::Done));
         }
         let back = world.find(paid.id()).await;
-        assert_eq!(back.reservation.payment_status, PaymentStatus::Refunded);
+        assert_eq!(back.reservation.payment_status, ReservationPaymentStatus::Refunded);
         world.assert_agrees().await;
     }
 
@@ -518,7 +523,7 @@ contract! {
         assert_eq!(second.price.original, Won::new(220_000));
         assert_eq!(second.price.total(), Won::new(242_000));
         let seller_again = world.ticket.list_for_transfer(paid.id(), seller(&paid)).await;
-        assert_eq!(seller_again, refused(TransferRefused::ReservationNotFound));
+        assert_eq!(seller_again, refused(TransferRejection::ReservationNotFound));
         let two = world.buy(&second, third_id).await;
         let announced = world.announced("TRANSFER_COMPLETED").await;
         let payouts: Vec<(&Value, &Value)> =
@@ -533,12 +538,12 @@ contract! {
         assert_eq!(world.number("select max(issue) as n from tickets").await, 3);
         // The one in the middle gets theirs back; the reservation is not concerned.
         let middle = world.ticket.find_transfer(first.id).await.unwrap();
-        assert_eq!(middle.payment_status(), PaymentStatus::Refunding);
+        assert_eq!(middle.payment_status(), ReservationPaymentStatus::Refunding);
         let ids = (first.id.0, paid.id().0);
         let news = returned(&world, "transfer", one.payment_id, ids, (220_000, "transferred"));
         assert_eq!(deliver(&world, &news).await, Ok(Handled::Done));
         let middle = world.ticket.find_transfer(first.id).await.unwrap();
-        assert_eq!(middle.payment_status(), PaymentStatus::Refunded);
+        assert_eq!(middle.payment_status(), ReservationPaymentStatus::Refunded);
         assert_eq!(world.find(paid.id()).await, record);
         // Nor does its payment complete anything again.
         world.complete(first.id, one).await.unwrap();

@@ -7,17 +7,17 @@ contract! {
         let (paid, transfer) = world.listed().await;
         let stranger = world.ids.next_id();
         let listed = world.ticket.list_for_transfer(paid.id(), stranger).await;
-        assert_eq!(listed, refused(TransferRefused::ReservationNotFound));
+        assert_eq!(listed, refused(TransferRejection::ReservationNotFound));
         let taken = world.ticket.cancel_transfer(transfer.id, stranger, world.context()).await;
-        assert_eq!(taken, refused(TransferRefused::NotFound));
+        assert_eq!(taken, refused(TransferRejection::NotFound));
         let own = world.ticket.validate_transfer(transfer.id, seller(&paid)).await;
-        assert_eq!(own, refused(TransferRefused::OwnTransfer));
+        assert_eq!(own, refused(TransferRejection::OwnTransfer));
         let pinned =
             world.ticket.pin_transfer(transfer.id, seller(&paid), world.transfer_claim(&transfer));
-        assert_eq!(pinned.await, refused(TransferRefused::OwnTransfer));
+        assert_eq!(pinned.await, refused(TransferRejection::OwnTransfer));
         let nothing = TransferId(world.ids.next_id());
         let found = world.ticket.find_transfer(nothing).await;
-        assert_eq!(found, refused(TransferRefused::NotFound));
+        assert_eq!(found, refused(TransferRejection::NotFound));
         assert_eq!(world.transfer(transfer.id).await, transfer);
     }
 
@@ -33,20 +33,20 @@ contract! {
             audit.differences.iter().map(|d| (d.kind, d.reservation_id)).collect::<Vec<_>>()
         };
         world.execute("update transfers set seller_id = id where status = 'listed'").await;
-        assert_eq!(kinds().await, [(DifferenceKind::Transfer, Some(free.reservation_id.0))]);
+        assert_eq!(kinds().await, [(AuditDifferenceKind::Transfer, Some(free.reservation_id.0))]);
         let mend = "update transfers set seller_id = (select user_id from reservations as r \
                     where r.id = transfers.reservation_id) where status = 'listed'";
         world.execute(mend).await;
         world.assert_agrees().await;
         world.execute("update transfers set buyer_id = id where status = 'completed'").await;
-        assert_eq!(kinds().await, [(DifferenceKind::Transfer, Some(sold_from.id().0))]);
+        assert_eq!(kinds().await, [(AuditDifferenceKind::Transfer, Some(sold_from.id().0))]);
         world.execute("update transfers set buyer_id = (select user_id from reservations as r \
             where r.id = transfers.reservation_id) where status = 'completed'").await;
         let claim = world.pin_transfer(&free, world.ids.next_id()).await;
         world.clock.advance(15 * MINUTE);
         world.assert_agrees().await;
         world.clock.advance(MINUTE);
-        assert_eq!(kinds().await, [(DifferenceKind::OldPin, Some(free.reservation_id.0))]);
+        assert_eq!(kinds().await, [(AuditDifferenceKind::OldPin, Some(free.reservation_id.0))]);
         world.ticket.unpin_transfer(free.id, claim.payment_id).await.unwrap();
         world.assert_agrees().await;
     }
@@ -58,7 +58,7 @@ contract! {
         assert!(world.sale_insert(sale).await);
         let paid = world.bought(event_id).await;
         let path = "/api/transfers";
-        let (who, body) = (Who::User(seller(&paid)), json!({"reservationId": paid.id().0}));
+        let (who, body) = (CallerIdentity::User(seller(&paid)), json!({"reservationId": paid.id().0}));
         let bronze = post(&world, who, path, body.clone()).await;
         assert_eq!(code(&bronze), (403, "MEMBERSHIP_REQUIRED"));
         world.join(seller(&paid), artist_id).await;
@@ -70,11 +70,11 @@ contract! {
         let buyer_id = world.ids.next_id();
         let validate =
             format!("/internal/ticket/transfers/{}/validate?userId={buyer_id}", transfer.id);
-        let payments = Who::Service(Caller::Payment);
+        let payments = CallerIdentity::Service(Caller::Payment);
         assert_eq!(code(&get(&world, payments, &validate).await), (409, "MEMBERSHIP_REQUIRED"));
         let claim = world.transfer_claim(&transfer);
         let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, claim).await;
-        assert_eq!(pinned, refused(TransferRefused::BuyerNotMember));
+        assert_eq!(pinned, refused(TransferRejection::BuyerNotMember));
         world.join(buyer_id, artist_id).await;
         world.buy(&transfer, buyer_id).await;
 
@@ -85,7 +85,7 @@ contract! {
         world.ticket.cancel_transfer(second.id, buyer_id, world.context()).await.unwrap();
         world.execute("update memberships set expires_at = joined_at").await;
         let expired = world.ticket.list_for_transfer(paid.id(), buyer_id).await;
-        assert_eq!(expired, refused(TransferRefused::SellerNotMember));
+        assert_eq!(expired, refused(TransferRejection::SellerNotMember));
     }
 
     /// Who has sold has bought nothing: points are not made by passing tickets round.
@@ -115,12 +115,12 @@ contract! {
         let mine = world.hold(event_id, buyer_id, &[2, 3, 4]).await;
         let claim = world.transfer_claim(&transfer);
         let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, claim).await;
-        assert_eq!(pinned, refused(TransferRefused::SeatLimit));
+        assert_eq!(pinned, refused(TransferRejection::SeatLimit));
         world.release(&mine).await;
         let claim = world.pin_transfer(&transfer, buyer_id).await;
         // Who takes more while they are paying: the money goes back.
         let mine = world.hold(event_id, buyer_id, &[2, 3, 4]).await;
-        assert_eq!(world.complete(transfer.id, claim).await, refused(TransferRefused::SeatLimit));
+        assert_eq!(world.complete(transfer.id, claim).await, refused(TransferRejection::SeatLimit));
         assert_eq!(world.find(paid.id()).await.reservation.user_id, seller(&paid));
         world.release(&mine).await;
         world.complete(transfer.id, claim).await.unwrap();
@@ -132,9 +132,9 @@ contract! {
         let (seller_id, buyer_id) = (world.ids.next_id(), world.ids.next_id());
         let key = || Some(IdempotencyKey::parse("one-and-the-same").unwrap());
         let reserve = |user_id, seat_id| {
-            let wanted = Wanted::of_seats(vec![seat_id]).unwrap();
+            let requested = RequestedItems::of_seats(vec![seat_id]).unwrap();
             world.ticket.reserve(
-                ReserveRequest { user_id, event_id, wanted, key: key() }, world.context())
+                ReserveRequest { user_id, event_id, requested, key: key() }, world.context())
         };
         let hold = reserve(seller_id, 0).await.unwrap();
         let record = world.find(hold.reservation.id).await;
@@ -149,7 +149,7 @@ contract! {
     async fn a_ticket_is_passed_on_over_the_calls_of_people_and_payments(world: World) {
         let event_id = world.open_sale(hall(2, 5)).await;
         let paid = world.bought(event_id).await;
-        let (owner, buyer_id) = (Who::User(seller(&paid)), world.ids.next_id());
+        let (owner, buyer_id) = (CallerIdentity::User(seller(&paid)), world.ids.next_id());
         let body = json!({"reservationId": paid.id().0});
         let (status, made) = post(&world, owner, "/api/transfers", body.clone()).await;
         assert_eq!(status, 201, "{made}");
@@ -158,7 +158,7 @@ contract! {
         assert_eq!(made["transfer"]["reservationId"], paid.id().to_string());
         let again = post(&world, owner, "/api/transfers", body).await;
         assert_eq!(code(&again), (409, "TRANSFER_LISTED"));
-        let buyer = Who::User(buyer_id);
+        let buyer = CallerIdentity::User(buyer_id);
         let (_, seen) = get(&world, buyer, &format!("/api/transfers?eventId={event_id}")).await;
         assert_eq!(seen["pagination"]["total"], 1);
         let seen = &seen["transfers"][0];
@@ -170,7 +170,7 @@ contract! {
             assert_eq!(get(&world, buyer, &path).await.1["transfers"], json!([]));
         }
         let path = format!("/internal/ticket/transfers/{id}");
-        let payments = Who::Service(Caller::Payment);
+        let payments = CallerIdentity::Service(Caller::Payment);
         let validate = format!("{path}/validate?userId={buyer_id}");
         let (_, payable) = get(&world, payments, &validate).await;
         assert_eq!(payable, json!({"transfer": {
@@ -185,7 +185,7 @@ contract! {
             "amount": 220_000});
         let confirm = json!({"paymentId": payment_id, "fencingToken": 1, "amount": 220_000,
             "paymentMethod": "card"});
-        for caller in [Who::Service(Caller::Catalog), owner] {
+        for caller in [CallerIdentity::Service(Caller::Catalog), owner] {
             for (step, body) in [("pin", &pin), ("confirm", &confirm)] {
                 let answer = post(&world, caller, &format!("{path}/{step}"), body.clone()).await;
                 assert_eq!(answer.0, 403, "{step}");
@@ -205,8 +205,8 @@ contract! {
         assert_eq!(shown["transfer"]["reservationId"], paid.id().to_string());
         let (_, mine) = get(&world, buyer, "/api/reservations/my").await;
         assert_eq!(mine["reservations"][0]["totalAmount"], 220_000);
-        assert_eq!(mine["reservations"][0]["status"], Status::Confirmed.name());
-        let (status, _) = get(&world, Who::Nobody, "/api/transfers").await;
+        assert_eq!(mine["reservations"][0]["status"], ReservationStatus::Confirmed.name());
+        let (status, _) = get(&world, CallerIdentity::Nobody, "/api/transfers").await;
         assert_eq!(status, 401);
     }
 }

@@ -8,12 +8,12 @@ use serde_json::json;
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx};
 use urr_test::eventually;
-use urr_ticket::{SaleStatus, Taken};
+use urr_ticket::{LockResult, SaleStatus};
 
 use crate::contract;
-use crate::door::{Door, Fan};
 use crate::fixture::{Form, MINUTE, SECOND, World, hall, new_sale, run};
-use crate::stalling::{Stall, Standstill};
+use crate::gateway::{Fan, GatewayClient};
+use crate::stalls::{Stall, Standstill};
 
 /// Writing transactions, whatever became of them.
 fn decisions(world: &World) -> u64 {
@@ -24,43 +24,43 @@ fn decisions(world: &World) -> u64 {
 contract! {
     /// After a stall the seats are for those who are still there.
     async fn nothing_is_held_for_someone_who_left_before_it_was_decided(world: World) {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
-        door.must_reserve(&Fan::new(&world), event_id, &[8]).await;
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 9)).await);
+        gateway.must_reserve(&Fan::new(&world), event_id, &[8]).await;
         let stall = Standstill::begin(&world, event_id).await;
         let fan = Fan::new(&world);
-        let mut at_the_desk = Box::pin(door.reserve(&fan, event_id, &[0]));
+        let mut at_the_desk = Box::pin(gateway.reserve(&fan, event_id, &[0]));
         assert!((&mut at_the_desk).now_or_never().is_none());
         for seat_id in 1..=5 {
             let fan = Fan::new(&world);
-            let wanted = [seat_id];
-            let mut leaving = Box::pin(door.reserve(&fan, event_id, &wanted));
+            let requested = [seat_id];
+            let mut leaving = Box::pin(gateway.reserve(&fan, event_id, &requested));
             assert!((&mut leaving).now_or_never().is_none());
             let probe = world.ids.next_id();
-            let taken = world.locks.take(event_id, &wanted, probe, probe).await;
-            assert_eq!(taken, Taken::No { seat_id, token: None }, "they stand in line");
+            let taken = world.locks.acquire(event_id, &requested, probe, probe).await;
+            assert_eq!(taken, LockResult::Refused { seat_id, token: None }, "they stand in line");
             drop(leaving);
         }
         stall.end().await;
         assert_eq!(at_the_desk.await.0, StatusCode::CREATED);
-        door.must_reserve(&Fan::new(&world), event_id, &[1, 2]).await;
-        door.must_reserve(&Fan::new(&world), event_id, &[3, 4, 5]).await;
+        gateway.must_reserve(&Fan::new(&world), event_id, &[1, 2]).await;
+        gateway.must_reserve(&Fan::new(&world), event_id, &[3, 4, 5]).await;
         assert_eq!(world.number("select count(*) as n from reservations").await, 4);
     }
 
     /// Their hold stands until it expires; the lock tells everyone else so before they ask.
     async fn the_seats_of_someone_who_left_while_it_was_decided_stay_locked(world: World) {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
-        door.must_reserve(&Fan::new(&world), event_id, &[8]).await;
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 9)).await);
+        gateway.must_reserve(&Fan::new(&world), event_id, &[8]).await;
         let stall = Standstill::begin(&world, event_id).await;
         let fan = Fan::new(&world);
-        let mut leaving = Box::pin(door.reserve(&fan, event_id, &[0, 1]));
+        let mut leaving = Box::pin(gateway.reserve(&fan, event_id, &[0, 1]));
         assert!((&mut leaving).now_or_never().is_none());
         drop(leaving);
         stall.end().await;
         eventually("the lock is kept", async || {
             let probe = world.ids.next_id();
-            let taken = world.locks.take(event_id, &[0], probe, probe).await;
-            (taken == Taken::No { seat_id: 0, token: Some(2) }).then_some(())
+            let taken = world.locks.acquire(event_id, &[0], probe, probe).await;
+            (taken == LockResult::Refused { seat_id: 0, token: Some(2) }).then_some(())
         })
         .await;
         assert_eq!(world.number("select count(*) as n from seats where status = 'held'").await, 3);
@@ -70,8 +70,8 @@ contract! {
     async fn what_is_nobodys_fault_is_everybodys_answer(world: World) {
         let event_id = world.open_sale(hall(3, 10)).await;
         let db = world.db_in_a_hurry(SECOND);
-        let door = Door::to(&world.ticket_on(&db), &world);
-        door.must_reserve(&Fan::new(&world), event_id, &[29]).await;
+        let gateway = GatewayClient::to(&world.ticket_on(&db), &world);
+        gateway.must_reserve(&Fan::new(&world), event_id, &[29]).await;
         let failures = || {
             let stats = db.stats();
             stats.rolled_back + stats.groups_lost
@@ -79,8 +79,8 @@ contract! {
         let (stall, before) = (Stall::begin(&world, event_id).await, failures());
         let fans: Vec<Fan> = (0..20).map(|_| Fan::new(&world)).collect();
         let asking = (0..20).zip(&fans).map(|(seat_id, fan)| {
-            let door = door.clone();
-            async move { door.reserve(fan, event_id, &[seat_id]).await }
+            let gateway = gateway.clone();
+            async move { gateway.reserve(fan, event_id, &[seat_id]).await }
         });
         for (status, body) in join_all(asking).await {
             assert!(status.is_server_error(), "{body}");
@@ -88,19 +88,19 @@ contract! {
         // The first, and the others together.
         assert!(failures() - before <= 2, "{} transactions", failures() - before);
         stall.end(&world).await;
-        door.must_reserve(&fans[7], event_id, &[7]).await;
+        gateway.must_reserve(&fans[7], event_id, &[7]).await;
         assert_eq!(world.number("select count(*) as n from reservations").await, 2);
     }
 
     async fn who_asks_for_too_many_keeps_no_seat_from_others(world: World) {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
-        door.must_reserve(&Fan::new(&world), event_id, &[8]).await;
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 9)).await);
+        gateway.must_reserve(&Fan::new(&world), event_id, &[8]).await;
         let stall = Standstill::begin(&world, event_id).await;
         let (greedy, modest) = (Fan::new(&world), Fan::new(&world));
         // They come in this order, and wait for the stall to end.
         let (refused, held, ()) = tokio::join!(
-            door.reserve(&greedy, event_id, &[1, 2, 3, 4, 5]),
-            door.reserve(&modest, event_id, &[3]),
+            gateway.reserve(&greedy, event_id, &[1, 2, 3, 4, 5]),
+            gateway.reserve(&modest, event_id, &[3]),
             stall.end(),
         );
         assert_eq!((refused.0.as_u16(), &refused.1["code"]), (409, &json!("SEAT_LIMIT")));
@@ -109,13 +109,13 @@ contract! {
     }
 
     async fn b_2_outside_of_the_window_the_database_is_not_asked_to_decide(world: World) {
-        let door = Door::new(&world);
+        let gateway = GatewayClient::new(&world);
         let mut sale = new_sale(world.ids.next_id(), hall(1, 9), &world.clock);
         let event_id = sale.inventory.event_id;
         sale.facts.sale_starts_at = world.clock.now() + MINUTE;
         assert!(world.sale_insert(sale).await);
         let ask = async |seat_id: u32| {
-            let (_, body) = door.reserve(&Fan::new(&world), event_id, &[seat_id]).await;
+            let (_, body) = gateway.reserve(&Fan::new(&world), event_id, &[seat_id]).await;
             body["code"].as_str().map(str::to_owned)
         };
         let before = decisions(&world);
@@ -143,28 +143,28 @@ contract! {
 
     /// Before a pre-sale each has their own time to come back at.
     async fn b_1_before_a_presale_everyone_is_told_their_own_time(world: World) {
-        let door = Door::new(&world);
+        let gateway = GatewayClient::new(&world);
         let mut sale = new_sale(world.ids.next_id(), hall(1, 9), &world.clock);
         let event_id = sale.inventory.event_id;
         sale.facts.sale_starts_at = world.clock.now() + MINUTE;
         sale.facts.has_presale = true;
         sale.facts.artist_id = Some(world.ids.next_id());
         assert!(world.sale_insert(sale).await);
-        let (_, body) = door.reserve(&Fan::new(&world), event_id, &[0]).await;
+        let (_, body) = gateway.reserve(&Fan::new(&world), event_id, &[0]).await;
         assert_eq!((&body["code"], &body["opensAt"]),
             (&json!("SALE_NOT_OPEN"), &json!("2026-12-03T12:01:00Z")));
     }
 
     async fn r_4_a_key_is_remembered_after_the_sale(world: World) {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 9)).await);
         let (mina, jun) = (Fan::new(&world), Fan::new(&world));
-        let (_, first) = door.reserve_with_key(&mina, event_id, &[3], "k1").await;
+        let (_, first) = gateway.reserve_with_key(&mina, event_id, &[3], "k1").await;
         world.clock.advance(240 * 60 * MINUTE);
         // All look at once: each gets what is their own.
         let (again, reused, unused) = tokio::join!(
-            door.reserve_with_key(&mina, event_id, &[3], "k1"),
-            door.reserve_with_key(&mina, event_id, &[4], "k1"),
-            door.reserve_with_key(&jun, event_id, &[3], "k1"),
+            gateway.reserve_with_key(&mina, event_id, &[3], "k1"),
+            gateway.reserve_with_key(&mina, event_id, &[4], "k1"),
+            gateway.reserve_with_key(&jun, event_id, &[3], "k1"),
         );
         assert_eq!(again, (StatusCode::CREATED, first));
         assert_eq!(reused.0.as_u16(), 422);
@@ -172,44 +172,44 @@ contract! {
     }
 
     async fn a_seat_about_which_someone_is_being_decided_is_not_called_taken(world: World) {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 9)).await);
         let (other, attempt) = (world.ids.next_id(), world.ids.next_id());
-        assert_eq!(world.locks.take(event_id, &[3], other, attempt).await, Taken::Yes);
+        assert_eq!(world.locks.acquire(event_id, &[3], other, attempt).await, LockResult::Acquired);
         let fan = Fan::new(&world);
-        let (status, body) = door.reserve(&fan, event_id, &[2, 3]).await;
+        let (status, body) = gateway.reserve(&fan, event_id, &[2, 3]).await;
         assert_eq!((status.as_u16(), &body["code"]), (409, &json!("SEAT_BEING_DECIDED")));
         assert_eq!((&body["seatIds"], &body["retryAfter"]), (&json!([3]), &json!(1)));
         // Who waits a moment learns how it ended: the other one gets nothing …
-        let give_up = world.locks.give_up(event_id, &[3], attempt);
-        let ((status, body), ()) = tokio::join!(door.reserve(&fan, event_id, &[3]), give_up);
+        let give_up = world.locks.abandon(event_id, &[3], attempt);
+        let ((status, body), ()) = tokio::join!(gateway.reserve(&fan, event_id, &[3]), give_up);
         assert_eq!(status, StatusCode::CREATED, "{body}");
         // … or the seat.
-        assert_eq!(world.locks.take(event_id, &[4], other, attempt).await, Taken::Yes);
+        assert_eq!(world.locks.acquire(event_id, &[4], other, attempt).await, LockResult::Acquired);
         let late = Fan::new(&world);
-        let keep = world.locks.keep(event_id, &[4], other, 9, MINUTE);
-        let ((status, body), ()) = tokio::join!(door.reserve(&late, event_id, &[4]), keep);
+        let keep = world.locks.confirm(event_id, &[4], other, 9, MINUTE);
+        let ((status, body), ()) = tokio::join!(gateway.reserve(&late, event_id, &[4]), keep);
         assert_eq!((status.as_u16(), &body["code"]), (409, &json!("SEAT_TAKEN")));
     }
 
     async fn an_own_hold_whose_time_is_over_does_not_wait_for_the_sweep(world: World) {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 9)).await);
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 9)).await);
         let fan = Fan::new(&world);
-        let first = door.must_reserve(&fan, event_id, &[3, 4]).await;
+        let first = gateway.must_reserve(&fan, event_id, &[3, 4]).await;
         world.clock.advance(5 * MINUTE - SECOND);
-        let (status, body) = door.reserve(&fan, event_id, &[4, 5]).await;
+        let (status, body) = gateway.reserve(&fan, event_id, &[4, 5]).await;
         assert_eq!((status.as_u16(), &body["code"]), (409, &json!("HOLD_IN_PROGRESS")));
         assert_eq!(body["reservationId"], first["id"]);
         world.clock.advance(SECOND);
-        door.must_reserve(&fan, event_id, &[4, 5]).await;
+        gateway.must_reserve(&fan, event_id, &[4, 5]).await;
         assert_eq!(world.number("select count(*) as n from seats where status = 'held'").await, 2);
         // The seat that was given back is free for others, too.
-        door.must_reserve(&Fan::new(&world), event_id, &[3]).await;
+        gateway.must_reserve(&Fan::new(&world), event_id, &[3]).await;
     }
 
     /// A seat that looks free but is not: a bug, planted here.
     async fn a_broken_batch_is_halved_until_the_one_that_breaks_it_is_alone(world: World) {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(10, 10)).await);
-        door.must_reserve(&Fan::new(&world), event_id, &[50]).await;
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(10, 10)).await);
+        gateway.must_reserve(&Fan::new(&world), event_id, &[50]).await;
         world
             .execute(
                 "update seats set status = 'available', reservation_id = null where seat_id = 50",
@@ -221,8 +221,8 @@ contract! {
         let fans: Vec<Fan> = (0..64).map(|_| Fan::new(&world)).collect();
         let asking = (0..64).zip(&fans);
         let asking = join_all(asking.map(|(at, fan)| {
-            let door = door.clone();
-            async move { door.reserve(fan, event_id, &[at]).await }
+            let gateway = gateway.clone();
+            async move { gateway.reserve(fan, event_id, &[at]).await }
         }));
         let (answers, ()) = tokio::join!(asking, stall.end());
         for (seat_id, (status, body)) in answers.iter().enumerate() {
@@ -265,8 +265,8 @@ pub fn wait_until_someone_waits(tx: &mut Tx<'_>) -> Result<(), StorageError> {
 #[test]
 fn the_same_key_for_two_events_at_once_costs_a_batch_one_more_attempt() {
     run(Form::Postgres, async |world: World| {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(10, 10)).await);
-        door.must_reserve(&Fan::new(&world), event_id, &[99]).await;
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(10, 10)).await);
+        gateway.must_reserve(&Fan::new(&world), event_id, &[99]).await;
         let stall = Standstill::begin(&world, event_id).await;
         let before = world.db.stats();
         let fans: Vec<Fan> = (0..40).map(|_| Fan::new(&world)).collect();
@@ -285,8 +285,8 @@ fn the_same_key_for_two_events_at_once_costs_a_batch_one_more_attempt() {
         });
         is_used.await.unwrap();
         let asking = join_all((0..40).zip(&fans).map(|(seat_id, fan)| {
-            let door = door.clone();
-            async move { door.reserve_with_key(fan, event_id, &[seat_id], "k1").await }
+            let gateway = gateway.clone();
+            async move { gateway.reserve_with_key(fan, event_id, &[seat_id], "k1").await }
         }));
         let (answers, ()) = tokio::join!(asking, stall.end());
         let written: Result<(), StorageError> = using.await.unwrap();

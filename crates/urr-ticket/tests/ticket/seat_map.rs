@@ -13,12 +13,12 @@ use urr_kernel::Uuid;
 use urr_layout::{GradeRows, Grid, Layout, SeatRow, Section};
 use urr_service::Role;
 use urr_storage::StorageError;
-use urr_ticket::{SeatMapSettings, Settings, Ticket};
+use urr_ticket::{SeatMapSettings, TicketService, TicketSettings};
 
 use crate::contract;
-use crate::door::{Door, Fan};
 use crate::fixture::{World, hall};
-use crate::viewer::Viewer;
+use crate::gateway::{Fan, GatewayClient};
+use crate::reader::HttpReader;
 
 fn path(event_id: Uuid) -> String {
     format!("/api/seats/events/{event_id}")
@@ -38,8 +38,8 @@ fn apply(statuses: &mut [u8], changes: &Value) {
     }
 }
 
-fn with_maps(world: &World, seat_maps: SeatMapSettings) -> Ticket {
-    world.ticket_with(Settings { seat_maps, ..Settings::default() })
+fn with_maps(world: &World, seat_maps: SeatMapSettings) -> TicketService {
+    world.ticket_with(TicketSettings { seat_maps, ..TicketSettings::default() })
 }
 
 /// Reads that keep all connections busy.
@@ -111,7 +111,7 @@ contract! {
              where (seat_id * 7919 + seat_id / 7 * 104729) % 101 < 60",
         ).await;
         world.execute("update sales set fence = 1").await;
-        let answer = Viewer::new(&world).get(&path(event_id)).await;
+        let answer = HttpReader::new(&world).get(&path(event_id)).await;
         assert_eq!(answer.status, 200);
         assert!(answer.bytes.len() < 100_000, "{} bytes", answer.bytes.len());
 
@@ -135,10 +135,10 @@ contract! {
 
     async fn an_unchanged_map_is_not_sent_again(world: World) {
         let event_id = world.open_sale(hall(2, 5)).await;
-        let (viewer, door) = (Viewer::new(&world), Door::new(&world));
-        let first = viewer.get(&path(event_id)).await;
+        let (reader, gateway) = (HttpReader::new(&world), GatewayClient::new(&world));
+        let first = reader.get(&path(event_id)).await;
         let ask = async |tag: &str| {
-            viewer.get_with(&path(event_id), &[("if-none-match", tag)]).await
+            reader.get_with(&path(event_id), &[("if-none-match", tag)]).await
         };
         let again = ask(first.tag()).await;
         assert_eq!((again.status.as_u16(), again.bytes.len()), (304, 0));
@@ -146,7 +146,7 @@ contract! {
         assert_eq!(ask(&format!("\"0-0\", W/{}", first.tag())).await.status, 304);
         assert_eq!(ask("\"0-0\"").await.status, 200);
 
-        door.must_reserve(&Fan::new(&world), event_id, &[3]).await;
+        gateway.must_reserve(&Fan::new(&world), event_id, &[3]).await;
         let changed = ask(first.tag()).await;
         assert_eq!(changed.status, 200);
         assert_ne!(changed.tag(), first.tag());
@@ -155,44 +155,44 @@ contract! {
 
     async fn the_changes_since_a_version_lead_to_the_same_map(world: World) {
         let event_id = world.open_sale(hall(4, 25)).await;
-        let (viewer, door) = (Viewer::new(&world), Door::new(&world));
-        let map = viewer.get(&path(event_id)).await.json();
+        let (reader, gateway) = (HttpReader::new(&world), GatewayClient::new(&world));
+        let map = reader.get(&path(event_id)).await.json();
         let (mut statuses, mut version) = (decode(&map, 100), map["version"].as_i64().unwrap());
         for round in 0..10_u32 {
-            door.must_reserve(&Fan::new(&world), event_id, &[round * 7, round * 7 + 1]).await;
+            gateway.must_reserve(&Fan::new(&world), event_id, &[round * 7, round * 7 + 1]).await;
             if round % 3 == 0 {
                 continue;
             }
-            let news = viewer.get(&format!("{}?since={version}", path(event_id))).await.json();
+            let news = reader.get(&format!("{}?since={version}", path(event_id))).await.json();
             assert!(news["layout"].is_null() && news["statuses"].is_null(), "{news}");
             let expected = if round % 3 == 1 { 4 } else { 2 };
             assert_eq!(news["changes"].as_array().unwrap().len(), expected, "only what is new");
             apply(&mut statuses, &news["changes"]);
             version = news["version"].as_i64().unwrap();
         }
-        door.must_reserve(&Fan::new(&world), event_id, &[99]).await;
-        let news = viewer.get(&format!("{}?since={version}", path(event_id))).await.json();
+        gateway.must_reserve(&Fan::new(&world), event_id, &[99]).await;
+        let news = reader.get(&format!("{}?since={version}", path(event_id))).await.json();
         apply(&mut statuses, &news["changes"]);
-        let whole = viewer.get(&format!("{}?layout=false", path(event_id))).await.json();
+        let whole = reader.get(&format!("{}?layout=false", path(event_id))).await.json();
         assert!(whole["layout"].is_null() && whole["prices"].is_null());
         assert_eq!(decode(&whole, 100), statuses);
         assert_eq!(statuses.iter().filter(|status| **status == 1).count(), 21);
         let version = whole["version"].as_u64().unwrap();
         for ahead in [version, version + 1_000] {
-            let news = viewer.get(&format!("{}?since={ahead}", path(event_id))).await.json();
+            let news = reader.get(&format!("{}?since={ahead}", path(event_id))).await.json();
             assert_eq!(news["changes"], json!([]));
         }
-        let news = viewer.get(&format!("{}?since={}", path(event_id), u64::MAX)).await.json();
+        let news = reader.get(&format!("{}?since={}", path(event_id), u64::MAX)).await.json();
         assert_eq!(decode(&news, 100), statuses, "what was never a version is none of ours");
     }
 
     async fn p_2_a_thousand_viewers_are_one_look_at_the_database(world: World) {
         let event_id = world.open_sale(hall(10, 50)).await;
-        let viewer = Viewer::new(&world);
-        assert_eq!(look_all(&viewer, event_id, 1_000).await, 1_000);
+        let reader = HttpReader::new(&world);
+        assert_eq!(look_all(&reader, event_id, 1_000).await, 1_000);
         assert_eq!(world.ticket.seat_maps().reads(), 1, "the first time");
         world.clock.advance(Duration::from_secs(1));
-        assert_eq!(look_all(&viewer, event_id, 1_000).await, 1_000);
+        assert_eq!(look_all(&reader, event_id, 1_000).await, 1_000);
         assert_eq!(world.ticket.seat_maps().reads(), 2, "and when the map has grown old");
     }
 
@@ -200,9 +200,9 @@ contract! {
     async fn without_a_memory_every_viewer_is_a_look_at_the_database(world: World) {
         let event_id = world.open_sale(hall(2, 5)).await;
         let ticket = with_maps(&world, refreshed_every(Duration::ZERO));
-        let viewer = Viewer::of(&ticket, &world);
+        let reader = HttpReader::of(&ticket, &world);
         for _ in 0..100 {
-            assert_eq!(viewer.get(&path(event_id)).await.status, 200);
+            assert_eq!(reader.get(&path(event_id)).await.status, 200);
         }
         assert_eq!(ticket.seat_maps().reads(), 100);
     }
@@ -215,7 +215,7 @@ contract! {
         let look_together = async || {
             let before = maps.reads();
             let busy = BusyReaders::new(&world);
-            let mut looks: Vec<_> = (0..1_000).map(|_| Box::pin(maps.look(event_id))).collect();
+            let mut looks: Vec<_> = (0..1_000).map(|_| Box::pin(maps.load(event_id))).collect();
             for look in &mut looks {
                 assert!(look.as_mut().now_or_never().is_none(), "the first one is at the database");
             }
@@ -232,11 +232,11 @@ contract! {
 
     async fn numbers_that_go_back_are_another_map(world: World) {
         let (event_id, other) = (world.open_sale(hall(1, 6)).await, world.open_sale(hall(1, 6)).await);
-        let (viewer, door) = (Viewer::new(&world), Door::new(&world));
+        let (reader, gateway) = (HttpReader::new(&world), GatewayClient::new(&world));
         for (event, seat_id) in [(event_id, 1), (event_id, 2), (event_id, 3), (other, 0)] {
-            door.must_reserve(&Fan::new(&world), event, &[seat_id]).await;
+            gateway.must_reserve(&Fan::new(&world), event, &[seat_id]).await;
         }
-        let (before, elsewhere) = (viewer.get(&path(event_id)).await, viewer.get(&path(other)).await);
+        let (before, elsewhere) = (reader.get(&path(event_id)).await, reader.get(&path(other)).await);
         assert_eq!(before.json()["version"], 3);
 
         // Back to after the first change; then another process sells what nobody here has seen.
@@ -253,19 +253,19 @@ contract! {
         world.clock.advance(Duration::from_secs(1));
 
         let since = async |event: Uuid, version: &Value| {
-            viewer.get(&format!("{}?since={version}", path(event))).await.json()
+            reader.get(&format!("{}?since={version}", path(event))).await.json()
         };
         let tag = [("if-none-match", before.tag())];
-        assert_eq!(viewer.get_with(&path(event_id), &tag).await.status, 200);
+        assert_eq!(reader.get_with(&path(event_id), &tag).await.status, 200);
         let known = &before.json()["version"];
         let restored = since(event_id, known).await;
         assert_eq!(decode(&restored, 6), [0, 1, 0, 0, 0, 1], "the seats after it was restored");
-        let follower = viewer.logged_in(world.ids.next_id(), Role::User);
+        let follower = reader.logged_in(world.ids.next_id(), Role::User);
         let mut events = follower.follow(&format!("{}/stream?since=3", path(event_id)), &[]).await;
         let (id, told) = events.next().await.unwrap();
         assert_eq!((json!(id), &told), (restored["version"].clone(), &restored));
 
-        door.must_reserve(&Fan::new(&world), event_id, &[4]).await;
+        gateway.must_reserve(&Fan::new(&world), event_id, &[4]).await;
         assert_eq!(decode(&since(event_id, known).await, 6), [0, 1, 0, 0, 1, 1], "the number again");
         let news = since(event_id, &restored["version"]).await;
         assert_eq!(news["changes"], json!([[4, 1]]), "and from then on only what changes");
@@ -275,12 +275,12 @@ contract! {
 
     async fn what_this_process_did_is_seen_at_once_and_what_others_did_soon(world: World) {
         let event_id = world.open_sale(hall(1, 6)).await;
-        let other = world.ticket_with(Settings::default());
-        let (here, there) = (Viewer::new(&world), Viewer::of(&other, &world));
-        let seen = async |viewer: &Viewer| decode(&viewer.get(&path(event_id)).await.json(), 6);
+        let other = world.ticket_with(TicketSettings::default());
+        let (here, there) = (HttpReader::new(&world), HttpReader::of(&other, &world));
+        let seen = async |reader: &HttpReader| decode(&reader.get(&path(event_id)).await.json(), 6);
         assert_eq!((seen(&here).await, seen(&there).await), (vec![0; 6], vec![0; 6]));
 
-        Door::new(&world).must_reserve(&Fan::new(&world), event_id, &[2]).await;
+        GatewayClient::new(&world).must_reserve(&Fan::new(&world), event_id, &[2]).await;
         assert_eq!(seen(&here).await, [0, 0, 1, 0, 0, 0]);
         assert_eq!(seen(&there).await, [0; 6], "the control: it is not asked every time");
         world.clock.advance(Duration::from_millis(300));
@@ -289,58 +289,58 @@ contract! {
 
     async fn a_version_names_the_same_map_in_every_process(world: World) {
         let event_id = world.open_sale(hall(1, 6)).await;
-        let door = Door::new(&world);
-        let here = Viewer::new(&world);
+        let gateway = GatewayClient::new(&world);
+        let here = HttpReader::new(&world);
         here.get(&path(event_id)).await;
         for seat_id in [4, 1] {
-            door.must_reserve(&Fan::new(&world), event_id, &[seat_id]).await;
+            gateway.must_reserve(&Fan::new(&world), event_id, &[seat_id]).await;
             here.get(&path(event_id)).await;
         }
-        let there = Viewer::of(&world.ticket_with(Settings::default()), &world);
+        let there = HttpReader::of(&world.ticket_with(TicketSettings::default()), &world);
         let (here, there) = (here.get(&path(event_id)).await, there.get(&path(event_id)).await);
         assert_eq!((here.tag(), &here.bytes), (there.tag(), &there.bytes));
     }
 
     async fn f_9_what_has_no_map_is_said_clearly(world: World) {
-        let viewer = Viewer::new(&world);
+        let reader = HttpReader::new(&world);
         let unknown = world.ids.next_id();
-        viewer.get(&path(unknown)).await.refused(404, "EVENT_NOT_FOUND");
-        viewer.get("/api/seats/events/7").await.refused(400, "INVALID_PATH");
+        reader.get(&path(unknown)).await.refused(404, "EVENT_NOT_FOUND");
+        reader.get("/api/seats/events/7").await.refused(400, "INVALID_PATH");
         let (standing, _) = world.open_standing(5).await;
-        viewer.get(&path(standing)).await.refused(404, "NO_SEAT_SELECTION");
+        reader.get(&path(standing)).await.refused(404, "NO_SEAT_SELECTION");
         let event_id = world.open_sale(hall(1, 4)).await;
         for query in ["since=-1", "since=x", "layout=perhaps"] {
-            let answer = viewer.get(&format!("{}?{query}", path(event_id))).await;
+            let answer = reader.get(&format!("{}?{query}", path(event_id))).await;
             answer.refused(400, "INVALID_QUERY");
         }
         assert_eq!(world.ticket.seat_maps().events(), 1, "what does not exist takes no memory");
 
-        assert_eq!(viewer.get(&path(event_id)).await.status, 200);
+        assert_eq!(reader.get(&path(event_id)).await.status, 200);
         world.execute("update sales set status = 'deleted' where kind = 'seated'").await;
         world.clock.advance(Duration::from_secs(1));
-        viewer.get(&path(event_id)).await.refused(404, "EVENT_NOT_FOUND");
+        reader.get(&path(event_id)).await.refused(404, "EVENT_NOT_FOUND");
     }
 
     async fn the_maps_that_nobody_looks_at_are_forgotten(world: World) {
         let settings = SeatMapSettings { events_max: 3, ..SeatMapSettings::default() };
         let ticket = with_maps(&world, settings);
-        let viewer = Viewer::of(&ticket, &world);
+        let reader = HttpReader::of(&ticket, &world);
         let mut events = Vec::new();
         for _ in 0..5 {
             events.push(world.open_sale(hall(1, 4)).await);
         }
         for event_id in &events {
             world.clock.advance(Duration::from_millis(10));
-            viewer.get(&path(events[0])).await;
+            reader.get(&path(events[0])).await;
             world.clock.advance(Duration::from_millis(10));
-            assert_eq!(viewer.get(&path(*event_id)).await.status, 200);
+            assert_eq!(reader.get(&path(*event_id)).await.status, 200);
         }
         assert_eq!(ticket.seat_maps().events(), 3);
         let reads = ticket.seat_maps().reads();
-        viewer.get(&path(events[0])).await;
-        viewer.get(&path(events[4])).await;
+        reader.get(&path(events[0])).await;
+        reader.get(&path(events[4])).await;
         assert_eq!(ticket.seat_maps().reads(), reads, "those that were looked at are there");
-        viewer.get(&path(events[1])).await;
+        reader.get(&path(events[1])).await;
         assert_eq!(ticket.seat_maps().reads(), reads + 1);
     }
 
@@ -348,9 +348,9 @@ contract! {
         let event_id = world.open_sale(hall(1, 6)).await;
         let maps = world.ticket.seat_maps();
         assert_eq!(maps.taken_hint(event_id, &[2, 3]), None, "nobody looked yet");
-        let taken = Door::new(&world).must_reserve(&Fan::new(&world), event_id, &[3]).await;
+        let taken = GatewayClient::new(&world).must_reserve(&Fan::new(&world), event_id, &[3]).await;
         let fence = taken["fencingToken"].as_i64().unwrap();
-        maps.look(event_id).await.unwrap();
+        maps.load(event_id).await.unwrap();
         assert_eq!(maps.taken_hint(event_id, &[2, 3]), Some(3));
         assert_eq!(maps.taken_hint(event_id, &[2, 4]), None);
         assert_eq!(maps.taken_hint(event_id, &[1_000_000]), None);
@@ -360,7 +360,7 @@ contract! {
         assert_eq!(maps.taken_hint(event_id, &[3]), Some(3), "taking frees nothing");
         maps.mark_dirty(event_id);
         assert_eq!(maps.taken_hint(event_id, &[3]), None, "it may be free now");
-        maps.look(event_id).await.unwrap();
+        maps.load(event_id).await.unwrap();
         assert_eq!(maps.taken_hint(event_id, &[3]), Some(3));
         world.clock.advance(Duration::from_millis(300));
         assert_eq!(maps.taken_hint(event_id, &[3]), None, "others may have freed it");
@@ -373,9 +373,9 @@ contract! {
         let grade_mapping = vec![range("VIP", 1, 1), range("R", 2, 3), range("VIP", 4, 4)];
         let layout = Grid { rows: 4, seats_per_row: 10, grade_mapping }.to_layout().unwrap();
         let event_id = world.open_sale(layout).await;
-        let (viewer, door) = (Viewer::new(&world), Door::new(&world));
+        let (reader, gateway) = (HttpReader::new(&world), GatewayClient::new(&world));
         let left = async || {
-            let body = viewer.get(&format!("/api/tickets/event/{event_id}")).await.json();
+            let body = reader.get(&format!("/api/tickets/event/{event_id}")).await.json();
             assert_eq!(body["ticketTypes"], json!([]));
             body["grades"].clone()
         };
@@ -383,59 +383,59 @@ contract! {
             json!({"grade": grade, "price": 100_000, "total": 20, "available": available})
         };
         assert_eq!(left().await, json!([grade("VIP", 20), grade("R", 20)]));
-        door.must_reserve(&Fan::new(&world), event_id, &[0, 1, 30]).await;
-        door.must_reserve(&Fan::new(&world), event_id, &[15]).await;
+        gateway.must_reserve(&Fan::new(&world), event_id, &[0, 1, 30]).await;
+        gateway.must_reserve(&Fan::new(&world), event_id, &[15]).await;
         assert_eq!(left().await, json!([grade("VIP", 17), grade("R", 19)]));
         let unknown = world.ids.next_id();
-        let answer = viewer.get(&format!("/api/tickets/event/{unknown}")).await;
+        let answer = reader.get(&format!("/api/tickets/event/{unknown}")).await;
         answer.refused(404, "EVENT_NOT_FOUND");
     }
 
     async fn what_is_left_of_standing_tickets_is_told_by_type(world: World) {
         let (event_id, type_id) = world.open_standing(50).await;
-        let (viewer, door) = (Viewer::new(&world), Door::new(&world));
+        let (reader, gateway) = (HttpReader::new(&world), GatewayClient::new(&world));
         let items = json!([{"ticketTypeId": type_id, "quantity": 3}]);
         let by_event = format!("/api/tickets/event/{event_id}");
         let by_type = format!("/api/tickets/availability/{type_id}");
-        let left = viewer.get(&by_type).await.json();
+        let left = reader.get(&by_type).await.json();
         assert_eq!(left, json!({"total": 50, "available": 50}));
-        let (status, body) = door.reserve_tickets(&Fan::new(&world), event_id, items).await;
+        let (status, body) = gateway.reserve_tickets(&Fan::new(&world), event_id, items).await;
         assert_eq!(status, 201, "{body}");
-        assert_eq!(viewer.get(&by_type).await.json(), json!({"total": 50, "available": 47}));
-        let body = viewer.get(&by_event).await.json();
+        assert_eq!(reader.get(&by_type).await.json(), json!({"total": 50, "available": 47}));
+        let body = reader.get(&by_event).await.json();
         assert_eq!(body["grades"], json!([]));
         assert_eq!(body["ticketTypes"][0], json!({
             "id": type_id, "name": "스탠딩", "description": "", "price": 88_000,
             "total": 50, "available": 47,
         }));
         let unknown = format!("/api/tickets/availability/{event_id}");
-        viewer.get(&unknown).await.refused(404, "TICKET_TYPE_NOT_FOUND");
+        reader.get(&unknown).await.refused(404, "TICKET_TYPE_NOT_FOUND");
     }
 
     async fn a_stream_tells_every_change_and_goes_on_where_it_ended(world: World) {
         let event_id = world.open_sale(hall(1, 8)).await;
-        let (viewer, door) = (Viewer::new(&world), Door::new(&world));
+        let (reader, gateway) = (HttpReader::new(&world), GatewayClient::new(&world));
         let stream = format!("{}/stream", path(event_id));
-        let viewer = viewer.logged_in(world.ids.next_id(), Role::User);
-        let mut events = viewer.follow(&stream, &[]).await;
+        let reader = reader.logged_in(world.ids.next_id(), Role::User);
+        let mut events = reader.follow(&stream, &[]).await;
         let (_, map) = events.next().await.unwrap();
         let mut statuses = decode(&map, 8);
         assert_eq!(statuses, [0; 8]);
 
-        door.must_reserve(&Fan::new(&world), event_id, &[1, 2]).await;
+        gateway.must_reserve(&Fan::new(&world), event_id, &[1, 2]).await;
         let (id, change) = events.next().await.unwrap();
         assert_eq!(change["changes"], json!([[1, 1], [2, 1]]));
         assert_eq!(change["version"], id);
         apply(&mut statuses, &change["changes"]);
         drop(events);
 
-        door.must_reserve(&Fan::new(&world), event_id, &[5]).await;
+        gateway.must_reserve(&Fan::new(&world), event_id, &[5]).await;
         let last = id.to_string();
-        let mut events = viewer.follow(&stream, &[("last-event-id", &last)]).await;
+        let mut events = reader.follow(&stream, &[("last-event-id", &last)]).await;
         let (_, change) = events.next().await.unwrap();
         assert_eq!(change["changes"], json!([[5, 1]]), "only what was missed");
         apply(&mut statuses, &change["changes"]);
-        let whole = viewer.get(&path(event_id)).await.json();
+        let whole = reader.get(&path(event_id)).await.json();
         assert_eq!(decode(&whole, 8), statuses);
 
         world.ticket.seat_maps().close_streams();
@@ -450,16 +450,16 @@ contract! {
             ..SeatMapSettings::default()
         };
         let ticket = with_maps(&world, settings);
-        let viewer = Viewer::of(&ticket, &world).logged_in(world.ids.next_id(), Role::User);
+        let reader = HttpReader::of(&ticket, &world).logged_in(world.ids.next_id(), Role::User);
         let stream = format!("{}/stream?since=0", path(event_id));
-        let mut first = viewer.follow(&stream, &[]).await;
-        let second = viewer.follow(&stream, &[]).await;
-        viewer.get(&stream).await.refused(503, "TOO_MANY_STREAMS");
+        let mut first = reader.follow(&stream, &[]).await;
+        let second = reader.follow(&stream, &[]).await;
+        reader.get(&stream).await.refused(503, "TOO_MANY_STREAMS");
         drop(second);
         assert_eq!(first.next().await, None, "its time is over");
-        viewer.follow(&stream, &[]).await;
+        reader.follow(&stream, &[]).await;
         let unknown = world.ids.next_id();
-        let nothing = viewer.get(&format!("{}/stream", path(unknown))).await;
+        let nothing = reader.get(&format!("{}/stream", path(unknown))).await;
         nothing.refused(404, "EVENT_NOT_FOUND");
     }
 
@@ -468,7 +468,7 @@ contract! {
         let stream = format!("{}/stream", path(event_id));
         let stream_lifetime = Duration::from_millis(1);
         let settings = SeatMapSettings { stream_lifetime, ..SeatMapSettings::default() };
-        let anyone = Viewer::of(&with_maps(&world, settings), &world);
+        let anyone = HttpReader::of(&with_maps(&world, settings), &world);
         anyone.get(&stream).await.refused(401, "AUTHENTICATION_REQUIRED");
         let [greedy, modest] = [(); 2].map(|()| anyone.logged_in(world.ids.next_id(), Role::User));
         let mut open = Vec::new();
@@ -487,12 +487,12 @@ contract! {
         let stream = format!("{}/stream?since=0", path(event_id));
         let follow = async |interval: Duration, seats: [u32; 2]| {
             let ticket = with_maps(&world, refreshed_every(interval));
-            let door = Door::to(&ticket, &world);
-            let viewer = Viewer::of(&ticket, &world).logged_in(world.ids.next_id(), Role::User);
-            door.must_reserve(&Fan::new(&world), event_id, &seats[..1]).await;
-            let mut events = viewer.follow(&stream, &[]).await;
+            let gateway = GatewayClient::to(&ticket, &world);
+            let reader = HttpReader::of(&ticket, &world).logged_in(world.ids.next_id(), Role::User);
+            gateway.must_reserve(&Fan::new(&world), event_id, &seats[..1]).await;
+            let mut events = reader.follow(&stream, &[]).await;
             assert!(events.next().await.is_some(), "the first one comes at once");
-            door.must_reserve(&Fan::new(&world), event_id, &seats[1..]).await;
+            gateway.must_reserve(&Fan::new(&world), event_id, &seats[1..]).await;
             (ticket, events)
         };
         let (ticket, mut events) = follow(Duration::from_secs(3_600), [1, 2]).await;
@@ -505,30 +505,30 @@ contract! {
     }
 
     async fn the_time_of_the_server_is_told(world: World) {
-        let time = Viewer::new(&world).get("/api/time").await.json();
+        let time = HttpReader::new(&world).get("/api/time").await.json();
         assert_eq!(time, json!({"time": "2026-12-01T12:00:00Z"}));
     }
 
     async fn a_database_that_is_gone_is_said_and_not_hidden(world: World) {
         let event_id = world.open_sale(hall(1, 4)).await;
-        let viewer = Viewer::new(&world);
-        assert_eq!(viewer.get(&path(event_id)).await.status, 200);
+        let reader = HttpReader::new(&world);
+        assert_eq!(reader.get(&path(event_id)).await.status, 200);
         let db = world.db.clone();
         tokio::task::spawn_blocking(move || db.close()).await.unwrap();
-        assert_eq!(viewer.get(&path(event_id)).await.status, 200, "it is in memory");
+        assert_eq!(reader.get(&path(event_id)).await.status, 200, "it is in memory");
         world.clock.advance(Duration::from_secs(1));
-        viewer.get(&path(event_id)).await.refused(503, "STORAGE_UNAVAILABLE");
-        let looked = world.ticket.seat_maps().look(event_id).await;
+        reader.get(&path(event_id)).await.refused(503, "STORAGE_UNAVAILABLE");
+        let looked = world.ticket.seat_maps().load(event_id).await;
         assert_eq!(looked.err(), Some(StorageError::Closed));
     }
 }
 
 /// So many look at the same time; how many see a map.
-async fn look_all(viewer: &Viewer, event_id: Uuid, count: usize) -> usize {
+async fn look_all(reader: &HttpReader, event_id: Uuid, count: usize) -> usize {
     let mut looking = JoinSet::new();
     for _ in 0..count {
-        let viewer = viewer.clone();
-        looking.spawn(async move { viewer.get(&path(event_id)).await.status == 200 });
+        let reader = reader.clone();
+        looking.spawn(async move { reader.get(&path(event_id)).await.status == 200 });
     }
     looking.join_all().await.into_iter().filter(|saw| *saw).count()
 }

@@ -7,18 +7,21 @@ use serde_json::{Value, json};
 use urr_kernel::{Uuid, Won};
 use urr_service::Caller;
 use urr_storage::StorageError;
-use urr_ticket::{Band, CancelPolicy, Grace, PaymentStatus, Settings, Status, StepError};
+use urr_ticket::{
+    CancelPolicy, FeeBand, GracePeriod, ReservationPaymentStatus, ReservationStatus,
+    TicketSettings, TransitionError,
+};
 
-use crate::booking::{Paid, Who};
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall, new_sale};
+use crate::operations::{CallerIdentity, PaidReservation};
 
 const HOUR: std::time::Duration = std::time::Duration::from_secs(60 * 60);
 const DAY: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 /// Two seats for 200,000 won with a booking fee of 2,000, bought on the first of December at nine in
 /// the evening, in Korea. The event is on the 21st, at nine in the evening.
-async fn bought(world: &World) -> Paid {
+async fn bought(world: &World) -> PaidReservation {
     let event_id = world.open_sale(hall(1, 5)).await;
     let record = world.hold(event_id, world.ids.next_id(), &[0, 1]).await;
     // As a pre-sale would have it.
@@ -32,16 +35,16 @@ async fn bought(world: &World) -> Paid {
     world.pay(&record).await
 }
 
-fn owner(paid: &Paid) -> Who {
-    Who::User(paid.record.reservation.user_id)
+fn owner(paid: &PaidReservation) -> CallerIdentity {
+    CallerIdentity::User(paid.record.reservation.user_id)
 }
 
-async fn preview(world: &World, paid: &Paid) -> (u16, Value) {
+async fn preview(world: &World, paid: &PaidReservation) -> (u16, Value) {
     let path = format!("/api/reservations/{}/refund-preview", paid.id());
     world.call(owner(paid), Method::GET, &path, Value::Null).await
 }
 
-async fn cancel(world: &World, paid: &Paid) -> Value {
+async fn cancel(world: &World, paid: &PaidReservation) -> Value {
     let path = format!("/api/reservations/{}/cancel", paid.id());
     let (status, body) = world.call(owner(paid), Method::POST, &path, Value::Null).await;
     assert_eq!(status, 200, "{body}");
@@ -76,7 +79,7 @@ contract! {
         assert_eq!(announced[0]["totalAmount"], 202_000);
         assert_eq!(announced[0]["paymentId"], paid.payment_id.to_string());
         let refunded = world.refund(&paid, 160_000).await.unwrap();
-        assert_eq!(refunded.reservation.payment_status, PaymentStatus::Refunded);
+        assert_eq!(refunded.reservation.payment_status, ReservationPaymentStatus::Refunded);
         world.assert_agrees().await;
     }
 
@@ -108,10 +111,10 @@ contract! {
 
     async fn b_8_the_policy_is_that_of_the_day_of_the_reservation(world: World) {
         let paid = bought(&world).await;
-        let all = Band { days_before_min: 0, free_days: None, percent: 100, ticket_fee_max: None };
-        let grace = Grace { hours: 0, days_before_min: 0 };
+        let all = FeeBand { days_before_min: 0, free_days: None, percent: 100, ticket_fee_max: None };
+        let grace = GracePeriod { hours: 0, days_before_min: 0 };
         let strict = Arc::new(CancelPolicy::new(grace, vec![all]).unwrap());
-        let office = world.ticket_with(Settings { cancel_policy: strict, ..Settings::default() });
+        let office = world.ticket_with(TicketSettings { cancel_policy: strict, ..TicketSettings::default() });
         // Who bought before is not concerned; who buys now agrees to it.
         let user_id = paid.record.reservation.user_id;
         let old = office.preview_refund(paid.id(), user_id).await.unwrap();
@@ -129,7 +132,7 @@ contract! {
         assert_eq!(announced[0]["refundAmount"], 0);
         assert_eq!(announced[0]["paymentId"], new.payment_id.to_string());
         let refunded = strict.refund(&new, 0).await.unwrap();
-        assert_eq!(refunded.reservation.payment_status, PaymentStatus::Refunded);
+        assert_eq!(refunded.reservation.payment_status, ReservationPaymentStatus::Refunded);
         strict.assert_agrees().await;
     }
 
@@ -140,11 +143,11 @@ contract! {
         world.execute("update reservations set total_amount = total_amount + 1").await;
         let user_id = paid.record.reservation.user_id;
         let cancelled = world.ticket.cancel_reservation(paid.id(), user_id, world.context()).await;
-        let is_loud = matches!(cancelled, Err(StepError::Storage(StorageError::Panicked(_))));
+        let is_loud = matches!(cancelled, Err(TransitionError::Storage(StorageError::Panicked(_))));
         assert!(is_loud, "{cancelled:?}");
-        assert_eq!(world.find(paid.id()).await.reservation.status, Status::Confirmed);
+        assert_eq!(world.find(paid.id()).await.reservation.status, ReservationStatus::Confirmed);
         let path = format!("/api/admin/reservations/{}/cancel", paid.id());
-        let admin = Who::Admin(world.ids.next_id());
+        let admin = CallerIdentity::Admin(world.ids.next_id());
         let (_, done) = world.call(admin, Method::POST, &path, json!({"reason": "오류"})).await;
         assert_eq!(done["reservation"]["refundAmount"], 202_001, "{done}");
     }
@@ -193,7 +196,7 @@ contract! {
             paid.push(world.pay(&record).await);
         }
         world.clock.advance(19 * DAY);
-        let admin = Who::Admin(world.ids.next_id());
+        let admin = CallerIdentity::Admin(world.ids.next_id());
         for (paid, body, refund) in [
             (&paid[0], json!({"reason": "사과"}), 100_000),
             (&paid[1], json!({"reason": "사과", "refund": "full"}), 100_000),
@@ -219,35 +222,35 @@ contract! {
         let mina = world.ids.next_id();
         let held = world.hold(event_id, mina, &[0]).await;
         let path = format!("/api/reservations/{}/refund-preview", held.reservation.id);
-        let look = async |who: Who| {
+        let look = async |who: CallerIdentity| {
             let (status, body) = world.call(who, Method::GET, &path, Value::Null).await;
             (status, body["code"].as_str().unwrap_or_default().to_owned(), body)
         };
-        let (status, _, body) = look(Who::User(mina)).await;
+        let (status, _, body) = look(CallerIdentity::User(mina)).await;
         let unpaid = json!({"refundAmount": 0, "cancellationFee": 0, "rule": "UNPAID",
             "until": held.reservation.expires_at});
         assert_eq!((status, body), (200, unpaid));
         let not_found = (404, "RESERVATION_NOT_FOUND".to_owned());
-        let (status, code, _) = look(Who::User(world.ids.next_id())).await;
+        let (status, code, _) = look(CallerIdentity::User(world.ids.next_id())).await;
         assert_eq!((status, code), not_found);
-        assert_eq!(look(Who::Nobody).await.0, 401);
+        assert_eq!(look(CallerIdentity::Nobody).await.0, 401);
         let claim = world.pin(&held).await;
-        assert_eq!(look(Who::User(mina)).await.1, "PAYMENT_IN_PROGRESS");
+        assert_eq!(look(CallerIdentity::User(mina)).await.1, "PAYMENT_IN_PROGRESS");
         world.confirm(held.reservation.id, claim).await.unwrap();
         world.execute("update tickets set checked_in_at = created_at").await;
-        assert_eq!(look(Who::User(mina)).await.1, "ALREADY_CHECKED_IN");
+        assert_eq!(look(CallerIdentity::User(mina)).await.1, "ALREADY_CHECKED_IN");
         world.execute("update tickets set checked_in_at = null").await;
-        assert_eq!(look(Who::User(mina)).await.0, 200);
+        assert_eq!(look(CallerIdentity::User(mina)).await.0, 200);
         world.clock.advance(20 * DAY);
-        assert_eq!(look(Who::User(mina)).await.1, "EVENT_STARTED");
+        assert_eq!(look(CallerIdentity::User(mina)).await.1, "EVENT_STARTED");
         let by = urr_ticket::AdminCancel {
             admin_id: mina,
             reason: "환불".to_owned(),
-            fee: urr_ticket::Fee::Waived,
+            fee: urr_ticket::FeeMode::Waived,
             payment_id: None,
         };
         world.ticket.cancel_as_admin(held.reservation.id, by, world.context()).await.unwrap();
-        assert_eq!(look(Who::User(mina)).await.1, "RESERVATION_CANCELLED");
+        assert_eq!(look(CallerIdentity::User(mina)).await.1, "RESERVATION_CANCELLED");
     }
 
     /// Where one paid one can also ask for the money: the answer is the same, and comes from here.
@@ -257,14 +260,14 @@ contract! {
         let second = world.hold(event_id, world.ids.next_id(), &[2]).await;
         let second = world.pay(&second).await;
         world.clock.advance(19 * DAY);
-        let payments = Who::Service(Caller::Payment);
-        let call = async |paid: &Paid, who: Who, body: Value| {
+        let payments = CallerIdentity::Service(Caller::Payment);
+        let call = async |paid: &PaidReservation, who: CallerIdentity, body: Value| {
             let path = format!("/internal/ticket/reservations/{}/cancel", paid.id());
             world.call(who, Method::POST, &path, body).await
         };
         let owner_id = first.record.reservation.user_id;
         for (who, body, status, code) in [
-            (Who::Service(Caller::Community), json!({"userId": owner_id}), 403, "CALLER_NOT_ALLOWED"),
+            (CallerIdentity::Service(Caller::Community), json!({"userId": owner_id}), 403, "CALLER_NOT_ALLOWED"),
             (payments, json!({"userId": admin_id}), 404, "RESERVATION_NOT_FOUND"),
             (payments, json!({}), 400, "INVALID_CANCELLER"),
             (payments, json!({"userId": owner_id, "adminId": admin_id}), 400, "INVALID_CANCELLER"),
@@ -273,7 +276,7 @@ contract! {
             let (answered, answer) = call(&first, who, body.clone()).await;
             assert_eq!((answered, &answer["code"]), (status, &json!(code)), "{body}");
         }
-        assert_eq!(world.find(first.id()).await.reservation.status, Status::Confirmed);
+        assert_eq!(world.find(first.id()).await.reservation.status, ReservationStatus::Confirmed);
         for _ in 0..2 {
             let (status, answer) = call(&first, payments, json!({"userId": owner_id})).await;
             assert_eq!(status, 200, "{answer}");
@@ -305,14 +308,14 @@ contract! {
             let (id, user_id) = (record.reservation.id, record.reservation.user_id);
             let path = format!("/internal/ticket/reservations/{id}/validate?userId={user_id}");
             let (status, answer) =
-                world.call(Who::Service(Caller::Payment), Method::GET, &path, Value::Null).await;
+                world.call(CallerIdentity::Service(Caller::Payment), Method::GET, &path, Value::Null).await;
             assert_eq!((status, &answer["reservation"]["orderName"]), (200, &json!(name)));
             assert_eq!(answer["reservation"]["bookingFee"], 0);
             assert_eq!(answer["reservation"]["fencingToken"], record.reservation.fence);
             let stranger = Uuid::nil();
             let path = format!("/internal/ticket/reservations/{id}/validate?userId={stranger}");
             let (status, _) =
-                world.call(Who::Service(Caller::Payment), Method::GET, &path, Value::Null).await;
+                world.call(CallerIdentity::Service(Caller::Payment), Method::GET, &path, Value::Null).await;
             assert_eq!(status, 404);
         }
     }

@@ -6,16 +6,17 @@ use urr_kernel::Uuid;
 use urr_service::Caller;
 use urr_storage::StorageError;
 
-use crate::booking::Who;
 use crate::contract;
-use crate::door::{Door, Fan};
 use crate::fixture::{MINUTE, SECOND, World, hall, new_sale};
+use crate::gateway::{Fan, GatewayClient};
+use crate::operations::CallerIdentity;
 
 const PULSE: &str = "/internal/ticket/pulse";
 
 async fn pulse(world: &World, event_ids: &[Uuid]) -> Value {
     let body = json!({ "eventIds": event_ids });
-    let (status, body) = world.call(Who::Service(Caller::Queue), Method::POST, PULSE, body).await;
+    let (status, body) =
+        world.call(CallerIdentity::Service(Caller::Queue), Method::POST, PULSE, body).await;
     assert_eq!(status, 200, "{body}");
     body
 }
@@ -69,18 +70,18 @@ contract! {
     }
 
     async fn bookings_are_counted_whatever_they_came_to(world: World) {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(1, 4)).await);
-        let booking = pulse(&world, &[]).await["booking"].take();
-        assert_eq!(booking, json!({ "answered": 0, "failed": 0, "p95Micros": 0 }));
-        door.must_reserve(&Fan::new(&world), event_id, &[0]).await;
-        let (status, _) = door.reserve(&Fan::new(&world), event_id, &[0]).await;
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 4)).await);
+        let operations = pulse(&world, &[]).await["booking"].take();
+        assert_eq!(operations, json!({ "answered": 0, "failed": 0, "p95Micros": 0 }));
+        gateway.must_reserve(&Fan::new(&world), event_id, &[0]).await;
+        let (status, _) = gateway.reserve(&Fan::new(&world), event_id, &[0]).await;
         assert_eq!(status.as_u16(), 409);
-        let booking = pulse(&world, &[]).await["booking"].take();
-        assert_eq!((&booking["answered"], &booking["failed"]), (&json!(2), &json!(0)));
-        assert!(booking["p95Micros"].as_u64().unwrap() > 0, "{booking}");
+        let operations = pulse(&world, &[]).await["booking"].take();
+        assert_eq!((&operations["answered"], &operations["failed"]), (&json!(2), &json!(0)));
+        assert!(operations["p95Micros"].as_u64().unwrap() > 0, "{operations}");
         let db = world.db.clone();
         tokio::task::spawn_blocking(move || db.close()).await.unwrap();
-        let (status, _) = door.reserve(&Fan::new(&world), event_id, &[1]).await;
+        let (status, _) = gateway.reserve(&Fan::new(&world), event_id, &[1]).await;
         assert!(status.is_server_error(), "{status}");
         assert_eq!(pulse(&world, &[]).await["booking"]["failed"], 1);
     }
@@ -109,7 +110,7 @@ contract! {
             assert_eq!(joined.await, Ok::<u64, StorageError>(1));
             for (event_id, expected) in [(event_id, expected), (other, Value::Null)] {
                 let path = format!("/internal/ticket/tier/{event_id}/{user_id}");
-                let asked = world.call(Who::Service(Caller::Queue), Method::GET, &path, Value::Null);
+                let asked = world.call(CallerIdentity::Service(Caller::Queue), Method::GET, &path, Value::Null);
                 assert_eq!(asked.await, (200, json!({ "tier": expected })), "{tier} {status}");
             }
         }
@@ -119,17 +120,17 @@ contract! {
         let path = format!("/internal/ticket/tier/{}/{}", world.ids.next_id(), world.ids.next_id());
         let body = json!({ "eventIds": [] });
         for (who, expected) in [
-            (Who::Service(Caller::Payment), 403),
-            (Who::Nobody, 403),
-            (Who::Admin(world.ids.next_id()), 403),
-            (Who::Service(Caller::Queue), 200),
+            (CallerIdentity::Service(Caller::Payment), 403),
+            (CallerIdentity::Nobody, 403),
+            (CallerIdentity::Admin(world.ids.next_id()), 403),
+            (CallerIdentity::Service(Caller::Queue), 200),
         ] {
             assert_eq!(world.call(who, Method::POST, PULSE, body.clone()).await.0, expected);
             assert_eq!(world.call(who, Method::GET, &path, Value::Null).await.0, expected);
         }
         let many: Vec<Uuid> = (0..1_001).map(|_| world.ids.next_id()).collect();
         let many = json!({ "eventIds": many });
-        let refused = world.call(Who::Service(Caller::Queue), Method::POST, PULSE, many).await;
+        let refused = world.call(CallerIdentity::Service(Caller::Queue), Method::POST, PULSE, many).await;
         assert_eq!((refused.0, &refused.1["code"]), (400, &json!("TOO_MANY_EVENTS")));
     }
 }

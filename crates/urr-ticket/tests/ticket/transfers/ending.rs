@@ -15,8 +15,8 @@ contract! {
         let buyer_id = world.ids.next_id();
         let late = world.transfer_claim(&transfer);
         let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, late).await;
-        assert_eq!(pinned, refused(TransferRefused::EventStarted), "swept or not");
-        let (_, seen) = get(&world, Who::User(buyer_id), "/api/transfers").await;
+        assert_eq!(pinned, refused(TransferRejection::EventStarted), "swept or not");
+        let (_, seen) = get(&world, CallerIdentity::User(buyer_id), "/api/transfers").await;
         assert_eq!(seen["transfers"], json!([]));
         assert_eq!(world.ticket.end_started_transfers().await, Ok(1));
         assert_eq!(world.ticket.end_started_transfers().await, Ok(0));
@@ -31,7 +31,7 @@ contract! {
         assert_eq!(announced.len(), 2);
         assert!(announced.iter().all(|event| event["reason"] == "EVENT_STARTED"));
         let listed = world.ticket.list_for_transfer(paid.id(), seller(&paid)).await;
-        assert_eq!(listed, refused(TransferRefused::EventStarted));
+        assert_eq!(listed, refused(TransferRejection::EventStarted));
         // The reservation is its owner's as before.
         assert_eq!(world.find(paid.id()).await, paid.record);
     }
@@ -42,13 +42,13 @@ contract! {
         let claim = world.pin_transfer(&transfer, world.ids.next_id()).await;
         world.execute("update sales set status = 'cancelled'").await;
         let completed = world.complete(transfer.id, claim).await;
-        assert_eq!(completed, refused(TransferRefused::EventCancelled));
+        assert_eq!(completed, refused(TransferRejection::EventCancelled));
         let validated = world.ticket.validate_transfer(free.id, world.ids.next_id()).await;
-        assert_eq!(validated, refused(TransferRefused::EventCancelled));
+        assert_eq!(validated, refused(TransferRejection::EventCancelled));
         assert_eq!(world.empty().await, 2);
         assert_eq!(world.empty().await, 0);
         let completed = world.complete(transfer.id, claim).await;
-        assert_eq!(completed, refused(TransferRefused::Cancelled));
+        assert_eq!(completed, refused(TransferRejection::Cancelled));
         let news = paid_for(&world, &transfer, claim);
         assert!(matches!(deliver(&world, &news).await, Ok(Handled::Rejected { .. })));
         world.ticket.unpin_transfer(transfer.id, claim.payment_id).await.unwrap();
@@ -64,10 +64,10 @@ contract! {
 
     async fn an_administrator_cancels_what_is_listed_but_not_what_is_being_paid(world: World) {
         let (paid, transfer) = world.listed().await;
-        let admin = Who::Admin(world.ids.next_id());
+        let admin = CallerIdentity::Admin(world.ids.next_id());
         let path = format!("/internal/ticket/reservations/{}/cancel", paid.id());
         let body = json!({"adminId": world.ids.next_id(), "reason": "Fraud"});
-        let payments = Who::Service(Caller::Payment);
+        let payments = CallerIdentity::Service(Caller::Payment);
         let claim = world.pin_transfer(&transfer, world.ids.next_id()).await;
         let answer = post(&world, payments, &path, body.clone()).await;
         assert_eq!(code(&answer), (409, "TRANSFER_BEING_PAID"));
@@ -95,10 +95,10 @@ contract! {
             assert_eq!(ended.end_reason.as_deref(), Some("TICKET_USED"));
             if let Some(claim) = claim {
                 let completed = world.complete(transfer.id, claim).await;
-                assert_eq!(completed, refused(TransferRefused::Cancelled));
+                assert_eq!(completed, refused(TransferRejection::Cancelled));
             }
             let listed = world.ticket.list_for_transfer(paid.id(), seller(&paid)).await;
-            assert_eq!(listed, refused(TransferRefused::CheckedIn));
+            assert_eq!(listed, refused(TransferRejection::CheckedIn));
         }
         assert_eq!(world.announced("TRANSFER_CANCELLED").await.len(), 2);
     }
@@ -125,10 +125,10 @@ contract! {
         let (_, other) = world.listed().await;
         let claim = world.pin_transfer(&transfer, world.ids.next_id()).await;
         world.execute("update tickets set checked_in_at = created_at").await;
-        assert_eq!(world.complete(transfer.id, claim).await, refused(TransferRefused::CheckedIn));
+        assert_eq!(world.complete(transfer.id, claim).await, refused(TransferRejection::CheckedIn));
         let claim = world.transfer_claim(&other);
         let pinned = world.ticket.pin_transfer(other.id, world.ids.next_id(), claim).await;
-        assert_eq!(pinned, refused(TransferRefused::CheckedIn));
+        assert_eq!(pinned, refused(TransferRejection::CheckedIn));
         assert_eq!(world.find(paid.id()).await, paid.record);
     }
 
@@ -165,8 +165,8 @@ contract! {
             let buying = tokio::spawn(async move { here.complete(id, claim).await });
             let here = Arc::clone(&world);
             let holding = tokio::spawn(async move {
-                let wanted = Wanted::of_seats(vec![2, 3, 4]).unwrap();
-                let request = ReserveRequest { user_id: buyer_id, event_id, wanted, key: None };
+                let requested = RequestedItems::of_seats(vec![2, 3, 4]).unwrap();
+                let request = ReserveRequest { user_id: buyer_id, event_id, requested, key: None };
                 here.ticket.reserve(request, here.context()).await
             });
             let (bought, held) = (buying.await.unwrap(), holding.await.unwrap());

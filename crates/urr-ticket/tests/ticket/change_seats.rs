@@ -3,18 +3,20 @@
 use axum::http::Method;
 use serde_json::json;
 use urr_kernel::Uuid;
-use urr_ticket::{ChangeError, ChangeSeats, Record, Refusal, Refused, ReservationId};
+use urr_ticket::{
+    ChangeError, ChangeSeats, HoldRejection, ReservationId, ReservationRecord, ReservationRejection,
+};
 
-use crate::booking::Who;
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
+use crate::operations::CallerIdentity;
 
 async fn change(
     world: &World,
-    record: &Record,
+    record: &ReservationRecord,
     seat_ids: &[u32],
     token: Option<i64>,
-) -> Result<Record, ChangeError> {
+) -> Result<ReservationRecord, ChangeError> {
     let request = ChangeSeats {
         user_id: record.reservation.user_id,
         seat_ids: seat_ids.to_vec(),
@@ -59,12 +61,12 @@ contract! {
         let changed = change(&world, &record, &[1], Some(record.reservation.fence)).await.unwrap();
         let old = Some(record.reservation.fence);
         let again = change(&world, &record, &[2], old).await;
-        assert_eq!(again, Err(ChangeError::Refused(Refused::StaleToken)));
+        assert_eq!(again, Err(ChangeError::NotChangeable(ReservationRejection::StaleToken)));
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
         let stale = world.ticket.pin_hold(id, user_id, world.claim(&record)).await;
-        assert_eq!(stale, Err(Refused::StaleToken.into()), "the price may be another");
+        assert_eq!(stale, Err(ReservationRejection::StaleToken.into()), "the price may be another");
         let stale = world.ticket.release_hold(id, user_id, old, world.context()).await;
-        assert_eq!(stale, Err(Refused::StaleToken.into()));
+        assert_eq!(stale, Err(ReservationRejection::StaleToken.into()));
         assert_eq!(world.find(id).await, changed);
     }
 
@@ -73,10 +75,10 @@ contract! {
         let record = world.hold(event_id, world.ids.next_id(), &[0, 1]).await;
         world.hold(event_id, world.ids.next_id(), &[5]).await;
         let taken = change(&world, &record, &[1, 2, 5], None).await;
-        let expected = Refusal::SeatsTaken { seat_ids: vec![5] };
+        let expected = HoldRejection::SeatsTaken { seat_ids: vec![5] };
         assert_eq!(taken, Err(ChangeError::Rejected(expected)));
         let too_many = change(&world, &record, &[0, 1, 2, 3, 4], None).await;
-        assert!(matches!(too_many, Err(ChangeError::Rejected(Refusal::SeatLimit { .. }))));
+        assert!(matches!(too_many, Err(ChangeError::Rejected(HoldRejection::SeatLimit { .. }))));
         let unknown = change(&world, &record, &[0, 99], None).await;
         assert_eq!(unknown, Err(ChangeError::SeatsNotFound(vec![99])));
         let same = change(&world, &record, &[0, 1], None).await.unwrap();
@@ -87,9 +89,9 @@ contract! {
         // Its locks stand too: nobody else gets its seats, and others do get the rest.
         let stranger = world.ids.next_id();
         let reserve = |seat_ids: Vec<u32>| {
-            let wanted = urr_ticket::Wanted::of_seats(seat_ids).unwrap();
+            let requested = urr_ticket::RequestedItems::of_seats(seat_ids).unwrap();
             let request =
-                urr_ticket::ReserveRequest { user_id: stranger, event_id, wanted, key: None };
+                urr_ticket::ReserveRequest { user_id: stranger, event_id, requested, key: None };
             world.ticket.reserve(request, world.context())
         };
         assert!(reserve(vec![0]).await.is_err());
@@ -105,7 +107,7 @@ contract! {
         change(&world, &record, &[1], None).await.unwrap();
         world.clock.advance(MINUTE);
         let late = change(&world, &record, &[2], None).await;
-        assert_eq!(late, Err(ChangeError::Refused(Refused::Expired)));
+        assert_eq!(late, Err(ChangeError::NotChangeable(ReservationRejection::Expired)));
         assert_eq!(world.sweep().await.ended, 1);
         world.assert_agrees().await;
     }
@@ -117,7 +119,7 @@ contract! {
         world.pay(&bought).await;
         let record = world.hold(event_id, mina, &[3]).await;
         let more = change(&world, &record, &[4, 5], None).await;
-        let expected = Refusal::SeatLimit { seats_per_user_max: 4, live_quantity: 3 };
+        let expected = HoldRejection::SeatLimit { seats_per_user_max: 4, live_quantity: 3 };
         assert_eq!(more, Err(ChangeError::Rejected(expected)));
         change(&world, &record, &[9], None).await.unwrap();
         world.assert_agrees().await;
@@ -175,15 +177,15 @@ contract! {
             (json!([2, 3, 4, 5, 6]), 409, "SEAT_LIMIT"),
         ] {
             let body = json!({"seatIds": seat_ids});
-            let (answered, body) = world.call(Who::User(mina), Method::PUT, &path, body).await;
+            let (answered, body) = world.call(CallerIdentity::User(mina), Method::PUT, &path, body).await;
             assert_eq!((answered, &body["code"]), (status, &json!(code)), "{body}");
         }
         let body = json!({"seatIds": [3, 2], "fencingToken": record.reservation.fence});
-        let (status, body) = world.call(Who::User(mina), Method::PUT, &path, body).await;
+        let (status, body) = world.call(CallerIdentity::User(mina), Method::PUT, &path, body).await;
         assert_eq!((status, &body["reservation"]["totalAmount"]), (200, &json!(200_000)));
         assert!(body["reservation"]["fencingToken"].as_i64() > Some(record.reservation.fence));
         let path = format!("/api/reservations/{}/seats", tickets.reservation.id);
-        let owner = Who::User(tickets.reservation.user_id);
+        let owner = CallerIdentity::User(tickets.reservation.user_id);
         let (status, body) =
             world.call(owner, Method::PUT, &path, json!({"seatIds": [0]})).await;
         assert_eq!((status, &body["code"]), (409, &json!("EVENT_IS_STANDING")));

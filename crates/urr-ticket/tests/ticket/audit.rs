@@ -6,11 +6,11 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use urr_kernel::Uuid;
 use urr_service::{Limits, Metrics, ServiceKit};
-use urr_ticket::DifferenceKind;
+use urr_ticket::AuditDifferenceKind;
 
-use crate::booking::Who;
 use crate::contract;
 use crate::fixture::{MINUTE, SECOND, World, hall};
+use crate::operations::CallerIdentity;
 
 /// Holds, paid, cancelled and expired reservations, with seats and without.
 async fn busy_office(world: &World) -> Uuid {
@@ -138,7 +138,7 @@ contract! {
         let audit = world.ticket.audit().await.unwrap();
         let found: Vec<_> = audit.differences.iter().map(|d| (d.kind, d.reservation_id)).collect();
         let id = record.reservation.id;
-        assert_eq!(found, [(DifferenceKind::OldPin, Some(id.0))]);
+        assert_eq!(found, [(AuditDifferenceKind::OldPin, Some(id.0))]);
         assert_eq!(kinds(&world).await, BTreeSet::from(["oldPin"]));
         world.confirm(id, claim).await.unwrap();
         world.assert_agrees().await;
@@ -147,10 +147,10 @@ contract! {
     async fn an_auditor_passes_over_what_agreed_and_did_not_change(world: World) {
         let event_id = busy_office(&world).await;
         let mut auditor = world.ticket.auditor();
-        assert_eq!(auditor.look().await.unwrap().events, 2);
-        assert_eq!(auditor.look().await.unwrap().events, 0);
+        assert_eq!(auditor.run().await.unwrap().events, 2);
+        assert_eq!(auditor.run().await.unwrap().events, 0);
         world.hold(event_id, world.ids.next_id(), &[15]).await;
-        assert_eq!(auditor.look().await.unwrap().events, 1);
+        assert_eq!(auditor.run().await.unwrap().events, 1);
         world.execute("update ticket_types set available = 1").await;
         let found = world.ticket.audit().await.unwrap();
         assert_eq!((found.events, found.differences.len()), (2, 1), "an audit looks at all");
@@ -178,7 +178,7 @@ contract! {
     async fn administrators_see_what_the_audit_finds(world: World) {
         let event_id = busy_office(&world).await;
         let path = "/api/admin/reservations/audit";
-        let admin = Who::Admin(world.ids.next_id());
+        let admin = CallerIdentity::Admin(world.ids.next_id());
         let (status, body) = world.call(admin, Method::GET, path, Value::Null).await;
         assert_eq!((status, body), (200, json!({"events": 2, "differences": []})));
         world.execute("update seats set status = 'sold' where seat_id = 5").await;
@@ -187,7 +187,7 @@ contract! {
         assert_eq!(difference["kind"], "seatStatus");
         assert_eq!(difference["seatId"], 5);
         assert_eq!(difference["eventId"], event_id.to_string());
-        let user = Who::User(world.ids.next_id());
+        let user = CallerIdentity::User(world.ids.next_id());
         assert_eq!(world.call(user, Method::GET, path, Value::Null).await.0, 403);
     }
 }

@@ -3,11 +3,11 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use urr_ticket::Status;
+use urr_ticket::ReservationStatus;
 
-use crate::booking::Who;
 use crate::contract;
 use crate::fixture::{MINUTE, hall};
+use crate::operations::CallerIdentity;
 
 contract! {
     async fn my_reservations_come_newest_first_in_pages(world: World) {
@@ -21,12 +21,12 @@ contract! {
             world.clock.advance(MINUTE);
         }
         let (status, first) =
-            world.call(Who::User(mina), Method::GET, "/api/reservations/my?limit=3", Value::Null).await;
+            world.call(CallerIdentity::User(mina), Method::GET, "/api/reservations/my?limit=3", Value::Null).await;
         assert_eq!(status, 200, "{first}");
         let expected = json!({"page": 1, "limit": 3, "total": 5, "totalPages": 2});
         assert_eq!(first["pagination"], expected);
         let path = "/api/reservations/my?limit=3&page=2";
-        let (_, second) = world.call(Who::User(mina), Method::GET, path, Value::Null).await;
+        let (_, second) = world.call(CallerIdentity::User(mina), Method::GET, path, Value::Null).await;
         let rows = [&first, &second].map(|page| page["reservations"].as_array().unwrap().clone());
         let rows: Vec<Value> = rows.into_iter().flatten().collect();
         let found: Vec<Value> = rows.iter().map(|row| row["reservationNumber"].clone()).collect();
@@ -38,10 +38,10 @@ contract! {
         assert_eq!(rows[4]["status"], "expired");
         assert_eq!(rows[3]["status"], "pending");
         let path = "/api/reservations/my?status=confirmed";
-        let (_, none) = world.call(Who::User(mina), Method::GET, path, Value::Null).await;
+        let (_, none) = world.call(CallerIdentity::User(mina), Method::GET, path, Value::Null).await;
         assert_eq!(none["reservations"], json!([]));
         let path = "/api/reservations/my?status=refunded";
-        let (status, body) = world.call(Who::User(mina), Method::GET, path, Value::Null).await;
+        let (status, body) = world.call(CallerIdentity::User(mina), Method::GET, path, Value::Null).await;
         assert_eq!((status, &body["code"]), (400, &json!("INVALID_STATUS")));
     }
 
@@ -51,14 +51,14 @@ contract! {
         let mina = world.ids.next_id();
         let record = world.hold(event_id, mina, &[0, 1]).await;
         let path = format!("/api/reservations/{}", record.reservation.id);
-        let (_, held) = world.call(Who::User(mina), Method::GET, &path, Value::Null).await;
+        let (_, held) = world.call(CallerIdentity::User(mina), Method::GET, &path, Value::Null).await;
         assert_eq!(held["reservation"]["tickets"], json!([]));
         assert_eq!(held["reservation"]["fencingToken"], record.reservation.fence);
         let paid = world.pay(&record).await;
-        let (status, body) = world.call(Who::User(mina), Method::GET, &path, Value::Null).await;
+        let (status, body) = world.call(CallerIdentity::User(mina), Method::GET, &path, Value::Null).await;
         assert_eq!(status, 200, "{body}");
         let path = format!("/api/seats/reservation/{}", record.reservation.id);
-        assert_eq!(world.call(Who::User(mina), Method::GET, &path, Value::Null).await.1, body);
+        assert_eq!(world.call(CallerIdentity::User(mina), Method::GET, &path, Value::Null).await.1, body);
         let tickets = body["reservation"]["tickets"].as_array().unwrap().clone();
         assert_eq!(tickets.len(), 2);
         for (ticket, seat_id) in tickets.iter().zip([0, 1]) {
@@ -69,13 +69,13 @@ contract! {
         assert_ne!(tickets[0]["number"], tickets[1]["number"]);
         assert_eq!(body["reservation"].get("fencingToken"), None);
         world.ticket.cancel_reservation(paid.id(), mina, world.context()).await.unwrap();
-        let (_, body) = world.call(Who::User(mina), Method::GET, &path, Value::Null).await;
+        let (_, body) = world.call(CallerIdentity::User(mina), Method::GET, &path, Value::Null).await;
         let void = &body["reservation"]["tickets"][0];
         assert_eq!((&void["isValid"], void.get("qr")), (&json!(false), None));
         assert_eq!(body["reservation"]["refundAmount"], 200_000);
         assert_eq!(body["reservation"]["seats"].as_array().map(Vec::len), Some(2));
         let tickets = world.hold_tickets(standing, type_id, 2).await;
-        let owner = Who::User(tickets.reservation.user_id);
+        let owner = CallerIdentity::User(tickets.reservation.user_id);
         world.pay(&tickets).await;
         let path = format!("/api/reservations/{}", tickets.reservation.id);
         let (_, body) = world.call(owner, Method::GET, &path, Value::Null).await;
@@ -91,7 +91,7 @@ contract! {
         world.pay(&paid).await;
         world.hold(first, jun, &[1]).await;
         world.hold(second, mina, &[0]).await;
-        let admin = Who::Admin(world.ids.next_id());
+        let admin = CallerIdentity::Admin(world.ids.next_id());
         for (query, count) in [
             (String::new(), 3),
             (format!("eventId={first}"), 2),
@@ -109,7 +109,7 @@ contract! {
         let path = format!("/api/admin/reservations/{}", paid.reservation.id);
         let (status, body) = world.call(admin, Method::GET, &path, Value::Null).await;
         assert_eq!((status, &body["reservation"]["userId"]), (200, &json!(mina.to_string())));
-        let (status, _) = world.call(Who::User(mina), Method::GET, &path, Value::Null).await;
+        let (status, _) = world.call(CallerIdentity::User(mina), Method::GET, &path, Value::Null).await;
         assert_eq!(status, 403);
         let unknown = format!("/api/admin/reservations/{}", world.ids.next_id());
         assert_eq!(world.call(admin, Method::GET, &unknown, Value::Null).await.0, 404);
@@ -122,7 +122,7 @@ contract! {
         let (stop, ticket) = (CancellationToken::new(), world.ticket.clone());
         let stopping = stop.clone();
         let jobs = tokio::spawn(async move { ticket.run_jobs(stopping).await });
-        while world.find(record.reservation.id).await.reservation.status != Status::Expired {
+        while world.find(record.reservation.id).await.reservation.status != ReservationStatus::Expired {
             tokio::task::yield_now().await;
         }
         stop.cancel();
