@@ -228,7 +228,10 @@ impl AuthService {
         }
     }
 
-    fn provider_context(&self, provider: SocialProvider) -> Result<ProviderContext<'_>, SocialError> {
+    fn provider_context(
+        &self,
+        provider: SocialProvider,
+    ) -> Result<ProviderContext<'_>, SocialError> {
         let settings = self.settings.social.provider(provider);
         let settings = settings.ok_or(SocialError::NotConfigured)?;
         let (timeout, now) = (self.settings.social.call_timeout, self.clock.now());

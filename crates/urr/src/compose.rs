@@ -17,7 +17,7 @@ use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
-use urr_auth::Auth;
+use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::CatalogService;
@@ -73,7 +73,7 @@ pub struct System {
     /// Cancelled first: no new requests.
     pub draining: CancellationToken,
     pub watch: Watch,
-    auth: Option<Auth>,
+    auth: Option<AuthService>,
     catalog: Option<CatalogService>,
     queue: Option<Queue>,
     /// Cancelled second: relays and consumers finish what they are at.
@@ -222,7 +222,7 @@ struct Builder<'a> {
 
 /// Services that are asked for more than their answers.
 struct Started {
-    auth: Option<Auth>,
+    auth: Option<AuthService>,
     catalog: Option<CatalogService>,
     queue: Option<Queue>,
 }

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use urr_auth::{
     AuthService, AuthSettings, CompleteVerificationError, DataKeys, IdentityProvider,
-    KeyRotationProgress, PortOneIdentity, IdentityProviderError, PurgeCounts, SandboxPerson, Session,
-    StartVerificationError, UserId, VerificationId,
+    IdentityProviderError, KeyRotationProgress, PortOneIdentity, PurgeCounts, SandboxPerson,
+    Session, StartVerificationError, UserId, VerificationId,
 };
 use urr_kernel::{Secret, Timestamp, Uuid};
 
