@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use serde_json::json;
-use urr_payment::provider::Card;
+use urr_payment::provider::TestCard;
 use urr_test::TestApp;
 
 use crate::fixture::{FAR, Shop, VIP};
@@ -28,7 +28,7 @@ on_both_forms! {
     ) {
         let shop = Shop::open(&app, FAR).await;
         let held = shop.hold(&[0]).await;
-        let order = shop.prepare(&held, Card::Approve).await;
+        let order = shop.prepare(&held, TestCard::Approve).await;
         for answer in join_all((0..AT_ONCE).map(|_| shop.confirm(held.user_id, &order))).await {
             assert_eq!(answer.status, 200, "{answer:?}");
             assert_eq!(answer.json()["success"], true);

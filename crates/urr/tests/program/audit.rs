@@ -167,7 +167,7 @@ fn without_a_running_system_the_folder_is_read_and_a_stuck_payment_is_named() ->
 
     // As a process leaves it that has died before the ticket office could answer.
     let unfinished = [
-        "update payments set step = 'deliver', next_look_at = created_at, \
+        "update payments set step = 'deliver', next_attempt_at = created_at, \
          updated_at = updated_at - 3600000000",
         "delete from ledger_lines where entry_id in \
          (select id from ledger_entries where kind = 'deliver')",
