@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::named_enum;
+
 const HOUR: Duration = Duration::from_hours(1);
 
 /// A fan's standing with an artist. `None` of it is the general public.
@@ -12,18 +14,15 @@ pub enum Tier {
     Diamond,
 }
 
+named_enum!(Tier { Silver => "silver", Gold => "gold", Diamond => "diamond" });
+
 impl Tier {
-    /// As it is stored and sent.
     pub fn name(self) -> &'static str {
-        match self {
-            Tier::Silver => "silver",
-            Tier::Gold => "gold",
-            Tier::Diamond => "diamond",
-        }
+        self.as_str()
     }
 
     pub fn parse(name: &str) -> Option<Tier> {
-        [Tier::Silver, Tier::Gold, Tier::Diamond].into_iter().find(|tier| tier.name() == name)
+        name.parse().ok()
     }
 }
 

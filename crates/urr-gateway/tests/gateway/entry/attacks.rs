@@ -3,8 +3,8 @@
 //!
 //! A token is signed and tells who may enter what until when; whether its slot in the waiting room is
 //! still there, only the waiting room knows. What is refused with its help (slots that were left,
-//! cleared, bought with, or are over) is tried where the whole system runs: `crates/urr-test`,
-//! `tests/api/turns.rs`. Here the gateway must hand the slot on, and no other.
+//! cleared, bought with, or are over) is tried where the whole system runs: `crates/urr-e2e`,
+//! `tests/api/slot_attacks.rs`. Here the gateway must hand the slot on, and no other.
 
 use axum::http::{HeaderMap, Method};
 use base64::Engine;

@@ -1,0 +1,135 @@
+//! What the services have written down, read from their tables beside them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use urr::role::Role;
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{Db, PostgresOptions, SqliteOptions, StorageError, params};
+
+/// The tables of the services that a purchase goes through. Nothing is written to them here.
+pub struct Tables {
+    ticket: Db,
+    payment: Db,
+    stats: Db,
+}
+
+/// From the moment that an event tells of: that of the decision, a little before its commit.
+#[derive(Default)]
+pub struct Delays {
+    pub published: Vec<Duration>,
+    pub counted: Vec<Duration>,
+}
+
+impl Tables {
+    pub fn open(folder: &Path, postgres_url: Option<&str>) -> Result<Tables> {
+        let open = |role: Role| -> Result<Db> {
+            let schema = role.schema().context("the role has tables")?;
+            Ok(match postgres_url {
+                None => {
+                    let path = folder.join(schema.name).with_extension("db");
+                    Db::open_sqlite(&path, &SqliteOptions::default())?
+                }
+                Some(url) => {
+                    let options = PostgresOptions::new(url, schema.name);
+                    Db::open_postgres(&PostgresOptions { connections: 1, ..options })?
+                }
+            })
+        };
+        Ok(Tables {
+            ticket: open(Role::Ticket)?,
+            payment: open(Role::Payment)?,
+            stats: open(Role::Stats)?,
+        })
+    }
+
+    /// Whether every event is published and the statistics have it.
+    pub async fn are_settled(&self) -> Result<bool> {
+        let mut told = 0;
+        for db in [&self.ticket, &self.payment] {
+            if number(db, "select count(*) as n from outbox where published_at is null").await? > 0
+            {
+                return Ok(false);
+            }
+            told += number(db, OF_PURCHASES).await?;
+        }
+        let heard = "select count(*) as n from heard where event_type in \
+                     ('RESERVATION_CREATED', 'RESERVATION_CONFIRMED', 'PAYMENT_CONFIRMED')";
+        Ok(number(&self.stats, heard).await? >= told)
+    }
+
+    /// How long the events since then were on their way.
+    pub async fn delays(&self, since: Timestamp) -> Result<Delays> {
+        let read = self.stats.read(move |tx| {
+            let sql = "select event_id, handled_at from inbox where handled_at >= $1";
+            tx.query(sql, params![since], |row| Ok((row.get("event_id")?, row.get("handled_at")?)))
+        });
+        let handled: Result<Vec<(Uuid, Timestamp)>, StorageError> = read.await;
+        let handled: HashMap<Uuid, Timestamp> = handled?.into_iter().collect();
+        let mut delays = Delays::default();
+        for db in [&self.ticket, &self.payment] {
+            let read = db.read(move |tx| {
+                let sql = "select event_id, created_at, published_at from outbox \
+                           where created_at >= $1 and topic <> 'inventory-events'";
+                tx.query(sql, params![since], |row| {
+                    Ok((row.get("event_id")?, row.get("created_at")?, row.get("published_at")?))
+                })
+            });
+            let rows: Result<Vec<(Uuid, Timestamp, Timestamp)>, StorageError> = read.await;
+            for (id, created_at, published_at) in rows? {
+                let handled_at = *handled.get(&id).context("the statistics have every event")?;
+                delays.published.push(published_at.duration_since(created_at).unsigned_abs());
+                delays.counted.push(handled_at.duration_since(created_at).unsigned_abs());
+            }
+        }
+        Ok(delays)
+    }
+
+    /// Whether so many purchases are in all tables, and nothing else is.
+    pub async fn check(&self, sold: i64, price: i64) -> Result<()> {
+        let taken = sold * price;
+        for (db, what, sql, expected) in [
+            (&self.ticket, "confirmed reservations", CONFIRMED, sold),
+            (&self.ticket, "reservations", "select count(*) as n from reservations", sold),
+            (
+                &self.ticket,
+                "sold seats",
+                "select count(*) as n from seats where status = 'sold'",
+                sold,
+            ),
+            (&self.ticket, "seats of live items", LIVE_SEATS, sold),
+            (&self.ticket, "tickets", "select count(*) as n from tickets", sold),
+            (&self.payment, "payments", "select count(*) as n from payments", sold),
+            (&self.payment, "confirmed payments", PAID, sold),
+            (&self.payment, "charged", CHARGED, taken),
+            (&self.payment, "taken by the sandbox", TAKEN, taken),
+            (&self.stats, "counted sales", COUNTED, sold),
+            (&self.stats, "counted revenue", REVENUE, taken),
+        ] {
+            let found = number(db, sql).await?;
+            ensure!(found == expected, "{what}: {found} instead of {expected}");
+        }
+        Ok(())
+    }
+}
+
+const OF_PURCHASES: &str =
+    "select count(*) as n from outbox where topic in ('reservation-events', 'payment-events')";
+const CONFIRMED: &str = "select count(*) as n from reservations \
+                         where status = 'confirmed' and payment_status = 'paid'";
+const LIVE_SEATS: &str = "select count(distinct seat_id) as n from reservation_items where is_live";
+const PAID: &str = "select count(distinct payable_id) as n from payments \
+                    where status = 'confirmed' and step is null";
+const CHARGED: &str =
+    "select cast(sum(charged_amount - refunded_amount) as bigint) as n from payments";
+const TAKEN: &str = "select cast(sum(amount) as bigint) as n from sandbox_movements";
+const COUNTED: &str = "select cast(sum(confirmed) as bigint) as n from hour_figures";
+const REVENUE: &str = "select cast(sum(charged - refunded) as bigint) as n from hour_figures";
+
+async fn number(db: &Db, sql: &'static str) -> Result<i64> {
+    let read = db.read(move |tx| tx.query_one(sql, &[], |row| row.get("n")));
+    let number: Result<i64, StorageError> = read.await;
+    Ok(number?)
+}
