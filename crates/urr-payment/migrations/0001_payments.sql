@@ -140,7 +140,7 @@ create table refunds (
     fee bigint not null,
     reason text not null,
     requested_by uuid,
-    -- What the ticket office expects to hear; null if it expects nothing.
+    -- What the ticket service expects to hear; null if it expects nothing.
     requested_amount bigint,
     status text not null,
     -- When the provider was first asked by the present key.

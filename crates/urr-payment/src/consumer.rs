@@ -1,4 +1,4 @@
-//! What payments learn from the ticket office: what was cancelled or handed over, and how much goes
+//! What payments learn from the ticket service: what was cancelled or handed over, and how much goes
 //! back (M-1, M-8).
 
 use serde::Deserialize;

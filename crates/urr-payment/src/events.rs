@@ -82,7 +82,7 @@ pub struct PaymentRefunded {
     pub amount: Won,
     /// What was kept.
     pub fee: Won,
-    /// What the ticket office has asked for; missing if it has not asked.
+    /// What the ticket service has asked for; missing if it has not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_amount: Option<Won>,
     pub cause: String,

@@ -46,14 +46,14 @@ impl LedgerAudit {
         Won::new(-self.balance(LedgerAccount::RefundsDue).amount())
     }
 
-    pub fn holds(&self) -> bool {
+    pub fn is_balanced(&self) -> bool {
         self.unexplained.is_empty()
     }
 }
 
 impl PaymentService {
     /// Goes through the whole books, a stretch at a time: each payment's are read at one moment.
-    pub async fn prove(&self) -> Result<LedgerAudit, StorageError> {
+    pub async fn audit_ledger(&self) -> Result<LedgerAudit, StorageError> {
         let mut sums = LedgerSums::default();
         let mut after = Uuid::nil();
         while let Some(until) = self.add_payments(after, &mut sums).await? {

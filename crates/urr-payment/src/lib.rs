@@ -1,6 +1,6 @@
 //! Payments: every charge ends in a ticket or a refund.
 //!
-//! What is to be paid comes from the ticket office, the money moves at a [`provider`], and a row in
+//! What is to be paid comes from the ticket service, the money moves at a [`provider`], and a row in
 //! the schema `payment_service` says how far each payment is. A payment is driven by sagas that can
 //! stop anywhere and go on anywhere ([`saga`]); what they did with the money is in the books
 //! ([`ledger`]).
@@ -132,9 +132,9 @@ impl PaymentService {
         }))
     }
 
-    /// Tells it where the ticket office is. Until then nothing can be paid. Only the first counts.
-    pub fn connect_tickets(&self, office: Upstream) {
-        self.0.tickets.connect(office);
+    /// Tells it where the ticket service is. Until then nothing can be paid. Only the first counts.
+    pub fn connect_tickets(&self, upstream: Upstream) {
+        self.0.tickets.connect(upstream);
     }
 
     /// Payments as a service on the network or within the process.

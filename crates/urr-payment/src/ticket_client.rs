@@ -1,4 +1,4 @@
-//! The ticket office, as payments see it. Every call can be made again without harm.
+//! The ticket service, as payments see it. Every call can be made again without harm.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub struct TicketClient(OnceLock<Upstream>);
 
-/// Something that can be paid, as the ticket office has it: a reservation, a transfer or a
+/// Something that can be paid, as the ticket service has it: a reservation, a transfer or a
 /// membership.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,7 +46,7 @@ pub struct Payable {
     pub last_event_id: Option<Uuid>,
 }
 
-/// A reservation, as the ticket office has it.
+/// A reservation, as the ticket service has it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PaidReservation {
@@ -86,14 +86,14 @@ pub struct PaidPage {
     pub more: bool,
 }
 
-/// Why the ticket office did not do what it was asked for.
+/// Why the ticket service did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketClientError {
     /// It says no, and will say so again.
-    #[error("the ticket office says {code}")]
+    #[error("the ticket service says {code}")]
     Refused { code: String, source: UpstreamError },
     /// It may have done it, or may do it later.
-    #[error("the ticket office has not answered")]
+    #[error("the ticket service has not answered")]
     NoAnswer(#[source] Option<UpstreamError>),
 }
 
@@ -114,7 +114,7 @@ impl TicketClientError {
 
 type PayableResult = Result<Payable, TicketClientError>;
 
-/// Where the ticket office keeps it.
+/// Where the ticket service keeps it.
 fn path_of(payable: PayableRef) -> String {
     let kind = match payable.kind {
         PayableKind::Reservation => "reservations",

@@ -1,4 +1,4 @@
-//! Our books beside the ticket office's: every ticket is paid, and every payment has its ticket.
+//! Our books beside the ticket service's: every ticket is paid, and every payment has its ticket.
 //!
 //! The two are never read at one moment. Whatever attempts wrong is therefore looked at once more, and
 //! only what has not moved meanwhile is named.
@@ -29,10 +29,10 @@ pub struct TicketComparison {
     pub next: Option<Uuid>,
 }
 
-/// Where the ticket office's books and ours differ.
+/// Where the ticket service's books and ours differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TicketDifference {
-    /// The ticket office was paid by a payment that is not there or has not taken anything.
+    /// The ticket service was paid by a payment that is not there or has not taken anything.
     Unpaid { reservation_id: Uuid, payment_id: Option<Uuid>, amount: Won },
     /// The money is ours, and the buyer has no ticket for it.
     NoTicket { reservation_id: Uuid, payment_id: Uuid, amount: Won },
@@ -51,7 +51,7 @@ pub enum CompareError {
 
 /// Decides whether a reservation and its payments tell the same story. `reservation` is one that
 /// was ever paid; one that was handed over is paid by the payment of that transfer. Whatever has a
-/// step left is on its way, and so is what the ticket office has just announced.
+/// step left is on its way, and so is what the ticket service has just announced.
 fn judge(
     id: Uuid,
     reservation: Option<&PaidReservation>,
@@ -202,7 +202,7 @@ impl fmt::Display for TicketDifference {
                 let payment = payment_id.map_or_else(|| "none".to_owned(), |id| id.to_string());
                 write!(
                     f,
-                    "reservation {reservation_id}: the ticket office has {amount} as paid by \
+                    "reservation {reservation_id}: the ticket service has {amount} as paid by \
                      payment {payment}, which has not taken them"
                 )
             }

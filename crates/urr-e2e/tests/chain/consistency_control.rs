@@ -93,7 +93,7 @@ async fn twice(app: &TestApp) {
         booking_fee, currency, provider, 'refunding', 0, charged_amount, 0, correlation_id, \
         created_at, updated_at from payments where charged_amount > 0";
     const CHARGE: &str = "insert into sandbox_payments (payment_key, order_id, amount, attempts, \
-        charged, returned, created_at) select payment_key || '-2', order_id || '-2', amount, 1, \
+        charged, refunded, created_at) select payment_key || '-2', order_id || '-2', amount, 1, \
         charged, 0, created_at from sandbox_payments where charged > 0";
     execute(app, "payment", SECOND).await;
     execute(app, "payment", CHARGE).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Uuid, Won, define_id};
 
 define_id!(
-    /// A payment. The ticket office knows it by this id.
+    /// A payment. The ticket service knows it by this id.
     PaymentId
 );
 
@@ -64,13 +64,13 @@ named! {
         Charge = "charge",
         /// The provider is asked what it did.
         Query = "query",
-        /// The ticket office gives the ticket.
+        /// The ticket service gives the ticket.
         Deliver = "deliver",
         /// The hold may expire again.
         Unpin = "unpin",
         /// The provider gives money back.
         Refund = "refund",
-        /// The ticket office learns that the money is back.
+        /// The ticket service learns that the money is back.
         Report = "report",
     }
 }

@@ -20,7 +20,7 @@ pub enum RefundCause {
     Cancelled,
     /// The ticket is somebody else's now, who has paid for it (M-8).
     Transferred,
-    /// The ticket office could not give what was paid for (P7).
+    /// The ticket service could not give what was paid for (P7).
     NotConfirmable,
     /// Another payment has paid for it already.
     Duplicate,
@@ -108,7 +108,7 @@ pub struct Refund {
     pub fee: Won,
     pub reason: String,
     pub requested_by: Option<Uuid>,
-    /// What the ticket office has asked for; none if it has not asked.
+    /// What the ticket service has asked for; none if it has not asked.
     pub requested_amount: Option<Won>,
     pub status: RefundStatus,
     /// When the provider was first asked by the present key.

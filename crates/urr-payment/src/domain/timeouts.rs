@@ -14,7 +14,7 @@ pub struct SagaTimeouts {
 /// No step has more calls of the provider than this: one attempts, one charges, one calls that off,
 /// and after each of these one reads what it did.
 const PROVIDER_CALLS_MAX: u32 = 5;
-/// For the ticket office, which a step asks four times at most, and for our own tables.
+/// For the ticket service, which a step asks four times at most, and for our own tables.
 const CLAIM_MARGIN: Duration = Duration::from_secs(30);
 const BELIEF_MARGIN: Duration = Duration::from_secs(40);
 
@@ -38,9 +38,9 @@ mod tests {
             let timeout = Duration::from_secs(seconds);
             let SagaTimeouts { claim_ttl: claim, not_found_trusted_after } =
                 SagaTimeouts::of(timeout);
-            let office = crate::ticket_client::DEADLINE * 4;
+            let tickets = crate::ticket_client::DEADLINE * 4;
             assert!(claim > timeout * PROVIDER_CALLS_MAX, "{seconds}");
-            assert!(claim > office, "{seconds}");
+            assert!(claim > tickets, "{seconds}");
             assert!(not_found_trusted_after > timeout, "{seconds}");
         }
         assert_eq!(SagaTimeouts::of(Duration::from_secs(10)).claim_ttl, Duration::from_secs(80));

@@ -19,7 +19,7 @@ fn is_of_the_user(error: &UpstreamError) -> bool {
     refusal.is_some_and(|refusal| refusal.status == StatusCode::TOO_MANY_REQUESTS)
 }
 
-/// A refusal of the ticket office itself, also one that a service alone could take for a refusal of
+/// A refusal of the ticket service itself, also one that a service alone could take for a refusal of
 /// our credential.
 fn passed_on(error: UpstreamError) -> ApiError {
     match error.refusal() {
@@ -30,7 +30,7 @@ fn passed_on(error: UpstreamError) -> ApiError {
     }
 }
 
-/// What the ticket office says to a user, it says through us (M-12).
+/// What the ticket service says to a user, it says through us (M-12).
 impl From<TicketClientError> for ApiError {
     fn from(error: TicketClientError) -> ApiError {
         match error {
@@ -39,7 +39,7 @@ impl From<TicketClientError> for ApiError {
             TicketClientError::NoAnswer(source) => {
                 let error = ApiError::unavailable(
                     "SERVICE_UNAVAILABLE",
-                    "The ticket office does not answer. Please try again.",
+                    "The ticket service does not answer. Please try again.",
                     Duration::from_secs(1),
                 );
                 match source {

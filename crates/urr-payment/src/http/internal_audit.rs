@@ -1,5 +1,5 @@
 //! The money, for whoever runs the installation: the proof of the books, what does not get on, and
-//! what the provider and the ticket office have to say.
+//! what the provider and the ticket service have to say.
 
 use std::time::Duration;
 
@@ -234,7 +234,7 @@ struct TicketsView {
     next: Option<Uuid>,
 }
 
-/// A stretch of the ticket office's books beside ours.
+/// A stretch of the ticket service's books beside ours.
 async fn audit_tickets(
     State(payments): State<PaymentService>,
     caller: Internal,

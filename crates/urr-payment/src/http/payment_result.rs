@@ -63,7 +63,7 @@ fn failed(payment: &Payment) -> ApiError {
     let code = code(payment);
     match code.as_str() {
         "TICKET_SERVICE_UNAVAILABLE" => {
-            let sentence = format!("The ticket office does not answer. {charged}");
+            let sentence = format!("The ticket service does not answer. {charged}");
             ApiError::unavailable("SERVICE_UNAVAILABLE", sentence, TRY_AGAIN_AFTER)
         }
         "PROVIDER_UNAVAILABLE" => {
@@ -81,7 +81,7 @@ fn failed(payment: &Payment) -> ApiError {
         }
         _ => {
             let sentence = format!("What was to be paid cannot be had any more. {charged}");
-            // The ticket office's own word, that clients know from it.
+            // The ticket service's own word, that clients know from it.
             ApiError::new(StatusCode::CONFLICT, code, sentence)
         }
     }

@@ -141,7 +141,7 @@ async fn pay_anew(
     Ok(payments.approve_detached(order, *context).await?)
 }
 
-/// A membership that is paid can be paid for another term, if the ticket office says so (M-7c).
+/// A membership that is paid can be paid for another term, if the ticket service says so (M-7c).
 fn may_be_renewed(payment: &Payment) -> bool {
     payment.payable.kind == PayableKind::Membership && payment.status == PaymentStatus::Confirmed
 }

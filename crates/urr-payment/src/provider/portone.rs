@@ -22,7 +22,7 @@ use super::http::{
 use super::webhook::{self, SECRETS_MAX, WebhookSecret};
 use super::{
     CURRENCY, ChargeRequest, ListedOrder, ListedState, ProviderLookup, ProviderOutcome,
-    ProviderPayment, ProviderState, Return, UNREADABLE, WebhookNotice, WebhookRejection,
+    ProviderPayment, ProviderState, RefundRequest, UNREADABLE, WebhookNotice, WebhookRejection,
 };
 
 /// Where PortOne answers.

@@ -26,7 +26,7 @@ use super::http::{
 };
 use super::{
     CURRENCY, ChargeRequest, ListedOrder, ListedState, ProviderLookup, ProviderOutcome,
-    ProviderPayment, ProviderState, Return, UNREADABLE,
+    ProviderPayment, ProviderState, RefundRequest, UNREADABLE,
 };
 
 /// Where Toss answers.

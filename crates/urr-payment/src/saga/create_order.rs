@@ -1,4 +1,4 @@
-//! Making an order: what is to be paid comes from the ticket office, never from the buyer.
+//! Making an order: what is to be paid comes from the ticket service, never from the buyer.
 
 use urr_kernel::{CallContext, IdempotencyKey, Timestamp, Uuid, Won};
 use urr_storage::{StorageError, Tx};

@@ -18,7 +18,7 @@ use crate::store::provider_calls::{self, ProviderCall};
 use crate::ticket_client::TicketClientError;
 use crate::{PROVIDER_GONE, PaymentService};
 
-/// So often a silent ticket office is asked to pin a hold. The buyer is waiting.
+/// So often a silent ticket service is asked to pin a hold. The buyer is waiting.
 const PINS_MAX: u32 = 5;
 const TICKETS_UNAVAILABLE: &str = "TICKET_SERVICE_UNAVAILABLE";
 
@@ -146,7 +146,7 @@ impl PaymentService {
         EntryOf { id, payment_id: payment.id, refund_id: None, now }
     }
 
-    /// The ticket office will not give the ticket. Perhaps it has: then the reservation was
+    /// The ticket service will not give the ticket. Perhaps it has: then the reservation was
     /// cancelled since, and the refund comes by itself.
     async fn undelivered(
         &self,

@@ -1,4 +1,4 @@
-//! The steps of a return of money: the provider gives it back, then the ticket office is told.
+//! The steps of a return of money: the provider gives it back, then the ticket service is told.
 
 use urr_kernel::{CallContext, Timestamp, TraceContext, Uuid, Won};
 use urr_storage::outbox::{self, Stamp};
@@ -212,7 +212,7 @@ impl PaymentService {
                 }
                 Err(TicketClientError::Refused { code, .. }) => {
                     let order = &payment.order_id;
-                    tracing::warn!(order, code, "the ticket office does not want to know");
+                    tracing::warn!(order, code, "the ticket service does not want to know");
                 }
             }
         }

@@ -62,7 +62,7 @@ pub enum RefundError {
 
 impl PaymentService {
     /// Cancels what a user has paid for; the refund follows from that (P9). The answer is how much
-    /// the ticket office gives back.
+    /// the ticket service gives back.
     pub async fn cancel_by_owner(
         &self,
         payment_key: &str,

@@ -59,7 +59,7 @@ pub(super) fn full_refund_insert(
     ledger::entry_insert(tx, of, &Posting::reverse_charge(full_refund.amount))
 }
 
-/// What the ticket office says when a paid reservation is not its buyer's any more.
+/// What the ticket service says when a paid reservation is not its buyer's any more.
 #[derive(Clone, Debug)]
 pub(crate) struct CancelledPurchase {
     pub payment_id: PaymentId,
@@ -152,7 +152,7 @@ pub(super) struct RefundIntent {
     pub cause: RefundCause,
     /// What is to be the buyer's again, of all that was paid.
     pub amount: Won,
-    /// Whether the ticket office has asked, or is to hear of it for another reason.
+    /// Whether the ticket service has asked, or is to hear of it for another reason.
     pub is_requested_by_tickets: bool,
     pub reason: String,
     pub requested_by: Option<Uuid>,

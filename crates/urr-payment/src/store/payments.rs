@@ -294,7 +294,7 @@ pub fn payment_claim(
 pub enum ResolverLane {
     Purchases,
     /// Money that goes back.
-    RefundBatch,
+    Refunds,
 }
 
 impl ResolverLane {

@@ -66,7 +66,7 @@ pub fn refund_list(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, Storag
     tx.query(&sql, params![id.0], read)
 }
 
-/// Those whose money is back and that the ticket office has not heard of.
+/// Those whose money is back and that the ticket service has not heard of.
 pub fn refund_list_unreported(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
     let sql = format!(
         "select {COLUMNS} from refunds where payment_id = $1 \

@@ -1,4 +1,4 @@
-//! The books as operators see them, and the ticket office's books beside ours: each case breaks one
+//! The books as operators see them, and the ticket service's books beside ours: each case breaks one
 //! thing by hand.
 
 use std::time::Duration;
@@ -89,7 +89,7 @@ contract! {
         world.pay(TestCard::Approve).await;
         let (held, payment) = world.pay(TestCard::Approve).await;
         world.pay(TestCard::Approve).await;
-        // As if the ticket office had been restored from a backup.
+        // As if the ticket service had been restored from a backup.
         world.tickets.change(held.id, |held| {
             (held.status, held.payment_id) = ("expired", None);
         });
@@ -108,11 +108,11 @@ contract! {
         assert_eq!(compare(&world).await.differences, [no_ticket]);
     }
 
-    async fn a_ticket_office_that_does_not_answer_is_not_one_that_agrees(world: World) {
+    async fn a_ticket_service_that_does_not_answer_is_not_one_that_agrees(world: World) {
         world.pay(TestCard::Approve).await;
         world.tickets.fail("paid", [Fault::Silent; 9]);
         let compared = world.payments.reconcile_tickets(None, &world.context()).await;
-        assert!(matches!(compared, Err(CompareError::FakeTicketService(_))), "{compared:?}");
+        assert!(matches!(compared, Err(CompareError::Tickets(_))), "{compared:?}");
     }
 
     async fn operators_read_the_proof_and_nobody_else_does(world: World) {

@@ -15,7 +15,7 @@ use urr_payment::{
 use urr_service::{Limits, Metrics, ServiceKit};
 
 use crate::contract;
-use crate::fake_provider::{FakeProvider, Fault, LedgerAccount, PATIENCE, Sale};
+use crate::fake_provider::{Account, FakeProvider, Fault, PATIENCE, Sale};
 use crate::fake_ticket_service::FakePayable;
 use crate::fake_toss;
 use crate::fixture::{PRICE, World};

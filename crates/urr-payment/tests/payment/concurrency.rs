@@ -126,7 +126,7 @@ contract! {
         world.assert_whole().await;
     }
 
-    /// P-10: neither the provider nor the ticket office is asked within a transaction: more payments
+    /// P-10: neither the provider nor the ticket service is asked within a transaction: more payments
     /// than there are connections wait for their answers, and others are paid as ever.
     async fn p_10_no_transaction_is_open_while_somebody_is_asked(world: World) {
         const WAITING: u32 = 12;

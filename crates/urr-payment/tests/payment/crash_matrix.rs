@@ -1,5 +1,5 @@
 //! The crash matrix: a process ends at every commit and every call of both sagas, with every fault
-//! of the provider and the ticket office; another one goes on.
+//! of the provider and the ticket service; another one goes on.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -144,7 +144,7 @@ async fn crash_everywhere(world: &World, scenario: Scenario) -> BTreeSet<String>
     unreachable!("every purchase comes to an end")
 }
 
-/// A card that was charged has its ticket, unless the ticket office would not give it.
+/// A card that was charged has its ticket, unless the ticket service would not give it.
 async fn assert_right(
     world: &World,
     held: &FakePayable,

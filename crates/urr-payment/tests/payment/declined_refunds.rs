@@ -129,7 +129,7 @@ contract! {
         world.settle().await;
         let after = world.find(payment.id).await;
         assert_eq!((after.status, after.step), (PaymentStatus::Refunded, None));
-        assert_eq!(world.tickets.get(held.id).payment_status, "refunded", "the office hears of it");
+        assert_eq!(world.tickets.get(held.id).payment_status, "refunded", "the ticket service hears of it");
         let expected = [102_000, 0, 0, -2_000, -30_000, 0, 0, 0, -70_000];
         assert_eq!(balances(&world).await, expected);
         let refunded = world.announced().await.pop().unwrap();
@@ -167,7 +167,7 @@ contract! {
         assert_eq!(world.find(payment.id).await.refunded, Won::new(70_000), "102,000 less 32,000");
         assert_eq!(balances(&world).await, [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0]);
         let told = world.tickets.get(held.id).refund_amount;
-        assert_eq!(told, Some(Won::new(58_000)), "the office hears what really came");
+        assert_eq!(told, Some(Won::new(58_000)), "the ticket service hears what really came");
         let refunded = world.announced().await.pop().unwrap();
         assert_eq!((&refunded.data["amount"], &refunded.data["requestedAmount"]),
             (&json!(58_000), &json!(70_000)));

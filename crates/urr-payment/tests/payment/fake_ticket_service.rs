@@ -1,4 +1,4 @@
-//! A ticket office in memory that keeps to the real one's contract, and fails when it is told to.
+//! A ticket service in memory that keeps to the real one's contract, and fails when it is told to.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -435,6 +435,6 @@ async fn take(
         "confirm" => held.confirm(&body, now),
         "refunded" => held.refunded(&body),
         "cancel" => held.cancel(&body),
-        other => panic!("the ticket office has no {other}"),
+        other => panic!("the ticket service has no {other}"),
     })
 }

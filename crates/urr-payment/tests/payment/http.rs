@@ -67,8 +67,8 @@ contract! {
         world.assert_whole().await;
     }
 
-    /// M-12: the ticket office's refusals are the user's, and do not shut out everybody else.
-    async fn m_12_what_the_ticket_office_refuses_is_told_and_counts_against_nobody(world: World) {
+    /// M-12: the ticket service's refusals are the user's, and do not shut out everybody else.
+    async fn m_12_what_the_ticket_service_refuses_is_told_and_counts_against_nobody(world: World) {
         let api = ApiClient::new(&world);
         let prepare = async |user, id| {
             let body = json!({"reservationId": id, "amount": 102_000});
@@ -161,7 +161,7 @@ contract! {
         }
         let user = Some(world.ids.next_id());
         assert_eq!(api.get(user, "/api/admin/payments").await.0, 403);
-        let (status, _) = door
+        let (status, _) = api
             .send(Method::GET, "/internal/payment/audit", &headers(None, Role::User), String::new())
             .await;
         assert_eq!(status, 403, "the gateway is no operator");

@@ -1,5 +1,5 @@
 //! The contract of the payment service: the same cases on SQLite and on PostgreSQL, with the
-//! sandbox's durable books and a ticket office that fails when it is told to.
+//! sandbox's durable books and a ticket service that fails when it is told to.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

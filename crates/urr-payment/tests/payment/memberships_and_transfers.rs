@@ -112,7 +112,7 @@ contract! {
         world.settle().await;
         let payment = world.find(payment.id).await;
         assert_eq!((payment.status, payment.refunded), (PaymentStatus::Refunded, PRICE));
-        assert_eq!(world.tickets.get(membership.id).status, "cancelled", "the office ends it");
+        assert_eq!(world.tickets.get(membership.id).status, "cancelled", "the ticket service ends it");
         let event = world.announced().await.pop().unwrap();
         assert_eq!(event.event_type, "PAYMENT_REFUNDED");
         assert_eq!(event.data["paymentType"], "membership");
@@ -228,7 +228,7 @@ contract! {
             approvals.push(world.approval(&order, TestCard::Approve).await);
         }
         let refused = world.order_of(&listing, listing.user_id).await;
-        assert!(matches!(refused, Err(PrepareError::FakeTicketService(_))), "nobody buys their own");
+        assert!(matches!(refused, Err(PrepareError::Tickets(_))), "nobody buys their own");
         let paid = join_all(approvals.iter().map(|approval| world.approve(approval))).await;
         let won = paid.iter().filter(|paid| {
             matches!(paid, Ok(payment) if payment.status == PaymentStatus::Confirmed)
@@ -270,7 +270,7 @@ contract! {
         assert_eq!((status.as_u16(), &refused["code"]), (409, &json!("TRANSFER_BEING_PAID")));
     }
 
-    /// P7: the ticket office cannot hand it over any more.
+    /// P7: the ticket service cannot hand it over any more.
     async fn a_ticket_that_cannot_be_handed_over_is_paid_back_and_the_listing_let_go(world: World) {
         let (ticket, sold) = world.pay(TestCard::Approve).await;
         let listing = world.listing(&ticket);

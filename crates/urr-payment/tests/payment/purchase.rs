@@ -85,12 +85,12 @@ contract! {
             key: None,
         };
         let refused = world.payments.prepare(other, &world.context()).await;
-        assert!(matches!(refused, Err(PrepareError::FakeTicketService(_))));
+        assert!(matches!(refused, Err(PrepareError::Tickets(_))));
         world.assert_whole().await;
     }
 
-    /// P3: the amount is the ticket office's.
-    async fn an_amount_that_is_not_the_offices_makes_no_order(world: World) {
+    /// P3: the amount is the ticket service's.
+    async fn an_amount_that_is_not_the_ticket_services_makes_no_order(world: World) {
         let held = world.hold();
         for amount in [0, 1, -102_000, 101_999, 102_001] {
             let request = OrderRequest {
@@ -120,8 +120,8 @@ contract! {
         world.assert_whole().await;
     }
 
-    /// M-3: the ticket office is down after the charge.
-    async fn m_3_a_silent_ticket_office_is_asked_until_it_gives_the_ticket(world: World) {
+    /// M-3: the ticket service is down after the charge.
+    async fn m_3_a_silent_ticket_service_is_asked_until_it_gives_the_ticket(world: World) {
         world.tickets.fail("confirm", [Fault::Silent; 4]);
         let (held, payment) = world.pay(TestCard::Approve).await;
         assert_eq!((payment.status, payment.step), (PaymentStatus::Confirmed, Some(SagaStep::Deliver)));
@@ -131,7 +131,7 @@ contract! {
         world.assert_whole().await;
     }
 
-    async fn a_ticket_office_that_dies_after_each_step_gives_one_ticket(world: World) {
+    async fn a_ticket_service_that_dies_after_each_step_gives_one_ticket(world: World) {
         world.tickets.fail("pin", [Fault::Dies, Fault::Dies]);
         world.tickets.fail("confirm", [Fault::Dies, Fault::Dies]);
         let (held, _) = world.pay(TestCard::Approve).await;
@@ -142,7 +142,7 @@ contract! {
         world.assert_whole().await;
     }
 
-    async fn a_ticket_office_that_never_pins_ends_the_purchase_without_a_charge(world: World) {
+    async fn a_ticket_service_that_never_pins_ends_the_purchase_without_a_charge(world: World) {
         world.tickets.fail("pin", [Fault::Silent; 40]);
         let (held, payment) = world.pay(TestCard::Approve).await;
         assert_eq!((payment.status, payment.step), (PaymentStatus::Approving, Some(SagaStep::Pin)));

@@ -129,7 +129,7 @@ contract! {
         assert!(proof.is_balanced(), "what is under way explains itself: {proof}");
     }
 
-    /// K-1: the office gave the ticket and died, and its owner was quicker than our next look.
+    /// K-1: the ticket service gave the ticket and died, and its owner was quicker than our next look.
     async fn a_ticket_that_is_cancelled_before_we_know_of_it_is_refunded_once(world: World) {
         for hears_first in [true, false] {
             world.tickets.fail("confirm", [Fault::Dies]);
@@ -176,7 +176,7 @@ contract! {
         world.assert_whole().await;
     }
 
-    /// More than was paid cannot come back, whatever the office says.
+    /// More than was paid cannot come back, whatever the ticket service says.
     async fn no_more_goes_back_than_was_taken(world: World) {
         let (held, payment) = world.pay(TestCard::Approve).await;
         let cancelled = cancel(&world, &held, 0).await;
@@ -211,7 +211,7 @@ contract! {
         let refused = world.payments.refund_as_admin(unknown, asked, &world.context()).await;
         assert!(matches!(refused, Err(RefundError::NotFound)));
         world.assert_whole().await;
-        // All of the rest goes back by cancelling, of which the ticket office has the last word.
+        // All of the rest goes back by cancelling, of which the ticket service has the last word.
         let (_, amount) = refund(None, "g").await.unwrap();
         assert_eq!(amount, Won::new(100_000), "the part that was given counts towards it");
         world.settle().await;
@@ -257,15 +257,15 @@ contract! {
         world.assert_whole().await;
     }
 
-    /// The office does not hear of it at first.
-    async fn a_silent_office_is_told_of_the_refund_until_it_hears(world: World) {
+    /// The ticket service does not hear of it at first.
+    async fn a_silent_ticket_service_is_told_of_the_refund_until_it_hears(world: World) {
         let (held, payment) = world.pay(TestCard::Approve).await;
         let cancelled = cancel(&world, &held, 0).await;
         world.tickets.fail("refunded", [Fault::Silent, Fault::Dies, Fault::Silent]);
         world.consume(&world.cancelled_event(&cancelled)).await.unwrap();
         world.payments.resolve_due().await.unwrap();
         let waiting = world.find(payment.id).await;
-        assert_eq!((waiting.status, waiting.step), (PaymentStatus::Refunded, Some(SagaStep::Tell)));
+        assert_eq!((waiting.status, waiting.step), (PaymentStatus::Refunded, Some(SagaStep::Report)));
         world.settle().await;
         world.assert_whole().await;
     }

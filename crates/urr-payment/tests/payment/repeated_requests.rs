@@ -93,10 +93,10 @@ contract! {
     }
 
     async fn a_click_in_another_process_is_told_of_the_same_payment(world: World) {
-        let doors = [ApiClient::new(&world), ApiClient::to(&world.instance(FaultPoints::default()), &world)];
+        let apis = [ApiClient::new(&world), ApiClient::to(&world.instance(FaultPoints::default()), &world)];
         let held = world.hold();
         let body = process_body(&held, "approve");
-        let clicks = doors.iter().map(|door| api.post(Some(held.user_id), PROCESS, &body));
+        let clicks = apis.iter().map(|api| api.post(Some(held.user_id), PROCESS, &body));
         let answers = join_all(clicks).await;
         for answer in &answers {
             assert!([200, 202].contains(&answer.0.as_u16()), "{}", answer.1);
@@ -176,7 +176,7 @@ contract! {
         assert_eq!(unknown["status"], "unknown");
         assert!(unknown["payment"]["failureCode"].is_null(), "nothing has failed: {unknown}");
         world.settle().await;
-        // The ticket office stays silent: that is no word about the seats.
+        // The ticket service stays silent: that is no word about the seats.
         world.tickets.fail("pin", [Fault::Silent; 20]);
         let held = world.hold();
         let body = process_body(&held, "approve");

@@ -24,8 +24,8 @@ pub const WEBHOOK_SECRETS: [&str; 2] =
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    TossClient,
-    PortOneClient,
+    Toss,
+    PortOne,
 }
 
 pub struct World {

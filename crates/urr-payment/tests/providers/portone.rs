@@ -4,8 +4,9 @@ use serde_json::json;
 use urr_kernel::{Clock, Secret, Timestamp, Won};
 use urr_outbound::Outbound;
 use urr_payment::provider::{
-    ChargeRequest, InvalidProviderCredential, ListedOrder, ListedState, PORTONE_ENDPOINT, PortOne,
-    PortOneSettings, ProviderListing, ProviderLookup, ProviderOutcome, ProviderState,
+    ChargeRequest, InvalidProviderCredential, ListedOrder, ListedState, PORTONE_ENDPOINT,
+    PortOneClient, PortOneSettings, ProviderListing, ProviderLookup, ProviderOutcome,
+    ProviderState,
 };
 
 use crate::fake_portone::STORE_ID;
@@ -122,7 +123,7 @@ fn credentials_that_cannot_be_used_are_refused_at_the_start() {
             endpoint: PORTONE_ENDPOINT.to_owned(),
             timeout: std::time::Duration::from_secs(10),
         };
-        PortOne::new(settings, Outbound::new(), Clock::System).err()
+        PortOneClient::new(settings, Outbound::new(), Clock::System).err()
     };
     let [first, second] = WEBHOOK_SECRETS;
     assert_eq!(refused("secret", &[first, second]), None);
@@ -146,8 +147,8 @@ async fn orders_with_events_in_a_span_are_listed_each_once() {
     let (from, to): (Timestamp, Timestamp) =
         ("2026-12-01T00:00:00Z".parse().unwrap(), "2026-12-02T00:00:00Z".parse().unwrap());
     let unclear = |order_id: &str| {
-        let standing = ListedState::Unclear;
-        ListedOrder { order_id: order_id.to_owned(), standing }
+        let state = ListedState::Unclear;
+        ListedOrder { order_id: order_id.to_owned(), state }
     };
     let both = ProviderListing::Orders(vec![unclear(ORDER), unclear("ORD_other")]);
     assert_eq!(world.provider.list(from, to).await, both);

@@ -5,7 +5,7 @@ use urr_kernel::{Clock, Secret, Timestamp};
 use urr_outbound::Outbound;
 use urr_payment::provider::{
     InvalidProviderCredential, ListedOrder, ListedState, ProviderListing, ProviderOutcome,
-    RefundRequest, TOSS_ENDPOINT, Toss, TossSettings,
+    RefundRequest, TOSS_ENDPOINT, TossClient, TossSettings,
 };
 
 use crate::fake_provider::Fault;
@@ -48,7 +48,7 @@ async fn a_verdict_on_the_payment_is_a_decline() {
     }
 }
 
-/// The control: the same words in a failure of Toss, and codes that leave it open.
+/// The control: the same words in a failure of TossClient, and codes that leave it open.
 #[tokio::test]
 async fn what_leaves_it_open_is_not_a_decline() {
     let world = World::new(Kind::Toss).await;
@@ -98,7 +98,7 @@ async fn a_verdict_on_the_return_is_a_decline() {
 async fn a_key_of_somebody_else_moves_nothing() {
     let world = World::new(Kind::Toss).await;
     let stranger = settings("test_sk_other", &world.endpoint);
-    let stranger = Toss::new(stranger, Outbound::new(), Clock::System).unwrap();
+    let stranger = TossClient::new(stranger, Outbound::new(), Clock::System).unwrap();
     assert_eq!(code(&stranger.confirm(&charge()).await), "UNAUTHORIZED_KEY");
     assert!(world.charges().is_empty());
 }
@@ -106,11 +106,11 @@ async fn a_key_of_somebody_else_moves_nothing() {
 #[test]
 fn a_key_that_cannot_be_sent_is_refused_at_the_start() {
     for key in ["", "\u{feff}", "test sk", "test_sk_\u{1}"] {
-        let toss = Toss::new(settings(key, TOSS_ENDPOINT), Outbound::new(), Clock::System);
+        let toss = TossClient::new(settings(key, TOSS_ENDPOINT), Outbound::new(), Clock::System);
         assert_eq!(toss.err(), Some(InvalidProviderCredential), "{key:?}");
     }
     let marked = settings("\u{feff}test_sk_a\n", TOSS_ENDPOINT);
-    assert!(Toss::new(marked, Outbound::new(), Clock::System).is_ok());
+    assert!(TossClient::new(marked, Outbound::new(), Clock::System).is_ok());
 }
 
 #[tokio::test]
@@ -120,9 +120,8 @@ async fn transactions_of_a_span_are_listed_with_what_they_tell() {
     assert!(matches!(world.confirm().await, ProviderOutcome::Done(_)));
     let (from, to): (Timestamp, Timestamp) =
         ("2026-12-01T00:00:00Z".parse().unwrap(), "2026-12-02T00:00:00Z".parse().unwrap());
-    let one = |standing| {
-        ProviderListing::Orders(vec![ListedOrder { order_id: ORDER.to_owned(), standing }])
-    };
+    let one =
+        |state| ProviderListing::Orders(vec![ListedOrder { order_id: ORDER.to_owned(), state }]);
     let charged = ListedState::Charged(world.payment().await.amount);
     assert_eq!(world.provider.list(from, to).await, one(charged), "the list says it all");
     assert!(matches!(world.provider.cancel(&giving_back(2_000)).await, ProviderOutcome::Done(_)));

@@ -104,12 +104,12 @@ fn the_money_of_a_running_system_is_proved_and_a_hand_in_the_books_is_named() ->
                                   where account = 'sales'",
     )?;
 
-    change(&installation, books, "update sandbox_payments set returned = 5")?;
+    change(&installation, books, "update sandbox_payments set refunded = 5")?;
     let amounts = read(&installation, 1)?;
     let differs = finding(&amounts, "provider", "differences")?;
     assert_eq!((&differs["kind"], &differs["amount"]), (&json!("amounts"), &json!(-5)));
     assert_eq!(amounts["books"]["unexplained"], json!([]), "our own books are right");
-    change(&installation, books, "update sandbox_payments set returned = 0")?;
+    change(&installation, books, "update sandbox_payments set refunded = 0")?;
 
     change(
         &installation,

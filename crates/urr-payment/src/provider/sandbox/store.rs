@@ -155,7 +155,7 @@ pub(super) fn payment_charge(
 /// Gives money back.
 pub(super) fn payment_return(
     tx: &mut Tx<'_>,
-    what: &Return,
+    what: &RefundRequest,
     card: TestCard,
     now: Timestamp,
 ) -> Result<SandboxOutcome, StorageError> {
