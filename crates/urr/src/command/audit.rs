@@ -126,7 +126,7 @@ impl Books {
         databases.push(db.clone());
         let payments = payments(config, db, &world)?;
         if let Some(office) = office {
-            payments.connect_office(office);
+            payments.connect_tickets(office);
         }
         let router = payments.service(&kit).local_router();
         let upstream = Upstream::local(Caller::Operator, Role::Payment.name(), router, &kit);
