@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::{Secret, Timestamp, Uuid};
 use urr_notice::{Figures, Message, Post, SqsOptions, SqsQueue, Worker};
 use urr_queue::Notices;
-use urr_queue::room::Admitted;
+use urr_room::Admitted;
 use urr_test::servers::{self, Server, SqsServer};
 
 const EVENT: Uuid = Uuid::from_u128(0xe);

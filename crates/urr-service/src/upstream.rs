@@ -4,7 +4,6 @@
 //! context and deadline arrive, in headers or handed over. So nothing learnt in one process is wrong
 //! in a cluster.
 
-mod breaker;
 mod budget;
 mod error;
 mod transport;
@@ -13,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
@@ -25,12 +23,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use urr_kernel::{CallContext, Secret};
 
-pub use self::breaker::{Breaker, BreakerState, Verdict};
 use self::budget::RetryBudget;
 pub use self::error::{Refusal, UpstreamError};
-pub use self::transport::{HttpClient, InvalidServiceUrl, ServiceUrl};
+pub use self::transport::{HttpClient, InvalidServiceUrl, LocalRouter, ServiceUrl};
 use self::transport::{Transport, Watched, observed, remove_hop_by_hop};
 use crate::ServiceKit;
+use crate::breaker::{self, Breaker, BreakerState, Verdict};
 use crate::caller::{CALLER, CREDENTIAL, Caller};
 use crate::context::Handed;
 use crate::deadline::Deadline;
@@ -83,14 +81,15 @@ struct Inner {
 }
 
 impl Upstream {
-    /// A service of this process. `router` is [`crate::Service::local_router`] of it.
+    /// A service of this process: [`crate::Service::local_router`] of it, or a [`LocalRouter`] that is
+    /// set when the service exists.
     pub fn local(
         caller: Caller,
         target: &'static str,
-        router: Router,
+        router: impl Into<LocalRouter>,
         kit: &ServiceKit,
     ) -> Upstream {
-        Upstream::new(caller, target, Transport::Local(router), kit)
+        Upstream::new(caller, target, Transport::Local(router.into()), kit)
     }
 
     /// A service that listens at `url`.

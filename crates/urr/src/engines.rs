@@ -5,24 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use urr_bus::{Bus, KafkaOptions, TopicSpec};
-use urr_kernel::{Clock, Secret, Timestamp};
+use urr_contracts::events::TOPICS;
+use urr_kernel::{Clock, Secret, Timestamp, percent};
 use urr_redis::Redis;
 use urr_storage::{Db, PostgresOptions, Schema, ServiceRole, SqliteOptions, migrate, provision};
 
 use crate::config::Config;
 use crate::role::ProcessRole;
-
-/// Every topic of the platform.
-pub const TOPICS: &[&str] = &[
-    "catalog-events",
-    "inventory-events",
-    "membership-events",
-    "payment-events",
-    "queue-events",
-    "reservation-events",
-    "transfer-events",
-    "user-events",
-];
 
 /// The file of a role's tables in the data folder.
 pub fn sqlite_path(folder: &Path, schema: &Schema) -> PathBuf {
@@ -68,8 +57,8 @@ pub fn is_line_here(config: &Config) -> bool {
 
 /// The journal of waiting rooms that live in this process: always a file in the data folder.
 pub fn open_line(config: &Config, clock: &Clock) -> Result<Db> {
-    let path = sqlite_path(&config.data.dir, &urr_queue::JOURNAL);
-    let opened = migrate::migrate_sqlite(&path, &urr_queue::JOURNAL, clock.now())
+    let path = sqlite_path(&config.data.dir, &urr_room::JOURNAL);
+    let opened = migrate::migrate_sqlite(&path, &urr_room::JOURNAL, clock.now())
         .and_then(|_| Db::open_sqlite(&path, &sqlite_options(config)));
     opened.with_context(|| format!("the journal of the waiting rooms, {}", path.display()))
 }
@@ -141,7 +130,7 @@ fn with_login(url: &Secret, role: &ServiceRole) -> Secret {
     // The login ends at the last `@` before the path: a password may hold one, a host may not.
     let authority_end = rest.find('/').unwrap_or(rest.len());
     let host_start = rest[..authority_end].rfind('@').map_or(0, |at| at + 1);
-    let (user, password) = (percent_encode(&role.name), percent_encode(role.password.expose()));
+    let (user, password) = (percent::encode(&role.name), percent::encode(role.password.expose()));
     let (place, query) = rest[host_start..].split_once('?').unwrap_or((&rest[host_start..], ""));
     // A login in the query would win over ours.
     let is_login = |pair: &&str| ["user=", "password="].iter().any(|name| pair.starts_with(name));
@@ -149,14 +138,6 @@ fn with_login(url: &Secret, role: &ServiceRole) -> Secret {
         query.split('&').filter(|pair| !pair.is_empty() && !is_login(pair)).collect();
     let mark = if query.is_empty() { "" } else { "?" };
     Secret::new(format!("{scheme}://{user}:{password}@{place}{mark}{}", query.join("&")))
-}
-
-/// Encodes everything that has a meaning of its own in an address.
-pub fn percent_encode(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }
 
 /// Redis, if it is configured. It need not answer yet.

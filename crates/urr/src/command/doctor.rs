@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use urr_contracts::events::TOPICS;
 use urr_kernel::Clock;
 
 use super::{block_on, say};
@@ -136,10 +137,8 @@ fn examine_bus(config: &Config) -> Finding {
     let servers = config.bus.kafka_bootstrap_servers.join(",");
     match asked {
         Ok(topics) => {
-            let missing: Vec<&&str> = engines::TOPICS
-                .iter()
-                .filter(|topic| !topics.iter().any(|t| t == *topic))
-                .collect();
+            let missing: Vec<&&str> =
+                TOPICS.iter().filter(|topic| !topics.iter().any(|t| t == *topic)).collect();
             match missing.as_slice() {
                 [] => Finding::Good(format!("Kafka at {servers} has every topic")),
                 _ => Finding::Note(format!("Kafka at {servers} lacks {missing:?}; made at start")),
@@ -154,7 +153,7 @@ fn examine_line(config: &Config) -> Vec<Finding> {
     if !engines::is_line_here(config) {
         return Vec::new();
     }
-    let path = engines::sqlite_path(&config.data.dir, &urr_queue::JOURNAL);
+    let path = engines::sqlite_path(&config.data.dir, &urr_room::JOURNAL);
     let mut findings = vec![examine_file(&path)];
     if engines::is_on_postgres(config, ProcessRole::Queue) {
         findings.push(Finding::Note(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use urr_kernel::Secret;
+use urr_kernel::{Secret, percent};
 use urr_redis::RedisPlace;
 
 use super::reader::SettingReader;
@@ -11,7 +11,6 @@ use super::rule::{
     password, port, secret, text,
 };
 use super::section::section;
-use crate::engines::percent_encode;
 use crate::role::ProcessRole;
 
 const POSTGRES: &[&str] = &["postgres", "postgresql"];
@@ -115,7 +114,7 @@ impl RedisConfig {
     }
 
     fn address(&self, host_and_port: &str) -> Secret {
-        let password = self.password.as_ref().map(|password| percent_encode(password.expose()));
+        let password = self.password.as_ref().map(|password| percent::encode(password.expose()));
         let login = password.map_or(String::new(), |password| format!(":{password}@"));
         Secret::new(format!("redis://{login}{host_and_port}"))
     }
