@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use urr::role::Role;
+use urr::role::ProcessRole;
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Db, PostgresOptions, SqliteOptions, StorageError, params};
 
@@ -25,7 +25,7 @@ pub struct Delays {
 
 impl Tables {
     pub fn open(folder: &Path, postgres_url: Option<&str>) -> Result<Tables> {
-        let open = |role: Role| -> Result<Db> {
+        let open = |role: ProcessRole| -> Result<Db> {
             let schema = role.schema().context("the role has tables")?;
             Ok(match postgres_url {
                 None => {
@@ -39,9 +39,9 @@ impl Tables {
             })
         };
         Ok(Tables {
-            ticket: open(Role::Ticket)?,
-            payment: open(Role::Payment)?,
-            stats: open(Role::Stats)?,
+            ticket: open(ProcessRole::Ticket)?,
+            payment: open(ProcessRole::Payment)?,
+            stats: open(ProcessRole::Stats)?,
         })
     }
 

@@ -13,7 +13,7 @@ use urr_service::{Service, Upstream};
 use urr_storage::Db;
 
 use super::{Builder, World};
-use crate::config::{Config, PaymentProvider, PaymentsConfig};
+use crate::config::{Config, PaymentProviderKind, PaymentsConfig};
 
 /// Starts the payments with what runs beside them.
 pub fn start(builder: &Builder<'_>, db: Db, world: &World, tickets: Upstream) -> Result<Service> {
@@ -44,9 +44,9 @@ pub fn payments(config: &Config, db: Db, world: &World) -> Result<PaymentService
 fn providers(config: &Config, db: &Db, world: &World) -> Result<Vec<ProviderClient>> {
     let payments = &config.payments;
     let chosen = match payments.provider {
-        PaymentProvider::Sandbox => "sandbox",
-        PaymentProvider::Toss => "toss",
-        PaymentProvider::PortOne => "portone",
+        PaymentProviderKind::Sandbox => "sandbox",
+        PaymentProviderKind::Toss => "toss",
+        PaymentProviderKind::PortOne => "portone",
     };
     let sandbox = Sandbox::new(db.clone(), world.clock.clone(), world.ids.clone());
     let sandbox = sandbox.with_time_limit(Duration::from_secs(payments.timeout_seconds));

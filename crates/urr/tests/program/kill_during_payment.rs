@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
-use urr::config::{self, LoadArgs, Mode, Overrides};
+use urr::config::{self, CommandLineOverrides, LoadMode, LoadOptions};
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_payment::provider::TestCard;
 use urr_service::Role;
@@ -44,8 +44,11 @@ struct PaymentRun {
 
 impl PaymentRun {
     fn open(installation: Installation, port: u16) -> Result<PaymentRun> {
-        let overrides = Overrides { data_dir: Some("data".into()), ..Overrides::default() };
-        let args = LoadArgs { mode: Mode::Embedded, config_file: None, overrides };
+        let overrides = CommandLineOverrides {
+            data_dir: Some("data".into()),
+            ..CommandLineOverrides::default()
+        };
+        let args = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
         let secrets = SHARED_SECRETS.map(|(name, value)| (OsString::from(name), value.into()));
         let config = config::load(args, secrets).map_err(|error| anyhow::anyhow!("{error}"))?;
         let mut run = PaymentRun {
