@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use urr_auth::{
-    AuthParts, AuthService, BotCheckMethod, BotCheckSettings, CookieSecurity, DataKey, DataKeys,
-    IdentityProvider, LoginCheck, PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints,
-    RemoteVerifier, RemoteVerifierKind, SocialProvider, SocialProviderSettings, SocialSettings,
-    TermsVersions,
+    AuthParts, AuthService, BotCheckMethod, BotCheckSettings, DataKey, DataKeys, IdentityProvider,
+    PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier, RemoteVerifierKind,
+    SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
 };
 use urr_kernel::Secret;
 use urr_service::token::TokenKey;
 use urr_storage::Db;
 
 use super::{Builder, World};
-use crate::config::{BotCheckKind, BotCheckLogin, Config, CookieSecure, IdentityProviderKind};
+use crate::config::{BotCheckKind, Config, IdentityProviderKind};
 
 /// Starts the accounts with what runs beside them.
 pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Result<AuthService> {
@@ -37,11 +36,7 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
         settings: urr_auth::AuthSettings {
             access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
             refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),
-            cookie_security: match auth.cookie_secure {
-                CookieSecure::Auto => CookieSecurity::Auto,
-                CookieSecure::Always => CookieSecurity::Always,
-                CookieSecure::Never => CookieSecurity::Never,
-            },
+            cookie_security: auth.cookie_secure,
             terms: TermsVersions {
                 service: auth.service_terms_version.clone(),
                 privacy: auth.privacy_terms_version.clone(),
@@ -57,8 +52,6 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
 }
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
-/// After so many failed log-ins for an address the next one is checked.
-const LOGIN_FAILURES_MAX: u32 = 3;
 /// How long a verifier or provider may take before we go on without it.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Below this score somebody is taken for a program.
@@ -102,16 +95,14 @@ fn bot_check(config: &Config) -> BotCheckSettings {
     let method = match auth.bot_check {
         BotCheckKind::Off => BotCheckMethod::Off,
         BotCheckKind::ProofOfWork => BotCheckMethod::ProofOfWork,
-        BotCheckKind::RecaptchaV2 => remote(RemoteVerifierKind::RecaptchaV2),
-        BotCheckKind::RecaptchaV3 => remote(RemoteVerifierKind::RecaptchaV3),
-        BotCheckKind::Turnstile => remote(RemoteVerifierKind::Turnstile),
+        BotCheckKind::Remote(kind) => remote(kind),
     };
-    let login = match auth.bot_check_login {
-        BotCheckLogin::Never => LoginCheck::Never,
-        BotCheckLogin::AfterFailures => LoginCheck::AfterFailures(LOGIN_FAILURES_MAX),
-        BotCheckLogin::Always => LoginCheck::Always,
-    };
-    BotCheckSettings { method, register: true, login, base_difficulty: auth.bot_check_bits }
+    BotCheckSettings {
+        method,
+        register: true,
+        login: auth.bot_check_login,
+        base_difficulty: auth.bot_check_bits,
+    }
 }
 
 fn identity_provider(config: &Config) -> IdentityProvider {
