@@ -33,7 +33,7 @@ use urr_service::{
 };
 use urr_stats::Stats;
 use urr_storage::{Db, StorageError};
-use urr_ticket::Turns;
+use urr_ticket::SlotChecker;
 
 use crate::config::Config;
 use crate::data_folder::DataFolder;
@@ -45,7 +45,7 @@ use crate::watch::Watch;
 pub use accounts::auth_parts;
 pub use notices::queue as notice_queue;
 pub use payments::payments;
-pub use tickets::office_to_read;
+pub use tickets::ticket_service_to_read;
 
 /// What the outside world gives: time and ids.
 #[derive(Clone, Debug)]
@@ -247,8 +247,8 @@ impl Builder<'_> {
             queue = Some(service);
         }
         if let Some(db) = self.open(roles, Role::Ticket).await? {
-            let turns = Turns::room(self.upstream(Caller::Ticket, Role::Queue, roles)?);
-            let service = tickets::start(self, db, world, turns);
+            let slots = SlotChecker::queue(self.upstream(Caller::Ticket, Role::Queue, roles)?);
+            let service = tickets::start(self, db, world, slots);
             self.services.push(service);
         }
         if let Some(queue) = &queue {

@@ -16,7 +16,7 @@ use self::money::Report;
 use self::since::Since;
 use super::operator::{Asked, Operator, kit, running_url};
 use super::{NotDone, block_on, say};
-use crate::compose::{World, office_to_read, payments};
+use crate::compose::{World, payments, ticket_service_to_read};
 use crate::config::Config;
 use crate::engines;
 use crate::role::Role;
@@ -117,7 +117,7 @@ impl Books {
             && let Some(db) = engines::open_storage(config, Role::Ticket, &world.clock).await?
         {
             databases.push(db.clone());
-            let service = office_to_read(config, db, &world).service(&kit);
+            let service = ticket_service_to_read(config, db, &world).service(&kit);
             let router = service.local_router();
             office = Some(Upstream::local(Caller::Payment, Role::Ticket.name(), router, &kit));
         }
