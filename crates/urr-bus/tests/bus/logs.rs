@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
-use tracing::{DomainEvent, Level, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 /// The lines from `info` up that this thread logs: a test with its tasks on one thread.
 #[derive(Clone, Default)]
@@ -38,7 +38,7 @@ impl Subscriber for Logs {
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn event(&self, event: &DomainEvent<'_>) {
+    fn event(&self, event: &Event<'_>) {
         let mut line = Line(event.metadata().level().to_string());
         event.record(&mut line);
         self.0.lock().unwrap().push(line.0);

@@ -65,7 +65,7 @@ contract! {
         let rows = rows.unwrap();
         assert_eq!(rows.len(), 200);
         for (n, row) in (1..).zip(rows) {
-            let event = Event::from_bytes(row.body.as_bytes()).unwrap();
+            let event = DomainEvent::from_bytes(row.body.as_bytes()).unwrap();
             assert_eq!((event.id, row.key), (metadata(n).event_id, event.subject.clone()));
             assert_eq!(row.topic, "number-events");
             assert_eq!(event.decode::<NumberChosen>().unwrap(), NumberChosen { n });
@@ -81,7 +81,7 @@ contract! {
         let rows = waiting(&db).await;
         let chosen: Vec<NumberChosen> = rows
             .iter()
-            .map(|row| Event::from_bytes(row.body.as_bytes()).unwrap().decode().unwrap())
+            .map(|row| DomainEvent::from_bytes(row.body.as_bytes()).unwrap().decode().unwrap())
             .collect();
         assert_eq!(chosen, [NumberChosen { n: 1 }, NumberChosen { n: 3 }]);
         assert_eq!(rows[0].topic, "number-events");
