@@ -121,7 +121,7 @@ impl System {
         }
         let Started { auth, catalog, queue } = builder.start_services(roles, &world).await?;
         let names = builder.services.iter().map(Service::name);
-        kit.metrics.watch_storages(names.zip(builder.databases.iter().cloned()).collect());
+        kit.metrics.observe_storages(names.zip(builder.databases.iter().cloned()).collect());
         let public = match roles.contains(&ProcessRole::Gateway) {
             true => Some(builder.public_door(roles).await?),
             false => None,

@@ -1,25 +1,25 @@
-//! A circuit: stops calls to what keeps failing, until someone has seen it work again.
+//! A breaker: stops calls to what keeps failing, until someone has seen it work again.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Closed at first. Opens after some failures in a row; calls are refused while it is open.
 #[derive(Default)]
-pub(crate) struct Circuit {
+pub(crate) struct RedisBreaker {
     failures: AtomicU32,
     open: AtomicBool,
 }
 
-impl Circuit {
+impl RedisBreaker {
     pub fn is_open(&self) -> bool {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// A call succeeded. That does not close the circuit: it may have been under way for long.
+    /// A call succeeded. That does not close the breaker: it may have been under way for long.
     pub fn succeeded(&self) {
         self.failures.store(0, Ordering::Relaxed);
     }
 
-    /// A call failed. True for the one caller that has thereby opened the circuit, and who sees to
+    /// A call failed. True for the one caller that has thereby opened the breaker, and who sees to
     /// it that it is closed again.
     pub fn failed(&self, failures_max: u32) -> bool {
         // Only calls that were admitted fail, so this cannot wrap.
@@ -39,19 +39,19 @@ mod tests {
 
     #[test]
     fn only_failures_in_a_row_open_a_circuit() {
-        let circuit = Circuit::default();
+        let breaker = RedisBreaker::default();
         for _ in 0..10 {
-            assert!(!circuit.failed(3));
-            assert!(!circuit.failed(3));
-            circuit.succeeded();
+            assert!(!breaker.failed(3));
+            assert!(!breaker.failed(3));
+            breaker.succeeded();
         }
-        assert!(!circuit.is_open());
-        assert_eq!([circuit.failed(3), circuit.failed(3), circuit.failed(3)], [false, false, true]);
-        assert!(circuit.is_open());
-        assert!(!circuit.failed(3), "calls that were under way do not open it again");
-        circuit.succeeded();
-        assert!(circuit.is_open());
-        circuit.close();
-        assert!(!circuit.is_open() && !circuit.failed(3));
+        assert!(!breaker.is_open());
+        assert_eq!([breaker.failed(3), breaker.failed(3), breaker.failed(3)], [false, false, true]);
+        assert!(breaker.is_open());
+        assert!(!breaker.failed(3), "calls that were under way do not open it again");
+        breaker.succeeded();
+        assert!(breaker.is_open());
+        breaker.close();
+        assert!(!breaker.is_open() && !breaker.failed(3));
     }
 }

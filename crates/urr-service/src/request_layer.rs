@@ -18,45 +18,45 @@ use futures_util::future::Either;
 use tower::{Layer, Service};
 use tracing::Instrument;
 
-use crate::Limits;
-use crate::body_limit::{Refused, limit_body};
+use crate::RequestLimits;
+use crate::body_limit::{RefusedRequest, limit_body};
 use crate::caller::{InternalCredentials, verify_caller};
-use crate::context::{Arrival, ContextState};
+use crate::context::{ContextState, RequestRecord};
 use crate::deadline::{self, Deadline, keep_deadline, time_allowed};
 use crate::panics::caught;
 
 /// The layer.
 #[derive(Clone)]
-pub(crate) struct Dress(Arc<Steps>);
+pub(crate) struct RequestLayer(Arc<LayerState>);
 
-struct Steps {
+struct LayerState {
     context: ContextState,
     /// Given where other processes of ours call.
     credentials: Option<InternalCredentials>,
 }
 
-/// A route behind all steps.
+/// A route behind all state.
 #[derive(Clone)]
-pub struct Dressed {
-    steps: Arc<Steps>,
+pub struct LayeredRoute {
+    state: Arc<LayerState>,
     inner: Route,
 }
 
-impl Dress {
-    pub fn new(context: ContextState, credentials: Option<InternalCredentials>) -> Dress {
-        Dress(Arc::new(Steps { context, credentials }))
+impl RequestLayer {
+    pub fn new(context: ContextState, credentials: Option<InternalCredentials>) -> RequestLayer {
+        RequestLayer(Arc::new(LayerState { context, credentials }))
     }
 }
 
-impl Layer<Route> for Dress {
-    type Service = Dressed;
+impl Layer<Route> for RequestLayer {
+    type Service = LayeredRoute;
 
-    fn layer(&self, inner: Route) -> Dressed {
-        Dressed { steps: Arc::clone(&self.0), inner }
+    fn layer(&self, inner: Route) -> LayeredRoute {
+        LayeredRoute { state: Arc::clone(&self.0), inner }
     }
 }
 
-impl Service<Request> for Dressed {
+impl Service<Request> for LayeredRoute {
     type Response = Response;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
@@ -69,29 +69,29 @@ impl Service<Request> for Dressed {
     /// counted; a panic is caught within the span it is logged in. A route does nothing before its
     /// future is polled, so that all its work is within the net, the deadline and the span.
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let steps = Arc::clone(&self.steps);
-        let arrival = Arrival::note(&steps.context, &mut request);
-        let time = time_allowed(steps.context.kit.limits.deadline_max, &mut request);
-        let deadline = Deadline(arrival.begun + time);
+        let state = Arc::clone(&self.state);
+        let record = RequestRecord::note(&state.context, &mut request);
+        let time = time_allowed(state.context.kit.limits.deadline_max, &mut request);
+        let deadline = Deadline(record.begun + time);
         request.extensions_mut().insert(deadline);
-        let answer = match arrival.span.in_scope(|| steps.check(time, request)) {
+        let answer = match record.span.in_scope(|| state.check(time, request)) {
             Ok(request) => Either::Left(self.inner.call(request)),
             Err(refused) => Either::Right(Box::pin(refused.answer())),
         };
-        let work = caught(keep_deadline(deadline, answer)).instrument(arrival.span.clone());
-        Box::pin(work.map(move |response| Ok(arrival.answered(&steps.context, response))))
+        let work = caught(keep_deadline(deadline, answer)).instrument(record.span.clone());
+        Box::pin(work.map(move |response| Ok(record.answered(&state.context, response))))
     }
 }
 
-impl Steps {
-    fn check(&self, time: Duration, mut request: Request) -> Result<Request, Refused> {
+impl LayerState {
+    fn check(&self, time: Duration, mut request: Request) -> Result<Request, RefusedRequest> {
         if time.is_zero() {
             return Err(deadline::exceeded().into());
         }
         if let Some(credentials) = &self.credentials {
             verify_caller(credentials, &mut request)?;
         }
-        let Limits { body_bytes_max, .. } = self.context.kit.limits;
+        let RequestLimits { body_bytes_max, .. } = self.context.kit.limits;
         limit_body(body_bytes_max, request)
     }
 }

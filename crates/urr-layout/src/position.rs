@@ -7,7 +7,7 @@ pub type SeatId = u32;
 
 /// A seat with its surroundings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct SeatPosition<'a> {
     pub id: SeatId,
     pub section: &'a Section,
     pub row: &'a SeatRow,
@@ -15,7 +15,7 @@ pub struct Place<'a> {
     pub number: u16,
 }
 
-impl Place<'_> {
+impl SeatPosition<'_> {
     /// As it is printed on the ticket: `1층 A-12-7`.
     pub fn label(&self) -> String {
         format!("{}-{}-{}", self.section.name, self.row.label, self.number)
@@ -32,7 +32,7 @@ impl Place<'_> {
 
 impl Layout {
     /// Where a seat is; none if the layout does not have it.
-    pub fn place(&self, id: SeatId) -> Option<Place<'_>> {
+    pub fn place(&self, id: SeatId) -> Option<SeatPosition<'_>> {
         let mut first = 0;
         for section in &self.sections {
             let count = section.seat_count();
@@ -57,12 +57,12 @@ impl Layout {
 }
 
 impl Section {
-    fn place(&self, id: SeatId, mut first: SeatId) -> Option<Place<'_>> {
+    fn place(&self, id: SeatId, mut first: SeatId) -> Option<SeatPosition<'_>> {
         for row in &self.rows {
             let offset = id - first;
             match u16::try_from(offset) {
                 Ok(offset) if offset < row.seats => {
-                    return Some(Place {
+                    return Some(SeatPosition {
                         id,
                         section: self,
                         row,
