@@ -4,7 +4,7 @@ pub mod http;
 mod store;
 
 use urr_kernel::{CallContext, Secret};
-use urr_service::{Page, Role};
+use urr_service::{Page, UserRole};
 use urr_storage::{StorageError, Tx};
 
 use crate::accounts::AccountParts;
@@ -110,7 +110,7 @@ impl AuthService {
     pub async fn change_role(
         &self,
         id: UserId,
-        role: Role,
+        role: UserRole,
     ) -> Result<UserAccount, ChangeRoleError> {
         let now = self.clock.now();
         let changed = self.db.write(move |tx| {
@@ -120,7 +120,7 @@ impl AuthService {
             if user.role == role {
                 return Ok(user);
             }
-            if user.role == Role::Admin && !may_stop_being_admin(id, &admins) {
+            if user.role == UserRole::Admin && !may_stop_being_admin(id, &admins) {
                 return Err(ChangeRoleError::LastAdmin);
             }
             users::user_set_role(tx, id, role, now)?;
@@ -160,7 +160,7 @@ impl NewAdmin {
         let NewAdmin { email, name, password } = self;
         let password = Some(password);
         let person = PersonalDetails { email, name, phone: None };
-        let (terms, language, role) = (None, None, Role::Admin);
+        let (terms, language, role) = (None, None, UserRole::Admin);
         AccountParts { person, password, terms, language, role, method, client, context }
     }
 }

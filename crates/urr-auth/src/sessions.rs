@@ -9,7 +9,7 @@ pub mod store;
 
 use sha2::{Digest, Sha256};
 use urr_kernel::{Secret, Timestamp, Uuid};
-use urr_service::token::{ACCESS, AccessClaims, Issue, REFRESH, RefreshClaims, TokenError};
+use urr_service::token::{ACCESS, AccessClaims, REFRESH, RefreshClaims, TokenError, TokenFacts};
 use urr_storage::{StorageError, Tx};
 
 use crate::accounts::Credentials;
@@ -142,7 +142,7 @@ impl AuthService {
         let new_session = self.new_session(id, LoginMethod::Password, client);
         self.db
             .write(move |tx| {
-                let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
+                let user = users::user_lock_existing(tx, id)?;
                 // Between the comparison and now the password may have changed.
                 let Some(user) = user.filter(|user| user.password_version == version) else {
                     return Err(LoginError::InvalidCredentials);
@@ -177,7 +177,7 @@ impl AuthService {
         let user = Some(user_id);
         let reuse = LoginRecord { user_id: user, method, failure, client, happened_at: now };
         let refreshed = self.db.write(move |tx| {
-            let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
+            let user = users::user_lock_existing(tx, user_id)?;
             let Some(user) = user else {
                 return Ok(RefreshOutcome::Refused(RefreshError::Revoked));
             };
@@ -387,9 +387,9 @@ impl NewSession {
     }
 }
 
-fn issue(user_id: UserId, id: Uuid, issued_at: Timestamp, expires_at: Timestamp) -> Issue {
+fn issue(user_id: UserId, id: Uuid, issued_at: Timestamp, expires_at: Timestamp) -> TokenFacts {
     let lifetime = expires_at.duration_since(issued_at).unsigned_abs();
-    Issue { subject: user_id.to_string(), id, issued_at, lifetime }
+    TokenFacts { subject: user_id.to_string(), id, issued_at, lifetime }
 }
 
 /// What is stored of a secret that was given out.

@@ -29,7 +29,7 @@ impl From<&UserAccount> for SessionUserView {
             user_id: user.id.0,
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
-            role: user.role.name(),
+            role: user.role.as_str(),
         }
     }
 }
@@ -100,8 +100,8 @@ impl ProfileDetailView {
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
             phone: user.person.phone.as_ref().map(|phone| phone.as_str().to_owned()),
-            role: user.role.name(),
-            language: user.language.code(),
+            role: user.role.as_str(),
+            language: user.language.as_str(),
             has_password: *has_password,
             identity_verified: *identity_verified,
             terms_outstanding: terms_views(terms_outstanding, in_force),

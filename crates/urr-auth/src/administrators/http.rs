@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::{
-    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query, Role,
+    Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path, Query, UserRole,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -41,10 +41,7 @@ pub struct RedeemAdminInviteBody {
     post, path = "/api/auth/admin-invite", tag = "auth", request_body = RedeemAdminInviteBody,
     responses(
         (status = 201, body = SessionView),
-        (status = 400, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<403>, ErrorStatus<409>, ErrorStatus<503>,
     ),
 )]
 pub async fn redeem_admin_invite(
@@ -85,8 +82,8 @@ impl From<UserAccount> for AccountView {
             id: user.id.0,
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
-            role: user.role.name(),
-            status: user.status.name(),
+            role: user.role.as_str(),
+            status: user.status.as_str(),
             created_at: user.created_at,
             last_login_at: user.last_login_at,
         }
@@ -111,9 +108,7 @@ pub struct AccountFilter {
     get, path = "/api/auth/admin/users", tag = "auth", params(Page, AccountFilter),
     responses(
         (status = 200, body = AccountListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>,
     ),
 )]
 pub async fn list_users(
@@ -154,11 +149,7 @@ pub struct AccountDetailView {
     request_body = ChangeRoleBody,
     responses(
         (status = 200, body = AccountDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn change_role(
@@ -167,7 +158,7 @@ pub async fn change_role(
     Path(id): Path<Uuid>,
     Json(body): Json<ChangeRoleBody>,
 ) -> Result<Json<AccountDetailView>, ApiError> {
-    let role: Role = body.role.parse().map_err(|_| {
+    let role: UserRole = body.role.parse().map_err(|_| {
         ApiError::bad_request("INVALID_ROLE", "The role must be \"user\" or \"admin\".")
     })?;
     let user = auth.change_role(UserId(id), role).await?;

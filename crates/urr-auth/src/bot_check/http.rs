@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Timestamp;
-use urr_service::{ApiError, ErrorBody, Json, Query};
+use urr_service::{ApiError, ErrorStatus, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -72,7 +72,7 @@ impl From<BotCheckTask> for BotCheckTaskView {
 /// What has to be done before registering or logging in.
 #[utoipa::path(
     get, path = "/api/auth/challenge", tag = "auth", params(ChallengeQuery),
-    responses((status = 200, body = BotCheckTaskView), (status = 400, body = ErrorBody)),
+    responses((status = 200, body = BotCheckTaskView), ErrorStatus<400>),
 )]
 pub async fn get_challenge(
     State(auth): State<AuthService>,

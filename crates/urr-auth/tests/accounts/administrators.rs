@@ -4,7 +4,7 @@ use urr_auth::{
     ChangeRoleError, ClientInfo, Email, InviteError, LoginError, NewAdmin, Password, PersonName,
     Reauthentication, ReauthenticationError, RegisterError, UserId,
 };
-use urr_service::{Page, Role};
+use urr_service::{Page, UserRole};
 
 use crate::contract;
 use crate::fixture::{DAY, PASSWORD, SECOND, World, all};
@@ -20,7 +20,7 @@ async fn redeem(world: &World, token: &str, email: &str) -> Result<UserId, Invit
     let redeemed =
         world.auth.redeem_admin_invite(token, admin(email), ClientInfo::default(), context);
     redeemed.await.map(|session| {
-        assert_eq!(session.user.role, Role::Admin);
+        assert_eq!(session.user.role, UserRole::Admin);
         session.user.id
     })
 }
@@ -28,9 +28,9 @@ async fn redeem(world: &World, token: &str, email: &str) -> Result<UserId, Invit
 contract! {
     async fn an_operator_makes_an_administrator(world: World) {
         let made = world.auth.create_admin(admin("boss@example.com")).await.unwrap();
-        assert_eq!(made.role, Role::Admin);
+        assert_eq!(made.role, UserRole::Admin);
         let session = world.login("boss@example.com", PASSWORD).await.unwrap();
-        assert_eq!(session.user.role, Role::Admin);
+        assert_eq!(session.user.role, UserRole::Admin);
         let again = world.auth.create_admin(admin("BOSS@example.com")).await;
         assert_eq!(again, Err(RegisterError::EmailTaken));
         assert_eq!(world.number("select count(*) as n from refresh_tokens").await, 1, "the login");
@@ -92,16 +92,16 @@ contract! {
 
     async fn the_last_administrator_can_neither_be_demoted_nor_leave(world: World) {
         let boss = world.auth.create_admin(admin("boss@example.com")).await.unwrap().id;
-        let demoted = world.auth.change_role(boss, Role::User).await;
+        let demoted = world.auth.change_role(boss, UserRole::User).await;
         assert_eq!(demoted, Err(ChangeRoleError::LastAdmin));
         let password = Reauthentication::by_password(PASSWORD);
         let left = world.auth.delete_user(boss, password.clone(), world.context()).await;
         assert_eq!(left, Err(ReauthenticationError::LastAdmin));
         let mina = world.register("mina@example.com").await.user.id;
-        world.auth.change_role(mina, Role::Admin).await.unwrap();
+        world.auth.change_role(mina, UserRole::Admin).await.unwrap();
         world.auth.delete_user(boss, password, world.context()).await.unwrap();
         // A deleted administrator does not count.
-        let demoted = world.auth.change_role(mina, Role::User).await;
+        let demoted = world.auth.change_role(mina, UserRole::User).await;
         assert_eq!(demoted, Err(ChangeRoleError::LastAdmin));
     }
 
@@ -111,12 +111,12 @@ contract! {
         for _ in 0..20 {
             let demotions = [a, b].map(|id| {
                 let auth = world.auth.clone();
-                async move { auth.change_role(id, Role::User).await.is_ok() }
+                async move { auth.change_role(id, UserRole::User).await.is_ok() }
             });
             let succeeded = all(demotions).await.into_iter().filter(|ok| *ok).count();
             assert_eq!(succeeded, 1);
             for id in [a, b] {
-                world.auth.change_role(id, Role::Admin).await.unwrap();
+                world.auth.change_role(id, UserRole::Admin).await.unwrap();
             }
         }
     }
@@ -134,7 +134,7 @@ contract! {
         let part = world.auth.find_user_by_email(&Email::parse("fan@example.com").unwrap()).await;
         assert_eq!(part.unwrap(), None);
         let nobody = UserId(world.ids.next_id());
-        let changed = world.auth.change_role(nobody, Role::Admin).await;
+        let changed = world.auth.change_role(nobody, UserRole::Admin).await;
         assert_eq!(changed, Err(ChangeRoleError::NotFound));
         let wrong = world.login("fan1@example.com", "not the password").await;
         assert_eq!(wrong, Err(LoginError::InvalidCredentials));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use urr_auth::{ClientInfo, LogoutRequest, Reauthentication, RefreshError, Session};
 use urr_kernel::Uuid;
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_service::token::{ACCESS, AccessClaims};
 
 use crate::contract;
@@ -80,20 +80,20 @@ contract! {
 
     async fn d_20_a_change_of_role_revokes_access_but_not_the_session(world: World) {
         let session = world.register("mina@example.com").await;
-        world.auth.change_role(session.user.id, Role::Admin).await.unwrap();
+        world.auth.change_role(session.user.id, UserRole::Admin).await.unwrap();
         assert!(!world.accepts(&session.access_token).await);
         let next = world.auth.refresh(&session.refresh_token, ClientInfo::default()).await.unwrap();
         assert!(world.accepts(&next.access_token).await);
-        assert_eq!(next.user.role, Role::Admin);
+        assert_eq!(next.user.role, UserRole::Admin);
         // The same role again is no change.
-        world.auth.change_role(session.user.id, Role::Admin).await.unwrap();
+        world.auth.change_role(session.user.id, UserRole::Admin).await.unwrap();
         assert!(world.accepts(&next.access_token).await);
     }
 
     async fn a_repeated_refresh_after_a_change_of_role_gives_tokens_that_work(world: World) {
         let first = world.register("mina@example.com").await;
         let second = world.auth.refresh(&first.refresh_token, ClientInfo::default()).await.unwrap();
-        world.auth.change_role(first.user.id, Role::Admin).await.unwrap();
+        world.auth.change_role(first.user.id, UserRole::Admin).await.unwrap();
         let repeated = world.auth.refresh(&first.refresh_token, ClientInfo::default()).await.unwrap();
         assert!(world.accepts(&repeated.access_token).await);
         let same = world.auth.refresh(&second.refresh_token, ClientInfo::default()).await.unwrap();
@@ -105,10 +105,10 @@ contract! {
         let mut session = world.register("mina@example.com").await;
         // Someone else stays an administrator throughout.
         let boss = world.register("boss@example.com").await.user.id;
-        world.auth.change_role(boss, Role::Admin).await.unwrap();
+        world.auth.change_role(boss, UserRole::Admin).await.unwrap();
         let id = session.user.id;
         for round in 0..30 {
-            let role = if round % 2 == 0 { Role::Admin } else { Role::User };
+            let role = if round % 2 == 0 { UserRole::Admin } else { UserRole::User };
             let (auth, before) = (world.auth.clone(), session.clone());
             let refreshing = tokio::spawn(async move {
                 auth.refresh(&before.refresh_token, ClientInfo::default()).await
