@@ -163,13 +163,13 @@ impl Auth {
         let size = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
         let help = "Passwords that are being hashed.";
         let read = Box::new(move || size(running.running()));
-        metrics.watch_gauge("urr_auth_passwords_hashing", help, read);
+        metrics.observe_gauge("urr_auth_passwords_hashing", help, read);
         let help = "Passwords that wait to be hashed.";
         let read = Box::new(move || size(waiting.waiting()));
-        metrics.watch_gauge("urr_auth_passwords_waiting", help, read);
+        metrics.observe_gauge("urr_auth_passwords_waiting", help, read);
         let help = "Passwords sent away because too many waited.";
         let read = Box::new(move || refused.refused());
-        metrics.watch_counter("urr_auth_passwords_refused", help, read);
+        metrics.observe_counter("urr_auth_passwords_refused", help, read);
     }
 
     /// How many passwords were compared since the start.

@@ -120,7 +120,7 @@ const OF_PURCHASES: &str =
 const CONFIRMED: &str = "select count(*) as n from reservations \
                          where status = 'confirmed' and payment_status = 'paid'";
 const LIVE_SEATS: &str = "select count(distinct seat_id) as n from reservation_items where is_live";
-const PAID: &str = "select count(distinct target_id) as n from payments \
+const PAID: &str = "select count(distinct payable_id) as n from payments \
                     where status = 'confirmed' and step is null";
 const CHARGED: &str =
     "select cast(sum(charged_amount - refunded_amount) as bigint) as n from payments";

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use urr_auth::{Auth, Email, Name, NewAdmin, Password};
+use urr_kernel::Clock;
 
-use super::operator::kit;
 use super::{block_on, print_line};
-use crate::compose::auth_parts;
+use crate::compose::{ClockAndIds, auth_parts};
 use crate::config::Config;
 use crate::engines;
 use crate::role::ProcessRole;
@@ -46,10 +46,9 @@ pub fn run(config: &Config, command: AdminCommand) -> Result<()> {
 
 fn with_accounts(config: &Config, work: impl AsyncFnOnce(Auth) -> Result<()>) -> Result<()> {
     block_on(async {
-        let kit = kit();
-        let db = engines::open_storage(config, ProcessRole::Auth, &kit.clock).await?;
+        let db = engines::open_storage(config, ProcessRole::Auth, &Clock::System).await?;
         let db = db.context("accounts are stored")?;
-        let done = work(Auth::new(auth_parts(config, db.clone(), &kit)?)).await;
+        let done = work(Auth::new(auth_parts(config, db.clone(), &ClockAndIds::system())?)).await;
         tokio::task::spawn_blocking(move || db.close()).await?;
         done
     })

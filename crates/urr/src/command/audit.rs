@@ -15,7 +15,7 @@ use urr_storage::Db;
 use self::report::MoneyReport;
 use super::operator::{Operator, OperatorTarget, kit, running_url};
 use super::{CommandNotRun, block_on, print_line};
-use crate::compose::{payments, ticket_service_to_read};
+use crate::compose::{ClockAndIds, payments, ticket_service_to_read};
 use crate::config::Config;
 use crate::engines;
 use crate::role::ProcessRole;
@@ -113,11 +113,10 @@ impl PaymentAccess {
         let mut databases = Vec::new();
         let mut office = None;
         if has_tables(config, ProcessRole::Ticket)
-            && let Some(db) =
-                engines::open_storage(config, ProcessRole::Ticket, &kit.clock).await?
+            && let Some(db) = engines::open_storage(config, ProcessRole::Ticket, &kit.clock).await?
         {
             databases.push(db.clone());
-            let service = ticket_service_to_read(config, db, &kit).service(&kit);
+            let service = ticket_service_to_read(config, db, &ClockAndIds::system()).service(&kit);
             let router = service.local_router();
             office =
                 Some(Upstream::local(Caller::Payment, ProcessRole::Ticket.name(), router, &kit));
@@ -125,9 +124,9 @@ impl PaymentAccess {
         let db = engines::open_storage(config, ProcessRole::Payment, &kit.clock).await?;
         let db = db.expect("payments have tables");
         databases.push(db.clone());
-        let payments = payments(config, db, &kit)?;
+        let payments = payments(config, db, &ClockAndIds::system())?;
         if let Some(office) = office {
-            payments.connect_office(office);
+            payments.connect_tickets(office);
         }
         let router = payments.service(&kit).local_router();
         let upstream = Upstream::local(Caller::Operator, ProcessRole::Payment.name(), router, &kit);
@@ -190,7 +189,8 @@ impl FromStr for SinceTime {
         let count = text.strip_suffix(unit).and_then(|count| count.parse::<u64>().ok());
         let count = count.ok_or(expected)?;
         let span = count.checked_mul(seconds).filter(|span| *span <= DAYS_MAX * 24 * 60 * 60);
-        span.map(|span| SinceTime::Ago(Duration::from_secs(span))).ok_or("that is more than ten years")
+        span.map(|span| SinceTime::Ago(Duration::from_secs(span)))
+            .ok_or("that is more than ten years")
     }
 }
 

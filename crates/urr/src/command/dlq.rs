@@ -66,7 +66,11 @@ async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
                 return print_line("There are no dead letters.");
             }
             listing.letters.iter().try_for_each(|letter| print_line(&line(letter)))?;
-            if listing.is_cut { print_line("There are more; raise --limit to see them.") } else { Ok(()) }
+            if listing.is_cut {
+                print_line("There are more; raise --limit to see them.")
+            } else {
+                Ok(())
+            }
         }
         DlqCommand::Show { id } => {
             let letter = dead_letters::show(bus, &id).await?;

@@ -45,7 +45,8 @@ pub fn doctor(loaded: Result<Config>) -> Result<()> {
 }
 
 fn check_all(config: &Config) -> Vec<CheckResult> {
-    let mut results = vec![CheckResult::Good("the configuration is complete and consistent".into())];
+    let mut results =
+        vec![CheckResult::Good("the configuration is complete and consistent".into())];
     results.push(check_folder(config));
     results.push(check_port(config));
     results.extend(check_storage(config));
@@ -66,7 +67,10 @@ fn check_folder(config: &Config) -> CheckResult {
         ));
     }
     if !folder.exists() {
-        return CheckResult::Note(format!("{} does not exist yet; it will be made", folder.display()));
+        return CheckResult::Note(format!(
+            "{} does not exist yet; it will be made",
+            folder.display()
+        ));
     }
     match DataFolder::lock(folder) {
         Ok(_) => CheckResult::Good(format!("the data folder {} can be used", folder.display())),
@@ -113,7 +117,10 @@ fn check_storage(config: &Config) -> Vec<CheckResult> {
 /// A database file may be absent, but not damaged.
 fn check_file(path: &Path) -> CheckResult {
     if !path.exists() {
-        return CheckResult::Note(format!("{} does not exist yet; it will be made", path.display()));
+        return CheckResult::Note(format!(
+            "{} does not exist yet; it will be made",
+            path.display()
+        ));
     }
     match urr_storage::check_sqlite(path) {
         Ok(()) => CheckResult::Good(format!("{} is sound", path.display())),
@@ -141,10 +148,14 @@ fn check_bus(config: &Config) -> CheckResult {
                 TOPICS.iter().filter(|topic| !topics.iter().any(|t| t == *topic)).collect();
             match missing.as_slice() {
                 [] => CheckResult::Good(format!("Kafka at {servers} has every topic")),
-                _ => CheckResult::Note(format!("Kafka at {servers} lacks {missing:?}; made at start")),
+                _ => CheckResult::Note(format!(
+                    "Kafka at {servers} lacks {missing:?}; made at start"
+                )),
             }
         }
-        Err(error) => CheckResult::Problem(format!("Kafka at {servers} does not answer: {error:#}")),
+        Err(error) => {
+            CheckResult::Problem(format!("Kafka at {servers} does not answer: {error:#}"))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use urr_kernel::Clock;
 
-use super::say;
+use super::print_line;
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;

@@ -115,7 +115,9 @@ impl Operator {
             StatusCode::NOT_FOUND if matches!(&*refusal.code, "" | "NOT_FOUND") => {
                 anyhow!("{location} has nothing to do with {noun}")
             }
-            _ if refusal.sentence.is_empty() => anyhow!("{location} answers with {}", refusal.status),
+            _ if refusal.sentence.is_empty() => {
+                anyhow!("{location} answers with {}", refusal.status)
+            }
             _ => anyhow!("{}", refusal.sentence.trim_end_matches('.')),
         }
     }

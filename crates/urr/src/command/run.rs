@@ -34,7 +34,8 @@ pub fn up(config: Config, folder: DataFolder) -> Result<()> {
             }
             folder.write_internal_url(&listeners.internal_url()?).context("the data folder")?;
             let system =
-                System::start(&config, &ProcessRole::all(), ClockAndIds::system(), Some(folder)).await?;
+                System::start(&config, &ProcessRole::all(), ClockAndIds::system(), Some(folder))
+                    .await?;
             seed_once(&system, &config).await?;
             let invite = system.admin_invite().await?;
             print_welcome(&config, &listeners, invite.as_ref())?;

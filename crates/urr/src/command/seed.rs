@@ -7,7 +7,7 @@ use urr_catalog::{Catalog, Figures};
 use urr_kernel::Clock;
 
 use super::{block_on, print_line};
-use crate::compose::{System, World};
+use crate::compose::{ClockAndIds, System};
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;
@@ -36,7 +36,7 @@ async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
     }
     let roles: ProcessRoles =
         [ProcessRole::Catalog, ProcessRole::Queue, ProcessRole::Ticket].into_iter().collect();
-    let system = System::start(config, &roles, World::real(), Some(folder)).await?;
+    let system = System::start(config, &roles, ClockAndIds::system(), Some(folder)).await?;
     let seeded = async {
         system.seed_demo().await?;
         let catalog = system.catalog().context("the catalog runs here")?;
@@ -49,7 +49,7 @@ async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
 
 /// On PostgreSQL the tables of the catalog are enough: the running services do the rest.
 async fn seed_servers(config: &Config) -> Result<u64> {
-    let world = World::real();
+    let world = ClockAndIds::system();
     let db = engines::open_storage(config, ProcessRole::Catalog, &world.clock).await?;
     let db = db.context("the catalog has tables")?;
     let catalog = Catalog::new(db, world.clock, world.ids);

@@ -48,9 +48,8 @@ fn ledger_lines(ledger: &LedgerAudit) -> Vec<String> {
         "Accounts (we have or are owed: above zero; we owe or have earned: below)".to_owned(),
     ];
     let accounts = ledger.balances.iter();
-    let account_line = |account: &AccountBalance| {
-        line(&format!("  {}", account.account), account.balance)
-    };
+    let account_line =
+        |account: &AccountBalance| line(&format!("  {}", account.account), account.balance);
     lines.extend(accounts.map(account_line));
     lines
 }

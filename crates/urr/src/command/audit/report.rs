@@ -27,7 +27,8 @@ impl MoneyReport {
         let explain = |error: ClientError| operator.explain(error);
         let ledger = client.audit_ledger(context).await.map_err(explain)?;
         let mut missing = Vec::new();
-        let mut note = |what: &str, error: anyhow::Error| missing.push(format!("{what}: {error:#}"));
+        let mut note =
+            |what: &str, error: anyhow::Error| missing.push(format!("{what}: {error:#}"));
         let provider = client.audit_provider(since, context).await.map_err(explain);
         let provider = provider.map_err(|error| note("the provider's payments", error)).ok();
         let tickets = load_tickets(&client, operator).await.map_err(explain);
