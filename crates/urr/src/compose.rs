@@ -17,10 +17,10 @@ use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
-use urr_auth::Auth;
+use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
-use urr_catalog::Catalog;
+use urr_catalog::CatalogService;
 use urr_gateway::{Gateway, Rates, RevocationFeed, Settings, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_limit::Limiter;
@@ -75,8 +75,8 @@ pub struct System {
     /// Cancelled first: no new requests.
     pub draining: CancellationToken,
     pub supervisor: TaskSupervisor,
-    auth: Option<Auth>,
-    catalog: Option<Catalog>,
+    auth: Option<AuthService>,
+    catalog: Option<CatalogService>,
     queue: Option<Queue>,
     /// Cancelled second: relays and consumers finish what they are at.
     stopping: CancellationToken,
@@ -159,7 +159,7 @@ impl System {
     }
 
     /// The catalogue, if it runs here.
-    pub fn catalog(&self) -> Option<&Catalog> {
+    pub fn catalog(&self) -> Option<&CatalogService> {
         self.catalog.as_ref()
     }
 
@@ -225,8 +225,8 @@ struct Builder<'a> {
 
 /// Services that are asked for more than their answers.
 struct Started {
-    auth: Option<Auth>,
-    catalog: Option<Catalog>,
+    auth: Option<AuthService>,
+    catalog: Option<CatalogService>,
     queue: Option<Queue>,
 }
 
