@@ -1,4 +1,4 @@
--- `Pace::give_back` on the server, by its clock.
+-- `Gcra::undo` by the clock of the server.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local interval, taken_at = tonumber(ARGV[1]), tonumber(ARGV[2])

@@ -1,7 +1,7 @@
-//! Failures that somebody between us and a service tells in their own words.
+//! Replaces errors that no service of ours wrote.
 //!
-//! A proxy between two processes answers for a service that it cannot reach, most often with a page
-//! of HTML. Clients are promised one form of error, so it is told again in ours (E-7).
+//! A proxy between two processes answers for a service that it cannot reach, usually with an HTML
+//! page. Clients are promised one error body, so the gateway answers with its own (E-7).
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use urr_service::{ApiError, ErrorBody};
 
-/// Errors of ours are far smaller. What is longer is somebody else's.
+/// Our own error bodies are far smaller.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// Nobody is sent away for longer on the word of a stranger.
-const AGAIN_AFTER_MAX: Duration = Duration::from_secs(60);
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// A proxy cannot send clients away for longer.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
-/// The answer as it is, or our error in the place of one that no service of ours has written.
-pub async fn translate(method: &Method, response: Response) -> Result<Response, ApiError> {
+/// The response unchanged, or our error if it is a failure that no service of ours wrote.
+pub async fn replace_foreign_error(method: &Method, response: Response) -> Result<Response, ApiError> {
     if !matches!(response.status().as_u16(), 502..=504) {
         return Ok(response);
     }
@@ -28,7 +28,7 @@ pub async fn translate(method: &Method, response: Response) -> Result<Response, 
     if !is_json {
         return Err(failure);
     }
-    // The answer to HEAD has no body to look at.
+    // A response to HEAD has no body to check.
     if method == Method::HEAD {
         return Ok(response);
     }
@@ -40,20 +40,20 @@ pub async fn translate(method: &Method, response: Response) -> Result<Response, 
     }
 }
 
-/// What we say instead: too late, or not there. When to come back is taken over if it is sensible.
+/// Our error: a timeout or an unavailable service, with the proxy's `Retry-After` up to a maximum.
 fn failure(response: &Response) -> ApiError {
-    let told = response.headers().get(header::RETRY_AFTER);
-    let told = told.and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok());
-    let again = told.map_or(AGAIN_AFTER, Duration::from_secs).min(AGAIN_AFTER_MAX);
-    let cause = format!("something before the service answered {}", response.status());
+    let seconds = response.headers().get(header::RETRY_AFTER);
+    let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok());
+    let retry_after = seconds.map_or(RETRY_AFTER, Duration::from_secs).min(RETRY_AFTER_MAX);
+    let cause = format!("a proxy before the service answered {}", response.status());
     let error = match response.status() {
         StatusCode::GATEWAY_TIMEOUT => {
             let sentence = "A part of the service did not answer in time. Please try again.";
-            ApiError::timeout("UPSTREAM_TIMEOUT", sentence).retry_after(again)
+            ApiError::timeout("UPSTREAM_TIMEOUT", sentence).retry_after(retry_after)
         }
         _ => {
             let sentence = "A part of the service is not available. Please try again.";
-            ApiError::unavailable("SERVICE_UNAVAILABLE", sentence, again)
+            ApiError::unavailable("SERVICE_UNAVAILABLE", sentence, retry_after)
         }
     };
     error.caused_by(cause)
@@ -65,17 +65,17 @@ mod tests {
 
     use super::*;
 
-    async fn told(status: u16, kind: &'static str, body: &'static str) -> String {
+    async fn outcome(status: u16, kind: &'static str, body: &'static str) -> String {
         let status = StatusCode::from_u16(status).unwrap();
         let answer = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
-        match translate(&Method::GET, answer).await {
-            Ok(response) => format!("{} as it is", response.status().as_u16()),
+        match replace_foreign_error(&Method::GET, answer).await {
+            Ok(response) => format!("{} unchanged", response.status().as_u16()),
             Err(error) => format!("{} {}", error.status().as_u16(), error.code()),
         }
     }
 
     #[tokio::test]
-    async fn e_7_what_no_service_of_ours_has_written_is_told_in_our_words() {
+    async fn e_7_errors_that_no_service_of_ours_wrote_are_replaced() {
         let ours = r#"{"error":"Busy.","code":"BUSY","traceId":"x","retryAfter":1}"#;
         for (status, kind, body, expected) in [
             (502, "text/html", "<html>", "503 SERVICE_UNAVAILABLE"),
@@ -86,32 +86,32 @@ mod tests {
             (503, "application/json", r#"{"message":"no"}"#, "503 SERVICE_UNAVAILABLE"),
             (504, "application/json", "<html>", "504 UPSTREAM_TIMEOUT"),
             (503, "application/json", "", "503 SERVICE_UNAVAILABLE"),
-            // Controls: what is ours, and what is no failure of the way.
-            (503, "application/json", ours, "503 as it is"),
-            (504, "application/json; charset=utf-8", ours, "504 as it is"),
-            (500, "text/html", "<html>", "500 as it is"),
-            (404, "text/html", "<html>", "404 as it is"),
-            (200, "text/html", "<html>", "200 as it is"),
+            // Controls: our own errors, and statuses that no proxy makes up.
+            (503, "application/json", ours, "503 unchanged"),
+            (504, "application/json; charset=utf-8", ours, "504 unchanged"),
+            (500, "text/html", "<html>", "500 unchanged"),
+            (404, "text/html", "<html>", "404 unchanged"),
+            (200, "text/html", "<html>", "200 unchanged"),
         ] {
-            assert_eq!(told(status, kind, body).await, expected, "{status} {kind} {body}");
+            assert_eq!(outcome(status, kind, body).await, expected, "{status} {kind} {body}");
         }
     }
 
     #[tokio::test]
-    async fn the_time_to_come_back_is_taken_over_if_it_is_sensible() {
+    async fn retry_after_of_a_proxy_is_kept_within_bounds() {
         for (told, expected) in [("7", "7"), ("9999", "60"), ("", "1"), ("Sun, 15 Nov", "1")] {
             let headers = [(header::RETRY_AFTER, told)];
             let answer = (StatusCode::BAD_GATEWAY, headers).into_response();
-            let error = translate(&Method::GET, answer).await.unwrap_err();
+            let error = replace_foreign_error(&Method::GET, answer).await.unwrap_err();
             assert_eq!(error.into_response().headers()[header::RETRY_AFTER], expected, "{told}");
         }
     }
 
     #[tokio::test]
-    async fn a_failure_whose_body_does_not_end_is_not_held_in_memory() {
+    async fn a_failure_with_a_large_body_is_not_held_in_memory() {
         let much = vec![b' '; ERROR_BYTES_MAX + 1];
         let kind = [(header::CONTENT_TYPE, "application/json")];
         let answer = (StatusCode::SERVICE_UNAVAILABLE, kind, much).into_response();
-        assert!(translate(&Method::GET, answer).await.is_err());
+        assert!(replace_foreign_error(&Method::GET, answer).await.is_err());
     }
 }

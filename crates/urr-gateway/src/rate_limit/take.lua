@@ -1,4 +1,4 @@
--- `Pace::take` on the server, by its clock.
+-- `Gcra::take` by the clock of the server.
 -- Numbers are exact up to 2^53 microseconds, far beyond now.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

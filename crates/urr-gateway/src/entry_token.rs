@@ -1,11 +1,11 @@
-//! Whether a visitor who wants to book has waited (G5).
+//! Checks the entry token of the waiting room on routes that book (G5).
 //!
-//! The token says for whom and for which event. The user is compared here (anonymous visitors have
-//! been turned away already). The event is compared here where the path names it, and by the
-//! ticket service, which is told in `x-urr-entry-event`, where the body does (D-5).
+//! The token names a user and an event. The user is compared here. The event is compared here if the
+//! path names it; otherwise the ticket service compares it with the body and gets the token's event
+//! in `x-urr-entry-event` (D-5).
 //!
-//! Whether the turn is over already, only the waiting room knows: before it books, the ticket
-//! service asks it about the slot of the token, which it is told in `x-urr-entry-slot`.
+//! Only the waiting room knows whether the slot has ended early, so the ticket service asks it about
+//! the slot in `x-urr-entry-slot` before it books.
 
 use std::time::Duration;
 
@@ -16,19 +16,20 @@ use urr_service::ApiError;
 use urr_service::token::{ENTRY, EntryClaims, read_vouched};
 
 use crate::Gateway;
+use crate::headers::single_value;
 use crate::routes::Policy;
 
 const ENTRY_TOKEN: HeaderName = HeaderName::from_static("x-queue-entry-token");
 const TRUSTED_EDGE: HeaderName = HeaderName::from_static("x-cloudfront-verified");
 const ENTRY_EVENT: HeaderName = HeaderName::from_static("x-urr-entry-event");
 const ENTRY_SLOT: HeaderName = HeaderName::from_static("x-urr-entry-slot");
-/// The configuration allows no longer life.
+/// The configuration allows no longer lifetime.
 const LIFETIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Paths below it name the event whose seats they show.
+/// Paths with this prefix name their event next.
 const SEATS_OF_EVENT: &str = "/api/seats/events/";
 
-/// Lets only those book who may enter the event.
-pub fn check_entry(
+/// Requires a valid entry token where the policy does, and writes its event and slot for the service.
+pub fn check(
     gateway: &Gateway,
     policy: Policy,
     user_id: Option<Uuid>,
@@ -38,22 +39,22 @@ pub fn check_entry(
     if policy != Policy::Admitted {
         return Ok(());
     }
-    let token = token(request.headers())?;
+    let token = read_token(request.headers())?;
     let is_from_edge = match (&gateway.settings.trusted_edge_secret, edge) {
-        (Some(secret), Some(told)) => told.to_str().is_ok_and(|told| secret.matches(told)),
+        (Some(secret), Some(sent)) => sent.to_str().is_ok_and(|sent| secret.matches(sent)),
         (_, _) => false,
     };
-    let entry = read(gateway, token, is_from_edge).ok_or_else(invalid)?;
-    if Some(entry.user_id) != user_id {
+    let grant = verify_token(gateway, token, is_from_edge).ok_or_else(invalid)?;
+    if Some(grant.user_id) != user_id {
         return Err(invalid());
     }
-    if event_in(request.uri().path()).is_some_and(|event| event != entry.event_id) {
+    if event_in(request.uri().path()).is_some_and(|event| event != grant.event_id) {
         return Err(other_event());
     }
     let headers = request.headers_mut();
     headers.remove(ENTRY_TOKEN);
-    headers.insert(ENTRY_EVENT, id_value(entry.event_id));
-    headers.insert(ENTRY_SLOT, id_value(entry.slot_id));
+    headers.insert(ENTRY_EVENT, id_value(grant.event_id));
+    headers.insert(ENTRY_SLOT, id_value(grant.slot_id));
     Ok(())
 }
 
@@ -61,46 +62,41 @@ fn id_value(id: Uuid) -> HeaderValue {
     HeaderValue::from_str(&id.to_string()).expect("a UUID is ASCII")
 }
 
-/// Who may enter what.
+/// What a verified token grants.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
+struct EntryGrant {
     event_id: Uuid,
     user_id: Uuid,
     slot_id: Uuid,
 }
 
-fn token(headers: &HeaderMap) -> Result<&str, ApiError> {
-    let mut values = headers.get_all(ENTRY_TOKEN).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Err(required()),
-        (Some(value), None) if value.is_empty() => Err(required()),
-        (Some(value), None) => value.to_str().map_err(|_| invalid()),
-        (Some(_), Some(_)) => Err(invalid()),
-    }
+fn read_token(headers: &HeaderMap) -> Result<&str, ApiError> {
+    let token = single_value(headers, ENTRY_TOKEN).map_err(|_| invalid())?;
+    token.filter(|token| !token.is_empty()).ok_or_else(required)
 }
 
-/// What a token says. Our own edge may have verified the signature already; it skips that and
-/// nothing else: whom it is for, what it is for and until when are checked as ever (E-5).
-fn read(gateway: &Gateway, token: &str, is_from_edge: bool) -> Option<Entry> {
+/// Verifies a token. Our own edge may have verified the signature; then only the signature is
+/// skipped, and user, event and expiry are checked as usual (E-5).
+fn verify_token(gateway: &Gateway, token: &str, is_from_edge: bool) -> Option<EntryGrant> {
     let now = gateway.clock.now();
     let verified = match is_from_edge {
         true => read_vouched::<EntryClaims>(ENTRY, token, now),
         false => gateway.settings.entry_key.verify::<EntryClaims>(ENTRY, token, now),
     };
     let verified = verified.ok()?;
-    // A turn lasts minutes. Whatever signed a token for longer did so by mistake.
+    // A slot lasts minutes: a token for longer was signed by mistake.
     if verified.expires_at > verified.issued_at + LIFETIME_MAX {
         return None;
     }
     let event_id = verified.subject.parse().ok()?;
-    Some(Entry { event_id, user_id: verified.claims.user_id, slot_id: verified.id })
+    Some(EntryGrant { event_id, user_id: verified.claims.user_id, slot_id: verified.id })
 }
 
 /// The event that a path names.
 fn event_in(path: &str) -> Option<Uuid> {
     let rest = path.strip_prefix(SEATS_OF_EVENT)?;
     let segment = rest.split('/').next()?;
-    // A text that is no id equals no event's id.
+    // A segment that is no id must not match any event.
     Some(segment.parse().unwrap_or(Uuid::nil()))
 }
 
@@ -110,7 +106,7 @@ fn required() -> ApiError {
 }
 
 fn invalid() -> ApiError {
-    let sentence = "Your turn is over or was never yours. Please join the queue again.";
+    let sentence = "Your entry token is not valid or has expired. Please join the queue again.";
     ApiError::forbidden("ENTRY_TOKEN_INVALID", sentence).with("redirectTo", "/queue")
 }
 

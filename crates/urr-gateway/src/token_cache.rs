@@ -1,8 +1,8 @@
-//! Access tokens that have been verified, so that a client's next request need not be.
+//! A cache of verified access tokens.
 //!
-//! Verifying a token costs more than all other checks together, and a client sends the same one for
-//! half an hour. What is remembered is the answer to exactly this text; whether it has expired or
-//! was revoked is asked anew each time.
+//! Verifying a token costs more than all other checks together, and a client sends the same token
+//! for half an hour. The cache is keyed by the whole text of the token; expiry and revocation are
+//! checked on every request.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -11,12 +11,11 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_service::token::{ACCESS, AccessClaims, TokenError, TokenKey};
 use urr_service::{Identity, IdentityHeaders, Role};
 
-/// More are not remembered. Two generations of them: the older one is forgotten when the younger
-/// one is full, so that a flood of tokens costs nothing but time.
+/// Half of them in each of two generations: when the younger one is full, the older one is dropped.
 const TOKENS_MAX: usize = 32 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedAccessToken {
     pub user_id: Uuid,
     pub role: Role,
     pub headers: IdentityHeaders,
@@ -25,41 +24,41 @@ pub struct Verified {
 }
 
 #[derive(Debug, Default)]
-pub struct VerifiedTokens(RwLock<Generations>);
+pub struct TokenCache(RwLock<TokenGenerations>);
 
 #[derive(Debug, Default)]
-struct Generations {
-    young: HashMap<String, Verified>,
-    old: HashMap<String, Verified>,
+struct TokenGenerations {
+    young: HashMap<String, VerifiedAccessToken>,
+    old: HashMap<String, VerifiedAccessToken>,
 }
 
-impl VerifiedTokens {
-    /// Whom a token names, remembered or verified now.
+impl TokenCache {
+    /// The claims of a token, from the cache or verified now.
     pub fn verify(
         &self,
         key: &TokenKey,
         token: &str,
         now: Timestamp,
-    ) -> Result<Verified, TokenError> {
-        if let Some(found) = self.find(token) {
-            return if now < found.expires_at { Ok(found) } else { Err(TokenError::Expired) };
+    ) -> Result<VerifiedAccessToken, TokenError> {
+        if let Some(cached) = self.find(token) {
+            return if now < cached.expires_at { Ok(cached) } else { Err(TokenError::Expired) };
         }
         let verified = key.verify::<AccessClaims>(ACCESS, token, now)?;
         let user_id = verified.subject.parse().map_err(|_| TokenError::Malformed)?;
         let AccessClaims { email, role, .. } = verified.claims;
         let headers = Identity { user_id, email: Some(email), role }.headers();
         let (token_id, expires_at) = (verified.id, verified.expires_at);
-        let verified = Verified { user_id, role, headers, token_id, expires_at };
-        self.remember(token, verified.clone());
+        let verified = VerifiedAccessToken { user_id, role, headers, token_id, expires_at };
+        self.insert(token, verified.clone());
         Ok(verified)
     }
 
-    fn find(&self, token: &str) -> Option<Verified> {
+    fn find(&self, token: &str) -> Option<VerifiedAccessToken> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.young.get(token).or_else(|| all.old.get(token)).cloned()
     }
 
-    fn remember(&self, token: &str, verified: Verified) {
+    fn insert(&self, token: &str, verified: VerifiedAccessToken) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if all.young.len() >= TOKENS_MAX / 2 {
             all.old = std::mem::take(&mut all.young);
@@ -96,13 +95,13 @@ mod tests {
     }
 
     #[test]
-    fn a_remembered_token_says_the_same_and_expires_as_ever() {
+    fn a_cached_token_has_the_same_claims_and_expires() {
         let now = Timestamp::from_second(1_000).unwrap();
-        let tokens = VerifiedTokens::default();
+        let tokens = TokenCache::default();
         let token = token(5, now);
         let first = tokens.verify(&key(), &token, now).unwrap();
         let other_key = TokenKey::new(&[8; 32]);
-        // The control of the memory: only what is remembered passes another key.
+        // Control: a token that another key signed passes only from the cache.
         assert_eq!(tokens.verify(&other_key, &token, now), Ok(first));
         let last = now + Duration::from_secs(59);
         assert!(tokens.verify(&key(), &token, last).is_ok());
@@ -111,9 +110,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_same_text_is_remembered_and_never_a_refusal() {
+    fn only_the_exact_token_is_cached_and_never_a_failure() {
         let now = Timestamp::from_second(1_000).unwrap();
-        let tokens = VerifiedTokens::default();
+        let tokens = TokenCache::default();
         let good = token(5, now);
         tokens.verify(&key(), &good, now).unwrap();
         for bad in [format!("{good}A"), good[..good.len() - 1].to_owned(), good.to_uppercase()] {
@@ -125,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_tokens_is_forgotten_again() {
+    fn the_cache_is_bounded() {
         let now = Timestamp::from_second(1_000).unwrap();
-        let tokens = VerifiedTokens::default();
+        let tokens = TokenCache::default();
         let verified = tokens.verify(&key(), &token(5, now), now).unwrap();
         for n in 0..2 * TOKENS_MAX {
-            tokens.remember(&n.to_string(), verified.clone());
+            tokens.insert(&n.to_string(), verified.clone());
         }
         let all = tokens.0.read().unwrap();
         assert!(all.young.len() + all.old.len() <= TOKENS_MAX);

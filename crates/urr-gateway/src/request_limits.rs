@@ -1,4 +1,4 @@
-//! Sizes: headers and bodies that are too large are refused before anybody works on them.
+//! Limits on the size of headers and bodies, checked before any work is done.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -10,16 +10,15 @@ use urr_service::ApiError;
 use crate::Gateway;
 use crate::routes::{BodySize, Route};
 
-/// How much of a refused body is read and thrown away, as a multiple of the limit. A client that
-/// is still sending when the connection closes sees a reset instead of the answer.
+/// How much of a refused body is read and discarded, as a multiple of the limit. A client that is
+/// still sending when the connection closes sees a reset instead of the response.
 const DRAINED_MAX: usize = 4;
 
-/// So many headers may come, with what proxies on the way have added. The server below takes twice
-/// as many, so that this answer is ours.
+/// Includes the headers that proxies add. Hyper takes twice as many, so that the error is ours.
 const HEADERS_MAX: usize = 64;
 
-/// Refuses headers that are too many or too large.
-pub fn bound_headers(headers: &HeaderMap, bytes_max: usize) -> Result<(), ApiError> {
+/// Refuses too many headers, and headers that are too large.
+pub fn check_headers(headers: &HeaderMap, bytes_max: usize) -> Result<(), ApiError> {
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     if headers.len() > HEADERS_MAX {
         let sentence = "The request has too many headers.";
@@ -32,9 +31,8 @@ pub fn bound_headers(headers: &HeaderMap, bytes_max: usize) -> Result<(), ApiErr
     Ok(())
 }
 
-/// Refuses a body that has two lengths: which one counts is a matter of opinion, and a proxy in
-/// front of us may have another one.
-pub fn one_length(headers: &HeaderMap) -> Result<(), ApiError> {
+/// Refuses a body whose length is stated twice: a proxy in front of us may use the other one.
+pub fn check_single_length(headers: &HeaderMap) -> Result<(), ApiError> {
     let in_chunks = headers.contains_key(header::TRANSFER_ENCODING);
     if in_chunks && headers.contains_key(header::CONTENT_LENGTH) {
         let sentence = "The length of the body is stated in two ways.";
@@ -43,23 +41,22 @@ pub fn one_length(headers: &HeaderMap) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// What the headers take on the wire: name, colon, blank, value and the end of the line.
+/// The size of the headers on the wire, as `name: value\r\n`.
 fn header_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
 }
 
-/// The bound for bodies of a row, where it is narrower than that of the door. The door itself lets
-/// pictures through, and only the row for them does.
-pub fn own_bound(gateway: &Gateway, route: &Route) -> Option<usize> {
+/// The body limit of a route, if it is narrower than that of the router, which admits uploads.
+pub fn route_body_limit(gateway: &Gateway, route: &Route) -> Option<usize> {
     match (route.service, route.body) {
         ("auth", _) => Some(gateway.settings.auth_body_bytes_max),
-        (_, BodySize::Usual) => Some(gateway.body_bytes_max),
+        (_, BodySize::Normal) => Some(gateway.body_bytes_max),
         (_, BodySize::Upload) => None,
     }
 }
 
-/// The request with a body that cannot grow beyond `bytes_max`.
-pub async fn bound_body(request: Request, bytes_max: usize) -> Result<Request, ApiError> {
+/// The request with a body that fails beyond `bytes_max`.
+pub async fn limit_body(request: Request, bytes_max: usize) -> Result<Request, ApiError> {
     let announced = request.body().size_hint().lower();
     if announced > u64::try_from(bytes_max).unwrap_or(u64::MAX) {
         let mut rest = Limited::new(request.into_body(), bytes_max.saturating_mul(DRAINED_MAX));
@@ -79,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_measured_as_they_travel() {
+    fn headers_are_measured_as_on_the_wire() {
         let mut headers = HeaderMap::new();
         assert_eq!(header_bytes(&headers), 0);
         headers.append("cookie", "a=b".parse().unwrap());
@@ -88,13 +85,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_refused_by_its_announcement_or_cut_at_the_limit() {
+    async fn a_body_is_refused_by_its_announced_length_or_cut_at_the_limit() {
         let post = |body: Body| Request::new(body);
-        assert!(bound_body(post(Body::from(vec![0; 11])), 10).await.is_err());
-        let fits = bound_body(post(Body::from(vec![0; 10])), 10).await.unwrap();
+        assert!(limit_body(post(Body::from(vec![0; 11])), 10).await.is_err());
+        let fits = limit_body(post(Body::from(vec![0; 10])), 10).await.unwrap();
         assert!(fits.into_body().collect().await.is_ok());
         let silent = futures_util::stream::iter([Ok::<_, std::io::Error>(vec![0; 11])]);
-        let silent = bound_body(post(Body::from_stream(silent)), 10).await.unwrap();
+        let silent = limit_body(post(Body::from_stream(silent)), 10).await.unwrap();
         assert!(silent.into_body().collect().await.is_err());
     }
 }

@@ -1,9 +1,11 @@
-//! Answers are compressed for those who can read it (G7): texts of some length, with gzip.
+//! Compresses long text responses with gzip for clients that accept it (G7).
 //!
-//! Left as they are: what is short, of unknown length (it comes as it is made, such as events),
-//! encoded already, a part of something, or not to be changed on the way. And whatever may hold
-//! secrets beside what a client sent: the length of a compressed answer tells how alike the two are
-//! (BREACH), so answers of the accounts, the waiting room and payments are never compressed.
+//! Not compressed: responses that are short, streamed (unknown length), already encoded, partial, or
+//! marked `no-transform`. Nor those of auth, the waiting room and payments: they may hold secrets
+//! beside text that a client sent, and the compressed length tells how alike the two are (BREACH).
+//!
+//! `tower-http`'s layer does not fit: it has no limit on encoders in use, so slow readers could fill
+//! our memory, it ignores `no-transform`, and it omits `Vary` where it does not compress.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -20,67 +22,68 @@ use hyper::body::{Body as HttpBody, Frame};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use urr_service::RouteLabel;
 
-/// Shorter answers fit into a packet anyway.
+/// Shorter responses fit into one packet anyway.
 const BYTES_MIN: u64 = 1_024;
-/// An encoder takes a third of a megabyte until its client has read enough. More answers at once
-/// than this go out as they are: clients that read slowly cannot fill our memory.
+/// An encoder takes a third of a megabyte until its client has read the response. Beyond this number
+/// responses are not compressed, so that slow clients cannot fill our memory.
 const ENCODERS_MAX: usize = 64;
-/// So much is compressed in one piece, and so much before others get their turn.
+/// How much is compressed in one piece, and how much before the task yields to others.
 const PIECE_BYTES: usize = 16 * 1024;
-const TURN_BYTES: usize = 128 * 1024;
-/// Where answers may hold secrets.
+const YIELD_BYTES: usize = 128 * 1024;
+/// Routes whose responses may hold secrets.
 const SECRETS: [&str; 3] = ["/api/auth", "/api/queue", "/api/payments"];
 
-/// The right to use an encoder, for as many as there are. Clones share them.
+/// Permits for encoders. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Encoders(Arc<Semaphore>);
+pub struct GzipPermits(Arc<Semaphore>);
 
-impl Default for Encoders {
-    fn default() -> Encoders {
-        Encoders(Arc::new(Semaphore::new(ENCODERS_MAX)))
+impl Default for GzipPermits {
+    fn default() -> GzipPermits {
+        GzipPermits(Arc::new(Semaphore::new(ENCODERS_MAX)))
     }
 }
 
-/// What is needed of a request to answer it: whether its client reads gzip.
+/// How the response to a request may be compressed.
 #[derive(Debug)]
-pub struct Wish {
-    encoders: Option<Encoders>,
+pub struct ResponseCompression {
+    /// `None` if the client does not accept gzip.
+    permits: Option<GzipPermits>,
     is_head: bool,
 }
 
-impl Wish {
-    pub fn read(encoders: &Encoders, request: &Request) -> Wish {
+impl ResponseCompression {
+    pub fn for_request(permits: &GzipPermits, request: &Request) -> ResponseCompression {
         let headers = request.headers();
-        let wanted = accepts_gzip(headers) && !forbids_change(headers);
-        Wish {
-            encoders: wanted.then(|| encoders.clone()),
+        let is_accepted = accepts_gzip(headers) && !forbids_transform(headers);
+        ResponseCompression {
+            permits: is_accepted.then(|| permits.clone()),
             is_head: request.method() == Method::HEAD,
         }
     }
 
-    /// The answer, compressed if that is wished for and makes sense. `HEAD` is told what `GET`
-    /// would be.
-    pub fn fulfil(self, mut response: Response) -> Response {
-        if !is_long(&response, self.is_head) || !is_fit(&response) {
+    /// Compresses the response if the client accepts it and it gains by it. A response to `HEAD` has
+    /// the headers that `GET` would have.
+    pub fn apply(self, mut response: Response) -> Response {
+        if !is_long(&response, self.is_head) || !is_compressible(&response) {
             return response;
         }
         response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
-        let Some(Encoders(encoders)) = self.encoders else { return response };
-        let Ok(permit) = encoders.try_acquire_owned() else { return response };
+        let Some(GzipPermits(permits)) = self.permits else { return response };
+        let Ok(permit) = permits.try_acquire_owned() else { return response };
         let headers = response.headers_mut();
         headers.remove(header::CONTENT_LENGTH);
         headers.remove(header::ACCEPT_RANGES);
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         weaken_etag(headers);
         response.map(|body| match self.is_head {
-            // Nothing is sent, of a length that is not known: so the server writes none.
-            true => Body::new(Gzip::silent(permit)),
-            false => Body::new(Gzip::new(body, permit)),
+            // An empty body of unknown length, so that the server writes no `Content-Length`.
+            true => Body::new(GzipBody::empty(permit)),
+            false => Body::new(GzipBody::new(body, permit)),
         })
     }
 }
 
-/// By the body, or, where `HEAD` has lost it on the way, by its announcement.
+/// By the body, or for `HEAD`, which has none, by its `Content-Length`.
 fn is_long(response: &Response, is_head: bool) -> bool {
     let announced = || {
         let bytes = response.headers().get(header::CONTENT_LENGTH)?;
@@ -92,8 +95,8 @@ fn is_long(response: &Response, is_head: bool) -> bool {
     }
 }
 
-/// Whether this answer may be compressed and gains by it.
-fn is_fit(response: &Response) -> bool {
+/// Whether this response may be compressed and gains by it.
+fn is_compressible(response: &Response) -> bool {
     let headers = response.headers();
     let is_whole = response.status() != StatusCode::PARTIAL_CONTENT
         && response.status() != StatusCode::NO_CONTENT
@@ -106,7 +109,7 @@ fn is_fit(response: &Response) -> bool {
     is_whole
         && !may_hold_secrets
         && !headers.contains_key(header::CONTENT_ENCODING)
-        && !forbids_change(headers)
+        && !forbids_transform(headers)
         && headers.get(header::CONTENT_TYPE).is_some_and(is_text)
 }
 
@@ -123,28 +126,27 @@ fn is_text(kind: &HeaderValue) -> bool {
             && ["json", "javascript", "xml", "openmetrics-text"].contains(&name)
 }
 
-/// `Cache-Control: no-transform`, of either side.
-fn forbids_change(headers: &HeaderMap) -> bool {
+/// `Cache-Control: no-transform`, in a request or a response.
+fn forbids_transform(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::CACHE_CONTROL).iter();
     values.filter_map(|value| value.to_str().ok()).any(|value| {
         value.split(',').any(|directive| directive.trim().eq_ignore_ascii_case("no-transform"))
     })
 }
 
-/// A strong tag promises the same bytes, and these are others.
+/// A strong tag promises identical bytes, which compression changes.
 fn weaken_etag(headers: &mut HeaderMap) {
     let Some(tag) = headers.get(header::ETAG) else { return };
     if tag.as_bytes().starts_with(b"W/") {
         return;
     }
     let weak = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat());
-    headers.insert(header::ETAG, weak.expect("a header stays one with letters before it"));
+    headers.insert(header::ETAG, weak.expect("a header value with a prefix is valid"));
 }
 
-/// Whether gzip is among what the client accepts, and not less welcome than nothing (RFC 9110,
-/// 12.5.3).
+/// Whether the client accepts gzip and does not prefer `identity` (RFC 9110, 12.5.3).
 fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let (mut gzip, mut any, mut plain) = (None, None, None);
+    let (mut gzip, mut any, mut identity) = (None, None, None);
     let values = headers.get_all(header::ACCEPT_ENCODING).iter();
     for offer in values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')) {
         let (name, weight) = offer.split_once(';').unwrap_or((offer, ""));
@@ -154,16 +156,16 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
             () if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => {
                 gzip = Some(weight);
             }
-            () if name.eq_ignore_ascii_case("identity") => plain = Some(weight),
+            () if name.eq_ignore_ascii_case("identity") => identity = Some(weight),
             () if name == "*" => any = Some(weight),
             () => {}
         }
     }
     let gzip = gzip.or(any).unwrap_or(0);
-    gzip > 0 && gzip >= plain.unwrap_or(0)
+    gzip > 0 && gzip >= identity.unwrap_or(0)
 }
 
-/// `q=0.5` in thousandths. Nothing said is 1; what cannot be read is 0: then nothing is done.
+/// The weight `q=0.5` in thousandths. Without a parameter it is 1, and 0 if it cannot be parsed.
 fn weight_of(parameter: &str) -> u16 {
     let parameter = parameter.trim();
     if parameter.is_empty() {
@@ -183,29 +185,29 @@ fn weight_of(parameter: &str) -> u16 {
 }
 
 /// A body that is compressed while it is sent.
-struct Gzip {
+struct GzipBody {
     body: Body,
-    /// Read and not compressed yet.
+    /// Read but not yet compressed.
     rest: Bytes,
-    /// None when all has been said.
+    /// `None` after the end.
     encoder: Option<GzEncoder<Vec<u8>>>,
-    turn_bytes: usize,
+    bytes_since_yield: usize,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Gzip {
-    fn new(body: Body, permit: OwnedSemaphorePermit) -> Gzip {
+impl GzipBody {
+    fn new(body: Body, permit: OwnedSemaphorePermit) -> GzipBody {
         let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
-        Gzip { body, rest: Bytes::new(), encoder, turn_bytes: 0, _permit: permit }
+        GzipBody { body, rest: Bytes::new(), encoder, bytes_since_yield: 0, _permit: permit }
     }
 
-    fn silent(permit: OwnedSemaphorePermit) -> Gzip {
+    fn empty(permit: OwnedSemaphorePermit) -> GzipBody {
         let (body, rest) = (Body::empty(), Bytes::new());
-        Gzip { body, rest, encoder: None, turn_bytes: 0, _permit: permit }
+        GzipBody { body, rest, encoder: None, bytes_since_yield: 0, _permit: permit }
     }
 }
 
-impl HttpBody for Gzip {
+impl HttpBody for GzipBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -213,31 +215,31 @@ impl HttpBody for Gzip {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let Gzip { body, rest, encoder, turn_bytes, .. } = &mut *self;
+        let GzipBody { body, rest, encoder, bytes_since_yield, .. } = &mut *self;
         while let Some(gzip) = encoder {
-            if *turn_bytes >= TURN_BYTES {
-                *turn_bytes = 0;
+            if *bytes_since_yield >= YIELD_BYTES {
+                *bytes_since_yield = 0;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
             if rest.is_empty() {
                 match ready!(Pin::new(&mut *body).poll_frame(cx)) {
                     Some(Ok(frame)) => *rest = frame.into_data().unwrap_or_default(),
-                    // No end is written: the client sees that it does not have all of it.
+                    // Without the gzip trailer the client sees that the response is incomplete.
                     Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                     None => {
-                        let gzip = encoder.take().expect("it was there a moment ago");
+                        let gzip = encoder.take().expect("the loop condition checked it");
                         let last = gzip.finish().map(|last| Frame::data(last.into()));
                         return Poll::Ready(Some(last.map_err(axum::Error::new)));
                     }
                 }
             }
             let piece = rest.split_to(rest.len().min(PIECE_BYTES));
-            *turn_bytes += piece.len();
+            *bytes_since_yield += piece.len();
             gzip.write_all(&piece).expect("writing into memory does not fail");
-            let made = std::mem::take(gzip.get_mut());
-            if !made.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(made.into()))));
+            let compressed = std::mem::take(gzip.get_mut());
+            if !compressed.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(compressed.into()))));
             }
         }
         Poll::Ready(None)
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_say_with_weights_what_they_read() {
+    fn accept_encoding_is_read_with_its_weights() {
         assert!(!accepts_gzip(&HeaderMap::new()));
         for yes in [
             "gzip",
@@ -324,17 +326,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_arrives_is_what_was_said_however_long_and_in_how_many_pieces() {
+    async fn a_body_of_any_length_and_number_of_pieces_is_compressed_completely() {
         let text = |bytes: usize| {
             let words =
                 (0..).flat_map(|n: u32| format!("seat {} ", n * 7_919 % 1_000).into_bytes());
             Bytes::from_iter(words.take(bytes))
         };
-        for pieces in [vec![1_024], vec![5 * TURN_BYTES + 1], vec![1, 0, 70_000, 3, 200_000]] {
+        for pieces in [vec![1_024], vec![5 * YIELD_BYTES + 1], vec![1, 0, 70_000, 3, 200_000]] {
             let pieces: Vec<Bytes> = pieces.into_iter().map(text).collect();
             let whole = pieces.concat();
             let body = Body::from_stream(stream::iter(pieces).map(Ok::<_, axum::Error>));
-            let sent = Gzip::new(body, permit()).collect().await.unwrap().to_bytes();
+            let sent = GzipBody::new(body, permit()).collect().await.unwrap().to_bytes();
             let mut read = Vec::new();
             GzDecoder::new(&sent[..]).read_to_end(&mut read).unwrap();
             assert_eq!(read, whole);
@@ -343,9 +345,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_breaks_off_has_no_end() {
+    async fn a_response_that_breaks_off_has_no_trailer() {
         let parts = [Ok(Bytes::from_static(b"half")), Err(axum::Error::new(std::fmt::Error))];
-        let mut body = Gzip::new(Body::from_stream(stream::iter(parts)), permit());
+        let mut body = GzipBody::new(Body::from_stream(stream::iter(parts)), permit());
         let mut failed = false;
         while let Some(frame) = body.frame().await {
             failed = frame.is_err();
@@ -353,17 +355,17 @@ mod tests {
                 break;
             }
         }
-        assert!(failed, "it does not end as if it were whole");
+        assert!(failed, "it does not end as if it were complete");
     }
 
     #[tokio::test]
-    async fn a_crowd_that_reads_slowly_cannot_have_more_encoders_than_there_are() {
-        let encoders = Encoders::default();
+    async fn slow_readers_cannot_use_more_encoders_than_the_limit() {
+        let permits = GzipPermits::default();
         let answer = || {
             let request = Request::builder().header(header::ACCEPT_ENCODING, "gzip");
-            let wish = Wish::read(&encoders, &request.body(Body::empty()).unwrap());
+            let compression = ResponseCompression::for_request(&permits, &request.body(Body::empty()).unwrap());
             let kind = [(header::CONTENT_TYPE, "text/plain")];
-            wish.fulfil(axum::response::IntoResponse::into_response((kind, vec![b'a'; 4_096])))
+            compression.apply(axum::response::IntoResponse::into_response((kind, vec![b'a'; 4_096])))
         };
         let is_compressed =
             |answer: &Response| answer.headers().contains_key(header::CONTENT_ENCODING);
@@ -374,6 +376,6 @@ mod tests {
         assert_eq!(plain.headers()[header::VARY], "accept-encoding");
         assert_eq!(plain.into_body().collect().await.unwrap().to_bytes().len(), 4_096);
         drop(held);
-        assert!(is_compressed(&answer()), "they give them back");
+        assert!(is_compressed(&answer()), "the permits are released");
     }
 }

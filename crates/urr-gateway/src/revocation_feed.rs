@@ -1,8 +1,8 @@
-//! Access tokens that ended before their time.
+//! The feed of revoked access tokens.
 //!
-//! The auth service is the only source. The gateway keeps what it says in memory and asks for news
-//! every second. While auth cannot be reached, the last known set stays in force: nothing can be
-//! revoked meanwhile. A gateway that has never read the list to its end lets nobody in as a user.
+//! The auth service is the only source. The gateway keeps the list in memory and polls for new
+//! entries every second. While auth cannot be reached, nothing can be revoked and the last list stays
+//! in force. Until the gateway has read the whole list once, it authenticates no user.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,27 +17,27 @@ use urr_kernel::{CallContext, Clock, IdSource, Timestamp, Uuid};
 use urr_service::{CallPolicy, Upstream, UpstreamError};
 
 const PATH: &str = "/internal/auth/revoked-tokens";
-const POLL: Duration = Duration::from_secs(1);
-const CALL_MAX: Duration = Duration::from_secs(2);
-/// How many pages one look asks for. What is left comes with the next.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How many pages one refresh reads. The next one continues.
 const PAGES_MAX: usize = 1_000;
 
-/// The tokens by id, with the end of their natural life. Clones are handles on one set.
+/// The revoked tokens by id, with their expiry. Clones share one set.
 #[derive(Clone, Debug, Default)]
-pub struct RevokedTokens(Arc<Known>);
+pub struct RevokedTokens(Arc<RevokedTokenSet>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct RevokedTokenSet {
     tokens: RwLock<HashMap<Uuid, Timestamp>>,
-    /// The list was read to its end once.
+    /// Whether the list was read to its end once.
     is_complete: AtomicBool,
 }
 
 impl RevokedTokens {
-    /// For a gateway that has no auth service behind it: nobody can revoke anything.
+    /// For a gateway without an auth service, where nothing can be revoked.
     pub(crate) fn none() -> RevokedTokens {
         let revoked = RevokedTokens::default();
-        revoked.complete();
+        revoked.mark_complete();
         revoked
     }
 
@@ -45,7 +45,7 @@ impl RevokedTokens {
         self.0.tokens.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
     }
 
-    /// Whether it is known which tokens are revoked. Once it is, it stays so.
+    /// Whether the list was read to its end once.
     pub fn is_complete(&self) -> bool {
         self.0.is_complete.load(Ordering::Acquire)
     }
@@ -54,15 +54,15 @@ impl RevokedTokens {
         self.0.tokens.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn complete(&self) {
+    fn mark_complete(&self) {
         self.0.is_complete.store(true, Ordering::Release);
     }
 
-    /// Takes the news in and forgets tokens that have expired: those are refused anyway.
-    fn learn(&self, news: Vec<RevokedToken>, now: Timestamp) {
+    /// Adds tokens, and removes expired ones, which are refused anyway.
+    fn add(&self, revoked: Vec<RevokedToken>, now: Timestamp) {
         let mut all = self.0.tokens.write().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, expires_at| *expires_at > now);
-        all.extend(news.into_iter().map(|token| (token.jti, token.expires_at)));
+        all.extend(revoked.into_iter().map(|token| (token.jti, token.expires_at)));
     }
 }
 
@@ -79,31 +79,31 @@ struct RevokedPage {
     next: i64,
 }
 
-/// Asks the auth service for news. Clones share their place in its list.
+/// Reads the list from the auth service. Clones share their position in it.
 #[derive(Clone, Debug)]
-pub struct RevocationFeed(Arc<Feed>);
+pub struct RevocationFeed(Arc<Inner>);
 
 #[derive(Debug)]
-struct Feed {
+struct Inner {
     upstream: Upstream,
     revoked: RevokedTokens,
     clock: Clock,
     ids: IdSource,
-    /// How many looks at the list have begun.
-    begun: AtomicU64,
-    /// Held while looking: one look at a time.
-    place: tokio::sync::Mutex<Place>,
-    /// When the last look came to the end of the list.
+    /// How many refreshes have started.
+    started: AtomicU64,
+    /// Locked during a refresh.
+    position: tokio::sync::Mutex<FeedPosition>,
+    /// When the list was last read to its end.
     read_at: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug)]
-struct Place {
-    /// After which entry of the list the news begin.
+struct FeedPosition {
+    /// The last entry that was read.
     after: i64,
-    /// The last look that ended, by its number, and how.
+    /// The number of the last refresh that ended, and its result.
     ended: u64,
-    outcome: Result<(), Arc<UpstreamError>>,
+    result: Result<(), Arc<UpstreamError>>,
 }
 
 impl RevocationFeed {
@@ -113,48 +113,48 @@ impl RevocationFeed {
         clock: Clock,
         ids: IdSource,
     ) -> RevocationFeed {
-        let place = Place { after: 0, ended: 0, outcome: Ok(()) };
-        RevocationFeed(Arc::new(Feed {
+        let position = FeedPosition { after: 0, ended: 0, result: Ok(()) };
+        RevocationFeed(Arc::new(Inner {
             upstream,
             revoked,
             clock,
             ids,
-            begun: AtomicU64::new(0),
-            place: tokio::sync::Mutex::new(place),
+            started: AtomicU64::new(0),
+            position: tokio::sync::Mutex::new(position),
             read_at: Mutex::default(),
         }))
     }
 
-    /// Takes in all that is known to the auth service by now.
+    /// Reads all entries that the auth service has by now.
     ///
-    /// Those who ask while somebody looks share the next look, also if it fails: a crowd that logs
-    /// out does not stand in line for as many looks. A look that was under way already would not
-    /// do, because it may have passed the end of the list before they asked.
+    /// Callers that wait during a refresh share the next one, also if it fails, so that many logouts
+    /// at once cause two refreshes only. The one in progress would not do for them, because it may
+    /// have passed the end of the list before they called.
     pub async fn refresh(&self) -> Result<(), Arc<UpstreamError>> {
-        let Feed { begun, place, .. } = &*self.0;
-        let begun_before = begun.load(Ordering::SeqCst);
-        let mut place = place.lock().await;
-        if place.ended > begun_before {
-            return place.outcome.clone();
+        let Inner { started, position, .. } = &*self.0;
+        let started_before = started.load(Ordering::SeqCst);
+        let mut position = position.lock().await;
+        if position.ended > started_before {
+            return position.result.clone();
         }
-        let number = begun.fetch_add(1, Ordering::SeqCst) + 1;
-        let outcome = self.look(&mut place.after).await.map_err(Arc::new);
-        (place.ended, place.outcome) = (number, outcome.clone());
-        outcome
+        let number = started.fetch_add(1, Ordering::SeqCst) + 1;
+        let result = self.read_new_entries(&mut position.after).await.map_err(Arc::new);
+        (position.ended, position.result) = (number, result.clone());
+        result
     }
 
-    async fn look(&self, after: &mut i64) -> Result<(), UpstreamError> {
-        let Feed { upstream, revoked, clock, ids, read_at, .. } = &*self.0;
+    async fn read_new_entries(&self, after: &mut i64) -> Result<(), UpstreamError> {
+        let Inner { upstream, revoked, clock, ids, read_at, .. } = &*self.0;
         for _ in 0..PAGES_MAX {
             let context = CallContext::root(ids.next_id());
             let path = format!("{PATH}?after={after}");
-            let policy = CallPolicy::idempotent(CALL_MAX);
+            let policy = CallPolicy::idempotent(CALL_TIMEOUT);
             let page: RevokedPage = upstream.get_json(&path, &context, policy).await?;
             let is_end = page.tokens.is_empty() || page.next <= *after;
-            revoked.learn(page.tokens, clock.now());
+            revoked.add(page.tokens, clock.now());
             *after = page.next.max(*after);
             if is_end {
-                revoked.complete();
+                revoked.mark_complete();
                 *read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
                 break;
             }
@@ -162,7 +162,7 @@ impl RevocationFeed {
         Ok(())
     }
 
-    /// Whether the list was read to its end once. Until then nobody is let in as a user.
+    /// Whether the list was read to its end once. Until then no user is authenticated.
     pub fn is_complete(&self) -> bool {
         self.0.revoked.is_complete()
     }
@@ -173,22 +173,22 @@ impl RevocationFeed {
         read_at.map(|read_at| read_at.elapsed())
     }
 
-    /// Refreshes every second until `stop`. It says once when auth is lost and once when it is back.
+    /// Refreshes every second until `stop`. Logs once when auth fails and once when it recovers.
     pub async fn run(self, stop: CancellationToken) {
-        let mut lost = false;
-        let mut ticks = tokio::time::interval(POLL);
+        let mut is_failing = false;
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
-            match (self.refresh().await, lost) {
-                (Ok(()), true) => info!("revoked tokens are known again"),
-                (Err(error), false) => warn!(%error, "revoked tokens are not known anew"),
+            match (self.refresh().await, is_failing) {
+                (Ok(()), true) => info!("the feed of revoked tokens works again"),
+                (Err(error), false) => warn!(%error, "cannot read revoked tokens; the last list stays in force"),
                 (Ok(()), false) | (Err(_), true) => continue,
             }
-            lost = !lost;
+            is_failing = !is_failing;
         }
     }
 }
@@ -198,16 +198,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d_20_a_revoked_token_stays_so_until_it_would_have_expired() {
+    fn d_20_a_revoked_token_is_kept_until_it_expires() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let token =
             |id, expires| RevokedToken { jti: Uuid::from_u128(id), expires_at: at(expires) };
         let revoked = RevokedTokens::default();
         assert!(!revoked.contains(Uuid::from_u128(1)));
-        revoked.learn(vec![token(1, 10), token(2, 20)], at(0));
+        revoked.add(vec![token(1, 10), token(2, 20)], at(0));
         assert!(revoked.contains(Uuid::from_u128(1)) && revoked.contains(Uuid::from_u128(2)));
-        revoked.learn(Vec::new(), at(10));
-        assert!(!revoked.contains(Uuid::from_u128(1)), "it has expired and is forgotten");
+        revoked.add(Vec::new(), at(10));
+        assert!(!revoked.contains(Uuid::from_u128(1)), "it has expired and is removed");
         assert!(revoked.contains(Uuid::from_u128(2)));
     }
 }

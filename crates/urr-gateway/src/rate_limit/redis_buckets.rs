@@ -1,35 +1,35 @@
-//! Buckets in Redis: `rate:{<bucket>}`, a time in microseconds, gone when it has drained.
+//! Buckets in Redis: `rate:{<bucket>}` holds a time in microseconds and expires when it drains.
 
 use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 use urr_redis::{Redis, RedisError, Script, hash_tag};
 
-use crate::pace::{Pace, Taken};
+use super::gcra::{BucketUpdate, Gcra};
 
-/// Longer names are replaced by their hash.
+/// Longer names are hashed.
 const NAME_BYTES_MAX: usize = 200;
 
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
-static GIVE_BACK: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("give_back.lua")));
+static UNDO: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("undo.lua")));
 
-pub(crate) async fn take(redis: &Redis, bucket: &str, pace: &Pace) -> Result<Taken, RedisError> {
-    let arguments = (pace.interval_us, pace.tolerance_us);
+pub async fn take(redis: &Redis, bucket: &str, gcra: &Gcra) -> Result<BucketUpdate, RedisError> {
+    let arguments = (gcra.interval_us, gcra.tolerance_us);
     let (allowed, empty_at_us, now_us): (i64, i64, i64) =
         redis.run(&TAKE, &[&key(bucket)], arguments).await?;
-    Ok(Taken { allowed: allowed == 1, empty_at_us, now_us })
+    Ok(BucketUpdate { allowed: allowed == 1, empty_at_us, now_us })
 }
 
-/// How far ahead of now the bucket is after it.
-pub(crate) async fn give_back(
+/// Undoes a request. Returns how far the bucket is ahead of now afterwards.
+pub async fn undo(
     redis: &Redis,
     bucket: &str,
-    pace: &Pace,
-    taken: &Taken,
+    gcra: &Gcra,
+    update: &BucketUpdate,
 ) -> Result<i64, RedisError> {
-    let arguments = (pace.interval_us, taken.now_us);
+    let arguments = (gcra.interval_us, update.now_us);
     let (empty_at_us, now_us): (i64, i64) =
-        redis.run(&GIVE_BACK, &[&key(bucket)], arguments).await?;
+        redis.run(&UNDO, &[&key(bucket)], arguments).await?;
     Ok(empty_at_us - now_us)
 }
 
@@ -52,8 +52,8 @@ mod tests {
     use urr_test::servers::{self, Server};
 
     use super::*;
-    use crate::pace::Quota;
-    use crate::pace::tests::{RequestLog, random_quota};
+    use super::super::gcra::Quota;
+    use super::super::gcra::tests::{RequestLog, random_quota};
 
     async fn connect() -> Option<(Redis, redis::aio::MultiplexedConnection)> {
         if !servers::available(Server::Redis).unwrap() {
@@ -65,9 +65,9 @@ mod tests {
         Some((redis, client.get_multiplexed_async_connection().await.unwrap()))
     }
 
-    /// The server's clock cannot be set, but it tells the time it used.
+    /// The server's clock cannot be set, but the script returns the time it used.
     #[tokio::test]
-    async fn the_script_decides_as_the_rule_and_the_log_of_requests_do() {
+    async fn the_script_decides_as_gcra_and_the_log_of_requests_do() {
         let Some((redis, _)) = connect().await else { return };
         let (mut allowed, mut refused) = (0, 0);
         for seed in 0..60 {
@@ -75,23 +75,23 @@ mod tests {
             let mut quota = random_quota(&mut random);
             // About as fast as Redis answers, so that buckets fill and drain.
             quota.per_minute *= 200;
-            let pace = quota.pace().unwrap();
+            let gcra = quota.gcra().unwrap();
             let (bucket, mut log, mut last) =
-                (format!("model {seed}"), RequestLog::default(), None::<Taken>);
+                (format!("model {seed}"), RequestLog::default(), None::<BucketUpdate>);
             for step in 0..100 {
-                let taken = take(&redis, &bucket, &pace).await.unwrap();
-                let now_us = taken.now_us;
-                let rule = pace.take(last.map(|last| last.empty_at_us), now_us);
-                assert_eq!(taken, rule, "seed {seed} step {step} {quota:?}");
-                assert_eq!(taken.allowed, log.take(&pace, now_us), "seed {seed} step {step}");
-                if taken.allowed {
+                let update = take(&redis, &bucket, &gcra).await.unwrap();
+                let now_us = update.now_us;
+                let expected = gcra.take(last.map(|last| last.empty_at_us), now_us);
+                assert_eq!(update, expected, "seed {seed} step {step} {quota:?}");
+                assert_eq!(update.allowed, log.take(&gcra, now_us), "seed {seed} step {step}");
+                if update.allowed {
                     allowed += 1
                 } else {
                     refused += 1
                 }
-                last = Some(taken);
-                if step % 7 == 0 && taken.allowed {
-                    give_back_as_the_rule_does(&redis, &bucket, &pace, &taken).await;
+                last = Some(update);
+                if step % 7 == 0 && update.allowed {
+                    check_undo(&redis, &bucket, &gcra, &update).await;
                     (log, last) = (RequestLog::default(), None);
                     redis_forget(&redis, &bucket).await;
                 }
@@ -100,11 +100,11 @@ mod tests {
         assert!(allowed > 500 && refused > 500, "{allowed} and {refused}: both were tried");
     }
 
-    async fn give_back_as_the_rule_does(redis: &Redis, bucket: &str, pace: &Pace, taken: &Taken) {
+    async fn check_undo(redis: &Redis, bucket: &str, gcra: &Gcra, update: &BucketUpdate) {
         let peek = Script::new("local t = redis.call('TIME') return t[1] * 1000000 + t[2]");
         let before_us: i64 = redis.run(&peek, &[&key(bucket)], NO_ARGUMENTS).await.unwrap();
-        let ahead_us = give_back(redis, bucket, pace, taken).await.unwrap();
-        let ahead_max_us = pace.give_back(taken.empty_at_us, taken, before_us) - before_us;
+        let ahead_us = undo(redis, bucket, gcra, update).await.unwrap();
+        let ahead_max_us = gcra.undo(update.empty_at_us, update, before_us) - before_us;
         assert!(ahead_us <= ahead_max_us.max(0), "{ahead_us} {ahead_max_us}");
     }
 
@@ -116,9 +116,9 @@ mod tests {
     #[tokio::test]
     async fn a_bucket_is_one_number_that_vanishes_when_it_has_drained() {
         let Some((redis, mut bare)) = connect().await else { return };
-        let pace = Quota { per_minute: 60, burst: 100 }.pace().unwrap();
+        let gcra = Quota { per_minute: 60, burst: 100 }.gcra().unwrap();
         for _ in 0..50 {
-            take(&redis, "p-8", &pace).await.unwrap();
+            take(&redis, "p-8", &gcra).await.unwrap();
         }
         let stored: String = bare.get("rate:{p-8}").await.unwrap();
         assert_eq!(stored.len(), 16, "P-8: {stored} and not a log of fifty");
@@ -130,15 +130,15 @@ mod tests {
     #[tokio::test]
     async fn a_server_clock_set_back_leaves_a_full_bucket_that_drains_as_usual() {
         let Some((redis, mut bare)) = connect().await else { return };
-        let pace = Quota { per_minute: 60_000, burst: 3 }.pace().unwrap();
-        let first = take(&redis, "back", &pace).await.unwrap();
+        let gcra = Quota { per_minute: 60_000, burst: 3 }.gcra().unwrap();
+        let first = take(&redis, "back", &gcra).await.unwrap();
         let tomorrow_us = first.now_us + 86_400_000_000;
         bare.set::<_, _, ()>("rate:{back}", tomorrow_us).await.unwrap();
-        let taken = take(&redis, "back", &pace).await.unwrap();
-        assert!(!taken.allowed, "not open");
-        assert_eq!(taken.empty_at_us - taken.now_us, pace.tolerance_us, "nor shut for long");
+        let update = take(&redis, "back", &gcra).await.unwrap();
+        assert!(!update.allowed, "still limited");
+        assert_eq!(update.empty_at_us - update.now_us, gcra.tolerance_us, "but not blocked for long");
         urr_test::eventually("it drains", async || {
-            take(&redis, "back", &pace).await.unwrap().allowed.then_some(())
+            take(&redis, "back", &gcra).await.unwrap().allowed.then_some(())
         })
         .await;
     }
