@@ -16,7 +16,7 @@ use tracing::{debug, error, info, warn};
 use urr_kernel::{Clock, Event};
 use urr_storage::{Db, StorageError, inbox};
 
-pub use self::handler::{HandleError, Handled, Handler, HandlerContext};
+pub use self::handler::{HandleError, Handled, Handler, HandlerContext, decode_event};
 
 use self::handler::Outcome;
 use crate::dead_letters::{self, Failure};

@@ -31,7 +31,7 @@ pub mod relay;
 mod subscription;
 
 pub use bus::{Bus, Pages, TopicSpec, dead_letter_topic};
-pub use consumer::{Consumer, HandleError, Handled, Handler, HandlerContext};
+pub use consumer::{Consumer, HandleError, Handled, Handler, HandlerContext, decode_event};
 pub use dead_letters::{DeadLetter, DeadLetterError};
 pub use error::BusError;
 pub use kafka::KafkaOptions;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use redis::IntoConnectionInfo;
 use tokio::runtime::Runtime;
+use urr_gateway::{Quota, RateLimiter};
 use urr_kernel::{Clock, Secret};
-use urr_limit::{Limiter, Quota};
 use urr_redis::{Redis, RedisPlace};
 use urr_test::servers::{self, Server};
 
@@ -42,14 +42,14 @@ fn main() -> Result<()> {
 
 fn bench_memory(runtime: &Runtime) -> bool {
     let names: Arc<[String]> = (0..BUCKETS).map(|user| format!("general:user:{user}")).collect();
-    let limiter = Limiter::memory(Clock::System);
+    let limiter = RateLimiter::local(Clock::System);
     let mut passed = true;
     let mut report = |name: &str, rate: f64| {
         let verdict = if rate >= MEMORY_RATE_MIN { "ok" } else { "BELOW TARGET" };
         println!("{name:<44} {rate:>11.0} checks/s (target ≥ {MEMORY_RATE_MIN}) {verdict}");
         passed &= rate >= MEMORY_RATE_MIN;
     };
-    let one = |limiter: &Limiter, names: &Arc<[String]>, quota: Quota| {
+    let one = |limiter: &RateLimiter, names: &Arc<[String]>, quota: Quota| {
         runtime.block_on(run(limiter.clone(), Arc::clone(names), quota))
     };
     report("memory, 1 thread, 1 bucket", one(&limiter, &names[..1].into(), QUOTA));
@@ -62,14 +62,14 @@ fn bench_memory(runtime: &Runtime) -> bool {
     report("memory, 2 threads, 100,000 buckets", rates.iter().sum());
     // An attack with ever new names: memory fills, then strangers share buckets.
     let strangers: Arc<[String]> = (0..MEMORY_CHECKS).map(|name| format!("ip:{name}")).collect();
-    let limiter = Limiter::memory(Clock::System);
+    let limiter = RateLimiter::local(Clock::System);
     report("memory, 1 thread, 2,000,000 new names", one(&limiter, &strangers, SLOW));
     println!("{:?}\n", limiter.stats());
     passed
 }
 
 /// Checks per second of one task.
-async fn run(limiter: Limiter, names: Arc<[String]>, quota: Quota) -> f64 {
+async fn run(limiter: RateLimiter, names: Arc<[String]>, quota: Quota) -> f64 {
     let begun = Instant::now();
     for name in names.iter().cycle().take(MEMORY_CHECKS) {
         black_box(limiter.check(name, quota).await);
@@ -80,12 +80,12 @@ async fn run(limiter: Limiter, names: Arc<[String]>, quota: Quota) -> f64 {
 async fn bench_redis() -> Result<bool> {
     let url = servers::shared_redis()?.url();
     let redis = Redis::connect(&RedisPlace::Single(Secret::new(url))).await?;
-    let limiter = Limiter::redis(redis, Clock::System);
+    let limiter = RateLimiter::shared(redis, Clock::System);
     // As redis-benchmark and we do: each call leaves at once.
     let at_once = redis::io::tcp::TcpSettings::default().set_nodelay(true);
     let client = redis::Client::open(url.into_connection_info()?.set_tcp_settings(at_once))?;
     let connection = client.get_multiplexed_async_connection().await?;
-    let script = Arc::new(redis::Script::new(include_str!("../src/take.lua")));
+    let script = Arc::new(redis::Script::new(include_str!("../src/rate_limit/take.lua")));
     script.load_async(&mut connection.clone()).await?;
 
     let shared = limiter.clone();

@@ -19,9 +19,8 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
-use urr_gateway::{Gateway, Rates, Settings};
+use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits};
 use urr_kernel::{Clock, IdSource, Uuid};
-use urr_limit::Limiter;
 use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
 use urr_service::{Caller, Limits, Metrics, Role, Service, ServiceKit, Upstream, serve};
 use utoipa_axum::router::OpenApiRouter;
@@ -87,11 +86,11 @@ async fn gateway() -> Router {
     let routes = OpenApiRouter::new().route("/api/time", get(async || "now"));
     let service = Service::new("ticket", routes, &kit).local_router();
     let upstream = Upstream::local(Caller::Gateway, "ticket", service, &kit);
-    let mut settings = Settings::new(key(), TokenKey::new(&[2; 32]));
-    settings.rates = Rates { general: 1_000_000_000, ..Rates::default() };
+    let mut settings = GatewaySettings::new(key(), TokenKey::new(&[2; 32]));
+    settings.rate_limits = RateLimits { general: 1_000_000_000, ..RateLimits::default() };
     settings.allowed_origins = vec!["http://localhost:3000".to_owned()];
-    let limiter = Limiter::memory(clock);
-    Gateway::new(vec![upstream], limiter, settings, &kit).door(Router::new(), &kit)
+    let limiter = RateLimiter::local(clock);
+    Gateway::new(vec![upstream], limiter, settings, &kit).router(Router::new(), &kit)
 }
 
 fn key() -> TokenKey {

@@ -79,9 +79,7 @@ pub fn resolve_address(gateway: &Gateway, request: &mut Request) -> ClientAddres
 }
 
 fn is_forwarding_header(name: &HeaderName) -> bool {
-    *name == header::FORWARDED
-        || *name == X_REAL_IP
-        || name.as_str().starts_with(FORWARDED_PREFIX)
+    *name == header::FORWARDED || *name == X_REAL_IP || name.as_str().starts_with(FORWARDED_PREFIX)
 }
 
 /// Goes from the nearest hop to the farthest, as long as the hop before is a trusted proxy.

@@ -322,7 +322,7 @@ mod tests {
     }
 
     fn permit() -> OwnedSemaphorePermit {
-        Encoders::default().0.try_acquire_owned().unwrap()
+        GzipPermits::default().0.try_acquire_owned().unwrap()
     }
 
     #[tokio::test]
@@ -363,9 +363,11 @@ mod tests {
         let permits = GzipPermits::default();
         let answer = || {
             let request = Request::builder().header(header::ACCEPT_ENCODING, "gzip");
-            let compression = ResponseCompression::for_request(&permits, &request.body(Body::empty()).unwrap());
+            let compression =
+                ResponseCompression::for_request(&permits, &request.body(Body::empty()).unwrap());
             let kind = [(header::CONTENT_TYPE, "text/plain")];
-            compression.apply(axum::response::IntoResponse::into_response((kind, vec![b'a'; 4_096])))
+            compression
+                .apply(axum::response::IntoResponse::into_response((kind, vec![b'a'; 4_096])))
         };
         let is_compressed =
             |answer: &Response| answer.headers().contains_key(header::CONTENT_ENCODING);

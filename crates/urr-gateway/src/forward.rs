@@ -89,8 +89,8 @@ mod tests {
     use urr_service::Role;
 
     use super::*;
-    use crate::routes::find_route;
     use crate::authenticate::TokenFault;
+    use crate::routes::find_route;
 
     #[test]
     fn credentials_end_at_the_gateway() {

@@ -13,12 +13,11 @@ pub fn remove_reserved(headers: &mut HeaderMap) {
 /// Treats `x_user_id` as `x-user-id`, because some servers do.
 fn is_reserved(name: &HeaderName) -> bool {
     let name = name.as_str().as_bytes();
-    let matches = |(expected, found): (u8, &u8)| {
-        expected == *found || expected == b'-' && *found == b'_'
-    };
-    RESERVED_PREFIXES.iter().any(|prefix| {
-        name.len() >= prefix.len() && prefix.bytes().zip(name).all(matches)
-    })
+    let matches =
+        |(expected, found): (u8, &u8)| expected == *found || expected == b'-' && *found == b'_';
+    RESERVED_PREFIXES
+        .iter()
+        .any(|prefix| name.len() >= prefix.len() && prefix.bytes().zip(name).all(matches))
 }
 
 /// Removes every header whose name matches. Most requests have none, which costs no allocation.

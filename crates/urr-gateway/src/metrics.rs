@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use urr_service::{BreakerState, Metrics};
 
-use crate::{Gateway, RevocationFeed};
 use crate::routes::{Priority, RateClass};
+use crate::{Gateway, RevocationFeed};
 
 const CLASSES: [(RateClass, &str); 6] = [
     (RateClass::Auth, "auth"),
@@ -109,15 +109,21 @@ impl MetricFamily {
 
     fn encode(self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let mut metric = encoder.encode_descriptor(self.name, self.help, None, self.kind)?;
+        let Some(label) = self.label else {
+            let value = self.values.first().map_or(0, |(_, value)| *value);
+            return encode_value(self.kind, value, metric);
+        };
         for (label_value, value) in self.values {
-            let labels: Vec<_> = self.label.map(|label| (label, label_value)).into_iter().collect();
-            let metric = metric.encode_family(&labels[..])?;
-            match self.kind {
-                MetricType::Counter => ConstCounter::new(value).encode(metric)?,
-                _ => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(metric)?,
-            }
+            encode_value(self.kind, value, metric.encode_family(&[(label, label_value)])?)?;
         }
         Ok(())
+    }
+}
+
+fn encode_value(kind: MetricType, value: u64, metric: MetricEncoder<'_>) -> fmt::Result {
+    match kind {
+        MetricType::Counter => ConstCounter::new(value).encode(metric),
+        _ => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(metric),
     }
 }
 

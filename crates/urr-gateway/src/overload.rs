@@ -311,7 +311,13 @@ mod tests {
     }
 
     /// The same for the route at this index.
-    async fn respond_at(overload: &OverloadControl, at: usize, millis: u64, count: u32, busy: usize) {
+    async fn respond_at(
+        overload: &OverloadControl,
+        at: usize,
+        millis: u64,
+        count: u32,
+        busy: usize,
+    ) {
         let permits: Vec<_> =
             (0..busy).filter_map(|_| overload.acquire("catalog", Priority::Pay).ok()).collect();
         for _ in 0..count {

@@ -5,15 +5,16 @@
 //! characters, broken escapes. The rest is encoded again with the fewest escapes, which is what
 //! rules, routes and services see. Case is kept: `/api/Seats` is another path, which does not exist.
 //! For trailing slashes see [`crate::Route::matches`].
-//!
-//! The decoder is our own because `percent-encoding` passes broken escapes through unchanged.
 
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
+use urr_kernel::percent;
 use urr_service::ApiError;
 
 /// No client of ours sends longer URLs.
 const CHARS_MAX: usize = 8 * 1024;
+/// What a path segment may hold unescaped besides letters and digits (RFC 3986, 3.3), without `;`.
+const UNESCAPED: &[u8] = b"-._~!$&'()*+,=:@";
 
 /// Normalises the path of a URL, or refuses it.
 pub fn normalise(uri: &mut Uri) -> Result<(), ApiError> {
@@ -79,45 +80,18 @@ fn canonical(path: &str) -> Option<String> {
         if segment.is_empty() && is_last {
             break;
         }
-        push_escaped(&mut whole, &decode_segment(segment)?);
+        whole.push_str(&percent::encode_except(&decode_segment(segment)?, UNESCAPED));
     }
     Some(whole)
 }
 
 /// The text of a segment; `None` if it can be read in two ways.
 fn decode_segment(segment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => hex_digit(rest.next()?)? * 16 + hex_digit(rest.next()?)?,
-            _ => byte,
-        });
-    }
-    let text = String::from_utf8(bytes).ok()?;
+    let text = percent::decode(segment)?;
     let ambiguous = |c: char| matches!(c, '/' | '\\' | ';' | '%') || c.is_control();
     // Some file systems and proxies treat a segment of dots and blanks as a dot segment.
     let is_dots = text.trim_matches(|c: char| c == '.' || c.is_whitespace()).is_empty();
     (!is_dots && !text.contains(ambiguous)).then_some(text)
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    u8::try_from(char::from(byte).to_digit(16)?).ok()
-}
-
-fn push_escaped(whole: &mut String, text: &str) {
-    for byte in text.bytes() {
-        // Characters that a path segment may hold unescaped (RFC 3986, 3.3), without `;`.
-        let is_allowed = matches!(
-            byte,
-            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b'=' | b':' | b'@'
-        );
-        if is_unreserved(byte) || is_allowed {
-            whole.push(char::from(byte));
-        } else {
-            whole.push_str(&format!("%{byte:02X}"));
-        }
-    }
 }
 
 fn invalid() -> ApiError {

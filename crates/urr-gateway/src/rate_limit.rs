@@ -140,7 +140,8 @@ async fn check_refresh(
     };
     let by_address = format!("refresh:address:{}", subject.address.bucket());
     let by_token = token_bucket(&token);
-    let checks = [(by_address.as_str(), per_minute(limits.refresh_address)), (by_token.as_str(), quota)];
+    let checks =
+        [(by_address.as_str(), per_minute(limits.refresh_address)), (by_token.as_str(), quota)];
     Ok(gateway.limiter.check_all(&checks).await)
 }
 

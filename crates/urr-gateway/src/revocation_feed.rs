@@ -185,7 +185,9 @@ impl RevocationFeed {
             }
             match (self.refresh().await, is_failing) {
                 (Ok(()), true) => info!("the feed of revoked tokens works again"),
-                (Err(error), false) => warn!(%error, "cannot read revoked tokens; the last list stays in force"),
+                (Err(error), false) => {
+                    warn!(%error, "cannot read revoked tokens; the last list stays in force")
+                }
                 (Ok(()), false) | (Err(_), true) => continue,
             }
             is_failing = !is_failing;

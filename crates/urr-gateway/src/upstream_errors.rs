@@ -17,7 +17,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// The response unchanged, or our error if it is a failure that no service of ours wrote.
-pub async fn replace_foreign_error(method: &Method, response: Response) -> Result<Response, ApiError> {
+pub async fn replace_foreign_error(
+    method: &Method,
+    response: Response,
+) -> Result<Response, ApiError> {
     if !matches!(response.status().as_u16(), 502..=504) {
         return Ok(response);
     }

@@ -94,7 +94,7 @@ impl Event {
     /// The data as the type its name promises.
     pub fn decode<D: EventData>(&self) -> Result<D, DecodeEventError> {
         assert_eq!(self.event_type, D::TYPE, "the caller matched on the type");
-        serde_json::from_value(self.data.clone()).map_err(|source| DecodeEventError::WrongData {
+        D::deserialize(&self.data).map_err(|source| DecodeEventError::WrongData {
             event_type: self.event_type.clone(),
             source,
         })

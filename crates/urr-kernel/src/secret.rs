@@ -6,6 +6,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
+use crate::hex;
+
 /// A secret. `Debug` hides it, there is no `Display`, and equality does not leak its length of match.
 #[derive(Clone)]
 pub struct Secret(String);
@@ -19,7 +21,7 @@ impl Secret {
     pub fn generate() -> Secret {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).expect("the operating system has randomness");
-        Secret(hex(&bytes))
+        Secret(hex::encode(bytes))
     }
 
     /// Another secret that follows from this one and a purpose, and from which this one does not
@@ -28,7 +30,7 @@ impl Secret {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_bytes())
             .expect("HMAC takes a key of any length");
         mac.update(purpose.as_bytes());
-        Secret(hex(&mac.finalize().into_bytes()))
+        Secret(hex::encode(mac.finalize().into_bytes()))
     }
 
     /// The text itself, for the one place that needs it.
@@ -40,10 +42,6 @@ impl Secret {
     pub fn matches(&self, candidate: &str) -> bool {
         self.0.as_bytes().ct_eq(candidate.as_bytes()).into()
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Debug for Secret {

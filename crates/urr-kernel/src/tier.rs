@@ -2,28 +2,30 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use crate::named_enum;
+
 const HOUR: Duration = Duration::from_hours(1);
 
 /// A fan's standing with an artist. `None` of it is the general public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Tier {
     Silver,
     Gold,
     Diamond,
 }
 
+named_enum!(Tier { Silver => "silver", Gold => "gold", Diamond => "diamond" });
+
 impl Tier {
-    /// As it is stored and sent.
     pub fn name(self) -> &'static str {
-        match self {
-            Tier::Silver => "silver",
-            Tier::Gold => "gold",
-            Tier::Diamond => "diamond",
-        }
+        self.as_str()
     }
 
     pub fn parse(name: &str) -> Option<Tier> {
-        [Tier::Silver, Tier::Gold, Tier::Diamond].into_iter().find(|tier| tier.name() == name)
+        name.parse().ok()
     }
 }
 

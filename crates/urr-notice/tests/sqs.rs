@@ -13,15 +13,15 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::{Secret, Timestamp, Uuid};
 use urr_notice::{Figures, Message, Post, SqsOptions, SqsQueue, Worker};
 use urr_queue::Notices;
-use urr_queue::room::Admitted;
-use urr_test::servers::{self, Server, Sqs};
+use urr_room::Admitted;
+use urr_test::servers::{self, Server, SqsServer};
 
 const EVENT: Uuid = Uuid::from_u128(0xe);
 
 /// One server for all cases: it takes more than a second to start. None: it is not installed here,
 /// which with `CI=true` is a failure.
-static SERVER: LazyLock<Option<Sqs>> =
-    LazyLock::new(|| servers::available(Server::Sqs).unwrap().then(|| Sqs::start().unwrap()));
+static SERVER: LazyLock<Option<SqsServer>> =
+    LazyLock::new(|| servers::available(Server::Sqs).unwrap().then(|| SqsServer::start().unwrap()));
 
 struct House {
     queue: SqsQueue,
@@ -66,7 +66,7 @@ fn queue_at(endpoint: &str, url: &str) -> SqsQueue {
     })
 }
 
-async fn create(server: &Sqs, name: &str, more: &[(QueueAttributeName, &str)]) -> SqsQueue {
+async fn create(server: &SqsServer, name: &str, more: &[(QueueAttributeName, &str)]) -> SqsQueue {
     let admin = queue_at(server.endpoint(), "");
     let mut create = admin.client().create_queue().queue_name(name);
     create = create.attributes(QueueAttributeName::FifoQueue, "true");

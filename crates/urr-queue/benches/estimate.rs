@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use urr_queue::room::{Crowd, Door, Pace, Rules};
 use urr_queue::{Outlook, Wait};
+use urr_room::{Crowd, Door, Pace, Rules};
 
 /// A sale as it goes.
 struct Shape {

@@ -14,11 +14,11 @@ use urr_storage::StorageError;
 
 pub use self::change::{Change, ChangeRefused, GATHERING_SECONDS, Message, PEOPLE, decide_change};
 use crate::domain::estimate::{Outlook, Wait};
-use crate::room::{Cleared, Crowd, RoomError, Rules};
 use crate::store::audit::{AuditEntry, audit_complete, audit_insert, audit_list};
 use crate::store::rooms::revision_raise;
 use crate::store::wishes::{room_lock, wishes_update};
 use crate::{EventRoom, EventStatus, Opening, Phase, Queue, draw};
+use urr_room::{Cleared, Crowd, RoomError, Rules};
 
 /// Rooms that people may enter so soon are worth a look.
 const SOON: Duration = Duration::from_hours(24);

@@ -8,7 +8,7 @@ use urr_kernel::{Timestamp, Uuid};
 
 use crate::domain::estimate::Outlook;
 use crate::http::Document;
-use crate::room::{Crowd, RoomError, Rooms, Rules};
+use urr_room::{Crowd, RoomError, Rooms, Rules};
 
 /// How old what is known may be.
 const AGE_MAX: Duration = Duration::from_secs(1);

@@ -16,10 +16,10 @@ use urr_storage::{StorageError, Tx};
 
 use crate::domain::draw as domain;
 pub use crate::domain::draw::{Digest, DrawSecret, Drawn, Entrant, Tag, draw as order, hex};
-use crate::room::RoomError;
 use crate::store::draws::{self, Closing, Draw};
 use crate::store::rooms;
 use crate::{EventRoom, Phase, Queue};
+use urr_room::RoomError;
 
 pub use file::{Header, lines};
 pub use verify::{Report, VerifyError, verify_draw};

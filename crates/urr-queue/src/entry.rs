@@ -8,7 +8,7 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::token::{ENTRY, EntryClaims, Issue, TokenKey};
 
-use crate::room::Slot;
+use urr_room::Slot;
 
 /// How long polls repeat the same token, unless tokens live only for a short time themselves.
 const STEP_SECONDS_MAX: u64 = 60;

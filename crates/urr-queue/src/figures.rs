@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use urr_kernel::Uuid;
 use urr_service::Metrics;
 
-use crate::room::{Crowd, RoomError};
+use urr_room::{Crowd, RoomError};
 
 /// Each event is a time series of its own: of more than these with people in them, the rest is not
 /// shown.

@@ -19,8 +19,8 @@ use urr_service::ApiError;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::place::PlaceError;
-use crate::room::RoomError;
 use crate::{NotAdmissible, Queue};
+use urr_room::RoomError;
 
 pub fn routes() -> OpenApiRouter<Queue> {
     OpenApiRouter::new()
@@ -42,25 +42,23 @@ impl From<PlaceError> for ApiError {
     fn from(error: PlaceError) -> ApiError {
         match error {
             PlaceError::NotAdmissible(error) => error.into(),
-            PlaceError::Room(error) => error.into(),
+            PlaceError::Room(error) => room_error(error),
             PlaceError::TierUnknown(error) => unavailable().caused_by(error),
         }
     }
 }
 
-impl From<RoomError> for ApiError {
-    fn from(error: RoomError) -> ApiError {
-        match error {
-            RoomError::Full => {
-                let sentence = "As many wait as we can hold a place for. Please try again later.";
-                ApiError::unavailable("QUEUE_FULL", sentence, FULL_AGAIN_AFTER)
-            }
-            RoomError::TooManyQueues => ApiError::conflict(
-                "TOO_MANY_QUEUES",
-                "You wait for as many events as you may. Please leave one of the lines first.",
-            ),
-            RoomError::Unavailable => unavailable().caused_by(error),
+fn room_error(error: RoomError) -> ApiError {
+    match error {
+        RoomError::Full => {
+            let sentence = "As many wait as we can hold a place for. Please try again later.";
+            ApiError::unavailable("QUEUE_FULL", sentence, FULL_AGAIN_AFTER)
         }
+        RoomError::TooManyQueues => ApiError::conflict(
+            "TOO_MANY_QUEUES",
+            "You wait for as many events as you may. Please leave one of the lines first.",
+        ),
+        RoomError::Unavailable => unavailable().caused_by(error),
     }
 }
 

@@ -22,9 +22,9 @@ use self::turns::Turns;
 use crate::draw::draw_due;
 use crate::figures::{Shown, Way};
 use crate::place::is_end;
-use crate::room::RoomError;
 use crate::store::purchases::{self, Purchase};
 use crate::{Phase, Queue};
+use urr_room::RoomError;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const REMIND_EVERY: Duration = Duration::from_secs(3);

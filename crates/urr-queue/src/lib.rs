@@ -1,6 +1,6 @@
 //! The waiting room: a fair line in front of every sale.
 //!
-//! Who waits lives in a [`room`]; how a room is run lives in the schema `queue_service`. What is sold
+//! Who waits lives in a [`urr_room`]; how a room is run lives in the schema `queue_service`. What is sold
 //! and when it learns from `catalog-events`; that someone has bought, from `reservation-events`. Of
 //! turns that are near, to those who want to be told, it tells in `queue-events`.
 //!
@@ -25,7 +25,6 @@ mod place;
 mod published;
 mod pulse;
 mod reminders;
-pub mod room;
 mod settings;
 mod store;
 mod stream;
@@ -59,10 +58,10 @@ pub use place::{PlaceError, SlotClaim, Told};
 use published::Published;
 use pulse::Pulse;
 pub use reminders::ReminderError;
-use room::{Door, Rooms, Rules};
 pub use settings::Settings;
 use stream::Streams;
 use tiers::Tiers;
+use urr_room::{Door, Rooms, Rules};
 
 /// The tables of the waiting rooms' keeper.
 pub const SCHEMA: Schema = Schema {
@@ -73,12 +72,6 @@ pub const SCHEMA: Schema = Schema {
         3 "reminders" => "../migrations/0003_reminders.sql",
         4 "observations" => "../migrations/0004_observations.sql",
     ],
-};
-
-/// The journal of rooms that live in a process. Always a file of SQLite beside the process.
-pub const JOURNAL: Schema = Schema {
-    name: "queue_room",
-    migrations: migrations![1 "places" => "../migrations/journal/0001_places.sql"],
 };
 
 /// The login on PostgreSQL, unless the configuration names another.

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Metrics;
 
-use crate::room::Admitted;
+use urr_room::Admitted;
 
 /// Someone was let in. It has no token: whoever reads it must not be able to enter (K-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

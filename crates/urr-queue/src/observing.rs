@@ -12,8 +12,8 @@ use urr_storage::{StorageError, Tx, outbox};
 
 use crate::Queue;
 use crate::events::QueueObserved;
-use crate::room::Crowd;
 use crate::store::observations::observation_take;
+use urr_room::Crowd;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -12,9 +12,9 @@ use urr_kernel::{CallContext, Timestamp, Uuid};
 use crate::crowds::CrowdAt;
 use crate::domain::estimate::{Outlook, Wait};
 use crate::figures::Way;
-use crate::room::{Admitted, Ask, Place, RoomError, Rules, Seen, Standing};
 use crate::tiers::TierUnknown;
 use crate::{EventRoom, NotAdmissible, Opening, Phase, Queue};
+use urr_room::{Admitted, Ask, Place, RoomError, Rules, Seen, Standing};
 
 /// Whoever wants to see all of their places costs a look into every room: so few do at a time, each
 /// looks into few rooms at once, and into so many at most.

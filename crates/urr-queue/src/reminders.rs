@@ -15,10 +15,10 @@ use crate::domain::marks::number_max;
 use crate::domain::reminder::{Nearness, Step};
 use crate::events::TurnNear;
 use crate::place::{Doorway, PlaceError, is_before_draw, is_end};
-use crate::room::{Door, RoomError, Whereabouts};
 use crate::store::reminders::{self, Reminder};
 use crate::store::rooms;
 use crate::{EventRoom, Phase, Queue, SOURCE};
+use urr_room::{Door, RoomError, Whereabouts};
 
 /// So many are looked for, told or ended by one transaction.
 const AT_ONCE: u32 = 500;

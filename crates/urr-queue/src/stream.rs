@@ -17,7 +17,7 @@ use urr_kernel::Uuid;
 use crate::Queue;
 use crate::http::{Extent, fingerprint, render};
 use crate::place::{PlaceError, Told, is_end};
-use crate::room::Standing;
+use urr_room::Standing;
 
 /// Those so near to the front may follow without asking for it.
 pub const FIRST_IN_LINE: u32 = 1_000;

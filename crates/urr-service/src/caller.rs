@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{Extensions, HeaderMap, HeaderName};
+use axum::middleware::{self, Next};
 use urr_kernel::Secret;
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::ApiError;
 
@@ -167,7 +169,7 @@ pub(crate) fn verify_caller(
 }
 
 /// The address of the other end of the connection, if the call came over one.
-pub(crate) fn peer(extensions: &axum::http::Extensions) -> Option<SocketAddr> {
+pub(crate) fn peer(extensions: &Extensions) -> Option<SocketAddr> {
     extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| *address)
 }
 
@@ -185,14 +187,33 @@ impl<S: Sync> FromRequestParts<S> for Internal {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Internal, ApiError> {
-        let caller = parts.extensions.get::<Caller>().copied();
-        caller.map(Internal).ok_or_else(|| {
-            ApiError::unauthorized(
-                "INTERNAL_CREDENTIAL_REQUIRED",
-                "This address is for internal calls only.",
-            )
-        })
+        caller_of(&parts.extensions).map(Internal)
     }
+}
+
+fn caller_of(extensions: &Extensions) -> Result<Caller, ApiError> {
+    extensions.get::<Caller>().copied().ok_or_else(|| {
+        ApiError::unauthorized(
+            "INTERNAL_CREDENTIAL_REQUIRED",
+            "This address is for internal calls only.",
+        )
+    })
+}
+
+/// Routes that only these programs of ours may call. Any other caller gets 403
+/// `CALLER_NOT_ALLOWED`, and a call without a credential 401.
+pub fn internal_routes<S>(allowed: &'static [Caller], routes: OpenApiRouter<S>) -> OpenApiRouter<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    routes.route_layer(middleware::from_fn(async move |request: Request, next: Next| {
+        let caller = caller_of(request.extensions())?;
+        if !allowed.contains(&caller) {
+            let sentence = format!("The {caller} service may not make this call.");
+            return Err(ApiError::forbidden("CALLER_NOT_ALLOWED", sentence));
+        }
+        Ok(next.run(request).await)
+    }))
 }
 
 #[cfg(test)]

@@ -20,9 +20,9 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use urr_kernel::panic_text;
 
 use crate::Json;
-use crate::panics::panic_text;
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 const FRESH_FOR: Duration = Duration::from_secs(1);

@@ -21,6 +21,7 @@ mod extract;
 mod health;
 mod idempotency;
 mod identity;
+pub mod jobs;
 mod metrics;
 mod page;
 mod panics;
@@ -31,7 +32,7 @@ mod storage;
 pub mod token;
 mod upstream;
 
-pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller};
+pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller, internal_routes};
 pub use context::{Context, RouteLabel};
 pub use deadline::Deadline;
 pub use docs::{docs_router, merge_openapi};
@@ -47,6 +48,6 @@ pub use page::{Page, Paged, Pagination};
 pub use server::serve;
 pub use service::{Limits, Service, ServiceKit};
 pub use upstream::{
-    Breaker, BreakerState, CallPolicy, HttpClient, InvalidServiceUrl, Refusal, Remote, ServiceUrl,
-    Upstream, UpstreamError, Verdict,
+    Breaker, BreakerState, CallPolicy, HttpClient, InvalidServiceUrl, LocalRouter, Refusal, Remote,
+    ServiceUrl, Upstream, UpstreamError, Verdict,
 };

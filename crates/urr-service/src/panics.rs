@@ -1,11 +1,11 @@
 //! A handler that panics answers 500 like any other failure; the text stays in our log.
 
-use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use urr_kernel::panic_text;
 
 use crate::ApiError;
 
@@ -23,11 +23,4 @@ pub(crate) fn caught(work: impl Future<Output = Response>) -> impl Future<Output
         Ok(response) => response,
         Err(panic) => ApiError::internal(Panicked(panic_text(panic.as_ref()))).into_response(),
     })
-}
-
-/// What `panic!` was given, as far as it was text.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&'static str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no text").to_owned()
 }

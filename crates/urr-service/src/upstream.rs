@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
@@ -28,7 +27,7 @@ use urr_kernel::{CallContext, Secret};
 pub use self::breaker::{Breaker, BreakerState, Verdict};
 use self::budget::RetryBudget;
 pub use self::error::{Refusal, UpstreamError};
-pub use self::transport::{HttpClient, InvalidServiceUrl, ServiceUrl};
+pub use self::transport::{HttpClient, InvalidServiceUrl, LocalRouter, ServiceUrl};
 use self::transport::{Transport, Watched, observed, remove_hop_by_hop};
 use crate::ServiceKit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
@@ -83,14 +82,15 @@ struct Inner {
 }
 
 impl Upstream {
-    /// A service of this process. `router` is [`crate::Service::local_router`] of it.
+    /// A service of this process: [`crate::Service::local_router`] of it, or a [`LocalRouter`] that is
+    /// set when the service exists.
     pub fn local(
         caller: Caller,
         target: &'static str,
-        router: Router,
+        router: impl Into<LocalRouter>,
         kit: &ServiceKit,
     ) -> Upstream {
-        Upstream::new(caller, target, Transport::Local(router), kit)
+        Upstream::new(caller, target, Transport::Local(router.into()), kit)
     }
 
     /// A service that listens at `url`.

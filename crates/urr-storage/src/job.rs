@@ -1,9 +1,9 @@
 //! A transaction on its way through the queue of an engine.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokio::sync::oneshot;
+use urr_kernel::panic_text;
 
 use crate::{StorageError, Tx};
 
@@ -69,10 +69,4 @@ where
         // A caller that has gone away no longer wants the answer; the transaction stands.
         drop(self.reply.send(result));
     }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
 }

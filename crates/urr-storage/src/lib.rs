@@ -27,13 +27,14 @@ mod postgres;
 mod row;
 mod sqlite;
 mod tx;
+mod typed_columns;
 mod value;
 
 pub use db::{Db, DbStats, PostgresOptions, SqliteOptions};
 pub use error::{ConstraintKind, StorageError};
 pub use migrate::{Migration, Schema};
 pub use postgres::{ServiceRole, provision};
-pub use row::{FromColumn, Row};
+pub use row::{Column, FromColumn, Row};
 pub use sqlite::check_sqlite;
 pub use tx::Tx;
 pub use value::{TIME_MAX, TIME_MIN, ToValue, Value, storable};

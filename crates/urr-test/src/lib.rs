@@ -1,13 +1,10 @@
-//! What tests need: the whole system in process, and private copies of the real servers.
+//! What every crate's tests share: a database on either engine, private copies of the real servers,
+//! files that must stay fresh. It does not depend on the program; `urr-e2e` tests that.
 
-#[cfg(feature = "app")]
-pub mod app;
+pub mod consistency;
 pub mod engines;
 mod eventually;
-pub mod owners;
 pub mod servers;
 pub mod snapshot;
 
-#[cfg(feature = "app")]
-pub use app::{Answer, TestApp};
 pub use eventually::eventually;

@@ -25,11 +25,11 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 
-pub use self::kafka::Kafka;
-pub use self::postgres::Postgres;
+pub use self::kafka::KafkaServer;
+pub use self::postgres::PostgresServer;
 pub(crate) use self::program::variable;
-pub use self::redis::{Redis, RedisCluster};
-pub use self::sqs::Sqs;
+pub use self::redis::{RedisCluster, RedisServer};
+pub use self::sqs::SqsServer;
 
 /// A server that a contract test may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,15 +97,15 @@ fn or_skip<T>(what: &str, found: Result<T>) -> Result<Option<T>> {
 }
 
 /// The PostgreSQL of this test process. Ask it for a database of your own.
-pub fn shared_postgres() -> Result<&'static Postgres> {
-    static SHARED: Shared<Postgres> = OnceLock::new();
-    share(&SHARED, Postgres::start)
+pub fn shared_postgres() -> Result<&'static PostgresServer> {
+    static SHARED: Shared<PostgresServer> = OnceLock::new();
+    share(&SHARED, PostgresServer::start)
 }
 
 /// The Redis of this test process. Tests share its keys: give yours a prefix of their own.
-pub fn shared_redis() -> Result<&'static Redis> {
-    static SHARED: Shared<Redis> = OnceLock::new();
-    share(&SHARED, Redis::start)
+pub fn shared_redis() -> Result<&'static RedisServer> {
+    static SHARED: Shared<RedisServer> = OnceLock::new();
+    share(&SHARED, RedisServer::start)
 }
 
 /// The Redis Cluster of this test process. Tests share its keys: give yours a prefix of their own.
@@ -115,15 +115,15 @@ pub fn shared_redis_cluster() -> Result<&'static RedisCluster> {
 }
 
 /// The Kafka of this test process. Tests share its topics: give yours names of their own.
-pub fn shared_kafka() -> Result<&'static Kafka> {
-    static SHARED: Shared<Kafka> = OnceLock::new();
-    share(&SHARED, Kafka::start)
+pub fn shared_kafka() -> Result<&'static KafkaServer> {
+    static SHARED: Shared<KafkaServer> = OnceLock::new();
+    share(&SHARED, KafkaServer::start)
 }
 
 /// The SQS of this test process. Tests share its queues: give yours names of their own.
-pub fn shared_sqs() -> Result<&'static Sqs> {
-    static SHARED: Shared<Sqs> = OnceLock::new();
-    share(&SHARED, Sqs::start)
+pub fn shared_sqs() -> Result<&'static SqsServer> {
+    static SHARED: Shared<SqsServer> = OnceLock::new();
+    share(&SHARED, SqsServer::start)
 }
 
 /// Started once; a failure is kept too, so that every test reports it and none tries again.

@@ -17,7 +17,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message;
 use rdkafka::producer::{FutureProducer, FutureRecord};
 use rdkafka::util::Timeout;
-use urr_test::servers::{self, Kafka, Postgres, Redis, Server};
+use urr_test::servers::{self, KafkaServer, PostgresServer, RedisServer, Server};
 
 /// For what must happen, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -69,7 +69,7 @@ fn postgres_keeps_what_was_committed_through_a_restart_and_a_crash() -> Result<(
     if !servers::available(Server::Postgres)? {
         return Ok(());
     }
-    let mut server = Postgres::start()?;
+    let mut server = PostgresServer::start()?;
     let url = server.create_database("kept")?;
     let connect = || postgres::Client::connect(&url, NoTls);
     connect()?.batch_execute("create table kept (id bigint primary key)")?;
@@ -104,7 +104,7 @@ fn redis_keeps_its_data_through_a_restart_and_a_crash() -> Result<()> {
     if !servers::available(Server::Redis)? {
         return Ok(());
     }
-    let mut server = Redis::start()?;
+    let mut server = RedisServer::start()?;
     let url = server.url().to_owned();
     assert_eq!(ask_redis(&url, "SET seat A1")?, "OK");
     server.restart()?;
@@ -171,7 +171,7 @@ fn kafka_keeps_its_records_through_a_restart_and_a_crash() -> Result<()> {
     if !servers::available(Server::Kafka)? {
         return Ok(());
     }
-    let mut server = Kafka::start()?;
+    let mut server = KafkaServer::start()?;
     let bootstrap = server.bootstrap().to_owned();
     assert!(produce(&bootstrap, "absent", A_MOMENT).is_err(), "topics are not created by use");
     create_topic(&bootstrap, "seats")?;
@@ -260,7 +260,7 @@ fn servers_die_with_a_killed_test_process_and_the_next_one_cleans_up() -> Result
 #[test]
 fn a_server_named_by_the_environment_is_not_ours_to_restart() -> Result<()> {
     if env::var_os("URR_TEST_ROLE").is_some() {
-        let mut server = Redis::start()?;
+        let mut server = RedisServer::start()?;
         assert_eq!(server.url(), "redis://elsewhere:6379");
         for result in [server.restart(), server.kill(), server.pause()] {
             let error = result.expect_err("it is not ours").to_string();

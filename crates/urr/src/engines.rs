@@ -68,8 +68,8 @@ pub fn is_line_here(config: &Config) -> bool {
 
 /// The journal of waiting rooms that live in this process: always a file in the data folder.
 pub fn open_line(config: &Config, clock: &Clock) -> Result<Db> {
-    let path = sqlite_path(&config.data.dir, &urr_queue::JOURNAL);
-    let opened = migrate::migrate_sqlite(&path, &urr_queue::JOURNAL, clock.now())
+    let path = sqlite_path(&config.data.dir, &urr_room::JOURNAL);
+    let opened = migrate::migrate_sqlite(&path, &urr_room::JOURNAL, clock.now())
         .and_then(|_| Db::open_sqlite(&path, &sqlite_options(config)));
     opened.with_context(|| format!("the journal of the waiting rooms, {}", path.display()))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use urr_kernel::{CallContext, DecodeEventError, Event, Timestamp, Uuid};
+use urr_kernel::{CallContext, DecodeEventError, Event, EventData, Timestamp, Uuid};
 use urr_storage::outbox::Stamp;
 use urr_storage::{StorageError, Tx};
 
@@ -40,6 +40,16 @@ impl From<DecodeEventError> for HandleError {
         let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
         HandleError::Poison(format!("{error}{cause}"))
     }
+}
+
+/// The data of an event whose type the caller matched. Data of another shape can never be handled:
+/// the message becomes a dead letter.
+pub fn decode_event<D: EventData>(event: &Event) -> Result<D, HandleError> {
+    if event.event_type != D::TYPE {
+        let (expected, found) = (D::TYPE, &event.event_type);
+        return Err(HandleError::Poison(format!("expected a {expected}, found a {found}")));
+    }
+    Ok(event.decode()?)
 }
 
 /// What a handler gets beside the event.

@@ -1,7 +1,7 @@
 //! Kafka goes away and comes back.
 
 use urr_bus::KafkaOptions;
-use urr_test::servers::{self, Kafka, Server};
+use urr_test::servers::{self, KafkaServer, Server};
 
 use crate::world::{World, assert_each_seat_in_order, eventually, paint, steps};
 
@@ -14,7 +14,7 @@ async fn a_broker_that_restarts_and_crashes_loses_and_repeats_nothing() {
         return;
     }
     // One of its own: it is stopped.
-    let mut kafka = tokio::task::spawn_blocking(|| Kafka::start().unwrap()).await.unwrap();
+    let mut kafka = tokio::task::spawn_blocking(|| KafkaServer::start().unwrap()).await.unwrap();
     let world = World::on_kafka(KafkaOptions::new(kafka.bootstrap())).await;
     let (relay, consumer) = (world.relay(), world.consumer("group", paint()));
     let events = steps(&world, SEATS, STEPS);
@@ -60,7 +60,7 @@ async fn a_relay_and_a_consumer_stop_in_time_while_the_broker_is_away() {
     if !servers::available(Server::Kafka).unwrap() {
         return;
     }
-    let mut kafka = tokio::task::spawn_blocking(|| Kafka::start().unwrap()).await.unwrap();
+    let mut kafka = tokio::task::spawn_blocking(|| KafkaServer::start().unwrap()).await.unwrap();
     let world = World::on_kafka(KafkaOptions::new(kafka.bootstrap())).await;
     let (relay, consumer) = (world.relay(), world.consumer("group", paint()));
     world.outbox_append(&steps(&world, 10, 1)).await;

@@ -221,7 +221,11 @@ pub(super) mod tests {
         let an_hour_ago_us = now_us - 3_600_000_000;
         let update = gcra.take(empty_at_us, an_hour_ago_us);
         assert!(!update.allowed, "still limited");
-        assert_eq!(gcra.decision(&update).retry_after, Duration::from_secs(1), "but not blocked for long");
+        assert_eq!(
+            gcra.decision(&update).retry_after,
+            Duration::from_secs(1),
+            "but not blocked for long"
+        );
         assert!(gcra.take(Some(update.empty_at_us), an_hour_ago_us + 1_000_000).allowed);
     }
 

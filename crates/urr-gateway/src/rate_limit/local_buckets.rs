@@ -46,7 +46,11 @@ impl LocalBuckets {
     }
 
     fn with_buckets_max(buckets_max: usize) -> LocalBuckets {
-        let shard = || BucketShard { buckets: HashMap::default(), sweep_at: SWEEP_AT_MIN, refusals_left: 0 };
+        let shard = || BucketShard {
+            buckets: HashMap::default(),
+            sweep_at: SWEEP_AT_MIN,
+            refusals_left: 0,
+        };
         LocalBuckets {
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
@@ -84,8 +88,7 @@ impl LocalBuckets {
     pub fn copy_from_redis(&self, bucket: &str, empty_at_us: i64, now_us: i64) {
         let hash = self.hasher.hash_one(bucket);
         let mut shard = self.shard(hash);
-        if shard.buckets.contains_key(&hash) || shard.has_room(self.buckets_per_shard_max, now_us)
-        {
+        if shard.buckets.contains_key(&hash) || shard.has_room(self.buckets_per_shard_max, now_us) {
             shard.buckets.insert(hash, empty_at_us);
         }
     }
@@ -162,8 +165,8 @@ impl Hasher for IdentityHasher {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::gcra::Quota;
+    use super::*;
 
     fn gcra(burst: u32) -> Gcra {
         Quota { per_minute: 60, burst }.gcra().unwrap()

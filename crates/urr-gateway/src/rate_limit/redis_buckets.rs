@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
+use urr_kernel::hex;
 use urr_redis::{Redis, RedisError, Script, hash_tag};
 
 use super::gcra::{BucketUpdate, Gcra};
@@ -28,8 +29,7 @@ pub async fn undo(
     update: &BucketUpdate,
 ) -> Result<i64, RedisError> {
     let arguments = (gcra.interval_us, update.now_us);
-    let (empty_at_us, now_us): (i64, i64) =
-        redis.run(&UNDO, &[&key(bucket)], arguments).await?;
+    let (empty_at_us, now_us): (i64, i64) = redis.run(&UNDO, &[&key(bucket)], arguments).await?;
     Ok(empty_at_us - now_us)
 }
 
@@ -38,8 +38,7 @@ fn key(bucket: &str) -> String {
         return format!("rate:{}", hash_tag(bucket));
     }
     let hash = Sha256::digest(bucket.as_bytes());
-    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("rate:{}", hash_tag(&format!("sha256:{hash}")))
+    format!("rate:{}", hash_tag(&format!("sha256:{}", hex::encode(hash))))
 }
 
 #[cfg(test)]
@@ -51,9 +50,9 @@ mod tests {
     use urr_redis::{NO_ARGUMENTS, RedisPlace};
     use urr_test::servers::{self, Server};
 
-    use super::*;
     use super::super::gcra::Quota;
     use super::super::gcra::tests::{RequestLog, random_quota};
+    use super::*;
 
     async fn connect() -> Option<(Redis, redis::aio::MultiplexedConnection)> {
         if !servers::available(Server::Redis).unwrap() {
@@ -136,7 +135,11 @@ mod tests {
         bare.set::<_, _, ()>("rate:{back}", tomorrow_us).await.unwrap();
         let update = take(&redis, "back", &gcra).await.unwrap();
         assert!(!update.allowed, "still limited");
-        assert_eq!(update.empty_at_us - update.now_us, gcra.tolerance_us, "but not blocked for long");
+        assert_eq!(
+            update.empty_at_us - update.now_us,
+            gcra.tolerance_us,
+            "but not blocked for long"
+        );
         urr_test::eventually("it drains", async || {
             take(&redis, "back", &gcra).await.unwrap().allowed.then_some(())
         })

@@ -10,15 +10,15 @@ use urr_kernel::Uuid;
 use urr_service::Role;
 use urr_service::token::{ACCESS, ENTRY, Issue, REFRESH, TokenKey};
 
-use crate::forge::{Forge, encode, hmac, last_letter_changed, signed_with};
-use crate::house::{ACCESS_SECRET, ENTRY_SECRET, FAN, House, passed, refused};
+use crate::forged_tokens::{Forge, encode, hmac, last_letter_changed, signed_with};
+use crate::harness::{ACCESS_SECRET, ENTRY_SECRET, FAN, TestGateway, passed, refused};
 
 const PATH: &str = "/api/reservations/my";
 const INVALID: &str = "TOKEN_INVALID";
 const MALFORMED: &str = "TOKEN_MALFORMED";
 
-fn forge(house: &House) -> Forge {
-    let now = house.clock.now().as_second();
+fn forge(gateway: &TestGateway) -> Forge {
+    let now = gateway.clock.now().as_second();
     let header = json!({ "alg": "HS256", "typ": "at+jwt" });
     let payload = json!({
         "iss": "urr", "aud": "urr-api", "sub": FAN, "jti": Uuid::from_u128(9),
@@ -30,19 +30,19 @@ fn forge(house: &House) -> Forge {
 
 /// Every attack with its name and the code it must be refused with.
 #[expect(clippy::too_many_lines, reason = "a table, not a program")]
-fn attacks(house: &House) -> Vec<(&'static str, String, &'static str)> {
-    let forge = forge(house);
+fn attacks(gateway: &TestGateway) -> Vec<(&'static str, String, &'static str)> {
+    let forge = forge(gateway);
     let good = forge.good();
     let (signed, mac) = good.rsplit_once('.').unwrap();
     let (header, payload) = signed.split_once('.').unwrap();
     let none =
         |name: &str| format!("{}.{payload}.", encode(&json!({ "alg": name, "typ": "at+jwt" })));
-    let now = house.clock.now().as_second();
+    let now = gateway.clock.now().as_second();
     let issue =
-        |at: i64| Issue { issued_at: house.clock.now() - jiff_seconds(at), ..house.issue(FAN) };
+        |at: i64| Issue { issued_at: gateway.clock.now() - jiff_seconds(at), ..gateway.issue(FAN) };
     let foreign = TokenKey::new(b"a key of somebody else, long enough").sign(
         ACCESS,
-        &house.issue(FAN),
+        &gateway.issue(FAN),
         &json!({ "email": "a", "role": "admin", "familyId": Uuid::from_u128(3) }),
     );
     vec![
@@ -112,12 +112,12 @@ fn attacks(house: &House) -> Vec<(&'static str, String, &'static str)> {
             INVALID,
         ),
         ("an empty key", signed_with("", &forge.header, &forge.payload), INVALID),
-        ("a refresh token", house.signed(REFRESH, &issue(0), Role::Admin), INVALID),
-        ("an entry token", house.signed(ENTRY, &issue(0), Role::Admin), INVALID),
-        ("an entry token of the queue", house.entry_token(FAN, FAN), INVALID),
+        ("a refresh token", gateway.signed(REFRESH, &issue(0), Role::Admin), INVALID),
+        ("an entry token", gateway.signed(ENTRY, &issue(0), Role::Admin), INVALID),
+        ("an entry token of the queue", gateway.entry_token(FAN, FAN), INVALID),
         (
             "a session that is over",
-            house.signed(ACCESS, &issue(1_800), Role::Admin),
+            gateway.signed(ACCESS, &issue(1_800), Role::Admin),
             "TOKEN_EXPIRED",
         ),
     ]
@@ -134,112 +134,115 @@ fn other_alphabet(signed: &str) -> String {
 
 #[tokio::test]
 async fn d_3_and_other_token_attacks_are_refused_with_their_cause() {
-    let house = House::open();
-    let forge = forge(&house);
-    let attacks = attacks(&house);
+    let gateway = TestGateway::new();
+    let forge = forge(&gateway);
+    let attacks = attacks(&gateway);
     assert!(attacks.len() >= 30);
     for (name, token, code) in &attacks {
-        let by_header = house.get(PATH).bearer(token).send().await;
+        let by_header = gateway.get(PATH).bearer(token).send().await;
         assert_eq!(by_header.outcome(), refused(401, code), "{name}: {token}");
         if !token.contains([' ', '"', '\t']) {
-            let by_cookie = house.get(PATH).cookie(token).send().await;
+            let by_cookie = gateway.get(PATH).cookie(token).send().await;
             assert_eq!(by_cookie.outcome(), refused(401, code), "cookie, {name}: {token}");
         }
         // Where nobody is needed, they are nobody (G3).
-        let public = house.get("/api/artists").bearer(token).send().await;
+        let public = gateway.get("/api/artists").bearer(token).send().await;
         assert_eq!(public.outcome(), passed(), "{name}");
-        let seen = house.services.seen().pop().unwrap();
+        let seen = gateway.services.received().pop().unwrap();
         assert_eq!(seen.user, None, "{name}");
     }
     // The control: what they vary is good as it stands.
-    assert_eq!(house.get(PATH).bearer(&forge.good()).send().await.outcome(), passed());
-    assert_eq!(house.get(PATH).cookie(&forge.good()).send().await.outcome(), passed());
+    assert_eq!(gateway.get(PATH).bearer(&forge.good()).send().await.outcome(), passed());
+    assert_eq!(gateway.get(PATH).cookie(&forge.good()).send().await.outcome(), passed());
     assert!(URL_SAFE.encode([0]).ends_with('='), "the padding attack pads as encoders do");
 }
 
 #[tokio::test]
 async fn a_credential_that_is_two_is_none() {
-    let house = House::open();
-    let (good, other) = (house.token(Role::User), house.token_of(FAN, Role::Admin));
+    let gateway = TestGateway::new();
+    let (good, other) = (gateway.token(Role::User), gateway.token_of(FAN, Role::Admin));
     let bearer = format!("Bearer {good}");
     let malformed = refused(401, MALFORMED);
     let cases = [
-        house.get(PATH).bearer(&good).bearer(&good),
-        house.get(PATH).bearer(&good).bearer(&other),
-        house.get(PATH).cookie(&good).cookie(&good),
-        house.get(PATH).header("cookie", &format!("access_token={good}; access_token={other}")),
-        house.get(PATH).header("authorization", &format!("Basic {good}")),
-        house.get(PATH).header("authorization", &good),
-        house.get(PATH).header("authorization", &format!("Bearer  {good}")),
-        house.get(PATH).header("authorization", &format!("Bearer {good}, {bearer}")),
-        house.get(PATH).header("authorization", "Bearer"),
-        house.get(PATH).header("authorization", "").cookie(&good),
-        house.get(PATH).header("authorization", "Bearer x").cookie(&good),
+        gateway.get(PATH).bearer(&good).bearer(&good),
+        gateway.get(PATH).bearer(&good).bearer(&other),
+        gateway.get(PATH).cookie(&good).cookie(&good),
+        gateway.get(PATH).header("cookie", &format!("access_token={good}; access_token={other}")),
+        gateway.get(PATH).header("authorization", &format!("Basic {good}")),
+        gateway.get(PATH).header("authorization", &good),
+        gateway.get(PATH).header("authorization", &format!("Bearer  {good}")),
+        gateway.get(PATH).header("authorization", &format!("Bearer {good}, {bearer}")),
+        gateway.get(PATH).header("authorization", "Bearer"),
+        gateway.get(PATH).header("authorization", "").cookie(&good),
+        gateway.get(PATH).header("authorization", "Bearer x").cookie(&good),
     ];
     for (case, ask) in cases.into_iter().enumerate() {
         assert_eq!(ask.send().await.outcome(), malformed, "case {case}");
     }
     // Controls: one of them is enough, and the header wins over the cookie.
-    assert_eq!(house.get(PATH).bearer(&good).send().await.outcome(), passed());
-    let both = house.get("/api/stats/x").bearer(&other).cookie(&good).send().await;
+    assert_eq!(gateway.get(PATH).bearer(&good).send().await.outcome(), passed());
+    let both = gateway.get("/api/stats/x").bearer(&other).cookie(&good).send().await;
     assert_eq!(both.outcome(), passed());
-    let both = house.get("/api/stats/x").bearer(&good).cookie(&other).send().await;
+    let both = gateway.get("/api/stats/x").bearer(&good).cookie(&other).send().await;
     assert_eq!(both.outcome(), refused(403, "ADMIN_REQUIRED"));
 }
 
 #[tokio::test]
 async fn d_20_a_revoked_token_is_refused_and_others_are_not() {
-    let house = House::open();
-    let issue = house.issue(FAN);
-    let (mine, other) = (house.signed(ACCESS, &issue, Role::User), house.token(Role::User));
-    let feed = house.feed.clone().unwrap();
+    let gateway = TestGateway::new();
+    let issue = gateway.issue(FAN);
+    let (mine, other) = (gateway.signed(ACCESS, &issue, Role::User), gateway.token(Role::User));
+    let feed = gateway.feed.clone().unwrap();
     feed.refresh().await.unwrap();
-    assert_eq!(house.get(PATH).bearer(&mine).send().await.outcome(), passed());
-    let expires = house.clock.now() + Duration::from_secs(1_800);
+    assert_eq!(gateway.get(PATH).bearer(&mine).send().await.outcome(), passed());
+    let expires = gateway.clock.now() + Duration::from_secs(1_800);
     let entries = [3, 4, 8].map(Uuid::from_u128).into_iter().chain([issue.id]);
-    house
+    gateway
         .services
         .revoked
         .lock()
         .unwrap()
         .extend((1..).zip(entries).map(|(n, id)| (n, id, expires)));
     feed.refresh().await.unwrap();
-    assert_eq!(house.services.asked.load(Ordering::SeqCst), 4, "three pages of two");
-    assert_eq!(house.get(PATH).bearer(&mine).send().await.outcome(), refused(401, "TOKEN_REVOKED"));
-    assert_eq!(house.get(PATH).bearer(&other).send().await.outcome(), passed());
-    assert_eq!(house.get("/api/artists").bearer(&mine).send().await.outcome(), passed());
+    assert_eq!(gateway.services.list_reads.load(Ordering::SeqCst), 4, "three pages of two");
+    assert_eq!(
+        gateway.get(PATH).bearer(&mine).send().await.outcome(),
+        refused(401, "TOKEN_REVOKED")
+    );
+    assert_eq!(gateway.get(PATH).bearer(&other).send().await.outcome(), passed());
+    assert_eq!(gateway.get("/api/artists").bearer(&mine).send().await.outcome(), passed());
 }
 
 #[tokio::test]
 async fn d_20_who_logs_out_is_logged_out_at_once() {
-    let house = House::open();
-    let issue = house.issue(FAN);
-    let token = house.signed(ACCESS, &issue, Role::User);
-    let expires = house.clock.now() + Duration::from_secs(1_800);
-    assert_eq!(house.get(PATH).bearer(&token).send().await.outcome(), passed());
+    let gateway = TestGateway::new();
+    let issue = gateway.issue(FAN);
+    let token = gateway.signed(ACCESS, &issue, Role::User);
+    let expires = gateway.clock.now() + Duration::from_secs(1_800);
+    assert_eq!(gateway.get(PATH).bearer(&token).send().await.outcome(), passed());
     // The auth service notes it while it answers; nobody polls here but the gateway itself.
-    house.services.revoked.lock().unwrap().push((1, issue.id, expires));
-    assert_eq!(house.get(PATH).bearer(&token).send().await.outcome(), passed(), "not known yet");
-    assert_eq!(house.post("/api/auth/logout").bearer(&token).send().await.outcome(), passed());
-    let after = house.get(PATH).bearer(&token).send().await;
+    gateway.services.revoked.lock().unwrap().push((1, issue.id, expires));
+    assert_eq!(gateway.get(PATH).bearer(&token).send().await.outcome(), passed(), "not known yet");
+    assert_eq!(gateway.post("/api/auth/logout").bearer(&token).send().await.outcome(), passed());
+    let after = gateway.get(PATH).bearer(&token).send().await;
     assert_eq!(after.outcome(), refused(401, "TOKEN_REVOKED"));
     // Control: a log-in does not ask for news.
-    let asked = house.services.asked.load(Ordering::SeqCst);
-    house.post("/api/auth/login").json(&json!({ "email": "a" })).send().await;
-    assert_eq!(house.services.asked.load(Ordering::SeqCst), asked);
+    let reads = gateway.services.list_reads.load(Ordering::SeqCst);
+    gateway.post("/api/auth/login").json(&json!({ "email": "a" })).send().await;
+    assert_eq!(gateway.services.list_reads.load(Ordering::SeqCst), reads);
 }
 
 #[tokio::test(start_paused = true)]
 async fn news_of_revocations_come_by_themselves_within_two_seconds() {
-    let house = House::open();
-    let issue = house.issue(FAN);
-    let token = house.signed(ACCESS, &issue, Role::User);
+    let gateway = TestGateway::new();
+    let issue = gateway.issue(FAN);
+    let token = gateway.signed(ACCESS, &issue, Role::User);
     let stop = tokio_util::sync::CancellationToken::new();
-    let feed = tokio::spawn(house.feed.clone().unwrap().run(stop.clone()));
-    let expires = house.clock.now() + Duration::from_secs(1_800);
-    house.services.revoked.lock().unwrap().push((1, issue.id, expires));
+    let feed = tokio::spawn(gateway.feed.clone().unwrap().run(stop.clone()));
+    let expires = gateway.clock.now() + Duration::from_secs(1_800);
+    gateway.services.revoked.lock().unwrap().push((1, issue.id, expires));
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let answer = house.get(PATH).bearer(&token).send().await;
+    let answer = gateway.get(PATH).bearer(&token).send().await;
     assert_eq!(answer.outcome(), refused(401, "TOKEN_REVOKED"));
     stop.cancel();
     feed.await.unwrap();
@@ -247,13 +250,13 @@ async fn news_of_revocations_come_by_themselves_within_two_seconds() {
 
 #[tokio::test]
 async fn tokens_end_at_the_gateway() {
-    let house = House::open();
-    let token = house.token(Role::User);
+    let gateway = TestGateway::new();
+    let token = gateway.token(Role::User);
     let cookies = format!("theme=dark; access_token={token}; refresh_token=r");
     let send = async |path: &str| {
-        let ask = house.get(path).header("cookie", &cookies).header("x-cloudfront-verified", "x");
+        let ask = gateway.get(path).header("cookie", &cookies).header("x-cloudfront-verified", "x");
         assert_eq!(ask.send().await.outcome(), passed());
-        house.services.seen().pop().unwrap().headers
+        gateway.services.received().pop().unwrap().headers
     };
     let elsewhere = send("/api/reservations/my").await;
     for gone in ["cookie", "authorization", "x-cloudfront-verified"] {

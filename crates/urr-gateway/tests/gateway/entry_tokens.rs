@@ -9,8 +9,8 @@ use urr_kernel::{Secret, Uuid};
 use urr_service::Role;
 use urr_service::token::{ENTRY, EntryClaims, TokenKey};
 
-use crate::house::{
-    ACCESS_SECRET, EDGE_SECRET, ENTRY_SECRET, EVENT, FAN, House, OTHER, passed, refused,
+use crate::harness::{
+    ACCESS_SECRET, EDGE_SECRET, ENTRY_SECRET, EVENT, FAN, OTHER, TestGateway, passed, refused,
 };
 
 const BOOKING: [(Method, &str); 5] = [
@@ -23,26 +23,26 @@ const BOOKING: [(Method, &str); 5] = [
 
 #[tokio::test]
 async fn booking_needs_a_good_entry_token_of_ones_own() {
-    let house = House::open();
-    let user = house.token(Role::User);
+    let gateway = TestGateway::new();
+    let user = gateway.token(Role::User);
     let sign = |secret: &str, purpose| {
         let claims = EntryClaims { user_id: FAN };
-        TokenKey::new(secret.as_bytes()).sign(purpose, &house.issue(EVENT), &claims)
+        TokenKey::new(secret.as_bytes()).sign(purpose, &gateway.issue(EVENT), &claims)
     };
-    let mut over = house.issue(EVENT);
+    let mut over = gateway.issue(EVENT);
     over.issued_at -= Duration::from_secs(1_800);
     let over =
         TokenKey::new(ENTRY_SECRET.as_bytes()).sign(ENTRY, &over, &EntryClaims { user_id: FAN });
-    let good = house.entry_token(FAN, EVENT);
+    let good = gateway.entry_token(FAN, EVENT);
     for (method, path) in BOOKING {
-        let ask = || house.ask(method.clone(), path).bearer(&user);
+        let ask = || gateway.request(method.clone(), path).bearer(&user);
         let missing = ask().send().await;
         assert_eq!(missing.outcome(), refused(403, "ENTRY_TOKEN_REQUIRED"), "{path}");
         assert_eq!(missing.json()["redirectTo"], "/queue");
         assert!(missing.json()["error"].is_string());
         assert_eq!(ask().entry("").send().await.outcome(), refused(403, "ENTRY_TOKEN_REQUIRED"));
         for bad in [
-            house.entry_token(OTHER, EVENT),
+            gateway.entry_token(OTHER, EVENT),
             over.clone(),
             user.clone(),
             sign(ACCESS_SECRET, ENTRY),
@@ -57,10 +57,10 @@ async fn booking_needs_a_good_entry_token_of_ones_own() {
         }
         let two = ask().entry(&good).entry(&good).send().await;
         assert_eq!(two.outcome(), refused(403, "ENTRY_TOKEN_INVALID"));
-        assert!(house.services.seen().is_empty());
+        assert!(gateway.services.received().is_empty());
         assert_eq!(ask().entry(&good).send().await.outcome(), passed(), "control: {path}");
-        house.services.seen();
-        let anonymous = house.ask(method.clone(), path).entry(&good).send().await;
+        gateway.services.received();
+        let anonymous = gateway.request(method.clone(), path).entry(&good).send().await;
         assert_eq!(anonymous.outcome(), refused(401, "AUTHENTICATION_REQUIRED"));
     }
 }
@@ -69,9 +69,9 @@ async fn booking_needs_a_good_entry_token_of_ones_own() {
 /// once where the path names the event.
 #[tokio::test]
 async fn d_5_a_token_opens_its_own_event_only() {
-    let house = House::open();
+    let gateway = TestGateway::new();
     let ask = |path: &str, event| {
-        house.get(path).bearer(&house.token(Role::User)).entry(&house.entry_token(FAN, event))
+        gateway.get(path).bearer(&gateway.token(Role::User)).entry(&gateway.entry_token(FAN, event))
     };
     let seats = format!("/api/seats/events/{EVENT}");
     let other = ask(&seats, OTHER).header("x-urr-entry-event", &EVENT.to_string()).send().await;
@@ -79,14 +79,15 @@ async fn d_5_a_token_opens_its_own_event_only() {
     assert_eq!(other.json()["redirectTo"], "/queue");
     let stream = ask(&format!("{seats}/stream"), OTHER).send().await;
     assert_eq!(stream.outcome(), refused(403, "ENTRY_TOKEN_OTHER_EVENT"));
-    assert!(house.services.seen().is_empty());
+    assert!(gateway.services.received().is_empty());
     assert_eq!(ask(&seats, EVENT).send().await.outcome(), passed());
-    let entry = house.entry_token(FAN, EVENT);
-    let reserve = house.post("/api/seats/reserve").bearer(&house.token(Role::User)).entry(&entry);
+    let entry = gateway.entry_token(FAN, EVENT);
+    let reserve =
+        gateway.post("/api/seats/reserve").bearer(&gateway.token(Role::User)).entry(&entry);
     // The service believes the header, so a client cannot send it.
     let forged = reserve.header("x-urr-entry-event", &OTHER.to_string()).send().await;
     assert_eq!(forged.outcome(), passed());
-    for seen in house.services.seen() {
+    for seen in gateway.services.received() {
         let told: Vec<_> = seen.headers.get_all("x-urr-entry-event").iter().collect();
         assert_eq!(told, [EVENT.to_string().as_str()]);
         assert!(!seen.headers.contains_key("x-queue-entry-token"));
@@ -96,8 +97,8 @@ async fn d_5_a_token_opens_its_own_event_only() {
 /// E-3: who has bought can look and cancel the next day.
 #[tokio::test]
 async fn e_3_what_is_ones_own_needs_no_entry_token() {
-    let house = House::open();
-    let user = house.token(Role::User);
+    let gateway = TestGateway::new();
+    let user = gateway.token(Role::User);
     let id = Uuid::from_u128(1);
     for (method, path) in [
         (Method::GET, "/api/reservations/my".to_owned()),
@@ -107,9 +108,9 @@ async fn e_3_what_is_ones_own_needs_no_entry_token() {
         (Method::GET, format!("/api/seats/reservation/{id}")),
         (Method::POST, "/api/payments/confirm".to_owned()),
     ] {
-        let answer = house.ask(method, &path).bearer(&user).send().await;
+        let answer = gateway.request(method, &path).bearer(&user).send().await;
         assert_eq!(answer.outcome(), passed(), "{path}");
-        let seen = house.services.seen().pop().unwrap();
+        let seen = gateway.services.received().pop().unwrap();
         assert!(!seen.headers.contains_key("x-urr-entry-event"));
     }
 }
@@ -117,15 +118,16 @@ async fn e_3_what_is_ones_own_needs_no_entry_token() {
 /// E-5: our edge may vouch for the signature, but not for whose token it is or for what.
 #[tokio::test]
 async fn e_5_the_edge_skips_the_signature_and_nothing_else() {
-    let house = House::with(|s| s.trusted_edge_secret = Some(Secret::new(EDGE_SECRET)));
-    let user = house.token(Role::User);
+    let gateway =
+        TestGateway::with_settings(|s| s.trusted_edge_secret = Some(Secret::new(EDGE_SECRET)));
+    let user = gateway.token(Role::User);
     let unsigned = |user_id, event| {
-        let token = house.entry_token(user_id, event);
+        let token = gateway.entry_token(user_id, event);
         format!("{}.AAAA", token.rsplit_once('.').unwrap().0)
     };
     let path = format!("/api/seats/events/{EVENT}");
     let ask = |token: &str, edge: &str| {
-        house.get(&path).bearer(&user).entry(token).header("x-cloudfront-verified", edge)
+        gateway.get(&path).bearer(&user).entry(token).header("x-cloudfront-verified", edge)
     };
     let invalid = refused(403, "ENTRY_TOKEN_INVALID");
     let mine = unsigned(FAN, EVENT);
@@ -136,24 +138,24 @@ async fn e_5_the_edge_skips_the_signature_and_nothing_else() {
     for wrong in ["", "x", &EDGE_SECRET[1..], &format!("{EDGE_SECRET} ")] {
         assert_eq!(ask(&mine, wrong).send().await.outcome(), invalid, "{wrong:?}");
     }
-    let missing = house.get(&path).bearer(&user).header("x-cloudfront-verified", EDGE_SECRET);
+    let missing = gateway.get(&path).bearer(&user).header("x-cloudfront-verified", EDGE_SECRET);
     assert_eq!(missing.send().await.outcome(), refused(403, "ENTRY_TOKEN_REQUIRED"));
-    let anonymous = house.get(&path).entry(&mine).header("x-cloudfront-verified", EDGE_SECRET);
+    let anonymous = gateway.get(&path).entry(&mine).header("x-cloudfront-verified", EDGE_SECRET);
     assert_eq!(anonymous.send().await.outcome(), refused(401, "AUTHENTICATION_REQUIRED"));
-    house.clock.advance(Duration::from_secs(1_799));
+    gateway.clock.advance(Duration::from_secs(1_799));
     assert_eq!(ask(&mine, EDGE_SECRET).send().await.outcome(), passed());
-    house.clock.advance(Duration::from_secs(1));
-    let later = house.token(Role::User);
-    let late = house.get(&path).bearer(&later).entry(&mine);
+    gateway.clock.advance(Duration::from_secs(1));
+    let later = gateway.token(Role::User);
+    let late = gateway.get(&path).bearer(&later).entry(&mine);
     let late = late.header("x-cloudfront-verified", EDGE_SECRET).send().await;
     assert_eq!(late.outcome(), invalid, "it has expired");
     // Control: without an edge nobody skips anything, and the secret does not travel on.
-    let without = House::open();
+    let without = TestGateway::new();
     let token = without.token(Role::User);
     let answer = without.get(&path).bearer(&token).entry(&mine);
     let answer = answer.header("x-cloudfront-verified", "").send().await;
     assert_eq!(answer.outcome(), invalid);
-    for seen in house.services.seen() {
+    for seen in gateway.services.received() {
         assert!(!seen.headers.contains_key("x-cloudfront-verified"));
     }
 }

@@ -13,26 +13,26 @@ use urr_gateway::Timeouts;
 use urr_kernel::Secret;
 use urr_service::{Caller, HttpClient, InternalCredentials, Remote, Role, Upstream};
 
-use crate::house::{FAN, House, kit, listen, passed, refused, services};
+use crate::harness::{FAN, TestGateway, kit, listen, passed, refused, services};
 
 #[tokio::test]
 async fn services_here_and_elsewhere_are_asked_the_same() {
-    for house in [House::open(), House::remote(|_| {}).await] {
-        let token = house.token(Role::User);
-        let ask = house.post("/api/v1/payments/confirm?x=1").bearer(&token);
+    for gateway in [TestGateway::new(), TestGateway::remote(|_| {}).await] {
+        let token = gateway.token(Role::User);
+        let ask = gateway.post("/api/v1/payments/confirm?x=1").bearer(&token);
         let ask = ask.header("x-user-role", "admin").header("connection", "x-private");
         let ask = ask.header("x-private", "1").json(&json!({ "amount": 1 }));
         let answer = ask.send().await;
         assert_eq!(answer.outcome(), passed());
         assert_eq!(answer.json()["service"], "payment");
-        let seen = house.services.seen().pop().unwrap();
+        let seen = gateway.services.received().pop().unwrap();
         assert_eq!((seen.method, seen.path.as_str()), (Method::POST, "/api/payments/confirm?x=1"));
         assert_eq!(seen.user, Some((FAN, Role::User)));
         assert_eq!(seen.body, r#"{"amount":1}"#);
         for gone in ["connection", "x-private", "authorization", "x-urr-credential"] {
             assert!(!seen.headers.contains_key(gone), "{gone}");
         }
-        house.feed.clone().unwrap().refresh().await.unwrap();
+        gateway.feed.clone().unwrap().refresh().await.unwrap();
     }
 }
 
@@ -52,19 +52,19 @@ async fn e_7_trouble_behind_the_gateway_is_503_or_504_and_never_a_bare_500() {
     let upstreams = vec![
         Upstream::remote(Caller::Gateway, "catalog", nobody, &kit),
         Upstream::local(Caller::Gateway, "queue", never, &kit),
-        Upstream::local(Caller::Gateway, "community", panics, &kit),
+        Upstream::local(Caller::Gateway, "ticket", panics, &kit),
     ];
-    let house = House::put_together(upstreams, services(), kit, |settings| {
+    let gateway = TestGateway::from_upstreams(upstreams, services(), kit, |settings| {
         let queue = Duration::from_millis(50);
         settings.timeouts = Timeouts { queue, ..Timeouts::default() };
     });
-    let down = house.get("/api/artists").send().await;
+    let down = gateway.get("/api/artists").send().await;
     assert_eq!(down.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
     assert_eq!(down.header("retry-after"), "1");
-    let token = house.token(Role::User);
-    let slow = house.get("/api/queue/status/1").bearer(&token).send().await;
+    let token = gateway.token(Role::User);
+    let slow = gateway.get("/api/queue/status/1").bearer(&token).send().await;
     assert_eq!(slow.outcome(), refused(504, "UPSTREAM_TIMEOUT"));
-    let broken = house.get("/api/news").send().await;
+    let broken = gateway.get("/api/time").send().await;
     assert_eq!(broken.status, 500);
     for answer in [down, slow, broken] {
         assert!(answer.json()["error"].is_string());
@@ -72,9 +72,9 @@ async fn e_7_trouble_behind_the_gateway_is_503_or_504_and_never_a_bare_500() {
     }
     // A service that keeps failing is left alone for a while, and the others are not.
     for _ in 0..20 {
-        house.get("/api/artists").send().await;
+        gateway.get("/api/artists").send().await;
     }
-    let open = house.get("/api/artists").send().await;
+    let open = gateway.get("/api/artists").send().await;
     assert_eq!(open.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
     assert_eq!(open.header("retry-after"), "10", "the breaker says when it tries again");
 }
@@ -102,24 +102,24 @@ async fn e_7_what_a_proxy_says_is_told_in_our_words() {
             .for_caller(Caller::Gateway),
         client: HttpClient::new(),
     };
-    let upstream = Upstream::remote(Caller::Gateway, "community", remote, &kit);
-    let house = House::put_together(vec![upstream], services(), kit, |_| {});
+    let upstream = Upstream::remote(Caller::Gateway, "catalog", remote, &kit);
+    let gateway = TestGateway::from_upstreams(vec![upstream], services(), kit, |_| {});
     for (path, status, code) in [
-        ("/api/news/502", 503, "SERVICE_UNAVAILABLE"),
-        ("/api/news/503", 503, "SERVICE_UNAVAILABLE"),
-        ("/api/news/504", 504, "UPSTREAM_TIMEOUT"),
+        ("/api/artists/502", 503, "SERVICE_UNAVAILABLE"),
+        ("/api/artists/503", 503, "SERVICE_UNAVAILABLE"),
+        ("/api/artists/504", 504, "UPSTREAM_TIMEOUT"),
     ] {
-        let answer = house.get(path).send().await;
+        let answer = gateway.get(path).send().await;
         assert_eq!(answer.outcome(), refused(status, code), "{path}");
         assert_eq!(answer.header("retry-after"), "1", "{path}");
         assert_eq!(answer.header("content-type"), "application/json");
         assert_eq!(answer.header("server"), "", "{path}: nothing of the proxy is left");
         assert!(answer.json()["error"].is_string() && answer.json()["traceId"].is_string());
-        house.clock.advance(Duration::from_secs(60));
+        gateway.clock.advance(Duration::from_secs(60));
     }
     // Controls: what a service of ours says, and what is no failure of the way, stay as they are.
-    assert_eq!(house.get("/api/news/busy").send().await.outcome(), refused(503, "BUSY"));
-    let teapot = house.get("/api/news/teapot").send().await;
+    assert_eq!(gateway.get("/api/artists/busy").send().await.outcome(), refused(503, "BUSY"));
+    let teapot = gateway.get("/api/artists/teapot").send().await;
     assert_eq!((teapot.status.as_u16(), &teapot.bytes[..]), (418, &b"<h1>nginx</h1>"[..]));
 }
 
@@ -135,15 +135,15 @@ async fn an_answer_is_streamed_and_not_collected() {
         }),
     );
     let upstream = Upstream::local(Caller::Gateway, "catalog", endless, &kit);
-    let house = House::put_together(vec![upstream], services(), kit, |_| {});
+    let gateway = TestGateway::from_upstreams(vec![upstream], services(), kit, |_| {});
     let request = axum::http::Request::get("/api/artists").body(Body::empty()).unwrap();
-    let response = tower::ServiceExt::oneshot(house.door.clone(), request).await.unwrap();
+    let response = tower::ServiceExt::oneshot(gateway.router.clone(), request).await.unwrap();
     let mut body = response.into_body();
     let frame = http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
     assert_eq!(frame.into_data().unwrap(), "first");
 }
 
-/// Who follows their place is not cut off by the time that a poll may take, but by silence.
+/// Sender follows their place is not cut off by the time that a poll may take, but by silence.
 #[tokio::test(start_paused = true)]
 async fn a_stream_of_the_waiting_room_lasts_as_long_as_it_speaks() {
     let kit = kit();
@@ -160,13 +160,13 @@ async fn a_stream_of_the_waiting_room_lasts_as_long_as_it_speaks() {
         }),
     );
     let upstream = Upstream::local(Caller::Gateway, "queue", words, &kit);
-    let house = House::put_together(vec![upstream], services(), kit, |_| {});
-    let token = house.token(Role::User);
+    let gateway = TestGateway::from_upstreams(vec![upstream], services(), kit, |_| {});
+    let token = gateway.token(Role::User);
     let request = axum::http::Request::get("/api/queue/stream/1")
         .header("authorization", format!("Bearer {token}"))
         .body(Body::empty())
         .unwrap();
-    let response = tower::ServiceExt::oneshot(house.door.clone(), request).await.unwrap();
+    let response = tower::ServiceExt::oneshot(gateway.router.clone(), request).await.unwrap();
     let (mut body, mut heard) = (response.into_body(), 0);
     while let Some(Ok(_)) = http_body_util::BodyExt::frame(&mut body).await {
         heard += 1;

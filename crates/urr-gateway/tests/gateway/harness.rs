@@ -1,4 +1,4 @@
-//! A gateway before services that note what reaches them and answer what a test needs.
+//! A gateway in front of services that record what reaches them and answer what a test needs.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,9 +17,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
-use urr_gateway::{Gateway, Rates, RevocationFeed, Settings};
+use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed};
 use urr_kernel::{Clock, IdSource, Secret, Timestamp, Uuid};
-use urr_limit::Limiter;
 use urr_service::token::{ACCESS, AccessClaims, ENTRY, EntryClaims, Issue, Purpose, TokenKey};
 use urr_service::{
     Caller, HttpClient, Internal, InternalCredentials, Limits, MaybeUser, Metrics, Remote, Role,
@@ -34,14 +33,13 @@ pub const ORIGIN: &str = "https://web.example";
 pub const FAN: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa);
 pub const OTHER: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00bb);
 pub const EVENT: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00ee);
-pub const PATIENT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-pub const SERVICES: [&str; 8] =
-    ["auth", "catalog", "community", "mail", "payment", "queue", "stats", "ticket"];
+pub const SERVICES: [&str; 7] = ["auth", "catalog", "mail", "payment", "queue", "stats", "ticket"];
 
-/// What a service was asked.
+/// A request that reached a service.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub service: &'static str,
     pub method: Method,
     pub path: String,
@@ -51,22 +49,22 @@ pub struct Seen {
     pub user: Option<(Uuid, Role)>,
 }
 
-/// What the services do and remember.
-pub struct Services {
-    seen: Mutex<Vec<Seen>>,
-    /// What `/internal/auth/revoked-tokens` tells, by sequence number.
+/// The state of all services.
+pub struct FakeServices {
+    received: Mutex<Vec<ReceivedRequest>>,
+    /// What `/internal/auth/revoked-tokens` answers, by sequence number.
     pub revoked: Mutex<Vec<(i64, Uuid, Timestamp)>>,
-    /// How often it was asked.
-    pub asked: AtomicI64,
+    /// How often that list was read.
+    pub list_reads: AtomicI64,
     /// Requests to paths that end in `slow` wait until this is true.
     gate: watch::Sender<bool>,
     pub waiting: Notify,
 }
 
-impl Services {
-    /// What has arrived since the last look.
-    pub fn seen(&self) -> Vec<Seen> {
-        std::mem::take(&mut self.seen.lock().unwrap())
+impl FakeServices {
+    /// The requests since the last call.
+    pub fn received(&self) -> Vec<ReceivedRequest> {
+        std::mem::take(&mut self.received.lock().unwrap())
     }
 
     pub fn open_gate(&self) {
@@ -74,25 +72,28 @@ impl Services {
     }
 }
 
-pub struct House {
-    pub door: Router,
-    pub services: Arc<Services>,
+pub struct TestGateway {
+    pub router: Router,
+    pub services: Arc<FakeServices>,
     pub clock: Clock,
     pub kit: ServiceKit,
     pub feed: Option<RevocationFeed>,
 }
 
-impl House {
-    pub fn open() -> House {
-        House::with(|_| {})
+impl TestGateway {
+    pub fn new() -> TestGateway {
+        TestGateway::with_settings(|_| {})
     }
 
-    /// All services run in the process.
-    pub fn with(change: impl FnOnce(&mut Settings)) -> House {
-        House::before(&SERVICES, change)
+    /// With all services in the process.
+    pub fn with_settings(change: impl FnOnce(&mut GatewaySettings)) -> TestGateway {
+        TestGateway::with_services(&SERVICES, change)
     }
 
-    pub fn before(names: &[&'static str], change: impl FnOnce(&mut Settings)) -> House {
+    pub fn with_services(
+        names: &[&'static str],
+        change: impl FnOnce(&mut GatewaySettings),
+    ) -> TestGateway {
         let kit = kit();
         let services = services();
         let upstream = |name: &&'static str| {
@@ -100,17 +101,17 @@ impl House {
             Upstream::local(Caller::Gateway, name, router, &kit)
         };
         let upstreams = names.iter().map(upstream).collect();
-        let house = House::put_together(upstreams, services, kit, change);
-        if let Some(feed) = &house.feed {
-            let known = feed.refresh().now_or_never();
-            known.expect("nothing in the process waits").unwrap();
-            house.services.asked.store(0, Ordering::SeqCst);
+        let gateway = TestGateway::from_upstreams(upstreams, services, kit, change);
+        if let Some(feed) = &gateway.feed {
+            let refreshed = feed.refresh().now_or_never();
+            refreshed.expect("nothing in the process waits").unwrap();
+            gateway.services.list_reads.store(0, Ordering::SeqCst);
         }
-        house
+        gateway
     }
 
-    /// All services listen elsewhere.
-    pub async fn remote(change: impl FnOnce(&mut Settings)) -> House {
+    /// With all services behind HTTP.
+    pub async fn remote(change: impl FnOnce(&mut GatewaySettings)) -> TestGateway {
         let kit = kit();
         let services = services();
         let credentials = InternalCredentials::from_root(&Secret::new("root"));
@@ -124,47 +125,47 @@ impl House {
             };
             upstreams.push(Upstream::remote(Caller::Gateway, name, remote, &kit));
         }
-        let house = House::put_together(upstreams, services, kit, change);
-        house.feed.as_ref().unwrap().refresh().await.unwrap();
-        house
+        let gateway = TestGateway::from_upstreams(upstreams, services, kit, change);
+        gateway.feed.as_ref().unwrap().refresh().await.unwrap();
+        gateway
     }
 
-    pub fn put_together(
+    pub fn from_upstreams(
         upstreams: Vec<Upstream>,
-        services: Arc<Services>,
+        services: Arc<FakeServices>,
         kit: ServiceKit,
-        change: impl FnOnce(&mut Settings),
-    ) -> House {
+        change: impl FnOnce(&mut GatewaySettings),
+    ) -> TestGateway {
         let mut settings = settings();
         change(&mut settings);
-        let limiter = Limiter::memory(kit.clock.clone());
-        House::limited_by(limiter, upstreams, services, kit, settings)
+        let limiter = RateLimiter::local(kit.clock.clone());
+        TestGateway::with_limiter(limiter, upstreams, services, kit, settings)
     }
 
-    pub fn limited_by(
-        limiter: Limiter,
+    pub fn with_limiter(
+        limiter: RateLimiter,
         upstreams: Vec<Upstream>,
-        services: Arc<Services>,
+        services: Arc<FakeServices>,
         kit: ServiceKit,
-        settings: Settings,
-    ) -> House {
+        settings: GatewaySettings,
+    ) -> TestGateway {
         let gateway = Gateway::new(upstreams, limiter, settings, &kit);
         let feed = gateway.revocation_feed();
         let pages = Router::new()
             .route("/health", get(async || "well"))
             .route("/page", get(async || "A long page. ".repeat(500)));
-        let door = gateway.door(pages, &kit);
-        House { door, services, clock: kit.clock.clone(), kit, feed }
+        let router = gateway.router(pages, &kit);
+        TestGateway { router, services, clock: kit.clock.clone(), kit, feed }
     }
 
     pub async fn listen(&self) -> SocketAddr {
-        listen(self.door.clone()).await
+        listen(self.router.clone()).await
     }
 
-    pub fn ask(&self, method: Method, path: &str) -> Ask<'_> {
+    pub fn request(&self, method: Method, path: &str) -> TestRequest<'_> {
         let path = path.to_owned();
-        Ask {
-            house: self,
+        TestRequest {
+            gateway: self,
             method,
             path,
             headers: HeaderMap::new(),
@@ -173,12 +174,12 @@ impl House {
         }
     }
 
-    pub fn get(&self, path: &str) -> Ask<'_> {
-        self.ask(Method::GET, path)
+    pub fn get(&self, path: &str) -> TestRequest<'_> {
+        self.request(Method::GET, path)
     }
 
-    pub fn post(&self, path: &str) -> Ask<'_> {
-        self.ask(Method::POST, path)
+    pub fn post(&self, path: &str) -> TestRequest<'_> {
+        self.request(Method::POST, path)
     }
 
     pub fn issue(&self, subject: Uuid) -> Issue {
@@ -211,8 +212,8 @@ impl House {
     }
 }
 
-pub struct Ask<'a> {
-    house: &'a House,
+pub struct TestRequest<'a> {
+    gateway: &'a TestGateway,
     method: Method,
     path: String,
     headers: HeaderMap,
@@ -220,7 +221,7 @@ pub struct Ask<'a> {
     peer: Option<SocketAddr>,
 }
 
-impl Ask<'_> {
+impl TestRequest<'_> {
     pub fn header(mut self, name: &str, value: &str) -> Self {
         let name: HeaderName = name.parse().unwrap();
         self.headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
@@ -254,7 +255,7 @@ impl Ask<'_> {
         self
     }
 
-    pub async fn send(self) -> Answer {
+    pub async fn send(self) -> TestResponse {
         let mut request = Request::new(self.body);
         *request.method_mut() = self.method;
         *request.uri_mut() = self.path.parse().unwrap();
@@ -262,21 +263,21 @@ impl Ask<'_> {
         if let Some(peer) = self.peer {
             request.extensions_mut().insert(ConnectInfo(peer));
         }
-        let Ok(response) = self.house.door.clone().oneshot(request).await;
+        let Ok(response) = self.gateway.router.clone().oneshot(request).await;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, 1 << 24).await.unwrap();
-        Answer { status: parts.status, headers: parts.headers, bytes }
+        TestResponse { status: parts.status, headers: parts.headers, bytes }
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct TestResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub bytes: Bytes,
 }
 
-impl Answer {
+impl TestResponse {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes).unwrap_or(Value::Null)
     }
@@ -300,12 +301,12 @@ pub fn passed() -> (u16, String) {
     (200, String::new())
 }
 
-pub fn settings() -> Settings {
+pub fn settings() -> GatewaySettings {
     let access_key = TokenKey::new(ACCESS_SECRET.as_bytes());
-    let mut settings = Settings::new(access_key, TokenKey::new(ENTRY_SECRET.as_bytes()));
+    let mut settings = GatewaySettings::new(access_key, TokenKey::new(ENTRY_SECRET.as_bytes()));
     settings.allowed_origins = vec![ORIGIN.to_owned()];
     let enough = 1_000_000;
-    settings.rates = Rates {
+    settings.rate_limits = RateLimits {
         auth: enough,
         queue: enough,
         booking: enough,
@@ -327,17 +328,17 @@ pub fn kit() -> ServiceKit {
     }
 }
 
-pub fn services() -> Arc<Services> {
-    Arc::new(Services {
-        seen: Mutex::default(),
+pub fn services() -> Arc<FakeServices> {
+    Arc::new(FakeServices {
+        received: Mutex::default(),
         revoked: Mutex::default(),
-        asked: AtomicI64::new(0),
+        list_reads: AtomicI64::new(0),
         gate: watch::Sender::new(false),
         waiting: Notify::new(),
     })
 }
 
-pub fn service(name: &'static str, services: &Arc<Services>, kit: &ServiceKit) -> Service {
+pub fn service(name: &'static str, services: &Arc<FakeServices>, kit: &ServiceKit) -> Service {
     let state = (name, Arc::clone(services));
     let routes = OpenApiRouter::new()
         .route("/internal/auth/revoked-tokens", get(list_revoked))
@@ -353,7 +354,7 @@ pub async fn listen(router: Router) -> SocketAddr {
     address
 }
 
-type Shared = State<(&'static str, Arc<Services>)>;
+type Shared = State<(&'static str, Arc<FakeServices>)>;
 
 async fn echo(
     State((service, services)): Shared,
@@ -366,7 +367,7 @@ async fn echo(
     };
     let path = parts.uri.to_string();
     let is_slow = parts.uri.path().ends_with("slow");
-    services.seen.lock().unwrap().push(Seen {
+    services.received.lock().unwrap().push(ReceivedRequest {
         service,
         method: parts.method,
         path: path.clone(),
@@ -392,7 +393,7 @@ async fn list_revoked(
     _internal: Internal,
     Query(After { after }): Query<After>,
 ) -> Response {
-    services.asked.fetch_add(1, Ordering::SeqCst);
+    services.list_reads.fetch_add(1, Ordering::SeqCst);
     let revoked = services.revoked.lock().unwrap();
     let page: Vec<_> = revoked.iter().filter(|(seq, ..)| *seq > after).take(2).collect();
     let next = page.last().map_or(after, |(seq, ..)| *seq);
@@ -405,5 +406,5 @@ async fn list_revoked(
 
 /// Fails a test that waits for something that does not happen.
 pub async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENT, work).await.expect("it happens soon")
+    tokio::time::timeout(TIMEOUT, work).await.expect("it happens soon")
 }

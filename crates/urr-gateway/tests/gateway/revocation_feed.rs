@@ -17,7 +17,7 @@ use urr_kernel::Uuid;
 use urr_service::token::ACCESS;
 use urr_service::{Caller, Role, Upstream};
 
-use crate::house::{FAN, House, kit, passed, refused, services, soon};
+use crate::harness::{FAN, TestGateway, kit, passed, refused, services, soon};
 
 const PATH: &str = "/api/reservations/my";
 
@@ -55,7 +55,7 @@ impl Accounts {
 }
 
 struct Scene {
-    house: Arc<House>,
+    gateway: Arc<TestGateway>,
     accounts: Arc<Accounts>,
     begun: mpsc::UnboundedReceiver<()>,
 }
@@ -80,15 +80,15 @@ fn scene() -> Scene {
         Upstream::local(Caller::Gateway, "auth", auth, &kit),
         Upstream::local(Caller::Gateway, "ticket", ticket, &kit),
     ];
-    let house = House::put_together(upstreams, services(), kit, |_| {});
-    Scene { house: Arc::new(house), accounts, begun }
+    let gateway = TestGateway::from_upstreams(upstreams, services(), kit, |_| {});
+    Scene { gateway: Arc::new(gateway), accounts, begun }
 }
 
 /// D-20: a crowd that logs out shares its looks at the list, and none of those that began too early.
 #[tokio::test]
 async fn d_20_those_who_ask_meanwhile_share_the_next_look() {
-    let Scene { house, accounts, mut begun } = scene();
-    let feed = house.feed.clone().unwrap();
+    let Scene { gateway, accounts, mut begun } = scene();
+    let feed = gateway.feed.clone().unwrap();
     let first = tokio::spawn({
         let feed = feed.clone();
         async move { feed.refresh().await.is_ok() }
@@ -117,8 +117,8 @@ async fn d_20_those_who_ask_meanwhile_share_the_next_look() {
 /// They share a failure as well: a crowd does not stand in line for a service that is away.
 #[tokio::test]
 async fn those_who_wait_share_a_failure() {
-    let Scene { house, accounts, mut begun } = scene();
-    let feed = house.feed.clone().unwrap();
+    let Scene { gateway, accounts, mut begun } = scene();
+    let feed = gateway.feed.clone().unwrap();
     let first = tokio::spawn({
         let feed = feed.clone();
         async move { feed.refresh().await.is_ok() }
@@ -132,7 +132,7 @@ async fn those_who_wait_share_a_failure() {
     accounts.permits.add_permits(1);
     assert!(soon(first).await.unwrap());
     let calls = || {
-        let text = house.kit.metrics.text();
+        let text = gateway.kit.metrics.text();
         let failed =
             r#"urr_upstream_calls_total{caller="gateway",target="auth",outcome="failed"} "#;
         let line = text.lines().find_map(|line| line.strip_prefix(failed));
@@ -147,8 +147,8 @@ async fn those_who_wait_share_a_failure() {
 /// A look whose caller goes away is nobody's: the next one who waits makes a new one.
 #[tokio::test]
 async fn a_look_that_is_abandoned_holds_nobody_up() {
-    let Scene { house, accounts, mut begun } = scene();
-    let feed = house.feed.clone().unwrap();
+    let Scene { gateway, accounts, mut begun } = scene();
+    let feed = gateway.feed.clone().unwrap();
     let mut first = Box::pin(feed.refresh());
     assert!((&mut first).now_or_never().is_none());
     soon(begun.recv()).await.unwrap();
@@ -163,21 +163,21 @@ async fn a_look_that_is_abandoned_holds_nobody_up() {
 /// D-20: what was revoked stays so while auth is away, and what was not is let in.
 #[tokio::test]
 async fn d_20_revoked_tokens_outlast_an_outage_of_auth() {
-    let Scene { house, accounts, .. } = scene();
+    let Scene { gateway, accounts, .. } = scene();
     accounts.permits.add_permits(100);
-    let issue = house.issue(FAN);
-    let revoked = house.signed(ACCESS, &issue, Role::User);
-    let good = house.token(Role::User);
+    let issue = gateway.issue(FAN);
+    let revoked = gateway.signed(ACCESS, &issue, Role::User);
+    let good = gateway.token(Role::User);
     accounts.revoked.lock().unwrap().push(issue.id);
-    let feed = house.feed.clone().unwrap();
+    let feed = gateway.feed.clone().unwrap();
     feed.refresh().await.unwrap();
     accounts.is_down.store(true, Ordering::SeqCst);
     for _ in 0..20 {
         assert!(feed.refresh().await.is_err());
-        let answer = house.get(PATH).bearer(&revoked).send().await;
+        let answer = gateway.get(PATH).bearer(&revoked).send().await;
         assert_eq!(answer.outcome(), refused(401, "TOKEN_REVOKED"));
-        assert_eq!(house.get(PATH).bearer(&good).send().await.outcome(), passed());
-        house.clock.advance(Duration::from_secs(60));
+        assert_eq!(gateway.get(PATH).bearer(&good).send().await.outcome(), passed());
+        gateway.clock.advance(Duration::from_secs(60));
     }
     assert!(feed.is_complete(), "it was known once");
 }
@@ -185,35 +185,35 @@ async fn d_20_revoked_tokens_outlast_an_outage_of_auth() {
 /// A gateway that was started while auth is away does not know who is revoked, so it knows nobody.
 #[tokio::test(start_paused = true)]
 async fn d_20_before_the_list_was_read_nobody_is_let_in_as_a_user() {
-    let Scene { house, accounts, .. } = scene();
+    let Scene { gateway, accounts, .. } = scene();
     accounts.permits.add_permits(100);
     accounts.is_down.store(true, Ordering::SeqCst);
-    let issue = house.issue(FAN);
-    let revoked = house.signed(ACCESS, &issue, Role::User);
-    let good = house.token(Role::User);
+    let issue = gateway.issue(FAN);
+    let revoked = gateway.signed(ACCESS, &issue, Role::User);
+    let good = gateway.token(Role::User);
     accounts.revoked.lock().unwrap().push(issue.id);
-    let feed = house.feed.clone().unwrap();
+    let feed = gateway.feed.clone().unwrap();
     assert!(feed.refresh().await.is_err());
     assert!(!feed.is_complete());
     for token in [&revoked, &good] {
-        let answer = house.get(PATH).bearer(token).send().await;
+        let answer = gateway.get(PATH).bearer(token).send().await;
         assert_eq!(answer.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
         assert_eq!(answer.header("retry-after"), "1");
         // Where nobody is needed, they are nobody.
-        let public = house.get("/api/time").bearer(token).send().await;
+        let public = gateway.get("/api/time").bearer(token).send().await;
         assert_eq!(public.outcome(), passed());
     }
-    let forged = house.get(PATH).bearer("x").send().await;
+    let forged = gateway.get(PATH).bearer("x").send().await;
     assert_eq!(forged.outcome(), refused(401, "TOKEN_MALFORMED"), "what is wrong is still told");
     // It finds the list by itself once auth is there; the breaker tries again after ten seconds.
     let stop = CancellationToken::new();
     let running = tokio::spawn(feed.clone().run(stop.clone()));
     accounts.is_down.store(false, Ordering::SeqCst);
-    house.clock.advance(Duration::from_secs(10));
+    gateway.clock.advance(Duration::from_secs(10));
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(feed.is_complete());
-    assert_eq!(house.get(PATH).bearer(&good).send().await.outcome(), passed());
-    let answer = house.get(PATH).bearer(&revoked).send().await;
+    assert_eq!(gateway.get(PATH).bearer(&good).send().await.outcome(), passed());
+    let answer = gateway.get(PATH).bearer(&revoked).send().await;
     assert_eq!(answer.outcome(), refused(401, "TOKEN_REVOKED"));
     stop.cancel();
     running.await.unwrap();

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::room::{Crowd, Rules};
+use urr_room::{Crowd, Rules};
 
 /// With fewer seconds than this nothing was measured.
 const SECONDS_MIN: usize = 5;
@@ -286,7 +286,7 @@ fn len<T>(counts: &[T]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::{Door, Pace};
+    use urr_room::{Door, Pace};
 
     const RULES: Rules = Rules {
         door: Door::Open,

@@ -6,7 +6,7 @@ pub use urr_kernel::Tier;
 use urr_kernel::{Timestamp, Uuid, presale_delay};
 
 use crate::Settings;
-use crate::room::{Door, Rules};
+use urr_room::{Door, Rules};
 
 /// What is known of an event and its room. A copy of what the catalogue says, with the organiser's
 /// wishes.

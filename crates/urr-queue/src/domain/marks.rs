@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::room::Place;
+use urr_room::Place;
 
 /// Between which positions who has this number stands, if they were in line when the places were
 /// marked or came later. None: they were not, because the line began behind them or was empty.

@@ -1,7 +1,7 @@
 //! Whose turn is near, and what becomes of their wish to be told.
 
 use crate::domain::estimate::Outlook;
-use crate::room::Whereabouts;
+use urr_room::Whereabouts;
 
 /// Who is let in so soon by the estimate is near.
 const NEAR_SECONDS: u64 = 180;
@@ -70,7 +70,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::room::{Crowd, Door, Pace, Place, Rules};
+    use urr_room::{Crowd, Door, Pace, Place, Rules};
 
     const THRESHOLD: u32 = 1_000;
 

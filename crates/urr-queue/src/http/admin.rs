@@ -248,7 +248,7 @@ impl From<AdminError> for ApiError {
             AdminError::UnknownEvent => {
                 ApiError::not_found("EVENT_NOT_FOUND", "There is no such event.")
             }
-            AdminError::Room(error) => error.into(),
+            AdminError::Room(error) => super::room_error(error),
             AdminError::Storage(error) => error.into(),
             AdminError::Refused(ChangeRefused::OpeningFixed) => ApiError::conflict(
                 "OPENING_FIXED",

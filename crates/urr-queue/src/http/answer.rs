@@ -15,8 +15,8 @@ use utoipa::ToSchema;
 
 use crate::domain::poll;
 use crate::place::{Told, is_end};
-use crate::room::{Place, Slot, Standing};
 use crate::{Phase, Queue};
+use urr_room::{Place, Slot, Standing};
 
 /// Enough for most answers.
 const BODY_BYTES: usize = 640;

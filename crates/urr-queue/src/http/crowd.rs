@@ -17,8 +17,8 @@ use utoipa_axum::routes;
 use super::answer::{has_tag, phase_name};
 use crate::crowds::CrowdAt;
 use crate::place::{Overview, is_end};
-use crate::room::{Pace, Place};
 use crate::{NotAdmissible, Phase, Queue};
+use urr_room::{Pace, Place};
 
 const CACHING: &str = "public, max-age=1";
 

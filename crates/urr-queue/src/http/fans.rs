@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::answer::{self, PlaceView};
 use crate::Queue;
-use crate::room::Standing;
+use urr_room::Standing;
 
 pub fn routes() -> OpenApiRouter<Queue> {
     OpenApiRouter::new()

@@ -8,6 +8,7 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_service::{ApiError, Caller, Internal, Json};
 use utoipa_axum::router::OpenApiRouter;
 
+use super::room_error;
 use crate::Queue;
 use crate::place::SlotClaim;
 
@@ -61,7 +62,7 @@ async fn check_slots(
     let live = body.asks.into_iter().map(|SlotAsk { event_id, user_id, slot_id }| {
         queue.is_slot_live(SlotClaim { event_id, user_id, slot_id })
     });
-    Ok(Json(SlotsView { live: try_join_all(live).await? }))
+    Ok(Json(SlotsView { live: try_join_all(live).await.map_err(room_error)? }))
 }
 
 #[derive(Deserialize)]
@@ -86,6 +87,6 @@ async fn finish_slot(
 ) -> Result<Json<FinishView>, ApiError> {
     only_tickets(caller)?;
     let FinishBody { event_id, user_id, bought_at } = body;
-    let ended = queue.finish(event_id, user_id, bought_at).await?;
+    let ended = queue.finish(event_id, user_id, bought_at).await.map_err(room_error)?;
     Ok(Json(FinishView { ended }))
 }

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use crate::Queue;
 use crate::place::Told;
-use crate::room::Standing;
+use urr_room::Standing;
 
 pub fn routes() -> OpenApiRouter<Queue> {
     OpenApiRouter::new().routes(routes!(list_own_places))

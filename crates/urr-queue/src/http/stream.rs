@@ -14,9 +14,9 @@ use utoipa_axum::routes;
 
 use crate::domain::poll;
 use crate::place::{Told, is_end};
-use crate::room::Standing;
 use crate::stream::{FIRST_IN_LINE, Start, TooManyStreams, places};
 use crate::{NotAdmissible, Phase, Queue};
+use urr_room::Standing;
 
 /// A sign of life on a stream without news: shorter than any time-out on the way.
 const HEARTBEAT: Duration = Duration::from_secs(5);

@@ -6,9 +6,9 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_storage::StorageError;
 
 use crate::place::is_end;
-use crate::room::RoomError;
 use crate::store::rooms;
 use crate::{EventRoom, Phase, Queue};
+use urr_room::RoomError;
 
 /// The clocks of processes differ: a room is emptied when the sale is over by all of them.
 const EMPTIED_AFTER: Duration = Duration::from_secs(10);

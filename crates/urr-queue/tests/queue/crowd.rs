@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_queue::position_bounds;
-use urr_queue::room::Place;
+use urr_room::Place;
 use urr_service::Caller;
 use urr_storage::{StorageError, Tx, params};
 

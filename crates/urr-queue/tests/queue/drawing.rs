@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use urr_kernel::Uuid;
 use urr_queue::draw::{self, DrawSecret, Report};
-use urr_queue::room::{Ask, Door, Rules, Seen, Standing};
 use urr_queue::{Queue, Settings, verify_draw};
+use urr_room::{Ask, Door, Rules, Seen, Standing};
 use urr_storage::StorageError;
 use urr_test::eventually;
 

@@ -19,11 +19,11 @@ use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{CallContext, Clock, Event, IdSource, Secret, Timestamp, Uuid};
-use urr_queue::room::Rooms;
-use urr_queue::room::memory::MemoryRooms;
-use urr_queue::room::redis::{RedisRooms, RoomTime};
-use urr_queue::{JOURNAL, Notices, Queue, QueueParts, SCHEMA, Settings, consume};
+use urr_queue::{Notices, Queue, QueueParts, SCHEMA, Settings, consume};
 use urr_redis::{Redis, RedisPlace};
+use urr_room::Rooms;
+use urr_room::memory::MemoryRooms;
+use urr_room::redis::{RedisRooms, RoomTime};
 use urr_service::token::{ENTRY, EntryClaims, TokenKey, Verified};
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit, Upstream};
 use urr_storage::{Db, StorageError, params};
@@ -71,7 +71,7 @@ impl Databases {
             Form::Shared => Engine::Postgres,
         };
         let tables = Database::open(engine, &SCHEMA, now)?;
-        let journal = Database::open(Engine::Sqlite, &JOURNAL, now)?;
+        let journal = Database::open(Engine::Sqlite, &urr_room::JOURNAL, now)?;
         Some(Databases { tables, journal })
     }
 }

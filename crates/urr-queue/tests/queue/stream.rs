@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use urr_queue::Settings;
-use urr_queue::room::{Ask, Door, Rules};
+use urr_room::{Ask, Door, Rules};
 
 use crate::contract;
 use crate::fixture::MINUTE;

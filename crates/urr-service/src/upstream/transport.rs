@@ -6,8 +6,8 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::uri::{Authority, Scheme};
 use axum::http::{Uri, Version};
 use axum::response::Response;
-use futures_util::future::Either;
+use futures_util::future::{self, Either};
 use futures_util::{FutureExt, TryFutureExt};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -92,10 +92,33 @@ impl fmt::Display for ServiceUrl {
     }
 }
 
+/// The router of a service in this process. It can be handed to callers before the service exists,
+/// because services call each other in circles. Until it is set, calls fail as to a service that
+/// cannot be reached. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct LocalRouter(Arc<OnceLock<Router>>);
+
+impl LocalRouter {
+    /// Sets [`crate::Service::local_router`] of the service. Setting it twice is a bug.
+    pub fn set(&self, router: Router) {
+        assert!(self.0.set(router).is_ok(), "a local router is set once");
+    }
+}
+
+impl From<Router> for LocalRouter {
+    fn from(router: Router) -> LocalRouter {
+        LocalRouter(Arc::new(OnceLock::from(router)))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the service has not started yet")]
+struct NotStarted;
+
 /// The way to a service.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    Local(Router),
+    Local(LocalRouter),
     Remote { url: ServiceUrl, credential: Secret, client: HttpClient },
 }
 
@@ -108,20 +131,26 @@ impl Transport {
         handed: Handed,
         mut request: Request,
     ) -> impl Future<Output = Result<Response, UpstreamError>> {
-        let sent = match self {
-            Transport::Local(router) => {
-                remove_context(request.headers_mut());
-                request.extensions_mut().insert(caller);
-                request.extensions_mut().insert(handed);
-                Either::Left(send_local(router.clone(), request).map(Ok))
-            }
-            Transport::Remote { url, credential, client } => {
-                write_context(&handed.context, request.headers_mut());
-                handed.deadline.write(request.headers_mut());
-                prove(request.headers_mut(), caller, credential);
-                Either::Right(Box::pin(send_remote(client, url, target, request)))
-            }
-        };
+        let sent =
+            match self {
+                Transport::Local(LocalRouter(router)) => match router.get() {
+                    Some(router) => {
+                        remove_context(request.headers_mut());
+                        request.extensions_mut().insert(caller);
+                        request.extensions_mut().insert(handed);
+                        Either::Left(Either::Left(send_local(router.clone(), request).map(Ok)))
+                    }
+                    None => Either::Left(Either::Right(future::ready(Err(
+                        UpstreamError::Unreachable { target, source: NotStarted.into() },
+                    )))),
+                },
+                Transport::Remote { url, credential, client } => {
+                    write_context(&handed.context, request.headers_mut());
+                    handed.deadline.write(request.headers_mut());
+                    prove(request.headers_mut(), caller, credential);
+                    Either::Right(Box::pin(send_remote(client, url, target, request)))
+                }
+            };
         sent.map_ok(|mut response| {
             remove_hop_by_hop(response.headers_mut());
             response

@@ -7,7 +7,7 @@ use urr_kernel::{Secret, Timestamp};
 use urr_storage::{
     Db, Migration, PostgresOptions, Schema, ServiceRole, StorageError, params, provision,
 };
-use urr_test::servers::{self, Postgres, Server};
+use urr_test::servers::{self, PostgresServer, Server};
 
 use crate::fixture::{Form, Place, SCHEMA, execute, insert_number, numbers, run, url_as};
 
@@ -346,7 +346,7 @@ fn a_restarted_server_is_found_again() {
     if !servers::available(Server::Postgres).unwrap() {
         return;
     }
-    let mut server = Postgres::start().unwrap();
+    let mut server = PostgresServer::start().unwrap();
     let url = server.create_database("restarted").unwrap();
     let role = ServiceRole { name: "restarted".to_owned(), password: Secret::generate() };
     provision(&url, &SCHEMA, &role, Timestamp::UNIX_EPOCH).unwrap();

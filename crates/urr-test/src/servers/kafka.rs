@@ -14,19 +14,19 @@ use super::process::{Instance, Process, Recipe};
 use super::{Server, folder, port, program};
 
 /// A Kafka broker. Topics are not created by use.
-pub struct Kafka {
+pub struct KafkaServer {
     instance: Instance,
     bootstrap: String,
 }
 
-impl Kafka {
-    pub fn start() -> Result<Kafka> {
+impl KafkaServer {
+    pub fn start() -> Result<KafkaServer> {
         if let Some(bootstrap) = Server::Kafka.external() {
-            return Ok(Kafka { instance: Instance::Theirs(Server::Kafka), bootstrap });
+            return Ok(KafkaServer { instance: Instance::Theirs(Server::Kafka), bootstrap });
         }
         let process = Process::start(recipe)?;
         let bootstrap = format!("127.0.0.1:{}", process.port());
-        Ok(Kafka { instance: Instance::Ours(process), bootstrap })
+        Ok(KafkaServer { instance: Instance::Ours(process), bootstrap })
     }
 
     /// The value of `bootstrap.servers`.

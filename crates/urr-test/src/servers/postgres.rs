@@ -18,20 +18,20 @@ const UNPRIVILEGED_USER: &str = "postgres";
 
 /// A PostgreSQL server. `fsync` and `synchronous_commit` are on, and every login needs its
 /// password: crash tests rely on the one, tests of the services' roles on the other.
-pub struct Postgres {
+pub struct PostgresServer {
     instance: Instance,
     url: String,
 }
 
-impl Postgres {
-    pub fn start() -> Result<Postgres> {
+impl PostgresServer {
+    pub fn start() -> Result<PostgresServer> {
         if let Some(url) = Server::Postgres.external() {
-            return Ok(Postgres { instance: Instance::Theirs(Server::Postgres), url });
+            return Ok(PostgresServer { instance: Instance::Theirs(Server::Postgres), url });
         }
         let password = format!("{:016x}", port::random());
         let process = Process::start(|port| recipe(port, &password))?;
         let url = format!("postgres://{ADMIN}:{password}@127.0.0.1:{}/postgres", process.port());
-        Ok(Postgres { instance: Instance::Ours(process), url })
+        Ok(PostgresServer { instance: Instance::Ours(process), url })
     }
 
     /// The administrator's URL of the database `postgres`.

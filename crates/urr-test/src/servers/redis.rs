@@ -10,25 +10,25 @@ use super::process::{Instance, Process, Recipe, poll};
 use super::{Server, folder, port, program};
 
 /// A Redis server that keeps its data: an append-only file, synced every second.
-pub struct Redis {
+pub struct RedisServer {
     instance: Instance,
     url: String,
 }
 
-impl Redis {
-    pub fn start() -> Result<Redis> {
-        Redis::start_with(&[])
+impl RedisServer {
+    pub fn start() -> Result<RedisServer> {
+        RedisServer::start_with(&[])
     }
 
     /// With settings of its own, as in `["--appendfsync", "always"]`; a server that the environment
     /// named has what it has.
-    pub fn start_with(settings: &[[&str; 2]]) -> Result<Redis> {
+    pub fn start_with(settings: &[[&str; 2]]) -> Result<RedisServer> {
         if let Some(url) = Server::Redis.external() {
-            return Ok(Redis { instance: Instance::Theirs(Server::Redis), url });
+            return Ok(RedisServer { instance: Instance::Theirs(Server::Redis), url });
         }
         let process = Process::start(|port| recipe(port, settings))?;
         let url = url_of(&process);
-        Ok(Redis { instance: Instance::Ours(process), url })
+        Ok(RedisServer { instance: Instance::Ours(process), url })
     }
 
     pub fn url(&self) -> &str {

@@ -9,20 +9,20 @@ use super::process::{Process, Recipe};
 use super::{Server, folder, port, program};
 
 /// An SQS-compatible server. Its queues live in memory.
-pub struct Sqs {
+pub struct SqsServer {
     /// Held for its `Drop`; none if the environment named the server.
     _process: Option<Process>,
     endpoint: String,
 }
 
-impl Sqs {
-    pub fn start() -> Result<Sqs> {
+impl SqsServer {
+    pub fn start() -> Result<SqsServer> {
         if let Some(endpoint) = Server::Sqs.external() {
-            return Ok(Sqs { _process: None, endpoint });
+            return Ok(SqsServer { _process: None, endpoint });
         }
         let process = Process::start(recipe)?;
         let endpoint = format!("http://127.0.0.1:{}", process.port());
-        Ok(Sqs { _process: Some(process), endpoint })
+        Ok(SqsServer { _process: Some(process), endpoint })
     }
 
     /// The URL to send requests to. Any region and credentials will do.

@@ -152,7 +152,7 @@ fn examine_line(config: &Config) -> Vec<Finding> {
     if !engines::is_line_here(config) {
         return Vec::new();
     }
-    let path = engines::sqlite_path(&config.data.dir, &urr_queue::JOURNAL);
+    let path = engines::sqlite_path(&config.data.dir, &urr_room::JOURNAL);
     let mut findings = vec![examine_file(&path)];
     if engines::is_on_postgres(config, Role::Queue) {
         findings.push(Finding::Note(

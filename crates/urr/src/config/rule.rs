@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use urr_auth::TermsVersion;
+pub use urr_gateway::AddressRange;
 use urr_kernel::Secret;
 
 use super::source::Raw;
@@ -252,13 +253,6 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
         }
     }
     Some(bytes)
-}
-
-/// Addresses that share their first bits, such as 10.0.0.0/8.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AddressRange {
-    pub address: IpAddr,
-    pub prefix_bits: u8,
 }
 
 pub fn address_range() -> Rule<AddressRange> {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use urr_kernel::Uuid;
 use urr_storage::{Db, Schema, SqliteOptions, StorageError};
 
-use crate::accounts::register;
-use crate::http::get;
-use crate::program::{Installation, Outcome, Running, eventually, free_port};
-use crate::purchase::{Fan, check_purchase};
+use crate::admin::register;
+use crate::distributed_purchase::{Buyer, check_purchase};
+use crate::http_client::get;
+use crate::process::{CommandOutput, Installation, Running, eventually, free_port};
 
 /// Someone has registered and bought a ticket.
-pub fn sell_a_ticket(installation: &Installation, gateway_port: u16) -> Result<Fan> {
+pub fn sell_a_ticket(installation: &Installation, gateway_port: u16) -> Result<Buyer> {
     ensure!(register(installation, gateway_port)?.status == 201, "nobody has registered before");
     eventually("every event on sale has its seats", || {
         let events = get(gateway_port, "/api/events?status=on_sale&limit=50")?.json()?;
@@ -34,7 +34,7 @@ pub fn change(installation: &Installation, schema: &Schema, sql: &'static str) -
     })
 }
 
-fn audit(installation: &Installation, arguments: &[&str]) -> Result<Outcome> {
+fn audit(installation: &Installation, arguments: &[&str]) -> Result<CommandOutput> {
     installation.run(&[&["audit", "money"], arguments].concat())
 }
 
@@ -128,7 +128,7 @@ fn the_money_of_a_running_system_is_proved_and_a_hand_in_the_books_is_named() ->
 
 /// Whoever cannot be asked, or may not ask, gets another code than who finds something.
 fn refusals(installation: &Installation, urr: &Running) -> Result<()> {
-    let not_done = |outcome: Outcome, part: &str| {
+    let not_done = |outcome: CommandOutput, part: &str| {
         assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
         assert_eq!(outcome.stdout, "", "{outcome:?}");
         assert!(outcome.stderr.contains(part), "{part:?} is not in {outcome:?}");

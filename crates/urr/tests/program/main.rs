@@ -1,17 +1,17 @@
 //! The program as its users have it: the real binary, an empty folder, and what it says and does.
 
-mod accounts;
+mod admin;
 mod audit;
-mod configuration;
-mod dead_letters;
-mod distributed;
-mod http;
-mod interface;
-mod migration;
-mod money;
-mod program;
-mod purchase;
+mod config;
+mod distributed_purchase;
+mod dlq;
+mod http_client;
+mod kill_during_payment;
+mod migrate;
+mod openapi_fuzz;
+mod process;
 mod queue;
-mod refusals;
-mod running;
+mod serve;
+mod startup_errors;
 mod stats;
+mod up;

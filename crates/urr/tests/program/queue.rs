@@ -8,8 +8,8 @@ use serde_json::Value;
 use urr_kernel::{Secret, Uuid};
 use urr_service::{Caller, Identity, InternalCredentials, Role};
 
-use crate::http::{Reply, request};
-use crate::program::{INTERNAL_TOKEN, Installation, Outcome, eventually, free_port};
+use crate::http_client::{Reply, request};
+use crate::process::{CommandOutput, INTERNAL_TOKEN, Installation, eventually, free_port};
 
 /// Whose example is a whole draw.
 const SPECIFICATION: &str = include_str!("../../../../docs/DRAW.md");
@@ -21,7 +21,7 @@ struct Shop {
 }
 
 impl Shop {
-    fn queue(&self, arguments: &[&str]) -> Result<Outcome> {
+    fn queue(&self, arguments: &[&str]) -> Result<CommandOutput> {
         self.installation.run(&[&["queue"], arguments].concat())
     }
 

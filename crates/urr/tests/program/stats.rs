@@ -4,11 +4,11 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::audit::{change, sell_a_ticket};
-use crate::http::{activity, admin_headers, request};
-use crate::program::{Installation, Outcome, eventually};
+use crate::http_client::{activity, admin_headers, request};
+use crate::process::{CommandOutput, Installation, eventually};
 use crate::queue::private_port;
 
-fn rebuild(installation: &Installation) -> Result<Outcome> {
+fn rebuild(installation: &Installation) -> Result<CommandOutput> {
     installation.run(&["stats", "rebuild"])
 }
 
@@ -24,7 +24,7 @@ fn figures(private_port: u16) -> Result<Vec<Value>> {
 }
 
 /// Of the last line: how many events and facts there were.
-fn counted(outcome: &Outcome) -> Result<(u64, u64)> {
+fn counted(outcome: &CommandOutput) -> Result<(u64, u64)> {
     let last = outcome.stdout.lines().last().context("it says something")?;
     let numbers: Vec<u64> = last.split(' ').filter_map(|word| word.parse().ok()).collect();
     ensure!(last.starts_with("The statistics are counted again: "), "{outcome:?}");

@@ -3,8 +3,8 @@
 //!
 //! A token is signed and tells who may enter what until when; whether its slot in the waiting room is
 //! still there, only the waiting room knows. What is refused with its help (slots that were left,
-//! cleared, bought with, or are over) is tried where the whole system runs: `crates/urr-test`,
-//! `tests/api/turns.rs`. Here the gateway must hand the slot on, and no other.
+//! cleared, bought with, or are over) is tried where the whole system runs: `crates/urr-e2e`,
+//! `tests/api/slot_attacks.rs`. Here the gateway must hand the slot on, and no other.
 
 use axum::http::{HeaderMap, Method};
 use base64::Engine;
@@ -14,10 +14,10 @@ use urr_kernel::{Secret, Uuid};
 use urr_service::Role;
 use urr_service::token::{ACCESS, ENTRY, EntryClaims, REFRESH, TokenKey};
 
-use crate::forge::{Forge, encode, hmac, last_letter_changed, signed_with};
-use crate::house::{
-    ACCESS_SECRET, Answer, Ask, EDGE_SECRET, ENTRY_SECRET, EVENT, FAN, House, ORIGIN, OTHER,
-    passed, refused,
+use crate::forged_tokens::{Forge, encode, hmac, last_letter_changed, signed_with};
+use crate::harness::{
+    ACCESS_SECRET, EDGE_SECRET, ENTRY_SECRET, EVENT, FAN, ORIGIN, OTHER, TestGateway, TestRequest,
+    TestResponse, passed, refused,
 };
 
 const TOKEN: &str = "x-queue-entry-token";
@@ -39,12 +39,14 @@ fn booking() -> [(Method, String); 7] {
     ]
 }
 
-fn house() -> House {
-    House::with(|settings| settings.trusted_edge_secret = Some(Secret::new(EDGE_SECRET)))
+fn gateway() -> TestGateway {
+    TestGateway::with_settings(|settings| {
+        settings.trusted_edge_secret = Some(Secret::new(EDGE_SECRET))
+    })
 }
 
-fn forge(house: &House) -> Forge {
-    let now = house.clock.now().as_second();
+fn forge(gateway: &TestGateway) -> Forge {
+    let now = gateway.clock.now().as_second();
     Forge {
         secret: ENTRY_SECRET,
         header: json!({ "alg": "HS256", "typ": "et+jwt" }),
@@ -56,13 +58,13 @@ fn forge(house: &House) -> Forge {
 }
 
 /// Tokens of which nothing is wrong but the signature, which our own edge may vouch for.
-fn badly_signed(house: &House) -> Vec<(&'static str, String)> {
-    let forge = forge(house);
+fn badly_signed(gateway: &TestGateway) -> Vec<(&'static str, String)> {
+    let forge = forge(gateway);
     let good = forge.good();
     let (signed, mac) = good.rsplit_once('.').unwrap();
     let other = forge.with("jti", json!(Uuid::from_u128(10)));
     let (_, other_mac) = other.rsplit_once('.').unwrap();
-    let later = forge.with("exp", json!(house.clock.now().as_second() + 6_000));
+    let later = forge.with("exp", json!(gateway.clock.now().as_second() + 6_000));
     let (later, _) = later.rsplit_once('.').unwrap();
     let plain = STANDARD.encode(hmac(ENTRY_SECRET, signed));
     vec![
@@ -85,8 +87,8 @@ fn badly_signed(house: &House) -> Vec<(&'static str, String)> {
 }
 
 /// Tokens whose header is not the one we write, whoever has signed them.
-fn with_other_headers(house: &House) -> Vec<(&'static str, String)> {
-    let forge = forge(house);
+fn with_other_headers(gateway: &TestGateway) -> Vec<(&'static str, String)> {
+    let forge = forge(gateway);
     let good = forge.good();
     let (signed, mac) = good.rsplit_once('.').unwrap();
     let (header, payload) = signed.split_once('.').unwrap();
@@ -123,9 +125,9 @@ fn with_other_headers(house: &House) -> Vec<(&'static str, String)> {
 }
 
 /// Tokens that we have signed and that say something else than ours do.
-fn with_other_claims(house: &House) -> Vec<(&'static str, String)> {
-    let forge = forge(house);
-    let now = house.clock.now().as_second();
+fn with_other_claims(gateway: &TestGateway) -> Vec<(&'static str, String)> {
+    let forge = forge(gateway);
+    let now = gateway.clock.now().as_second();
     let first_tier = json!({ "sub": EVENT, "uid": FAN, "tier": 1, "iat": now, "exp": now + 600 });
     let whole = |payload: &Value| signed_with(ENTRY_SECRET, &forge.header, payload);
     vec![
@@ -173,11 +175,11 @@ fn with_other_claims(house: &House) -> Vec<(&'static str, String)> {
 }
 
 /// Texts that are no tokens, and tokens that are for something else.
-fn misshapen(house: &House) -> Vec<(&'static str, String)> {
-    let good = forge(house).good();
+fn misshapen(gateway: &TestGateway) -> Vec<(&'static str, String)> {
+    let good = forge(gateway).good();
     let (signed, mac) = good.rsplit_once('.').unwrap();
     let (header, payload) = signed.split_once('.').unwrap();
-    let issue = house.issue(FAN);
+    let issue = gateway.issue(FAN);
     let entry_key = TokenKey::new(ENTRY_SECRET.as_bytes());
     let claims = EntryClaims { user_id: FAN };
     vec![
@@ -207,21 +209,21 @@ fn misshapen(house: &House) -> Vec<(&'static str, String)> {
         ("another letter before", format!("x{good}")),
         ("very long", format!("{good}{}", "A".repeat(5_000))),
         ("very long payload", format!("{header}.{}.{mac}", payload.repeat(30))),
-        ("an access token", house.token(Role::User)),
-        ("a refresh token", house.signed(REFRESH, &issue, Role::User)),
-        ("an entry token of the accounts", house.signed(ENTRY, &issue, Role::User)),
+        ("an access token", gateway.token(Role::User)),
+        ("a refresh token", gateway.signed(REFRESH, &issue, Role::User)),
+        ("an entry token of the accounts", gateway.signed(ENTRY, &issue, Role::User)),
         ("an access token by the queue's key", entry_key.sign(ACCESS, &issue, &claims)),
         ("a refresh token by the queue's key", entry_key.sign(REFRESH, &issue, &claims)),
     ]
 }
 
-fn ask<'a>(house: &'a House, (method, path): &(Method, String)) -> Ask<'a> {
-    house.ask(method.clone(), path).bearer(&house.token(Role::User))
+fn ask<'a>(gateway: &'a TestGateway, (method, path): &(Method, String)) -> TestRequest<'a> {
+    gateway.request(method.clone(), path).bearer(&gateway.token(Role::User))
 }
 
 /// With no word of the edge, a forged one, an empty one, and the true one.
-async fn answers(house: &House, to: &(Method, String), token: &str) -> [Answer; 4] {
-    let ask = || ask(house, to).entry(token);
+async fn answers(gateway: &TestGateway, to: &(Method, String), token: &str) -> [TestResponse; 4] {
+    let ask = || ask(gateway, to).entry(token);
     [
         ask().send().await,
         ask().header(EDGE, "true").send().await,
@@ -232,70 +234,70 @@ async fn answers(house: &House, to: &(Method, String), token: &str) -> [Answer; 
 
 #[tokio::test]
 async fn d_5_no_bent_token_opens_a_path_that_books() {
-    let house = house();
-    let attacks = [with_other_headers(&house), with_other_claims(&house), misshapen(&house)];
+    let gateway = gateway();
+    let attacks = [with_other_headers(&gateway), with_other_claims(&gateway), misshapen(&gateway)];
     let attacks = attacks.concat();
     assert!(attacks.len() >= 60, "{}", attacks.len());
     for to in booking() {
         for (name, token) in &attacks {
-            for (edge, answer) in answers(&house, &to, token).await.into_iter().enumerate() {
+            for (edge, answer) in answers(&gateway, &to, token).await.into_iter().enumerate() {
                 let told = answer.outcome();
                 assert_eq!(told, refused(403, INVALID), "{name}, edge {edge}, {to:?}: {token}");
                 assert_eq!(answer.json()["redirectTo"], "/queue", "{name}");
             }
         }
     }
-    assert!(house.services.seen().is_empty(), "nothing reached a service");
+    assert!(gateway.services.received().is_empty(), "nothing reached a service");
 }
 
 /// E-5: the edge may vouch for the signature. Whoever is not the edge may not.
 #[tokio::test]
 async fn e_5_a_bad_signature_passes_with_the_secret_of_the_edge_only() {
-    let house = house();
+    let gateway = gateway();
     for to in booking() {
-        for (name, token) in badly_signed(&house) {
-            let [none, forged, empty, edge] = answers(&house, &to, &token).await;
+        for (name, token) in badly_signed(&gateway) {
+            let [none, forged, empty, edge] = answers(&gateway, &to, &token).await;
             for answer in [none, forged, empty] {
                 assert_eq!(answer.outcome(), refused(403, INVALID), "{name} {to:?}: {token}");
             }
             assert_eq!(edge.outcome(), passed(), "{name} {to:?}");
-            let seen = house.services.seen();
+            let seen = gateway.services.received();
             let [seen] = &seen[..] else { panic!("{name}: only what the edge vouched for") };
             assert_eq!(seen.headers["x-urr-entry-event"], EVENT.to_string());
         }
     }
     // Without an edge in the settings its header means nothing, whatever is in it.
-    let without = House::open();
+    let without = TestGateway::new();
     for (name, token) in badly_signed(&without) {
         for answer in answers(&without, &booking()[3], &token).await {
             assert_eq!(answer.outcome(), refused(403, INVALID), "{name}");
         }
     }
-    assert!(without.services.seen().is_empty());
+    assert!(without.services.received().is_empty());
 }
 
 /// A request with its name and what it is refused with.
-type Attack<'a> = (&'static str, Ask<'a>, u16, &'static str);
+type Attack<'a> = (&'static str, TestRequest<'a>, u16, &'static str);
 
 const RESERVE: &str = "/api/seats/reserve";
 const OTHER_EVENT: &str = "ENTRY_TOKEN_OTHER_EVENT";
 const NOBODY: &str = "AUTHENTICATION_REQUIRED";
 const WRONG_METHOD: &str = "METHOD_NOT_ALLOWED";
 
-fn mine<'a>(house: &'a House, path: &str) -> Ask<'a> {
-    house.post(path).bearer(&house.token(Role::User))
+fn mine<'a>(gateway: &'a TestGateway, path: &str) -> TestRequest<'a> {
+    gateway.post(path).bearer(&gateway.token(Role::User))
 }
 
-fn badly_signed_one(house: &House) -> String {
-    forge(house).signed_by("a key of somebody else, long enough")
+fn badly_signed_one(gateway: &TestGateway) -> String {
+    forge(gateway).signed_by("a key of somebody else, long enough")
 }
 
 /// A good token of one's own, brought in a way that does not count.
-fn brought_otherwise(house: &House) -> Vec<Attack<'_>> {
-    let (good, bad) = (forge(house).good(), badly_signed_one(house));
-    let reserve = || mine(house, RESERVE);
+fn brought_otherwise(gateway: &TestGateway) -> Vec<Attack<'_>> {
+    let (good, bad) = (forge(gateway).good(), badly_signed_one(gateway));
+    let reserve = || mine(gateway, RESERVE);
     let cookie = |name: &str| reserve().header("cookie", &format!("{name}={good}"));
-    let query = |name: &str| mine(house, &format!("{RESERVE}?{name}={good}"));
+    let query = |name: &str| mine(gateway, &format!("{RESERVE}?{name}={good}"));
     vec![
         ("not at all", reserve(), 403, REQUIRED),
         ("empty", reserve().entry(""), 403, REQUIRED),
@@ -312,26 +314,26 @@ fn brought_otherwise(house: &House) -> Vec<Attack<'_>> {
         ("bad and good", reserve().entry(&bad).entry(&good), 403, INVALID),
         ("empty and good", reserve().entry("").entry(&good), 403, INVALID),
         ("bad, in capitals", reserve().header("X-QUEUE-ENTRY-TOKEN", &bad), 403, INVALID),
-        ("as the session", house.post(RESERVE).bearer(&good).entry(&good), 401, "TOKEN_INVALID"),
+        ("as the session", gateway.post(RESERVE).bearer(&good).entry(&good), 401, "TOKEN_INVALID"),
         ("the secret of the edge", reserve().entry(EDGE_SECRET), 403, INVALID),
     ]
 }
 
 /// A good token of somebody else's.
-fn by_others(house: &House) -> Vec<Attack<'_>> {
-    let good = forge(house).good();
+fn by_others(gateway: &TestGateway) -> Vec<Attack<'_>> {
+    let good = forge(gateway).good();
     let fan = FAN.to_string();
-    let nobody = || house.post(RESERVE).entry(&good);
-    let other = || nobody().bearer(&house.token_of(OTHER, Role::User));
-    let admin = house.token_of(OTHER, Role::Admin);
-    let mut over = house.issue(FAN);
+    let nobody = || gateway.post(RESERVE).entry(&good);
+    let other = || nobody().bearer(&gateway.token_of(OTHER, Role::User));
+    let admin = gateway.token_of(OTHER, Role::Admin);
+    let mut over = gateway.issue(FAN);
     over.issued_at -= std::time::Duration::from_secs(1_801);
-    let expired = house.signed(ACCESS, &over, Role::User);
-    let foreign = nobody().cookie(&house.token(Role::User));
+    let expired = gateway.signed(ACCESS, &over, Role::User);
+    let foreign = nobody().cookie(&gateway.token(Role::User));
     let foreign = foreign.header("origin", "https://evil.example");
     vec![
         ("nobody", nobody(), 401, NOBODY),
-        ("nobody, at v1", house.post("/api/v1/reservations").entry(&good), 401, NOBODY),
+        ("nobody, at v1", gateway.post("/api/v1/reservations").entry(&good), 401, NOBODY),
         ("nobody, from the edge", nobody().header(EDGE, EDGE_SECRET), 401, NOBODY),
         ("nobody who says who he is", nobody().header("x-user-id", &fan), 401, NOBODY),
         ("a session that has expired", nobody().bearer(&expired), 401, "TOKEN_EXPIRED"),
@@ -346,16 +348,16 @@ fn by_others(house: &House) -> Vec<Attack<'_>> {
         ("another user who says he is the owner", other().header("x-user-id", &fan), 403, INVALID),
         ("another user, with underscores", other().header("x_user_id", &fan), 403, INVALID),
         ("an administrator", nobody().bearer(&admin), 403, INVALID),
-        ("an administrator without one", house.post(RESERVE).bearer(&admin), 403, REQUIRED),
+        ("an administrator without one", gateway.post(RESERVE).bearer(&admin), 403, REQUIRED),
         ("a page of a stranger", foreign, 403, "CROSS_SITE_REQUEST"),
     ]
 }
 
 /// A good token, for the seats of another event.
-fn for_another_event(house: &House) -> Vec<Attack<'_>> {
-    let good = forge(house).good();
+fn for_another_event(gateway: &TestGateway) -> Vec<Attack<'_>> {
+    let good = forge(gateway).good();
     let other = OTHER.to_string();
-    let seats = |path: &str| house.get(path).bearer(&house.token(Role::User)).entry(&good);
+    let seats = |path: &str| gateway.get(path).bearer(&gateway.token(Role::User)).entry(&good);
     let event = format!("/api/seats/events/{OTHER}");
     let edge = seats(&event).header(EDGE, EDGE_SECRET);
     let told = seats(&event).header("x-urr-entry-event", &other);
@@ -375,11 +377,12 @@ fn for_another_event(house: &House) -> Vec<Attack<'_>> {
 }
 
 /// Another spelling or method of the same request, and no token or a good one.
-fn by_other_ways(house: &House) -> Vec<Attack<'_>> {
-    let good = forge(house).good();
-    let mine = |path: &str| mine(house, path);
-    let method =
-        |method: &str| house.ask(method.parse().unwrap(), RESERVE).bearer(&house.token(Role::User));
+fn by_other_ways(gateway: &TestGateway) -> Vec<Attack<'_>> {
+    let good = forge(gateway).good();
+    let mine = |path: &str| mine(gateway, path);
+    let method = |method: &str| {
+        gateway.request(method.parse().unwrap(), RESERVE).bearer(&gateway.token(Role::User))
+    };
     let overridden = method("PATCH").header("x-http-method-override", "POST");
     vec![
         ("v1", mine("/api/v1/seats/reserve"), 403, REQUIRED),
@@ -399,12 +402,12 @@ fn by_other_ways(house: &House) -> Vec<Attack<'_>> {
 }
 
 /// A token that is not signed by us, and something like the word of the edge.
-fn with_the_edge(house: &House) -> Vec<Attack<'_>> {
-    let (good, bad) = (forge(house).good(), badly_signed_one(house));
-    let reserve = || mine(house, RESERVE);
+fn with_the_edge(gateway: &TestGateway) -> Vec<Attack<'_>> {
+    let (good, bad) = (forge(gateway).good(), badly_signed_one(gateway));
+    let reserve = || mine(gateway, RESERVE);
     let said = |word: &str| reserve().entry(&bad).header(EDGE, word);
     let underscores = reserve().entry(&bad).header("x_cloudfront_verified", EDGE_SECRET);
-    let query = mine(house, &format!("{RESERVE}?{EDGE}=1")).entry(&bad);
+    let query = mine(gateway, &format!("{RESERVE}?{EDGE}=1")).entry(&bad);
     vec![
         ("no token", edge_says(reserve()), 403, REQUIRED),
         ("an empty token", edge_says(reserve().entry("")), 403, REQUIRED),
@@ -421,73 +424,73 @@ fn with_the_edge(house: &House) -> Vec<Attack<'_>> {
     ]
 }
 
-fn edge_says(ask: Ask<'_>) -> Ask<'_> {
+fn edge_says(ask: TestRequest<'_>) -> TestRequest<'_> {
     ask.header(EDGE, EDGE_SECRET)
 }
 
 #[tokio::test]
 async fn d_6_no_other_way_of_bringing_a_token_opens_a_path_that_books() {
-    let house = house();
+    let gateway = gateway();
     let ways = [brought_otherwise, by_others, for_another_event, by_other_ways, with_the_edge];
-    let attacks: Vec<Attack<'_>> = ways.into_iter().flat_map(|way| way(&house)).collect();
+    let attacks: Vec<Attack<'_>> = ways.into_iter().flat_map(|way| way(&gateway)).collect();
     assert!(attacks.len() >= 60, "{}", attacks.len());
     for (name, ask, status, code) in attacks {
         assert_eq!(ask.send().await.outcome(), refused(status, code), "{name}");
-        assert!(house.services.seen().is_empty(), "{name} reached a service");
+        assert!(gateway.services.received().is_empty(), "{name} reached a service");
     }
 }
 
 /// HEAD is what GET is, and OPTIONS asks the gateway alone.
 #[tokio::test]
 async fn d_6_methods_without_a_body_are_no_way_around() {
-    let house = house();
+    let gateway = gateway();
     let path = format!("/api/seats/events/{EVENT}");
     let head = |token: &str| {
-        let ask = house.ask(Method::HEAD, &path).bearer(&house.token(Role::User));
+        let ask = gateway.request(Method::HEAD, &path).bearer(&gateway.token(Role::User));
         ask.entry(token)
     };
     assert_eq!(head("").send().await.status, 403);
     assert_eq!(head("a.b.c").send().await.status, 403);
-    assert_eq!(head(&house.entry_token(OTHER, EVENT)).send().await.status, 403);
-    assert_eq!(head(&house.entry_token(FAN, OTHER)).send().await.status, 403);
-    let options = house.ask(Method::OPTIONS, &path).header("origin", ORIGIN);
+    assert_eq!(head(&gateway.entry_token(OTHER, EVENT)).send().await.status, 403);
+    assert_eq!(head(&gateway.entry_token(FAN, OTHER)).send().await.status, 403);
+    let options = gateway.request(Method::OPTIONS, &path).header("origin", ORIGIN);
     let options = options.header("access-control-request-method", "POST").send().await;
     assert_eq!(options.status, 204);
-    let bare = house.ask(Method::OPTIONS, &path).send().await;
+    let bare = gateway.request(Method::OPTIONS, &path).send().await;
     assert_eq!(bare.status, 405);
-    assert!(house.services.seen().is_empty());
-    let good = head(&house.entry_token(FAN, EVENT)).send().await;
+    assert!(gateway.services.received().is_empty());
+    let good = head(&gateway.entry_token(FAN, EVENT)).send().await;
     assert_eq!(good.status, 200, "control");
 }
 
 /// D-20: who has logged out has no use for a token that is still good.
 #[tokio::test]
 async fn d_20_a_good_token_does_not_outlive_the_session() {
-    let house = house();
-    let issue = house.issue(FAN);
-    let session = house.signed(ACCESS, &issue, Role::User);
+    let gateway = gateway();
+    let issue = gateway.issue(FAN);
+    let session = gateway.signed(ACCESS, &issue, Role::User);
     let ask = || {
-        let ask = house.post("/api/seats/reserve").bearer(&session);
-        ask.entry(&house.entry_token(FAN, EVENT)).header(EDGE, EDGE_SECRET)
+        let ask = gateway.post("/api/seats/reserve").bearer(&session);
+        ask.entry(&gateway.entry_token(FAN, EVENT)).header(EDGE, EDGE_SECRET)
     };
     assert_eq!(ask().send().await.outcome(), passed(), "control");
-    let expires = house.clock.now() + std::time::Duration::from_secs(1_800);
-    house.services.revoked.lock().unwrap().push((1, issue.id, expires));
-    assert_eq!(house.post("/api/auth/logout").bearer(&session).send().await.outcome(), passed());
-    house.services.seen();
+    let expires = gateway.clock.now() + std::time::Duration::from_secs(1_800);
+    gateway.services.revoked.lock().unwrap().push((1, issue.id, expires));
+    assert_eq!(gateway.post("/api/auth/logout").bearer(&session).send().await.outcome(), passed());
+    gateway.services.received();
     assert_eq!(ask().send().await.outcome(), refused(401, "TOKEN_REVOKED"));
-    assert!(house.services.seen().is_empty());
+    assert!(gateway.services.received().is_empty());
 }
 
 /// D-5, R-2: where only the service knows which event is booked and which slots live, the gateway
 /// tells it which ones the token is for, once, whatever the client tells. The service compares.
 #[tokio::test]
 async fn d_5_the_service_learns_the_event_and_the_slot_of_the_token_and_no_other() {
-    for house in [house(), House::remote(|_| {}).await] {
+    for gateway in [gateway(), TestGateway::remote(|_| {}).await] {
         let (mine, other) = (EVENT.to_string(), OTHER.to_string());
         let ask = |path: &str| {
-            let ask = house.post(path).bearer(&house.token(Role::User));
-            ask.entry(&forge(&house).good())
+            let ask = gateway.post(path).bearer(&gateway.token(Role::User));
+            ask.entry(&forge(&gateway).good())
         };
         let reserve = || ask("/api/seats/reserve");
         let elsewhere = json!({ "eventId": OTHER });
@@ -520,7 +523,7 @@ async fn d_5_the_service_learns_the_event_and_the_slot_of_the_token_and_no_other
             ),
         ] {
             assert_eq!(ask.send().await.outcome(), passed(), "{name}");
-            let seen = house.services.seen().pop().unwrap();
+            let seen = gateway.services.received().pop().unwrap();
             for (told, expected) in [("x-urr-entry-event", &mine), ("x-urr-entry-slot", &slot)] {
                 assert_eq!(values(&seen.headers, told), [expected.as_str()], "{name}: {told}");
             }
@@ -542,8 +545,8 @@ fn values<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
 /// What pretends to be another request stays the one it is: it needs no token, and books nothing.
 #[tokio::test]
 async fn a_request_is_the_one_of_its_first_line() {
-    let house = house();
-    let user = house.token(Role::User);
+    let gateway = gateway();
+    let user = gateway.token(Role::User);
     for (header, value) in [
         ("x-http-method-override", "POST"),
         ("x-http-method", "POST"),
@@ -551,9 +554,9 @@ async fn a_request_is_the_one_of_its_first_line() {
         ("x-original-url", "/api/seats/reserve"),
         ("x-rewrite-url", "/api/seats/reserve"),
     ] {
-        let ask = house.get("/api/reservations/my").bearer(&user).header(header, value);
+        let ask = gateway.get("/api/reservations/my").bearer(&user).header(header, value);
         assert_eq!(ask.send().await.outcome(), passed(), "{header}");
-        let seen = house.services.seen().pop().unwrap();
+        let seen = gateway.services.received().pop().unwrap();
         assert_eq!((seen.method, seen.path.as_str()), (Method::GET, "/api/reservations/my"));
         assert!(!seen.headers.contains_key("x-urr-entry-event"));
         assert!(!seen.headers.contains_key("x-urr-entry-slot"));
@@ -563,20 +566,20 @@ async fn a_request_is_the_one_of_its_first_line() {
 /// The control of all the above: what they bend is good as it stands, on every path.
 #[tokio::test]
 async fn a_good_token_opens_every_path_that_books() {
-    let house = house();
+    let gateway = gateway();
     for to in booking() {
-        let good = forge(&house).good();
-        for answer in answers(&house, &to, &good).await {
+        let good = forge(&gateway).good();
+        for answer in answers(&gateway, &to, &good).await {
             assert_eq!(answer.outcome(), passed(), "{to:?}");
         }
-        let capitals = ask(&house, &to).header("X-Queue-Entry-Token", &good).send().await;
+        let capitals = ask(&gateway, &to).header("X-Queue-Entry-Token", &good).send().await;
         assert_eq!(capitals.outcome(), passed(), "{to:?}");
         let v1 = (to.0.clone(), to.1.replacen("/api", "/api/v1", 1));
-        assert_eq!(ask(&house, &v1).entry(&good).send().await.outcome(), passed(), "{v1:?}");
-        let a_day = house.clock.now().as_second() + A_DAY;
-        let longest = forge(&house).with("exp", json!(a_day));
-        assert_eq!(ask(&house, &to).entry(&longest).send().await.outcome(), passed());
-        for seen in house.services.seen() {
+        assert_eq!(ask(&gateway, &v1).entry(&good).send().await.outcome(), passed(), "{v1:?}");
+        let a_day = gateway.clock.now().as_second() + A_DAY;
+        let longest = forge(&gateway).with("exp", json!(a_day));
+        assert_eq!(ask(&gateway, &to).entry(&longest).send().await.outcome(), passed());
+        for seen in gateway.services.received() {
             assert_eq!(seen.headers["x-urr-entry-event"], EVENT.to_string());
             assert_eq!(seen.headers["x-urr-entry-slot"], Uuid::from_u128(9).to_string());
         }

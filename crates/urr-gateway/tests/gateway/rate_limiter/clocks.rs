@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use urr_gateway::{Quota, RateLimiter};
 use urr_kernel::Clock;
-use urr_limit::{Limiter, Quota};
 use urr_test::servers::{self, Server};
 
-use crate::world::{connect, let_through, only};
+use crate::rate_limiter::{connect, let_through, only};
 
 #[tokio::test]
 async fn in_memory_a_minute_gives_back_what_a_minute_allows() {
     let clock = Clock::manual(Timestamp::UNIX_EPOCH);
-    let limiter = Limiter::memory(clock.clone());
+    let limiter = RateLimiter::local(clock.clone());
     let quota = Quota { per_minute: 30, burst: 10 };
     assert_eq!(let_through(&limiter, "a", quota, 100).await, 10);
     let refused = limiter.check("a", quota).await;
@@ -34,7 +34,7 @@ async fn in_memory_a_minute_gives_back_what_a_minute_allows() {
 async fn a_clock_that_jumps_back_neither_opens_nor_locks_out() {
     let micros = Arc::new(AtomicI64::new(1_800_000_000_000_000));
     let clock = Clock::Manual(Arc::clone(&micros));
-    let limiter = Limiter::memory(clock.clone());
+    let limiter = RateLimiter::local(clock.clone());
     let quota = Quota { per_minute: 60, burst: 5 };
     assert_eq!(let_through(&limiter, "a", quota, 5).await, 5);
     micros.fetch_sub(86_400_000_000, Ordering::SeqCst);
@@ -51,9 +51,9 @@ async fn replicas_with_different_clocks_agree() {
         return;
     }
     let url = servers::shared_redis().unwrap().url();
-    let behind = Limiter::redis(connect(url).await, Clock::manual(Timestamp::UNIX_EPOCH));
+    let behind = RateLimiter::shared(connect(url).await, Clock::manual(Timestamp::UNIX_EPOCH));
     let ahead = Clock::manual(Timestamp::from_second(4_000_000_000).unwrap());
-    let ahead = Limiter::redis(connect(url).await, ahead);
+    let ahead = RateLimiter::shared(connect(url).await, ahead);
     assert_eq!(let_through(&behind, "clocks", only(7), 3).await, 3);
     assert_eq!(let_through(&ahead, "clocks", only(7), 10).await, 4);
     assert_eq!(let_through(&behind, "clocks", only(7), 10).await, 0);

@@ -5,14 +5,14 @@ macro_rules! on_all_forms {
         mod memory {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {
-                super::cases::$case(crate::world::memory()).await;
+                super::cases::$case(crate::rate_limiter::memory()).await;
             })*
         }
 
         mod redis {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {
-                if let Some(limiter) = crate::world::single().await {
+                if let Some(limiter) = crate::rate_limiter::single().await {
                     super::cases::$case(limiter.clone()).await;
                     assert_eq!(limiter.stats().fallback, 0, "Redis decided");
                 }
@@ -22,7 +22,7 @@ macro_rules! on_all_forms {
         mod cluster {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {
-                if let Some(limiter) = crate::world::cluster().await {
+                if let Some(limiter) = crate::rate_limiter::cluster().await {
                     super::cases::$case(limiter.clone()).await;
                     assert_eq!(limiter.stats().fallback, 0, "Redis decided");
                 }
@@ -47,12 +47,12 @@ mod cases {
 
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
-    use urr_limit::{Limiter, Quota};
+    use urr_gateway::{Quota, RateLimiter};
     use urr_test::eventually;
 
-    use crate::world::{let_through, only};
+    use crate::rate_limiter::{let_through, only};
 
-    pub async fn a_burst_is_exact_and_a_refusal_takes_nothing(limiter: Limiter) {
+    pub async fn a_burst_is_exact_and_a_refusal_takes_nothing(limiter: RateLimiter) {
         let quota = only(5);
         for remaining in (0..5).rev() {
             let decision = limiter.check("burst", quota).await;
@@ -75,7 +75,7 @@ mod cases {
         assert_eq!((stats.allowed, stats.denied), (5, 100));
     }
 
-    pub async fn buckets_of_any_name_are_independent(limiter: Limiter) {
+    pub async fn buckets_of_any_name_are_independent(limiter: RateLimiter) {
         let (long, longer) = ("x".repeat(3000), "x".repeat(3001));
         let names = ["", "a", "A", "}", "{}", "a}b", "%", "%7D", "a b\r\n", "김", &long, &longer];
         for name in names {
@@ -83,7 +83,7 @@ mod cases {
         }
     }
 
-    pub async fn sixty_four_tasks_get_exactly_what_each_bucket_has(limiter: Limiter) {
+    pub async fn sixty_four_tasks_get_exactly_what_each_bucket_has(limiter: RateLimiter) {
         const BURST: u32 = 50;
         let tasks: Vec<_> = (0..64)
             .map(|seed| {
@@ -120,7 +120,7 @@ mod cases {
     }
 
     /// Login: the address and the account.
-    pub async fn all_buckets_are_taken_from_or_none(limiter: Limiter) {
+    pub async fn all_buckets_are_taken_from_or_none(limiter: RateLimiter) {
         let (address, account) = (("pair address", only(2)), ("pair account", only(5)));
         for left in [1, 0] {
             let decision = limiter.check_all(&[address, account]).await;
@@ -138,7 +138,7 @@ mod cases {
         assert_eq!((stats.allowed, stats.denied), (5, 46), "one count for all buckets together");
     }
 
-    pub async fn refused_pairs_do_not_empty_the_first_bucket(limiter: Limiter) {
+    pub async fn refused_pairs_do_not_empty_the_first_bucket(limiter: RateLimiter) {
         let (empty, full) = (("behind empty", only(1)), ("behind full", only(10)));
         assert!(limiter.check(empty.0, empty.1).await.allowed);
         let tasks: Vec<_> = (0..64)
@@ -160,7 +160,7 @@ mod cases {
         assert!((9..=10).contains(&left), "{left}");
     }
 
-    pub async fn a_quota_of_nothing_allows_nothing(limiter: Limiter) {
+    pub async fn a_quota_of_nothing_allows_nothing(limiter: RateLimiter) {
         for quota in [Quota { per_minute: 0, burst: 5 }, Quota { per_minute: 5, burst: 0 }] {
             assert_eq!(let_through(&limiter, "nothing", quota, 5).await, 0);
             let pair = [("something", only(1)), ("nothing", quota)];
@@ -169,7 +169,7 @@ mod cases {
         assert!(limiter.check("something", only(1)).await.allowed);
     }
 
-    pub async fn a_rate_goes_on_after_the_burst(limiter: Limiter) {
+    pub async fn a_rate_goes_on_after_the_burst(limiter: RateLimiter) {
         let quota = Quota { per_minute: 6000, burst: 3 };
         let started = std::time::Instant::now();
         for _ in 0..20 {

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use urr_limit::Limiter;
+use urr_gateway::RateLimiter;
 use urr_test::eventually;
 
-use crate::world::{connect, let_through, on, only, own_server};
+use crate::rate_limiter::{connect, let_through, on, only, own_server};
 
 /// Waits until Redis decides again, with a bucket that nobody else uses.
-async fn until_redis_decides(limiter: &Limiter) {
+async fn until_redis_decides(limiter: &RateLimiter) {
     eventually("Redis decides again", async || {
         let before = limiter.stats().fallback;
         limiter.check("is it back", only(1)).await;
@@ -23,17 +23,17 @@ async fn when_redis_dies_this_process_goes_on_where_it_was() {
     let limiter = on(server.url()).await;
     assert_eq!(let_through(&limiter, "a", only(10), 6).await, 6);
     assert_eq!(limiter.stats().fallback, 0);
-    assert!(!limiter.is_alone());
+    assert!(!limiter.is_redis_down());
     server.kill().unwrap();
     assert_eq!(let_through(&limiter, "a", only(10), 200).await, 4, "no second burst");
     assert_eq!(limiter.stats().fallback, 200);
-    assert!(limiter.is_alone());
+    assert!(limiter.is_redis_down());
     // A name that this process has not seen gets its burst and no more.
     assert_eq!(let_through(&limiter, "b", only(10), 200).await, 10);
 
     server.start_again().unwrap();
     until_redis_decides(&limiter).await;
-    assert!(!limiter.is_alone());
+    assert!(!limiter.is_redis_down());
     let fallback = limiter.stats().fallback;
     assert_eq!(let_through(&limiter, "a", only(10), 200).await, 4, "it knows of the first six");
     assert_eq!(limiter.stats().fallback, fallback);

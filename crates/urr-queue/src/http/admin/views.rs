@@ -6,8 +6,8 @@ use urr_service::{Page, Paged, Pagination};
 use utoipa::ToSchema;
 
 use crate::admin::RoomReport;
-use crate::room::Cleared;
 use crate::{EventRoom, Opening, Phase, Settings};
+use urr_room::Cleared;
 
 #[derive(Serialize, ToSchema)]
 pub struct RoomAnswer {

@@ -1,0 +1,162 @@
+//! Complete purchases per second through the public door, beside what the databases alone can do,
+//! in the same run.
+//!
+//! The whole system runs in one process: embedded, or on PostgreSQL, Redis and Kafka. So many
+//! buyers have a connection each, and buy as fast as they are answered: each time as someone new
+//! who comes to the waiting room, reserves a seat, pays it by the sandbox and has the ticket. All
+//! seats are of one event, whose changes come one after the other: the sale that everybody waits
+//! for. Buyers, services and servers share all cores; relays, consumers and statistics run as ever.
+//!
+//! The baseline commits as often as a round did, as many transactions of the same size, and does
+//! nothing else: a bare `rusqlite` loop per service on SQLite, pgbench on PostgreSQL. The commits
+//! of the embedded bus and of the waiting rooms' journal come on top on our side only.
+//!
+//! A benchmark that sells wrongly fails: at the end every purchase has one seat, one ticket and one
+//! charge, the books are proved, and the statistics have counted them all.
+//!
+//! Without an argument it runs both forms; `embedded` or `distributed` picks one.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(clippy::float_arithmetic, reason = "rates and ratios, not money")]
+#![expect(clippy::cast_precision_loss, reason = "rates and ratios, not money")]
+
+mod baseline;
+mod buyers;
+mod system;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use tokio::runtime::Runtime;
+use urr_kernel::Clock;
+use urr_test::servers::{self, Server};
+
+use baseline::BareSqlite;
+use buyers::{PurchaseRun, percentiles};
+use system::{BenchDeployment, BenchSystem, CommitCounts};
+
+const BUYERS: [usize; 2] = [16, 64];
+/// Ours and the baseline take turns, so that a busy moment of the machine hits both.
+const ROUNDS: u32 = 3;
+const ROUND: Duration = Duration::from_secs(4);
+/// A ratio below this is a step backwards, not a slow machine.
+const SQLITE_RATIO_MIN: f64 = 0.2;
+const POSTGRES_RATIO_MIN: f64 = 0.2;
+
+fn main() -> Result<()> {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|it| it == name);
+    let runtime = Runtime::new()?;
+    let mut passed = true;
+    if is_wanted("embedded") {
+        passed &= bench(&runtime, BenchDeployment::Embedded)?;
+    }
+    let servers = [Server::Postgres, Server::Redis, Server::Kafka];
+    let are_there = servers.into_iter().map(servers::available).collect::<Result<Vec<bool>>>()?;
+    if is_wanted("distributed") && are_there.iter().all(|is_there| *is_there) {
+        passed &= bench(&runtime, BenchDeployment::Distributed)?;
+    }
+    ensure!(passed, "a ratio is below its target");
+    Ok(())
+}
+
+fn bench(runtime: &Runtime, form: BenchDeployment) -> Result<bool> {
+    println!("{}", form.name());
+    let (system, mut bare_sqlite) = (BenchSystem::open(runtime, form)?, BareSqlite::open()?);
+    // A round that does not count: connections are made, memory is touched for the first time.
+    let mut sold = runtime.block_on(buyers::run(&system, BUYERS[0])).purchases.len();
+    runtime.block_on(system.settled())?;
+    let mut repeat = |effort: &CommitCounts, buyers: usize| match &system.postgres_url {
+        None => bare_sqlite.repeat(effort),
+        Some(url) => baseline::pgbench(url, effort, buyers),
+    };
+    repeat(&system.effort(), BUYERS[0])?;
+    let mut passed = true;
+    for buyers in BUYERS {
+        let since = Clock::System.now();
+        let (mut bought, mut effort, mut bare) = (PurchaseRun::default(), CommitCounts::new(), 0.0);
+        for _ in 0..ROUNDS {
+            let before = system.effort();
+            let round = runtime.block_on(buyers::run(&system, buyers));
+            let caught_up = runtime.block_on(system.settled())?;
+            let (count, spent) =
+                (round.purchases.len(), system::difference(&system.effort(), &before));
+            let time = repeat(&spent, buyers)?;
+            let rate = count as f64 / time.as_secs_f64();
+            println!(
+                "  {:.0}/s; all was told {:.2} s later; bare {rate:.0}/s",
+                round.rate(),
+                caught_up.as_secs_f64()
+            );
+            bare += rate / f64::from(ROUNDS);
+            system::add(&mut effort, &spent);
+            bought.add(round);
+        }
+        sold += bought.purchases.len();
+        print_purchases(buyers, &bought);
+        print_effort(&effort, bought.purchases.len());
+        let delays = runtime.block_on(system.tables.delays(since))?;
+        print_spread("change until it is published", &delays.published);
+        print_spread("change until statistics have it", &delays.counted);
+        passed &= report(form, bought.rate(), bare);
+    }
+    runtime.block_on(system.check(sold))?;
+    println!("{sold} purchases: a seat, a ticket and a charge each; the books are proved\n");
+    runtime.block_on(system.close());
+    Ok(passed)
+}
+
+fn print_purchases(buyers: usize, bought: &PurchaseRun) {
+    let name = format!("{buyers} buyers");
+    println!("{name:<34} {:>9.0} purchases/s", bought.rate());
+    for (name, step) in [
+        ("being let in", (|it| it.enter) as fn(&buyers::Purchase) -> Duration),
+        ("reserving", |it| it.reserve),
+        ("paying", |it| it.pay),
+        ("the purchase", |it| it.enter + it.reserve + it.pay),
+    ] {
+        print_spread(name, &bought.purchases.iter().map(step).collect::<Vec<Duration>>());
+    }
+    let refusals: u32 = bought.purchases.iter().map(|purchase| purchase.refusals).sum();
+    if refusals > 0 {
+        println!("  sent away for a moment, because of too much work: {refusals} times");
+    }
+}
+
+fn print_spread(name: &str, times: &[Duration]) {
+    let [p50, p99] = percentiles(times).map(|time| time.as_secs_f64() * 1e3);
+    println!("  {name:<32} {p50:>9.1} ms p50 {p99:>9.1} ms p99");
+}
+
+/// What one purchase costs, until everybody has heard of it.
+fn print_effort(effort: &BTreeMap<String, system::CommitCount>, purchases: usize) {
+    let per_purchase = |count: u64| count as f64 / purchases as f64;
+    let (mut commits, mut transactions, mut parts) = (0, 0, Vec::new());
+    for (service, work) in effort {
+        commits += work.commits;
+        transactions += work.transactions;
+        let (each, of) = (per_purchase(work.commits), per_purchase(work.transactions));
+        if of >= 0.05 {
+            parts.push(format!("{service} {each:.1} ({of:.1})"));
+        }
+    }
+    let (commits, transactions) = (per_purchase(commits), per_purchase(transactions));
+    println!(
+        "  a purchase is {commits:.1} commits of {transactions:.1} transactions: {}",
+        parts.join(", ")
+    );
+}
+
+fn report(form: BenchDeployment, ours: f64, bare: f64) -> bool {
+    let (name, target) = match form {
+        BenchDeployment::Embedded => ("bare rusqlite, same commits", SQLITE_RATIO_MIN),
+        BenchDeployment::Distributed => ("pgbench, same commits", POSTGRES_RATIO_MIN),
+    };
+    let ratio = ours / bare;
+    println!("{name:<34} {bare:>9.0} purchases/s");
+    let verdict = if ratio >= target { "ok" } else { "BELOW TARGET" };
+    println!("{:<34} {ratio:>9.2} (target ≥ {target}) {verdict}\n", "ratio");
+    ratio >= target
+}

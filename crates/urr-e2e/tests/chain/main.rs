@@ -1,0 +1,15 @@
+//! The chain from a seat to a ticket, a refund and the statistics, with all services behind the
+//! public door: on the embedded engines, and on PostgreSQL, Redis and a real Kafka.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod broker_outage;
+mod concurrent_purchases;
+mod consistency_control;
+mod dead_letters;
+mod domain_events;
+mod fixture;
+mod mails;
+mod memberships;
+mod purchases;
+mod transfers;

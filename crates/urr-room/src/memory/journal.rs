@@ -1,0 +1,395 @@
+//! What rooms write down, so that they are there again after the process was killed.
+//!
+//! A room appends its changes while it holds its own lock, so the journal has them in the order in
+//! which they happened. One task writes whatever has gathered in one transaction, a batch, and then
+//! wakes those who wait for it. What is on disk is thus always a past moment of each room.
+//!
+//! When writing fails, the task tries the same batch again, with pauses, until it succeeds. From
+//! the second failure on, whoever waits is told that it is not known, and changes are refused
+//! before they happen. So memory runs ahead of the disk by the changes of two batches at most,
+//! nobody is told of them, and nothing that was acknowledged is lost. What was written before is
+//! told as ever.
+
+mod store;
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tracing::{error, info, warn};
+use urr_kernel::Uuid;
+use urr_storage::{Db, StorageError};
+
+pub use store::{place_page, room_all, slot_all, stray_rooms};
+
+use crate::RoomError;
+
+/// More changes than this waiting are refused. It also bounds a batch, but for what is appended at
+/// once, and so the time it takes.
+const RECORDS_MAX: usize = 20_000;
+/// So many turns of the runtime a batch waits for more, as long as more comes.
+const GATHERED_AT_MOST: usize = 8;
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// At shutdown nobody waits for ever.
+const TRIES_AT_CLOSE: u32 = 3;
+
+/// A change of a room. `room` is its number in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    PlaceIn {
+        room: i64,
+        arrival: i64,
+        user_id: Uuid,
+    },
+    PlaceOut {
+        room: i64,
+        arrival: i64,
+    },
+    PlaceDrawn {
+        room: i64,
+        arrival: i64,
+        number: i64,
+    },
+    SlotIn {
+        room: i64,
+        user_id: Uuid,
+        slot_id: Uuid,
+        admitted_at_us: i64,
+    },
+    SlotOut {
+        room: i64,
+        user_id: Uuid,
+    },
+    /// The room goes on under another number: all its places and slots are gone at once.
+    RoomLeft {
+        room: i64,
+    },
+}
+
+/// What is kept of a room beside its people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    pub room: i64,
+    pub event_id: Uuid,
+    pub last_number: i64,
+    pub admitted: u64,
+    pub left: u64,
+}
+
+pub struct Journal {
+    pending: Mutex<Pending>,
+    /// The number of all records that are pending, to be read without the lock.
+    pending_length: AtomicUsize,
+    /// All batches up to this one are on disk.
+    durable: AtomicU64,
+    condition: AtomicU8,
+    filled: Notify,
+    /// While a batch is written the next one is filled: two are awaited at a time, but for a draw
+    /// that is written down while the journal fails.
+    written: [Notify; 2],
+}
+
+struct Pending {
+    /// Of the batch that is being filled; the first is 1.
+    batch: u64,
+    records: Vec<Record>,
+    totals: HashMap<i64, Totals>,
+    /// Those before it that are full and not being written yet, oldest first.
+    full: VecDeque<Batch>,
+}
+
+impl Pending {
+    fn take(&mut self) -> Batch {
+        self.batch += 1;
+        let records = std::mem::take(&mut self.records);
+        let totals = self.totals.drain().map(|(_, totals)| totals).collect();
+        Batch { records, totals }
+    }
+
+    fn length(&self) -> usize {
+        self.records.len() + self.full.iter().map(|batch| batch.records.len()).sum::<usize>()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Condition {
+    Working,
+    /// The last try to write failed.
+    Failing,
+    /// What is there is written; nothing new is taken.
+    Closing,
+    Closed,
+}
+
+impl Journal {
+    pub fn new() -> Journal {
+        let (records, totals, full) = (Vec::new(), HashMap::new(), VecDeque::new());
+        Journal {
+            pending: Mutex::new(Pending { batch: 1, records, totals, full }),
+            pending_length: AtomicUsize::new(0),
+            durable: AtomicU64::new(0),
+            condition: AtomicU8::new(Condition::Working as u8),
+            filled: Notify::new(),
+            written: [Notify::new(), Notify::new()],
+        }
+    }
+
+    /// Whether changes can be taken at the moment. Ask before you make one.
+    pub fn is_accepting(&self) -> bool {
+        self.is(Condition::Working) && self.pending_length.load(Ordering::Relaxed) < RECORDS_MAX
+    }
+
+    /// Whether what happens is written down.
+    pub fn is_working(&self) -> bool {
+        self.is(Condition::Working)
+    }
+
+    /// Returns when nothing is written down any more, for whatever reason.
+    pub async fn ended(&self) {
+        loop {
+            let mut written = pin!(self.written[0].notified());
+            written.as_mut().enable();
+            if self.is(Condition::Closed) {
+                return;
+            }
+            written.await;
+        }
+    }
+
+    /// All batches up to this one are on disk.
+    pub fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Takes changes that have been made and returns the number of their batch. It never refuses:
+    /// also while the journal fails, slots end by themselves, each once.
+    pub fn append(&self, records: impl IntoIterator<Item = Record>, totals: Option<Totals>) -> u64 {
+        let mut pending = self.pending();
+        let was_empty = pending.length() == 0;
+        if pending.records.len() >= RECORDS_MAX {
+            let full = pending.take();
+            pending.full.push_back(full);
+        }
+        for record in records {
+            pending.records.push(record);
+            if let Record::RoomLeft { room } = record {
+                pending.totals.remove(&room);
+            }
+        }
+        if let Some(totals) = totals {
+            pending.totals.insert(totals.room, totals);
+        }
+        self.pending_length.store(pending.length(), Ordering::Relaxed);
+        let batch = pending.batch;
+        drop(pending);
+        if was_empty {
+            self.filled.notify_one();
+        }
+        batch
+    }
+
+    /// The newest batch that has anything in it.
+    pub fn newest_batch(&self) -> u64 {
+        let pending = self.pending();
+        if pending.records.is_empty() { pending.batch - 1 } else { pending.batch }
+    }
+
+    /// Returns when the batch is on disk, or says that this is not known.
+    pub async fn wait(&self, batch: u64) -> Result<(), RoomError> {
+        while self.durable() < batch {
+            let mut written = pin!(self.written[parity(batch)].notified());
+            written.as_mut().enable();
+            if self.durable() >= batch {
+                break;
+            }
+            if self.is(Condition::Failing) || self.is(Condition::Closed) {
+                return Err(RoomError::Unavailable);
+            }
+            written.await;
+        }
+        Ok(())
+    }
+
+    /// Lets [`Journal::run`] write the last batch and return.
+    pub fn close(&self) {
+        self.set(Condition::Closing);
+        self.filled.notify_one();
+    }
+
+    /// Writes batches until the journal is closed. `left_rooms` have places that mean nothing.
+    pub async fn run(self: Arc<Journal>, db: Db, mut left_rooms: Vec<i64>) {
+        let _closed = ClosedWhenDropped(&self);
+        loop {
+            self.gather().await;
+            if let Some((number, batch)) = self.take() {
+                left_rooms.extend(batch.left_rooms());
+                if self.write(&db, batch).await.is_err() {
+                    return;
+                }
+                self.durable.store(number, Ordering::Release);
+                self.written[parity(number)].notify_waiters();
+            } else if self.is(Condition::Closing) {
+                return;
+            } else if left_rooms.is_empty() {
+                self.filled.notified().await;
+                continue;
+            }
+            remove_some(&db, &mut left_rooms).await;
+        }
+    }
+
+    /// Lets those come who were just woken and are about to change something again: a batch costs
+    /// the same with one record as with many.
+    async fn gather(&self) {
+        let mut length = 0;
+        for _ in 0..GATHERED_AT_MOST {
+            tokio::task::yield_now().await;
+            let before =
+                std::mem::replace(&mut length, self.pending_length.load(Ordering::Relaxed));
+            if length == before {
+                return;
+            }
+        }
+    }
+
+    /// Takes what has gathered, if anything has.
+    fn take(&self) -> Option<(u64, Batch)> {
+        let mut pending = self.pending();
+        let full = u64::try_from(pending.full.len()).expect("memory holds no more");
+        let number = pending.batch - full;
+        let batch = match pending.full.pop_front() {
+            Some(batch) => batch,
+            None if pending.records.is_empty() => return None,
+            None => pending.take(),
+        };
+        self.pending_length.store(pending.length(), Ordering::Relaxed);
+        Some((number, batch))
+    }
+
+    /// Tries until it succeeds. An error means that nothing will ever be written any more.
+    async fn write(&self, db: &Db, batch: Batch) -> Result<(), StorageError> {
+        let (batch, mut pause, mut tries) = (Arc::new(batch), PAUSE_MIN, 0);
+        loop {
+            let body = Arc::clone(&batch);
+            let Err(error) = db.write(move |tx| body.write(tx)).await else { break };
+            tries += 1;
+            let is_last = self.is(Condition::Closing) && tries >= TRIES_AT_CLOSE;
+            if is_last || error == StorageError::Closed {
+                let records = batch.records.len();
+                error!(%error, records, "the last changes of the waiting rooms are not written");
+                return Err(error);
+            }
+            warn!(%error, tries, "the waiting rooms cannot be written down");
+            // Once may be chance; people need not be told of it.
+            if tries > 1 {
+                self.change(Condition::Working, Condition::Failing);
+                self.written.iter().for_each(Notify::notify_waiters);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(PAUSE_MAX);
+        }
+        if tries > 0 {
+            info!(tries, "the waiting rooms are written down again");
+            self.change(Condition::Failing, Condition::Working);
+        }
+        Ok(())
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().expect("nothing panics while it holds this lock")
+    }
+
+    fn is(&self, condition: Condition) -> bool {
+        self.condition.load(Ordering::Acquire) == condition as u8
+    }
+
+    fn set(&self, condition: Condition) {
+        self.condition.store(condition as u8, Ordering::Release);
+    }
+
+    /// Unless it has become another meanwhile.
+    fn change(&self, from: Condition, to: Condition) {
+        let (order, from, to) = (Ordering::AcqRel, from as u8, to as u8);
+        self.condition.compare_exchange(from, to, order, Ordering::Acquire).ok();
+    }
+}
+
+fn parity(batch: u64) -> usize {
+    usize::from(batch % 2 == 1)
+}
+
+/// However the task ends, nobody must wait for it.
+struct ClosedWhenDropped<'a>(&'a Journal);
+
+impl Drop for ClosedWhenDropped<'_> {
+    fn drop(&mut self) {
+        if !self.0.is(Condition::Closing) {
+            error!("the journal of the waiting rooms has ended; nobody is let in or lined up");
+        }
+        self.0.set(Condition::Closed);
+        self.0.written.iter().for_each(Notify::notify_waiters);
+    }
+}
+
+/// What is written in one transaction.
+struct Batch {
+    records: Vec<Record>,
+    totals: Vec<Totals>,
+}
+
+impl Batch {
+    fn left_rooms(&self) -> impl Iterator<Item = i64> {
+        self.records.iter().filter_map(|record| match record {
+            Record::RoomLeft { room } => Some(*room),
+            _ => None,
+        })
+    }
+
+    fn write(&self, tx: &mut urr_storage::Tx<'_>) -> Result<(), StorageError> {
+        self.records.iter().try_for_each(|record| store::record_write(tx, record))?;
+        self.totals.iter().try_for_each(|totals| store::room_upsert(tx, totals))
+    }
+}
+
+/// Removes some places of a room that goes on under another number. They mean nothing any more: a
+/// failure is mended after the next start.
+async fn remove_some(db: &Db, left_rooms: &mut Vec<i64>) {
+    let Some(room) = left_rooms.last().copied() else { return };
+    match db.write(move |tx| store::place_remove_some(tx, room)).await {
+        Ok(true) => {}
+        Ok(false) => drop(left_rooms.pop()),
+        Err(error) => {
+            let error: StorageError = error;
+            warn!(%error, "the places of a cleared room are removed after the next start");
+            left_rooms.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is appended while the journal fails is not refused; a transaction has its limit still.
+    #[test]
+    fn a_batch_that_is_full_is_followed_by_the_next() {
+        let journal = Journal::new();
+        let records = (0..5_000).map(|arrival| Record::PlaceOut { room: 1, arrival });
+        let batches: Vec<u64> = (0..9).map(|_| journal.append(records.clone(), None)).collect();
+        assert_eq!(batches, [1, 1, 1, 1, 2, 2, 2, 2, 3]);
+        assert_eq!(journal.newest_batch(), 3);
+        assert!(!journal.is_accepting());
+        for (number, length) in [(1, 20_000), (2, 20_000), (3, 5_000)] {
+            let (taken, batch) = journal.take().unwrap();
+            assert_eq!((taken, batch.records.len()), (number, length));
+        }
+        assert!(journal.take().is_none() && journal.is_accepting());
+        assert_eq!(journal.newest_batch(), 3);
+        assert_eq!(journal.append(records, None), 4);
+    }
+}

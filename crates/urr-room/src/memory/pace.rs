@@ -1,0 +1,105 @@
+//! How many came in and left, by the second.
+
+use crate::Pace;
+
+/// One more than the whole seconds that are told, for the one that runs; rounded up.
+pub const KEPT: usize = 64;
+
+/// The last seconds. A clock that is set back a little still finds its seconds, so it gives none of
+/// them a rate of its own again.
+pub struct Recent {
+    seconds: [Counted; KEPT],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    second: i64,
+    /// Let in at all, from the line, and left the line.
+    let_in: u32,
+    admitted: u32,
+    left: u32,
+}
+
+impl Recent {
+    pub fn new() -> Recent {
+        Recent { seconds: [Counted::default(); KEPT] }
+    }
+
+    /// How many more may be let in within this second.
+    pub fn rate_left(&self, second: i64, count_max: u32) -> u32 {
+        let kept = self.seconds[index(second)];
+        let used = if kept.second == second { kept.let_in } else { 0 };
+        count_max.saturating_sub(used)
+    }
+
+    pub fn count_let_in(&mut self, second: i64) {
+        self.at(second).let_in += 1;
+    }
+
+    pub fn count_admitted(&mut self, second: i64) {
+        self.at(second).admitted += 1;
+    }
+
+    pub fn count_left(&mut self, second: i64) {
+        self.at(second).left += 1;
+    }
+
+    pub fn pace(&self, now_second: i64) -> Pace {
+        let (mut admitted, mut left) = (Vec::new(), Vec::new());
+        for ago in (1..=Pace::SECONDS).rev() {
+            let second = now_second - i64::try_from(ago).expect("few");
+            let kept = self.seconds[index(second)];
+            let counted = if kept.second == second { kept } else { Counted::default() };
+            admitted.push(counted.admitted);
+            left.push(counted.left);
+        }
+        Pace { admitted, left }
+    }
+
+    fn at(&mut self, second: i64) -> &mut Counted {
+        let counted = &mut self.seconds[index(second)];
+        if counted.second != second {
+            *counted = Counted { second, ..Counted::default() };
+        }
+        counted
+    }
+}
+
+fn index(second: i64) -> usize {
+    usize::try_from(second.rem_euclid(i64::try_from(KEPT).expect("few"))).expect("it is positive")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_has_its_own_rate_also_when_the_clock_is_set_back() {
+        let mut recent = Recent::new();
+        (0..3).for_each(|_| recent.count_let_in(100));
+        let left = |recent: &Recent, second| recent.rate_left(second, 5);
+        assert_eq!((left(&recent, 100), recent.rate_left(100, 2), left(&recent, 101)), (2, 0, 5));
+        recent.count_let_in(130);
+        assert_eq!((left(&recent, 130), left(&recent, 100)), (4, 2));
+        recent.count_let_in(164);
+        assert_eq!(left(&recent, 100), 5, "this long ago it is forgotten");
+    }
+
+    #[test]
+    fn only_whole_seconds_are_told_and_old_ones_are_forgotten() {
+        let mut recent = Recent::new();
+        recent.count_admitted(1_000);
+        recent.count_admitted(1_059);
+        recent.count_left(1_059);
+        recent.count_left(1_060);
+        let pace = recent.pace(1_060);
+        assert_eq!((pace.admitted[0], pace.admitted[59], pace.left[59]), (1, 1, 1));
+        assert_eq!(pace.left.iter().sum::<u32>(), 1, "the running second is not told");
+        let pace = recent.pace(1_061);
+        assert_eq!(pace.admitted.iter().sum::<u32>(), 1);
+        assert_eq!(pace.left[58..], [1, 1]);
+        recent.count_admitted(1_064);
+        assert_eq!(recent.pace(1_065).admitted.iter().sum::<u32>(), 2);
+        assert_eq!(recent.pace(9_999).admitted, [0; Pace::SECONDS]);
+    }
+}

@@ -1,0 +1,272 @@
+//! Who is in, and until when.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use hashbrown::DefaultHashBuilder;
+use urr_kernel::{Timestamp, Uuid};
+
+use crate::{Rules, Slot};
+
+/// A slot as the room keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub id: Uuid,
+    pub admitted_at_us: i64,
+    ends_at_us: i64,
+    /// Counts the admissions of the room.
+    pub admission: u64,
+    /// By which end the heap knows it. The end itself moves on, mostly.
+    queued_end_us: i64,
+}
+
+/// The heap has one live entry for each slot. An end that has moved on is looked at again when the
+/// old one comes up, so that being seen costs nothing.
+pub struct Slots {
+    held: HashMap<Uuid, Held, DefaultHashBuilder>,
+    ends: BinaryHeap<Reverse<End>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct End {
+    at_us: i64,
+    admission: u64,
+    user_id: Uuid,
+}
+
+impl Slots {
+    pub fn new(hasher: DefaultHashBuilder) -> Slots {
+        Slots { held: HashMap::with_hasher(hasher), ends: BinaryHeap::new() }
+    }
+
+    pub fn len(&self) -> u32 {
+        u32::try_from(self.held.len()).unwrap_or(u32::MAX)
+    }
+
+    pub fn get(&self, user_id: Uuid) -> Option<&Held> {
+        self.held.get(&user_id)
+    }
+
+    /// Lets someone in who is not.
+    pub fn insert(&mut self, user_id: Uuid, id: Uuid, admission: u64, now_us: i64, rules: &Rules) {
+        let (_, ends_at_us) = ends(now_us, now_us, rules);
+        let held =
+            Held { id, admitted_at_us: now_us, ends_at_us, admission, queued_end_us: ends_at_us };
+        let before = self.held.insert(user_id, held);
+        assert!(before.is_none(), "nobody is in twice");
+        self.queue(user_id, &held);
+    }
+
+    /// Someone who was in before a restart. They stay until [`Slots::settle`] knows the rules.
+    pub fn restore(&mut self, user_id: Uuid, id: Uuid, admitted_at_us: i64) {
+        let (ends_at_us, queued_end_us) = (i64::MAX, i64::MAX);
+        let held = Held { id, admitted_at_us, ends_at_us, admission: 0, queued_end_us };
+        self.held.insert(user_id, held);
+    }
+
+    /// Gives those who were restored their ends, as if they had been seen then.
+    pub fn settle(&mut self, seen_at_us: i64, rules: &Rules) {
+        let restored = self.held.iter_mut().filter(|(_, held)| held.ends_at_us == i64::MAX);
+        for (user_id, held) in restored {
+            (_, held.ends_at_us) = ends(held.admitted_at_us, seen_at_us, rules);
+            held.queued_end_us = held.ends_at_us;
+            let (at_us, admission) = (held.ends_at_us, held.admission);
+            self.ends.push(Reverse(End { at_us, admission, user_id: *user_id }));
+        }
+    }
+
+    /// Moves the end of someone's slot on. `None` if they have none, or if it is over by the rules
+    /// of today: then [`Slots::remove`] it.
+    pub fn see(&mut self, user_id: Uuid, now_us: i64, rules: &Rules) -> Option<Slot> {
+        let held = self.held.get_mut(&user_id)?;
+        let (last_end_us, ends_at_us) = ends(held.admitted_at_us, now_us, rules);
+        if last_end_us <= now_us {
+            return None;
+        }
+        held.ends_at_us = ends_at_us;
+        let slot = Slot {
+            id: held.id,
+            admitted_at: time(held.admitted_at_us),
+            ends_at: time(ends_at_us),
+            last_end: time(last_end_us),
+        };
+        // The rules have become stricter: the heap would notice too late.
+        if ends_at_us < held.queued_end_us {
+            held.queued_end_us = ends_at_us;
+            let held = *held;
+            self.queue(user_id, &held);
+        }
+        Some(slot)
+    }
+
+    pub fn remove(&mut self, user_id: Uuid) -> Option<Held> {
+        let held = self.held.remove(&user_id);
+        self.forget_stale_ends();
+        held
+    }
+
+    /// Removes one whose time is over.
+    pub fn pop_over(&mut self, now_us: i64) -> Option<(Uuid, Held)> {
+        while let Some(Reverse(end)) = self.ends.peek().copied() {
+            if end.at_us > now_us {
+                return None;
+            }
+            self.ends.pop();
+            let Some(held) = self.held.get_mut(&end.user_id) else { continue };
+            if held.admission != end.admission || held.queued_end_us != end.at_us {
+                continue;
+            }
+            if held.ends_at_us <= now_us {
+                let held = self.held.remove(&end.user_id).expect("it was just there");
+                return Some((end.user_id, held));
+            }
+            held.queued_end_us = held.ends_at_us;
+            let held = *held;
+            self.queue(end.user_id, &held);
+        }
+        None
+    }
+
+    /// What it takes in memory.
+    pub fn bytes(&self) -> usize {
+        // Eight buckets for seven entries, and a byte each beside.
+        let buckets = self.held.capacity() / 7 * 8;
+        buckets * (size_of::<(Uuid, Held)>() + 1) + self.ends.capacity() * size_of::<End>()
+    }
+
+    fn queue(&mut self, user_id: Uuid, held: &Held) {
+        let end = End { at_us: held.queued_end_us, admission: held.admission, user_id };
+        self.ends.push(Reverse(end));
+    }
+
+    /// Slots that were given back leave their ends behind; those who come and go must not fill the
+    /// memory with them.
+    fn forget_stale_ends(&mut self) {
+        if self.ends.len() <= 2 * self.held.len() + 64 {
+            return;
+        }
+        let held = &self.held;
+        self.ends.retain(|Reverse(end)| {
+            held.get(&end.user_id).is_some_and(|held| {
+                (held.admission, held.queued_end_us) == (end.admission, end.at_us)
+            })
+        });
+        self.ends.shrink_to(2 * self.ends.len());
+    }
+}
+
+/// The last end of a slot, and its end if its owner was seen now.
+fn ends(admitted_at_us: i64, now_us: i64, rules: &Rules) -> (i64, i64) {
+    let micros = |span: std::time::Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+    let last_end_us = admitted_at_us.saturating_add(micros(rules.slot_max)).min(i64::MAX - 1);
+    (last_end_us, now_us.saturating_add(micros(rules.slot_ttl)).min(last_end_us))
+}
+
+fn time(micros: i64) -> Timestamp {
+    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Door;
+
+    const SECOND: i64 = 1_000_000;
+    const NOBODY: [Uuid; 0] = [];
+
+    fn rules(ttl: u64, max: u64) -> Rules {
+        Rules {
+            door: Door::Open,
+            threshold: 10,
+            admitted_per_second_max: 10,
+            slot_ttl: Duration::from_secs(ttl),
+            slot_max: Duration::from_secs(max),
+            waiting_max: 10,
+            queues_per_user_max: 10,
+        }
+    }
+
+    fn user(number: u128) -> Uuid {
+        Uuid::from_u128(number)
+    }
+
+    fn slots() -> Slots {
+        Slots::new(DefaultHashBuilder::default())
+    }
+
+    fn over(slots: &mut Slots, now_us: i64) -> Vec<Uuid> {
+        std::iter::from_fn(|| slots.pop_over(now_us)).map(|(user_id, _)| user_id).collect()
+    }
+
+    #[test]
+    fn a_slot_is_over_at_its_end_and_not_before() {
+        let mut slots = slots();
+        slots.insert(user(1), user(101), 1, 0, &rules(10, 30));
+        slots.insert(user(2), user(102), 2, SECOND, &rules(10, 30));
+        assert_eq!(over(&mut slots, 10 * SECOND - 1), NOBODY);
+        assert_eq!(over(&mut slots, 10 * SECOND), [user(1)]);
+        assert_eq!(over(&mut slots, 11 * SECOND), [user(2)]);
+        assert_eq!(slots.len(), 0);
+    }
+
+    #[test]
+    fn being_seen_moves_the_end_on_up_to_the_last_one() {
+        let (mut slots, rules) = (slots(), rules(10, 30));
+        slots.insert(user(1), user(101), 1, 0, &rules);
+        for second in [9, 18, 27] {
+            assert_eq!(over(&mut slots, second * SECOND), NOBODY);
+            let slot = slots.see(user(1), second * SECOND, &rules).unwrap();
+            let end = (second + 10).min(30);
+            assert_eq!(slot.ends_at, Timestamp::from_second(end).unwrap());
+            assert_eq!(slot.last_end, Timestamp::from_second(30).unwrap());
+        }
+        assert_eq!(over(&mut slots, 30 * SECOND - 1), NOBODY);
+        assert_eq!(slots.ends.len(), 1, "one entry for each slot");
+        assert_eq!(over(&mut slots, 30 * SECOND), [user(1)]);
+    }
+
+    #[test]
+    fn the_end_of_an_older_slot_does_not_end_a_newer_one() {
+        let (mut slots, rules) = (slots(), rules(10, 30));
+        slots.insert(user(1), user(101), 1, 0, &rules);
+        slots.remove(user(1)).unwrap();
+        slots.insert(user(1), user(102), 2, 0, &rules);
+        slots.see(user(1), 5 * SECOND, &rules).unwrap();
+        assert_eq!(over(&mut slots, 10 * SECOND), NOBODY);
+        assert_eq!(over(&mut slots, 15 * SECOND), [user(1)]);
+    }
+
+    #[test]
+    fn stricter_rules_hold_for_those_who_are_in_as_soon_as_they_are_seen() {
+        let mut slots = slots();
+        slots.insert(user(1), user(101), 1, 0, &rules(100, 300));
+        slots.see(user(1), SECOND, &rules(10, 300)).unwrap();
+        assert_eq!(over(&mut slots, 11 * SECOND), [user(1)]);
+        slots.insert(user(1), user(102), 2, 0, &rules(100, 300));
+        assert_eq!(slots.see(user(1), 20 * SECOND, &rules(10, 20)), None);
+        assert!(slots.remove(user(1)).is_some());
+    }
+
+    #[test]
+    fn those_who_come_and_go_leave_nothing_behind() {
+        let (mut slots, rules) = (slots(), rules(600, 1_800));
+        for number in 0..10_000 {
+            slots.insert(user(number), user(1), u64::try_from(number).unwrap(), 0, &rules);
+            slots.remove(user(number)).unwrap();
+        }
+        assert!(slots.ends.len() <= 65, "{}", slots.ends.len());
+    }
+
+    #[test]
+    fn who_was_restored_stays_until_the_rules_are_known() {
+        let (mut slots, rules) = (slots(), rules(10, 30));
+        slots.restore(user(1), user(101), 0);
+        slots.restore(user(2), user(102), 20 * SECOND);
+        assert_eq!(over(&mut slots, 1_000 * SECOND), NOBODY);
+        slots.settle(25 * SECOND, &rules);
+        assert_eq!(over(&mut slots, 30 * SECOND), [user(1)], "the last end counts");
+        assert_eq!(over(&mut slots, 35 * SECOND), [user(2)], "seen at the restart");
+    }
+}

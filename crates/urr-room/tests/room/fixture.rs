@@ -1,0 +1,309 @@
+//! A waiting room of its own for each case, in each form, with a clock that stands still.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use urr_kernel::{Clock, IdSource, Secret, Timestamp, Uuid};
+use urr_redis::{Redis, RedisOptions, RedisPlace};
+use urr_room::JOURNAL;
+use urr_room::memory::MemoryRooms;
+use urr_room::redis::{RedisRooms, RoomTime};
+use urr_room::{
+    Ask, Crowd, Door, Place, RoomError, Rooms, Rules, Seen, Slot, Standing, Whereabouts,
+};
+use urr_test::engines::{self, Database, Engine};
+use urr_test::servers::{self, Server};
+
+pub const MILLISECOND: Duration = Duration::from_millis(1);
+pub const SECOND: Duration = Duration::from_secs(1);
+pub const MINUTE: Duration = Duration::from_secs(60);
+pub const SLOT_TTL: Duration = Duration::from_secs(600);
+pub const SLOT_MAX: Duration = Duration::from_secs(1_800);
+
+/// Whom a turn lets in that lets nobody in.
+pub const NOBODY: [Uuid; 0] = [];
+
+/// Everything a case does not speak of is out of its way.
+pub const ROOMY: Rules = Rules {
+    door: Door::Open,
+    threshold: 1_000_000,
+    admitted_per_second_max: 1_000_000,
+    slot_ttl: SLOT_TTL,
+    slot_max: SLOT_MAX,
+    waiting_max: 1_000_000,
+    queues_per_user_max: 1_000,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Memory,
+    Redis,
+    Cluster,
+}
+
+/// The room of an event of its own, and the rules of the moment. Clones share the room and the
+/// clock.
+#[derive(Clone)]
+pub struct World {
+    pub rooms: Rooms,
+    pub event_id: Uuid,
+    pub rules: Rules,
+    pub clock: Clock,
+    pub ids: IdSource,
+    /// Of the rooms in memory; removed when dropped.
+    _journal: Option<Arc<Database>>,
+}
+
+impl World {
+    /// `None` where Redis cannot be started; with `CI=true` that is a failure.
+    pub async fn open(form: Form) -> Option<World> {
+        let clock = Clock::manual("2026-12-01T12:00:00Z".parse().unwrap());
+        // Not seeded: the servers are shared by all cases.
+        let ids = IdSource::from_system_randomness(Clock::System);
+        let (rooms, journal) = match form {
+            Form::Memory => {
+                let database = Database::open(Engine::Sqlite, &JOURNAL, clock.now())?;
+                let opened = MemoryRooms::open(database.db.clone(), ids.clone(), clock.now()).await;
+                let (rooms, _) = opened.unwrap();
+                (Rooms::Memory(rooms), Some(Arc::new(database)))
+            }
+            Form::Redis | Form::Cluster => {
+                let redis = Redis::connect_with(&place(form)?, patient()).await.unwrap();
+                (Rooms::Redis(RedisRooms::new(redis, ids.clone(), RoomTime::Caller)), None)
+            }
+        };
+        let event_id = ids.next_id();
+        Some(World { rooms, event_id, rules: ROOMY, clock, ids, _journal: journal })
+    }
+
+    /// The same rooms, rules and clock, another event.
+    pub fn another_event(&self) -> World {
+        self.of_event(self.ids.next_id())
+    }
+
+    pub fn of_event(&self, event_id: Uuid) -> World {
+        World { event_id, ..self.clone() }
+    }
+
+    /// The same event, with rules that may become others.
+    pub fn with(&self, change: impl FnOnce(&mut Rules)) -> World {
+        let mut world = self.clone();
+        change(&mut world.rules);
+        world
+    }
+
+    pub fn user(&self) -> Uuid {
+        self.ids.next_id()
+    }
+
+    pub fn users(&self, count: usize) -> Vec<Uuid> {
+        (0..count).map(|_| self.user()).collect()
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+
+    /// Time passes while the room is swept as ever; nobody is unseen for long enough to be dropped.
+    pub async fn pass_swept(&self, time: Duration) {
+        let end = self.now() + time;
+        while self.now() < end {
+            let left = Duration::try_from(end.duration_since(self.now())).unwrap();
+            self.pass(left.min(MINUTE));
+            assert_eq!(self.sweep(self.now() - 1_440 * MINUTE, 100).await, 0);
+        }
+    }
+
+    pub fn ask(&self, user_id: Uuid) -> Ask {
+        Ask { event_id: self.event_id, user_id, now: self.now() }
+    }
+
+    pub async fn check(&self, user_id: Uuid) -> Seen {
+        self.try_check(user_id).await.unwrap()
+    }
+
+    pub async fn try_check(&self, user_id: Uuid) -> Result<Seen, RoomError> {
+        self.rooms.check(self.ask(user_id), &self.rules).await
+    }
+
+    /// A check by someone who is let in.
+    pub async fn enter(&self, user_id: Uuid) -> Slot {
+        slot(self.check(user_id).await)
+    }
+
+    /// A check by someone who waits.
+    pub async fn line_up(&self, user_id: Uuid) -> Place {
+        waiting(self.check(user_id).await)
+    }
+
+    /// So many people, one behind the other.
+    pub async fn line(&self, count: usize) -> Vec<Uuid> {
+        let users = self.users(count);
+        for user in &users {
+            self.line_up(*user).await;
+        }
+        users
+    }
+
+    /// So many people who come at the same time, in the order in which they stand then.
+    pub async fn throng(&self, count: usize) -> Vec<Uuid> {
+        let arrivals = self.users(count).into_iter().map(|user| async move {
+            let place = self.line_up(user).await;
+            (place.number, user)
+        });
+        let arrivals = stream::iter(arrivals).buffer_unordered(64);
+        let mut line: Vec<(i64, Uuid)> = arrivals.collect().await;
+        line.sort_unstable();
+        line.into_iter().map(|(_, user)| user).collect()
+    }
+
+    pub async fn look(&self, user_id: Uuid) -> Seen {
+        self.rooms.look(self.ask(user_id), &self.rules).await.unwrap()
+    }
+
+    pub async fn locate(&self, users: &[Uuid]) -> Vec<Whereabouts> {
+        self.rooms.locate(self.event_id, users, self.now()).await.unwrap()
+    }
+
+    pub async fn standing(&self, user_id: Uuid) -> Standing {
+        self.look(user_id).await.standing
+    }
+
+    /// Of someone who waits.
+    pub async fn position(&self, user_id: Uuid) -> u32 {
+        waiting(self.look(user_id).await).position
+    }
+
+    pub async fn positions(&self, users: &[Uuid]) -> Vec<u32> {
+        let mut positions = Vec::new();
+        for user in users {
+            positions.push(self.position(*user).await);
+        }
+        positions
+    }
+
+    pub async fn leave(&self, user_id: Uuid) -> bool {
+        self.rooms.leave(self.ask(user_id)).await.unwrap()
+    }
+
+    pub async fn finish(&self, user_id: Uuid, bought_at: Timestamp) -> bool {
+        self.rooms.finish(self.ask(user_id), bought_at).await.unwrap()
+    }
+
+    pub async fn holds(&self, user_id: Uuid, slot_id: Uuid) -> bool {
+        self.rooms.holds_slot(self.ask(user_id), slot_id, &self.rules).await.unwrap()
+    }
+
+    /// Who was let in, in order.
+    pub async fn admit(&self) -> Vec<Uuid> {
+        let admitted = self.rooms.admit(self.event_id, &self.rules, self.now()).await.unwrap();
+        admitted.into_iter().map(|admitted| admitted.user_id).collect()
+    }
+
+    pub async fn sweep(&self, unseen_since: Timestamp, count_max: u32) -> u32 {
+        self.rooms.sweep(self.event_id, unseen_since, count_max, self.now()).await.unwrap()
+    }
+
+    pub async fn clear(&self) -> (u32, u32) {
+        let cleared = self.rooms.clear(self.event_id, self.now()).await.unwrap();
+        (cleared.waiting, cleared.active)
+    }
+
+    pub async fn crowd(&self) -> Crowd {
+        self.rooms.crowd(self.event_id, self.now()).await.unwrap()
+    }
+
+    /// How many wait and how many are in.
+    pub async fn counts(&self) -> (u32, u32) {
+        let crowd = self.crowd().await;
+        (crowd.waiting, crowd.active)
+    }
+
+    pub async fn entrants(&self, last_number: i64) -> Vec<Uuid> {
+        self.rooms.entrants(self.event_id, last_number).await.unwrap()
+    }
+
+    pub async fn renumber(&self, drawn: &[(Uuid, i64)]) {
+        self.renumber_until(i64::MAX, drawn).await;
+    }
+
+    pub async fn renumber_until(&self, last_number: i64, drawn: &[(Uuid, i64)]) {
+        self.rooms.renumber(self.event_id, last_number, drawn).await.unwrap();
+    }
+
+    /// Whether the room is among those that have anybody in them.
+    pub async fn is_listed(&self) -> bool {
+        self.rooms.events().await.unwrap().contains(&self.event_id)
+    }
+}
+
+pub fn waiting(seen: Seen) -> Place {
+    match seen.standing {
+        Standing::Waiting(place) => place,
+        other => panic!("they should wait: {other:?}"),
+    }
+}
+
+pub fn slot(seen: Seen) -> Slot {
+    match seen.standing {
+        Standing::Active(slot) => slot,
+        other => panic!("they should be in: {other:?}"),
+    }
+}
+
+fn place(form: Form) -> Option<RedisPlace> {
+    if form == Form::Redis {
+        let is_here = servers::available(Server::Redis).unwrap();
+        let url = || Secret::new(servers::shared_redis().unwrap().url());
+        return is_here.then(|| RedisPlace::Single(url()));
+    }
+    let is_here = servers::available(Server::RedisCluster).unwrap();
+    let nodes = || servers::shared_redis_cluster().unwrap().urls().iter().map(Secret::new);
+    is_here.then(|| RedisPlace::Cluster(nodes().collect()))
+}
+
+/// For a machine that does many other things: these cases are not about speed.
+fn patient() -> RedisOptions {
+    let long = Duration::from_secs(20);
+    RedisOptions { connection_timeout: long, response_timeout: long, ..RedisOptions::default() }
+}
+
+/// Runs a case on a runtime of its own, where its form can be had.
+pub fn run<F: Future<Output = ()>>(form: Form, case: impl FnOnce(World) -> F) {
+    engines::block_on(async {
+        if let Some(world) = World::open(form).await {
+            case(world).await;
+        }
+    });
+}
+
+/// Declares cases that run once on each form, as tests in three modules.
+macro_rules! on_all_forms {
+    ($($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
+        $($(#[$meta])* async fn $name($world: crate::fixture::World) $body)*
+        mod memory {
+            $(#[test]
+            fn $name() {
+                crate::fixture::run(crate::fixture::Form::Memory, super::$name);
+            })*
+        }
+        mod redis {
+            $(#[test]
+            fn $name() {
+                crate::fixture::run(crate::fixture::Form::Redis, super::$name);
+            })*
+        }
+        mod cluster {
+            $(#[test]
+            fn $name() {
+                crate::fixture::run(crate::fixture::Form::Cluster, super::$name);
+            })*
+        }
+    };
+}
