@@ -145,7 +145,7 @@ pub fn authenticate(
 
 fn verify_token(
     gateway: &Gateway,
-    token: &str,
+    token: &String,
     now: Timestamp,
 ) -> Result<VerifiedAccessToken, TokenFault> {
     let verified = gateway.token_cache.verify(&gateway.settings.access_key, token, now)?;

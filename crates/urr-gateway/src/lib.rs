@@ -39,6 +39,7 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use tower::service_fn;
+use urr_contracts::clients::AuthClient;
 use urr_kernel::Clock;
 use urr_service::{Service, ServiceKit, Upstream};
 use utoipa_axum::router::OpenApiRouter;
@@ -89,7 +90,8 @@ impl Gateway {
         let has_auth = upstreams.contains_key("auth");
         let revoked = if has_auth { RevokedTokens::default() } else { RevokedTokens::none() };
         let feed = upstreams.get("auth").map(|auth| {
-            RevocationFeed::new(auth.clone(), revoked.clone(), kit.clock.clone(), kit.ids.clone())
+            let client = AuthClient::new(auth.clone());
+            RevocationFeed::new(client, revoked.clone(), kit.clock.clone(), kit.ids.clone())
         });
         let overload = OverloadControl::new(upstreams.keys().copied(), settings.concurrency);
         Gateway {
@@ -98,7 +100,7 @@ impl Gateway {
             body_bytes_max: kit.limits.body_bytes_max,
             limiter,
             overload,
-            token_cache: TokenCache::default(),
+            token_cache: TokenCache::new(kit.clock.clone()),
             revoked,
             feed,
             metrics: GatewayMetrics::default(),

@@ -9,16 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+use urr_contracts::clients::{AuthClient, ClientError};
+use urr_contracts::internal::auth::RevokedTokenEntry;
 use urr_kernel::{CallContext, Clock, IdSource, Timestamp, Uuid};
-use urr_service::{CallPolicy, Upstream, UpstreamError};
+use urr_service::jobs;
 
-const PATH: &str = "/internal/auth/revoked-tokens";
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many pages one refresh reads. The next one continues.
 const PAGES_MAX: usize = 1_000;
 
@@ -59,24 +58,11 @@ impl RevokedTokens {
     }
 
     /// Adds tokens, and removes expired ones, which are refused anyway.
-    fn add(&self, revoked: Vec<RevokedToken>, now: Timestamp) {
+    fn add(&self, revoked: Vec<RevokedTokenEntry>, now: Timestamp) {
         let mut all = self.0.tokens.write().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, expires_at| *expires_at > now);
         all.extend(revoked.into_iter().map(|token| (token.jti, token.expires_at)));
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RevokedToken {
-    jti: Uuid,
-    expires_at: Timestamp,
-}
-
-#[derive(Debug, Deserialize)]
-struct RevokedPage {
-    tokens: Vec<RevokedToken>,
-    next: i64,
 }
 
 /// Reads the list from the auth service. Clones share their position in it.
@@ -85,7 +71,7 @@ pub struct RevocationFeed(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    upstream: Upstream,
+    client: AuthClient,
     revoked: RevokedTokens,
     clock: Clock,
     ids: IdSource,
@@ -103,19 +89,19 @@ struct FeedPosition {
     after: i64,
     /// The number of the last refresh that ended, and its result.
     ended: u64,
-    result: Result<(), Arc<UpstreamError>>,
+    result: Result<(), Arc<ClientError>>,
 }
 
 impl RevocationFeed {
     pub(crate) fn new(
-        upstream: Upstream,
+        client: AuthClient,
         revoked: RevokedTokens,
         clock: Clock,
         ids: IdSource,
     ) -> RevocationFeed {
         let position = FeedPosition { after: 0, ended: 0, result: Ok(()) };
         RevocationFeed(Arc::new(Inner {
-            upstream,
+            client,
             revoked,
             clock,
             ids,
@@ -130,7 +116,7 @@ impl RevocationFeed {
     /// Callers that wait during a refresh share the next one, also if it fails, so that many logouts
     /// at once cause two refreshes only. The one in progress would not do for them, because it may
     /// have passed the end of the list before they called.
-    pub async fn refresh(&self) -> Result<(), Arc<UpstreamError>> {
+    pub async fn refresh(&self) -> Result<(), Arc<ClientError>> {
         let Inner { started, position, .. } = &*self.0;
         let started_before = started.load(Ordering::SeqCst);
         let mut position = position.lock().await;
@@ -143,13 +129,11 @@ impl RevocationFeed {
         result
     }
 
-    async fn read_new_entries(&self, after: &mut i64) -> Result<(), UpstreamError> {
-        let Inner { upstream, revoked, clock, ids, read_at, .. } = &*self.0;
+    async fn read_new_entries(&self, after: &mut i64) -> Result<(), ClientError> {
+        let Inner { client, revoked, clock, ids, read_at, .. } = &*self.0;
         for _ in 0..PAGES_MAX {
             let context = CallContext::root(ids.next_id());
-            let path = format!("{PATH}?after={after}");
-            let policy = CallPolicy::idempotent(CALL_TIMEOUT);
-            let page: RevokedPage = upstream.get_json(&path, &context, policy).await?;
+            let page = client.list_revoked_tokens(*after, &context).await?;
             let is_end = page.tokens.is_empty() || page.next <= *after;
             revoked.add(page.tokens, clock.now());
             *after = page.next.max(*after);
@@ -176,13 +160,8 @@ impl RevocationFeed {
     /// Refreshes every second until `stop`. Logs once when auth fails and once when it recovers.
     pub async fn run(self, stop: CancellationToken) {
         let mut is_failing = false;
-        let mut ticks = tokio::time::interval(POLL_INTERVAL);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = ticks.tick() => {}
-            }
+        let mut ticks = jobs::ticker(POLL_INTERVAL);
+        while stop.run_until_cancelled(ticks.tick()).await.is_some() {
             match (self.refresh().await, is_failing) {
                 (Ok(()), true) => info!("the feed of revoked tokens works again"),
                 (Err(error), false) => {
@@ -202,8 +181,11 @@ mod tests {
     #[test]
     fn d_20_a_revoked_token_is_kept_until_it_expires() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let token =
-            |id, expires| RevokedToken { jti: Uuid::from_u128(id), expires_at: at(expires) };
+        let token = |id, expires| RevokedTokenEntry {
+            seq: 1,
+            jti: Uuid::from_u128(id),
+            expires_at: at(expires),
+        };
         let revoked = RevokedTokens::default();
         assert!(!revoked.contains(Uuid::from_u128(1)));
         revoked.add(vec![token(1, 10), token(2, 20)], at(0));

@@ -4,15 +4,15 @@
 //! for half an hour. The cache is keyed by the whole text of the token; expiry and revocation are
 //! checked on every request.
 
-use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::{Clock, Timestamp, Uuid};
+use urr_service::cache::{Cache, CacheOptions};
 use urr_service::token::{ACCESS, AccessClaims, TokenError, TokenKey};
 use urr_service::{Identity, IdentityHeaders, Role};
 
-/// Half of them in each of two generations: when the younger one is full, the older one is dropped.
-const TOKENS_MAX: usize = 32 * 1024;
+const OPTIONS: CacheOptions =
+    CacheOptions { ttl: Duration::from_secs(60 * 60), entries_max: 32 * 1024 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedAccessToken {
@@ -23,24 +23,21 @@ pub struct VerifiedAccessToken {
     expires_at: Timestamp,
 }
 
-#[derive(Debug, Default)]
-pub struct TokenCache(RwLock<TokenGenerations>);
-
-#[derive(Debug, Default)]
-struct TokenGenerations {
-    young: HashMap<String, VerifiedAccessToken>,
-    old: HashMap<String, VerifiedAccessToken>,
-}
+pub struct TokenCache(Cache<String, VerifiedAccessToken, TokenError>);
 
 impl TokenCache {
+    pub fn new(clock: Clock) -> TokenCache {
+        TokenCache(Cache::new(clock, OPTIONS))
+    }
+
     /// The claims of a token, from the cache or verified now.
     pub fn verify(
         &self,
         key: &TokenKey,
-        token: &str,
+        token: &String,
         now: Timestamp,
     ) -> Result<VerifiedAccessToken, TokenError> {
-        if let Some(cached) = self.find(token) {
+        if let Some(cached) = self.0.get(token) {
             return if now < cached.expires_at { Ok(cached) } else { Err(TokenError::Expired) };
         }
         let verified = key.verify::<AccessClaims>(ACCESS, token, now)?;
@@ -49,28 +46,13 @@ impl TokenCache {
         let headers = Identity { user_id, email: Some(email), role }.headers();
         let (token_id, expires_at) = (verified.id, verified.expires_at);
         let verified = VerifiedAccessToken { user_id, role, headers, token_id, expires_at };
-        self.insert(token, verified.clone());
+        self.0.insert(token.clone(), verified.clone());
         Ok(verified)
-    }
-
-    fn find(&self, token: &str) -> Option<VerifiedAccessToken> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        all.young.get(token).or_else(|| all.old.get(token)).cloned()
-    }
-
-    fn insert(&self, token: &str, verified: VerifiedAccessToken) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if all.young.len() >= TOKENS_MAX / 2 {
-            all.old = std::mem::take(&mut all.young);
-        }
-        all.young.insert(token.to_owned(), verified);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use urr_service::token::Issue;
 
     use super::*;
@@ -97,7 +79,7 @@ mod tests {
     #[test]
     fn a_cached_token_has_the_same_claims_and_expires() {
         let now = Timestamp::from_second(1_000).unwrap();
-        let tokens = TokenCache::default();
+        let tokens = TokenCache::new(Clock::manual(now));
         let token = token(5, now);
         let first = tokens.verify(&key(), &token, now).unwrap();
         let other_key = TokenKey::new(&[8; 32]);
@@ -112,7 +94,7 @@ mod tests {
     #[test]
     fn only_the_exact_token_is_cached_and_never_a_failure() {
         let now = Timestamp::from_second(1_000).unwrap();
-        let tokens = TokenCache::default();
+        let tokens = TokenCache::new(Clock::manual(now));
         let good = token(5, now);
         tokens.verify(&key(), &good, now).unwrap();
         for bad in [format!("{good}A"), good[..good.len() - 1].to_owned(), good.to_uppercase()] {
@@ -120,18 +102,17 @@ mod tests {
                 assert!(tokens.verify(&key(), &bad, now).is_err(), "{bad}");
             }
         }
-        assert_eq!(tokens.0.read().unwrap().young.len(), 1);
+        assert_eq!(tokens.0.len(), 1);
     }
 
     #[test]
     fn the_cache_is_bounded() {
         let now = Timestamp::from_second(1_000).unwrap();
-        let tokens = TokenCache::default();
+        let tokens = TokenCache::new(Clock::manual(now));
         let verified = tokens.verify(&key(), &token(5, now), now).unwrap();
-        for n in 0..2 * TOKENS_MAX {
-            tokens.insert(&n.to_string(), verified.clone());
+        for n in 0..2 * OPTIONS.entries_max {
+            tokens.0.insert(n.to_string(), verified.clone());
         }
-        let all = tokens.0.read().unwrap();
-        assert!(all.young.len() + all.old.len() <= TOKENS_MAX);
+        assert!(tokens.0.len() <= OPTIONS.entries_max);
     }
 }

@@ -12,34 +12,27 @@
 //! Deliberately absent: any decision by a lock outside of the database. Seat locks only turn the
 //! crowd away early.
 
+mod admin_log;
 mod audit;
-mod best;
-mod cancel;
-mod change;
+mod batcher;
 mod check_in;
-mod confirm;
-pub mod consume;
-mod domain;
+pub mod consumer;
+mod display_number;
 pub mod events;
-mod expiry;
-mod figures;
 mod http;
-mod inventories;
+mod in_list;
+pub mod inventory;
 mod jobs;
 mod locks;
 mod memberships;
-mod mine;
-mod pulse;
-mod refund;
+mod metrics;
+mod payables;
+pub mod reservations;
 mod reserve;
+mod sales_health;
 mod seat_map;
 mod settings;
-mod signature;
-mod steps;
-mod stock;
-pub mod store;
 mod transfers;
-mod turns;
 
 use std::sync::Arc;
 
@@ -48,45 +41,57 @@ use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
-pub use audit::{Audit, Auditor};
-pub use best::{BestError, BestRequest};
-pub use cancel::AdminCancel;
-pub use change::{ChangeError, ChangeSeats};
-pub use check_in::{CheckInError, CheckedIn, ShownTicket};
-pub use confirm::{PaidPage, PaymentMade};
-pub use domain::best::{NoneFits, Wish};
-pub use domain::hold::{HeldItem, Hold, InvalidWanted, Refusal, Wanted, WantedTickets};
-pub use domain::membership::{
-    Benefits, Membership, MembershipId, MembershipRefused, MembershipStatus, Term, TermPayment,
+pub use audit::store::{AuditDifference, AuditDifferenceKind};
+pub use audit::{AuditReport, Auditor};
+pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
+pub use check_in::{CheckInError, CheckedInTicket, ScannedTicket};
+use inventory::cache::InventoryCache;
+pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
+pub use inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
+pub use inventory::ticket_types::{
+    ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged,
 };
-pub use domain::points::Action;
-pub use domain::refund::{Band, CancelPolicy, Fee, Grace, InvalidCancelPolicy, Refund, Rule};
-pub use domain::reservation::{
-    Flow, Item, PaymentStatus, Reservation, ReservationId, Status, Subject,
-};
-pub use domain::sale::{Inventory, Kind, NotOnSale, SalePolicy, SaleStatus, Tier};
-pub use domain::stock::{ChangeRefused, TicketType};
-pub use domain::transfer::{Offer, Transfer, TransferId, TransferRefused, TransferStatus};
-pub use domain::transition::{Back, PaymentClaim, Record, Refused};
-pub use expiry::{Sweeper, Swept};
-use figures::Figures;
-use inventories::Inventories;
-pub use locks::{SeatLocks, Taken};
+pub use locks::{LockResult, SeatLocks};
 pub use memberships::MembershipError;
-pub use mine::{Details, ReservationFilter};
-pub use pulse::{BookingFigures, Supply};
-pub use refund::RefundPreview;
+pub use memberships::points::PointAction;
+pub use memberships::points::store::{PointEntry, PointRecipients};
+pub use memberships::rules::{
+    Benefits, Membership, MembershipId, MembershipRejection, MembershipStatus, MembershipTerm,
+    TermPaymentStatus,
+};
+use metrics::TicketMetrics;
+pub use reservations::cancel::AdminCancel;
+pub use reservations::details::{ReservationDetails, ReservationFilter};
+pub use reservations::expiry::{SweepReport, Sweeper};
+pub use reservations::model::{
+    EventChain, ItemSubject, Reservation, ReservationId, ReservationItem, ReservationPaymentStatus,
+    ReservationStatus,
+};
+pub use reservations::payment::{CompletedPayment, PaidReservationPage};
+pub use reservations::refund::RefundPreview;
+pub use reservations::refund::rules::{
+    CancelPolicy, FeeBand, FeeMode, GracePeriod, InvalidCancelPolicy, RefundQuote, RefundRule,
+};
+pub use reservations::rules::{
+    PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney,
+};
+pub use reservations::transition::TransitionError;
+pub use reserve::best_seats::choose::{NoSeatsFit, SeatPreference};
+pub use reserve::best_seats::{BestSeatsError, BestSeatsRequest};
+pub use reserve::change_seats::{ChangeError, ChangeSeats};
+pub use reserve::rules::{
+    Hold, HoldItem, HoldRejection, InvalidRequestedItems, RequestedItems, RequestedTickets,
+};
+pub use reserve::slots::{Purchase, SlotChecker, SlotClaim, SlotError};
 pub use reserve::{ReserveError, ReserveRequest};
-pub use seat_map::{EventView, SeatMapSettings, SeatMaps, SeatStatus};
-pub use settings::Settings;
-pub use signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
-pub use steps::StepError;
-pub use stock::{ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged};
-pub use store::audit::{Difference, DifferenceKind};
-pub use store::points::{Members, PointLine};
-pub use store::transfers::TransferFilter;
+pub use sales_health::{BookingSummary, SaleSupply};
+pub use seat_map::{InventorySnapshot, SeatMapSettings, SeatMaps, SeatStatus};
+pub use settings::TicketSettings;
+pub use transfers::rules::{
+    Transfer, TransferId, TransferOffer, TransferRejection, TransferStatus,
+};
+pub use transfers::store::TransferFilter;
 pub use transfers::{TransferDetails, TransferError};
-pub use turns::{Purchase, Turn, TurnError, Turns};
 pub use urr_kernel::{IdempotencyKey, InvalidIdempotencyKey, InvalidTicketType, TicketTypeDraft};
 
 /// The tables of the ticket office.
@@ -104,21 +109,21 @@ pub(crate) const SOURCE: &str = "urr/ticket";
 
 /// The ticket office with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct Ticket {
+pub struct TicketService {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
     pub(crate) ids: IdSource,
-    pub(crate) settings: Settings,
+    pub(crate) settings: TicketSettings,
     pub(crate) locks: SeatLocks,
-    pub(crate) desks: reserve::Desks,
-    pub(crate) best: best::BestDesk,
-    pub(crate) inventories: Inventories,
+    pub(crate) batchers: reserve::ReserveBatchers,
+    pub(crate) best: reserve::best_seats::BestSeatsBatcher,
+    pub(crate) inventories: InventoryCache,
     pub(crate) maps: SeatMaps,
     pub(crate) signer: Arc<Signer>,
-    pub(crate) figures: Figures,
-    pub(crate) turns: Turns,
-    pub(crate) bookings: pulse::Bookings,
-    pub(crate) stock_sums: pulse::StockSums,
+    pub(crate) metrics: TicketMetrics,
+    pub(crate) slots: SlotChecker,
+    pub(crate) booking_stats: sales_health::BookingStats,
+    pub(crate) stock_totals: sales_health::StockTotalsCache,
 }
 
 /// What the ticket office is made of.
@@ -126,12 +131,12 @@ pub struct TicketParts {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub settings: Settings,
+    pub settings: TicketSettings,
     pub locks: SeatLocks,
     /// Signs tickets. What it does not know was not issued by us.
     pub signer: Signer,
     /// Whose turn it is to book.
-    pub turns: Turns,
+    pub slots: SlotChecker,
 }
 
 /// What the service answers to, for a process that does not run it.
@@ -139,30 +144,30 @@ pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
 
-impl Ticket {
-    pub fn new(parts: TicketParts) -> Ticket {
-        let TicketParts { db, clock, ids, settings, locks, signer, turns } = parts;
-        let inventories = Inventories::new(db.clone());
+impl TicketService {
+    pub fn new(parts: TicketParts) -> TicketService {
+        let TicketParts { db, clock, ids, settings, locks, signer, slots } = parts;
+        let inventories = InventoryCache::new(db.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let signer = Arc::new(signer);
-        let figures = Figures::default();
-        let desks = reserve::Desks::new(&db, &clock, &locks, &maps, &settings);
-        let best = best::desk(&db, &clock, &locks, &maps, &settings);
-        Ticket {
-            bookings: pulse::Bookings::new(),
-            stock_sums: pulse::StockSums::default(),
+        let metrics = TicketMetrics::default();
+        let batchers = reserve::ReserveBatchers::new(&db, &clock, &locks, &maps, &settings);
+        let best = reserve::best_seats::batcher(&db, &clock, &locks, &maps, &settings);
+        TicketService {
+            booking_stats: sales_health::BookingStats::new(),
+            stock_totals: sales_health::StockTotalsCache::default(),
             db,
             clock,
             ids,
             settings,
             locks,
-            desks,
+            batchers,
             best,
             inventories,
             maps,
             signer,
-            figures,
-            turns,
+            metrics,
+            slots,
         }
     }
 
@@ -178,7 +183,7 @@ impl Ticket {
 
     /// The ticket office as a service on the network or within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
-        self.figures.register(&kit.metrics);
+        self.metrics.register(&kit.metrics);
         Service::new("ticket", http::routes().with_state(self.clone()), kit)
     }
 }

@@ -1,0 +1,384 @@
+//! A desk: what is asked while it is busy is taken together the next time.
+//!
+//! Nothing waits for a timer. A lone request is worked on at once; a crowd makes its own batches,
+//! as large as the work before them is long. Work that has begun goes on when those who asked have
+//! gone away; who leaves the line before is not worked for.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use urr_kernel::Uuid;
+
+/// At most so many are taken together: the first of them waits for the last.
+const BATCH_MAX: usize = 128;
+
+/// More than this waiting for one event are refused.
+const PENDING_MAX: usize = 8_192;
+
+/// How much a desk takes on.
+#[derive(Clone, Copy, Debug)]
+pub struct BatcherLimits {
+    pub batch_max: usize,
+    pub pending_max: usize,
+}
+
+type Answers<A> = Pin<Box<dyn Future<Output = Vec<A>> + Send>>;
+
+/// One line for each event. Clones share it.
+pub struct Batcher<Q, A> {
+    inner: Arc<Inner<Q, A>>,
+}
+
+struct Inner<Q, A> {
+    /// Events that are being worked on, with those who wait.
+    pending: Mutex<HashMap<Uuid, VecDeque<PendingRequest<Q, A>>>>,
+    /// Answers each question of a batch, in their order.
+    work: Box<dyn Fn(Uuid, Vec<Q>) -> Answers<A> + Send + Sync>,
+    /// Takes the answers that nobody waits for any more.
+    on_abandoned: Box<dyn Fn(A) + Send + Sync>,
+    /// Takes the questions whose askers left the line.
+    on_cancelled: Box<dyn Fn(Q) + Send + Sync>,
+    limits: BatcherLimits,
+}
+
+struct PendingRequest<Q, A> {
+    request: Q,
+    answer: oneshot::Sender<A>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatcherError {
+    /// Too many wait already. Nothing was done.
+    Full,
+    /// The work broke down: a bug of ours, or the process ends.
+    Failed,
+}
+
+impl<Q, A> Clone for Batcher<Q, A> {
+    fn clone(&self) -> Batcher<Q, A> {
+        Batcher { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
+    pub fn new<F>(
+        work: impl Fn(Uuid, Vec<Q>) -> F + Send + Sync + 'static,
+        on_abandoned: impl Fn(A) + Send + Sync + 'static,
+    ) -> Batcher<Q, A>
+    where
+        F: Future<Output = Vec<A>> + Send + 'static,
+    {
+        let limits = BatcherLimits { batch_max: BATCH_MAX, pending_max: PENDING_MAX };
+        Batcher::with_limits(limits, work, on_abandoned)
+    }
+
+    pub fn with_limits<F>(
+        limits: BatcherLimits,
+        work: impl Fn(Uuid, Vec<Q>) -> F + Send + Sync + 'static,
+        on_abandoned: impl Fn(A) + Send + Sync + 'static,
+    ) -> Batcher<Q, A>
+    where
+        F: Future<Output = Vec<A>> + Send + 'static,
+    {
+        let work = move |event_id, requests| -> Answers<A> { Box::pin(work(event_id, requests)) };
+        let (work, on_abandoned, on_cancelled) =
+            (Box::new(work), Box::new(on_abandoned), Box::new(drop));
+        let pending = Mutex::default();
+        Batcher { inner: Arc::new(Inner { pending, work, on_abandoned, on_cancelled, limits }) }
+    }
+
+    /// The same desk, but what was asked by those who left the line is not simply forgotten.
+    pub fn on_cancelled(
+        mut self,
+        on_cancelled: impl Fn(Q) + Send + Sync + 'static,
+    ) -> Batcher<Q, A> {
+        let inner = Arc::get_mut(&mut self.inner).expect("a desk is set up before it is shared");
+        inner.on_cancelled = Box::new(on_cancelled);
+        self
+    }
+
+    /// Stands in line and waits for the answer.
+    pub async fn submit(&self, event_id: Uuid, request: Q) -> Result<A, BatcherError> {
+        let (answer, receiver) = oneshot::channel();
+        let pending_request = PendingRequest { request, answer };
+        match self.inner.enqueue(event_id, pending_request)? {
+            Enqueued::Line => {}
+            Enqueued::First(pending_request) => {
+                let inner = Arc::clone(&self.inner);
+                tokio::spawn(BatchRunner { inner, event_id, is_done: false }.run(pending_request));
+            }
+        }
+        receiver.await.map_err(|_| BatcherError::Failed)
+    }
+}
+
+enum Enqueued<W> {
+    /// Someone is at work and will come to it.
+    Line,
+    /// Nobody is at work on this event.
+    First(W),
+}
+
+impl<Q, A> Inner<Q, A> {
+    fn enqueue(
+        &self,
+        event_id: Uuid,
+        pending_request: PendingRequest<Q, A>,
+    ) -> Result<Enqueued<PendingRequest<Q, A>>, BatcherError> {
+        let mut pending = self.pending();
+        let Some(queue) = pending.get_mut(&event_id) else {
+            pending.insert(event_id, VecDeque::new());
+            return Ok(Enqueued::First(pending_request));
+        };
+        if queue.len() >= self.limits.pending_max {
+            return Err(BatcherError::Full);
+        }
+        queue.push_back(pending_request);
+        Ok(Enqueued::Line)
+    }
+
+    fn pending(&self) -> MutexGuard<'_, HashMap<Uuid, VecDeque<PendingRequest<Q, A>>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next batch; none ends the work on this event.
+    ///
+    /// Who left is passed over: after the database stood still for a while, nothing is held for the
+    /// many who have given up.
+    fn next_batch(&self, event_id: Uuid) -> Option<Vec<PendingRequest<Q, A>>> {
+        let (mut batch, mut on_cancelled) = (Vec::new(), Vec::new());
+        {
+            let mut pending = self.pending();
+            let queue = pending.get_mut(&event_id)?;
+            while batch.len() < self.limits.batch_max
+                && let Some(pending_request) = queue.pop_front()
+            {
+                match pending_request.answer.is_closed() {
+                    true => on_cancelled.push(pending_request.request),
+                    false => batch.push(pending_request),
+                }
+            }
+            if batch.is_empty() {
+                pending.remove(&event_id);
+            }
+        }
+        on_cancelled.into_iter().for_each(&self.on_cancelled);
+        (!batch.is_empty()).then_some(batch)
+    }
+}
+
+/// Works on the line of one event until it is empty.
+struct BatchRunner<Q, A> {
+    inner: Arc<Inner<Q, A>>,
+    event_id: Uuid,
+    is_done: bool,
+}
+
+impl<Q, A> BatchRunner<Q, A> {
+    async fn run(mut self, first: PendingRequest<Q, A>) {
+        let mut batch = Some(vec![first]);
+        while let Some(pending_request) = batch {
+            self.work(pending_request).await;
+            batch = self.inner.next_batch(self.event_id);
+        }
+        self.is_done = true;
+    }
+
+    async fn work(&self, batch: Vec<PendingRequest<Q, A>>) {
+        let (requests, senders): (Vec<Q>, Vec<_>) = batch
+            .into_iter()
+            .map(|pending_request| (pending_request.request, pending_request.answer))
+            .unzip();
+        let answers = (self.inner.work)(self.event_id, requests).await;
+        assert_eq!(answers.len(), senders.len(), "every question is answered");
+        for (sender, answer) in senders.into_iter().zip(answers) {
+            if let Err(answer) = sender.send(answer) {
+                (self.inner.on_abandoned)(answer);
+            }
+        }
+    }
+}
+
+impl<Q, A> Drop for BatchRunner<Q, A> {
+    /// After a panic nobody else would ever serve this line: those in it are told, and the next
+    /// one starts anew.
+    fn drop(&mut self) {
+        if !self.is_done {
+            drop(self.inner.pending().remove(&self.event_id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A desk that answers with the size of the batch, once it is let.
+    fn sizes(gate: Arc<tokio::sync::Semaphore>) -> Batcher<u32, usize> {
+        let work = move |_, requests: Vec<u32>| {
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.expect("the gate stays").forget();
+                if requests.contains(&13) {
+                    panic!("a question that breaks the desk");
+                }
+                vec![requests.len(); requests.len()]
+            }
+        };
+        Batcher::new(work, |_| {})
+    }
+
+    async fn line_is(desk: &Batcher<u32, usize>, event_id: Uuid, length: usize) {
+        while desk.inner.pending().get(&event_id).map(VecDeque::len) != Some(length) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_while_the_desk_is_busy_is_taken_together() {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let (desk, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
+        let asking: Vec<_> = (0..200)
+            .map(|_| {
+                let desk = desk.clone();
+                tokio::spawn(async move { desk.submit(event_id, 1).await })
+            })
+            .collect();
+        line_is(&desk, event_id, 199).await;
+        gate.add_permits(3);
+        let mut sizes = Vec::new();
+        for answer in asking {
+            sizes.push(answer.await.expect("it ends").expect("it is answered"));
+        }
+        sizes.sort_unstable();
+        let expected = [vec![1; 1], vec![71; 71], vec![128; 128]].concat();
+        assert_eq!(sizes, expected);
+        assert!(desk.inner.pending().is_empty(), "an idle event costs nothing");
+    }
+
+    #[tokio::test]
+    async fn a_full_line_refuses_and_other_events_are_not_touched() {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let (desk, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
+        let asked = desk.clone();
+        for number in 0..=PENDING_MAX {
+            let asking = asked.clone();
+            tokio::spawn(async move { asking.submit(event_id, 1).await });
+            if number == 0 {
+                line_is(&asked, event_id, 0).await;
+            }
+        }
+        line_is(&desk, event_id, PENDING_MAX).await;
+        assert_eq!(desk.submit(event_id, 1).await, Err(BatcherError::Full));
+        gate.add_permits(usize::from(u16::MAX));
+        assert_eq!(desk.submit(Uuid::from_u128(2), 1).await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn after_a_breakdown_those_in_line_are_told_and_the_desk_opens_again() {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let (desk, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
+        let (first, behind) = (desk.clone(), desk.clone());
+        let first = tokio::spawn(async move { first.submit(event_id, 13).await });
+        line_is(&desk, event_id, 0).await;
+        let behind = tokio::spawn(async move { behind.submit(event_id, 1).await });
+        line_is(&desk, event_id, 1).await;
+        gate.add_permits(9);
+        assert_eq!(first.await.expect("it ends"), Err(BatcherError::Failed));
+        assert_eq!(behind.await.expect("it ends"), Err(BatcherError::Failed));
+        assert_eq!(desk.submit(event_id, 1).await, Ok(1));
+    }
+
+    type Noted = Arc<Mutex<Vec<u32>>>;
+
+    /// A desk that counts answers nobody took and notes the questions of those who left.
+    fn counting(
+        gate: &Arc<tokio::sync::Semaphore>,
+    ) -> (Batcher<u32, u32>, Arc<AtomicUsize>, Noted) {
+        let (on_abandoned, on_cancelled) =
+            (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let (waits, counts, notes) =
+            (Arc::clone(gate), Arc::clone(&on_abandoned), Arc::clone(&on_cancelled));
+        let work = move |_, requests: Vec<u32>| {
+            let gate = Arc::clone(&waits);
+            async move {
+                gate.acquire().await.expect("the gate stays").forget();
+                requests
+            }
+        };
+        let count = move |_: u32| {
+            counts.fetch_add(1, Ordering::SeqCst);
+        };
+        let note = move |request: u32| notes.lock().expect("it is whole").push(request);
+        (Batcher::new(work, count).on_cancelled(note), on_abandoned, on_cancelled)
+    }
+
+    async fn leave<T: std::fmt::Debug>(leaving: tokio::task::JoinHandle<T>) {
+        leaving.abort();
+        assert!(leaving.await.expect_err("it was aborted").is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_while_it_is_decided_is_decided_all_the_same() {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let (desk, on_abandoned, on_cancelled) = counting(&gate);
+        let (event_id, leaver) = (Uuid::from_u128(1), desk.clone());
+        let leaving = tokio::spawn(async move { leaver.submit(event_id, 7).await });
+        while desk.inner.pending().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        leave(leaving).await;
+        gate.add_permits(2);
+        assert_eq!(desk.submit(event_id, 8).await, Ok(8));
+        assert_eq!(on_abandoned.load(Ordering::SeqCst), 1);
+        assert!(on_cancelled.lock().expect("it is whole").is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_leaves_the_line_is_not_worked_for_and_takes_no_place_in_a_batch() {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let (desk, on_abandoned, on_cancelled) = counting(&gate);
+        let event_id = Uuid::from_u128(1);
+        let submit = |request: u32| {
+            let desk = desk.clone();
+            tokio::spawn(async move { desk.submit(event_id, request).await })
+        };
+        let line_is = async |length: usize| {
+            while desk.inner.pending().get(&event_id).map(VecDeque::len) != Some(length) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let first = submit(0);
+        line_is(0).await;
+        let leaving: Vec<_> = (1..=300).map(submit).collect();
+        line_is(300).await;
+        for gone in leaving {
+            leave(gone).await;
+        }
+        let staying = submit(301);
+        line_is(301).await;
+        gate.add_permits(2);
+        assert_eq!(first.await.expect("it ends"), Ok(0));
+        assert_eq!(staying.await.expect("it ends"), Ok(301));
+        assert_eq!(on_abandoned.load(Ordering::SeqCst), 0);
+        assert_eq!(*on_cancelled.lock().expect("it is whole"), (1..=300).collect::<Vec<u32>>());
+        // The last who leave end the work on the event, too.
+        let busy = submit(302);
+        line_is(0).await;
+        let gone = submit(303);
+        line_is(1).await;
+        leave(gone).await;
+        gate.add_permits(1);
+        assert_eq!(busy.await.expect("it ends"), Ok(302));
+        while !desk.inner.pending().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(on_cancelled.lock().expect("it is whole").last(), Some(&303));
+    }
+}

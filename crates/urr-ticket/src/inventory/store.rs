@@ -1,0 +1,197 @@
+//! What is sold: the row that orders all changes of an event, and its seats.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_layout::Layout;
+use urr_storage::{Row, StorageError, Tx, params};
+
+use crate::{Inventory, InventoryKind, SalePolicy, SaleStatus};
+
+/// Everything about a sale that is about to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSale {
+    pub inventory: Inventory,
+    pub facts: SaleFacts,
+    pub ticket_types: Vec<NewTicketType>,
+}
+
+/// What the catalogue may still change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaleFacts {
+    pub revision: i64,
+    pub title: String,
+    pub venue_name: String,
+    pub artist_id: Option<Uuid>,
+    pub starts_at: Timestamp,
+    pub sale_starts_at: Timestamp,
+    pub sale_ends_at: Timestamp,
+    pub has_presale: bool,
+    pub seats_per_user_max: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTicketType {
+    pub id: Uuid,
+    pub name: String,
+    pub description: String,
+    pub price: Won,
+    pub total: u32,
+}
+
+/// The sale under its lock: nobody else changes the event until this transaction ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockedSale {
+    pub policy: SalePolicy,
+    /// The highest number that was given to this transaction; see [`sale_lock`].
+    pub fence: i64,
+}
+
+/// Makes a sale with all its seats and ticket types. `false`: it was made before.
+pub fn sale_create(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> Result<bool, StorageError> {
+    if !sale_insert(tx, new, now)? {
+        return Ok(false);
+    }
+    let event_id = new.inventory.event_id;
+    let ordered = new.inventory.layout.seat_count();
+    if ordered > 0 {
+        tx.execute(
+            "insert into seats (event_id, seat_id, status, fence) \
+             with recursive numbers (seat_id) as (\
+                 select 0 union all select seat_id + 1 from numbers where seat_id + 1 < $2::integer\
+             ) select $1::uuid, seat_id, 'available', 0 from numbers",
+            params![event_id, ordered],
+        )?;
+    }
+    for ticket_type in &new.ticket_types {
+        ticket_type_insert(tx, event_id, ticket_type, now)?;
+    }
+    let seats: u32 = tx.query_one(
+        "select count(*) as total from seats where event_id = $1",
+        params![event_id],
+        |row| row.get("total"),
+    )?;
+    assert_eq!(seats, ordered, "every seat of the layout was made");
+    tx.execute("update sales set is_complete = true where event_id = $1", params![event_id])?;
+    Ok(true)
+}
+
+fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> Result<bool, StorageError> {
+    let (inventory, facts) = (&new.inventory, &new.facts);
+    let layout = serde_json::to_value(&inventory.layout).expect("a layout is JSON");
+    let prices = serde_json::to_value(&inventory.prices).expect("prices are JSON");
+    let rows = tx.execute(
+        "insert into sales (event_id, revision, kind, status, title, venue_name, artist_id, \
+         starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, layout, prices, \
+         seats_total, is_complete, fence, created_at) \
+         values ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, false, 0, $15) \
+         on conflict (event_id) do nothing",
+        params![
+            inventory.event_id,
+            facts.revision,
+            inventory.kind.name(),
+            facts.title,
+            facts.venue_name,
+            facts.artist_id,
+            facts.starts_at,
+            facts.sale_starts_at,
+            facts.sale_ends_at,
+            facts.has_presale,
+            facts.seats_per_user_max,
+            layout,
+            prices,
+            inventory.layout.seat_count(),
+            now
+        ],
+    )?;
+    Ok(rows == 1)
+}
+
+pub fn ticket_type_insert(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    new: &NewTicketType,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "insert into ticket_types \
+         (id, event_id, name, description, price, total, available, created_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing",
+        params![new.id, event_id, new.name, new.description, new.price, new.total, new.total, now],
+    )?;
+    Ok(rows == 1)
+}
+
+/// Takes the lock that orders all changes of an event, and `numbers` fencing tokens: the last of
+/// them is `fence`, the others are those right below it. None: there is no such event.
+pub fn sale_lock(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    numbers: u32,
+) -> Result<Option<LockedSale>, StorageError> {
+    tx.query_opt(
+        "update sales set fence = fence + $2::bigint where event_id = $1 \
+         returning fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
+         has_presale, seats_per_user_max",
+        params![event_id, i64::from(numbers)],
+        |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
+    )
+}
+
+/// Takes the same lock without a number: for who may find out that nothing changes. What does change
+/// is numbered by [`sale_number`], from the `fence` seen here on.
+pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<LockedSale>, StorageError> {
+    tx.query_opt(
+        "select fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
+         has_presale, seats_per_user_max from sales where event_id = $1 for update",
+        params![event_id],
+        |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
+    )
+}
+
+/// Notes the last number that was given out under [`sale_lock_only`].
+pub fn sale_number(tx: &mut Tx<'_>, event_id: Uuid, fence: i64) -> Result<(), StorageError> {
+    tx.execute("update sales set fence = $2 where event_id = $1", params![event_id, fence])?;
+    Ok(())
+}
+
+/// What a sale allows, without its lock: it may allow something else a moment later.
+pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SalePolicy>, StorageError> {
+    tx.query_opt(
+        "select status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale, \
+         seats_per_user_max from sales where event_id = $1",
+        params![event_id],
+        policy_read,
+    )
+}
+
+fn policy_read(row: &Row<'_>) -> Result<SalePolicy, StorageError> {
+    let status: String = row.get("status")?;
+    Ok(SalePolicy {
+        status: SaleStatus::parse(&status).expect("only known states are stored"),
+        is_complete: row.get("is_complete")?,
+        artist_id: row.get("artist_id")?,
+        sale_starts_at: row.get("sale_starts_at")?,
+        sale_ends_at: row.get("sale_ends_at")?,
+        has_presale: row.get("has_presale")?,
+        seats_per_user_max: row.get("seats_per_user_max")?,
+    })
+}
+
+pub fn inventory_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<Inventory>, StorageError> {
+    tx.query_opt(
+        "select kind, layout, prices from sales where event_id = $1 and is_complete",
+        params![event_id],
+        |row| {
+            let kind: String = row.get("kind")?;
+            let (layout, prices): (Json, Json) = (row.get("layout")?, row.get("prices")?);
+            let prices: BTreeMap<String, Won> =
+                serde_json::from_value(prices).expect("only prices are stored");
+            let layout: Layout =
+                serde_json::from_value(layout).expect("only checked layouts are stored");
+            let kind = InventoryKind::parse(&kind).expect("only known kinds are stored");
+            Ok(Inventory { event_id, kind, layout, prices })
+        },
+    )
+}

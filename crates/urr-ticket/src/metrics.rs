@@ -1,0 +1,54 @@
+//! What operators see of the ticket office.
+
+use std::sync::atomic::AtomicI64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use urr_service::Metrics;
+
+use crate::ReservationStatus;
+use crate::audit::AuditReport;
+
+/// Numbers for Prometheus. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct TicketMetrics {
+    ended: Family<EndingLabel, Counter>,
+    failed: Counter,
+    differences: Gauge<i64, AtomicI64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndingLabel {
+    ending: &'static str,
+}
+
+impl TicketMetrics {
+    pub fn register(&self, metrics: &Metrics) {
+        let ended = self.ended.clone();
+        metrics.register("urr_reservations_ended", "Reservations that ended, by how", ended);
+        let failed = self.failed.clone();
+        let help = "Reservations that should have been ended and could not be";
+        metrics.register("urr_reservations_not_ended", help, failed);
+        let differences = self.differences.clone();
+        let help = "Seats, reservations, stock or tickets that do not agree";
+        metrics.register("urr_reservation_audit_differences", help, differences);
+    }
+
+    pub fn count_ended(&self, ending: ReservationStatus, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.ended.get_or_create(&EndingLabel { ending: ending.name() }).inc_by(count);
+    }
+
+    pub fn count_failed(&self) {
+        self.failed.inc();
+    }
+
+    pub fn record_audit(&self, audit: &AuditReport) {
+        self.differences.set(i64::try_from(audit.differences.len()).unwrap_or(i64::MAX));
+        for difference in &audit.differences {
+            tracing::error!(?difference, "reservations and seats do not agree");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Giving back: a hold is released, a reservation is cancelled by its owner or an administrator.
+
+use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_service::admin_audit::{self, AdminAction};
+use urr_storage::Tx;
+
+use crate::reservations::refund::rules::FeeMode;
+use crate::reservations::refund::{owners_fee, refund_for};
+use crate::reservations::rules::{
+    CancelActor, ReservationRecord, ReservationRejection, decide_cancel, decide_release,
+};
+use crate::reservations::store as transitions;
+use crate::reservations::store::{EndedReservation, ReservationEnding};
+use crate::reservations::transition::{
+    PreparedEvents, TransitionCheck, TransitionError, announce, check_transition, reload,
+};
+use crate::transfers::end_with_reservations;
+use crate::transfers::store::active_listing_find;
+use crate::{ReservationId, ReservationStatus, TicketService};
+
+const CANCELLED_BY_OWNER: &str = "CANCELLED_BY_OWNER";
+const RELEASED_BY_OWNER: &str = "RELEASED_BY_OWNER";
+
+/// An administrator and why they cancel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminCancel {
+    pub admin_id: Uuid,
+    pub reason: String,
+    /// Whether the owner bears the fee.
+    pub fee: FeeMode,
+    /// Only as long as this payment is the reservation's: it may have been sold on (M-8).
+    pub payment_id: Option<Uuid>,
+}
+
+impl TicketService {
+    /// Cancels one's own reservation. What is cancelled already stays so and is returned.
+    pub async fn cancel_reservation(
+        &self,
+        id: ReservationId,
+        user_id: Uuid,
+        context: CallContext,
+    ) -> Result<ReservationRecord, TransitionError> {
+        let (prepared, now) = (self.prepared(1, context), self.clock.now());
+        let cancelled = self.db.write(move |tx| {
+            let found = check_transition(tx, id, |record| {
+                check_owner(record, user_id)?;
+                decide_cancel(record, CancelActor::Owner, now)
+            })?;
+            let TransitionCheck::Apply { record, fence } = found else { return done(found) };
+            if transitions::ticket_was_used(tx, id)? {
+                return Err(ReservationRejection::CheckedIn.into());
+            }
+            // What is for sale must be there when it is bought (M-8).
+            if active_listing_find(tx, id)?.is_some() {
+                return Err(ReservationRejection::Listed.into());
+            }
+            let fee = owners_fee(&record);
+            let reason = CANCELLED_BY_OWNER;
+            end_one(tx, &record, CancelEnd { fence, reason, fee }, &prepared, now)
+        });
+        self.after_end(cancelled.await?).await
+    }
+
+    /// Releases one's own hold. A token that is not the present one releases nothing.
+    pub async fn release_hold(
+        &self,
+        id: ReservationId,
+        user_id: Uuid,
+        token: Option<i64>,
+        context: CallContext,
+    ) -> Result<ReservationRecord, TransitionError> {
+        let (prepared, now) = (self.prepared(1, context), self.clock.now());
+        let released = self.db.write(move |tx| {
+            let found = check_transition(tx, id, |record| {
+                check_owner(record, user_id)?;
+                decide_release(record, token, now)
+            })?;
+            let TransitionCheck::Apply { record, fence } = found else { return done(found) };
+            let end = CancelEnd { fence, reason: RELEASED_BY_OWNER, fee: FeeMode::ByPolicy };
+            end_one(tx, &record, end, &prepared, now)
+        });
+        self.after_end(released.await?).await
+    }
+
+    /// Cancels anybody's reservation. It is written down with the change (M-10).
+    pub async fn cancel_as_admin(
+        &self,
+        id: ReservationId,
+        by: AdminCancel,
+        context: CallContext,
+    ) -> Result<ReservationRecord, TransitionError> {
+        let (prepared, now, audit_id) =
+            (self.prepared(2, context), self.clock.now(), self.ids.next_id());
+        let cancelled = self.db.write(move |tx| {
+            let found = check_transition(tx, id, |record| {
+                if by.payment_id.is_some() && by.payment_id != record.payment_id {
+                    return Err(ReservationRejection::SoldOn);
+                }
+                decide_cancel(record, CancelActor::Admin, now)
+            })?;
+            let TransitionCheck::Apply { record, fence } = found else { return done(found) };
+            if active_listing_find(tx, id)?.is_some_and(|listing| listing.is_pinned) {
+                return Err(ReservationRejection::BeingBought.into());
+            }
+            let action = AdminAction {
+                id: audit_id,
+                admin_id: by.admin_id,
+                action: "RESERVATION_CANCELLED",
+                resource_type: "reservation",
+                resource_id: id.0,
+                summary: format!("{}: {}", record.reservation.number, by.reason),
+                now,
+            };
+            admin_audit::action_insert(tx, &action)?;
+            let end = CancelEnd { fence, reason: &by.reason, fee: by.fee };
+            end_one(tx, &record, end, &prepared, now)
+        });
+        self.after_end(cancelled.await?).await
+    }
+
+    async fn after_end(
+        &self,
+        outcome: (ReservationRecord, Vec<EndedReservation>),
+    ) -> Result<ReservationRecord, TransitionError> {
+        let (record, ended) = outcome;
+        self.release_seats(&ended).await;
+        self.metrics.count_ended(ReservationStatus::Cancelled, ended.len());
+        Ok(record)
+    }
+}
+
+pub(crate) fn check_owner(
+    record: &ReservationRecord,
+    user_id: Uuid,
+) -> Result<(), ReservationRejection> {
+    match record.reservation.user_id == user_id {
+        true => Ok(()),
+        false => Err(ReservationRejection::NotFound),
+    }
+}
+
+fn done(
+    found: TransitionCheck,
+) -> Result<(ReservationRecord, Vec<EndedReservation>), TransitionError> {
+    match found {
+        TransitionCheck::AlreadyDone(record) | TransitionCheck::Apply { record, .. } => {
+            Ok((record, Vec::new()))
+        }
+    }
+}
+
+/// How one reservation ends.
+#[derive(Clone, Copy)]
+struct CancelEnd<'a> {
+    fence: i64,
+    reason: &'a str,
+    fee: FeeMode,
+}
+
+fn end_one(
+    tx: &mut Tx<'_>,
+    record: &ReservationRecord,
+    end: CancelEnd<'_>,
+    prepared: &PreparedEvents,
+    now: Timestamp,
+) -> Result<(ReservationRecord, Vec<EndedReservation>), TransitionError> {
+    let CancelEnd { fence, reason, fee } = end;
+    let id = record.reservation.id;
+    let ending = ReservationEnding::Cancelled { reason, refund: refund_for(tx, record, fee, now)? };
+    let ended = transitions::reservations_end(tx, fence, &[id.0], ending, now)?;
+    assert_eq!(ended.len(), 1, "the state was seen under the lock");
+    announce(tx, &ended, ending, prepared)?;
+    end_with_reservations(tx, &ended, ending, prepared, now)?;
+    Ok((reload(tx, id)?, ended))
+}

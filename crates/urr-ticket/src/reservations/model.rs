@@ -1,0 +1,131 @@
+//! Reservations and their states.
+
+use urr_kernel::{CallContext, Timestamp, Uuid, Won, define_id};
+use urr_layout::SeatId;
+
+define_id!(
+    /// Which reservation.
+    ReservationId
+);
+
+/// A hold is a pending reservation. It ends as exactly one of the others; only a confirmed one can
+/// still be cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReservationStatus {
+    Pending,
+    Confirmed,
+    Cancelled,
+    Expired,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReservationPaymentStatus {
+    Unpaid,
+    Paid,
+    /// Cancelled after it was paid: the money is on its way back.
+    Refunding,
+    Refunded,
+}
+
+/// Seats or standing tickets of one person for one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    pub id: ReservationId,
+    /// For people: on tickets, in letters, on the phone.
+    pub number: String,
+    pub user_id: Uuid,
+    pub event_id: Uuid,
+    pub status: ReservationStatus,
+    pub payment_status: ReservationPaymentStatus,
+    /// What it costs: its items and the booking fee.
+    pub total_amount: Won,
+    /// What its owner has paid beside the items: the surcharge of a pre-sale, and the fees of the
+    /// transfers by which it came to them.
+    pub booking_fee: Won,
+    /// The fencing token. It grows with every change of the event's seats and stock.
+    pub fence: i64,
+    pub expires_at: Timestamp,
+    /// The payment that is under way.
+    pub pinned_by: Option<Uuid>,
+    pub created_at: Timestamp,
+}
+
+/// What the story of a reservation belongs to, and how far it was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventChain {
+    /// Of the request that made the reservation.
+    pub correlation_id: Option<Uuid>,
+    /// What was last announced of it while it lived.
+    pub last_event_id: Option<Uuid>,
+}
+
+impl EventChain {
+    /// The context of what comes next: the same flow, caused by what the call names, or else by what
+    /// came before.
+    pub fn follow(self, call: CallContext) -> CallContext {
+        CallContext {
+            correlation_id: self.correlation_id.unwrap_or(call.correlation_id),
+            causation_id: call.causation_id.or(self.last_event_id),
+            trace: call.trace,
+        }
+    }
+}
+
+/// One line of a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReservationItem {
+    pub subject: ItemSubject,
+    pub quantity: u32,
+    pub unit_price: Won,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemSubject {
+    Seat(SeatId),
+    TicketType(Uuid),
+}
+
+impl ReservationStatus {
+    pub const ALL: [ReservationStatus; 4] = [
+        ReservationStatus::Pending,
+        ReservationStatus::Confirmed,
+        ReservationStatus::Cancelled,
+        ReservationStatus::Expired,
+    ];
+
+    /// As it is stored and sent.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReservationStatus::Pending => "pending",
+            ReservationStatus::Confirmed => "confirmed",
+            ReservationStatus::Cancelled => "cancelled",
+            ReservationStatus::Expired => "expired",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<ReservationStatus> {
+        ReservationStatus::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl ReservationPaymentStatus {
+    pub const ALL: [ReservationPaymentStatus; 4] = [
+        ReservationPaymentStatus::Unpaid,
+        ReservationPaymentStatus::Paid,
+        ReservationPaymentStatus::Refunding,
+        ReservationPaymentStatus::Refunded,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ReservationPaymentStatus::Unpaid => "unpaid",
+            ReservationPaymentStatus::Paid => "paid",
+            ReservationPaymentStatus::Refunding => "refunding",
+            ReservationPaymentStatus::Refunded => "refunded",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<ReservationPaymentStatus> {
+        ReservationPaymentStatus::ALL.into_iter().find(|status| status.name() == name)
+    }
+}

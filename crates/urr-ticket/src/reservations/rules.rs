@@ -1,0 +1,497 @@
+//! Which steps a reservation may take: held, pinned while it is paid, then exactly one end.
+//!
+//! Whoever asks loaded the record under the lock of its sale and writes what is decided here.
+//! Every step can be asked for again: [`Transition::Done`] says that it was taken before.
+
+use urr_kernel::{Timestamp, Uuid, Won};
+
+use crate::inventory::rules::SaleStatus;
+use crate::reservations::model::{Reservation, ReservationPaymentStatus, ReservationStatus};
+
+/// A reservation with everything that decides about its next step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservationRecord {
+    pub reservation: Reservation,
+    /// Seats or standing tickets together.
+    pub quantity: u32,
+    pub payment_id: Option<Uuid>,
+    pub payment_method: Option<String>,
+    pub refund_amount: Option<Won>,
+    pub end_reason: Option<String>,
+    pub updated_at: Timestamp,
+    pub sale_status: SaleStatus,
+    /// When the event begins.
+    pub starts_at: Timestamp,
+    /// Whose event it is.
+    pub artist_id: Option<Uuid>,
+}
+
+/// What a reservation is at a moment. A hold whose time is over is over, swept or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReservationPhase {
+    Held,
+    Pinned { by: Uuid },
+    Confirmed,
+    Cancelled,
+    Expired,
+}
+
+/// What remains to be done for a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transition {
+    Apply,
+    /// This very step was taken before.
+    AlreadyDone,
+}
+
+/// Why a reservation cannot take a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReservationRejection {
+    #[error("there is no such reservation")]
+    NotFound,
+    #[error("a payment of the reservation is under way")]
+    PaymentInProgress,
+    #[error("the reservation is not pinned by this payment")]
+    NotPinned,
+    #[error("the reservation is confirmed")]
+    Confirmed,
+    #[error("the reservation was cancelled")]
+    Cancelled,
+    #[error("the time of the reservation is over")]
+    Expired,
+    #[error("the reservation is not being refunded")]
+    NotRefunding,
+    #[error("the fencing token is not the present one")]
+    StaleToken,
+    #[error("the amount is not that of the reservation")]
+    WrongAmount,
+    #[error("the event has begun")]
+    EventStarted,
+    #[error("the event was cancelled")]
+    EventCancelled,
+    #[error("a ticket of the reservation was used")]
+    CheckedIn,
+    #[error("the reservation is listed for others to buy")]
+    Listed,
+    #[error("someone is buying the reservation from its owner")]
+    BeingBought,
+    #[error("the reservation was sold on, and another payment is its own")]
+    SoldOn,
+    /// Only a bug of ours, or a hand in the tables, can cause it.
+    #[error("a seat of the reservation is no longer its own")]
+    SeatLost,
+}
+
+/// Who cancels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelActor {
+    /// Up to the beginning of the event.
+    Owner,
+    /// At any time.
+    Admin,
+}
+
+/// What a payment says when it pins a hold or confirms it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaymentClaim {
+    pub payment_id: Uuid,
+    pub fencing_token: i64,
+    pub amount: Won,
+}
+
+impl ReservationRecord {
+    pub fn phase(&self, now: Timestamp) -> ReservationPhase {
+        let reservation = &self.reservation;
+        match (reservation.status, reservation.pinned_by) {
+            (ReservationStatus::Pending, Some(by)) => ReservationPhase::Pinned { by },
+            (ReservationStatus::Pending, None) if now >= reservation.expires_at => {
+                ReservationPhase::Expired
+            }
+            (ReservationStatus::Pending, None) => ReservationPhase::Held,
+            (ReservationStatus::Confirmed, _) => ReservationPhase::Confirmed,
+            (ReservationStatus::Cancelled, _) => ReservationPhase::Cancelled,
+            (ReservationStatus::Expired, _) => ReservationPhase::Expired,
+        }
+    }
+
+    /// What was kept when a paid reservation was cancelled.
+    pub fn cancellation_fee(&self) -> Option<Won> {
+        let kept = self.reservation.total_amount.minus(self.refund_amount?);
+        Some(kept.expect("a refund is not more than the total"))
+    }
+
+    /// The state as users see it.
+    pub fn status(&self, now: Timestamp) -> ReservationStatus {
+        match self.phase(now) {
+            ReservationPhase::Held | ReservationPhase::Pinned { .. } => ReservationStatus::Pending,
+            ReservationPhase::Confirmed => ReservationStatus::Confirmed,
+            ReservationPhase::Cancelled => ReservationStatus::Cancelled,
+            ReservationPhase::Expired => ReservationStatus::Expired,
+        }
+    }
+
+    fn check_token(&self, token: Option<i64>) -> Result<(), ReservationRejection> {
+        match token {
+            Some(token) if token != self.reservation.fence => Err(ReservationRejection::StaleToken),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_claim(&self, claim: &PaymentClaim) -> Result<(), ReservationRejection> {
+        self.check_token(Some(claim.fencing_token))?;
+        if claim.amount != self.reservation.total_amount {
+            return Err(ReservationRejection::WrongAmount);
+        }
+        Ok(())
+    }
+}
+
+/// Whether someone may pay now.
+pub fn decide_pay(record: &ReservationRecord, now: Timestamp) -> Result<(), ReservationRejection> {
+    match record.phase(now) {
+        ReservationPhase::Held if record.sale_status != SaleStatus::Open => {
+            Err(ReservationRejection::EventCancelled)
+        }
+        ReservationPhase::Held => Ok(()),
+        ReservationPhase::Pinned { .. } => Err(ReservationRejection::PaymentInProgress),
+        ReservationPhase::Confirmed => Err(ReservationRejection::Confirmed),
+        ReservationPhase::Cancelled => Err(ReservationRejection::Cancelled),
+        ReservationPhase::Expired => Err(ReservationRejection::Expired),
+    }
+}
+
+/// A payment is about to charge. The time is looked at here, for the last time: from now on the
+/// hold waits for the payment (M-16).
+pub fn decide_pin(
+    record: &ReservationRecord,
+    claim: &PaymentClaim,
+    now: Timestamp,
+) -> Result<Transition, ReservationRejection> {
+    if record.phase(now) == (ReservationPhase::Pinned { by: claim.payment_id }) {
+        return record.check_claim(claim).map(|()| Transition::AlreadyDone);
+    }
+    decide_pay(record, now)?;
+    record.check_claim(claim).map(|()| Transition::Apply)
+}
+
+/// A payment has come to nothing. Where it has no pin, nothing is left to do; what it has confirmed
+/// stays confirmed.
+pub fn decide_unpin(
+    record: &ReservationRecord,
+    payment_id: Uuid,
+) -> Result<Transition, ReservationRejection> {
+    if record.reservation.pinned_by == Some(payment_id) {
+        return Ok(Transition::Apply);
+    }
+    let is_confirmed = record.reservation.status == ReservationStatus::Confirmed;
+    match is_confirmed && record.payment_id == Some(payment_id) {
+        true => Err(ReservationRejection::Confirmed),
+        false => Ok(Transition::AlreadyDone),
+    }
+}
+
+/// A payment was made. Only the one that pinned the hold can confirm it.
+pub fn decide_confirm(
+    record: &ReservationRecord,
+    claim: &PaymentClaim,
+    now: Timestamp,
+) -> Result<Transition, ReservationRejection> {
+    let step = match record.phase(now) {
+        ReservationPhase::Pinned { by } if by == claim.payment_id => Transition::Apply,
+        ReservationPhase::Pinned { .. } => return Err(ReservationRejection::PaymentInProgress),
+        ReservationPhase::Confirmed if record.payment_id == Some(claim.payment_id) => {
+            Transition::AlreadyDone
+        }
+        ReservationPhase::Confirmed => return Err(ReservationRejection::Confirmed),
+        ReservationPhase::Held => return Err(ReservationRejection::NotPinned),
+        ReservationPhase::Cancelled => return Err(ReservationRejection::Cancelled),
+        ReservationPhase::Expired => return Err(ReservationRejection::Expired),
+    };
+    record.check_claim(claim).map(|()| step)
+}
+
+/// The money of a cancelled reservation is back. Seats and stock have no part in it: they were
+/// given back when it was cancelled and may be someone else's by now (M-13).
+pub fn decide_refunded(
+    record: &ReservationRecord,
+    payment_id: Uuid,
+    back: ReturnedMoney,
+) -> Result<Transition, ReservationRejection> {
+    let is_ours = record.payment_id == Some(payment_id);
+    match record.reservation.payment_status {
+        ReservationPaymentStatus::Refunding | ReservationPaymentStatus::Refunded if !is_ours => {
+            Err(ReservationRejection::NotRefunding)
+        }
+        ReservationPaymentStatus::Refunded => Ok(Transition::AlreadyDone),
+        ReservationPaymentStatus::Refunding => {
+            let is_right = record.refund_amount == Some(back.asked) && back.returned <= back.asked;
+            if is_right { Ok(Transition::Apply) } else { Err(ReservationRejection::WrongAmount) }
+        }
+        ReservationPaymentStatus::Unpaid | ReservationPaymentStatus::Paid => {
+            Err(ReservationRejection::NotRefunding)
+        }
+    }
+}
+
+/// Money that is back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReturnedMoney {
+    /// What we asked for.
+    pub asked: Won,
+    /// What of that came: less if a part had been given back before.
+    pub returned: Won,
+}
+
+impl ReturnedMoney {
+    pub fn whole(amount: Won) -> ReturnedMoney {
+        ReturnedMoney { asked: amount, returned: amount }
+    }
+}
+
+/// Whether a reservation may be cancelled. What is cancelled stays so: asking again is harmless,
+/// and what is over gives nothing back a second time (M-2).
+pub fn decide_cancel(
+    record: &ReservationRecord,
+    by: CancelActor,
+    now: Timestamp,
+) -> Result<Transition, ReservationRejection> {
+    match (record.phase(now), by) {
+        (ReservationPhase::Held, _) | (ReservationPhase::Confirmed, CancelActor::Admin) => {
+            Ok(Transition::Apply)
+        }
+        (ReservationPhase::Confirmed, CancelActor::Owner) if now < record.starts_at => {
+            Ok(Transition::Apply)
+        }
+        (ReservationPhase::Confirmed, CancelActor::Owner) => {
+            Err(ReservationRejection::EventStarted)
+        }
+        (ReservationPhase::Pinned { .. }, _) => Err(ReservationRejection::PaymentInProgress),
+        (ReservationPhase::Cancelled, _) => Ok(Transition::AlreadyDone),
+        (ReservationPhase::Expired, _) => Err(ReservationRejection::Expired),
+    }
+}
+
+/// Whether a hold may be released. A token is not needed, but a stale one releases nothing.
+pub fn decide_release(
+    record: &ReservationRecord,
+    token: Option<i64>,
+    now: Timestamp,
+) -> Result<Transition, ReservationRejection> {
+    let step = match record.phase(now) {
+        ReservationPhase::Held => Transition::Apply,
+        ReservationPhase::Cancelled => Transition::AlreadyDone,
+        ReservationPhase::Pinned { .. } => return Err(ReservationRejection::PaymentInProgress),
+        ReservationPhase::Confirmed => return Err(ReservationRejection::Confirmed),
+        ReservationPhase::Expired => return Err(ReservationRejection::Expired),
+    };
+    record.check_token(token).map(|()| step)
+}
+
+/// Whether the seats of a hold may be changed.
+pub fn decide_change(
+    record: &ReservationRecord,
+    token: Option<i64>,
+    now: Timestamp,
+) -> Result<(), ReservationRejection> {
+    decide_pay(record, now)?;
+    record.check_token(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_kernel::Uuid;
+
+    use super::*;
+    use crate::ReservationId;
+
+    const OURS: Uuid = Uuid::from_u128(1);
+    const THEIRS: Uuid = Uuid::from_u128(2);
+
+    fn at(text: &str) -> Timestamp {
+        format!("2026-12-01T{text}:00Z").parse().expect("a time")
+    }
+
+    /// A reservation in one of the states of the table below; its hold ends at 12:05.
+    fn record(state: &str) -> ReservationRecord {
+        let (status, payment_status) = match state {
+            "held" | "pinned" => (ReservationStatus::Pending, ReservationPaymentStatus::Unpaid),
+            "paid" => (ReservationStatus::Confirmed, ReservationPaymentStatus::Paid),
+            "given back" => (ReservationStatus::Cancelled, ReservationPaymentStatus::Unpaid),
+            "refunding" => (ReservationStatus::Cancelled, ReservationPaymentStatus::Refunding),
+            "refunded" => (ReservationStatus::Cancelled, ReservationPaymentStatus::Refunded),
+            "expired" => (ReservationStatus::Expired, ReservationPaymentStatus::Unpaid),
+            other => panic!("no such state: {other}"),
+        };
+        let was_paid = payment_status != ReservationPaymentStatus::Unpaid;
+        let amount = Won::new(100_000);
+        ReservationRecord {
+            reservation: Reservation {
+                id: ReservationId(Uuid::nil()),
+                number: "R".to_owned(),
+                user_id: Uuid::nil(),
+                event_id: Uuid::nil(),
+                status,
+                payment_status,
+                total_amount: amount,
+                booking_fee: Won::ZERO,
+                fence: 7,
+                expires_at: at("12:05"),
+                pinned_by: (state == "pinned").then_some(OURS),
+                created_at: at("12:00"),
+            },
+            quantity: 1,
+            payment_id: was_paid.then_some(OURS),
+            payment_method: None,
+            refund_amount: (was_paid && status == ReservationStatus::Cancelled).then_some(amount),
+            end_reason: None,
+            updated_at: at("12:00"),
+            sale_status: SaleStatus::Open,
+            starts_at: at("19:00"),
+            artist_id: None,
+        }
+    }
+
+    fn claim(payment_id: Uuid) -> PaymentClaim {
+        PaymentClaim { payment_id, fencing_token: 7, amount: Won::new(100_000) }
+    }
+
+    /// `go`, `done` or why not, for each step in each state.
+    fn row(state: &str, now: &str) -> String {
+        let (record, now) = (record(state), at(now));
+        let word = |step: Result<Transition, ReservationRejection>| match step {
+            Ok(Transition::Apply) => "go".to_owned(),
+            Ok(Transition::AlreadyDone) => "done".to_owned(),
+            Err(refused) => format!("{refused:?}"),
+        };
+        let steps = [
+            word(decide_pin(&record, &claim(OURS), now)),
+            word(decide_unpin(&record, OURS)),
+            word(decide_confirm(&record, &claim(OURS), now)),
+            word(decide_release(&record, Some(7), now)),
+            word(decide_change(&record, Some(7), now).map(|()| Transition::Apply)),
+            word(decide_cancel(&record, CancelActor::Owner, now)),
+            word(decide_cancel(&record, CancelActor::Admin, now)),
+            word(decide_refunded(&record, OURS, ReturnedMoney::whole(Won::new(100_000)))),
+        ];
+        steps.join(" ")
+    }
+
+    #[test]
+    fn every_step_in_every_state() {
+        //                          pin unpin confirm release change owner's admin's refunded
+        let table = [
+            ("held", "12:04", "go done NotPinned go go go go NotRefunding"),
+            ("held", "12:05", "Expired done Expired Expired Expired Expired Expired NotRefunding"),
+            (
+                "pinned",
+                "12:30",
+                "done go go PaymentInProgress PaymentInProgress PaymentInProgress \
+                 PaymentInProgress NotRefunding",
+            ),
+            ("paid", "18:59", "Confirmed Confirmed done Confirmed Confirmed go go NotRefunding"),
+            (
+                "paid",
+                "19:00",
+                "Confirmed Confirmed done Confirmed Confirmed EventStarted go NotRefunding",
+            ),
+            (
+                "given back",
+                "12:04",
+                "Cancelled done Cancelled done Cancelled done done NotRefunding",
+            ),
+            ("refunding", "12:04", "Cancelled done Cancelled done Cancelled done done go"),
+            ("refunded", "12:04", "Cancelled done Cancelled done Cancelled done done done"),
+            (
+                "expired",
+                "12:04",
+                "Expired done Expired Expired Expired Expired Expired NotRefunding",
+            ),
+        ];
+        for (state, now, expected) in table {
+            assert_eq!(row(state, now), expected, "{state} at {now}");
+        }
+    }
+
+    #[test]
+    fn another_payment_is_always_refused_and_has_nothing_to_let_go() {
+        let now = at("12:30");
+        let (pinned, paid) = (record("pinned"), record("paid"));
+        for decide in [decide_pin, decide_confirm] {
+            assert_eq!(
+                decide(&pinned, &claim(THEIRS), now),
+                Err(ReservationRejection::PaymentInProgress)
+            );
+            assert_eq!(decide(&paid, &claim(THEIRS), now), Err(ReservationRejection::Confirmed));
+        }
+        for record in [&pinned, &paid] {
+            assert_eq!(decide_unpin(record, THEIRS), Ok(Transition::AlreadyDone));
+        }
+        let refunding = record("refunding");
+        let refunded = decide_refunded(&refunding, THEIRS, ReturnedMoney::whole(Won::new(100_000)));
+        assert_eq!(refunded, Err(ReservationRejection::NotRefunding));
+    }
+
+    #[test]
+    fn a_stale_token_or_another_amount_takes_no_step() {
+        let now = at("12:04");
+        let stale = PaymentClaim { fencing_token: 6, ..claim(OURS) };
+        let cheap = PaymentClaim { amount: Won::new(99_999), ..claim(OURS) };
+        for state in ["held", "pinned"] {
+            let record = record(state);
+            assert_eq!(
+                decide_pin(&record, &stale, now),
+                Err(ReservationRejection::StaleToken),
+                "{state}"
+            );
+            assert_eq!(
+                decide_pin(&record, &cheap, now),
+                Err(ReservationRejection::WrongAmount),
+                "{state}"
+            );
+        }
+        for state in ["pinned", "paid"] {
+            let record = record(state);
+            assert_eq!(
+                decide_confirm(&record, &stale, now),
+                Err(ReservationRejection::StaleToken),
+                "{state}"
+            );
+            assert_eq!(
+                decide_confirm(&record, &cheap, now),
+                Err(ReservationRejection::WrongAmount),
+                "{state}"
+            );
+        }
+        assert_eq!(
+            decide_release(&record("held"), Some(6), now),
+            Err(ReservationRejection::StaleToken)
+        );
+        assert_eq!(
+            decide_change(&record("held"), Some(6), now),
+            Err(ReservationRejection::StaleToken)
+        );
+        let (asked, half) = (Won::new(100_000), Won::new(50_000));
+        let back = |back| decide_refunded(&record("refunding"), OURS, back);
+        assert_eq!(back(ReturnedMoney::whole(half)), Err(ReservationRejection::WrongAmount));
+        assert_eq!(
+            back(ReturnedMoney { asked: half, returned: asked }),
+            Err(ReservationRejection::WrongAmount)
+        );
+        assert_eq!(back(ReturnedMoney { asked, returned: half }), Ok(Transition::Apply));
+    }
+
+    #[test]
+    fn m_9_a_hold_of_a_cancelled_event_can_only_be_given_back() {
+        let closed = ReservationRecord { sale_status: SaleStatus::Cancelled, ..record("held") };
+        let now = at("12:04");
+        assert_eq!(
+            decide_pin(&closed, &claim(OURS), now),
+            Err(ReservationRejection::EventCancelled)
+        );
+        assert_eq!(decide_change(&closed, None, now), Err(ReservationRejection::EventCancelled));
+        assert_eq!(decide_cancel(&closed, CancelActor::Owner, now), Ok(Transition::Apply));
+        // What is being paid is decided first.
+        let paying = ReservationRecord { sale_status: SaleStatus::Cancelled, ..record("pinned") };
+        assert_eq!(decide_confirm(&paying, &claim(OURS), now), Ok(Transition::Apply));
+    }
+}

@@ -1,0 +1,219 @@
+//! How long bookings took lately, and how many failed: of this process, in a few kilobytes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use urr_service::ApiError;
+
+/// So many of the last seconds are remembered.
+const SECONDS: u64 = 10;
+/// Four steps for each doubling: a duration is known to a quarter.
+const STEPS: u32 = 4;
+const BUCKETS: usize = 128;
+/// Who goes away earlier has changed their mind; who goes away later was not answered in time.
+const ABANDONED_AFTER: Duration = Duration::from_secs(2);
+
+/// The bookings of the last seconds. Clones share them.
+#[derive(Clone)]
+pub struct BookingStats(Arc<Inner>);
+
+struct Inner {
+    begun_at: Instant,
+    seconds: Mutex<Vec<SecondStats>>,
+}
+
+#[derive(Clone)]
+struct SecondStats {
+    number: u64,
+    answered: u32,
+    failed: u32,
+    by_duration: [u32; BUCKETS],
+}
+
+/// What became of the bookings of the last seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BookingSummary {
+    /// Held, or refused by a rule.
+    pub answered: u64,
+    /// Not answered in time, or by a failure of ours.
+    pub failed: u64,
+    /// Nineteen of twenty took no longer than this; zero if there were none.
+    pub p95: Duration,
+}
+
+impl BookingStats {
+    pub fn new() -> BookingStats {
+        let empty = SecondStats { number: 0, answered: 0, failed: 0, by_duration: [0; BUCKETS] };
+        let seconds = (0..SECONDS).map(|_| empty.clone()).collect();
+        BookingStats(Arc::new(Inner { begun_at: Instant::now(), seconds: Mutex::new(seconds) }))
+    }
+
+    /// Awaits a booking and notes what became of it, also if nobody waits for it to the end.
+    pub async fn measure<T, E: Into<ApiError>>(
+        &self,
+        booking: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ApiError> {
+        let mut timer = BookingTimer { stats: self, begun: Instant::now(), is_recorded: false };
+        let outcome = booking.await.map_err(E::into);
+        let is_failed = matches!(&outcome, Err(error) if error.status().is_server_error());
+        timer.is_recorded = true;
+        self.record(timer.begun.elapsed(), is_failed);
+        outcome
+    }
+
+    fn record(&self, took: Duration, is_failed: bool) {
+        let number = self.second();
+        let mut seconds = self.0.seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = usize::try_from(number % SECONDS).expect("it is small");
+        let second = &mut seconds[place];
+        if second.number != number {
+            *second = SecondStats { number, answered: 0, failed: 0, by_duration: [0; BUCKETS] };
+        }
+        match is_failed {
+            true => second.failed += 1,
+            false => second.answered += 1,
+        }
+        second.by_duration[bucket(took)] += 1;
+    }
+
+    pub fn summary(&self) -> BookingSummary {
+        let now = self.second();
+        let (mut answered, mut failed, mut by_duration) = (0, 0, [0_u64; BUCKETS]);
+        let seconds = self.0.seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        for second in seconds.iter().filter(|second| now - second.number < SECONDS) {
+            answered += u64::from(second.answered);
+            failed += u64::from(second.failed);
+            for (sum, count) in by_duration.iter_mut().zip(second.by_duration) {
+                *sum += u64::from(count);
+            }
+        }
+        drop(seconds);
+        BookingSummary { answered, failed, p95: percentile_95(&by_duration) }
+    }
+
+    fn second(&self) -> u64 {
+        self.0.begun_at.elapsed().as_secs()
+    }
+}
+
+/// A booking that is being awaited.
+struct BookingTimer<'a> {
+    stats: &'a BookingStats,
+    begun: Instant,
+    is_recorded: bool,
+}
+
+impl Drop for BookingTimer<'_> {
+    fn drop(&mut self) {
+        let took = self.begun.elapsed();
+        if !self.is_recorded && took >= ABANDONED_AFTER {
+            self.stats.record(took, true);
+        }
+    }
+}
+
+/// The upper end of the bucket that the ninety-fifth of a hundred is in.
+fn percentile_95(by_duration: &[u64; BUCKETS]) -> Duration {
+    let total: u64 = by_duration.iter().sum();
+    let rank = (total * 95).div_ceil(100);
+    let mut counted = 0;
+    for (bucket, count) in by_duration.iter().enumerate() {
+        counted += count;
+        if *count > 0 && counted >= rank {
+            return bucket_end(bucket);
+        }
+    }
+    Duration::ZERO
+}
+
+/// The first four buckets have a microsecond each, then four more each time the duration doubles.
+fn bucket(took: Duration) -> usize {
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    let steps = u64::from(STEPS);
+    if micros < steps {
+        return usize::try_from(micros).expect("it is small");
+    }
+    let doublings = micros.ilog2() - STEPS.ilog2();
+    let step = (micros >> doublings) - steps;
+    let bucket = u64::from((doublings + 1) * STEPS) + step;
+    usize::try_from(bucket).expect("it is small").min(BUCKETS - 1)
+}
+
+/// No duration in the bucket is longer.
+fn bucket_end(bucket: usize) -> Duration {
+    let bucket = u64::try_from(bucket).expect("it is small");
+    let steps = u64::from(STEPS);
+    if bucket < steps {
+        return Duration::from_micros(bucket);
+    }
+    let (doublings, step) = (bucket / steps - 1, bucket % steps);
+    Duration::from_micros(((steps + step + 1) << doublings) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    const MILLI: Duration = Duration::from_millis(1);
+
+    async fn book(stats: &BookingStats, took: Duration, outcome: Result<(), ApiError>) {
+        let booking = async {
+            tokio::time::advance(took).await;
+            outcome
+        };
+        drop(stats.measure(booking).await);
+    }
+
+    #[test]
+    fn a_duration_is_known_to_a_quarter() {
+        for micros in (0..10_000).chain([123_456, 9_999_999, 3_600_000_000]) {
+            let took = Duration::from_micros(micros);
+            let end = bucket_end(bucket(took));
+            assert!(took <= end && end <= took + took / 4, "{took:?} {end:?}");
+        }
+        assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusals_are_answers_and_failures_of_ours_are_not() {
+        let stats = BookingStats::new();
+        let summary = BookingSummary::default();
+        assert_eq!(stats.summary(), summary, "nobody has booked");
+        book(&stats, MILLI, Ok(())).await;
+        book(&stats, MILLI, Err(ApiError::conflict("SEAT_TAKEN", "Taken."))).await;
+        book(&stats, MILLI, Err(ApiError::internal("a bug"))).await;
+        let summary = stats.summary();
+        assert_eq!((summary.answered, summary.failed), (2, 1));
+        tokio::time::advance(Duration::from_secs(SECONDS)).await;
+        assert_eq!(stats.summary(), BookingSummary::default(), "it is long ago");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_slow_booking_of_twenty_does_not_count_and_two_do() {
+        let stats = BookingStats::new();
+        for _ in 0..18 {
+            book(&stats, MILLI, Ok(())).await;
+        }
+        book(&stats, 100 * MILLI, Ok(())).await;
+        let p95 = stats.summary().p95;
+        assert!((100 * MILLI..=125 * MILLI).contains(&p95), "one of nineteen: {p95:?}");
+        book(&stats, MILLI, Ok(())).await;
+        let p95 = stats.summary().p95;
+        assert!((MILLI..=2 * MILLI).contains(&p95), "one of twenty: {p95:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_kept_waiting_until_they_left_was_failed() {
+        let stats = BookingStats::new();
+        for wait in [ABANDONED_AFTER, ABANDONED_AFTER - MILLI] {
+            let booking = stats.measure(pending::<Result<(), ApiError>>());
+            assert!(tokio::time::timeout(wait, booking).await.is_err());
+        }
+        assert_eq!(stats.measure(ready(Ok::<_, ApiError>(7))).await.ok(), Some(7));
+        let summary = stats.summary();
+        assert_eq!((summary.answered, summary.failed), (1, 1));
+    }
+}
