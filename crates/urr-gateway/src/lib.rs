@@ -131,7 +131,7 @@ impl Gateway {
             .route("/", get(home_page))
             .route("/home.css", get(home_style))
             .merge(OpenApiRouter::from(pages));
-        Service::new("gateway", routes, &kit).framed_router(OuterLayer(gateway))
+        Service::new("gateway", routes, &kit).router_with_outer_layer(OuterLayer(gateway))
     }
 
     fn has_service(&self, route: &Route) -> bool {

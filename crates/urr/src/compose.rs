@@ -17,10 +17,10 @@ use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
-use urr_auth::Auth;
+use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
-use urr_catalog::Catalog;
+use urr_catalog::CatalogService;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_queue::Queue;
@@ -72,8 +72,8 @@ pub struct System {
     /// Cancelled first: no new requests.
     pub draining: CancellationToken,
     pub watch: Watch,
-    auth: Option<Auth>,
-    catalog: Option<Catalog>,
+    auth: Option<AuthService>,
+    catalog: Option<CatalogService>,
     queue: Option<Queue>,
     /// Cancelled second: relays and consumers finish what they are at.
     stopping: CancellationToken,
@@ -120,7 +120,7 @@ impl System {
         }
         let Started { auth, catalog, queue } = builder.start_services(roles, &world).await?;
         let names = builder.services.iter().map(Service::name);
-        kit.metrics.watch_storages(names.zip(builder.databases.iter().cloned()).collect());
+        kit.metrics.observe_storages(names.zip(builder.databases.iter().cloned()).collect());
         let public = match roles.contains(&ProcessRole::Gateway) {
             true => Some(builder.public_door(roles).await?),
             false => None,
@@ -155,7 +155,7 @@ impl System {
     }
 
     /// The catalogue, if it runs here.
-    pub fn catalog(&self) -> Option<&Catalog> {
+    pub fn catalog(&self) -> Option<&CatalogService> {
         self.catalog.as_ref()
     }
 
@@ -221,8 +221,8 @@ struct Builder<'a> {
 
 /// Services that are asked for more than their answers.
 struct Started {
-    auth: Option<Auth>,
-    catalog: Option<Catalog>,
+    auth: Option<AuthService>,
+    catalog: Option<CatalogService>,
     queue: Option<Queue>,
 }
 

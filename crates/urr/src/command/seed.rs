@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use urr_catalog::{Catalog, Figures};
+use urr_catalog::{CatalogCounts, CatalogService};
 use urr_kernel::Clock;
 
 use super::{block_on, say};
@@ -51,19 +51,19 @@ async fn seed_servers(config: &Config) -> Result<u64> {
     let world = World::real();
     let db = engines::open_storage(config, ProcessRole::Catalog, &world.clock).await?;
     let db = db.context("the catalogue has tables")?;
-    let catalog = Catalog::new(db, world.clock, world.ids);
+    let catalog = CatalogService::new(db, world.clock, world.ids);
     catalog.seed_demo().await.context("the demo data")?;
-    Ok(count_events(&catalog.get_figures().await?))
+    Ok(count_events(&catalog.get_counts().await?))
 }
 
-fn count_events(figures: &Figures) -> u64 {
+fn count_events(figures: &CatalogCounts) -> u64 {
     figures.upcoming + figures.on_sale + figures.ended + figures.cancelled
 }
 
-async fn wait_for_seats(catalog: &Catalog) -> Result<u64> {
+async fn wait_for_seats(catalog: &CatalogService) -> Result<u64> {
     let waiting = async {
         loop {
-            let figures = catalog.get_figures().await?;
+            let figures = catalog.get_counts().await?;
             if figures.not_ready == 0 {
                 return Ok(count_events(&figures));
             }
