@@ -21,9 +21,8 @@ use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::CatalogService;
-use urr_gateway::{Gateway, Rates, RevocationFeed, Settings, Timeouts};
+use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
-use urr_limit::Limiter;
 use urr_queue::Queue;
 use urr_redis::Redis;
 use urr_service::token::TokenKey;
@@ -405,8 +404,8 @@ impl Builder<'_> {
             ProcessRole::ALL.into_iter().filter_map(ProcessRole::openapi),
         );
         let limiter = match &self.redis {
-            Some(redis) => Limiter::redis(redis.clone(), self.kit.clock.clone()),
-            None => Limiter::memory(self.kit.clock.clone()),
+            Some(redis) => RateLimiter::shared(redis.clone(), self.kit.clock.clone()),
+            None => RateLimiter::local(self.kit.clock.clone()),
         };
         let settings = gateway_settings(self.config);
         let gateway = Gateway::new(upstreams, limiter, settings, self.kit);
@@ -419,7 +418,7 @@ impl Builder<'_> {
             // Figures are for operators: a door that others can reach does not show them.
             pages = pages.merge(self.kit.metrics.router());
         }
-        Ok(gateway.door(pages, self.kit))
+        Ok(gateway.router(pages, self.kit))
     }
 
     /// Reads the revoked tokens and goes on reading. Before it has read them once, the gateway knows
@@ -437,15 +436,15 @@ impl Builder<'_> {
     }
 }
 
-fn gateway_settings(config: &Config) -> Settings {
+fn gateway_settings(config: &Config) -> GatewaySettings {
     let gateway = &config.gateway;
     let access_key = TokenKey::new(&config.auth.jwt_key());
     let entry_key = queue::entry_key(config);
-    Settings {
+    GatewaySettings {
         trusted_edge_secret: gateway.trusted_edge_secret.clone(),
         trusted_proxies: gateway.trusted_proxies.clone(),
         allowed_origins: gateway.cors_allowed_origins.clone(),
-        rates: Rates {
+        rate_limits: RateLimits {
             auth: gateway.rate_limit_auth_rpm,
             queue: gateway.rate_limit_queue_rpm,
             booking: gateway.rate_limit_booking_rpm,
@@ -462,7 +461,7 @@ fn gateway_settings(config: &Config) -> Settings {
         header_bytes_max: gateway.header_bytes_max,
         auth_body_bytes_max: gateway.auth_body_bytes_max,
         is_loopback: config.server.host.is_loopback(),
-        ..Settings::new(access_key, entry_key)
+        ..GatewaySettings::new(access_key, entry_key)
     }
 }
 
