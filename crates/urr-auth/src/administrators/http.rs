@@ -1,4 +1,4 @@
-//! What administrators do with accounts, and how the first one gets in.
+//! Administrators over HTTP: the first one's invitation, users and their roles.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use crate::accounts::views::{SessionView, session_answer};
 use crate::sessions::client_info::RequestClient;
-use crate::{AuthService, Email, NewAdmin, Password, PersonName, UserAccount, UserId};
+use crate::{AuthService, Email, NewAdmin, Password, PersonName, RoleChange, UserAccount, UserId};
 
 pub fn routes() -> OpenApiRouter<AuthService> {
     OpenApiRouter::new()
@@ -26,7 +26,7 @@ pub fn routes() -> OpenApiRouter<AuthService> {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RedeemAdminInviteBody {
-    /// As it was printed at the first start.
+    /// The token that was printed at the first start.
     token: String,
     #[schema(max_length = 254)]
     email: String,
@@ -36,7 +36,7 @@ pub struct RedeemAdminInviteBody {
     name: String,
 }
 
-/// Opens the first administrator's account. It works once.
+/// Creates the first administrator's account. It works once.
 #[utoipa::path(
     post, path = "/api/auth/admin-invite", tag = "auth", request_body = RedeemAdminInviteBody,
     responses(
@@ -82,7 +82,7 @@ impl From<UserAccount> for AccountView {
             id: user.id.0,
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
-            role: user.role.as_str(),
+            role: user.role.name(),
             status: user.status.as_str(),
             created_at: user.created_at,
             last_login_at: user.last_login_at,
@@ -99,11 +99,11 @@ pub struct AccountListView {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AccountFilter {
-    /// A whole e-mail address. Addresses are stored so that parts of them cannot be searched.
+    /// A whole e-mail address. Addresses are encrypted, so parts of them cannot be searched.
     q: Option<String>,
 }
 
-/// The accounts, the newest first; or the one with an address.
+/// The accounts, the newest first, or the one with an address.
 #[utoipa::path(
     get, path = "/api/auth/admin/users", tag = "auth", params(Page, AccountFilter),
     responses(
@@ -161,7 +161,7 @@ pub async fn change_role(
     let role: UserRole = body.role.parse().map_err(|_| {
         ApiError::bad_request("INVALID_ROLE", "The role must be \"user\" or \"admin\".")
     })?;
-    let user = auth.change_role(UserId(id), role).await?;
-    tracing::info!(admin = %identity.user_id, user = %id, %role, "a role was given");
+    let admin_id = Some(UserId(identity.user_id));
+    let user = auth.change_role(RoleChange { user_id: UserId(id), role, admin_id }).await?;
     Ok(Json(AccountDetailView { user: user.into() }))
 }

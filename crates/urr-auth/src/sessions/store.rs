@@ -123,7 +123,7 @@ impl SessionSelection {
     fn condition(self) -> (&'static str, Uuid) {
         match self {
             SessionSelection::One(family_id) => ("family_id = $1", family_id),
-            SessionSelection::AllOf(user_id) => ("user_id = $1", user_id),
+            SessionSelection::AllOf(user_id) => ("user_id = $1", user_id.0),
         }
     }
 }

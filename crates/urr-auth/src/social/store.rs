@@ -1,7 +1,7 @@
 //! Identities at other services, and the ways there.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
+use urr_storage::{StorageError, ToValue, Tx, Value, params};
 
 use crate::accounts::account::UserId;
 use crate::social::rules::{LocalPath, SocialProvider};
@@ -61,7 +61,7 @@ pub fn attempt_take(
         let redirect: String = row.get("redirect")?;
         let link_user_id: Option<Uuid> = row.get("link_user_id")?;
         Ok(SocialAttempt {
-            provider: provider_from_row(row)?,
+            provider: row.get("provider")?,
             redirect: LocalPath::parse(&redirect).expect("only local paths are stored"),
             terms_agreed: row.get("terms_agreed")?,
             link_user_id: link_user_id.map(UserId),
@@ -76,11 +76,6 @@ pub fn attempt_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64,
          where expires_at <= $1 order by expires_at limit $2)",
         params![now, limit],
     )
-}
-
-fn provider_from_row(row: &Row<'_>) -> Result<SocialProvider, StorageError> {
-    let name: String = row.get("provider")?;
-    Ok(SocialProvider::parse(&name).expect("the table checks the provider"))
 }
 
 /// Whose identity this is, whichever key it was indexed with.
@@ -135,7 +130,7 @@ pub fn identity_list(
 ) -> Result<Vec<(SocialProvider, Timestamp)>, StorageError> {
     let sql = "select provider, linked_at from social_identities where user_id = $1 \
                order by provider";
-    tx.query(sql, params![user_id], |row| Ok((provider_from_row(row)?, row.get("linked_at")?)))
+    tx.query(sql, params![user_id], |row| Ok((row.get("provider")?, row.get("linked_at")?)))
 }
 
 /// `false`: the user has none of this provider.
@@ -181,7 +176,7 @@ pub fn identity_list_with_other_key(
                from social_identities where key_version <> $1 order by user_id, provider limit $2";
     tx.query(sql, params![key_version, limit], |row| {
         Ok(StoredSocialIdentity {
-            provider: provider_from_row(row)?,
+            provider: row.get("provider")?,
             key_version: row.get("key_version")?,
             index: row.get("subject_index")?,
             cipher: row.get("subject_cipher")?,

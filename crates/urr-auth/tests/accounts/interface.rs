@@ -135,7 +135,8 @@ contract! {
         let id = &answer.body["user"]["id"];
         let expected = json!({
             "message": "Registration completed",
-            "token": answer.body["token"], "refreshToken": answer.body["refreshToken"],
+            "token": answer.body["token"], "expiresIn": 1_800,
+            "refreshToken": answer.body["refreshToken"],
             "user": {
                 "id": id, "userId": id, "email": "mina@example.com", "name": "김민아", "role": "user",
             },
