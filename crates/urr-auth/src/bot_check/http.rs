@@ -39,14 +39,10 @@ pub struct BotCheckTaskView {
     /// `none`, `proof-of-work`, `recaptcha-v2`, `recaptcha-v3` or `turnstile`.
     #[schema(example = "proof-of-work")]
     method: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     challenge: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     difficulty: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     site_key: Option<String>,
 }
 

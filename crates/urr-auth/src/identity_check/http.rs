@@ -26,9 +26,7 @@ pub struct VerificationView {
     /// `portone` or `sandbox`.
     #[schema(example = "portone")]
     provider: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     store_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     channel_key: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
