@@ -1,15 +1,15 @@
-//! PasswordPool that may be chosen.
+//! The rules for new passwords.
 
 use urr_kernel::Secret;
 
 use crate::accounts::email::Email;
 
-/// A password that someone may choose. It is never printed.
+/// A password that follows the rules. It is never printed.
 #[derive(Clone, Debug)]
 pub struct Password(Secret);
 
 pub const PASSWORD_CHARS_MIN: usize = 8;
-/// Longer ones only cost time to hash.
+/// Longer ones would only cost time to hash.
 pub const PASSWORD_CHARS_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +43,7 @@ impl Password {
         Ok(Password(Secret::new(text)))
     }
 
-    /// A password that its owner has just proved to have, whatever today's rules say of it.
+    /// A password that a login has just proved, whether or not it follows the rules.
     pub fn already_in_use(text: Secret) -> Password {
         Password(text)
     }
@@ -53,7 +53,7 @@ impl Password {
     }
 }
 
-/// Whether nobody can have chosen this, so that it need not be compared.
+/// Whether a text is too long to be anybody's password, so that it need not be compared.
 pub fn is_too_long(text: &str) -> bool {
     text.chars().count() > PASSWORD_CHARS_MAX
 }
@@ -64,7 +64,7 @@ fn is_monotonous(text: &str) -> bool {
     chars.all(|c| Some(c) == first)
 }
 
-/// The head of every list of leaked passwords, in lower case, and what is often typed in Korea.
+/// The most common leaked passwords in lower case, with some that are common in Korea.
 const COMMON: [&str; 60] = [
     "0123456789",
     "1234567890",

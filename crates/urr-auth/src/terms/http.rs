@@ -1,4 +1,4 @@
-//! The terms: which are in force, and what I answer.
+//! The terms over HTTP.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ impl From<TermsKind> for TermsKindBody {
 pub struct TermsAnswerBody {
     #[serde(rename = "type")]
     kind: TermsKindBody,
-    /// The one in force.
+    /// The version in force.
     #[schema(max_length = 20, example = "2026-11")]
     version: String,
     agreed: bool,
@@ -54,7 +54,7 @@ impl From<TermsAnswerBody> for TermsAnswer {
     }
 }
 
-/// A document as it is now.
+/// One of the terms, in the version in force.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TermsView {
@@ -62,11 +62,10 @@ pub struct TermsView {
     kind: TermsKindBody,
     #[schema(example = "2026-11")]
     version: String,
-    /// Whether there is no account without it.
+    /// Whether an account needs the agreement.
     required: bool,
 }
 
-/// These documents, as they are now.
 pub fn terms_views(kinds: &[TermsKind], in_force: &TermsVersions) -> Vec<TermsView> {
     let view = |kind: &TermsKind| TermsView {
         kind: (*kind).into(),
@@ -81,7 +80,7 @@ pub struct TermsListView {
     terms: Vec<TermsView>,
 }
 
-/// The documents that are in force.
+/// The terms that are in force.
 #[utoipa::path(
     get, path = "/api/auth/terms", tag = "auth",
     responses((status = 200, body = TermsListView)),
@@ -93,7 +92,7 @@ pub async fn list_terms(State(auth): State<AuthService>) -> Json<TermsListView> 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnswerTermsBody {
-    /// Required documents can be agreed to only; MARKETING can also be refused.
+    /// Required terms can only be agreed to; MARKETING can also be refused.
     #[schema(max_items = 3)]
     terms: Vec<TermsAnswerBody>,
 }
@@ -101,11 +100,11 @@ pub struct AnswerTermsBody {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutstandingTermsView {
-    /// What is still to be agreed to.
+    /// The required terms that are still outstanding.
     terms_outstanding: Vec<TermsView>,
 }
 
-/// Answers documents that are in force, such as a new version.
+/// Stores answers to terms that are in force, such as a new version.
 #[utoipa::path(
     post, path = "/api/auth/terms", tag = "auth", request_body = AnswerTermsBody,
     responses(

@@ -19,7 +19,7 @@ use urr_service::token::{TokenFacts, TokenKey, TokenPurpose};
 
 use crate::contract;
 use crate::fixture::{MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys, token_key};
-use crate::interface::{Answer, get, post, registration};
+use crate::http::{Answer, get, post, registration};
 
 const EASY: u8 = 6;
 const PROOF: &str = "x-proof-of-work";
@@ -67,7 +67,7 @@ async fn refusal(
 ) -> Option<ProofRejection> {
     match auth.check_bot(&attempt(purpose, proof)).await {
         Ok(()) => None,
-        Err(BotCheckError::ProofRequired { refusal, .. }) => Some(refusal),
+        Err(BotCheckError::ProofRequired { rejection, .. }) => Some(rejection),
         Err(BotCheckError::Internal(error)) => panic!("{error}"),
     }
 }
