@@ -15,9 +15,10 @@ mod store;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, named_enum};
 use urr_service::token::{TokenError, TokenFacts, TokenPurpose};
 use urr_storage::{StorageError, Tx};
+use utoipa::ToSchema;
 
 use crate::accounts::email::Email;
 use crate::internal_error::from_internal_errors;
@@ -77,20 +78,14 @@ impl Default for BotCheckSettings {
 }
 
 /// The operation that a proof is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum BotCheckPurpose {
     Register,
     Login,
 }
 
-impl BotCheckPurpose {
-    pub const fn name(self) -> &'static str {
-        match self {
-            BotCheckPurpose::Register => "register",
-            BotCheckPurpose::Login => "login",
-        }
-    }
-}
+named_enum!(BotCheckPurpose { Register => "register", Login => "login" });
 
 /// A registration or login to check.
 #[derive(Clone, Debug)]
@@ -258,7 +253,7 @@ impl AuthService {
         let pressure = self.bot_pressure.count_challenge(now);
         let base = self.settings.bot_check.base_difficulty;
         let difficulty = proof_of_work::difficulty_now(base, pressure);
-        let (subject, id) = (purpose.name().to_owned(), self.ids.next_id());
+        let (subject, id) = (purpose.as_str().to_owned(), self.ids.next_id());
         let issue = TokenFacts { subject, id, issued_at: now, lifetime: CHALLENGE_LIFETIME };
         let text = self.token_key.sign(CHALLENGE, &issue, &ChallengeClaims { difficulty });
         Challenge { text, difficulty, expires_at: now + CHALLENGE_LIFETIME }
@@ -282,7 +277,7 @@ impl AuthService {
             Err(TokenError::Malformed) => return Ok(Some(ProofRejection::Malformed)),
             Err(_) => return Ok(Some(ProofRejection::Forged)),
         };
-        if verified.subject != purpose.name() {
+        if verified.subject != purpose.as_str() {
             return Ok(Some(ProofRejection::OtherPurpose));
         }
         if !proof_of_work::is_solved(proof, verified.claims.difficulty) {

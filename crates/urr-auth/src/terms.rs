@@ -3,13 +3,16 @@
 pub mod http;
 pub mod store;
 
+use serde::{Deserialize, Serialize};
 use urr_storage::{StorageError, Tx, storable_enum};
+use utoipa::ToSchema;
 
 use crate::accounts::account::UserId;
 use crate::accounts::store as users;
 use crate::{AuthService, UserError};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TermsKind {
     Service,
     Privacy,

@@ -14,20 +14,13 @@ use crate::{
 const PROOF_OF_WORK: &str = "x-proof-of-work";
 const REMOTE_TOKEN: &str = "x-bot-check-token";
 
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum BotCheckPurposeBody {
-    Register,
-    Login,
-}
-
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ChallengeQuery {
     /// The operation that the proof is for.
     #[serde(rename = "for")]
     #[param(inline)]
-    purpose: BotCheckPurposeBody,
+    purpose: BotCheckPurpose,
 }
 
 /// The task. `proof-of-work`: find a `nonce` of letters and digits such that the SHA-256 of
@@ -51,7 +44,7 @@ impl From<BotCheckTask> for BotCheckTaskView {
         let method = match &task {
             BotCheckTask::Nothing => "none",
             BotCheckTask::Work(_) => "proof-of-work",
-            BotCheckTask::Remote { kind, .. } => kind.name(),
+            BotCheckTask::Remote { kind, .. } => kind.as_str(),
         };
         let (work, site_key) = match task {
             BotCheckTask::Nothing => (None, None),
@@ -74,11 +67,7 @@ pub async fn get_challenge(
     State(auth): State<AuthService>,
     Query(query): Query<ChallengeQuery>,
 ) -> Json<BotCheckTaskView> {
-    let purpose = match query.purpose {
-        BotCheckPurposeBody::Register => BotCheckPurpose::Register,
-        BotCheckPurposeBody::Login => BotCheckPurpose::Login,
-    };
-    Json(auth.bot_task(purpose).into())
+    Json(auth.bot_task(query.purpose).into())
 }
 
 /// The proofs in the headers of a request.
@@ -108,7 +97,7 @@ pub async fn check_bot(auth: &AuthService, attempt: BotAttempt) -> Result<(), Ap
         BotCheckError::ProofRequired { rejection, task } => {
             let view = serde_json::to_value(BotCheckTaskView::from(*task));
             let view = view.expect("a view can be written as JSON");
-            let url = format!("/api/auth/challenge?for={}", purpose.name());
+            let url = format!("/api/auth/challenge?for={}", purpose);
             let sentence = "Please complete the bot check and try again.";
             ApiError::forbidden("PROOF_REQUIRED", sentence)
                 .with("challengeUrl", url)

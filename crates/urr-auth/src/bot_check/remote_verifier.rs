@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use urr_kernel::Secret;
+use urr_kernel::{Secret, named_enum};
 use urr_outbound::{Outbound, OutboundError};
 
 use super::BotCheckPurpose;
@@ -24,15 +24,13 @@ pub enum RemoteVerifierKind {
     Turnstile,
 }
 
-impl RemoteVerifierKind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            RemoteVerifierKind::RecaptchaV2 => "recaptcha-v2",
-            RemoteVerifierKind::RecaptchaV3 => "recaptcha-v3",
-            RemoteVerifierKind::Turnstile => "turnstile",
-        }
-    }
+named_enum!(RemoteVerifierKind {
+    RecaptchaV2 => "recaptcha-v2",
+    RecaptchaV3 => "recaptcha-v3",
+    Turnstile => "turnstile",
+});
 
+impl RemoteVerifierKind {
     pub const fn endpoint(self) -> &'static str {
         match self {
             RemoteVerifierKind::RecaptchaV2 | RemoteVerifierKind::RecaptchaV3 => {
@@ -150,10 +148,10 @@ impl RemoteVerifier {
             RemoteVerifierKind::RecaptchaV2 => (true, true),
             RemoteVerifierKind::RecaptchaV3 => {
                 let score_fits = answer.score.is_some_and(|score| score >= self.score_min);
-                (action == Some(purpose.name()), score_fits)
+                (action == Some(purpose.as_str()), score_fits)
             }
             RemoteVerifierKind::Turnstile => {
-                (action.is_none_or(|action| action == purpose.name()), true)
+                (action.is_none_or(|action| action == purpose.as_str()), true)
             }
         };
         match hostname_fits && action_fits && score_fits {

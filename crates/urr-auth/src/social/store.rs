@@ -43,7 +43,7 @@ pub fn attempt_insert(
             attempt.provider,
             attempt.redirect.as_str(),
             attempt.terms_agreed,
-            attempt.link_user_id.map(|id| id),
+            attempt.link_user_id,
             attempt.expires_at
         ],
     )

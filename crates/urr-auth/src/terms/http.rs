@@ -9,39 +9,11 @@ use crate::{
     AuthService, InvalidTerms, TermsAnswer, TermsAnswers, TermsKind, TermsVersions, UserId,
 };
 
-#[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum TermsKindBody {
-    Service,
-    Privacy,
-    Marketing,
-}
-
-impl From<TermsKindBody> for TermsKind {
-    fn from(kind: TermsKindBody) -> TermsKind {
-        match kind {
-            TermsKindBody::Service => TermsKind::Service,
-            TermsKindBody::Privacy => TermsKind::Privacy,
-            TermsKindBody::Marketing => TermsKind::Marketing,
-        }
-    }
-}
-
-impl From<TermsKind> for TermsKindBody {
-    fn from(kind: TermsKind) -> TermsKindBody {
-        match kind {
-            TermsKind::Service => TermsKindBody::Service,
-            TermsKind::Privacy => TermsKindBody::Privacy,
-            TermsKind::Marketing => TermsKindBody::Marketing,
-        }
-    }
-}
-
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TermsAnswerBody {
     #[serde(rename = "type")]
-    kind: TermsKindBody,
+    kind: TermsKind,
     /// The version in force.
     #[schema(max_length = 20, example = "2026-11")]
     version: String,
@@ -50,7 +22,7 @@ pub struct TermsAnswerBody {
 
 impl From<TermsAnswerBody> for TermsAnswer {
     fn from(body: TermsAnswerBody) -> TermsAnswer {
-        TermsAnswer { kind: body.kind.into(), version: body.version, agreed: body.agreed }
+        TermsAnswer { kind: body.kind, version: body.version, agreed: body.agreed }
     }
 }
 
@@ -59,7 +31,7 @@ impl From<TermsAnswerBody> for TermsAnswer {
 #[serde(rename_all = "camelCase")]
 pub struct TermsView {
     #[serde(rename = "type")]
-    kind: TermsKindBody,
+    kind: TermsKind,
     #[schema(example = "2026-11")]
     version: String,
     /// Whether an account needs the agreement.
@@ -68,7 +40,7 @@ pub struct TermsView {
 
 pub fn terms_views(kinds: &[TermsKind], in_force: &TermsVersions) -> Vec<TermsView> {
     let view = |kind: &TermsKind| TermsView {
-        kind: (*kind).into(),
+        kind: *kind,
         version: in_force.of(*kind).as_str().to_owned(),
         required: kind.is_required(),
     };

@@ -71,6 +71,7 @@ contract! {
         let id = &started.body["verificationId"];
         assert_eq!(started.body, json!({
             "verificationId": id, "provider": "sandbox", "expiresAt": "2026-11-15T00:45:00Z",
+            "storeId": null, "channelKey": null,
         }));
         let complete = |sandbox: Value| {
             let body = json!({ "verificationId": id, "sandbox": sandbox });

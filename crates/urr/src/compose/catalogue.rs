@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_catalog::{CatalogService, CatalogSettings};
+use urr_catalog::{CatalogParts, CatalogService, CatalogSettings};
 use urr_storage::Db;
 
 use super::{Builder, World};
@@ -13,7 +13,8 @@ pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> CatalogService {
     let consumed = urr_catalog::CONSUMED_TOPICS;
     builder.consume(&db, urr_catalog::GROUP, consumed, urr_catalog::handle);
     let (clock, ids) = (world.clock.clone(), world.ids.clone());
-    let catalog = CatalogService::with_settings(db, clock, ids, settings(builder.config));
+    let catalog =
+        CatalogService::new(CatalogParts { db, clock, ids, settings: settings(builder.config) });
     let (jobs, stopping) = (catalog.clone(), builder.stopping.clone());
     builder.spawn("the catalogue's jobs", async move { jobs.run_jobs(stopping).await });
     catalog
