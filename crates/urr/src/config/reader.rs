@@ -1,7 +1,7 @@
-//! Looks a setting up in every source, reads it by its rule, and remembers where it came from.
+//! Finds a setting in every source, reads it by its rule, and records where it came from.
 //!
-//! There is no separate table of keys: what `sections.rs` and `selling.rs` ask for is what exists. Whatever a file
-//! or the environment holds beyond that is reported as unknown.
+//! There is no separate table of keys: what the sections read is what exists. Anything else in a file
+//! or in the environment is reported as unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub struct SettingReader<'a> {
     comments: BTreeMap<String, String>,
     pub settings: Vec<Setting>,
     pub problems: Vec<String>,
-    /// Secrets of our own that nobody gave.
+    /// Secrets of our own that are not set.
     pub missing_secrets: Vec<String>,
     /// Keys whose value could not be read and was replaced by the default.
     unsound: BTreeSet<String>,
@@ -83,7 +83,7 @@ impl<'a> SettingReader<'a> {
         secret
     }
 
-    /// A secret of our own, which `urr up` makes when nobody gives one. Empty until then.
+    /// A secret of our own, which `urr up` makes when none is set. Empty until then.
     pub fn own_secret(&mut self, key: &str, aliases: &[&str], rule: ValueRule<Secret>) -> Secret {
         self.secret(key, aliases, rule).unwrap_or_else(|| {
             if !self.unsound.contains(key) {

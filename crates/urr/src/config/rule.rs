@@ -203,7 +203,7 @@ pub fn connection_url(schemes: &'static [&'static str]) -> ValueRule<Secret> {
     ValueRule { visibility: Visibility::Address, ..rule }
 }
 
-/// A secret that somebody else chose, such as a password.
+/// A secret of another party, such as a password.
 pub fn password() -> ValueRule<Secret> {
     ValueRule {
         visibility: Visibility::Hidden,
