@@ -82,7 +82,7 @@ impl AttackFixture<'_> {
         }
     }
 
-    /// Someone new whose turn it is.
+    /// A new user with a slot.
     async fn admit(&self, way: BookingPath) -> Visitor {
         let user_id = self.app.ids.next_id();
         Visitor { user_id, token: self.app.admit(user_id, self.event(way)).await }
@@ -262,7 +262,7 @@ cases! {
         let mine = app.get(&path).as_person(visitor.user_id, Role::User).send().await;
         assert_eq!(mine.json()["reservation"]["seats"].as_array().map(Vec::len), Some(2));
         let released = app.request(Method::DELETE, &path).as_person(visitor.user_id, Role::User);
-        assert_eq!(released.send().await.status, 200, "giving back needs no turn");
+        assert_eq!(released.send().await.status, 200, "giving back needs no slot");
     }
 
     async fn r_2_clearing_a_room_ends_every_slot_at_once(app: &TestApp) {
@@ -291,7 +291,7 @@ cases! {
         }
     }
 
-    /// Each purchase needs a turn of its own.
+    /// Each purchase needs a slot of its own.
     async fn r_2_a_purchase_ends_the_slot_at_once(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         for way in WAYS {
@@ -346,7 +346,7 @@ cases! {
             shop.must_book(way, &kept).await;
             app.clock.advance(SECOND);
             for (name, token) in [("first", &visitor), ("newest", &newest), ("kept", &kept)] {
-                shop.must_refuse(way, token, &format!("after the longest turn: {name}")).await;
+                shop.must_refuse(way, token, &format!("after the longest slot: {name}")).await;
             }
         }
     }
@@ -388,7 +388,7 @@ cases! {
         }
     }
 
-    /// Someone with two windows has one turn, and both may use it.
+    /// Someone with two windows has one slot, and both may use it.
     async fn two_sessions_of_one_person_share_the_slot(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         for way in WAYS {
