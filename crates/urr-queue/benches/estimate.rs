@@ -12,7 +12,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use urr_queue::{Outlook, Wait};
-use urr_room::{Crowd, Door, Pace, Rules};
+use urr_room::{AdmissionRules, AdmissionState, Crowd, LinePace};
 
 /// A sale as it goes.
 struct Shape {
@@ -162,7 +162,7 @@ struct Sale<'a> {
     line: VecDeque<Person>,
     /// When each slot may be given back at the earliest.
     slots: Vec<u32>,
-    pace: Pace,
+    pace: LinePace,
     admitted_total: u64,
     left_total: u64,
     scores: [Score; MOMENTS.len()],
@@ -176,7 +176,10 @@ impl Sale<'_> {
             second: 0,
             line: VecDeque::new(),
             slots: Vec::new(),
-            pace: Pace { admitted: vec![0; Pace::SECONDS], left: vec![0; Pace::SECONDS] },
+            pace: LinePace {
+                admitted: vec![0; LinePace::SECONDS],
+                left: vec![0; LinePace::SECONDS],
+            },
             admitted_total: 0,
             left_total: 0,
             scores: [Score::default(); MOMENTS.len()],
@@ -290,9 +293,9 @@ impl Sale<'_> {
         }
     }
 
-    fn rules(&self) -> Rules {
-        Rules {
-            door: Door::Open,
+    fn rules(&self) -> AdmissionRules {
+        AdmissionRules {
+            admission: AdmissionState::Open,
             threshold: self.shape.threshold,
             admitted_per_second_max: self.shape.rate,
             slot_ttl: Duration::from_mins(10),

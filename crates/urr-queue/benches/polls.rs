@@ -27,7 +27,7 @@ use urr_kernel::{Clock, IdSource, Uuid};
 use urr_limit::Limiter;
 use urr_queue::{Notices, Queue, QueueParts, SCHEMA, Settings};
 use urr_room::memory::MemoryRooms;
-use urr_room::{Ask, Door, Rooms, Rules};
+use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms};
 use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
 use urr_service::{Caller, Limits, Metrics, Role, Service, ServiceKit, Upstream, serve};
 use urr_storage::{Db, StorageError, params};
@@ -178,8 +178,8 @@ async fn open_sale(
 
 async fn fill(rooms: &Rooms, event_id: Uuid, waiting: u128) -> Result<()> {
     let now = Clock::System.now();
-    let rules = Rules {
-        door: Door::Open,
+    let rules = AdmissionRules {
+        admission: AdmissionState::Open,
         threshold: 1,
         admitted_per_second_max: 1,
         slot_ttl: Duration::from_mins(10),
@@ -187,7 +187,7 @@ async fn fill(rooms: &Rooms, event_id: Uuid, waiting: u128) -> Result<()> {
         waiting_max: 1_000_000,
         queues_per_user_max: 3,
     };
-    let first = Ask { event_id, user_id: Uuid::from_u128(u128::MAX), now };
+    let first = RoomRequest { event_id, user_id: Uuid::from_u128(u128::MAX), now };
     rooms.check(first, &rules).await?;
     let mut tasks = JoinSet::new();
     let share = waiting.div_ceil(256);
@@ -196,7 +196,10 @@ async fn fill(rooms: &Rooms, event_id: Uuid, waiting: u128) -> Result<()> {
         tasks.spawn(async move {
             for number in task * share..((task + 1) * share).min(waiting) {
                 let user_id = Uuid::from_u128(1 + number);
-                rooms.check(Ask { event_id, user_id, now }, &rules).await.expect("there is room");
+                rooms
+                    .check(RoomRequest { event_id, user_id, now }, &rules)
+                    .await
+                    .expect("there is room");
             }
         });
     }
@@ -212,7 +215,7 @@ fn gateway(service: &Service, kit: &ServiceKit) -> Router {
     settings.rates = Rates { queue: 1_000_000_000, ..Rates::default() };
     settings.allowed_origins = vec!["http://localhost:3000".to_owned()];
     let limiter = Limiter::memory(kit.clock.clone());
-    Gateway::new(vec![upstream], limiter, settings, kit).door(Router::new(), kit)
+    Gateway::new(vec![upstream], limiter, settings, kit).admission(Router::new(), kit)
 }
 
 /// A route that answers what a poll answers, and does nothing for it.
@@ -268,7 +271,7 @@ async fn full_load(target: &Target) -> f64 {
             let mut count = 0_usize;
             while Instant::now() < end {
                 let request = &requests[(connection * 16 + count) % requests.len()];
-                ask(&mut stream, request, &mut buffer).await;
+                request(&mut stream, request, &mut buffer).await;
                 count += 1;
             }
             count
@@ -278,7 +281,7 @@ async fn full_load(target: &Target) -> f64 {
 }
 
 /// Asks and reads the whole answer.
-async fn ask(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
+async fn request(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
     stream.write_all(request).await.expect("the server reads");
     let mut filled = 0;
     loop {

@@ -18,7 +18,7 @@ use crate::store::audit::{AuditEntry, audit_complete, audit_insert, audit_list};
 use crate::store::rooms::revision_raise;
 use crate::store::wishes::{room_lock, wishes_update};
 use crate::{EventRoom, EventStatus, Opening, Phase, Queue, draw};
-use urr_room::{Cleared, Crowd, RoomError, Rules};
+use urr_room::{AdmissionRules, ClearedCounts, Crowd, RoomError};
 
 /// Rooms that people may enter so soon are worth a look.
 const SOON: Duration = Duration::from_hours(24);
@@ -47,7 +47,7 @@ pub struct RoomReport {
     pub phase: Phase,
     pub crowd: Crowd,
     /// What the room is told at the moment.
-    pub rules: Rules,
+    pub rules: AdmissionRules,
     pub is_sold_out: bool,
     /// What the autopilot allows, if it flies.
     pub autopilot_rate: Option<u32>,
@@ -86,7 +86,7 @@ impl Queue {
     /// first, then by their sale. With the number of all of them.
     pub async fn report_rooms(&self, page: Page) -> Result<(Vec<RoomReport>, u64), AdminError> {
         let now = self.0.clock.now();
-        let occupied: HashSet<Uuid> = self.0.rooms.events().await?.into_iter().collect();
+        let occupied: HashSet<Uuid> = self.0.rooms.occupied_events().await?.into_iter().collect();
         let is_occupied = |event: &EventRoom| occupied.contains(&event.event_id);
         let mut events = self.0.directory.all();
         events.retain(|event| {
@@ -175,7 +175,11 @@ impl Queue {
     /// Ends every place and slot of an event, whatever state it is in.
     ///
     /// The room is not in the database: the intent is written down first, then what came of it.
-    pub async fn clear_room(&self, event_id: Uuid, actor: Actor) -> Result<Cleared, AdminError> {
+    pub async fn clear_room(
+        &self,
+        event_id: Uuid,
+        actor: Actor,
+    ) -> Result<ClearedCounts, AdminError> {
         self.known_event(event_id)?;
         let (now, id) = (self.0.clock.now(), self.0.ids.next_id());
         let intent = AuditEntry {
@@ -189,7 +193,7 @@ impl Queue {
         self.0.db.write(move |tx| audit_insert(tx, &intent)).await?;
         let cleared = self.0.rooms.clear(event_id, now).await;
         let details = match &cleared {
-            Ok(Cleared { waiting, active }) => {
+            Ok(ClearedCounts { waiting, active }) => {
                 json!({ "outcome": "done", "waiting": waiting, "active": active })
             }
             Err(_) => json!({ "outcome": "unknown" }),

@@ -8,7 +8,7 @@ use urr_kernel::{Timestamp, Uuid};
 
 use crate::domain::estimate::Outlook;
 use crate::http::Document;
-use urr_room::{Crowd, RoomError, Rooms, Rules};
+use urr_room::{AdmissionRules, Crowd, RoomError, Rooms};
 
 /// How old what is known may be.
 const AGE_MAX: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub struct CrowdAt {
 
 impl CrowdAt {
     /// How fast the line moves: made once for all who ask within the second.
-    pub fn outlook(&self, rules: &Rules, open_for: Duration) -> &Outlook {
+    pub fn outlook(&self, rules: &AdmissionRules, open_for: Duration) -> &Outlook {
         self.outlook.get_or_init(|| Outlook::new(&self.crowd, rules, open_for))
     }
 

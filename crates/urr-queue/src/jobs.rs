@@ -254,7 +254,7 @@ impl Queue {
     /// If the rooms cannot be listed, those that had people before and those that someone asked for
     /// lately: one list that is not answered for must not stop every line.
     pub(crate) async fn events_with_people(&self) -> Vec<Uuid> {
-        match self.noted(self.0.rooms.events().await) {
+        match self.noted(self.0.rooms.occupied_events().await) {
             Ok(events) => {
                 let mut occupied = self.0.occupied.write().unwrap_or_else(PoisonError::into_inner);
                 *occupied = Arc::from(events.as_slice());

@@ -61,7 +61,7 @@ pub use reminders::ReminderError;
 pub use settings::Settings;
 use stream::Streams;
 use tiers::Tiers;
-use urr_room::{Door, Rooms, Rules};
+use urr_room::{AdmissionRules, AdmissionState, Rooms};
 
 /// The tables of the waiting rooms' keeper.
 pub const SCHEMA: Schema = Schema {
@@ -170,12 +170,15 @@ impl Queue {
     /// What the room of an event is told now: the organiser's wishes, the settings, whether all is
     /// sold, and what the autopilot allows. A process that cannot read its database keeps the door
     /// shut: it would not hear of a pause or a cancellation. People still line up.
-    pub fn rules_of(&self, event: &EventRoom, now: Timestamp) -> Rules {
+    pub fn rules_of(&self, event: &EventRoom, now: Timestamp) -> AdmissionRules {
         let is_sold_out = self.0.pulse.is_sold_out(event.event_id, now);
         let rate_max = self.0.autopilots.rate_max(event.event_id);
         let rules = event.rules(&self.0.settings, is_sold_out, rate_max, now);
         let is_blind = self.0.directory.is_blind(now);
-        Rules { door: if is_blind { Door::Shut } else { rules.door }, ..rules }
+        AdmissionRules {
+            admission: if is_blind { AdmissionState::Closed } else { rules.admission },
+            ..rules
+        }
     }
 
     /// Ends all streams: their clients come back, perhaps to another process.

@@ -14,7 +14,9 @@ use crate::domain::estimate::{Outlook, Wait};
 use crate::figures::Way;
 use crate::tiers::TierUnknown;
 use crate::{EventRoom, NotAdmissible, Opening, Phase, Queue};
-use urr_room::{Admitted, Ask, Place, RoomError, Rules, Seen, Standing};
+use urr_room::{
+    Admission, AdmissionRules, LinePosition, RoomError, RoomRequest, StatusSnapshot, UserStatus,
+};
 
 /// Whoever wants to see all of their places costs a look into every room: so few do at a time, each
 /// looks into few rooms at once, and into so many at most.
@@ -27,9 +29,9 @@ const ROOMS_LOOKED_INTO_MAX: usize = 200;
 pub struct Told {
     pub event: Arc<EventRoom>,
     pub phase: Phase,
-    pub rules: Rules,
+    pub rules: AdmissionRules,
     pub is_sold_out: bool,
-    pub seen: Seen,
+    pub seen: StatusSnapshot,
     /// Of who waits, if the line is expected to move.
     pub wait: Option<Wait>,
     pub at: Timestamp,
@@ -58,7 +60,7 @@ pub struct SlotClaim {
 pub(crate) struct Doorway {
     pub event: Arc<EventRoom>,
     pub phase: Phase,
-    pub rules: Rules,
+    pub rules: AdmissionRules,
     is_sold_out: bool,
     pub now: Timestamp,
 }
@@ -68,7 +70,7 @@ pub(crate) struct Doorway {
 pub(crate) struct Overview {
     pub event: Arc<EventRoom>,
     pub phase: Phase,
-    pub rules: Rules,
+    pub rules: AdmissionRules,
     pub is_sold_out: bool,
     pub crowd: Arc<CrowdAt>,
 }
@@ -122,16 +124,16 @@ impl Queue {
     ) -> Result<Told, PlaceError> {
         let doorway = self.doorway(event_id)?;
         let Doorway { event, rules, now, .. } = &doorway;
-        let ask = Ask { event_id, user_id, now: *now };
+        let request = RoomRequest { event_id, user_id, now: *now };
         self.0.pulse.note_interest(event_id, *now);
         let seen = match event.check_admissible(None, &self.0.settings, *now) {
-            Ok(()) => self.noted(self.0.rooms.check(ask, rules).await)?,
+            Ok(()) => self.noted(self.0.rooms.check(request, rules).await)?,
             Err(early @ (NotAdmissible::NotYet { .. } | NotAdmissible::Presale { .. })) => {
-                self.check_early(&doorway, ask, early, context).await?
+                self.check_early(&doorway, request, early, context).await?
             }
             Err(error) => return Err(error.into()),
         };
-        self.note_admission(ask, &seen);
+        self.note_admission(request, &seen);
         Ok(self.told(doorway, seen).await)
     }
 
@@ -140,21 +142,21 @@ impl Queue {
     async fn check_early(
         &self,
         doorway: &Doorway,
-        ask: Ask,
+        request: RoomRequest,
         early: NotAdmissible,
         context: &CallContext,
-    ) -> Result<Seen, PlaceError> {
+    ) -> Result<StatusSnapshot, PlaceError> {
         let Doorway { event, rules, now, .. } = doorway;
-        let seen = self.noted(self.0.rooms.look(ask, rules).await)?;
-        if seen.standing != Standing::Absent {
+        let seen = self.noted(self.0.rooms.poll(request, rules).await)?;
+        if seen.status != UserStatus::Absent {
             return Ok(seen);
         }
         if !matches!(early, NotAdmissible::Presale { .. }) {
             return Err(early.into());
         }
-        let tier = self.tier_of(ask.event_id, ask.user_id, context, *now).await?;
+        let tier = self.tier_of(request.event_id, request.user_id, context, *now).await?;
         event.check_admissible(tier, &self.0.settings, *now)?;
-        Ok(self.noted(self.0.rooms.check(ask, rules).await)?)
+        Ok(self.noted(self.0.rooms.check(request, rules).await)?)
     }
 
     /// Tells someone where they stand. It counts as being seen.
@@ -176,27 +178,27 @@ impl Queue {
     }
 
     /// Where someone stands, and nothing else. It counts as being seen.
-    pub async fn heartbeat(&self, event_id: Uuid, user_id: Uuid) -> Result<Standing, PlaceError> {
+    pub async fn heartbeat(&self, event_id: Uuid, user_id: Uuid) -> Result<UserStatus, PlaceError> {
         let doorway = self.doorway(event_id)?;
-        Ok(self.seen(&doorway, user_id).await?.standing)
+        Ok(self.seen(&doorway, user_id).await?.status)
     }
 
-    async fn seen(&self, doorway: &Doorway, user_id: Uuid) -> Result<Seen, PlaceError> {
+    async fn seen(&self, doorway: &Doorway, user_id: Uuid) -> Result<StatusSnapshot, PlaceError> {
         let Doorway { event, phase, rules, now, .. } = doorway;
         if is_end(*phase) {
             // Whoever is still in the room is about to be sent home.
-            let standing = Standing::Absent;
-            return Ok(Seen { standing, waiting: 0, active: 0, is_just_admitted: false });
+            let status = UserStatus::Absent;
+            return Ok(StatusSnapshot { status, waiting: 0, active: 0, is_just_admitted: false });
         }
-        let ask = Ask { event_id: event.event_id, user_id, now: *now };
-        Ok(self.noted(self.0.rooms.look(ask, rules).await)?)
+        let request = RoomRequest { event_id: event.event_id, user_id, now: *now };
+        Ok(self.noted(self.0.rooms.poll(request, rules).await)?)
     }
 
     /// Ends someone's place or slot at once, and with it their entry token. False if they had
     /// none.
     pub async fn leave(&self, event_id: Uuid, user_id: Uuid) -> Result<bool, PlaceError> {
         let Doorway { now, .. } = self.doorway(event_id)?;
-        Ok(self.noted(self.0.rooms.leave(Ask { event_id, user_id, now }).await)?)
+        Ok(self.noted(self.0.rooms.leave(RoomRequest { event_id, user_id, now }).await)?)
     }
 
     /// Whether someone may book by this slot now. It counts as being seen.
@@ -210,8 +212,8 @@ impl Queue {
         if is_end(phase) {
             return Ok(false);
         }
-        let ask = Ask { event_id, user_id, now };
-        self.noted(self.0.rooms.holds_slot(ask, slot_id, &rules).await)
+        let request = RoomRequest { event_id, user_id, now };
+        self.noted(self.0.rooms.holds_slot(request, slot_id, &rules).await)
     }
 
     /// The room of an event as a whole, as it was within the last second.
@@ -229,8 +231,8 @@ impl Queue {
         user_id: Uuid,
         bought_at: Timestamp,
     ) -> Result<bool, RoomError> {
-        let ask = Ask { event_id, user_id, now: self.0.clock.now() };
-        self.noted(self.0.rooms.finish(ask, bought_at).await)
+        let request = RoomRequest { event_id, user_id, now: self.0.clock.now() };
+        self.noted(self.0.rooms.finish(request, bought_at).await)
     }
 
     /// An event that is known.
@@ -251,17 +253,22 @@ impl Queue {
         Ok(Doorway { event, phase, rules, is_sold_out, now })
     }
 
-    async fn told(&self, doorway: Doorway, seen: Seen) -> Told {
-        let wait = match seen.standing {
-            Standing::Waiting(place) => self.wait(&doorway, place, &seen).await,
-            Standing::Active(_) | Standing::Absent => None,
+    async fn told(&self, doorway: Doorway, seen: StatusSnapshot) -> Told {
+        let wait = match seen.status {
+            UserStatus::Waiting(place) => self.wait(&doorway, place, &seen).await,
+            UserStatus::Active(_) | UserStatus::Absent => None,
         };
         let Doorway { event, phase, rules, is_sold_out, now } = doorway;
         Told { event, phase, rules, is_sold_out, seen, wait, at: now }
     }
 
     /// How long someone will wait, if that can be told.
-    async fn wait(&self, doorway: &Doorway, place: Place, seen: &Seen) -> Option<Wait> {
+    async fn wait(
+        &self,
+        doorway: &Doorway,
+        place: LinePosition,
+        seen: &StatusSnapshot,
+    ) -> Option<Wait> {
         let Doorway { event, phase, now, .. } = doorway;
         let until_opening = doorway.until_opening()?;
         let crowd = self.0.crowds.get(event.event_id, *now).await.ok()?;
@@ -297,11 +304,11 @@ impl Queue {
         answer
     }
 
-    fn note_admission(&self, ask: Ask, seen: &Seen) {
-        let Standing::Active(slot) = seen.standing else { return };
+    fn note_admission(&self, request: RoomRequest, seen: &StatusSnapshot) {
+        let UserStatus::Active(slot) = seen.status else { return };
         if seen.is_just_admitted {
-            let admitted = Admitted { user_id: ask.user_id, slot_id: slot.id };
-            self.0.notices.admitted(ask.event_id, &[admitted], ask.now);
+            let admitted = Admission { user_id: request.user_id, slot_id: slot.id };
+            self.0.notices.admitted(request.event_id, &[admitted], request.now);
             self.0.figures.count_admitted(Way::AtOnce, 1);
         }
     }

@@ -18,7 +18,7 @@ use crate::place::{Doorway, PlaceError, is_before_draw, is_end};
 use crate::store::reminders::{self, Reminder};
 use crate::store::rooms;
 use crate::{EventRoom, Phase, Queue, SOURCE};
-use urr_room::{Door, RoomError, Whereabouts};
+use urr_room::{AdmissionState, RoomError, UserLocation};
 
 /// So many are looked for, told or ended by one transaction.
 const AT_ONCE: u32 = 500;
@@ -29,7 +29,7 @@ pub enum ReminderError {
     #[error("they do not wait there")]
     NotWaiting,
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    LinePosition(#[from] PlaceError),
     #[error("the storage failed")]
     Storage(#[from] StorageError),
 }
@@ -60,7 +60,7 @@ impl Queue {
         }
         let found = self.noted(self.0.rooms.locate(event_id, &[user_id], now).await);
         let found = found.map_err(PlaceError::from)?;
-        let [Whereabouts::Waiting(place)] = found[..] else {
+        let [UserLocation::Waiting(place)] = found[..] else {
             return Err(ReminderError::NotWaiting);
         };
         let is_undrawn = is_before_draw(&event, phase);
@@ -184,7 +184,7 @@ impl Queue {
 /// Whether nobody is let in or will be, whatever the time of the sale says: all is sold, those who
 /// wait are about to be sent home, or this process knows too little.
 fn is_held_up(doorway: &Doorway) -> bool {
-    let is_shut = doorway.phase == Phase::Open && doorway.rules.door == Door::Shut;
+    let is_shut = doorway.phase == Phase::Open && doorway.rules.admission == AdmissionState::Closed;
     doorway.event.awaits_clearing || is_shut
 }
 

@@ -17,7 +17,7 @@ use urr_kernel::Uuid;
 use crate::Queue;
 use crate::http::{Extent, fingerprint, render};
 use crate::place::{PlaceError, Told, is_end};
-use urr_room::Standing;
+use urr_room::UserStatus;
 
 /// Those so near to the front may follow without asking for it.
 pub const FIRST_IN_LINE: u32 = 1_000;
@@ -172,7 +172,7 @@ impl Following {
                 continue;
             }
             self.known = Some(fingerprint);
-            self.is_over = is_end(told.phase) || told.seen.standing == Standing::Absent;
+            self.is_over = is_end(told.phase) || told.seen.status == UserStatus::Absent;
             let Follower { queue, user_id, .. } = &self.follower;
             let bytes = render(queue, *user_id, &told, Extent::Small);
             let text = String::from_utf8(bytes).expect("JSON is UTF-8");

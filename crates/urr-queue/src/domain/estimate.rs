@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use urr_room::{Crowd, Rules};
+use urr_room::{AdmissionRules, Crowd};
 
 /// With fewer seconds than this nothing was measured.
 const SECONDS_MIN: usize = 5;
@@ -67,7 +67,7 @@ struct Turnover {
 
 impl Outlook {
     /// `open_for` is how long the sale has run; zero before it.
-    pub fn new(crowd: &Crowd, rules: &Rules, open_for: Duration) -> Outlook {
+    pub fn new(crowd: &Crowd, rules: &AdmissionRules, open_for: Duration) -> Outlook {
         let rate_milli = u64::from(rules.admitted_per_second_max.max(1)) * 1_000;
         let free = u64::from(rules.threshold.saturating_sub(crowd.active));
         let admitted = lately(&crowd.pace.admitted, open_for);
@@ -158,7 +158,12 @@ fn more(millis: u64, unsure_milli: u64) -> u64 {
 }
 
 impl Turnover {
-    fn new(crowd: &Crowd, rules: &Rules, admitted: &[u32], open_for: Duration) -> Turnover {
+    fn new(
+        crowd: &Crowd,
+        rules: &AdmissionRules,
+        admitted: &[u32],
+        open_for: Duration,
+    ) -> Turnover {
         let used = since_filled(crowd, rules, admitted);
         let (count, millis) = match used.len() >= SECONDS_MIN {
             true => (sum(used), len(used) * 1_000),
@@ -200,7 +205,7 @@ impl Wait {
 }
 
 /// For how long a slot is guessed to be used.
-fn guessed_seconds(rules: &Rules, quarters: u64) -> u64 {
+fn guessed_seconds(rules: &AdmissionRules, quarters: u64) -> u64 {
     (rules.slot_ttl.as_secs() * quarters / 4).max(1)
 }
 
@@ -212,7 +217,7 @@ fn lately(counts: &[u32], open_for: Duration) -> &[u32] {
 
 /// The seconds in which the room had been filled: since then everybody needs a slot that was given
 /// back.
-fn since_filled<'a>(crowd: &Crowd, rules: &Rules, admitted: &'a [u32]) -> &'a [u32] {
+fn since_filled<'a>(crowd: &Crowd, rules: &AdmissionRules, admitted: &'a [u32]) -> &'a [u32] {
     let mut total = crowd.admitted_total.saturating_sub(sum(admitted));
     let filling = admitted.iter().take_while(|count| {
         let is_filled = total >= u64::from(rules.threshold);
@@ -225,7 +230,11 @@ fn since_filled<'a>(crowd: &Crowd, rules: &Rules, admitted: &'a [u32]) -> &'a [u
 
 /// How many gave their slot back while the room was filling, and in how many milliseconds a full
 /// room would have been given back as many.
-fn given_back_while_filling(crowd: &Crowd, rules: &Rules, open_for: Duration) -> (u64, u64) {
+fn given_back_while_filling(
+    crowd: &Crowd,
+    rules: &AdmissionRules,
+    open_for: Duration,
+) -> (u64, u64) {
     let active = u64::from(crowd.active);
     let count = crowd.admitted_total.saturating_sub(active);
     let open_millis = u64::try_from(open_for.as_millis()).unwrap_or(MILLIS_MAX).min(MILLIS_MAX);
@@ -286,10 +295,10 @@ fn len<T>(counts: &[T]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use urr_room::{Door, Pace};
+    use urr_room::{AdmissionState, LinePace};
 
-    const RULES: Rules = Rules {
-        door: Door::Open,
+    const RULES: AdmissionRules = AdmissionRules {
+        admission: AdmissionState::Open,
         threshold: 1_000,
         admitted_per_second_max: 100,
         slot_ttl: Duration::from_mins(10),
@@ -305,9 +314,9 @@ mod tests {
             waiting: 50_000,
             active: 1_000,
             admitted_total: 20_000,
-            pace: Pace {
-                admitted: (0..Pace::SECONDS).map(each_second).collect(),
-                left: vec![left; Pace::SECONDS],
+            pace: LinePace {
+                admitted: (0..LinePace::SECONDS).map(each_second).collect(),
+                left: vec![left; LinePace::SECONDS],
             },
             ..Crowd::default()
         }
@@ -422,9 +431,9 @@ mod tests {
             waiting: u32, active: u32, admitted_total in 0..1_000_000_000_000_u64,
             threshold: u32, rate: u32, open_seconds: u32, position: u32,
         ) {
-            let pace = Pace { admitted, left };
+            let pace = LinePace { admitted, left };
             let crowd = Crowd { waiting, active, admitted_total, pace, ..Crowd::default() };
-            let rules = Rules { threshold, admitted_per_second_max: rate, ..RULES };
+            let rules = AdmissionRules { threshold, admitted_per_second_max: rate, ..RULES };
             let open_for = Duration::from_secs(open_seconds.into());
             let outlook = Outlook::new(&crowd, &rules, open_for);
             let (wait, before) = (outlook.wait_at(position), outlook.wait_at(position / 2));

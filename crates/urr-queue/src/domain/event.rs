@@ -6,7 +6,7 @@ pub use urr_kernel::Tier;
 use urr_kernel::{Timestamp, Uuid, presale_delay};
 
 use crate::Settings;
-use urr_room::{Door, Rules};
+use urr_room::{AdmissionRules, AdmissionState};
 
 /// What is known of an event and its room. A copy of what the catalogue says, with the organiser's
 /// wishes.
@@ -197,12 +197,12 @@ impl EventRoom {
         is_sold_out: bool,
         rate_max: Option<u32>,
         now: Timestamp,
-    ) -> Rules {
+    ) -> AdmissionRules {
         let is_held_up = is_sold_out || self.awaits_clearing;
         let is_open = self.phase(settings, now) == Phase::Open && !is_held_up;
         let rate = self.wishes.admitted_per_second_max.unwrap_or(settings.admitted_per_second_max);
-        Rules {
-            door: if is_open { Door::Open } else { Door::Shut },
+        AdmissionRules {
+            admission: if is_open { AdmissionState::Open } else { AdmissionState::Closed },
             threshold: self.wishes.threshold.unwrap_or(settings.threshold),
             admitted_per_second_max: rate.min(rate_max.unwrap_or(u32::MAX)),
             slot_ttl: settings.slot_ttl,
@@ -282,7 +282,7 @@ mod tests {
         event.check_admissible(tier, &Settings::default(), now)
     }
 
-    fn rules(event: &EventRoom, now: Timestamp) -> Rules {
+    fn rules(event: &EventRoom, now: Timestamp) -> AdmissionRules {
         event.rules(&Settings::default(), false, None, now)
     }
 
@@ -425,24 +425,24 @@ mod tests {
     #[test]
     fn the_door_is_open_in_an_open_room_with_something_to_sell() {
         let event = event();
-        assert_eq!(rules(&event, start()).door, Door::Open);
-        assert_eq!(rules(&event, start() - MINUTE).door, Door::Shut);
-        assert_eq!(rules(&event, event.sale_ends_at).door, Door::Shut);
-        assert_eq!(rules(&lottery(None), start()).door, Door::Shut);
+        assert_eq!(rules(&event, start()).admission, AdmissionState::Open);
+        assert_eq!(rules(&event, start() - MINUTE).admission, AdmissionState::Closed);
+        assert_eq!(rules(&event, event.sale_ends_at).admission, AdmissionState::Closed);
+        assert_eq!(rules(&lottery(None), start()).admission, AdmissionState::Closed);
         let mut paused = event.clone();
         paused.wishes.is_paused = true;
-        assert_eq!(rules(&paused, start()).door, Door::Shut);
+        assert_eq!(rules(&paused, start()).admission, AdmissionState::Closed);
         let sold_out = event.rules(&Settings::default(), true, None, start());
-        assert_eq!(sold_out.door, Door::Shut);
+        assert_eq!(sold_out.admission, AdmissionState::Closed);
         let awaiting = EventRoom { awaits_clearing: true, ..event };
-        assert_eq!(rules(&awaiting, start()).door, Door::Shut);
+        assert_eq!(rules(&awaiting, start()).admission, AdmissionState::Closed);
     }
 
     #[test]
     fn the_organisers_wishes_come_before_the_installations_settings() {
         let (mut event, settings) = (event(), Settings::default());
-        let expected = Rules {
-            door: Door::Open,
+        let expected = AdmissionRules {
+            admission: AdmissionState::Open,
             threshold: 1_000,
             admitted_per_second_max: 100,
             slot_ttl: 10 * MINUTE,
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(rules(&event, start()), expected);
         event.wishes.threshold = Some(7);
         event.wishes.admitted_per_second_max = Some(500);
-        let wished = Rules { threshold: 7, admitted_per_second_max: 500, ..expected };
+        let wished = AdmissionRules { threshold: 7, admitted_per_second_max: 500, ..expected };
         assert_eq!(rules(&event, start()), wished);
         let rate_under = |autopilot| {
             event.rules(&settings, false, Some(autopilot), start()).admitted_per_second_max

@@ -1,7 +1,7 @@
 //! Whose turn is near, and what becomes of their wish to be told.
 
 use crate::domain::estimate::Outlook;
-use urr_room::Whereabouts;
+use urr_room::UserLocation;
 
 /// Who is let in so soon by the estimate is near.
 const NEAR_SECONDS: u64 = 180;
@@ -50,17 +50,17 @@ impl<'a> Nearness<'a> {
     }
 
     /// `number` is what was noted of their place.
-    pub fn decide(&self, number: i64, whereabouts: Whereabouts) -> Step {
+    pub fn decide(&self, number: i64, whereabouts: UserLocation) -> Step {
         match whereabouts {
-            Whereabouts::Absent => Step::Forget,
-            Whereabouts::Active => Step::Tell { position: 0, wait_seconds: 0 },
-            Whereabouts::Waiting(place) if place.position <= self.count => {
+            UserLocation::Absent => Step::Forget,
+            UserLocation::Active => Step::Tell { position: 0, wait_seconds: 0 },
+            UserLocation::Waiting(place) if place.position <= self.count => {
                 let wait = self.outlook.wait_at(place.position).seconds;
                 let wait_seconds = self.until_opening.unwrap_or(0) + wait;
                 Step::Tell { position: place.position, wait_seconds }
             }
-            Whereabouts::Waiting(place) if place.number != number => Step::Renumber(place.number),
-            Whereabouts::Waiting(_) => Step::Wait,
+            UserLocation::Waiting(place) if place.number != number => Step::Renumber(place.number),
+            UserLocation::Waiting(_) => Step::Wait,
         }
     }
 }
@@ -70,14 +70,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use urr_room::{Crowd, Door, Pace, Place, Rules};
+    use urr_room::{AdmissionRules, AdmissionState, Crowd, LinePace, LinePosition};
 
     const THRESHOLD: u32 = 1_000;
 
     /// A full room in which so many slots were given back each second of the last minute.
     fn outlook(each_second: u32) -> Outlook {
-        let rules = Rules {
-            door: Door::Open,
+        let rules = AdmissionRules {
+            admission: AdmissionState::Open,
             threshold: THRESHOLD,
             admitted_per_second_max: 100,
             slot_ttl: Duration::from_mins(10),
@@ -89,14 +89,17 @@ mod tests {
             waiting: 50_000,
             active: THRESHOLD,
             admitted_total: 20_000,
-            pace: Pace { admitted: vec![each_second; Pace::SECONDS], left: vec![0; Pace::SECONDS] },
+            pace: LinePace {
+                admitted: vec![each_second; LinePace::SECONDS],
+                left: vec![0; LinePace::SECONDS],
+            },
             ..Crowd::default()
         };
         Outlook::new(&crowd, &rules, Duration::from_hours(1))
     }
 
-    fn waiting(number: i64, position: u32) -> Whereabouts {
-        Whereabouts::Waiting(Place { number, position })
+    fn waiting(number: i64, position: u32) -> UserLocation {
+        UserLocation::Waiting(LinePosition { number, position })
     }
 
     #[test]
@@ -119,8 +122,8 @@ mod tests {
         assert_eq!(Nearness::new(&outlook, Some(0), THRESHOLD).count(), THRESHOLD);
         let still = Outlook::new(
             &Crowd { waiting: 9, active: 10, ..Crowd::default() },
-            &Rules {
-                door: Door::Open,
+            &AdmissionRules {
+                admission: AdmissionState::Open,
                 threshold: 1,
                 admitted_per_second_max: 1,
                 slot_ttl: Duration::from_hours(1),
@@ -151,8 +154,8 @@ mod tests {
         let near = Nearness::new(&outlook, None, THRESHOLD);
         assert_eq!(near.decide(7, waiting(7, 1)), Step::Wait);
         let told = Step::Tell { position: 0, wait_seconds: 0 };
-        assert_eq!(near.decide(7, Whereabouts::Active), told, "but who is in is told");
-        assert_eq!(near.decide(7, Whereabouts::Absent), Step::Forget);
+        assert_eq!(near.decide(7, UserLocation::Active), told, "but who is in is told");
+        assert_eq!(near.decide(7, UserLocation::Absent), Step::Forget);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::domain::poll;
 use crate::place::{Told, is_end};
 use crate::{Phase, Queue};
-use urr_room::{Place, Slot, Standing};
+use urr_room::{LinePosition, Slot, UserStatus};
 
 /// Enough for most answers.
 const BODY_BYTES: usize = 640;
@@ -130,8 +130,8 @@ pub fn polled(queue: &Queue, user_id: Uuid, told: &Told, headers: &HeaderMap) ->
 pub fn fingerprint(queue: &Queue, told: &Told) -> u64 {
     let mut hasher = DefaultHasher::new();
     (FORMAT, phase_name(told.phase), told.is_sold_out).hash(&mut hasher);
-    match told.seen.standing {
-        Standing::Waiting(place) => {
+    match told.seen.status {
+        UserStatus::Waiting(place) => {
             let position = (!told.is_before_draw()).then_some(place.position);
             (1_u8, place.number, position).hash(&mut hasher);
             told.event.wishes.message.hash(&mut hasher);
@@ -141,22 +141,22 @@ pub fn fingerprint(queue: &Queue, told: &Told) -> u64 {
                 None => told.wait.map(|wait| (wait.seconds, wait.from, wait.to)).hash(&mut hasher),
             }
         }
-        Standing::Active(slot) => {
+        UserStatus::Active(slot) => {
             let issued = queue.0.entry.issued_second(&slot, told.at);
             (2_u8, slot.id, issued).hash(&mut hasher);
         }
-        Standing::Absent => (3_u8, told.event.is_for_members(told.at)).hash(&mut hasher),
+        UserStatus::Absent => (3_u8, told.event.is_for_members(told.at)).hash(&mut hasher),
     }
     hasher.finish()
 }
 
 /// The JSON of an answer.
 pub fn render(queue: &Queue, user_id: Uuid, told: &Told, extent: Extent) -> Vec<u8> {
-    let view = match told.seen.standing {
+    let view = match told.seen.status {
         _ if is_end(told.phase) => ended(told, user_id),
-        Standing::Waiting(place) => waiting(told, place, user_id),
-        Standing::Active(slot) => active(queue, told, &slot, user_id),
-        Standing::Absent => absent(told, user_id),
+        UserStatus::Waiting(place) => waiting(told, place, user_id),
+        UserStatus::Active(slot) => active(queue, told, &slot, user_id),
+        UserStatus::Absent => absent(told, user_id),
     };
     let event_info =
         || EventInfoView { title: &told.event.title, artist: told.event.artist_name.as_deref() };
@@ -173,7 +173,7 @@ pub fn render(queue: &Queue, user_id: Uuid, told: &Told, extent: Extent) -> Vec<
     bytes
 }
 
-fn waiting(told: &Told, place: Place, user_id: Uuid) -> PlaceView<'_> {
+fn waiting(told: &Told, place: LinePosition, user_id: Uuid) -> PlaceView<'_> {
     let size = told.seen.waiting.max(place.position);
     let has_order = !told.is_before_draw();
     let position = has_order.then_some(place.position);

@@ -18,7 +18,7 @@ use super::answer::{has_tag, phase_name};
 use crate::crowds::CrowdAt;
 use crate::place::{Overview, is_end};
 use crate::{NotAdmissible, Phase, Queue};
-use urr_room::{Pace, Place};
+use urr_room::{LinePace, LinePosition};
 
 const CACHING: &str = "public, max-age=1";
 
@@ -150,7 +150,7 @@ fn view<'a>(queue: &Queue, overview: &'a Overview) -> CrowdView<'a> {
         Phase::Closed { gathers_at } => ("closed", Some(gathers_at)),
         phase => (phase_name(phase), None),
     };
-    let mark = |place: &Place| (place.number, place.position);
+    let mark = |place: &LinePosition| (place.number, place.position);
     let has_order = !overview.is_before_draw();
     let marks = match has_order && !is_end(*phase) {
         true => crowd.marks.iter().map(mark).collect(),
@@ -186,7 +186,7 @@ fn fingerprint(view: &CrowdView<'_>) -> u64 {
     hasher.finish()
 }
 
-fn rate_per_minute(pace: &Pace) -> u32 {
+fn rate_per_minute(pace: &LinePace) -> u32 {
     pace.admitted.iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
 

@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::answer::{self, PlaceView};
 use crate::Queue;
-use urr_room::Standing;
+use urr_room::UserStatus;
 
 pub fn routes() -> OpenApiRouter<Queue> {
     OpenApiRouter::new()
@@ -106,9 +106,9 @@ async fn send_queue_heartbeat(
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<HeartbeatView>, ApiError> {
     let (status, queued) = match queue.heartbeat(event_id, user.user_id).await? {
-        Standing::Waiting(_) => ("queued", true),
-        Standing::Active(_) => ("active", false),
-        Standing::Absent => ("not_in_queue", false),
+        UserStatus::Waiting(_) => ("queued", true),
+        UserStatus::Active(_) => ("active", false),
+        UserStatus::Absent => ("not_in_queue", false),
     };
     Ok(Json(HeartbeatView { status, queued }))
 }

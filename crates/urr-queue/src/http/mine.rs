@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use crate::Queue;
 use crate::place::Told;
-use urr_room::Standing;
+use urr_room::UserStatus;
 
 pub fn routes() -> OpenApiRouter<Queue> {
     OpenApiRouter::new().routes(routes!(list_own_places))
@@ -49,11 +49,11 @@ async fn list_own_places(
 }
 
 fn own_place(told: &Told) -> Option<OwnPlaceView> {
-    let (status, position) = match told.seen.standing {
-        Standing::Absent => return None,
-        Standing::Active(_) => ("active", None),
-        Standing::Waiting(_) if told.is_before_draw() => ("queued", None),
-        Standing::Waiting(place) => ("queued", Some(place.position)),
+    let (status, position) = match told.seen.status {
+        UserStatus::Absent => return None,
+        UserStatus::Active(_) => ("active", None),
+        UserStatus::Waiting(_) if told.is_before_draw() => ("queued", None),
+        UserStatus::Waiting(place) => ("queued", Some(place.position)),
     };
     let (event_id, title) = (told.event.event_id, told.event.title.clone());
     Some(OwnPlaceView { event_id, title, status, position })

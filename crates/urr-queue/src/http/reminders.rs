@@ -21,7 +21,7 @@ impl From<ReminderError> for ApiError {
                 "NOT_WAITING",
                 "You do not wait for this event, so there is no turn to tell you of.",
             ),
-            ReminderError::Place(error) => error.into(),
+            ReminderError::LinePosition(error) => error.into(),
             ReminderError::Storage(error) => error.into(),
         }
     }

@@ -16,7 +16,7 @@ use crate::domain::poll;
 use crate::place::{Told, is_end};
 use crate::stream::{FIRST_IN_LINE, Start, TooManyStreams, places};
 use crate::{NotAdmissible, Phase, Queue};
-use urr_room::Standing;
+use urr_room::UserStatus;
 
 /// A sign of life on a stream without news: shorter than any time-out on the way.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -74,15 +74,15 @@ fn start(told: &Told, anyway: bool) -> Result<Start, ApiError> {
             _ => NotAdmissible::Over.into(),
         });
     }
-    let position = match told.seen.standing {
-        Standing::Active(_) => return Ok(Start::TheFront),
-        Standing::Absent => {
+    let position = match told.seen.status {
+        UserStatus::Active(_) => return Ok(Start::TheFront),
+        UserStatus::Absent => {
             let sentence = "You have no place in this line. Please ask for one first.";
             return Err(ApiError::conflict("NOT_IN_QUEUE", sentence));
         }
         // Before a draw nobody is among the first.
-        Standing::Waiting(_) if told.is_before_draw() => told.seen.waiting.max(FIRST_IN_LINE + 1),
-        Standing::Waiting(place) => place.position,
+        UserStatus::Waiting(_) if told.is_before_draw() => told.seen.waiting.max(FIRST_IN_LINE + 1),
+        UserStatus::Waiting(place) => place.position,
     };
     if position <= FIRST_IN_LINE {
         return Ok(Start::TheFront);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_queue::position_bounds;
-use urr_room::Place;
+use urr_room::LinePosition;
 use urr_service::Caller;
 use urr_storage::{StorageError, Tx, params};
 
@@ -25,9 +25,9 @@ async fn read(world: &World, event: Uuid, tag: Option<&str>) -> Answer {
     Answer::of(world.router.clone().oneshot(request).await.unwrap()).await
 }
 
-fn marks(crowd: &Value) -> Vec<Place> {
+fn marks(crowd: &Value) -> Vec<LinePosition> {
     let marks: Vec<(i64, u32)> = serde_json::from_value(crowd["marks"].clone()).unwrap();
-    marks.into_iter().map(|(number, position)| Place { number, position }).collect()
+    marks.into_iter().map(|(number, position)| LinePosition { number, position }).collect()
 }
 
 contract! {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::Uuid;
 use urr_queue::draw::{self, DrawSecret, Report};
 use urr_queue::{Queue, Settings, verify_draw};
-use urr_room::{Ask, Door, Rules, Seen, Standing};
+use urr_room::{AdmissionRules, AdmissionState, RoomRequest, StatusSnapshot, UserStatus};
 use urr_storage::StorageError;
 use urr_test::eventually;
 
@@ -299,8 +299,8 @@ contract! {
     async fn a_hundred_thousand_are_drawn(world: World) {
         const PEOPLE: usize = 100_000;
         let event = lottery(&world).await;
-        let rules = Rules {
-            door: Door::Shut,
+        let rules = AdmissionRules {
+            admission: AdmissionState::Closed,
             threshold: 1,
             admitted_per_second_max: 1,
             slot_ttl: MINUTE,
@@ -309,18 +309,18 @@ contract! {
             queues_per_user_max: 3,
         };
         let now = world.clock.now();
-        let ask = |user_id| Ask { event_id: event, user_id, now };
+        let request = |user_id| RoomRequest { event_id: event, user_id, now };
         let users: Vec<Uuid> = (0..PEOPLE).map(|_| world.ids.next_id()).collect();
-        let joins = stream::iter(&users).map(|user_id| world.rooms.check(ask(*user_id), &rules));
-        let is_waiting = async |seen| matches!(seen, Ok(Seen { standing: Standing::Waiting(_), .. }));
+        let joins = stream::iter(&users).map(|user_id| world.rooms.check(request(*user_id), &rules));
+        let is_waiting = async |seen| matches!(seen, Ok(StatusSnapshot { status: UserStatus::Waiting(_), .. }));
         assert!(joins.buffer_unordered(256).all(is_waiting).await);
         world.clock.advance(30 * MINUTE);
         world.queue.draw(event).await.unwrap();
         let report = checked(&world, event).await;
         assert_eq!(report.header.count as usize, PEOPLE);
         for user_id in users.iter().step_by(9_973) {
-            let seen = world.rooms.look(ask(*user_id), &rules).await.unwrap();
-            let Standing::Waiting(place) = seen.standing else { panic!("{seen:?}") };
+            let seen = world.rooms.poll(request(*user_id), &rules).await.unwrap();
+            let UserStatus::Waiting(place) = seen.status else { panic!("{seen:?}") };
             assert_eq!(Some(place.position), report.rank_of(*user_id));
             assert_eq!(place.number, i64::from(place.position) - 1 - 100_000);
         }

@@ -243,9 +243,9 @@ impl World {
 
     /// Whether a slot lives, as the ticket office asks.
     pub async fn is_live(&self, event_id: Uuid, user_id: Uuid, slot_id: Uuid) -> bool {
-        let ask = json!({"eventId": event_id, "userId": user_id, "slotId": slot_id});
+        let request = json!({"eventId": event_id, "userId": user_id, "slotId": slot_id});
         let path = "/internal/queue/slots";
-        let answer = self.call(Caller::Ticket, path, &json!({ "asks": [ask] })).await.ok();
+        let answer = self.call(Caller::Ticket, path, &json!({ "asks": [request] })).await.ok();
         answer["live"][0].as_bool().unwrap()
     }
 }

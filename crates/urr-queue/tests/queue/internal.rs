@@ -45,10 +45,10 @@ contract! {
             (event, fan.id, Uuid::nil(), false),
             (Uuid::from_u128(404), fan.id, slot, false),
         ];
-        let ask = |(event, user, slot, _): &(Uuid, Uuid, Uuid, bool)| {
+        let request = |(event, user, slot, _): &(Uuid, Uuid, Uuid, bool)| {
             json!({"eventId": event, "userId": user, "slotId": slot})
         };
-        let body = json!({"asks": asks.iter().map(ask).collect::<Vec<_>>()});
+        let body = json!({"asks": asks.iter().map(request).collect::<Vec<_>>()});
         let told = world.call(Caller::Ticket, SLOTS, &body).await.ok();
         let expected: Vec<bool> = asks.iter().map(|(.., is_live)| *is_live).collect();
         assert_eq!(told, json!({ "live": expected }));
@@ -85,8 +85,8 @@ contract! {
             limits: Limits::default(),
         };
         let router = fresh.service(&kit).local_router();
-        let ask = json!({"eventId": event, "userId": fan.id, "slotId": slot});
-        let body = json!({ "asks": [ask] });
+        let request = json!({"eventId": event, "userId": fan.id, "slotId": slot});
+        let body = json!({ "asks": [request] });
         let answer = call(&router, Caller::Ticket, SLOTS, &body).await;
         answer.refused(503, "QUEUE_UNAVAILABLE");
         fresh.load().await.unwrap();
@@ -115,8 +115,8 @@ contract! {
     }
 
     async fn there_is_a_limit_to_what_is_asked_at_once(world: World) {
-        let ask = json!({"eventId": Uuid::nil(), "userId": Uuid::nil(), "slotId": Uuid::nil()});
-        let body = json!({"asks": vec![ask; 5_001]});
+        let request = json!({"eventId": Uuid::nil(), "userId": Uuid::nil(), "slotId": Uuid::nil()});
+        let body = json!({"asks": vec![request; 5_001]});
         world.call(Caller::Ticket, SLOTS, &body).await.refused(400, "TOO_MANY_ASKS");
     }
 }

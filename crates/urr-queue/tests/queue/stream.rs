@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use urr_queue::Settings;
-use urr_room::{Ask, Door, Rules};
+use urr_room::{AdmissionRules, AdmissionState, RoomRequest};
 
 use crate::contract;
 use crate::fixture::MINUTE;
@@ -69,8 +69,8 @@ contract! {
     async fn only_the_first_follow_unless_they_ask_for_it(world: World) {
         let event = world.open_event().await;
         world.wish(event, "is_paused = true").await;
-        let rules = Rules {
-            door: Door::Shut,
+        let rules = AdmissionRules {
+            admission: AdmissionState::Closed,
             threshold: 1,
             admitted_per_second_max: 1,
             slot_ttl: MINUTE,
@@ -80,7 +80,7 @@ contract! {
         };
         for _ in 0..999 {
             let (user_id, now) = (world.ids.next_id(), world.clock.now());
-            world.rooms.check(Ask { event_id: event, user_id, now }, &rules).await.unwrap();
+            world.rooms.check(RoomRequest { event_id: event, user_id, now }, &rules).await.unwrap();
         }
         let fans = world.come(event, 2).await;
         assert_eq!(fans[0].status(event).await.ok()["position"], json!(1_000));

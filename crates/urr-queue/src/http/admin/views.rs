@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::admin::RoomReport;
 use crate::{EventRoom, Opening, Phase, Settings};
-use urr_room::Cleared;
+use urr_room::ClearedCounts;
 
 #[derive(Serialize, ToSchema)]
 pub struct RoomAnswer {
@@ -227,8 +227,8 @@ pub struct ClearedView {
 }
 
 impl ClearedView {
-    pub fn new(event_id: Uuid, cleared: Cleared) -> ClearedView {
-        let Cleared { waiting, active } = cleared;
+    pub fn new(event_id: Uuid, cleared: ClearedCounts) -> ClearedView {
+        let ClearedCounts { waiting, active } = cleared;
         ClearedView { event_id, waiting, active }
     }
 }

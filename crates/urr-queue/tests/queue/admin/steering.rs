@@ -14,7 +14,7 @@ async fn admit(world: &World, event: Uuid) {
     world.queue.admit(event).await;
 }
 
-async fn standing(fan: &Fan, event: Uuid) -> String {
+async fn status(fan: &Fan, event: Uuid) -> String {
     fan.status(event).await.ok()["status"].as_str().unwrap().to_owned()
 }
 
@@ -28,15 +28,15 @@ contract! {
         let late = world.fan();
         assert_eq!(late.check(event).await.ok()["status"], "queued");
         admit(&world, event).await;
-        assert_eq!(standing(&late, event).await, "queued");
-        assert_eq!(standing(&early[0], event).await, "active");
+        assert_eq!(status(&late, event).await, "queued");
+        assert_eq!(status(&early[0], event).await, "active");
         // Once more changes nothing and says nothing new.
         admin.order(event, "pause", json!({})).await.ok();
 
         let told = admin.order(event, "resume", json!({})).await.ok();
         assert_eq!(told["room"]["phase"], "open");
         admit(&world, event).await;
-        assert_eq!(standing(&late, event).await, "active");
+        assert_eq!(status(&late, event).await, "active");
         assert_eq!(admin.actions(event).await, ["ROOM_RESUMED", "ROOM_PAUSED"]);
     }
 
@@ -47,13 +47,13 @@ contract! {
         let fans = world.come(event, 4).await;
         admin.patch(event, json!({ "threshold": 3 })).await.ok();
         admit(&world, event).await;
-        assert_eq!(standing(&fans[2], event).await, "active");
-        assert_eq!(standing(&fans[3], event).await, "queued");
+        assert_eq!(status(&fans[2], event).await, "active");
+        assert_eq!(status(&fans[3], event).await, "queued");
         let told = admin.patch(event, json!({ "threshold": 1 })).await.ok()["room"].clone();
         assert_eq!((&told["active"], &told["available"]), (&json!(3), &json!(0)), "{told}");
         admit(&world, event).await;
-        assert_eq!(standing(&fans[0], event).await, "active");
-        assert_eq!(standing(&fans[3], event).await, "queued");
+        assert_eq!(status(&fans[0], event).await, "active");
+        assert_eq!(status(&fans[3], event).await, "queued");
     }
 
     /// in the original a cleared queue left its tokens good.
@@ -77,12 +77,12 @@ contract! {
         assert_eq!(cleared, json!({ "eventId": event, "waiting": 3, "active": 2 }));
         assert!(!world.is_live(event, inside.id, slot).await);
         for fan in &fans {
-            assert_eq!(standing(fan, event).await, "not_in_queue");
+            assert_eq!(status(fan, event).await, "not_in_queue");
         }
         let told = admin.room(event).await;
         assert_eq!((&told["waiting"], &told["active"]), (&json!(0), &json!(0)));
         assert_eq!(told["threshold"], 2, "the wishes stay");
-        assert_eq!(standing(&elsewhere[0], other).await, "active");
+        assert_eq!(status(&elsewhere[0], other).await, "active");
         let line = &admin.log(event).await[0];
         assert_eq!((&line["action"], &line["adminId"]), (&json!("ROOM_CLEARED"), &json!(ADMIN)));
         let outcome = json!({ "outcome": "done", "waiting": 3, "active": 2 });

@@ -5,8 +5,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use urr_kernel::Uuid;
-use urr_room::memory::Recovered;
-use urr_room::{Ask, Crowd, Place, RoomError};
+use urr_room::memory::RecoverySummary;
+use urr_room::{Crowd, LinePosition, RoomError, RoomRequest};
 use urr_storage::{Db, StorageError, Tx, params};
 use urr_test::engines::block_on;
 use urr_test::eventually;
@@ -64,7 +64,7 @@ fn a_draw_that_could_not_be_written_at_once_is_kept_as_a_whole() {
         let (again, _) = keeper.open_as_after_a_crash().await;
         assert!(again.entrants(EVENT, 12_000).await.unwrap().is_empty());
         for (user, position) in [(12_000_u32, 1), (11_000, 1_001), (6_000, 6_001), (1, 12_000)] {
-            let place = Place { number: -i64::from(user), position };
+            let place = LinePosition { number: -i64::from(user), position };
             assert_eq!(keeper.place_of(&again, user.into()).await, place);
         }
     });
@@ -79,13 +79,13 @@ fn a_draw_that_nobody_waits_for_any_more_is_written_as_a_whole() {
         let (rooms, _) = keeper.open().await;
         let drawn: Vec<(Uuid, i64)> =
             (1..=12_000).map(|n: i64| (id(u128::try_from(n).unwrap()), -n)).collect();
-        let mut drawing = Box::pin(rooms.renumber(EVENT, 12_000, &drawn));
+        let mut draw = Box::pin(rooms.renumber(EVENT, 12_000, &drawn));
         poll_fn(|context| {
-            assert!(drawing.as_mut().poll(context).is_pending());
+            assert!(draw.as_mut().poll(context).is_pending());
             Poll::Ready(())
         })
         .await;
-        drop(drawing);
+        drop(draw);
         rooms.renumber(EVENT, 12_000, &[]).await.unwrap();
         let (again, _) = keeper.open_as_after_a_crash().await;
         assert_eq!(again.entrants(EVENT, 12_000).await.unwrap(), [] as [Uuid; 0]);
@@ -110,10 +110,10 @@ fn a_batch_that_was_written_already_is_written_again() {
         let inserted = keeper.database.db.write(insert).await;
         inserted.unwrap_or_else(|error: StorageError| panic!("{error}"));
         keeper.join(&rooms, 2..=2).await;
-        let elsewhere = Ask { event_id: OTHER_EVENT, ..keeper.ask(3) };
+        let elsewhere = RoomRequest { event_id: OTHER_EVENT, ..keeper.request(3) };
         slot(rooms.check(elsewhere, &ROOMY).await.unwrap());
         let (_, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 2, waiting: 2, active: 1 });
+        assert_eq!(recovered, RecoverySummary { rooms: 2, waiting: 2, active: 1 });
     });
 }
 
@@ -122,20 +122,22 @@ fn rooms_that_nobody_is_in_take_little_memory_and_go_on_with_their_numbers() {
     block_on(async {
         let mut keeper = Keeper::new();
         let (rooms, _) = keeper.open().await;
-        let in_event =
-            |keeper: &Keeper, event| Ask { event_id: Uuid::from_u128(event), ..keeper.ask(1) };
+        let in_event = |keeper: &Keeper, event| RoomRequest {
+            event_id: Uuid::from_u128(event),
+            ..keeper.request(1)
+        };
         for event in 10..210 {
-            let ask = in_event(&keeper, event);
-            waiting(rooms.check(ask, &SHUT).await.unwrap());
-            assert!(rooms.leave(ask).await.unwrap());
+            let request = in_event(&keeper, event);
+            waiting(rooms.check(request, &SHUT).await.unwrap());
+            assert!(rooms.leave(request).await.unwrap());
         }
-        let before = rooms.footprint().bytes;
-        assert!(rooms.events().await.unwrap().is_empty());
-        assert_eq!(rooms.footprint().bytes, before, "their last seconds are remembered");
+        let before = rooms.memory_usage().bytes;
+        assert!(rooms.occupied_events().await.unwrap().is_empty());
+        assert_eq!(rooms.memory_usage().bytes, before, "their last seconds are remembered");
         keeper.now += 2 * MINUTE;
         keeper.join(&rooms, 7..=7).await;
-        assert_eq!(rooms.events().await.unwrap(), [EVENT]);
-        let after = rooms.footprint().bytes;
+        assert_eq!(rooms.occupied_events().await.unwrap(), [EVENT]);
+        let after = rooms.memory_usage().bytes;
         assert!(after < before / 10, "{after} bytes of {before}");
         let event_id = Uuid::from_u128(10);
         let crowd = rooms.crowd(event_id, keeper.now).await.unwrap();
@@ -144,10 +146,10 @@ fn rooms_that_nobody_is_in_take_little_memory_and_go_on_with_their_numbers() {
         assert_eq!(crowd, expected);
         assert!(!rooms.leave(in_event(&keeper, 10)).await.unwrap());
 
-        let place = Place { number: 2, position: 1 };
+        let place = LinePosition { number: 2, position: 1 };
         assert_eq!(waiting(rooms.check(in_event(&keeper, 10), &SHUT).await.unwrap()), place);
         let (again, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 201, waiting: 2, active: 0 });
+        assert_eq!(recovered, RecoverySummary { rooms: 201, waiting: 2, active: 0 });
         let place_of_next = again.check(in_event(&keeper, 11), &SHUT).await.unwrap();
         assert_eq!(waiting(place_of_next), place, "also after a restart");
     });
@@ -161,16 +163,19 @@ fn who_comes_while_the_room_is_put_to_rest_is_in_it() {
         let (rooms, _) = keeper.open().await;
         for number in 1..=300_i64 {
             let (one, other) = (rooms.clone(), rooms.clone());
-            let ask = keeper.ask(1);
-            let coming = tokio::spawn(async move { one.check(ask, &SHUT).await.unwrap() });
-            let looking = tokio::spawn(async move { other.events().await.unwrap() });
-            assert_eq!(waiting(coming.await.unwrap()), Place { number, position: 1 });
+            let request = keeper.request(1);
+            let coming = tokio::spawn(async move { one.check(request, &SHUT).await.unwrap() });
+            let looking = tokio::spawn(async move { other.occupied_events().await.unwrap() });
+            assert_eq!(waiting(coming.await.unwrap()), LinePosition { number, position: 1 });
             looking.await.unwrap();
-            assert!(rooms.events().await.unwrap().contains(&EVENT));
-            assert!(rooms.leave(ask).await.unwrap());
+            assert!(rooms.occupied_events().await.unwrap().contains(&EVENT));
+            assert!(rooms.leave(request).await.unwrap());
             keeper.now += 2 * MINUTE;
             slot(
-                rooms.check(Ask { event_id: OTHER_EVENT, ..keeper.ask(2) }, &ROOMY).await.unwrap(),
+                rooms
+                    .check(RoomRequest { event_id: OTHER_EVENT, ..keeper.request(2) }, &ROOMY)
+                    .await
+                    .unwrap(),
             );
         }
     });
@@ -188,7 +193,7 @@ fn the_end_of_the_journal_is_told() {
         let db = keeper.database.db.clone();
         tokio::task::spawn_blocking(move || db.close()).await.unwrap();
         assert!(!watch.is_finished(), "nothing had to be written yet");
-        assert_eq!(rooms.check(keeper.ask(2), &SHUT).await, Err(RoomError::Unavailable));
+        assert_eq!(rooms.check(keeper.request(2), &SHUT).await, Err(RoomError::Unavailable));
         watch.await.unwrap();
         assert!(!rooms.is_working());
         rooms.run_to_end().await;

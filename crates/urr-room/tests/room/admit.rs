@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
-use urr_room::{Ask, Door, Standing};
+use urr_room::{AdmissionState, RoomRequest, UserStatus};
 
 use crate::fixture::{MILLISECOND, NOBODY, SECOND, SLOT_MAX, SLOT_TTL, World, slot};
 
 /// People who wait in front of a door that has just been opened.
 async fn crowd_at(world: &World, count: usize) -> Vec<Uuid> {
-    world.with(|rules| rules.door = Door::Shut).line(count).await
+    world.with(|rules| rules.admission = AdmissionState::Closed).line(count).await
 }
 
 on_all_forms! {
@@ -19,8 +19,8 @@ on_all_forms! {
         let world = world.with(|rules| rules.admitted_per_second_max = 2);
         let begin = world.now();
         let check_at = async |now| {
-            let ask = Ask { now, ..world.ask(world.user()) };
-            world.rooms.check(ask, &world.rules).await.unwrap().is_just_admitted
+            let request = RoomRequest { now, ..world.request(world.user()) };
+            world.rooms.check(request, &world.rules).await.unwrap().is_just_admitted
         };
         assert!(check_at(begin).await && check_at(begin).await);
         assert!(check_at(begin + 30 * SECOND).await);
@@ -53,13 +53,13 @@ on_all_forms! {
         let admitted = world.rooms.admit(world.event_id, &world.rules, world.now()).await.unwrap();
         assert_eq!(admitted.iter().map(|admitted| admitted.user_id).collect::<Vec<_>>(), users);
         for admitted in admitted {
-            let seen = world.look(admitted.user_id).await;
-            let slot = slot(seen);
+            let snapshot = world.poll(admitted.user_id).await;
+            let slot = slot(snapshot);
             assert_eq!(slot.id, admitted.slot_id);
             assert_eq!(slot.admitted_at, world.now());
             assert_eq!(slot.ends_at, world.now() + SLOT_TTL);
             assert_eq!(slot.last_end, world.now() + SLOT_MAX);
-            assert_eq!((seen.waiting, seen.active, seen.is_just_admitted), (0, 2, false));
+            assert_eq!((snapshot.waiting, snapshot.active, snapshot.is_just_admitted), (0, 2, false));
             assert!(world.holds(admitted.user_id, admitted.slot_id).await);
         }
         assert_eq!(world.entrants(i64::MAX).await, NOBODY);
@@ -123,12 +123,12 @@ on_all_forms! {
         let world = world.with(|rules| rules.threshold = 2);
         assert_eq!(world.admit().await, users[..2]);
         world.pass(SLOT_TTL / 2);
-        world.look(users[1]).await;
+        world.poll(users[1]).await;
         world.pass(SLOT_TTL / 2 - MILLISECOND);
         assert_eq!(world.admit().await, NOBODY);
         world.pass(MILLISECOND);
         assert_eq!(world.admit().await, [users[2]]);
-        assert_eq!(world.standing(users[0]).await, Standing::Absent);
+        assert_eq!(world.status(users[0]).await, UserStatus::Absent);
         assert_eq!(world.counts().await, (0, 2));
     }
 

@@ -1,7 +1,7 @@
 //! The draw: those who came before it get new numbers, the others stand behind them.
 
 use urr_kernel::Uuid;
-use urr_room::{Door, Place, Standing};
+use urr_room::{AdmissionState, LinePosition, UserStatus};
 
 use crate::fixture::{NOBODY, SECOND};
 
@@ -13,7 +13,7 @@ fn in_this_order(users: &[Uuid]) -> Vec<(Uuid, i64)> {
 
 on_all_forms! {
     async fn the_entrants_are_those_who_came_until_then(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         assert_eq!(shut.entrants(i64::MAX).await, NOBODY);
         let users = shut.line(6).await;
         shut.leave(users[1]).await;
@@ -27,14 +27,14 @@ on_all_forms! {
     }
 
     async fn the_draw_decides_the_order(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(5).await;
         let order = [users[3], users[0], users[4], users[2], users[1]];
         let drawn = in_this_order(&order);
         shut.renumber(&drawn).await;
         for ((user, number), position) in drawn.iter().zip(1..) {
-            let place = Place { number: *number, position };
-            assert_eq!(shut.standing(*user).await, Standing::Waiting(place));
+            let place = LinePosition { number: *number, position };
+            assert_eq!(shut.status(*user).await, UserStatus::Waiting(place));
             assert_eq!(shut.line_up(*user).await, place);
         }
         assert_eq!(shut.counts().await, (5, 0), "nobody came and nobody went");
@@ -42,13 +42,13 @@ on_all_forms! {
     }
 
     async fn latecomers_stand_behind(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(6).await;
         let mut order = users[..4].to_vec();
         order.reverse();
         shut.renumber(&in_this_order(&order)).await;
         let late = shut.user();
-        assert_eq!(shut.line_up(late).await, Place { number: 7, position: 7 });
+        assert_eq!(shut.line_up(late).await, LinePosition { number: 7, position: 7 });
         order.extend([users[4], users[5], late]);
         assert_eq!(shut.positions(&order).await, [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(shut.entrants(i64::MAX).await, order[4..], "who was drawn enters no draw again");
@@ -56,21 +56,21 @@ on_all_forms! {
     }
 
     async fn who_has_left_does_not_come_back_by_the_draw(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(4).await;
         shut.leave(users[2]).await;
         world.with(|rules| rules.threshold = 1).admit().await;
         let order = [users[2], users[3], users[0], users[1], shut.user()];
         shut.renumber(&in_this_order(&order)).await;
-        assert_eq!(shut.standing(users[2]).await, Standing::Absent);
-        assert!(matches!(shut.standing(users[0]).await, Standing::Active(_)));
-        assert_eq!(shut.standing(order[4]).await, Standing::Absent);
+        assert_eq!(shut.status(users[2]).await, UserStatus::Absent);
+        assert!(matches!(shut.status(users[0]).await, UserStatus::Active(_)));
+        assert_eq!(shut.status(order[4]).await, UserStatus::Absent);
         assert_eq!(shut.counts().await, (2, 1));
         assert_eq!(world.admit().await, [users[3], users[1]]);
     }
 
     async fn drawing_twice_changes_nothing(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(4).await;
         let order = [users[2], users[0], users[3], users[1]];
         let drawn = in_this_order(&order);
@@ -90,7 +90,7 @@ on_all_forms! {
     /// Otherwise someone who was let in and comes again gets the number of before from a process
     /// that was stuck in the middle of the draw.
     async fn who_left_and_came_again_does_not_get_the_number_they_had_drawn(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(4).await;
         let drawn = in_this_order(&users);
         shut.renumber_until(2, &drawn).await;
@@ -107,7 +107,7 @@ on_all_forms! {
 
     /// A draw that was interrupted is finished by doing it again.
     async fn a_draw_that_was_done_by_half_can_be_finished(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(6).await;
         let mut order = users.clone();
         order.reverse();
@@ -118,7 +118,7 @@ on_all_forms! {
     }
 
     async fn equal_numbers_are_ordered_by_the_persons_id(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let mut users = shut.users(6);
         let arrivals = [users[4], users[1], users[5], users[0], users[3], users[2]];
         for user in arrivals {
@@ -128,14 +128,14 @@ on_all_forms! {
         shut.renumber(&drawn).await;
         users.sort_unstable();
         for (user, position) in users.iter().zip(1..) {
-            let place = Place { number: -7, position };
-            assert_eq!(shut.standing(*user).await, Standing::Waiting(place));
+            let place = LinePosition { number: -7, position };
+            assert_eq!(shut.status(*user).await, UserStatus::Waiting(place));
         }
         assert_eq!(world.admit().await, users);
     }
 
     async fn after_the_draw_people_leave_and_are_dropped_as_ever(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(6).await;
         let order = [users[5], users[4], users[3], users[2], users[1], users[0]];
         shut.renumber(&in_this_order(&order)).await;
@@ -143,15 +143,15 @@ on_all_forms! {
         shut.pass(SECOND);
         shut.leave(order[2]).await;
         for user in [order[0], order[3], order[5]] {
-            shut.look(user).await;
+            shut.poll(user).await;
         }
         assert_eq!(shut.sweep(begin, 100).await, 2);
-        assert_eq!(shut.line_up(order[2]).await, Place { number: 7, position: 4 });
+        assert_eq!(shut.line_up(order[2]).await, LinePosition { number: 7, position: 4 });
         assert_eq!(world.admit().await, [order[0], order[3], order[5], order[2]]);
     }
 
     async fn a_large_draw_is_kept_in_order(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.throng(2_500).await;
         assert_eq!(shut.entrants(i64::MAX).await, users);
         assert_eq!(shut.entrants(2_000).await, users[..2_000]);

@@ -4,28 +4,28 @@ use std::collections::VecDeque;
 
 /// Arrivals and admissions are counted, so it is enough to know up to which each batch reaches; a
 /// place or a slot need not remember its batch.
-pub struct Unwritten {
+pub struct PendingWrites {
     /// All up to here are on disk.
-    written: Reach,
+    written: WrittenUpTo,
     /// Oldest first. Few: one batch is written while another is filled.
-    batches: VecDeque<(u64, Reach)>,
+    batches: VecDeque<(u64, WrittenUpTo)>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Reach {
+struct WrittenUpTo {
     arrival: i64,
     admission: u64,
 }
 
-impl Unwritten {
-    pub fn new(last_arrival: i64) -> Unwritten {
-        let written = Reach { arrival: last_arrival, admission: 0 };
-        Unwritten { written, batches: VecDeque::new() }
+impl PendingWrites {
+    pub fn new(last_arrival: i64) -> PendingWrites {
+        let written = WrittenUpTo { arrival: last_arrival, admission: 0 };
+        PendingWrites { written, batches: VecDeque::new() }
     }
 
     /// The batch has everything up to these.
     pub fn note(&mut self, batch: u64, arrival: i64, admission: u64) {
-        let reach = Reach { arrival, admission };
+        let reach = WrittenUpTo { arrival, admission };
         match self.batches.back_mut() {
             Some((last, last_reach)) if *last == batch => *last_reach = reach,
             _ => self.batches.push_back((batch, reach)),
@@ -61,7 +61,7 @@ impl Unwritten {
         self.batches.is_empty()
     }
 
-    fn first(&self, reaches: impl Fn(&Reach) -> bool) -> u64 {
+    fn first(&self, reaches: impl Fn(&WrittenUpTo) -> bool) -> u64 {
         let found = self.batches.iter().find(|(_, reach)| reaches(reach));
         found.expect("what has happened was handed to the journal").0
     }
@@ -79,20 +79,20 @@ mod tests {
 
     #[test]
     fn a_change_is_awaited_until_its_own_batch_is_on_disk() {
-        let mut unwritten = Unwritten::new(10);
-        unwritten.note(4, 11, 0);
-        unwritten.note(4, 12, 1);
-        unwritten.note(6, 12, 2);
-        unwritten.note(7, 13, 2);
-        assert_eq!(unwritten.batch_of_arrival(10, 3), 0);
-        assert_eq!(unwritten.batch_of_arrival(12, 3), 4);
-        assert_eq!(unwritten.batch_of_arrival(13, 3), 7);
-        assert_eq!(unwritten.batch_of_admission(2, 3), 6);
-        assert_eq!(unwritten.last_written(3), 10);
-        assert_eq!(unwritten.last_written(5), 12);
-        assert_eq!(unwritten.batch_of_admission(1, 5), 0);
-        assert_eq!(unwritten.batch_of_admission(2, 5), 6);
-        assert_eq!(unwritten.batch_of_arrival(13, 7), 0);
-        assert_eq!(unwritten.last_written(7), 13);
+        let mut pending_writes = PendingWrites::new(10);
+        pending_writes.note(4, 11, 0);
+        pending_writes.note(4, 12, 1);
+        pending_writes.note(6, 12, 2);
+        pending_writes.note(7, 13, 2);
+        assert_eq!(pending_writes.batch_of_arrival(10, 3), 0);
+        assert_eq!(pending_writes.batch_of_arrival(12, 3), 4);
+        assert_eq!(pending_writes.batch_of_arrival(13, 3), 7);
+        assert_eq!(pending_writes.batch_of_admission(2, 3), 6);
+        assert_eq!(pending_writes.last_written(3), 10);
+        assert_eq!(pending_writes.last_written(5), 12);
+        assert_eq!(pending_writes.batch_of_admission(1, 5), 0);
+        assert_eq!(pending_writes.batch_of_admission(2, 5), 6);
+        assert_eq!(pending_writes.batch_of_arrival(13, 7), 0);
+        assert_eq!(pending_writes.last_written(7), 13);
     }
 }

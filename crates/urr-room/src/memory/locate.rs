@@ -3,7 +3,7 @@
 use urr_kernel::{Timestamp, Uuid};
 
 use super::{MemoryRooms, lock};
-use crate::{RoomError, Whereabouts};
+use crate::{RoomError, UserLocation};
 
 /// So many are looked for while the lock is held once.
 const LOCATED_AT_ONCE_MAX: usize = 512;
@@ -14,17 +14,17 @@ impl MemoryRooms {
         event_id: Uuid,
         users: &[Uuid],
         now: Timestamp,
-    ) -> Result<Vec<Whereabouts>, RoomError> {
+    ) -> Result<Vec<UserLocation>, RoomError> {
         let Some(room) = self.find(event_id) else {
-            return Ok(vec![Whereabouts::Absent; users.len()]);
+            return Ok(vec![UserLocation::Absent; users.len()]);
         };
-        let journal = &self.shared.journal;
+        let journal = &self.inner.journal;
         let mut all = Vec::with_capacity(users.len());
         for some in users.chunks(LOCATED_AT_ONCE_MAX) {
             {
                 let mut room = lock(&room);
                 all.extend(room.locate(some, now));
-                room.hand_over(journal);
+                room.append_changes(journal);
             }
             tokio::task::yield_now().await;
         }

@@ -2,12 +2,12 @@
 
 /// Every operation takes as many steps as the row's length has binary digits, but `remove`.
 #[derive(Default)]
-pub struct Sums {
+pub struct FenwickTree {
     /// At `i`: the sum of the counts from `i & (i + 1)` up to `i`.
     tree: Vec<u32>,
 }
 
-impl Sums {
+impl FenwickTree {
     pub fn push(&mut self, count: u32) {
         let index = self.tree.len();
         let mut sum = count;
@@ -85,33 +85,33 @@ mod tests {
             changes in prop::collection::vec((any::<prop::sample::Index>(), 0_u32..5), 0..20),
             cut in any::<prop::sample::Index>(),
         ) {
-            let mut sums = Sums::default();
-            counts.iter().for_each(|count| sums.push(*count));
+            let mut fenwick = FenwickTree::default();
+            counts.iter().for_each(|count| fenwick.push(*count));
             for (index, count) in &changes {
                 if counts.is_empty() {
                     break;
                 }
                 let index = index.index(counts.len());
                 counts[index] += count;
-                sums.add(index, *count);
+                fenwick.add(index, *count);
                 if counts[index] > 3 {
                     counts[index] -= 3;
-                    sums.subtract(index, 3);
+                    fenwick.subtract(index, 3);
                 }
             }
             if !counts.is_empty() {
                 let index = cut.index(counts.len());
                 counts.remove(index);
-                sums.replace_from(index, counts[index..].iter().copied());
+                fenwick.replace_from(index, counts[index..].iter().copied());
             }
             for index in 0..=counts.len() {
-                prop_assert_eq!(sums.before(index), counts[..index].iter().sum::<u32>());
+                prop_assert_eq!(fenwick.before(index), counts[..index].iter().sum::<u32>());
             }
             let all = counts.iter().enumerate();
             let ranks: Vec<_> =
                 all.flat_map(|(index, count)| (0..*count).map(move |rest| (index, rest))).collect();
             for rank in 0..=ranks.len() {
-                let found = sums.find(u32::try_from(rank).unwrap());
+                let found = fenwick.find(u32::try_from(rank).unwrap());
                 prop_assert_eq!(found, ranks.get(rank).copied());
             }
         }

@@ -1,6 +1,6 @@
 //! Clearing a room ends everything in it; counting goes on.
 
-use urr_room::{Door, Place, Standing};
+use urr_room::{AdmissionState, LinePosition, UserStatus};
 use urr_test::eventually;
 
 use crate::fixture::{NOBODY, slot};
@@ -14,7 +14,7 @@ on_all_forms! {
         assert_eq!(small.clear().await, (3, 2));
         assert_eq!(small.clear().await, (0, 0), "once is enough");
         for user in inside.iter().chain(&waiting) {
-            assert_eq!(small.standing(*user).await, Standing::Absent);
+            assert_eq!(small.status(*user).await, UserStatus::Absent);
             assert!(!small.leave(*user).await);
         }
         for (user, slot) in inside.iter().zip(slots) {
@@ -36,13 +36,13 @@ on_all_forms! {
         assert_eq!((crowd.last_number, crowd.admitted_total, crowd.left_total), (3, 1, 1));
         assert!(crowd.marks.is_empty());
         small.enter(waiting[0]).await;
-        assert_eq!(small.line_up(first).await, Place { number: 4, position: 1 });
+        assert_eq!(small.line_up(first).await, LinePosition { number: 4, position: 1 });
         let crowd = small.crowd().await;
         assert_eq!((crowd.last_number, crowd.admitted_total, crowd.left_total), (4, 2, 1));
     }
 
     async fn a_large_room_is_cleared_as_a_whole(world: World) {
-        let shut = world.with(|rules| (rules.door, rules.queues_per_user_max) = (Door::Shut, 1));
+        let shut = world.with(|rules| (rules.admission, rules.queues_per_user_max) = (AdmissionState::Closed, 1));
         let users = shut.throng(1_700).await;
         assert_eq!(shut.clear().await, (1_700, 0));
         assert_eq!(shut.entrants(i64::MAX).await, NOBODY);
@@ -73,7 +73,7 @@ on_all_forms! {
         one.line_up(ben).await;
         assert_eq!(one.clear().await, (1, 1));
         assert_eq!(two.counts().await, (1, 1));
-        assert_eq!(slot(two.look(ann).await), kept);
+        assert_eq!(slot(two.poll(ann).await), kept);
         assert_eq!(two.position(ben).await, 1);
         assert_eq!(two.another_event().clear().await, (0, 0));
     }

@@ -4,8 +4,8 @@ use urr_kernel::{Timestamp, Uuid};
 
 use super::keys::RoomKeys;
 use super::scripts::LOCATE;
-use super::{CHUNK, Place, RedisRooms, RoomError};
-use crate::Whereabouts;
+use super::{CHUNK, LinePosition, RedisRooms, RoomError};
+use crate::UserLocation;
 
 impl RedisRooms {
     pub async fn locate(
@@ -13,14 +13,14 @@ impl RedisRooms {
         event_id: Uuid,
         users: &[Uuid],
         now: Timestamp,
-    ) -> Result<Vec<Whereabouts>, RoomError> {
+    ) -> Result<Vec<UserLocation>, RoomError> {
         let keys = RoomKeys::of(event_id);
         let mut all = Vec::with_capacity(users.len());
         for some in users.chunks(CHUNK as usize) {
             let ids: Vec<&[u8]> = some.iter().map(|user| &user.as_bytes()[..]).collect();
             let found: Vec<i64> = self.run(&LOCATE, &keys.all(), (self.time_of(now), ids)).await?;
             for one in found.as_chunks::<3>().0 {
-                all.push(whereabouts(*one)?);
+                all.push(location(*one)?);
             }
         }
         // An answer of another length is none.
@@ -28,13 +28,13 @@ impl RedisRooms {
     }
 }
 
-fn whereabouts([what, number, position]: [i64; 3]) -> Result<Whereabouts, RoomError> {
+fn location([what, number, position]: [i64; 3]) -> Result<UserLocation, RoomError> {
     Ok(match what {
-        0 => Whereabouts::Absent,
+        0 => UserLocation::Absent,
         1 => {
             let position = u32::try_from(position).map_err(|_| RoomError::Unavailable)?;
-            Whereabouts::Waiting(Place { number, position })
+            UserLocation::Waiting(LinePosition { number, position })
         }
-        _ => Whereabouts::Active,
+        _ => UserLocation::Active,
     })
 }

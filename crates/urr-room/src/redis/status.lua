@@ -3,7 +3,7 @@ local user = ARGV[2]
 local slot_ttl, slot_max, seen_grain = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
 -- Moves the end of the user's slot. Answers its id, when it was given, and its end; or nothing.
-local function slide()
+local function extend_slot()
     local ends = redis.call('ZSCORE', active, user)
     local slot = ends and redis.call('HGET', slots, user)
     if not slot then
@@ -23,7 +23,7 @@ local function slide()
 end
 
 -- {1, number, position, '', waiting, active}, {2, given, end, slot, waiting, active}, or nothing.
-local function standing()
+local function user_status()
     local number = redis.call('ZSCORE', queue, user)
     if number then
         local noted = redis.call('ZSCORE', seen .. ':' .. seen_set(user), user)
@@ -33,7 +33,7 @@ local function standing()
         local rank = redis.call('ZRANK', queue, user)
         return {1, tonumber(number), rank + 1, '', redis.call('ZCARD', queue), active_count()}
     end
-    local slot, admitted, ends = slide()
+    local slot, admitted, ends = extend_slot()
     if slot then
         return {2, admitted, ends, slot, redis.call('ZCARD', queue), active_count()}
     end

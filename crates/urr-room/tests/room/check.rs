@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use urr_room::{Ask, Door, Place, Seen, Standing};
+use urr_room::{AdmissionState, LinePosition, RoomRequest, StatusSnapshot, UserStatus};
 
 use crate::fixture::{NOBODY, SECOND, slot, waiting};
 
@@ -12,16 +12,16 @@ on_all_forms! {
         let world = world.with(|rules| rules.threshold = 2);
         let users = world.users(4);
         for (user, active) in users[..2].iter().zip(1..) {
-            let seen = world.check(*user).await;
-            slot(seen);
+            let snapshot = world.check(*user).await;
+            slot(snapshot);
             let expected =
-                Seen { standing: seen.standing, waiting: 0, active, is_just_admitted: true };
-            assert_eq!(seen, expected, "the counts include who asks");
+                StatusSnapshot { status: snapshot.status, waiting: 0, active, is_just_admitted: true };
+            assert_eq!(snapshot, expected, "the counts include who asks");
         }
         for (user, number) in users[2..].iter().zip(1..) {
-            let place = Place { number: i64::from(number), position: number };
-            let standing = Standing::Waiting(place);
-            let expected = Seen { standing, waiting: number, active: 2, is_just_admitted: false };
+            let place = LinePosition { number: i64::from(number), position: number };
+            let status = UserStatus::Waiting(place);
+            let expected = StatusSnapshot { status, waiting: number, active: 2, is_just_admitted: false };
             assert_eq!(world.check(*user).await, expected);
         }
     }
@@ -32,7 +32,7 @@ on_all_forms! {
         let (ann_first, ben_first) = (world.check(ann).await, world.check(ben).await);
         for _ in 0..3 {
             let ann_again = world.check(ann).await;
-            assert_eq!(ann_again, Seen { waiting: 1, is_just_admitted: false, ..ann_first });
+            assert_eq!(ann_again, StatusSnapshot { waiting: 1, is_just_admitted: false, ..ann_first });
             assert_eq!(world.check(ben).await, ben_first);
         }
         assert_eq!(world.crowd().await.last_number, 1, "no number was used up");
@@ -45,7 +45,7 @@ on_all_forms! {
         world.enter(ann).await;
         world.line_up(ben).await;
         assert!(world.leave(ann).await);
-        assert_eq!(world.line_up(cho).await, Place { number: 2, position: 2 });
+        assert_eq!(world.line_up(cho).await, LinePosition { number: 2, position: 2 });
         assert_eq!(world.line_up(ben).await.position, 1, "nor is the first one, by asking");
         assert_eq!(world.counts().await, (2, 0));
         assert_eq!(world.admit().await, [ben]);
@@ -62,7 +62,7 @@ on_all_forms! {
     }
 
     async fn in_front_of_a_shut_door_everybody_waits(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(3).await;
         assert_eq!(shut.admit().await, NOBODY);
         assert_eq!(shut.counts().await, (3, 0));
@@ -72,7 +72,7 @@ on_all_forms! {
     async fn a_door_that_is_shut_throws_nobody_out(world: World) {
         let ann = world.user();
         let before = world.enter(ann).await;
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         shut.pass(SECOND);
         let after = shut.enter(ann).await;
         assert_eq!((after.id, after.ends_at), (before.id, before.ends_at + SECOND));
@@ -92,12 +92,12 @@ on_all_forms! {
     async fn looking_lines_nobody_up(world: World) {
         let ann = world.user();
         let nobody =
-            Seen { standing: Standing::Absent, waiting: 0, active: 0, is_just_admitted: false };
-        assert_eq!(world.look(ann).await, nobody);
+            StatusSnapshot { status: UserStatus::Absent, waiting: 0, active: 0, is_just_admitted: false };
+        assert_eq!(world.poll(ann).await, nobody);
         let small = world.with(|rules| rules.threshold = 1);
         small.enter(small.user()).await;
         small.line_up(small.user()).await;
-        assert_eq!(small.look(ann).await, Seen { waiting: 1, active: 1, ..nobody });
+        assert_eq!(small.poll(ann).await, StatusSnapshot { waiting: 1, active: 1, ..nobody });
         assert_eq!(small.counts().await, (1, 1));
     }
 
@@ -106,33 +106,33 @@ on_all_forms! {
         let (ann, ben) = (world.user(), world.user());
         world.check(ann).await;
         world.check(ben).await;
-        assert_eq!(world.look(ann).await, world.check(ann).await);
-        assert_eq!(world.look(ben).await, world.check(ben).await);
+        assert_eq!(world.poll(ann).await, world.check(ann).await);
+        assert_eq!(world.poll(ben).await, world.check(ben).await);
         world.leave(ann).await;
         assert_eq!(world.position(ben).await, 1, "there is room, and still only a turn lets in");
     }
 
     async fn positions_count_from_the_front(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(30).await;
         for (user, number) in users.iter().zip(1_u32..) {
-            let seen = shut.look(*user).await;
-            let place = Place { number: i64::from(number), position: number };
-            assert_eq!(waiting(seen), place);
-            assert_eq!((seen.waiting, seen.active), (30, 0));
+            let snapshot = shut.poll(*user).await;
+            let place = LinePosition { number: i64::from(number), position: number };
+            assert_eq!(waiting(snapshot), place);
+            assert_eq!((snapshot.waiting, snapshot.active), (30, 0));
         }
     }
 
     /// Neither who they are nor what their process takes for the time: the room counts.
     async fn d_4_nothing_about_who_asks_decides_the_place(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let mut users = shut.users(6);
         users.reverse();
         for (user, number) in users.iter().zip(1_u32..) {
             let now = shut.now() - number * Duration::from_millis(300);
-            let ask = Ask { now, ..shut.ask(*user) };
-            let place = waiting(shut.rooms.check(ask, &shut.rules).await.unwrap());
-            assert_eq!(place, Place { number: i64::from(number), position: number });
+            let request = RoomRequest { now, ..shut.request(*user) };
+            let place = waiting(shut.rooms.check(request, &shut.rules).await.unwrap());
+            assert_eq!(place, LinePosition { number: i64::from(number), position: number });
         }
         assert_eq!(shut.entrants(6).await, users);
     }
@@ -153,9 +153,9 @@ on_all_forms! {
     }
 
     async fn the_rooms_with_anybody_in_them_are_known(world: World) {
-        let (shut, ann) = (world.with(|rules| rules.door = Door::Shut), world.user());
+        let (shut, ann) = (world.with(|rules| rules.admission = AdmissionState::Closed), world.user());
         assert!(!world.is_listed().await);
-        world.look(ann).await;
+        world.poll(ann).await;
         assert!(!world.is_listed().await, "looking in is not being there");
         world.enter(ann).await;
         assert!(world.is_listed().await, "someone is in");
@@ -169,7 +169,7 @@ on_all_forms! {
 
     /// A room that is not known is not looked after: nobody would be let in.
     async fn who_comes_while_the_last_one_goes_is_in_a_room_that_is_known(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         for _ in 0..10 {
             let (last, next) = (shut.user(), shut.user());
             shut.line_up(last).await;

@@ -9,20 +9,20 @@ use urr_kernel::Uuid;
 const SHARDS: usize = 64;
 
 /// Exact, over all rooms. A room locks it while it holds its own lock, never the other way round.
-pub struct Queues {
+pub struct QueueCounts {
     hasher: DefaultHashBuilder,
-    shards: Box<[Mutex<HashTable<Counted>>]>,
+    shards: Box<[Mutex<HashTable<UserQueueCount>>]>,
 }
 
 /// Seventeen bytes: an id has no alignment.
-struct Counted {
+struct UserQueueCount {
     user_id: Uuid,
     count: u8,
 }
 
-impl Queues {
-    pub fn new(hasher: DefaultHashBuilder) -> Queues {
-        Queues { hasher, shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+impl QueueCounts {
+    pub fn new(hasher: DefaultHashBuilder) -> QueueCounts {
+        QueueCounts { hasher, shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     /// Counts one more, unless they wait in as many lines as they may.
@@ -31,7 +31,7 @@ impl Queues {
         let mut shard = self.shard(hash);
         let Some(counted) = shard.find_mut(hash, |counted| counted.user_id == user_id) else {
             if count_max > 0 {
-                let counted = Counted { user_id, count: 1 };
+                let counted = UserQueueCount { user_id, count: 1 };
                 shard.insert_unique(hash, counted, |other| self.hasher.hash_one(other.user_id));
             }
             return count_max > 0;
@@ -67,7 +67,7 @@ impl Queues {
         self.shards.iter().map(|shard| lock(shard).allocation_size()).sum()
     }
 
-    fn shard(&self, hash: u64) -> MutexGuard<'_, HashTable<Counted>> {
+    fn shard(&self, hash: u64) -> MutexGuard<'_, HashTable<UserQueueCount>> {
         lock(&self.shards[(hash >> 40) as usize % SHARDS])
     }
 }
@@ -82,25 +82,25 @@ mod tests {
 
     #[test]
     fn a_person_waits_in_no_more_lines_than_allowed() {
-        let queues = Queues::new(DefaultHashBuilder::default());
+        let queue_counts = QueueCounts::new(DefaultHashBuilder::default());
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        assert!(!queues.add(one, 0));
-        assert!((0..3).all(|_| queues.add(one, 3)));
-        assert!(!queues.add(one, 3));
-        assert!(queues.add(other, 3), "everybody is counted alone");
-        queues.remove(one);
-        assert!(queues.add(one, 3));
-        assert!(!queues.add(one, 2), "a limit that was lowered");
+        assert!(!queue_counts.add(one, 0));
+        assert!((0..3).all(|_| queue_counts.add(one, 3)));
+        assert!(!queue_counts.add(one, 3));
+        assert!(queue_counts.add(other, 3), "everybody is counted alone");
+        queue_counts.remove(one);
+        assert!(queue_counts.add(one, 3));
+        assert!(!queue_counts.add(one, 2), "a limit that was lowered");
     }
 
     #[test]
     fn those_who_left_every_line_take_no_memory() {
-        let queues = Queues::new(DefaultHashBuilder::default());
+        let queue_counts = QueueCounts::new(DefaultHashBuilder::default());
         let all = || (0..100_000).map(Uuid::from_u128);
-        assert!(all().all(|user_id| queues.add(user_id, 1)));
-        let full = queues.bytes();
+        assert!(all().all(|user_id| queue_counts.add(user_id, 1)));
+        let full = queue_counts.bytes();
         assert!(full < 100_000 * 40, "{full}");
-        all().for_each(|user_id| queues.remove(user_id));
-        assert!(queues.bytes() < full / 100, "{}", queues.bytes());
+        all().for_each(|user_id| queue_counts.remove(user_id));
+        assert!(queue_counts.bytes() < full / 100, "{}", queue_counts.bytes());
     }
 }

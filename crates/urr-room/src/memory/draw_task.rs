@@ -4,41 +4,41 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::journal::{Journal, Record};
-use super::room::{Drawn, Room};
-use super::{LOOKED_AT_ONCE_MAX, Shared, lock};
+use super::journal::{Journal, JournalRecord};
+use super::room::{DrawnNumbers, MemoryRoom};
+use super::{Inner, SCANNED_AT_ONCE_MAX, lock};
 use crate::RoomError;
 
 /// So many numbers of a draw are written in one batch.
 const DRAWN_AT_ONCE_MAX: usize = 5_000;
 
 /// Everybody's number, and who takes part.
-pub struct Draw {
-    pub numbers: Drawn,
+pub struct DrawNumbers {
+    pub numbers: DrawnNumbers,
     pub last_number: i64,
 }
 
 /// To be run to its end, whoever stops waiting for it.
 pub async fn draw(
-    shared: Arc<Shared>,
-    room: Arc<Mutex<Room>>,
-    draw: Draw,
-    turn: OwnedMutexGuard<()>,
+    inner: Arc<Inner>,
+    room: Arc<Mutex<MemoryRoom>>,
+    draw: DrawNumbers,
+    guard: OwnedMutexGuard<()>,
 ) -> Result<(), RoomError> {
     let mut copied = lock(&room).draw_begin();
-    while lock(&room).draw_copy(&mut copied, LOOKED_AT_ONCE_MAX) {
+    while lock(&room).draw_copy(&mut copied, SCANNED_AT_ONCE_MAX) {
         tokio::task::yield_now().await;
     }
-    let hasher = shared.hasher.clone();
+    let hasher = inner.hasher.clone();
     let lined_up = tokio::task::spawn_blocking(move || {
-        let new = copied.line_up(&draw.numbers, draw.last_number, hasher);
+        let new = copied.join_line(&draw.numbers, draw.last_number, hasher);
         let (number, written, old) = lock(&room).draw_end(new);
         drop((room, old));
         (number, written)
     });
     let (number, written) = lined_up.await.map_err(|_| RoomError::Unavailable)?;
-    let outcome = write(&shared.journal, number, &written).await;
-    drop(turn);
+    let outcome = write(&inner.journal, number, &written).await;
+    drop(guard);
     outcome
 }
 
@@ -47,8 +47,11 @@ pub async fn draw(
 async fn write(journal: &Journal, room: i64, written: &[(i64, i64)]) -> Result<(), RoomError> {
     let mut outcome = Ok(());
     for some in written.chunks(DRAWN_AT_ONCE_MAX) {
-        let records =
-            some.iter().map(|&(arrival, number)| Record::PlaceDrawn { room, arrival, number });
+        let records = some.iter().map(|&(arrival, number)| JournalRecord::NumberDrawn {
+            room,
+            arrival,
+            number,
+        });
         let batch = journal.append(records, None);
         outcome = outcome.and(journal.wait(batch).await);
     }
@@ -67,7 +70,7 @@ mod tests {
     fn a_draw_is_not_done_before_everything_is_on_disk() {
         let journal = Journal::new();
         assert_eq!(write(&journal, 1, &[]).now_or_never(), Some(Ok(())));
-        journal.append([Record::PlaceDrawn { room: 1, arrival: 1, number: -1 }], None);
+        journal.append([JournalRecord::NumberDrawn { room: 1, arrival: 1, number: -1 }], None);
         assert_eq!(write(&journal, 1, &[]).now_or_never(), None);
     }
 }

@@ -24,14 +24,14 @@ impl RedisRooms {
 
     /// The events whose room has anybody in it. Ends the listings of empty rooms. One that does not
     /// answer counts as used: the others must not wait for it.
-    pub async fn events(&self) -> Result<Vec<Uuid>, RoomError> {
+    pub async fn occupied_events(&self) -> Result<Vec<Uuid>, RoomError> {
         let members: Vec<String> = self.run(&LIST, &[ROOMS_IN_USE], "SMEMBERS").await?;
         let asked = members.into_iter().map(|member| self.event_if_used(member));
         let asked: Vec<_> = stream::iter(asked).buffer_unordered(ROOMS_AT_ONCE).collect().await;
-        let mut events: Vec<Uuid> = asked.into_iter().flatten().collect();
-        events.sort_unstable();
-        events.dedup();
-        Ok(events)
+        let mut occupied_events: Vec<Uuid> = asked.into_iter().flatten().collect();
+        occupied_events.sort_unstable();
+        occupied_events.dedup();
+        Ok(occupied_events)
     }
 
     /// The event of a member of the set, if there is anybody in its room.

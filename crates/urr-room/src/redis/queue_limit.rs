@@ -17,48 +17,48 @@ use futures_util::{StreamExt, stream};
 use urr_kernel::Uuid;
 
 use super::keys::{RoomKeys, user_hash, void_mark};
-use super::scripts::{PEEK, RELEASE, RESERVE, VERIFY};
-use super::{Ask, RedisRooms, RoomError};
+use super::scripts::{READ_RESERVATIONS, RELEASE, RESERVE, VERIFY};
+use super::{RedisRooms, RoomError, RoomRequest};
 
 /// Calls under way at once when many are taken out.
 const RELEASES_AT_ONCE: usize = 64;
 
 /// Names a reservation: in which microsecond it was made.
-pub(super) type Reservation = i64;
+pub(super) type QueueReservation = i64;
 
 /// An event's id and the reservation.
-const PLACE_BYTES: usize = 23;
+const RESERVATION_BYTES: usize = 23;
 
 impl RedisRooms {
     /// Reserves a place in one more line; one that is reserved already is renewed.
     pub(super) async fn reserve(
         &self,
-        ask: &Ask,
+        request: &RoomRequest,
         queues_max: u32,
-    ) -> Result<Reservation, RoomError> {
-        let settled = match self.try_reserve(ask, queues_max).await? {
+    ) -> Result<QueueReservation, RoomError> {
+        let settled = match self.try_reserve(request, queues_max).await? {
             Ok(reservation) => return Ok(reservation),
             Err(settled) => settled,
         };
         let mut is_room = false;
-        for place in settled.as_chunks::<PLACE_BYTES>().0 {
-            is_room |= self.release_unless_waiting(ask.user_id, place).await?;
+        for place in settled.as_chunks::<RESERVATION_BYTES>().0 {
+            is_room |= self.release_unless_waiting(request.user_id, place).await?;
         }
         if !is_room {
             return Err(RoomError::TooManyQueues);
         }
-        let reserved = self.try_reserve(ask, queues_max).await?;
+        let reserved = self.try_reserve(request, queues_max).await?;
         reserved.map_err(|_| RoomError::TooManyQueues)
     }
 
     /// The reservation, or those that are in its way and not quite new.
     async fn try_reserve(
         &self,
-        ask: &Ask,
+        request: &RoomRequest,
         queues_max: u32,
-    ) -> Result<Result<Reservation, Vec<u8>>, RoomError> {
-        let arguments = (ask.user_id.as_bytes(), ask.event_id.as_bytes(), queues_max);
-        let key = user_hash(ask.user_id);
+    ) -> Result<Result<QueueReservation, Vec<u8>>, RoomError> {
+        let arguments = (request.user_id.as_bytes(), request.event_id.as_bytes(), queues_max);
+        let key = user_hash(request.user_id);
         let (is_reserved, bytes): (bool, Vec<u8>) = self.run(&RESERVE, &[&key], arguments).await?;
         match is_reserved {
             true => Ok(Ok(reservation(&bytes))),
@@ -70,7 +70,7 @@ impl RedisRooms {
     async fn release_unless_waiting(
         &self,
         user_id: Uuid,
-        place: &[u8; PLACE_BYTES],
+        place: &[u8; RESERVATION_BYTES],
     ) -> Result<bool, RoomError> {
         let (event_id, reservation) = place.split_first_chunk().expect("a place has an event");
         let event_id = Uuid::from_bytes(*event_id);
@@ -88,9 +88,9 @@ impl RedisRooms {
 
     /// Gives back what someone has reserved, unless they have lined up with it meanwhile.
     pub(super) async fn give_back(&self, event_id: Uuid, user_id: Uuid) {
-        let places = self.run(&PEEK, &[&user_hash(user_id)], user_id.as_bytes()).await;
+        let places = self.run(&READ_RESERVATIONS, &[&user_hash(user_id)], user_id.as_bytes()).await;
         let places: Vec<u8> = places.unwrap_or_default();
-        for place in places.as_chunks::<PLACE_BYTES>().0 {
+        for place in places.as_chunks::<RESERVATION_BYTES>().0 {
             if place.starts_with(event_id.as_bytes()) {
                 self.release_unless_waiting(user_id, place).await.ok();
             }
@@ -110,6 +110,6 @@ impl RedisRooms {
     }
 }
 
-fn reservation(bytes: &[u8]) -> Reservation {
+fn reservation(bytes: &[u8]) -> QueueReservation {
     bytes.iter().fold(0, |micros, byte| micros << 8 | i64::from(*byte))
 }

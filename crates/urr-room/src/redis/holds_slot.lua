@@ -3,4 +3,4 @@ local held = redis.call('HGET', slots, user)
 if not held or string.sub(held, 1, 16) ~= ARGV[6] then
     return 0
 end
-return slide() == ARGV[6] and 1 or 0
+return extend_slot() == ARGV[6] and 1 or 0

@@ -1,17 +1,17 @@
 //! Leaving: at once, for good, and the others move up.
 
-use urr_room::{Door, Place, Standing};
+use urr_room::{AdmissionState, LinePosition, UserStatus};
 
 use crate::fixture::{NOBODY, SLOT_TTL};
 
 on_all_forms! {
     async fn when_someone_leaves_the_line_the_others_move_up(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let mut users = shut.line(8).await;
         for leaver in [7, 3, 0, 2] {
             let user = users.remove(leaver);
             assert!(shut.leave(user).await);
-            assert_eq!(shut.standing(user).await, Standing::Absent);
+            assert_eq!(shut.status(user).await, UserStatus::Absent);
             let expected: Vec<u32> = (1..).take(users.len()).collect();
             assert_eq!(shut.positions(&users).await, expected);
         }
@@ -23,7 +23,7 @@ on_all_forms! {
     async fn who_is_not_here_cannot_leave(world: World) {
         let ann = world.user();
         assert!(!world.leave(ann).await);
-        world.with(|rules| rules.door = Door::Shut).line_up(ann).await;
+        world.with(|rules| rules.admission = AdmissionState::Closed).line_up(ann).await;
         assert!(world.leave(ann).await);
         assert!(!world.leave(ann).await, "once is enough");
         assert_eq!(world.crowd().await.left_total, 1);
@@ -47,20 +47,20 @@ on_all_forms! {
     }
 
     async fn who_comes_back_stands_at_the_end(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(3).await;
         shut.leave(users[0]).await;
-        assert_eq!(shut.line_up(users[0]).await, Place { number: 4, position: 3 });
+        assert_eq!(shut.line_up(users[0]).await, LinePosition { number: 4, position: 3 });
         assert_eq!(world.admit().await, [users[1], users[2], users[0]]);
     }
 
     async fn when_all_have_left_nobody_waits(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         for user in shut.line(5).await {
             shut.leave(user).await;
         }
         assert_eq!(world.admit().await, NOBODY);
         assert_eq!(shut.counts().await, (0, 0));
-        assert_eq!(shut.line_up(shut.user()).await, Place { number: 6, position: 1 });
+        assert_eq!(shut.line_up(shut.user()).await, LinePosition { number: 6, position: 1 });
     }
 }
