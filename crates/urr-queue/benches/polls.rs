@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use urr_gateway::{Gateway, Rates, Settings as GatewaySettings};
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_limit::Limiter;
-use urr_queue::{Notices, Queue, QueueParts, SCHEMA, Settings};
+use urr_queue::{Notices, QueueService, QueueParts, SCHEMA, QueueSettings};
 use urr_room::memory::MemoryRooms;
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms};
 use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
@@ -118,11 +118,11 @@ impl House {
         open_sale(&database.db, event_id, now).await?;
         let (rooms, _) = MemoryRooms::open(journal.db.clone(), ids.clone(), now).await?;
         let rooms = Rooms::Memory(rooms);
-        let queue = Queue::new(QueueParts {
+        let queue = QueueService::new(QueueParts {
             db: database.db.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
-            settings: Settings { threshold: 1, ..Settings::default() },
+            settings: QueueSettings { threshold: 1, ..QueueSettings::default() },
             rooms: rooms.clone(),
             entry_key: TokenKey::new(&[2; 32]),
             notices: Notices::off(),
@@ -304,7 +304,7 @@ fn is_whole(answer: &[u8]) -> bool {
     answer.len() >= end + 4 + length
 }
 
-fn median(figures: &mut [f64]) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+fn median(metrics: &mut [f64]) -> f64 {
+    metrics.sort_by(f64::total_cmp);
+    metrics[metrics.len() / 2]
 }

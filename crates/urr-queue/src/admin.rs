@@ -12,12 +12,12 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::StorageError;
 
-pub use self::change::{Change, ChangeRefused, GATHERING_SECONDS, Message, PEOPLE, decide_change};
-use crate::domain::estimate::{Outlook, Wait};
+pub use self::change::{RoomChange, RoomChangeRejection, GATHERING_SECONDS, RoomMessage, PEOPLE, decide_change};
+use crate::domain::estimate::{WaitEstimator, WaitEstimate};
 use crate::store::audit::{AuditEntry, audit_complete, audit_insert, audit_list};
 use crate::store::rooms::revision_raise;
-use crate::store::wishes::{room_lock, wishes_update};
-use crate::{EventRoom, EventStatus, Opening, Phase, Queue, draw};
+use crate::store::room_settings::{room_lock, room_settings_update};
+use crate::{EventRoom, EventStatus, OpeningOrder, RoomPhase, QueueService, draw};
 use urr_room::{AdmissionRules, ClearedCounts, Crowd, RoomError};
 
 /// Rooms that people may enter so soon are worth a look.
@@ -44,7 +44,7 @@ impl Actor {
 #[derive(Clone, Debug)]
 pub struct RoomReport {
     pub event: Arc<EventRoom>,
-    pub phase: Phase,
+    pub phase: RoomPhase,
     pub crowd: Crowd,
     /// What the room is told at the moment.
     pub rules: AdmissionRules,
@@ -52,7 +52,7 @@ pub struct RoomReport {
     /// What the autopilot allows, if it flies.
     pub autopilot_rate: Option<u32>,
     /// Of the last in line; none if nobody waits.
-    pub wait_of_last: Option<Wait>,
+    pub wait_of_last: Option<WaitEstimate>,
     pub at: Timestamp,
 }
 
@@ -66,7 +66,7 @@ pub enum AdminError {
     #[error("the storage failed")]
     Storage(#[from] StorageError),
     #[error(transparent)]
-    Refused(#[from] ChangeRefused),
+    Refused(#[from] RoomChangeRejection),
 }
 
 impl From<RoomError> for AdminError {
@@ -75,7 +75,7 @@ impl From<RoomError> for AdminError {
     }
 }
 
-impl Queue {
+impl QueueService {
     /// A room as it is now.
     pub async fn report_room(&self, event_id: Uuid) -> Result<RoomReport, AdminError> {
         let event = self.known_event(event_id)?;
@@ -88,7 +88,7 @@ impl Queue {
         let now = self.0.clock.now();
         let occupied: HashSet<Uuid> = self.0.rooms.occupied_events().await?.into_iter().collect();
         let is_occupied = |event: &EventRoom| occupied.contains(&event.event_id);
-        let mut events = self.0.directory.all();
+        let mut events = self.0.event_index.all();
         events.retain(|event| {
             let phase = event.phase(&self.0.settings, now);
             is_occupied(event) || is_worth_a_look(phase, now)
@@ -109,13 +109,13 @@ impl Queue {
         let crowd = self.0.rooms.crowd(event.event_id, now).await?;
         let rules = self.rules_of(&event, now);
         let open_for = now.duration_since(event.sale_starts_at);
-        let outlook =
-            Outlook::new(&crowd, &rules, Duration::try_from(open_for).unwrap_or_default());
+        let wait_estimator =
+            WaitEstimator::new(&crowd, &rules, Duration::try_from(open_for).unwrap_or_default());
         Ok(RoomReport {
             phase: event.phase(&self.0.settings, now),
-            is_sold_out: self.0.pulse.is_sold_out(event.event_id, now),
+            is_sold_out: self.0.sales_health.is_sold_out(event.event_id, now),
             autopilot_rate: self.0.autopilots.rate_max(event.event_id),
-            wait_of_last: (crowd.waiting > 0).then(|| outlook.wait_at(crowd.waiting)),
+            wait_of_last: (crowd.waiting > 0).then(|| wait_estimator.wait_at(crowd.waiting)),
             event,
             crowd,
             rules,
@@ -124,7 +124,7 @@ impl Queue {
     }
 
     fn known_event(&self, event_id: Uuid) -> Result<Arc<EventRoom>, AdminError> {
-        let event = self.0.directory.get(event_id);
+        let event = self.0.event_index.get(event_id);
         event.filter(|event| event.status != EventStatus::Deleted).ok_or(AdminError::UnknownEvent)
     }
 
@@ -132,7 +132,7 @@ impl Queue {
     pub async fn change_room(
         &self,
         event_id: Uuid,
-        change: Change,
+        change: RoomChange,
         actor: Actor,
     ) -> Result<(), AdminError> {
         let (now, id) = (self.0.clock.now(), self.0.ids.next_id());
@@ -147,8 +147,8 @@ impl Queue {
             let Some(decided) = decide_change(&room, &change, &settings, has_people, now)? else {
                 return Ok(false);
             };
-            wishes_update(tx, event_id, &decided.wishes, now)?;
-            if decided.wishes.opening == Opening::Lottery {
+            room_settings_update(tx, event_id, &decided.room_settings, now)?;
+            if decided.room_settings.opening == OpeningOrder::Lottery {
                 // A commitment that was made before stays.
                 draw::commit(tx, event_id, &secret, now)?;
             }
@@ -198,8 +198,8 @@ impl Queue {
             }
             Err(_) => json!({ "outcome": "unknown" }),
         };
-        let noted = self.0.db.write(move |tx| audit_complete(tx, id, &details)).await;
-        if let Err(error) = noted {
+        let count_errors = self.0.db.write(move |tx| audit_complete(tx, id, &details)).await;
+        if let Err(error) = count_errors {
             // It was done; the line says that it was begun.
             tracing::warn!(%event_id, %error, "what came of clearing a room was not written down");
         }
@@ -223,10 +223,10 @@ impl Queue {
     }
 }
 
-fn is_worth_a_look(phase: Phase, now: Timestamp) -> bool {
+fn is_worth_a_look(phase: RoomPhase, now: Timestamp) -> bool {
     match phase {
-        Phase::Gathering { .. } | Phase::Drawing | Phase::Open | Phase::Paused => true,
-        Phase::Closed { gathers_at } => gathers_at < now + SOON,
-        Phase::Over | Phase::Cancelled | Phase::Deleted => false,
+        RoomPhase::Gathering { .. } | RoomPhase::Drawing | RoomPhase::Open | RoomPhase::Paused => true,
+        RoomPhase::Closed { gathers_at } => gathers_at < now + SOON,
+        RoomPhase::Over | RoomPhase::Cancelled | RoomPhase::Deleted => false,
     }
 }

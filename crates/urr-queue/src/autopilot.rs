@@ -16,8 +16,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use urr_kernel::Uuid;
 
-use crate::pulse::Booking;
-use crate::{EventRoom, Settings};
+use crate::sales_health::Booking;
+use crate::{EventRoom, QueueSettings};
 
 /// More failures than this are too many, in thousandths of the requests.
 const FAILED_MILLI_MAX: u64 = 20;
@@ -52,17 +52,17 @@ impl Autopilots {
 
     /// A second has passed. `events` are those with people in their rooms, `booking` how booking
     /// went lately, `None` if the ticket office is silent.
-    pub fn turn(&self, events: &[Arc<EventRoom>], booking: Option<Booking>, settings: &Settings) {
+    pub fn turn(&self, events: &[Arc<EventRoom>], booking: Option<Booking>, settings: &QueueSettings) {
         let mut autopilots = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for autopilot in autopilots.values_mut() {
             autopilot.absent_turns += 1;
         }
         for event in events {
-            if !event.wishes.has_autopilot {
+            if !event.room_settings.has_autopilot {
                 autopilots.remove(&event.event_id);
                 continue;
             }
-            let wished = event.wishes.admitted_per_second_max;
+            let wished = event.room_settings.admitted_per_second_max;
             let rate_set = wished.unwrap_or(settings.admitted_per_second_max);
             let autopilot =
                 autopilots.entry(event.event_id).or_insert_with(|| Autopilot::new(rate_set));
@@ -92,7 +92,7 @@ struct Autopilot {
 
 /// How booking goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Health {
+enum BookingHealth {
     Good,
     /// Neither reason to let in more nor fewer.
     Fair,
@@ -129,11 +129,11 @@ impl Autopilot {
         self.silent_turns = 0;
         let health = self.health(booking);
         match health {
-            Health::Bad if self.turns_since_cut >= TURNS_BETWEEN_CUTS => self.cut(),
-            Health::Bad | Health::Fair => {}
-            Health::Good => self.rate_milli += (most / TURNS_TO_RECOVER).max(100),
+            BookingHealth::Bad if self.turns_since_cut >= TURNS_BETWEEN_CUTS => self.cut(),
+            BookingHealth::Bad | BookingHealth::Fair => {}
+            BookingHealth::Good => self.rate_milli += (most / TURNS_TO_RECOVER).max(100),
         }
-        if health == Health::Good && booking.answered >= ANSWERED_MIN {
+        if health == BookingHealth::Good && booking.answered >= ANSWERED_MIN {
             self.learn(booking.p95_micros);
         }
     }
@@ -151,21 +151,21 @@ impl Autopilot {
         self.turns_since_cut = 0;
     }
 
-    fn health(&self, booking: &Booking) -> Health {
+    fn health(&self, booking: &Booking) -> BookingHealth {
         let Booking { answered, failed, p95_micros } = *booking;
         let failed_milli = failed * 1_000 / (answered + failed).max(1);
         if failed >= FAILED_MIN && failed_milli > FAILED_MILLI_MAX {
-            return Health::Bad;
+            return BookingHealth::Bad;
         }
         if answered < ANSWERED_MIN {
-            return Health::Good;
+            return BookingHealth::Good;
         }
         let usual = self.p95_micros.unwrap_or(MICROS_TOO_SLOW / TOO_SLOW);
         let too_slow = (usual * TOO_SLOW).clamp(MICROS_FINE, MICROS_TOO_SLOW);
         match p95_micros {
-            slow if slow > too_slow => Health::Bad,
-            slow if slow > too_slow * 3 / 4 => Health::Fair,
-            _ => Health::Good,
+            slow if slow > too_slow => BookingHealth::Bad,
+            slow if slow > too_slow * 3 / 4 => BookingHealth::Fair,
+            _ => BookingHealth::Good,
         }
     }
 
@@ -339,18 +339,18 @@ mod tests {
     /// sixty, after eight everything again. Returns failures, what was done in the bad minutes, and
     /// the last rate.
     fn sale(has_autopilot: bool) -> (u64, u64, u32) {
-        let mut office = Office { capacity: 150, backlog: 0, seconds: VecDeque::new() };
+        let mut ticket = Office { capacity: 150, backlog: 0, seconds: VecDeque::new() };
         let mut autopilot = Autopilot::new(100);
         let (mut failures, mut done, mut rate) = (0, 0, 100);
         for second in 0..600 {
             let is_ill = (120..480).contains(&second);
-            office.capacity = if is_ill { 60 } else { 150 };
-            office.second(rate.into());
-            autopilot.turn(100, office.booking());
+            ticket.capacity = if is_ill { 60 } else { 150 };
+            ticket.second(rate.into());
+            autopilot.turn(100, ticket.booking());
             if has_autopilot {
                 rate = autopilot.rate_max();
             }
-            let (answered, failed, _) = office.seconds[office.seconds.len() - 1];
+            let (answered, failed, _) = ticket.seconds[ticket.seconds.len() - 1];
             failures += failed;
             done += if is_ill { answered } else { 0 };
         }
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn it_flies_only_where_it_is_wished_and_forgets_who_is_gone() {
         let event = |has_autopilot| {
-            let wishes = crate::Wishes { has_autopilot, ..crate::Wishes::default() };
+            let room_settings = crate::RoomSettings { has_autopilot, ..crate::RoomSettings::default() };
             Arc::new(EventRoom {
                 event_id: Uuid::from_u128(1),
                 status: crate::EventStatus::Open,
@@ -381,12 +381,12 @@ mod tests {
                 sale_starts_at: Timestamp::UNIX_EPOCH,
                 sale_ends_at: Timestamp::MAX,
                 has_presale: false,
-                wishes,
+                room_settings,
                 draw: None,
                 awaits_clearing: false,
             })
         };
-        let (autopilots, settings) = (Autopilots::default(), Settings::default());
+        let (autopilots, settings) = (Autopilots::default(), QueueSettings::default());
         let rate = |events: &[Arc<EventRoom>], booking| {
             autopilots.turn(events, booking, &settings);
             autopilots.rate_max(Uuid::from_u128(1))

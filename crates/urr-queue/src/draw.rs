@@ -15,14 +15,14 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx};
 
 use crate::domain::draw as domain;
-pub use crate::domain::draw::{Digest, DrawSecret, Drawn, Entrant, Tag, draw as order, hex};
-use crate::store::draws::{self, Closing, Draw};
+pub use crate::domain::draw::{Digest, DrawSecret, DrawResult, Entrant, EntrantTag, draw as order, hex};
+use crate::store::draws::{self, DrawClosing, StoredDraw};
 use crate::store::rooms;
-use crate::{EventRoom, Phase, Queue};
+use crate::{EventRoom, RoomPhase, QueueService};
 use urr_room::RoomError;
 
-pub use file::{Header, lines};
-pub use verify::{Report, VerifyError, verify_draw};
+pub use file::{DrawFileHeader, lines};
+pub use verify::{DrawReport, VerifyError, verify_draw};
 
 /// Why a step of a draw was not taken. It is taken again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,8 +53,8 @@ pub fn commit(
 
 /// Draws the order of those who came before the sale, if it is time. Called once a second, by every
 /// process.
-pub async fn draw_due(queue: &Queue, room: &EventRoom, now: Timestamp) -> Result<(), DrawError> {
-    if room.phase(&queue.0.settings, now) != Phase::Drawing {
+pub async fn draw_due(queue: &QueueService, room: &EventRoom, now: Timestamp) -> Result<(), DrawError> {
+    if room.phase(&queue.0.settings, now) != RoomPhase::Drawing {
         return Ok(());
     }
     let event_id = room.event_id;
@@ -64,10 +64,10 @@ pub async fn draw_due(queue: &Queue, room: &EventRoom, now: Timestamp) -> Result
     finish(queue, event_id).await
 }
 
-impl Queue {
+impl QueueService {
     /// Draws the order of those who came before the sale of an event, if it is time.
     pub async fn draw(&self, event_id: Uuid) -> Result<(), DrawError> {
-        match self.0.directory.get(event_id) {
+        match self.0.event_index.get(event_id) {
             Some(room) => draw_due(self, &room, self.0.clock.now()).await,
             None => Ok(()),
         }
@@ -75,7 +75,7 @@ impl Queue {
 }
 
 /// Writes down the last number that takes part. Who comes from now on stands behind.
-pub async fn close(queue: &Queue, event_id: Uuid, now: Timestamp) -> Result<(), DrawError> {
+pub async fn close(queue: &QueueService, event_id: Uuid, now: Timestamp) -> Result<(), DrawError> {
     let draw = find(queue, event_id).await?;
     if draw.as_ref().is_some_and(|draw| draw.closing.is_some()) {
         return Ok(());
@@ -89,7 +89,7 @@ pub async fn close(queue: &Queue, event_id: Uuid, now: Timestamp) -> Result<(), 
     let secret = new_secret();
     let closed = queue.0.db.write(move |tx| {
         draws::draw_insert(tx, event_id, &secret, now)?;
-        draws::draw_close(tx, event_id, &Closing { last_number, closed_at: now })
+        draws::draw_close(tx, event_id, &DrawClosing { last_number, closed_at: now })
     });
     if closed.await? {
         tracing::info!(%event_id, last_number, "the draw is closed");
@@ -98,7 +98,7 @@ pub async fn close(queue: &Queue, event_id: Uuid, now: Timestamp) -> Result<(), 
 }
 
 /// Writes down who takes part and in which order.
-pub async fn fix_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawError> {
+pub async fn fix_entrants(queue: &QueueService, event_id: Uuid) -> Result<(), DrawError> {
     let draw = find(queue, event_id).await?.ok_or(DrawError::OutOfOrder)?;
     if draw.entrants.is_some() {
         return Ok(());
@@ -106,7 +106,7 @@ pub async fn fix_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawError
     let closing = draw.closing.ok_or(DrawError::OutOfOrder)?;
     let users = queue.0.rooms.entrants(event_id, closing.last_number).await?;
     let drawn = off_the_runtime(move || {
-        let tags: Vec<Tag> = users.iter().map(|user_id| Tag::of(event_id, *user_id)).collect();
+        let tags: Vec<EntrantTag> = users.iter().map(|user_id| EntrantTag::of(event_id, *user_id)).collect();
         domain::draw(&draw.secret, &tags)
     });
     let drawn = drawn.await;
@@ -119,7 +119,7 @@ pub async fn fix_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawError
 }
 
 /// Gives those who still wait their number.
-pub async fn number_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawError> {
+pub async fn number_entrants(queue: &QueueService, event_id: Uuid) -> Result<(), DrawError> {
     let draw = find(queue, event_id).await?.ok_or(DrawError::OutOfOrder)?;
     let closing = draw.closing.ok_or(DrawError::OutOfOrder)?;
     draw.entrants.ok_or(DrawError::OutOfOrder)?;
@@ -133,7 +133,7 @@ pub async fn number_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawEr
 }
 
 /// Publishes the draw and opens the door. To be called when everybody has their number.
-pub async fn finish(queue: &Queue, event_id: Uuid) -> Result<(), DrawError> {
+pub async fn finish(queue: &QueueService, event_id: Uuid) -> Result<(), DrawError> {
     let now = queue.0.clock.now();
     let finished = queue.0.db.write(move |tx| {
         let is_first = draws::draw_finish(tx, event_id, now)?;
@@ -145,25 +145,25 @@ pub async fn finish(queue: &Queue, event_id: Uuid) -> Result<(), DrawError> {
     if finished.await? {
         tracing::info!(%event_id, "the draw is done");
     }
-    queue.0.directory.refresh(&queue.0.db).await?;
+    queue.0.event_index.refresh(&queue.0.db).await?;
     Ok(())
 }
 
 /// A draw as far as it is.
-pub(crate) async fn find(queue: &Queue, event_id: Uuid) -> Result<Option<Draw>, StorageError> {
+pub(crate) async fn find(queue: &QueueService, event_id: Uuid) -> Result<Option<StoredDraw>, StorageError> {
     queue.0.db.read(move |tx| draws::draw_find(tx, event_id)).await
 }
 
 /// Some of the entrants in the order that was drawn; `None` behind the last.
 pub(crate) async fn find_part(
-    queue: &Queue,
+    queue: &QueueService,
     event_id: Uuid,
     part: u32,
 ) -> Result<Option<Vec<Entrant>>, StorageError> {
     queue.0.db.read(move |tx| draws::entrants_find(tx, event_id, part)).await
 }
 
-async fn read_entrants(queue: &Queue, event_id: Uuid) -> Result<Vec<Entrant>, StorageError> {
+async fn read_entrants(queue: &QueueService, event_id: Uuid) -> Result<Vec<Entrant>, StorageError> {
     let mut all = Vec::new();
     for part in 0.. {
         match find_part(queue, event_id, part).await? {
@@ -177,9 +177,9 @@ async fn read_entrants(queue: &Queue, event_id: Uuid) -> Result<Vec<Entrant>, St
 /// The numbers of those who still wait, front first.
 fn numbers(event_id: Uuid, drawn: &[Entrant], waiting: &[Uuid]) -> Vec<(Uuid, i64)> {
     let count = u32::try_from(drawn.len()).expect("a room holds fewer than 2^32");
-    let ranks: HashMap<Tag, u32> = drawn.iter().map(|entrant| entrant.tag).zip(1..).collect();
+    let ranks: HashMap<EntrantTag, u32> = drawn.iter().map(|entrant| entrant.tag).zip(1..).collect();
     let number = |user_id: &Uuid| {
-        let rank = ranks.get(&Tag::of(event_id, *user_id))?;
+        let rank = ranks.get(&EntrantTag::of(event_id, *user_id))?;
         Some((*user_id, domain::number_in_line(*rank, count)))
     };
     let mut numbers: Vec<_> = waiting.iter().filter_map(number).collect();

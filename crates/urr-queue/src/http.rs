@@ -12,17 +12,17 @@ mod stream;
 
 use std::time::Duration;
 
-pub use answer::{Extent, fingerprint, render};
+pub use answer::{ViewDetail, fingerprint, render};
 pub use crowd::Document;
 use urr_kernel::Timestamp;
 use urr_service::ApiError;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::place::PlaceError;
-use crate::{NotAdmissible, Queue};
+use crate::status::QueueError;
+use crate::{JoinRejection, QueueService};
 use urr_room::RoomError;
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
         .merge(fans::routes())
         .merge(mine::routes())
@@ -38,12 +38,12 @@ pub fn routes() -> OpenApiRouter<Queue> {
 const FULL_AGAIN_AFTER: Duration = Duration::from_secs(30);
 const UNAVAILABLE_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-impl From<PlaceError> for ApiError {
-    fn from(error: PlaceError) -> ApiError {
+impl From<QueueError> for ApiError {
+    fn from(error: QueueError) -> ApiError {
         match error {
-            PlaceError::NotAdmissible(error) => error.into(),
-            PlaceError::Room(error) => room_error(error),
-            PlaceError::TierUnknown(error) => unavailable().caused_by(error),
+            QueueError::JoinRejection(error) => error.into(),
+            QueueError::Room(error) => room_error(error),
+            QueueError::TierLookupError(error) => unavailable().caused_by(error),
         }
     }
 }
@@ -62,22 +62,22 @@ fn room_error(error: RoomError) -> ApiError {
     }
 }
 
-impl From<NotAdmissible> for ApiError {
-    fn from(error: NotAdmissible) -> ApiError {
+impl From<JoinRejection> for ApiError {
+    fn from(error: JoinRejection) -> ApiError {
         let time = |time: Timestamp| time.to_string();
         match error {
-            NotAdmissible::Unknown => {
+            JoinRejection::UnknownEvent => {
                 ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
             }
-            NotAdmissible::Cancelled => {
+            JoinRejection::Cancelled => {
                 ApiError::conflict("EVENT_CANCELLED", "This event was cancelled.")
             }
-            NotAdmissible::Over => ApiError::conflict("SALE_ENDED", "The sale is over."),
-            NotAdmissible::NotYet { gathers_at } => {
+            JoinRejection::SaleEnded => ApiError::conflict("SALE_ENDED", "The sale is over."),
+            JoinRejection::NotOpen { gathers_at } => {
                 ApiError::conflict("QUEUE_NOT_OPEN", "The waiting room is not open yet.")
                     .with("opensAt", time(gathers_at))
             }
-            NotAdmissible::Presale { opens_at } => ApiError::forbidden(
+            JoinRejection::MembersOnly { opens_at } => ApiError::forbidden(
                 "PRESALE_MEMBERS_ONLY",
                 "At the moment only members of a higher tier may come.",
             )

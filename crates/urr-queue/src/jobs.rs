@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::Uuid;
 use urr_storage::StorageError;
 
-use self::turns::Turns;
+use self::turns::EventTasks;
 use crate::draw::draw_due;
-use crate::figures::{Shown, Way};
-use crate::place::is_end;
-use crate::store::purchases::{self, Purchase};
-use crate::{Phase, Queue};
+use crate::metrics::{RoomGauges, AdmissionPath};
+use crate::status::has_ended;
+use crate::store::slot_ends::{self, SlotEnd};
+use crate::{RoomPhase, QueueService};
 use urr_room::RoomError;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ const OBSERVE_EVERY: Duration = Duration::from_secs(20);
 const SWEPT_AT_ONCE: u32 = 1_000;
 const PURCHASES_AT_ONCE: u32 = 500;
 
-impl Queue {
+impl QueueService {
     /// Does what has to be done from time to time, until it is told to stop. What is under way then
     /// ends at its next wait; every step is whole by itself.
     pub async fn run_jobs(&self, stop: CancellationToken) {
@@ -64,12 +64,12 @@ impl Queue {
     }
 
     async fn run_admission(&self) {
-        let mut turns = Turns::default();
+        let mut turns = EventTasks::default();
         let mut tick = every(self.0.settings.admission_interval);
         loop {
             tick.tick().await;
             let mut events: BTreeSet<Uuid> = self.events_with_people().await.into_iter().collect();
-            events.extend(self.0.directory.awaiting_clearing());
+            events.extend(self.0.event_index.awaiting_clearing());
             for event_id in events {
                 let queue = self.clone();
                 turns.begin(event_id, async move { queue.admit(event_id).await });
@@ -79,13 +79,13 @@ impl Queue {
 
     /// A lottery is drawn even if nobody came: only then is its door opened.
     async fn run_draws(&self) {
-        let mut turns = Turns::default();
+        let mut turns = EventTasks::default();
         let mut tick = every(LOOK_EVERY);
         loop {
             tick.tick().await;
             let now = self.0.clock.now();
-            for event in self.0.directory.undrawn() {
-                if event.phase(&self.0.settings, now) != Phase::Drawing {
+            for event in self.0.event_index.undrawn() {
+                if event.phase(&self.0.settings, now) != RoomPhase::Drawing {
                     continue;
                 }
                 let queue = self.clone();
@@ -100,7 +100,7 @@ impl Queue {
     }
 
     async fn run_sweep(&self) {
-        let mut turns = Turns::default();
+        let mut turns = EventTasks::default();
         let mut tick = every(self.0.settings.sweep_interval);
         loop {
             tick.tick().await;
@@ -122,7 +122,7 @@ impl Queue {
     }
 
     async fn run_reminders(&self) {
-        let mut turns = Turns::default();
+        let mut turns = EventTasks::default();
         let mut tick = every(REMIND_EVERY);
         loop {
             tick.tick().await;
@@ -150,18 +150,18 @@ impl Queue {
         let mut tick = every(LOOK_EVERY);
         loop {
             tick.tick().await;
-            self.look_around().await;
+            self.refresh_health().await;
         }
     }
 
     /// Lets in from the line of an event as many as may come; ends its room if the sale is over.
     pub async fn admit(&self, event_id: Uuid) {
         let now = self.0.clock.now();
-        let Some(event) = self.0.directory.get(event_id) else {
+        let Some(event) = self.0.event_index.get(event_id) else {
             // It may be news, or have ended long ago.
             return self.empty(event_id, now).await;
         };
-        if is_end(event.phase(&self.0.settings, now)) {
+        if has_ended(event.phase(&self.0.settings, now)) {
             if self.is_long_over(&event, now) {
                 self.empty(event_id, now).await;
             }
@@ -170,11 +170,11 @@ impl Queue {
         if event.awaits_clearing {
             return self.send_home(event_id, now).await;
         }
-        match self.noted(self.0.rooms.admit(event_id, &self.rules_of(&event, now), now).await) {
+        match self.count_errors(self.0.rooms.admit(event_id, &self.rules_of(&event, now), now).await) {
             Ok(admitted) if admitted.is_empty() => {}
             Ok(admitted) => {
                 tracing::debug!(%event_id, count = admitted.len(), "let in");
-                self.0.figures.count_admitted(Way::FromLine, admitted.len());
+                self.0.metrics.count_admitted(AdmissionPath::FromLine, admitted.len());
                 self.0.notices.admitted(event_id, &admitted, now);
             }
             Err(error) => tracing::warn!(%event_id, %error, "nobody could be let in; tried again"),
@@ -183,16 +183,16 @@ impl Queue {
 
     /// Drops those from the line of an event who were not seen for too long.
     pub async fn sweep(&self, event_id: Uuid) {
-        if self.0.directory.get(event_id).is_none() {
+        if self.0.event_index.get(event_id).is_none() {
             return;
         }
         loop {
             let now = self.0.clock.now();
             let unseen_since = now - self.0.settings.seen_ttl;
             let swept = self.0.rooms.sweep(event_id, unseen_since, SWEPT_AT_ONCE, now).await;
-            match self.noted(swept) {
+            match self.count_errors(swept) {
                 Ok(count) => {
-                    self.0.figures.count_dropped(count);
+                    self.0.metrics.count_dropped(count);
                     if count < SWEPT_AT_ONCE {
                         return;
                     }
@@ -211,7 +211,7 @@ impl Queue {
         let mut after = Uuid::nil();
         loop {
             let list = move |tx: &mut urr_storage::Tx<'_>| {
-                purchases::purchase_list(tx, after, PURCHASES_AT_ONCE)
+                slot_ends::slot_end_list(tx, after, PURCHASES_AT_ONCE)
             };
             let heard = self.0.db.read(list).await?;
             let Some(last) = heard.last() else { return Ok(()) };
@@ -219,42 +219,42 @@ impl Queue {
             let ended = join_all(heard.iter().map(|purchase| self.end_bought_slot(purchase))).await;
             let done = heard.iter().zip(ended).filter(|(_, ended)| ended.is_ok());
             let done: Vec<Uuid> = done.map(|(purchase, _)| purchase.reservation_id).collect();
-            self.0.db.write(move |tx| purchases::purchase_delete(tx, &done)).await?;
+            self.0.db.write(move |tx| slot_ends::slot_end_delete(tx, &done)).await?;
         }
     }
 
-    async fn end_bought_slot(&self, purchase: &Purchase) -> Result<(), RoomError> {
-        let Purchase { event_id, user_id, bought_at, .. } = *purchase;
+    async fn end_bought_slot(&self, purchase: &SlotEnd) -> Result<(), RoomError> {
+        let SlotEnd { event_id, user_id, bought_at, .. } = *purchase;
         if self.finish(event_id, user_id, bought_at).await? {
-            self.0.figures.count_finished();
+            self.0.metrics.count_finished();
         }
         Ok(())
     }
 
     /// Looks at what is left of the events with people in their rooms, and at the rooms themselves.
-    pub async fn look_around(&self) {
+    pub async fn refresh_health(&self) {
         let event_ids = self.events_with_people().await;
         let asked = self.events_of_interest(&event_ids, self.0.clock.now());
-        self.feel_pulse(&asked).await;
+        self.refresh_sales_health(&asked).await;
         let now = self.0.clock.now();
         let events: Vec<_> =
-            event_ids.iter().filter_map(|event_id| self.0.directory.get(*event_id)).collect();
-        let booking = self.0.pulse.booking(now);
+            event_ids.iter().filter_map(|event_id| self.0.event_index.get(*event_id)).collect();
+        let booking = self.0.sales_health.booking(now);
         self.0.autopilots.turn(&events, booking, &self.0.settings);
         let crowds = events.iter().map(|event| self.0.crowds.get(event.event_id, now));
         let crowds = join_all(crowds).await;
         let shown = events.iter().zip(&crowds).filter_map(|(event, crowd)| {
             let crowd = crowd.as_ref().ok()?;
             let wait = self.longest_wait(event, crowd).map(|wait| wait.seconds);
-            Some(Shown { event_id: event.event_id, crowd: &crowd.crowd, wait_seconds: wait })
+            Some(RoomGauges { event_id: event.event_id, crowd: &crowd.crowd, wait_seconds: wait })
         });
-        self.0.figures.show_crowds(shown);
+        self.0.metrics.show_crowds(shown);
     }
 
     /// If the rooms cannot be listed, those that had people before and those that someone asked for
     /// lately: one list that is not answered for must not stop every line.
     pub(crate) async fn events_with_people(&self) -> Vec<Uuid> {
-        match self.noted(self.0.rooms.occupied_events().await) {
+        match self.count_errors(self.0.rooms.occupied_events().await) {
             Ok(events) => {
                 let mut occupied = self.0.occupied.write().unwrap_or_else(PoisonError::into_inner);
                 *occupied = Arc::from(events.as_slice());
@@ -271,7 +271,7 @@ impl Queue {
     pub(crate) fn events_likely_with_people(&self) -> Vec<Uuid> {
         let occupied = self.0.occupied.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut likely: BTreeSet<Uuid> = occupied.iter().copied().collect();
-        likely.extend(self.0.pulse.interests(self.0.clock.now()));
+        likely.extend(self.0.sales_health.interests(self.0.clock.now()));
         likely.into_iter().collect()
     }
 }

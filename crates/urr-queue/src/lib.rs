@@ -9,21 +9,21 @@
 
 mod admin;
 mod autopilot;
-pub mod consume;
+pub mod consumer;
 mod crowds;
-mod directory;
+mod event_index;
 mod domain;
 pub mod draw;
 mod entry;
 pub mod events;
-mod figures;
+mod metrics;
 mod http;
 mod jobs;
 mod notices;
 mod observing;
 mod place;
-mod published;
-mod pulse;
+mod draw_cache;
+mod sales_health;
 mod reminders;
 mod settings;
 mod store;
@@ -41,26 +41,26 @@ use urr_service::{Service, ServiceKit, Upstream};
 use urr_storage::{Db, Schema, StorageError, migrations};
 use utoipa::openapi::OpenApi;
 
-pub use admin::{Actor, AdminError, Change, ChangeRefused, Message, RoomReport};
+pub use admin::{Actor, AdminError, RoomChange, RoomChangeRejection, RoomMessage, RoomReport};
 use autopilot::Autopilots;
-use crowds::Crowds;
-use directory::Directory;
-pub use domain::estimate::{Outlook, Wait};
+use crowds::CrowdCache;
+use event_index::EventIndex;
+pub use domain::estimate::{WaitEstimator, WaitEstimate};
 pub use domain::event::{
-    DrawState, EventRoom, EventStatus, NotAdmissible, Opening, Phase, Tier, Wishes,
+    DrawState, EventRoom, EventStatus, JoinRejection, OpeningOrder, RoomPhase, Tier, RoomSettings,
 };
 pub use domain::marks::position_bounds;
 pub use draw::verify_draw;
 use entry::EntryTokens;
-use figures::Figures;
-pub use notices::{Notice, Notices, TakenNotices};
-pub use place::{PlaceError, SlotClaim, Told};
-use published::Published;
-use pulse::Pulse;
+use metrics::QueueMetrics;
+pub use notices::{Notice, Notices, NoticeReceiver};
+pub use place::{QueueError, SlotClaim, QueueStatus};
+use draw_cache::DrawCache;
+use sales_health::SalesHealth;
 pub use reminders::ReminderError;
-pub use settings::Settings;
+pub use settings::QueueSettings;
 use stream::Streams;
-use tiers::Tiers;
+use tiers::TierCache;
 use urr_room::{AdmissionRules, AdmissionState, Rooms};
 
 /// The tables of the waiting rooms' keeper.
@@ -82,32 +82,32 @@ pub(crate) const SOURCE: &str = "urr/queue";
 
 /// The keeper of the waiting rooms, with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct Queue(pub(crate) Arc<Inner>);
+pub struct QueueService(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub settings: Settings,
+    pub settings: QueueSettings,
     pub rooms: Rooms,
     pub entry: EntryTokens,
     pub notices: Notices,
-    pub directory: Directory,
-    pub crowds: Crowds,
-    pub pulse: Pulse,
-    pub published: Published,
+    pub event_index: EventIndex,
+    pub crowds: CrowdCache,
+    pub sales_health: SalesHealth,
+    pub draw_cache: DrawCache,
     /// The events that had people in their rooms when the rooms were listed last.
     pub occupied: RwLock<Arc<[Uuid]>>,
     /// The rooms with people when the statistics were told last.
     pub observed: Mutex<BTreeSet<Uuid>>,
     /// Few look into all rooms at a time.
-    pub looks_everywhere: Semaphore,
+    pub status_lists: Semaphore,
     pub autopilots: Autopilots,
-    pub tiers: Tiers,
+    pub tiers: TierCache,
     pub streams: Streams,
-    pub figures: Figures,
+    pub metrics: QueueMetrics,
     /// The ticket office.
-    pub office: OnceLock<Upstream>,
+    pub ticket: OnceLock<Upstream>,
     /// Ends the streams.
     pub closing: CancellationToken,
 }
@@ -117,7 +117,7 @@ pub struct QueueParts {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub settings: Settings,
+    pub settings: QueueSettings,
     pub rooms: Rooms,
     /// Signs entry tokens.
     pub entry_key: TokenKey,
@@ -129,23 +129,23 @@ pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
 
-impl Queue {
-    pub fn new(parts: QueueParts) -> Queue {
+impl QueueService {
+    pub fn new(parts: QueueParts) -> QueueService {
         let QueueParts { db, clock, ids, settings, rooms, entry_key, notices } = parts;
-        Queue(Arc::new(Inner {
-            directory: Directory::new(clock.clone()),
-            crowds: Crowds::new(rooms.clone()),
-            pulse: Pulse::default(),
-            published: Published::default(),
+        QueueService(Arc::new(Inner {
+            event_index: EventIndex::new(clock.clone()),
+            crowds: CrowdCache::new(rooms.clone()),
+            sales_health: SalesHealth::default(),
+            draw_cache: DrawCache::default(),
             occupied: RwLock::new(Arc::new([])),
             observed: Mutex::default(),
-            looks_everywhere: Semaphore::new(place::LOOKS_EVERYWHERE_MAX),
+            status_lists: Semaphore::new(place::STATUS_LISTS_MAX),
             autopilots: Autopilots::default(),
-            tiers: Tiers::default(),
+            tiers: TierCache::default(),
             streams: Streams::new(settings.streams_max),
             entry: EntryTokens::new(entry_key, settings.entry_token_ttl),
-            figures: Figures::default(),
-            office: OnceLock::new(),
+            metrics: QueueMetrics::default(),
+            ticket: OnceLock::new(),
             closing: CancellationToken::new(),
             db,
             clock,
@@ -158,25 +158,25 @@ impl Queue {
 
     /// Tells it where the ticket office is. Without it nobody's tier is known, so that a pre-sale
     /// lets nobody in, and whether all is sold is not known. Only the first one counts.
-    pub fn connect_office(&self, office: Upstream) {
-        self.0.office.get_or_init(|| office);
+    pub fn connect_ticket(&self, ticket: Upstream) {
+        self.0.ticket.get_or_init(|| ticket);
     }
 
     /// Reads what is known of the events. Until then there are none.
     pub async fn load(&self) -> Result<(), StorageError> {
-        self.0.directory.refresh(&self.0.db).await
+        self.0.event_index.refresh(&self.0.db).await
     }
 
     /// What the room of an event is told now: the organiser's wishes, the settings, whether all is
     /// sold, and what the autopilot allows. A process that cannot read its database keeps the door
     /// shut: it would not hear of a pause or a cancellation. People still line up.
     pub fn rules_of(&self, event: &EventRoom, now: Timestamp) -> AdmissionRules {
-        let is_sold_out = self.0.pulse.is_sold_out(event.event_id, now);
+        let is_sold_out = self.0.sales_health.is_sold_out(event.event_id, now);
         let rate_max = self.0.autopilots.rate_max(event.event_id);
         let rules = event.rules(&self.0.settings, is_sold_out, rate_max, now);
-        let is_blind = self.0.directory.is_blind(now);
+        let is_stale = self.0.event_index.is_stale(now);
         AdmissionRules {
-            admission: if is_blind { AdmissionState::Closed } else { rules.admission },
+            admission: if is_stale { AdmissionState::Closed } else { rules.admission },
             ..rules
         }
     }
@@ -188,7 +188,7 @@ impl Queue {
 
     /// The waiting rooms as a service on the network or within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
-        self.0.figures.register(&kit.metrics);
+        self.0.metrics.register(&kit.metrics);
         self.0.notices.register(&kit.metrics);
         Service::new("queue", http::routes().with_state(self.clone()), kit)
     }

@@ -26,7 +26,7 @@ pub struct Notices {
 
 /// Where notices are taken from.
 #[derive(Debug)]
-pub struct TakenNotices {
+pub struct NoticeReceiver {
     pub receiver: mpsc::Receiver<Notice>,
     /// To be raised for what was taken and could not be sent.
     pub dropped: Counter,
@@ -39,10 +39,10 @@ impl Notices {
     }
 
     /// With a buffer of so many, and its other end.
-    pub fn buffered(count_max: usize) -> (Notices, TakenNotices) {
+    pub fn buffered(count_max: usize) -> (Notices, NoticeReceiver) {
         let (sender, receiver) = mpsc::channel(count_max);
         let dropped = Counter::default();
-        let taken = TakenNotices { receiver, dropped: dropped.clone() };
+        let taken = NoticeReceiver { receiver, dropped: dropped.clone() };
         (Notices { sender: Some(sender), dropped }, taken)
     }
 

@@ -12,12 +12,12 @@ use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
 use crate::domain::marks::number_max;
-use crate::domain::reminder::{Nearness, Step};
+use crate::domain::reminder::{NearFront, ReminderAction};
 use crate::events::TurnNear;
-use crate::place::{Doorway, PlaceError, is_before_draw, is_end};
+use crate::status::{EventContext, QueueError, is_before_draw, has_ended};
 use crate::store::reminders::{self, Reminder};
 use crate::store::rooms;
-use crate::{EventRoom, Phase, Queue, SOURCE};
+use crate::{EventRoom, RoomPhase, QueueService, SOURCE};
 use urr_room::{AdmissionState, RoomError, UserLocation};
 
 /// So many are looked for, told or ended by one transaction.
@@ -29,14 +29,14 @@ pub enum ReminderError {
     #[error("they do not wait there")]
     NotWaiting,
     #[error(transparent)]
-    LinePosition(#[from] PlaceError),
+    LinePosition(#[from] QueueError),
     #[error("the storage failed")]
     Storage(#[from] StorageError),
 }
 
 /// Why those who are near were not told.
 #[derive(Debug, thiserror::Error)]
-enum NotTold {
+enum RemindError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     #[error(transparent)]
@@ -47,19 +47,19 @@ enum NotTold {
 #[derive(Clone, Copy)]
 struct Decided {
     reminder: Reminder,
-    step: Step,
+    step: ReminderAction,
     stamp: Stamp,
 }
 
-impl Queue {
+impl QueueService {
     /// Someone who waits wants to be told when their turn is near. Once more changes nothing.
     pub async fn ask_reminder(&self, event_id: Uuid, user_id: Uuid) -> Result<(), ReminderError> {
-        let Doorway { event, phase, now, .. } = self.doorway(event_id)?;
-        if is_end(phase) {
+        let EventContext { event, phase, now, .. } = self.event_context(event_id)?;
+        if has_ended(phase) {
             return Err(ReminderError::NotWaiting);
         }
-        let found = self.noted(self.0.rooms.locate(event_id, &[user_id], now).await);
-        let found = found.map_err(PlaceError::from)?;
+        let found = self.count_errors(self.0.rooms.locate(event_id, &[user_id], now).await);
+        let found = found.map_err(QueueError::from)?;
         let [UserLocation::Waiting(place)] = found[..] else {
             return Err(ReminderError::NotWaiting);
         };
@@ -91,25 +91,25 @@ impl Queue {
         }
     }
 
-    async fn try_remind(&self, event_id: Uuid) -> Result<(), NotTold> {
+    async fn try_remind(&self, event_id: Uuid) -> Result<(), RemindError> {
         let now = self.0.clock.now();
-        let doorway = match self.doorway(event_id) {
-            Ok(doorway) if !self.is_long_over(&doorway.event, now) => doorway,
+        let event_context = match self.event_context(event_id) {
+            Ok(event_context) if !self.is_long_over(&event_context.event, now) => event_context,
             // It may be news, or have ended long ago.
             _ => return Ok(self.end_reminders(event_id, now).await?),
         };
         // Before a draw nobody has a position, and nobody is in.
-        if is_end(doorway.phase) || is_before_draw(&doorway.event, doorway.phase) {
+        if has_ended(event_context.phase) || is_before_draw(&event_context.event, event_context.phase) {
             return Ok(());
         }
-        let crowd = self.noted(self.0.crowds.get(event_id, now).await)?;
-        let until_opening = if is_held_up(&doorway) { None } else { doorway.until_opening() };
-        let threshold = doorway.rules.threshold;
-        let near = Nearness::new(doorway.outlook(&crowd), until_opening, threshold);
+        let crowd = self.count_errors(self.0.crowds.get(event_id, now).await)?;
+        let until_opening = if is_held_up(&event_context) { None } else { event_context.until_opening() };
+        let threshold = event_context.rules.threshold;
+        let near = NearFront::new(event_context.wait_estimator(&crowd), until_opening, threshold);
         let number_max = number_max(&crowd.crowd.marks, near.count());
         let mut after = Some((i64::MIN, Uuid::nil()));
         while let Some(behind) = after {
-            after = self.remind_some(&doorway.event, &near, behind, number_max).await?;
+            after = self.remind_some(&event_context.event, &near, behind, number_max).await?;
         }
         Ok(())
     }
@@ -119,10 +119,10 @@ impl Queue {
     async fn remind_some(
         &self,
         event: &EventRoom,
-        near: &Nearness<'_>,
+        near: &NearFront<'_>,
         behind: (i64, Uuid),
         number_max: i64,
-    ) -> Result<Option<(i64, Uuid)>, NotTold> {
+    ) -> Result<Option<(i64, Uuid)>, RemindError> {
         let event_id = event.event_id;
         let read = move |tx: &mut Tx<'_>| {
             reminders::reminder_list(tx, event_id, behind, number_max, AT_ONCE)
@@ -134,7 +134,7 @@ impl Queue {
         let users: Vec<Uuid> = asked.iter().map(|reminder| reminder.user_id).collect();
         // Now, not when the turn began: an old time would set a room's clock back.
         let now = self.0.clock.now();
-        let found = self.noted(self.0.rooms.locate(event_id, &users, now).await)?;
+        let found = self.count_errors(self.0.rooms.locate(event_id, &users, now).await)?;
         let steps = asked.into_iter().zip(found).map(|(reminder, found)| {
             let step = near.decide(reminder.number, found);
             Decided { reminder, step, stamp: self.stamp(now) }
@@ -148,7 +148,7 @@ impl Queue {
         event: &EventRoom,
         mut steps: Vec<Decided>,
     ) -> Result<(), StorageError> {
-        steps.retain(|decided| decided.step != Step::Wait);
+        steps.retain(|decided| decided.step != ReminderAction::WaitEstimate);
         if steps.is_empty() {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl Queue {
         let told = self.0.db.write(move |tx| write_steps(tx, &steps, &title)).await?;
         if told > 0 {
             tracing::debug!(%event_id, count = told, "told that their turn is near");
-            self.0.figures.count_reminded(told);
+            self.0.metrics.count_reminded(told);
         }
         Ok(())
     }
@@ -183,9 +183,9 @@ impl Queue {
 
 /// Whether nobody is let in or will be, whatever the time of the sale says: all is sold, those who
 /// wait are about to be sent home, or this process knows too little.
-fn is_held_up(doorway: &Doorway) -> bool {
-    let is_shut = doorway.phase == Phase::Open && doorway.rules.admission == AdmissionState::Closed;
-    doorway.event.awaits_clearing || is_shut
+fn is_held_up(event_context: &EventContext) -> bool {
+    let is_shut = event_context.phase == RoomPhase::Open && event_context.rules.admission == AdmissionState::Closed;
+    event_context.event.awaits_clearing || is_shut
 }
 
 /// Returns how many are told: those whose reminder was still there.
@@ -193,7 +193,7 @@ fn write_steps(tx: &mut Tx<'_>, steps: &[Decided], title: &str) -> Result<usize,
     let mut told = Vec::new();
     for Decided { reminder, step, stamp } in steps {
         match *step {
-            Step::Tell { position, wait_seconds } => {
+            ReminderAction::Tell { position, wait_seconds } => {
                 if reminders::reminder_end(tx, reminder)? {
                     let near = TurnNear {
                         event_id: reminder.event_id,
@@ -205,11 +205,11 @@ fn write_steps(tx: &mut Tx<'_>, steps: &[Decided], title: &str) -> Result<usize,
                     told.push((*stamp, near));
                 }
             }
-            Step::Forget => {
+            ReminderAction::Forget => {
                 reminders::reminder_end(tx, reminder)?;
             }
-            Step::Renumber(number) => reminders::reminder_renumber(tx, reminder, number)?,
-            Step::Wait => {}
+            ReminderAction::Renumber(number) => reminders::reminder_renumber(tx, reminder, number)?,
+            ReminderAction::WaitEstimate => {}
         }
     }
     outbox::append_all(tx, &told)?;

@@ -2,9 +2,9 @@
 
 pub mod audit;
 pub mod draws;
-pub mod news;
+pub mod event_projection;
 pub mod observations;
-pub mod purchases;
+pub mod slot_ends;
 pub mod reminders;
 pub mod rooms;
-pub mod wishes;
+pub mod room_settings;

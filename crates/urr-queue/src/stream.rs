@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use urr_kernel::Uuid;
 
 use crate::Queue;
-use crate::http::{Extent, fingerprint, render};
-use crate::place::{PlaceError, Told, is_end};
+use crate::http::{ViewDetail, fingerprint, render};
+use crate::status::{QueueError, QueueStatus, has_ended};
 use urr_room::UserStatus;
 
 /// Those so near to the front may follow without asking for it.
@@ -30,7 +30,7 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// As many follow as may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TooManyStreams {
+pub enum StreamLimit {
     #[error("too many follow their places")]
     OfAll,
     #[error("the user follows as many places as they may")]
@@ -39,21 +39,21 @@ pub enum TooManyStreams {
 
 /// From where someone follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum StreamStart {
     /// They are in, or among the first.
-    TheFront,
+    Front,
     /// They asked for it: such streams take at most half of those that may be.
-    FarBehind,
+    Behind,
 }
 
 /// Those who follow their place in this process.
 pub struct Streams {
     max: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<StreamCounts>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct StreamCounts {
     count: usize,
     /// Of those who began far behind.
     far_count: usize,
@@ -61,10 +61,10 @@ struct Taken {
 }
 
 /// Someone who follows. Counted until it is dropped.
-struct Follower {
-    queue: Queue,
+struct StreamPermit {
+    queue: QueueService,
     user_id: Uuid,
-    from: Start,
+    from: StreamStart,
 }
 
 impl Streams {
@@ -72,15 +72,15 @@ impl Streams {
         Streams { max, taken: Mutex::default() }
     }
 
-    fn take(&self, user_id: Uuid, from: Start) -> Result<(), TooManyStreams> {
+    fn take(&self, user_id: Uuid, from: StreamStart) -> Result<(), StreamLimit> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let of_user = taken.by_user.get(&user_id).copied().unwrap_or(0);
         if of_user >= PER_USER_MAX {
-            return Err(TooManyStreams::OfUser);
+            return Err(StreamLimit::OfUser);
         }
-        let is_far = from == Start::FarBehind;
+        let is_far = from == StreamStart::Behind;
         if taken.count >= self.max || (is_far && taken.far_count >= self.max / 2) {
-            return Err(TooManyStreams::OfAll);
+            return Err(StreamLimit::OfAll);
         }
         taken.count += 1;
         taken.far_count += usize::from(is_far);
@@ -88,10 +88,10 @@ impl Streams {
         Ok(())
     }
 
-    fn give_back(&self, user_id: Uuid, from: Start) {
+    fn give_back(&self, user_id: Uuid, from: StreamStart) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.count -= 1;
-        taken.far_count -= usize::from(from == Start::FarBehind);
+        taken.far_count -= usize::from(from == StreamStart::Behind);
         let of_user = taken.by_user.get_mut(&user_id).expect("its stream is counted");
         *of_user -= 1;
         if *of_user == 0 {
@@ -100,18 +100,18 @@ impl Streams {
     }
 }
 
-impl Drop for Follower {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.queue.0.streams.give_back(self.user_id, self.from);
-        self.queue.0.figures.stream_ended();
+        self.queue.0.metrics.stream_ended();
     }
 }
 
-struct Following {
-    follower: Follower,
+struct StatusStream {
+    follower: StreamPermit,
     event_id: Uuid,
     /// The first answer, until it is told.
-    first: Option<Told>,
+    first: Option<QueueStatus>,
     /// What was told last.
     known: Option<u64>,
     next_look_at: Instant,
@@ -122,16 +122,16 @@ struct Following {
 
 /// What someone was told now, then everything that is new until the stream's time is over.
 pub fn places(
-    queue: &Queue,
+    queue: &QueueService,
     user_id: Uuid,
-    told: Told,
-    from: Start,
-) -> Result<impl Stream<Item = Result<Event, Infallible>> + Send + use<>, TooManyStreams> {
+    told: QueueStatus,
+    from: StreamStart,
+) -> Result<impl Stream<Item = Result<Event, Infallible>> + Send + use<>, StreamLimit> {
     queue.0.streams.take(user_id, from)?;
-    queue.0.figures.stream_begun();
+    queue.0.metrics.stream_begun();
     let now = Instant::now();
-    let following = Following {
-        follower: Follower { queue: queue.clone(), user_id, from },
+    let following = StatusStream {
+        follower: StreamPermit { queue: queue.clone(), user_id, from },
         event_id: told.event.event_id,
         first: Some(told),
         known: None,
@@ -145,7 +145,7 @@ pub fn places(
     }))
 }
 
-impl Following {
+impl StatusStream {
     /// None: the stream ends. Its client comes back by itself.
     async fn next(&mut self) -> Option<Event> {
         let closing = self.follower.queue.0.closing.clone();
@@ -172,23 +172,23 @@ impl Following {
                 continue;
             }
             self.known = Some(fingerprint);
-            self.is_over = is_end(told.phase) || told.seen.status == UserStatus::Absent;
-            let Follower { queue, user_id, .. } = &self.follower;
-            let bytes = render(queue, *user_id, &told, Extent::Small);
+            self.is_over = has_ended(told.phase) || told.seen.status == UserStatus::Absent;
+            let StreamPermit { queue, user_id, .. } = &self.follower;
+            let bytes = render(queue, *user_id, &told, ViewDetail::Small);
             let text = String::from_utf8(bytes).expect("JSON is UTF-8");
             return Some(Event::default().event("place").retry(RETRY).data(text));
         }
     }
 
     /// What there is to be told in a second. A room that does not answer is asked again.
-    async fn look(&mut self) -> Option<Told> {
-        let Follower { queue, user_id, .. } = &self.follower;
+    async fn look(&mut self) -> Option<QueueStatus> {
+        let StreamPermit { queue, user_id, .. } = &self.follower;
         loop {
             tokio::time::sleep_until(self.next_look_at).await;
             self.next_look_at = Instant::now() + LOOK_EVERY;
             match queue.look(self.event_id, *user_id).await {
                 Ok(told) => return Some(told),
-                Err(PlaceError::Room(_)) => {}
+                Err(QueueError::Room(_)) => {}
                 Err(_) => return None,
             }
         }

@@ -24,7 +24,7 @@ use urr_catalog::Catalog;
 use urr_gateway::{AddressRange, Gateway, Rates, RevocationFeed, Settings, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_limit::Limiter;
-use urr_queue::Queue;
+use urr_queue::QueueService;
 use urr_redis::Redis;
 use urr_service::token::TokenKey;
 use urr_service::{
@@ -75,7 +75,7 @@ pub struct System {
     pub watch: Watch,
     auth: Option<Auth>,
     catalog: Option<Catalog>,
-    queue: Option<Queue>,
+    queue: Option<QueueService>,
     /// Cancelled second: relays and consumers finish what they are at.
     stopping: CancellationToken,
     tasks: TaskTracker,
@@ -161,7 +161,7 @@ impl System {
     }
 
     /// The keeper of the waiting rooms, if it runs here.
-    pub fn queue(&self) -> Option<&Queue> {
+    pub fn queue(&self) -> Option<&QueueService> {
         self.queue.as_ref()
     }
 
@@ -224,7 +224,7 @@ struct Builder<'a> {
 struct Started {
     auth: Option<Auth>,
     catalog: Option<Catalog>,
-    queue: Option<Queue>,
+    queue: Option<QueueService>,
 }
 
 impl Builder<'_> {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use urr_kernel::{Timestamp, Uuid};
 
 use crate::EventStatus;
-use crate::store::news::{Facts, News};
+use crate::store::event_projection::{ProjectedFacts, EventUpdate};
 
 /// `EVENT_CREATED` and `EVENT_UPDATED`.
 #[derive(Deserialize)]
@@ -39,7 +39,7 @@ pub struct ReservationConfirmed {
 
 impl EventFacts {
     /// What there is to be merged, or why nobody can wait for such an event.
-    pub fn into_news(self) -> Result<News, String> {
+    pub fn into_news(self) -> Result<EventUpdate, String> {
         if self.revision < 1 {
             return Err(format!("there is no revision {}", self.revision));
         }
@@ -47,9 +47,9 @@ impl EventFacts {
             return Err("the sale ends before it begins".to_owned());
         }
         let is_cancelled = self.status == "cancelled";
-        Ok(News {
+        Ok(EventUpdate {
             status: if is_cancelled { EventStatus::Cancelled } else { EventStatus::Open },
-            facts: Some(Facts {
+            facts: Some(ProjectedFacts {
                 revision: self.revision,
                 title: self.title,
                 artist_id: self.artist_id,

@@ -16,19 +16,19 @@ pub struct DrawSecret([u8; 32]);
 
 /// Stands for someone who takes part: who knows their own id finds it, nobody else's follows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(pub [u8; 16]);
+pub struct EntrantTag(pub [u8; 16]);
 
 /// Someone who takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entrant {
-    pub tag: Tag,
+    pub tag: EntrantTag,
     /// The first of those who take part came as 1.
     pub arrival: u32,
 }
 
 /// What was drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct DrawResult {
     pub digest: Digest,
     pub arrivals: Digest,
     /// In the order that was drawn.
@@ -63,47 +63,47 @@ impl fmt::Debug for DrawSecret {
     }
 }
 
-impl Tag {
-    pub fn of(event_id: Uuid, user_id: Uuid) -> Tag {
+impl EntrantTag {
+    pub fn of(event_id: Uuid, user_id: Uuid) -> EntrantTag {
         let hash = sha256("urr-entrant-v1", &[event_id.as_bytes(), user_id.as_bytes()]);
         let (tag, _) = hash.split_first_chunk().expect("a SHA-256 is longer than a tag");
-        Tag(*tag)
+        EntrantTag(*tag)
     }
 }
 
-impl fmt::Display for Tag {
+impl fmt::Display for EntrantTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))
     }
 }
 
-impl fmt::Debug for Tag {
+impl fmt::Debug for EntrantTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tag({self})")
     }
 }
 
 /// Draws the order of those who take part. `tags` are theirs in order of arrival.
-pub fn draw(secret: &DrawSecret, tags: &[Tag]) -> Drawn {
+pub fn draw(secret: &DrawSecret, tags: &[EntrantTag]) -> DrawResult {
     let digest = digest_of_entrants(tags.to_vec());
-    let order = Order::new(&secret.seed(&digest));
+    let order = DrawOrder::new(&secret.seed(&digest));
     let mut scored: Vec<_> = (1..)
         .zip(tags)
         .map(|(arrival, tag)| (order.score(*tag), Entrant { tag: *tag, arrival }))
         .collect();
     scored.sort_unstable_by_key(|(score, entrant)| (*score, entrant.tag));
     let entrants = scored.into_iter().map(|(_, entrant)| entrant).collect();
-    Drawn { digest, arrivals: digest_of_arrivals(tags), entrants }
+    DrawResult { digest, arrivals: digest_of_arrivals(tags), entrants }
 }
 
 /// Over the tags in their own order: no other order of arrival gives another seed.
-pub fn digest_of_entrants(mut tags: Vec<Tag>) -> Digest {
+pub fn digest_of_entrants(mut tags: Vec<EntrantTag>) -> Digest {
     tags.sort_unstable();
     digest_of_tags("urr-entrants-v1", &tags)
 }
 
 /// Over the tags in order of arrival. Nothing follows from it: it fixes who came when.
-pub fn digest_of_arrivals(tags: &[Tag]) -> Digest {
+pub fn digest_of_arrivals(tags: &[EntrantTag]) -> Digest {
     digest_of_tags("urr-arrivals-v1", tags)
 }
 
@@ -115,15 +115,15 @@ pub fn number_in_line(rank: u32, count: u32) -> i64 {
 }
 
 /// Puts tags into the order that follows from a seed.
-pub struct Order(Hmac<Sha256>);
+pub struct DrawOrder(Hmac<Sha256>);
 
-impl Order {
-    pub fn new(seed: &Digest) -> Order {
-        Order(Hmac::new_from_slice(seed).expect("HMAC takes a key of any length"))
+impl DrawOrder {
+    pub fn new(seed: &Digest) -> DrawOrder {
+        DrawOrder(Hmac::new_from_slice(seed).expect("HMAC takes a key of any length"))
     }
 
     /// Those with smaller scores stand in front.
-    pub fn score(&self, tag: Tag) -> Digest {
+    pub fn score(&self, tag: EntrantTag) -> Digest {
         let mut mac = self.0.clone();
         mac.update(&tag.0);
         mac.finalize().into_bytes().into()
@@ -138,7 +138,7 @@ fn sha256(purpose: &str, parts: &[&[u8]]) -> Digest {
     hash.finalize().into()
 }
 
-fn digest_of_tags(purpose: &str, tags: &[Tag]) -> Digest {
+fn digest_of_tags(purpose: &str, tags: &[EntrantTag]) -> Digest {
     let mut hash = begin(purpose);
     for tag in tags {
         hash.update(tag.0);
@@ -185,8 +185,8 @@ mod tests {
     const EVENT: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
 
     /// Tags of people who do not exist.
-    fn tags(count: u32) -> Vec<Tag> {
-        (0..count).map(|n| Tag::of(EVENT, Uuid::from_u128(n.into()))).collect()
+    fn tags(count: u32) -> Vec<EntrantTag> {
+        (0..count).map(|n| EntrantTag::of(EVENT, Uuid::from_u128(n.into()))).collect()
     }
 
     fn secret(number: u32) -> DrawSecret {
@@ -199,7 +199,7 @@ mod tests {
     fn positions(
         people: usize,
         draws: u32,
-        order: impl Fn(u32, &[Tag]) -> Vec<Entrant>,
+        order: impl Fn(u32, &[EntrantTag]) -> Vec<Entrant>,
     ) -> Vec<Vec<u64>> {
         let tags = tags(u32::try_from(people).unwrap());
         let mut counts = vec![vec![0; people]; people];
@@ -234,7 +234,7 @@ mod tests {
     fn the_count_would_show_a_draw_that_favours_someone() {
         let counts = positions(10, 10_000, |number, tags| {
             let mut entrants = draw(&secret(number), tags).entrants;
-            let order = Order::new(&secret(number).seed(&digest_of_entrants(tags.to_vec())));
+            let order = DrawOrder::new(&secret(number).seed(&digest_of_entrants(tags.to_vec())));
             entrants.sort_by_key(|entrant| (order.score(entrant.tag)[0] >> 3, entrant.arrival));
             entrants
         });
@@ -244,9 +244,9 @@ mod tests {
     #[test]
     fn the_order_of_arrival_changes_nothing_but_the_arrivals() {
         let forward = tags(100);
-        let backward: Vec<Tag> = forward.iter().rev().copied().collect();
+        let backward: Vec<EntrantTag> = forward.iter().rev().copied().collect();
         let (one, other) = (draw(&secret(7), &forward), draw(&secret(7), &backward));
-        let order = |drawn: &Drawn| drawn.entrants.iter().map(|e| e.tag).collect::<Vec<_>>();
+        let order = |drawn: &DrawResult| drawn.entrants.iter().map(|e| e.tag).collect::<Vec<_>>();
         assert_eq!((one.digest, order(&one)), (other.digest, order(&other)));
         assert_ne!(one.arrivals, other.arrivals);
         assert_eq!(one.entrants[0].arrival, 101 - other.entrants[0].arrival);
@@ -271,8 +271,8 @@ mod tests {
         let user = Uuid::from_u128(5);
         assert_ne!(secret(1).commitment(EVENT), secret(2).commitment(EVENT));
         assert_ne!(secret(1).commitment(EVENT), secret(1).commitment(other_event));
-        assert_ne!(Tag::of(EVENT, user), Tag::of(other_event, user));
-        assert_ne!(Tag::of(EVENT, user), Tag::of(EVENT, Uuid::from_u128(6)));
+        assert_ne!(EntrantTag::of(EVENT, user), EntrantTag::of(other_event, user));
+        assert_ne!(EntrantTag::of(EVENT, user), EntrantTag::of(EVENT, Uuid::from_u128(6)));
     }
 
     #[test]

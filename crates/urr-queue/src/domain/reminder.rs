@@ -1,6 +1,6 @@
 //! Whose turn is near, and what becomes of their wish to be told.
 
-use crate::domain::estimate::Outlook;
+use crate::domain::estimate::WaitEstimator;
 use urr_room::UserLocation;
 
 /// Who is let in so soon by the estimate is near.
@@ -11,8 +11,8 @@ const NEAR_COUNT_MIN: u32 = 100;
 
 /// The part of a line that is near to its turn.
 #[derive(Clone, Debug)]
-pub struct Nearness<'a> {
-    outlook: &'a Outlook,
+pub struct NearFront<'a> {
+    wait_estimator: &'a WaitEstimator,
     /// Until people are let in. None: nobody knows.
     until_opening: Option<u64>,
     count: u32,
@@ -20,7 +20,7 @@ pub struct Nearness<'a> {
 
 /// What is to be done about someone who wants to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ReminderAction {
     /// Who is in already has the position 0.
     Tell {
         position: u32,
@@ -30,18 +30,18 @@ pub enum Step {
     Forget,
     /// Their turn is not near, and their number is another one than was noted.
     Renumber(i64),
-    Wait,
+    WaitEstimate,
 }
 
-impl<'a> Nearness<'a> {
+impl<'a> NearFront<'a> {
     /// `until_opening` in seconds, 0 while people are let in, none if it is not known when they are.
-    pub fn new(outlook: &'a Outlook, until_opening: Option<u64>, threshold: u32) -> Nearness<'a> {
+    pub fn new(wait_estimator: &'a WaitEstimator, until_opening: Option<u64>, threshold: u32) -> NearFront<'a> {
         let count = match until_opening {
             None => 0,
-            Some(0) => outlook.reach(NEAR_SECONDS).max(threshold).max(NEAR_COUNT_MIN),
-            Some(seconds) => outlook.reach(NEAR_SECONDS.saturating_sub(seconds)),
+            Some(0) => wait_estimator.reach(NEAR_SECONDS).max(threshold).max(NEAR_COUNT_MIN),
+            Some(seconds) => wait_estimator.reach(NEAR_SECONDS.saturating_sub(seconds)),
         };
-        Nearness { outlook, until_opening, count }
+        NearFront { wait_estimator, until_opening, count }
     }
 
     /// So many in the front of the line are near.
@@ -50,17 +50,17 @@ impl<'a> Nearness<'a> {
     }
 
     /// `number` is what was noted of their place.
-    pub fn decide(&self, number: i64, whereabouts: UserLocation) -> Step {
+    pub fn decide(&self, number: i64, whereabouts: UserLocation) -> ReminderAction {
         match whereabouts {
-            UserLocation::Absent => Step::Forget,
-            UserLocation::Active => Step::Tell { position: 0, wait_seconds: 0 },
+            UserLocation::Absent => ReminderAction::Forget,
+            UserLocation::Active => ReminderAction::Tell { position: 0, wait_seconds: 0 },
             UserLocation::Waiting(place) if place.position <= self.count => {
-                let wait = self.outlook.wait_at(place.position).seconds;
+                let wait = self.wait_estimator.wait_at(place.position).seconds;
                 let wait_seconds = self.until_opening.unwrap_or(0) + wait;
-                Step::Tell { position: place.position, wait_seconds }
+                ReminderAction::Tell { position: place.position, wait_seconds }
             }
-            UserLocation::Waiting(place) if place.number != number => Step::Renumber(place.number),
-            UserLocation::Waiting(_) => Step::Wait,
+            UserLocation::Waiting(place) if place.number != number => ReminderAction::Renumber(place.number),
+            UserLocation::Waiting(_) => ReminderAction::WaitEstimate,
         }
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     const THRESHOLD: u32 = 1_000;
 
     /// A full room in which so many slots were given back each second of the last minute.
-    fn outlook(each_second: u32) -> Outlook {
+    fn wait_estimator(each_second: u32) -> WaitEstimator {
         let rules = AdmissionRules {
             admission: AdmissionState::Open,
             threshold: THRESHOLD,
@@ -95,7 +95,7 @@ mod tests {
             },
             ..Crowd::default()
         };
-        Outlook::new(&crowd, &rules, Duration::from_hours(1))
+        WaitEstimator::new(&crowd, &rules, Duration::from_hours(1))
     }
 
     fn waiting(number: i64, position: u32) -> UserLocation {
@@ -104,23 +104,23 @@ mod tests {
 
     #[test]
     fn near_is_who_is_let_in_within_three_minutes_by_the_estimate() {
-        let outlook = outlook(20);
-        let near = Nearness::new(&outlook, Some(0), 10);
+        let wait_estimator = wait_estimator(20);
+        let near = NearFront::new(&wait_estimator, Some(0), 10);
         assert_eq!(near.count(), 3_600);
         assert_eq!(
             near.decide(7, waiting(7, 3_600)),
-            Step::Tell { position: 3_600, wait_seconds: 180 }
+            ReminderAction::Tell { position: 3_600, wait_seconds: 180 }
         );
-        assert_eq!(near.decide(7, waiting(7, 3_601)), Step::Wait);
+        assert_eq!(near.decide(7, waiting(7, 3_601)), ReminderAction::WaitEstimate);
     }
 
     #[test]
     fn near_are_also_the_next_hundred_or_as_many_as_may_be_in_at_once() {
         // One slot in a second: three minutes are 180 people.
-        let outlook = outlook(1);
-        assert_eq!(Nearness::new(&outlook, Some(0), 10).count(), 180);
-        assert_eq!(Nearness::new(&outlook, Some(0), THRESHOLD).count(), THRESHOLD);
-        let still = Outlook::new(
+        let wait_estimator = wait_estimator(1);
+        assert_eq!(NearFront::new(&wait_estimator, Some(0), 10).count(), 180);
+        assert_eq!(NearFront::new(&wait_estimator, Some(0), THRESHOLD).count(), THRESHOLD);
+        let still = WaitEstimator::new(
             &Crowd { waiting: 9, active: 10, ..Crowd::default() },
             &AdmissionRules {
                 admission: AdmissionState::Open,
@@ -133,37 +133,37 @@ mod tests {
             },
             Duration::from_hours(1),
         );
-        assert!(Nearness::new(&still, Some(0), 1).count() >= 100);
+        assert!(NearFront::new(&still, Some(0), 1).count() >= 100);
     }
 
     #[test]
     fn before_the_opening_the_time_until_then_is_waited_too() {
-        let outlook = outlook(20);
-        let count = |seconds| Nearness::new(&outlook, Some(seconds), THRESHOLD).count();
+        let wait_estimator = wait_estimator(20);
+        let count = |seconds| NearFront::new(&wait_estimator, Some(seconds), THRESHOLD).count();
         assert_eq!(count(3_600), 0, "not even the first one");
         assert_eq!(count(180), 0);
         assert_eq!(count(120), 1_200);
-        let near = Nearness::new(&outlook, Some(120), THRESHOLD);
-        let told = Step::Tell { position: 400, wait_seconds: 140 };
+        let near = NearFront::new(&wait_estimator, Some(120), THRESHOLD);
+        let told = ReminderAction::Tell { position: 400, wait_seconds: 140 };
         assert_eq!(near.decide(7, waiting(7, 400)), told);
     }
 
     #[test]
     fn while_nobody_is_let_in_nobodys_turn_is_near() {
-        let outlook = outlook(20);
-        let near = Nearness::new(&outlook, None, THRESHOLD);
-        assert_eq!(near.decide(7, waiting(7, 1)), Step::Wait);
-        let told = Step::Tell { position: 0, wait_seconds: 0 };
+        let wait_estimator = wait_estimator(20);
+        let near = NearFront::new(&wait_estimator, None, THRESHOLD);
+        assert_eq!(near.decide(7, waiting(7, 1)), ReminderAction::WaitEstimate);
+        let told = ReminderAction::Tell { position: 0, wait_seconds: 0 };
         assert_eq!(near.decide(7, UserLocation::Active), told, "but who is in is told");
-        assert_eq!(near.decide(7, UserLocation::Absent), Step::Forget);
+        assert_eq!(near.decide(7, UserLocation::Absent), ReminderAction::Forget);
     }
 
     #[test]
     fn another_number_is_noted_of_who_is_not_near() {
-        let outlook = outlook(20);
-        let near = Nearness::new(&outlook, Some(0), THRESHOLD);
-        assert_eq!(near.decide(7, waiting(-40, 9_000)), Step::Renumber(-40));
-        let told = Step::Tell { position: 100, wait_seconds: 5 };
+        let wait_estimator = wait_estimator(20);
+        let near = NearFront::new(&wait_estimator, Some(0), THRESHOLD);
+        assert_eq!(near.decide(7, waiting(-40, 9_000)), ReminderAction::Renumber(-40));
+        let told = ReminderAction::Tell { position: 100, wait_seconds: 5 };
         assert_eq!(near.decide(7, waiting(-40, 100)), told);
     }
 }

@@ -6,14 +6,14 @@ use std::fmt::{self, Write as _};
 use urr_kernel::{Timestamp, Uuid};
 
 use crate::domain::draw::{Digest, DrawSecret, Entrant, hex};
-use crate::store::draws::Draw;
+use crate::store::draws::StoredDraw;
 
 /// The first line.
 pub const FORMAT: &str = "urr-draw-v1";
 
 /// What stands before the entrants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct DrawFileHeader {
     pub event_id: Uuid,
     pub commitment: Digest,
     pub committed_at: Timestamp,
@@ -25,11 +25,11 @@ pub struct Header {
     pub count: u32,
 }
 
-impl Header {
+impl DrawFileHeader {
     /// Of a draw that is done: before that its secret is nobody's business.
-    pub fn of(draw: &Draw) -> Option<Header> {
+    pub fn of(draw: &StoredDraw) -> Option<DrawFileHeader> {
         let (closing, entrants, _) = (draw.closing?, draw.entrants?, draw.done_at?);
-        Some(Header {
+        Some(DrawFileHeader {
             event_id: draw.event_id,
             commitment: draw.commitment,
             committed_at: draw.committed_at,
@@ -43,7 +43,7 @@ impl Header {
     }
 }
 
-impl fmt::Display for Header {
+impl fmt::Display for DrawFileHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{FORMAT}")?;
         writeln!(f, "event {}", self.event_id)?;

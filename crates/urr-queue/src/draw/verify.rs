@@ -7,9 +7,9 @@ use std::str::FromStr;
 
 use urr_kernel::Uuid;
 
-use super::file::{FORMAT, Header};
+use super::file::{FORMAT, DrawFileHeader};
 use crate::domain::draw::{
-    Digest, DrawSecret, Entrant, Order, Tag, digest_of_arrivals, digest_of_entrants, from_hex, hex,
+    Digest, DrawSecret, Entrant, DrawOrder, EntrantTag, digest_of_arrivals, digest_of_entrants, from_hex, hex,
 };
 
 /// No line of a draw is longer. A file of something else may be one endless line.
@@ -37,7 +37,7 @@ pub enum VerifyError {
     #[error("the seed does not follow from the secret and the digest")]
     Seed,
     #[error("line {line}: this entrant does not stand where the seed puts them")]
-    Order { line: u64 },
+    DrawOrder { line: u64 },
     #[error("line {line}: the arrivals do not count from 1 to the number of entrants")]
     ArrivalNumber { line: u64 },
     #[error("the arrivals are not those that were published")]
@@ -46,24 +46,24 @@ pub enum VerifyError {
 
 /// What was checked and found true.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    pub header: Header,
+pub struct DrawReport {
+    pub header: DrawFileHeader,
     /// In the order that was drawn.
     pub entrants: Vec<Entrant>,
 }
 
-impl Report {
+impl DrawReport {
     /// As which someone was drawn, counted from 1; `None` if they did not take part.
     pub fn rank_of(&self, user_id: Uuid) -> Option<u32> {
-        let tag = Tag::of(self.header.event_id, user_id);
+        let tag = EntrantTag::of(self.header.event_id, user_id);
         let ranked = self.entrants.iter().zip(1..);
         ranked.into_iter().find(|(entrant, _)| entrant.tag == tag).map(|(_, rank)| rank)
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for DrawReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Header { event_id, commitment, committed_at, digest, arrivals, count, .. } =
+        let DrawFileHeader { event_id, commitment, committed_at, digest, arrivals, count, .. } =
             &self.header;
         let (commitment, digest, arrivals) = (hex(commitment), hex(digest), hex(arrivals));
         writeln!(f, "The draw of event {event_id} is as it should be.")?;
@@ -83,8 +83,8 @@ impl fmt::Display for Report {
 }
 
 /// Recomputes a draw from its file.
-pub fn verify_draw(reader: impl BufRead) -> Result<Report, VerifyError> {
-    let mut lines = Lines { reader, number: 0, line: String::new() };
+pub fn verify_draw(reader: impl BufRead) -> Result<DrawReport, VerifyError> {
+    let mut lines = NumberedLines { reader, number: 0, line: String::new() };
     let header = read_header(&mut lines)?;
     if header.secret.commitment(header.event_id) != header.commitment {
         return Err(VerifyError::Commitment);
@@ -103,17 +103,17 @@ pub fn verify_draw(reader: impl BufRead) -> Result<Report, VerifyError> {
     }
     check_order(&entrants, &header.seed, first_line)?;
     check_arrivals(&entrants, &header.arrivals, first_line)?;
-    Ok(Report { header, entrants })
+    Ok(DrawReport { header, entrants })
 }
 
 /// The lines of a file, with their numbers.
-struct Lines<R> {
+struct NumberedLines<R> {
     reader: R,
     number: u64,
     line: String,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> NumberedLines<R> {
     /// The next line; `None` at the end. The last one ends with a line feed as well.
     fn next(&mut self) -> Result<Option<&str>, VerifyError> {
         self.number += 1;
@@ -152,12 +152,12 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-fn read_header(lines: &mut Lines<impl BufRead>) -> Result<Header, VerifyError> {
+fn read_header(lines: &mut NumberedLines<impl BufRead>) -> Result<DrawFileHeader, VerifyError> {
     if lines.next()? != Some(FORMAT) {
         return Err(lines.malformed("\"urr-draw-v1\": this is no file of a draw"));
     }
     let secret = |text: &str| from_hex(text).map(DrawSecret::new);
-    Ok(Header {
+    Ok(DrawFileHeader {
         event_id: lines.value("event", "\"event\" and its id", as_written)?,
         commitment: lines.value("commitment", "\"commitment\" and 64 digits", from_hex)?,
         committed_at: lines.value("committedAt", "\"committedAt\" and a time", as_written)?,
@@ -175,12 +175,12 @@ fn as_written<T: FromStr + ToString>(text: &str) -> Option<T> {
     text.parse().ok().filter(|value: &T| value.to_string() == text)
 }
 
-fn read_entrants(lines: &mut Lines<impl BufRead>, count: u32) -> Result<Vec<Entrant>, VerifyError> {
+fn read_entrants(lines: &mut NumberedLines<impl BufRead>, count: u32) -> Result<Vec<Entrant>, VerifyError> {
     let mut entrants = Vec::new();
     for found in 0..count {
         let line = lines.next()?.ok_or(VerifyError::Truncated { count, found })?;
         let entrant = line.split_once(' ').and_then(|(tag, arrival)| {
-            Some(Entrant { tag: Tag(from_hex(tag)?), arrival: as_written(arrival)? })
+            Some(Entrant { tag: EntrantTag(from_hex(tag)?), arrival: as_written(arrival)? })
         });
         let expected = "the 32 digits of an entrant and the number of their arrival";
         entrants.push(entrant.ok_or_else(|| lines.malformed(expected))?);
@@ -202,12 +202,12 @@ fn refuse_twice(entrants: &[Entrant], first_line: u64) -> Result<(), VerifyError
 }
 
 fn check_order(entrants: &[Entrant], seed: &Digest, first_line: u64) -> Result<(), VerifyError> {
-    let order = Order::new(seed);
+    let order = DrawOrder::new(seed);
     let mut in_front = None;
     for (line, entrant) in (first_line..).zip(entrants) {
         let place = Some((order.score(entrant.tag), entrant.tag));
         if in_front >= place {
-            return Err(VerifyError::Order { line });
+            return Err(VerifyError::DrawOrder { line });
         }
         in_front = place;
     }
@@ -227,7 +227,7 @@ fn check_arrivals(
             _ => return Err(VerifyError::ArrivalNumber { line }),
         }
     }
-    let tags: Vec<Tag> = by_arrival.into_iter().flatten().collect();
+    let tags: Vec<EntrantTag> = by_arrival.into_iter().flatten().collect();
     match digest_of_arrivals(&tags) == *arrivals {
         true => Ok(()),
         false => Err(VerifyError::Arrivals),
@@ -245,9 +245,9 @@ mod tests {
     /// A file of these people, of event 1 and the secret of nines.
     fn file(users: &[u128]) -> String {
         let (event_id, secret) = (Uuid::from_u128(1), DrawSecret::new([9; 32]));
-        let tag = |user: &u128| Tag::of(event_id, Uuid::from_u128(*user));
+        let tag = |user: &u128| EntrantTag::of(event_id, Uuid::from_u128(*user));
         let drawn = draw(&secret, &users.iter().map(tag).collect::<Vec<_>>());
-        let header = Header {
+        let header = DrawFileHeader {
             event_id,
             commitment: secret.commitment(event_id),
             committed_at: "2026-11-20T09:00:00Z".parse().unwrap(),
@@ -261,7 +261,7 @@ mod tests {
         format!("{header}{}", lines(&drawn.entrants))
     }
 
-    fn verify(file: &str) -> Result<Report, VerifyError> {
+    fn verify(file: &str) -> Result<DrawReport, VerifyError> {
         verify_draw(file.as_bytes())
     }
 
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn nobody_can_be_removed_added_replaced_or_named_twice() {
         let file = file(&PEOPLE);
-        let stranger = format!("{} 7", Tag::of(Uuid::from_u128(1), Uuid::from_u128(99)));
+        let stranger = format!("{} 7", EntrantTag::of(Uuid::from_u128(1), Uuid::from_u128(99)));
         let removed = with_entrants(&file, |entrants| drop(entrants.pop()));
         refused(&removed, "ends in the middle: it names 6 entrants, and 5");
         refused(&with(&removed, "count", "5"), "added, removed or replaced");

@@ -15,9 +15,9 @@ use utoipa_axum::routes;
 use self::bodies::{ChangeRoomBody, ClearRoomBody, MessageBody};
 use self::views::{ClearedView, RoomAnswer, RoomListView};
 use crate::Queue;
-use crate::admin::{Actor, AdminError, Change, ChangeRefused};
+use crate::admin::{Actor, AdminError, RoomChange, RoomChangeRejection};
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
         .routes(routes!(list_rooms))
         .routes(routes!(get_room, change_room))
@@ -42,14 +42,14 @@ pub fn routes() -> OpenApiRouter<Queue> {
     ),
 )]
 async fn list_rooms(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     _admin: Admin,
     page: Page,
 ) -> Result<Json<RoomListView>, ApiError> {
     Ok(Json(list(&queue, page).await?))
 }
 
-async fn list(queue: &Queue, page: Page) -> Result<RoomListView, ApiError> {
+async fn list(queue: &QueueService, page: Page) -> Result<RoomListView, ApiError> {
     let (reports, total) = queue.report_rooms(page).await?;
     Ok(RoomListView::new(&reports, &queue.0.settings, total, page))
 }
@@ -66,14 +66,14 @@ async fn list(queue: &Queue, page: Page) -> Result<RoomListView, ApiError> {
     ),
 )]
 async fn get_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     _admin: Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
     answer(&queue, event_id).await
 }
 
-async fn answer(queue: &Queue, event_id: Uuid) -> Result<Json<RoomAnswer>, ApiError> {
+async fn answer(queue: &QueueService, event_id: Uuid) -> Result<Json<RoomAnswer>, ApiError> {
     let report = queue.report_room(event_id).await?;
     Ok(Json(RoomAnswer::new(&report, &queue.0.settings)))
 }
@@ -93,7 +93,7 @@ async fn answer(queue: &Queue, event_id: Uuid) -> Result<Json<RoomAnswer>, ApiEr
     ),
 )]
 async fn change_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Json(body): Json<ChangeRoomBody>,
@@ -102,9 +102,9 @@ async fn change_room(
 }
 
 async fn change(
-    queue: &Queue,
+    queue: &QueueService,
     event_id: Uuid,
-    change: Change,
+    change: RoomChange,
     actor: Actor,
 ) -> Result<Json<RoomAnswer>, ApiError> {
     queue.change_room(event_id, change, actor).await?;
@@ -124,11 +124,11 @@ async fn change(
     ),
 )]
 async fn pause_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
-    let paused = Change { is_paused: Some(true), ..Change::default() };
+    let paused = RoomChange { is_paused: Some(true), ..RoomChange::default() };
     change(&queue, event_id, paused, Actor::Admin(admin.user_id)).await
 }
 
@@ -145,11 +145,11 @@ async fn pause_room(
     ),
 )]
 async fn resume_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
-    let resumed = Change { is_paused: Some(false), ..Change::default() };
+    let resumed = RoomChange { is_paused: Some(false), ..RoomChange::default() };
     change(&queue, event_id, resumed, Actor::Admin(admin.user_id)).await
 }
 
@@ -167,7 +167,7 @@ async fn resume_room(
     ),
 )]
 async fn clear_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Json(body): Json<ClearRoomBody>,
@@ -176,7 +176,7 @@ async fn clear_room(
 }
 
 async fn clear(
-    queue: &Queue,
+    queue: &QueueService,
     event_id: Uuid,
     body: &ClearRoomBody,
     actor: Actor,
@@ -202,12 +202,12 @@ async fn clear(
     ),
 )]
 async fn set_room_message(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Json(body): Json<MessageBody>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
-    let said = Change { message: Some(Some(body.parse()?)), ..Change::default() };
+    let said = RoomChange { message: Some(Some(body.parse()?)), ..RoomChange::default() };
     change(&queue, event_id, said, Actor::Admin(admin.user_id)).await
 }
 
@@ -224,11 +224,11 @@ async fn set_room_message(
     ),
 )]
 async fn remove_room_message(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
-    let silent = Change { message: Some(None), ..Change::default() };
+    let silent = RoomChange { message: Some(None), ..RoomChange::default() };
     change(&queue, event_id, silent, Actor::Admin(admin.user_id)).await
 }
 
@@ -250,12 +250,12 @@ impl From<AdminError> for ApiError {
             }
             AdminError::Room(error) => super::room_error(error),
             AdminError::Storage(error) => error.into(),
-            AdminError::Refused(ChangeRefused::OpeningFixed) => ApiError::conflict(
+            AdminError::Refused(RoomChangeRejection::OpeningFixed) => ApiError::conflict(
                 "OPENING_FIXED",
                 "People may gather already: whether they are let in by arrival or by lot cannot \
                  be changed any more.",
             ),
-            AdminError::Refused(ChangeRefused::GatheringFixed) => ApiError::conflict(
+            AdminError::Refused(RoomChangeRejection::GatheringFixed) => ApiError::conflict(
                 "GATHERING_FIXED",
                 "People may gather already: when that begins cannot be changed any more.",
             ),

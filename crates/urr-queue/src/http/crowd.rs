@@ -15,14 +15,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{has_tag, phase_name};
-use crate::crowds::CrowdAt;
-use crate::place::{Overview, is_end};
-use crate::{NotAdmissible, Phase, Queue};
+use crate::crowd_cache::CrowdSnapshot;
+use crate::status::{RoomOverview, has_ended};
+use crate::{JoinRejection, RoomPhase, QueueService};
 use urr_room::{LinePace, LinePosition};
 
 const CACHING: &str = "public, max-age=1";
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new().routes(routes!(get_queue_crowd))
 }
 
@@ -93,13 +93,13 @@ struct CrowdView<'a> {
     ),
 )]
 async fn get_queue_crowd(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Path(event_id): Path<Uuid>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let overview = queue.overview(event_id).await?;
-    if overview.phase == Phase::Deleted {
-        return Err(NotAdmissible::Unknown.into());
+    if overview.phase == RoomPhase::Deleted {
+        return Err(JoinRejection::UnknownEvent.into());
     }
     let document = document(&queue, &overview);
     let tag = format!("W/\"{:016x}\"", document.fingerprint);
@@ -116,13 +116,13 @@ pub struct Document {
     bytes: Bytes,
     fingerprint: u64,
     /// What it was made for: if that has changed, it is made again.
-    phase: Phase,
+    phase: RoomPhase,
     is_sold_out: bool,
     event: std::sync::Weak<crate::EventRoom>,
 }
 
 /// Made once for a crowd, and again only if the event itself has changed within the second.
-fn document(queue: &Queue, overview: &Overview) -> Document {
+fn document(queue: &QueueService, overview: &RoomOverview) -> Document {
     let is_same = |document: &Document| {
         (document.phase, document.is_sold_out) == (overview.phase, overview.is_sold_out)
             && std::ptr::eq(document.event.as_ptr(), std::sync::Arc::as_ptr(&overview.event))
@@ -143,16 +143,16 @@ fn document(queue: &Queue, overview: &Overview) -> Document {
     document
 }
 
-fn view<'a>(queue: &Queue, overview: &'a Overview) -> CrowdView<'a> {
-    let Overview { event, phase, rules, is_sold_out, crowd } = overview;
-    let CrowdAt { crowd, at, .. } = &**crowd;
+fn view<'a>(queue: &QueueService, overview: &'a RoomOverview) -> CrowdView<'a> {
+    let RoomOverview { event, phase, rules, is_sold_out, crowd } = overview;
+    let CrowdSnapshot { crowd, at, .. } = &**crowd;
     let (phase_name, gathers_at) = match *phase {
-        Phase::Closed { gathers_at } => ("closed", Some(gathers_at)),
+        RoomPhase::Closed { gathers_at } => ("closed", Some(gathers_at)),
         phase => (phase_name(phase), None),
     };
     let mark = |place: &LinePosition| (place.number, place.position);
     let has_order = !overview.is_before_draw();
-    let marks = match has_order && !is_end(*phase) {
+    let marks = match has_order && !has_ended(*phase) {
         true => crowd.marks.iter().map(mark).collect(),
         false => Vec::new(),
     };
@@ -169,9 +169,9 @@ fn view<'a>(queue: &Queue, overview: &'a Overview) -> CrowdView<'a> {
         left_total: crowd.left_total,
         rate_per_minute: rate_per_minute(&crowd.pace),
         sold_out: *is_sold_out,
-        message: event.wishes.message.as_deref(),
+        message: event.room_settings.message.as_deref(),
         marks,
-        draw_commitment: queue.0.directory.commitment(event.event_id).map(|bytes| hex(&bytes)),
+        draw_commitment: queue.0.event_index.commitment(event.event_id).map(|bytes| hex(&bytes)),
     }
 }
 

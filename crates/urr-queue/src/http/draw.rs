@@ -18,10 +18,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::domain::draw::hex;
-use crate::draw::{self, Header, lines};
-use crate::published::PublicDraw;
-use crate::store::draws::Draw;
-use crate::{EventStatus, Opening, Queue};
+use crate::draw::{self, DrawFileHeader, lines};
+use crate::draw::cache::PublicDraw;
+use crate::store::draws::StoredDraw;
+use crate::{EventStatus, OpeningOrder, QueueService};
 
 /// A draw that is done never changes; until then it may at any moment.
 const FOR_A_MOMENT: &str = "public, max-age=1";
@@ -30,7 +30,7 @@ const FOR_LONG: &str = "public, max-age=86400";
 const DOWNLOAD_WITHIN: Duration = Duration::from_mins(5);
 const DOWNLOAD_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new().routes(routes!(get_draw)).routes(routes!(get_draw_file))
 }
 
@@ -84,7 +84,7 @@ struct ResultView {
     ),
 )]
 async fn get_draw(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Path(event_id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
     let found = look(&queue, event_id).await?;
@@ -110,11 +110,11 @@ async fn get_draw(
     ),
 )]
 async fn get_draw_file(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Path(event_id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
     let found = look(&queue, event_id).await?;
-    let header = Header::of(draw_of(&found)?).ok_or_else(not_drawn_yet)?;
+    let header = DrawFileHeader::of(draw_of(&found)?).ok_or_else(not_drawn_yet)?;
     let download = queue.begin_download().ok_or_else(too_many_downloads)?;
     let first = stream::iter([Ok(Bytes::from(header.to_string()))]);
     let body = Body::from_stream(first.chain(parts(queue, event_id, download)));
@@ -135,7 +135,7 @@ struct BrokenOff;
 /// The entrants, read as they are sent: a million of them are never in memory at once. Who stops
 /// reading does not keep others from it for longer than a while.
 fn parts(
-    queue: Queue,
+    queue: QueueService,
     event_id: Uuid,
     download: OwnedSemaphorePermit,
 ) -> impl Stream<Item = Result<Bytes, BrokenOff>> {
@@ -158,7 +158,7 @@ fn parts(
     })
 }
 
-async fn send_parts(queue: &Queue, event_id: Uuid, sender: &mpsc::Sender<Option<Bytes>>) {
+async fn send_parts(queue: &QueueService, event_id: Uuid, sender: &mpsc::Sender<Option<Bytes>>) {
     for part in 0.. {
         let entrants = match draw::find_part(queue, event_id, part).await {
             Ok(entrants) => entrants,
@@ -176,7 +176,7 @@ async fn send_parts(queue: &Queue, event_id: Uuid, sender: &mpsc::Sender<Option<
 }
 
 /// An event that was not taken out of sight.
-async fn look(queue: &Queue, event_id: Uuid) -> Result<Arc<PublicDraw>, ApiError> {
+async fn look(queue: &QueueService, event_id: Uuid) -> Result<Arc<PublicDraw>, ApiError> {
     let found = queue.public_draw(event_id).await?;
     let found = found.filter(|found| found.event.status != EventStatus::Deleted);
     found.ok_or_else(|| {
@@ -185,10 +185,10 @@ async fn look(queue: &Queue, event_id: Uuid) -> Result<Arc<PublicDraw>, ApiError
 }
 
 /// The draw of an event that is a lottery.
-fn draw_of(found: &PublicDraw) -> Result<&Draw, ApiError> {
-    let draw = match found.event.wishes.opening {
-        Opening::Lottery => found.draw.as_ref(),
-        Opening::Fifo => None,
+fn draw_of(found: &PublicDraw) -> Result<&StoredDraw, ApiError> {
+    let draw = match found.event.room_settings.opening {
+        OpeningOrder::Lottery => found.draw.as_ref(),
+        OpeningOrder::Fifo => None,
     };
     draw.ok_or_else(|| {
         let sentence = "There is no draw for this event: people are let in as they came.";
@@ -205,9 +205,9 @@ fn not_drawn_yet() -> ApiError {
     ApiError::conflict("NOT_DRAWN_YET", "The draw is not done yet. Please come back after it.")
 }
 
-impl From<&Draw> for DrawView {
-    fn from(draw: &Draw) -> DrawView {
-        let header = Header::of(draw);
+impl From<&StoredDraw> for DrawView {
+    fn from(draw: &StoredDraw) -> DrawView {
+        let header = DrawFileHeader::of(draw);
         let result = header.zip(draw.done_at).map(|(header, done_at)| ResultView {
             secret: hex(header.secret.expose()),
             digest: hex(&header.digest),

@@ -10,13 +10,13 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::room_error;
 use crate::Queue;
-use crate::place::SlotClaim;
+use crate::status::SlotClaim;
 
 /// The ticket office asks for all who want to book at the same moment.
 const ASKS_MAX: usize = 5_000;
 
 /// They are not part of the public description.
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
         .route("/internal/queue/slots", post(check_slots))
         .route("/internal/queue/finish", post(finish_slot))
@@ -50,7 +50,7 @@ struct SlotsView {
 
 /// Whether these slots live: without one nobody books, whatever their token says.
 async fn check_slots(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     caller: Internal,
     Json(body): Json<SlotsBody>,
 ) -> Result<Json<SlotsView>, ApiError> {
@@ -81,7 +81,7 @@ struct FinishView {
 
 /// Someone has bought: their turn is over.
 async fn finish_slot(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     caller: Internal,
     Json(body): Json<FinishBody>,
 ) -> Result<Json<FinishView>, ApiError> {

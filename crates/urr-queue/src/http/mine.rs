@@ -9,17 +9,17 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::Queue;
-use crate::place::Told;
+use crate::status::QueueStatus;
 use urr_room::UserStatus;
 
-pub fn routes() -> OpenApiRouter<Queue> {
-    OpenApiRouter::new().routes(routes!(list_own_places))
+pub fn routes() -> OpenApiRouter<QueueService> {
+    OpenApiRouter::new().routes(routes!(list_own_queues))
 }
 
 /// A line that you stand in, or an event that you may book.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct OwnPlaceView {
+struct OwnQueueView {
     event_id: Uuid,
     title: String,
     /// `queued` or `active`.
@@ -35,20 +35,20 @@ struct OwnPlaceView {
 #[utoipa::path(
     get, path = "/api/queue/mine", tag = "queue",
     responses(
-        (status = 200, body = Vec<OwnPlaceView>),
+        (status = 200, body = Vec<OwnQueueView>),
         (status = 401, body = ErrorBody),
         (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
     ),
 )]
-async fn list_own_places(
-    State(queue): State<Queue>,
+async fn list_own_queues(
+    State(queue): State<QueueService>,
     User(user): User,
-) -> Result<Json<Vec<OwnPlaceView>>, ApiError> {
-    let places = queue.look_everywhere(user.user_id).await?;
+) -> Result<Json<Vec<OwnQueueView>>, ApiError> {
+    let places = queue.list_statuses(user.user_id).await?;
     Ok(Json(places.iter().filter_map(own_place).collect()))
 }
 
-fn own_place(told: &Told) -> Option<OwnPlaceView> {
+fn own_place(told: &QueueStatus) -> Option<OwnQueueView> {
     let (status, position) = match told.seen.status {
         UserStatus::Absent => return None,
         UserStatus::Active(_) => ("active", None),
@@ -56,5 +56,5 @@ fn own_place(told: &Told) -> Option<OwnPlaceView> {
         UserStatus::Waiting(place) => ("queued", Some(place.position)),
     };
     let (event_id, title) = (told.event.event_id, told.event.title.clone());
-    Some(OwnPlaceView { event_id, title, status, position })
+    Some(OwnQueueView { event_id, title, status, position })
 }

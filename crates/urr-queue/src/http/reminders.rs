@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use crate::Queue;
 use crate::reminders::ReminderError;
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new().routes(routes!(ask_queue_reminder, withdraw_queue_reminder))
 }
 
@@ -44,7 +44,7 @@ impl From<ReminderError> for ApiError {
     ),
 )]
 async fn ask_queue_reminder(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     User(user): User,
     Path(event_id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
@@ -64,7 +64,7 @@ async fn ask_queue_reminder(
     ),
 )]
 async fn withdraw_queue_reminder(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     User(user): User,
     Path(event_id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {

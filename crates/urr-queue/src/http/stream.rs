@@ -13,15 +13,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::domain::poll;
-use crate::place::{Told, is_end};
-use crate::stream::{FIRST_IN_LINE, Start, TooManyStreams, places};
-use crate::{NotAdmissible, Phase, Queue};
+use crate::status::{QueueStatus, has_ended};
+use crate::stream::{FIRST_IN_LINE, StreamStart, StreamLimit, places};
+use crate::{JoinRejection, RoomPhase, QueueService};
 use urr_room::UserStatus;
 
 /// A sign of life on a stream without news: shorter than any time-out on the way.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new().routes(routes!(follow_queue_place))
 }
 
@@ -54,7 +54,7 @@ struct StreamQuery {
     ),
 )]
 async fn follow_queue_place(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     User(user): User,
     Path(event_id): Path<Uuid>,
     Query(query): Query<StreamQuery>,
@@ -66,16 +66,16 @@ async fn follow_queue_place(
 }
 
 /// Whether someone is near enough to the front to follow, or asks for it.
-fn start(told: &Told, anyway: bool) -> Result<Start, ApiError> {
-    if is_end(told.phase) {
+fn start(told: &QueueStatus, anyway: bool) -> Result<StreamStart, ApiError> {
+    if has_ended(told.phase) {
         return Err(match told.phase {
-            Phase::Cancelled => NotAdmissible::Cancelled.into(),
-            Phase::Deleted => NotAdmissible::Unknown.into(),
-            _ => NotAdmissible::Over.into(),
+            RoomPhase::Cancelled => JoinRejection::Cancelled.into(),
+            RoomPhase::Deleted => JoinRejection::UnknownEvent.into(),
+            _ => JoinRejection::SaleEnded.into(),
         });
     }
     let position = match told.seen.status {
-        UserStatus::Active(_) => return Ok(Start::TheFront),
+        UserStatus::Active(_) => return Ok(StreamStart::Front),
         UserStatus::Absent => {
             let sentence = "You have no place in this line. Please ask for one first.";
             return Err(ApiError::conflict("NOT_IN_QUEUE", sentence));
@@ -85,10 +85,10 @@ fn start(told: &Told, anyway: bool) -> Result<Start, ApiError> {
         UserStatus::Waiting(place) => place.position,
     };
     if position <= FIRST_IN_LINE {
-        return Ok(Start::TheFront);
+        return Ok(StreamStart::Front);
     }
     if anyway {
-        return Ok(Start::FarBehind);
+        return Ok(StreamStart::Behind);
     }
     let sentence =
         "You can follow your place when you are among the first. Please poll until then.";
@@ -96,15 +96,15 @@ fn start(told: &Told, anyway: bool) -> Result<Start, ApiError> {
     Err(ApiError::conflict("STREAM_NOT_YET", sentence).with("nextPoll", next_poll))
 }
 
-impl From<TooManyStreams> for ApiError {
-    fn from(error: TooManyStreams) -> ApiError {
+impl From<StreamLimit> for ApiError {
+    fn from(error: StreamLimit) -> ApiError {
         let again = Duration::from_secs(30);
         match error {
-            TooManyStreams::OfAll => {
+            StreamLimit::OfAll => {
                 let sentence = "Too many follow their place already. Please poll instead.";
                 ApiError::unavailable("TOO_MANY_STREAMS", sentence, again)
             }
-            TooManyStreams::OfUser => {
+            StreamLimit::OfUser => {
                 let sentence = "You follow too many places at a time. Please close one of them.";
                 ApiError::too_many("STREAM_LIMIT", sentence, again)
             }

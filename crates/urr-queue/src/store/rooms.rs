@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::{DrawState, EventRoom, EventStatus, Opening, Wishes};
+use crate::{DrawState, EventRoom, EventStatus, OpeningOrder, RoomSettings};
 
 const SELECT_ROOMS: &str = "select rooms.event_id, status, title, artist_id, artist_name, \
      sale_starts_at, sale_ends_at, has_presale, threshold, admitted_per_second_max, \
@@ -63,7 +63,7 @@ fn room_read(row: &Row<'_>) -> Result<EventRoom, StorageError> {
         sale_starts_at: sale_starts_at.expect("facts with a revision have a sale"),
         sale_ends_at: sale_ends_at.expect("facts with a revision have a sale"),
         has_presale: row.get("has_presale")?,
-        wishes: wishes_read(row)?,
+        room_settings: room_settings_read(row)?,
         draw,
         awaits_clearing: row.get("awaits_clearing")?,
     })
@@ -89,14 +89,14 @@ pub fn clearing_finish(tx: &mut Tx<'_>, event_id: Uuid, revision: i64) -> Result
 }
 
 /// The organiser's wishes in a row of `rooms`.
-pub fn wishes_read(row: &Row<'_>) -> Result<Wishes, StorageError> {
+pub fn room_settings_read(row: &Row<'_>) -> Result<RoomSettings, StorageError> {
     let gathering: Option<u32> = row.get("gathering_seconds")?;
     let opening: String = row.get("opening")?;
-    Ok(Wishes {
+    Ok(RoomSettings {
         threshold: row.get("threshold")?,
         admitted_per_second_max: row.get("admitted_per_second_max")?,
         gathering: gathering.map(|seconds| Duration::from_secs(u64::from(seconds))),
-        opening: Opening::parse(&opening).expect("only known openings are stored"),
+        opening: OpeningOrder::parse(&opening).expect("only known openings are stored"),
         is_paused: row.get("is_paused")?,
         has_autopilot: row.get("has_autopilot")?,
         message: row.get("message")?,

@@ -4,7 +4,7 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
 use super::rooms::room_find;
-use crate::{EventRoom, Wishes};
+use crate::{EventRoom, RoomSettings};
 
 /// An event that nobody else changes until the transaction ends.
 pub fn room_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<EventRoom>, StorageError> {
@@ -14,13 +14,13 @@ pub fn room_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<EventRoom>, S
     room_find(tx, event_id)
 }
 
-pub fn wishes_update(
+pub fn room_settings_update(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    wishes: &Wishes,
+    room_settings: &RoomSettings,
     now: Timestamp,
 ) -> Result<(), StorageError> {
-    let gathering_seconds = wishes.gathering.map(|gathering| {
+    let gathering_seconds = room_settings.gathering.map(|gathering| {
         i64::try_from(gathering.as_secs()).expect("a gathering has at most a week")
     });
     tx.execute(
@@ -29,13 +29,13 @@ pub fn wishes_update(
          where event_id = $1",
         params![
             event_id,
-            wishes.threshold,
-            wishes.admitted_per_second_max,
+            room_settings.threshold,
+            room_settings.admitted_per_second_max,
             gathering_seconds,
-            wishes.opening.name(),
-            wishes.is_paused,
-            wishes.has_autopilot,
-            wishes.message,
+            room_settings.opening.name(),
+            room_settings.is_paused,
+            room_settings.has_autopilot,
+            room_settings.message,
             now
         ],
     )?;

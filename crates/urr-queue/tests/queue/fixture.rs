@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{CallContext, Clock, Event, IdSource, Secret, Timestamp, Uuid};
-use urr_queue::{Notices, Queue, QueueParts, SCHEMA, Settings, consume};
+use urr_queue::{Notices, QueueService, QueueParts, SCHEMA, QueueSettings, consumer};
 use urr_redis::{Redis, RedisPlace};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
@@ -50,9 +50,9 @@ pub struct World {
     pub clock: Clock,
     pub ids: IdSource,
     pub rooms: Rooms,
-    pub queue: Queue,
+    pub queue: QueueService,
     pub metrics: Metrics,
-    pub office: Office,
+    pub ticket: Office,
     pub router: Router,
     _databases: Databases,
 }
@@ -115,25 +115,25 @@ impl World {
             }
         };
         let db = databases.tables.db.clone();
-        let queue = make_queue(&db, &clock, &ids, &rooms, Settings::default());
+        let queue = make_queue(&db, &clock, &ids, &rooms, QueueSettings::default());
         let metrics = Metrics::new();
         let kit = kit(&clock, &ids, &metrics);
-        let office = Office::default();
-        queue.connect_office(office.upstream(&kit));
+        let ticket = Office::default();
+        queue.connect_ticket(ticket.upstream(&kit));
         queue.load().await.unwrap();
         let router = queue.service(&kit).local_router();
-        World { db, clock, ids, rooms, queue, metrics, office, router, _databases: databases }
+        World { db, clock, ids, rooms, queue, metrics, ticket, router, _databases: databases }
     }
 
     /// The same rooms and tables, seen by another process that is set up otherwise. It has no ticket
     /// office and has read nothing yet.
-    pub fn another(&self, settings: Settings) -> Queue {
+    pub fn another(&self, settings: QueueSettings) -> QueueService {
         make_queue(&self.db, &self.clock, &self.ids, &self.rooms, settings)
     }
 
     /// The same, with other ids for what it announces.
-    pub fn another_with_ids(&self, ids: &IdSource) -> Queue {
-        make_queue(&self.db, &self.clock, ids, &self.rooms, Settings::default())
+    pub fn another_with_ids(&self, ids: &IdSource) -> QueueService {
+        make_queue(&self.db, &self.clock, ids, &self.rooms, QueueSettings::default())
     }
 
     /// Someone who has an account.
@@ -142,7 +142,7 @@ impl World {
     }
 
     /// The same person at another process.
-    pub fn at(&self, queue: &Queue, fan: &Fan) -> Fan {
+    pub fn at(&self, queue: &QueueService, fan: &Fan) -> Fan {
         let kit = kit(&self.clock, &self.ids, &Metrics::new());
         Fan { id: fan.id, router: queue.service(&kit).local_router() }
     }
@@ -197,13 +197,13 @@ impl World {
             causation_id: None,
             traceparent: Some(CallContext::root(id).trace.to_string()),
         };
-        let context = HandlerContext::new(consume::GROUP, &event, self.clock.now());
-        self.db.write(move |tx| consume::handle(tx, &event, &context)).await
+        let context = HandlerContext::new(consumer::GROUP, &event, self.clock.now());
+        self.db.write(move |tx| consumer::handle(tx, &event, &context)).await
     }
 
     /// What an organiser wishes, as SQL: `threshold = 1`.
-    pub async fn wish(&self, event_id: Uuid, wishes: &str) {
-        let room = format!("update rooms set {wishes} where event_id = $1");
+    pub async fn setting(&self, event_id: Uuid, room_settings: &str) {
+        let room = format!("update rooms set {room_settings} where event_id = $1");
         let change = move |tx: &mut urr_storage::Tx<'_>| {
             assert_eq!(tx.execute(&room, params![event_id])?, 1, "it is known");
             tx.execute("update rooms_revision set revision = revision + 1", &[])
@@ -250,11 +250,11 @@ impl World {
     }
 }
 
-fn make_queue(db: &Db, clock: &Clock, ids: &IdSource, rooms: &Rooms, settings: Settings) -> Queue {
+fn make_queue(db: &Db, clock: &Clock, ids: &IdSource, rooms: &Rooms, settings: QueueSettings) -> QueueService {
     let (db, clock, ids, rooms) = (db.clone(), clock.clone(), ids.clone(), rooms.clone());
     let entry_key = TokenKey::new(&ENTRY_KEY);
     let notices = Notices::off();
-    Queue::new(QueueParts { db, clock, ids, settings, rooms, entry_key, notices })
+    QueueService::new(QueueParts { db, clock, ids, settings, rooms, entry_key, notices })
 }
 
 fn kit(clock: &Clock, ids: &IdSource, metrics: &Metrics) -> ServiceKit {
@@ -476,27 +476,27 @@ impl Office {
     }
 }
 
-async fn tell_tier(State(office): State<Office>, Path((_, user)): Path<(Uuid, Uuid)>) -> Response {
-    office.0.tier_calls.fetch_add(1, Ordering::SeqCst);
-    let gate = office.0.tier_gate.lock().unwrap().clone();
+async fn tell_tier(State(ticket): State<Office>, Path((_, user)): Path<(Uuid, Uuid)>) -> Response {
+    ticket.0.tier_calls.fetch_add(1, Ordering::SeqCst);
+    let gate = ticket.0.tier_gate.lock().unwrap().clone();
     if let Some(gate) = gate {
         gate.acquire().await.unwrap().forget();
     }
-    let tier = office.0.tiers.lock().unwrap().get(&user).copied();
-    office.answer(&json!({ "tier": tier }))
+    let tier = ticket.0.tiers.lock().unwrap().get(&user).copied();
+    ticket.answer(&json!({ "tier": tier }))
 }
 
-async fn tell_pulse(State(office): State<Office>, body: axum::Json<Value>) -> Response {
-    office.0.pulse_calls.fetch_add(1, Ordering::SeqCst);
+async fn tell_pulse(State(ticket): State<Office>, body: axum::Json<Value>) -> Response {
+    ticket.0.pulse_calls.fetch_add(1, Ordering::SeqCst);
     let asked: Vec<Uuid> = serde_json::from_value(body["eventIds"].clone()).unwrap();
     assert!(asked.len() <= 1_000, "the office answers to no more");
     for event_id in &asked {
-        *office.0.asked.lock().unwrap().entry(*event_id).or_default() += 1;
+        *ticket.0.asked.lock().unwrap().entry(*event_id).or_default() += 1;
     }
-    let left = office.0.left.lock().unwrap();
+    let left = ticket.0.left.lock().unwrap();
     let events: HashMap<_, _> =
         asked.iter().filter_map(|id| left.get(id).map(|left| (id.to_string(), left))).collect();
-    let booking = office.0.booking.lock().unwrap().clone();
+    let booking = ticket.0.booking.lock().unwrap().clone();
     let booking = booking.unwrap_or_else(|| json!({"answered": 0, "failed": 0, "p95Micros": 0}));
-    office.answer(&json!({ "events": events, "booking": booking }))
+    ticket.answer(&json!({ "events": events, "booking": booking }))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use urr_kernel::Uuid;
-use urr_queue::Settings;
+use urr_queue::QueueSettings;
 use urr_service::{Caller, Limits, Metrics, ServiceKit};
 
 use crate::contract;
@@ -65,7 +65,7 @@ contract! {
         assert!(!world.is_live(event, fan.id, slot).await);
         let event = world.open_event().await;
         let slot = world.read_token(&fan.check(event).await.ok()).id;
-        world.wish(event, "is_paused = true").await;
+        world.setting(event, "is_paused = true").await;
         assert!(world.is_live(event, fan.id, slot).await, "who is in may book while it is paused");
         world.hear("EVENT_CANCELLED", json!({"eventId": event, "revision": 2})).await;
         assert!(!world.is_live(event, fan.id, slot).await);
@@ -77,7 +77,7 @@ contract! {
         let event = world.open_event().await;
         let fan = world.fan();
         let slot = world.read_token(&fan.check(event).await.ok()).id;
-        let fresh = world.another(Settings::default());
+        let fresh = world.another(QueueSettings::default());
         let kit = ServiceKit {
             clock: world.clock.clone(),
             ids: world.ids.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tracing::info;
 use urr_kernel::{Clock, Uuid};
-use urr_queue::{Queue, QueueParts, Settings, consume};
+use urr_queue::{QueueService, QueueParts, QueueSettings, consume};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
@@ -28,10 +28,10 @@ pub struct Line {
 }
 
 /// Opens the waiting rooms. Before the ticket office: that one asks them.
-pub async fn start(builder: &mut Builder<'_>, db: Db, world: &World) -> Result<Queue> {
+pub async fn start(builder: &mut Builder<'_>, db: Db, world: &World) -> Result<QueueService> {
     builder.consume(&db, consume::GROUP, consume::TOPICS, consume::handle);
     let line = Line::open(builder, world).await?;
-    let queue = Queue::new(QueueParts {
+    let queue = QueueService::new(QueueParts {
         db,
         clock: world.clock.clone(),
         ids: world.ids.clone(),
@@ -59,7 +59,7 @@ pub async fn start(builder: &mut Builder<'_>, db: Db, world: &World) -> Result<Q
 }
 
 /// Once the ticket office is known, wherever it is, the doors of the rooms are opened.
-pub fn connect(builder: &Builder<'_>, queue: &Queue, roles: &Roles) -> Result<()> {
+pub fn connect(builder: &Builder<'_>, queue: &QueueService, roles: &Roles) -> Result<()> {
     queue.connect_office(builder.upstream(Caller::Queue, Role::Ticket, roles)?);
     let (jobs, stopping) = (queue.clone(), builder.stopping.clone());
     builder.spawn("the waiting rooms' jobs", async move { jobs.run_jobs(stopping).await });
@@ -124,9 +124,9 @@ fn room_time(clock: &Clock) -> RoomTime {
     }
 }
 
-fn settings(config: &Config) -> Settings {
+fn settings(config: &Config) -> QueueSettings {
     let queue = &config.queue;
-    Settings {
+    QueueSettings {
         threshold: queue.threshold,
         admitted_per_second_max: rate(queue.admission_batch_size, queue.admission_interval_ms),
         slot_ttl: Duration::from_secs(queue.active_ttl_seconds),

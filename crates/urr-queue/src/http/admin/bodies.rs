@@ -8,8 +8,8 @@ use urr_kernel::{UnfitText, Uuid};
 use urr_service::ApiError;
 use utoipa::ToSchema;
 
-use crate::Opening;
-use crate::admin::{Change, GATHERING_SECONDS, Message, PEOPLE};
+use crate::OpeningOrder;
+use crate::admin::{RoomChange, GATHERING_SECONDS, RoomMessage, PEOPLE};
 
 /// What is not named stays; `null` is the default again.
 #[derive(Deserialize, ToSchema)]
@@ -30,8 +30,8 @@ pub struct ChangeRoomBody {
     /// Whether those who come before the sale are let in by arrival or by lot. Not once they may
     /// come.
     #[serde(default, deserialize_with = "named")]
-    #[schema(value_type = Option<OpeningName>)]
-    opening: Option<Option<OpeningName>>,
+    #[schema(value_type = Option<OpeningOrderBody>)]
+    opening: Option<Option<OpeningOrderBody>>,
     /// Whether the rate follows the health of booking.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<bool>)]
@@ -49,7 +49,7 @@ pub struct ChangeRoomBody {
 /// In which order those are let in who came before the sale.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum OpeningName {
+pub enum OpeningOrderBody {
     Fifo,
     Lottery,
 }
@@ -64,16 +64,16 @@ where
 }
 
 impl ChangeRoomBody {
-    pub fn parse(self) -> Result<Change, ApiError> {
+    pub fn parse(self) -> Result<RoomChange, ApiError> {
         let people = |number, noun| parse_number(number, PEOPLE, noun);
-        let opening = |opening: Option<OpeningName>| match opening {
-            Some(OpeningName::Lottery) => Opening::Lottery,
-            Some(OpeningName::Fifo) | None => Opening::Fifo,
+        let opening = |opening: Option<OpeningOrderBody>| match opening {
+            Some(OpeningOrderBody::Lottery) => OpeningOrder::Lottery,
+            Some(OpeningOrderBody::Fifo) | None => OpeningOrder::Fifo,
         };
         let gathering = self.gathering_seconds;
         let gathering = parse_number(gathering, GATHERING_SECONDS, GATHERING)?;
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
-        Ok(Change {
+        Ok(RoomChange {
             threshold: people(self.threshold, THRESHOLD)?,
             admitted_per_second_max: people(self.admitted_per_second_max, RATE)?,
             gathering: gathering.map(|gathering| gathering.map(seconds)),
@@ -87,27 +87,27 @@ impl ChangeRoomBody {
 
 /// A number as it is refused.
 #[derive(Clone, Copy)]
-pub struct Noun {
+pub struct NumberField {
     code: &'static str,
     name: &'static str,
 }
 
-pub const THRESHOLD: Noun = Noun { code: "INVALID_THRESHOLD", name: "The threshold" };
-const RATE: Noun = Noun { code: "INVALID_RATE", name: "The rate per second" };
-const GATHERING: Noun =
-    Noun { code: "INVALID_GATHERING", name: "The gathering before the sale, in seconds," };
+pub const THRESHOLD: NumberField = NumberField { code: "INVALID_THRESHOLD", name: "The threshold" };
+const RATE: NumberField = NumberField { code: "INVALID_RATE", name: "The rate per second" };
+const GATHERING: NumberField =
+    NumberField { code: "INVALID_GATHERING", name: "The gathering before the sale, in seconds," };
 
 pub fn parse_number(
     number: Option<Option<i64>>,
     range: RangeInclusive<i64>,
-    noun: Noun,
+    noun: NumberField,
 ) -> Result<Option<Option<u32>>, ApiError> {
     let Some(Some(number)) = number else {
         return Ok(number.map(|_| None));
     };
     let within = u32::try_from(number).ok().filter(|_| range.contains(&number));
     let number = within.ok_or_else(|| {
-        let Noun { code, name } = noun;
+        let NumberField { code, name } = noun;
         let sentence = format!("{name} is a number from {} to {}.", range.start(), range.end());
         ApiError::bad_request(code, sentence)
     })?;
@@ -116,7 +116,7 @@ pub fn parse_number(
 
 fn parse_message_change(
     message: Option<Option<String>>,
-) -> Result<Option<Option<Message>>, ApiError> {
+) -> Result<Option<Option<RoomMessage>>, ApiError> {
     match message {
         None => Ok(None),
         Some(None) => Ok(Some(None)),
@@ -124,8 +124,8 @@ fn parse_message_change(
     }
 }
 
-fn parse_message(text: &str) -> Result<Message, ApiError> {
-    Message::parse(text).map_err(|unfit: UnfitText| {
+fn parse_message(text: &str) -> Result<RoomMessage, ApiError> {
+    RoomMessage::parse(text).map_err(|unfit: UnfitText| {
         ApiError::bad_request("INVALID_MESSAGE", format!("The message {unfit}."))
     })
 }
@@ -139,7 +139,7 @@ pub struct MessageBody {
 }
 
 impl MessageBody {
-    pub fn parse(&self) -> Result<Message, ApiError> {
+    pub fn parse(&self) -> Result<RoomMessage, ApiError> {
         parse_message(&self.message)
     }
 }

@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use crate::Queue;
 use crate::store::audit::AuditEntry;
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new().routes(routes!(list_room_audit))
 }
 
@@ -67,7 +67,7 @@ impl From<AuditEntry> for RoomAuditView {
     ),
 )]
 async fn list_room_audit(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     _admin: Admin,
     Query(AuditQuery { event_id }): Query<AuditQuery>,
     page: Page,

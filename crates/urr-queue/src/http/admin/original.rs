@@ -11,9 +11,9 @@ use utoipa_axum::routes;
 use super::bodies::{THRESHOLD, parse_number};
 use super::views::phase_name;
 use crate::Queue;
-use crate::admin::{Actor, Change, PEOPLE};
+use crate::admin::{Actor, RoomChange, PEOPLE};
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
         .routes(routes!(get_queue_figures))
         .routes(routes!(clear_queue))
@@ -44,7 +44,7 @@ struct QueueFiguresView {
     ),
 )]
 async fn get_queue_figures(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     _admin: Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<QueueFiguresView>, ApiError> {
@@ -78,7 +78,7 @@ struct QueueClearedView {
     ),
 )]
 async fn clear_queue(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<QueueClearedView>, ApiError> {
@@ -114,13 +114,13 @@ struct QueueThresholdView {
     ),
 )]
 async fn set_queue_threshold(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Query(query): Query<ThresholdQuery>,
 ) -> Result<Json<QueueThresholdView>, ApiError> {
     let threshold = parse_number(Some(Some(query.threshold)), PEOPLE, THRESHOLD)?;
-    let change = Change { threshold, ..Change::default() };
+    let change = RoomChange { threshold, ..RoomChange::default() };
     queue.change_room(event_id, change, Actor::Admin(admin.user_id)).await?;
     let threshold = queue.report_room(event_id).await?.rules.threshold;
     Ok(Json(QueueThresholdView { event_id, threshold }))

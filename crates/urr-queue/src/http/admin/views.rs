@@ -6,7 +6,7 @@ use urr_service::{Page, Paged, Pagination};
 use utoipa::ToSchema;
 
 use crate::admin::RoomReport;
-use crate::{EventRoom, Opening, Phase, Settings};
+use crate::{EventRoom, OpeningOrder, RoomPhase, QueueSettings};
 use urr_room::ClearedCounts;
 
 #[derive(Serialize, ToSchema)]
@@ -15,7 +15,7 @@ pub struct RoomAnswer {
 }
 
 impl RoomAnswer {
-    pub fn new(report: &RoomReport, settings: &Settings) -> RoomAnswer {
+    pub fn new(report: &RoomReport, settings: &QueueSettings) -> RoomAnswer {
         RoomAnswer { room: RoomView::new(report, settings) }
     }
 }
@@ -29,7 +29,7 @@ pub struct RoomListView {
 impl RoomListView {
     pub fn new(
         reports: &[RoomReport],
-        settings: &Settings,
+        settings: &QueueSettings,
         total: u64,
         page: Page,
     ) -> RoomListView {
@@ -74,7 +74,7 @@ struct RoomView {
     paused: bool,
     message: Option<String>,
     autopilot: AutopilotView,
-    settings: SettingsView,
+    settings: RoomSettingsView,
     #[schema(value_type = String, format = DateTime)]
     server_time: Timestamp,
 }
@@ -99,7 +99,7 @@ struct AutopilotView {
 /// What was set, and where it comes from: `event` or `default`.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SettingsView {
+struct RoomSettingsView {
     threshold: NumberView,
     admitted_per_second_max: NumberView,
     gathering_seconds: NumberView,
@@ -131,11 +131,11 @@ struct SwitchView {
 }
 
 impl RoomView {
-    fn new(report: &RoomReport, settings: &Settings) -> RoomView {
+    fn new(report: &RoomReport, settings: &QueueSettings) -> RoomView {
         let RoomReport { event, crowd, rules, .. } = report;
-        let EventRoom { wishes, .. } = &**event;
+        let EventRoom { room_settings, .. } = &**event;
         let sum = |counts: &[u32]| counts.iter().copied().map(u64::from).sum();
-        let gathering = wishes.gathering.unwrap_or(settings.gathering);
+        let gathering = room_settings.gathering.unwrap_or(settings.gathering);
         RoomView {
             event_id: event.event_id,
             title: event.title.clone(),
@@ -159,59 +159,59 @@ impl RoomView {
                 to: wait.to,
             }),
             sold_out: report.is_sold_out,
-            paused: wishes.is_paused,
-            message: wishes.message.clone(),
+            paused: room_settings.is_paused,
+            message: room_settings.message.clone(),
             autopilot: AutopilotView {
-                enabled: wishes.has_autopilot,
+                enabled: room_settings.has_autopilot,
                 rate_per_second: report.autopilot_rate,
             },
-            settings: SettingsView::new(event, settings),
+            settings: RoomSettingsView::new(event, settings),
             server_time: report.at,
         }
     }
 }
 
-impl SettingsView {
-    fn new(event: &EventRoom, settings: &Settings) -> SettingsView {
-        let wishes = &event.wishes;
-        let number = |wish: Option<u64>, default: u64| NumberView {
-            value: wish.unwrap_or(default),
-            source: source(wish.is_some()),
+impl RoomSettingsView {
+    fn new(event: &EventRoom, settings: &QueueSettings) -> RoomSettingsView {
+        let room_settings = &event.room_settings;
+        let number = |setting: Option<u64>, default: u64| NumberView {
+            value: setting.unwrap_or(default),
+            source: source(setting.is_some()),
         };
-        let gathering = wishes.gathering.map(|gathering| gathering.as_secs());
-        SettingsView {
-            threshold: number(wishes.threshold.map(u64::from), settings.threshold.into()),
+        let gathering = room_settings.gathering.map(|gathering| gathering.as_secs());
+        RoomSettingsView {
+            threshold: number(room_settings.threshold.map(u64::from), settings.threshold.into()),
             admitted_per_second_max: number(
-                wishes.admitted_per_second_max.map(u64::from),
+                room_settings.admitted_per_second_max.map(u64::from),
                 settings.admitted_per_second_max.into(),
             ),
             gathering_seconds: number(gathering, settings.gathering.as_secs()),
             opening: OpeningView {
-                value: wishes.opening.name(),
-                source: source(wishes.opening != Opening::default()),
+                value: room_settings.opening.name(),
+                source: source(room_settings.opening != OpeningOrder::default()),
             },
             autopilot: SwitchView {
-                value: wishes.has_autopilot,
-                source: source(wishes.has_autopilot),
+                value: room_settings.has_autopilot,
+                source: source(room_settings.has_autopilot),
             },
         }
     }
 }
 
-fn source(is_wished: bool) -> &'static str {
-    if is_wished { "event" } else { "default" }
+fn source(is_overridden: bool) -> &'static str {
+    if is_overridden { "event" } else { "default" }
 }
 
-pub fn phase_name(phase: Phase) -> &'static str {
+pub fn phase_name(phase: RoomPhase) -> &'static str {
     match phase {
-        Phase::Closed { .. } => "closed",
-        Phase::Gathering { .. } => "gathering",
-        Phase::Drawing => "drawing",
-        Phase::Open => "open",
-        Phase::Paused => "paused",
-        Phase::Over => "over",
-        Phase::Cancelled => "cancelled",
-        Phase::Deleted => "deleted",
+        RoomPhase::Closed { .. } => "closed",
+        RoomPhase::Gathering { .. } => "gathering",
+        RoomPhase::Drawing => "drawing",
+        RoomPhase::Open => "open",
+        RoomPhase::Paused => "paused",
+        RoomPhase::Over => "over",
+        RoomPhase::Cancelled => "cancelled",
+        RoomPhase::Deleted => "deleted",
     }
 }
 

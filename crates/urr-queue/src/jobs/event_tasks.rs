@@ -9,12 +9,12 @@ use urr_kernel::Uuid;
 /// The turns that are under way. An event whose last turn is not over has no other. Dropped, it ends
 /// them.
 #[derive(Default)]
-pub struct Turns {
+pub struct EventTasks {
     under_way: JoinSet<()>,
     events: HashMap<Id, Uuid>,
 }
 
-impl Turns {
+impl EventTasks {
     pub fn begin(&mut self, event_id: Uuid, turn: impl Future<Output = ()> + Send + 'static) {
         self.tidy();
         if !self.events.values().any(|busy| *busy == event_id) {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     /// Waits until a turn is over, and says whose it was.
-    async fn next_ended(turns: &mut Turns) -> Uuid {
+    async fn next_ended(turns: &mut EventTasks) -> Uuid {
         let ended = turns.under_way.join_next_with_id().await.expect("a turn is under way");
         let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
         turns.events.remove(&task).expect("it was begun")
@@ -57,7 +57,7 @@ mod tests {
     /// P-6: in the original one scheduler did everything, and a slow clean-up delayed all admissions.
     #[tokio::test]
     async fn p_6_a_slow_event_has_no_second_turn_and_delays_no_other() {
-        let mut turns = Turns::default();
+        let mut turns = EventTasks::default();
         let [slow, quick] = [1, 2].map(Uuid::from_u128);
         let (gate, slow_turns) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
         for _ in 0..3 {
@@ -78,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_whose_turn_broke_off_gets_another() {
-        let mut turns = Turns::default();
+        let mut turns = EventTasks::default();
         let event_id = Uuid::from_u128(1);
         turns.begin(event_id, async { panic!("a turn that breaks off") });
         while !turns.events.is_empty() {

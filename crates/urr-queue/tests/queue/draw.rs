@@ -8,8 +8,8 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use urr_kernel::Uuid;
-use urr_queue::draw::{self, DrawSecret, Report};
-use urr_queue::{Queue, Settings, verify_draw};
+use urr_queue::draw::{self, DrawSecret, DrawReport};
+use urr_queue::{QueueService, QueueSettings, verify_draw};
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, StatusSnapshot, UserStatus};
 use urr_storage::StorageError;
 use urr_test::eventually;
@@ -22,7 +22,7 @@ async fn lottery(world: &World) -> Uuid {
     let opens_at = world.clock.now() + 30 * MINUTE;
     let event = world.event_with(json!({ "saleStartsAt": opens_at })).await;
     commit(world, event, &draw::new_secret()).await;
-    world.wish(event, "opening = 'lottery'").await;
+    world.setting(event, "opening = 'lottery'").await;
     event
 }
 
@@ -33,12 +33,12 @@ async fn commit(world: &World, event: Uuid, secret: &DrawSecret) {
 }
 
 /// What everybody can see of a draw.
-async fn published(world: &World, event: Uuid) -> Value {
+async fn draw_cache(world: &World, event: Uuid) -> Value {
     world.fan().get(&format!("/api/queue/draw/{event}"), &[]).await.ok()
 }
 
 /// The file of a draw that is done, as it was checked.
-async fn checked(world: &World, event: Uuid) -> Report {
+async fn checked(world: &World, event: Uuid) -> DrawReport {
     let answer = world.fan().get(&format!("/api/queue/draw/{event}/file"), &[]).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.headers["content-type"], "text/plain; charset=utf-8");
@@ -60,7 +60,7 @@ async fn stand_as_drawn(world: &World, event: Uuid, fans: &[Fan]) {
 }
 
 /// So many steps of a draw are taken before the process is killed.
-async fn take_steps(queue: &Queue, event: Uuid, now: urr_kernel::Timestamp, steps: usize) {
+async fn take_steps(queue: &QueueService, event: Uuid, now: urr_kernel::Timestamp, steps: usize) {
     if steps > 0 {
         draw::close(queue, event, now).await.unwrap();
     }
@@ -78,10 +78,10 @@ async fn take_steps(queue: &Queue, event: Uuid, now: urr_kernel::Timestamp, step
 contract! {
     async fn those_who_gathered_are_drawn_and_latecomers_stand_behind(world: World) {
         let event = lottery(&world).await;
-        world.wish(event, "threshold = 1").await;
+        world.setting(event, "threshold = 1").await;
         let fans = world.come(event, 12).await;
         assert_eq!(fans[0].status(event).await.ok()["position"], Value::Null, "there is no order");
-        let before = published(&world, event).await;
+        let before = draw_cache(&world, event).await;
         world.clock.advance(30 * MINUTE);
         let late = world.fan();
         late.check(event).await.ok();
@@ -95,7 +95,7 @@ contract! {
         let everybody: Vec<Fan> = fans.iter().chain([&late]).cloned().collect();
         stand_as_drawn(&world, event, &everybody).await;
         assert_eq!(latest.status(event).await.ok()["position"], json!(14));
-        let after = published(&world, event).await;
+        let after = draw_cache(&world, event).await;
         assert_eq!(after["commitment"], before["commitment"]);
         assert_eq!((&after["state"], &after["count"]), (&json!("done"), &json!(13)));
         world.clock.advance(SECOND);
@@ -110,7 +110,7 @@ contract! {
     async fn the_secret_is_published_when_the_draw_is_done_and_not_before(world: World) {
         let event = lottery(&world).await;
         world.come(event, 3).await;
-        let committed = published(&world, event).await;
+        let committed = draw_cache(&world, event).await;
         let fields: Vec<&String> = committed.as_object().unwrap().keys().collect();
         assert_eq!(fields, ["commitment", "committedAt", "eventId", "state"]);
         assert_eq!(committed["state"], "committed");
@@ -118,13 +118,13 @@ contract! {
         let now = world.clock.now();
         for steps in 1..=3 {
             take_steps(&world.queue, event, now, steps).await;
-            let drawing = published(&world, event).await;
+            let drawing = draw_cache(&world, event).await;
             assert_eq!((&drawing["state"], &drawing["secret"]), (&json!("drawing"), &Value::Null));
             let file = world.fan().get(&format!("/api/queue/draw/{event}/file"), &[]).await;
             file.refused(409, "NOT_DRAWN_YET");
         }
         draw::finish(&world.queue, event).await.unwrap();
-        let done = published(&world, event).await;
+        let done = draw_cache(&world, event).await;
         let report = checked(&world, event).await;
         assert_eq!(done["secret"], json!(draw::hex(report.header.secret.expose())));
         assert_eq!(done["digest"], json!(draw::hex(&report.header.digest)));
@@ -138,7 +138,7 @@ contract! {
             let fans = world.come(event, 10).await;
             world.clock.advance(30 * MINUTE);
             take_steps(&world.queue, event, world.clock.now(), steps).await;
-            let other = world.another(Settings::default());
+            let other = world.another(QueueSettings::default());
             other.load().await.unwrap();
             world.clock.advance(SECOND);
             other.draw(event).await.unwrap();
@@ -159,10 +159,10 @@ contract! {
         });
         let secret: Vec<u8> = secret.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
         let secret = DrawSecret::new(secret.try_into().unwrap());
-        let tags: Vec<_> = fans.iter().map(|fan| draw::Tag::of(event, fan.id)).collect();
+        let tags: Vec<_> = fans.iter().map(|fan| draw::EntrantTag::of(event, fan.id)).collect();
         let drawn = draw::order(&secret, &tags);
         let numbered = fans.iter().step_by(2).map(|fan| {
-            let tag = draw::Tag::of(event, fan.id);
+            let tag = draw::EntrantTag::of(event, fan.id);
             let rank = drawn.entrants.iter().position(|entrant| entrant.tag == tag).unwrap();
             (fan.id, i64::try_from(rank).unwrap() - 10)
         });
@@ -176,8 +176,8 @@ contract! {
             let event = lottery(&world).await;
             let fans = world.come(event, 8).await;
             world.clock.advance(30 * MINUTE);
-            let others: Vec<Queue> =
-                (0..4).map(|_| world.another(Settings::default())).collect();
+            let others: Vec<QueueService> =
+                (0..4).map(|_| world.another(QueueSettings::default())).collect();
             for other in &others {
                 other.load().await.unwrap();
             }
@@ -220,26 +220,26 @@ contract! {
 
     async fn a_commitment_is_never_replaced(world: World) {
         let event = lottery(&world).await;
-        let first = published(&world, event).await;
+        let first = draw_cache(&world, event).await;
         world.clock.advance(SECOND);
         commit(&world, event, &draw::new_secret()).await;
-        assert_eq!(published(&world, event).await, first);
+        assert_eq!(draw_cache(&world, event).await, first);
     }
 
     async fn nothing_is_drawn_before_its_time_or_twice(world: World) {
         let event = lottery(&world).await;
         let fans = world.come(event, 5).await;
         world.queue.draw(event).await.unwrap();
-        assert_eq!(published(&world, event).await["state"], "committed");
+        assert_eq!(draw_cache(&world, event).await["state"], "committed");
         world.clock.advance(30 * MINUTE);
         world.queue.draw(event).await.unwrap();
-        let done = published(&world, event).await;
+        let done = draw_cache(&world, event).await;
         fans[4].leave(event).await.ok();
         world.clock.advance(MINUTE);
         world.queue.draw(event).await.unwrap();
         // A process that has not heard of it yet.
-        take_steps(&world.another(Settings::default()), event, world.clock.now(), 4).await;
-        assert_eq!(published(&world, event).await, done);
+        take_steps(&world.another(QueueSettings::default()), event, world.clock.now(), 4).await;
+        assert_eq!(draw_cache(&world, event).await, done);
         stand_as_drawn(&world, event, &fans[..4]).await;
     }
 
@@ -255,7 +255,7 @@ contract! {
     async fn a_lottery_without_a_commitment_opens_and_proves_nothing(world: World) {
         let opens_at = world.clock.now() + 30 * MINUTE;
         let event = world.event_with(json!({ "saleStartsAt": opens_at })).await;
-        world.wish(event, "opening = 'lottery'").await;
+        world.setting(event, "opening = 'lottery'").await;
         world.come(event, 3).await;
         world.clock.advance(30 * MINUTE);
         world.queue.draw(event).await.unwrap();
@@ -287,7 +287,7 @@ contract! {
         let (queue, until) = (world.queue.clone(), stop.clone());
         let jobs = tokio::spawn(async move { queue.run_jobs(until).await });
         eventually("the draw is done", async || {
-            let state = published(&world, event).await["state"].clone();
+            let state = draw_cache(&world, event).await["state"].clone();
             (state == "done").then_some(())
         })
         .await;
@@ -328,9 +328,9 @@ contract! {
 
     async fn a_draw_is_read_once_a_second_for_all_who_ask(world: World) {
         let event = lottery(&world).await;
-        let before = published(&world, event).await;
+        let before = draw_cache(&world, event).await;
         world.close_database().await;
-        assert_eq!(published(&world, event).await, before);
+        assert_eq!(draw_cache(&world, event).await, before);
         world.clock.advance(SECOND);
         let answer = world.fan().get(&format!("/api/queue/draw/{event}"), &[]).await;
         assert!(answer.status.is_server_error(), "it is read again");
@@ -365,11 +365,11 @@ contract! {
         world.come(event, 3).await;
         world.clock.advance(30 * MINUTE);
         world.queue.draw(event).await.unwrap();
-        let done = published(&world, event).await;
+        let done = draw_cache(&world, event).await;
         world.clock.advance(400 * 24 * 60 * MINUTE);
         world.open_event().await;
         world.fan().status(event).await.refused(404, "EVENT_NOT_FOUND");
-        assert_eq!(published(&world, event).await, done);
+        assert_eq!(draw_cache(&world, event).await, done);
         assert_eq!(checked(&world, event).await.header.count, 3);
     }
 }

@@ -14,8 +14,8 @@ use urr_kernel::{Timestamp, Uuid};
 use utoipa::ToSchema;
 
 use crate::domain::poll;
-use crate::place::{Told, is_end};
-use crate::{Phase, Queue};
+use crate::status::{QueueStatus, has_ended};
+use crate::{RoomPhase, QueueService};
 use urr_room::{LinePosition, Slot, UserStatus};
 
 /// Enough for most answers.
@@ -26,7 +26,7 @@ const FORMAT: u8 = 1;
 /// Where someone stands.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PlaceView<'a> {
+pub struct QueueStatusView<'a> {
     /// `queued`, `active`, `not_in_queue`, or `ended`: the sale is over or the event cancelled.
     #[schema(example = "queued")]
     status: &'a str,
@@ -75,7 +75,7 @@ pub struct PlaceView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    event_info: Option<EventInfoView<'a>>,
+    event_info: Option<QueueEventView<'a>>,
     /// For the header `x-queue-entry-token` of bookings. Repeated for a minute, then renewed.
     #[serde(skip_serializing_if = "Option::is_none")]
     entry_token: Option<String>,
@@ -97,14 +97,14 @@ struct WaitRangeView {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-struct EventInfoView<'a> {
+struct QueueEventView<'a> {
     title: &'a str,
     artist: Option<&'a str>,
 }
 
 /// What is part of an answer beside the place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum ViewDetail {
     /// With the event, for who comes.
     Full,
     /// For who polls.
@@ -112,29 +112,29 @@ pub enum Extent {
 }
 
 /// The answer to who asks for a place.
-pub fn full(queue: &Queue, user_id: Uuid, told: &Told) -> Response {
-    json(render(queue, user_id, told, Extent::Full), None)
+pub fn full(queue: &QueueService, user_id: Uuid, told: &QueueStatus) -> Response {
+    json(render(queue, user_id, told, ViewDetail::Full), None)
 }
 
 /// The answer to a poll: nothing new, or what is new.
-pub fn polled(queue: &Queue, user_id: Uuid, told: &Told, headers: &HeaderMap) -> Response {
+pub fn polled(queue: &QueueService, user_id: Uuid, told: &QueueStatus, headers: &HeaderMap) -> Response {
     let tag = format!("W/\"{:016x}\"", fingerprint(queue, told));
     match has_tag(headers, &tag) {
         true => not_modified(tag),
-        false => json(render(queue, user_id, told, Extent::Small), Some(tag)),
+        false => json(render(queue, user_id, told, ViewDetail::Small), Some(tag)),
     }
 }
 
 /// The same for all answers in which nothing of importance is new: how many others come and go, and
 /// the spread of the polls, is not.
-pub fn fingerprint(queue: &Queue, told: &Told) -> u64 {
+pub fn fingerprint(queue: &QueueService, told: &QueueStatus) -> u64 {
     let mut hasher = DefaultHasher::new();
     (FORMAT, phase_name(told.phase), told.is_sold_out).hash(&mut hasher);
     match told.seen.status {
         UserStatus::Waiting(place) => {
             let position = (!told.is_before_draw()).then_some(place.position);
             (1_u8, place.number, position).hash(&mut hasher);
-            told.event.wishes.message.hash(&mut hasher);
+            told.event.room_settings.message.hash(&mut hasher);
             match opening(told) {
                 // The wait until then changes with every second, but not for who has a clock.
                 Some(opens_at) => opens_at.as_microsecond().hash(&mut hasher),
@@ -151,18 +151,18 @@ pub fn fingerprint(queue: &Queue, told: &Told) -> u64 {
 }
 
 /// The JSON of an answer.
-pub fn render(queue: &Queue, user_id: Uuid, told: &Told, extent: Extent) -> Vec<u8> {
+pub fn render(queue: &QueueService, user_id: Uuid, told: &QueueStatus, extent: ViewDetail) -> Vec<u8> {
     let view = match told.seen.status {
-        _ if is_end(told.phase) => ended(told, user_id),
+        _ if has_ended(told.phase) => ended(told, user_id),
         UserStatus::Waiting(place) => waiting(told, place, user_id),
         UserStatus::Active(slot) => active(queue, told, &slot, user_id),
         UserStatus::Absent => absent(told, user_id),
     };
     let event_info =
-        || EventInfoView { title: &told.event.title, artist: told.event.artist_name.as_deref() };
+        || QueueEventView { title: &told.event.title, artist: told.event.artist_name.as_deref() };
     let view = match extent {
-        Extent::Small => view,
-        Extent::Full => PlaceView {
+        ViewDetail::Small => view,
+        ViewDetail::Full => QueueStatusView {
             threshold: Some(told.rules.threshold),
             event_info: Some(event_info()),
             ..view
@@ -173,7 +173,7 @@ pub fn render(queue: &Queue, user_id: Uuid, told: &Told, extent: Extent) -> Vec<
     bytes
 }
 
-fn waiting(told: &Told, place: LinePosition, user_id: Uuid) -> PlaceView<'_> {
+fn waiting(told: &QueueStatus, place: LinePosition, user_id: Uuid) -> QueueStatusView<'_> {
     let size = told.seen.waiting.max(place.position);
     let has_order = !told.is_before_draw();
     let position = has_order.then_some(place.position);
@@ -181,7 +181,7 @@ fn waiting(told: &Told, place: LinePosition, user_id: Uuid) -> PlaceView<'_> {
         true => poll::SOLD_OUT,
         false => poll::pause_at(if has_order { place.position } else { size }),
     };
-    PlaceView {
+    QueueStatusView {
         queued: true,
         number: Some(place.number),
         position: Some(position),
@@ -193,15 +193,15 @@ fn waiting(told: &Told, place: LinePosition, user_id: Uuid) -> PlaceView<'_> {
         threshold: Some(told.rules.threshold),
         opens_at: opening(told),
         sold_out: Some(told.is_sold_out),
-        message: told.event.wishes.message.as_deref(),
+        message: told.event.room_settings.message.as_deref(),
         text: text(told),
         ..plain(told, "queued", pause, user_id)
     }
 }
 
-fn active<'a>(queue: &Queue, told: &'a Told, slot: &Slot, user_id: Uuid) -> PlaceView<'a> {
+fn active<'a>(queue: &QueueService, told: &'a QueueStatus, slot: &Slot, user_id: Uuid) -> QueueStatusView<'a> {
     let token = queue.0.entry.token(told.event.event_id, user_id, slot, told.at);
-    PlaceView {
+    QueueStatusView {
         message: Some("Entry allowed"),
         sold_out: Some(told.is_sold_out),
         entry_token: Some(token),
@@ -211,31 +211,31 @@ fn active<'a>(queue: &Queue, told: &'a Told, slot: &Slot, user_id: Uuid) -> Plac
     }
 }
 
-fn absent(told: &Told, user_id: Uuid) -> PlaceView<'_> {
+fn absent(told: &QueueStatus, user_id: Uuid) -> QueueStatusView<'_> {
     let message = match told.event.is_for_members(told.at) {
         // They may have had a place until a pre-sale was put before the sale.
         true => "Not in queue. At the moment only members may come: please ask for a place again.",
         false => "Not in queue",
     };
-    PlaceView { message: Some(message), ..plain(told, "not_in_queue", poll::NOT_IN_LINE, user_id) }
+    QueueStatusView { message: Some(message), ..plain(told, "not_in_queue", poll::NOT_IN_LINE, user_id) }
 }
 
-fn ended(told: &Told, user_id: Uuid) -> PlaceView<'_> {
+fn ended(told: &QueueStatus, user_id: Uuid) -> QueueStatusView<'_> {
     let message = match told.phase {
-        Phase::Cancelled => "This event was cancelled.",
+        RoomPhase::Cancelled => "This event was cancelled.",
         _ => "The sale is over.",
     };
-    PlaceView { message: Some(message), ..plain(told, "ended", poll::SOLD_OUT, user_id) }
+    QueueStatusView { message: Some(message), ..plain(told, "ended", poll::SOLD_OUT, user_id) }
 }
 
 /// What every answer has.
 fn plain<'a>(
-    told: &Told,
+    told: &QueueStatus,
     status: &'static str,
     pause: std::time::Duration,
     user_id: Uuid,
-) -> PlaceView<'a> {
-    PlaceView {
+) -> QueueStatusView<'a> {
+    QueueStatusView {
         status,
         queued: false,
         phase: phase_name(told.phase),
@@ -267,18 +267,18 @@ fn in_seconds(pause: std::time::Duration) -> f64 {
 }
 
 /// When people are let in, if that is still to come.
-fn opening(told: &Told) -> Option<Timestamp> {
-    let is_early = matches!(told.phase, Phase::Gathering { .. } | Phase::Closed { .. });
+fn opening(told: &QueueStatus) -> Option<Timestamp> {
+    let is_early = matches!(told.phase, RoomPhase::Gathering { .. } | RoomPhase::Closed { .. });
     is_early.then_some(told.event.sale_starts_at)
 }
 
-fn text(told: &Told) -> Option<&'static str> {
+fn text(told: &QueueStatus) -> Option<&'static str> {
     match told.phase {
         _ if told.is_sold_out => {
             Some("Everything is sold at the moment. Your place is kept in case something is left.")
         }
-        Phase::Paused => Some("Nobody is let in at the moment. Your place is kept."),
-        Phase::Drawing => Some("The order of those who came before the sale is being drawn."),
+        RoomPhase::Paused => Some("Nobody is let in at the moment. Your place is kept."),
+        RoomPhase::Drawing => Some("The order of those who came before the sale is being drawn."),
         _ if told.is_before_draw() => Some(
             "There is no order yet: the places of all who come before the sale are drawn when it \
              opens.",
@@ -287,14 +287,14 @@ fn text(told: &Told) -> Option<&'static str> {
     }
 }
 
-pub fn phase_name(phase: Phase) -> &'static str {
+pub fn phase_name(phase: RoomPhase) -> &'static str {
     match phase {
-        Phase::Closed { .. } | Phase::Gathering { .. } => "gathering",
-        Phase::Drawing => "drawing",
-        Phase::Open => "open",
-        Phase::Paused => "paused",
-        Phase::Over | Phase::Deleted => "over",
-        Phase::Cancelled => "cancelled",
+        RoomPhase::Closed { .. } | RoomPhase::Gathering { .. } => "gathering",
+        RoomPhase::Drawing => "drawing",
+        RoomPhase::Open => "open",
+        RoomPhase::Paused => "paused",
+        RoomPhase::Over | RoomPhase::Deleted => "over",
+        RoomPhase::Cancelled => "cancelled",
     }
 }
 

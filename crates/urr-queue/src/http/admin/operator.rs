@@ -13,7 +13,7 @@ use crate::Queue;
 use crate::admin::Actor;
 
 /// They are not part of the public description.
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
         .route("/internal/queue/admin/rooms", get(list_rooms))
         .route("/internal/queue/admin/rooms/{event_id}", get(get_room).post(change_room))
@@ -28,7 +28,7 @@ fn only_operators(caller: Internal) -> Result<(), ApiError> {
 }
 
 async fn list_rooms(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     caller: Internal,
     page: Page,
 ) -> Result<Json<RoomListView>, ApiError> {
@@ -37,7 +37,7 @@ async fn list_rooms(
 }
 
 async fn get_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     caller: Internal,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
@@ -46,7 +46,7 @@ async fn get_room(
 }
 
 async fn change_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     caller: Internal,
     Path(event_id): Path<Uuid>,
     Json(body): Json<ChangeRoomBody>,
@@ -56,7 +56,7 @@ async fn change_room(
 }
 
 async fn clear_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     caller: Internal,
     Path(event_id): Path<Uuid>,
     Json(body): Json<ClearRoomBody>,

@@ -17,20 +17,20 @@ use urr_room::Crowd;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-impl Queue {
+impl QueueService {
     /// Tells of the rooms with people, and of those that had some the last time.
     pub async fn observe(&self) {
         let now = self.0.clock.now();
         let with_people = self.events_with_people().await.into_iter();
         // Of what it has not heard of, it cannot tell.
-        let is_known = |event_id: &Uuid| self.0.directory.get(*event_id).is_some();
+        let is_known = |event_id: &Uuid| self.0.event_index.get(*event_id).is_some();
         let with_people: BTreeSet<Uuid> = with_people.filter(is_known).collect();
         let before = {
             let mut observed = self.0.observed.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *observed, with_people.clone())
         };
         for event_id in with_people.union(&before) {
-            match self.noted(self.0.crowds.get(*event_id, now).await) {
+            match self.count_errors(self.0.crowds.get(*event_id, now).await) {
                 Ok(crowd) => self.tell(*event_id, &crowd.crowd, now).await,
                 Err(error) => tracing::warn!(%event_id, %error, "a room was not observed"),
             }

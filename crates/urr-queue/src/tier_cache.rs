@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::{CallPolicy, UpstreamError};
 
-use crate::{Queue, Tier};
+use crate::{QueueService, Tier};
 
 /// What was heard is believed for so long: who becomes a member may come a minute later.
 const KNOWLEDGE_TTL: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_UPS_MAX: usize = 64;
 
 /// The tiers that were asked for lately.
-pub struct Tiers {
+pub struct TierCache {
     known: Mutex<Generations>,
     look_ups: Semaphore,
 }
@@ -28,13 +28,13 @@ pub struct Tiers {
 /// What was learnt since a moment, and what was learnt before it: the older is forgotten whole, so
 /// that nobody ever waits for a walk through all of it.
 struct Generations {
-    young: HashMap<Who, Known>,
-    old: HashMap<Who, Known>,
+    young: HashMap<TierKey, Known>,
+    old: HashMap<TierKey, Known>,
     young_since: Timestamp,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Who {
+struct TierKey {
     event_id: Uuid,
     user_id: Uuid,
 }
@@ -47,7 +47,7 @@ struct Known {
 
 /// The ticket office did not tell someone's tier: nobody is let in on a guess.
 #[derive(Debug, thiserror::Error)]
-pub enum TierUnknown {
+pub enum TierLookupError {
     #[error("it is not known where the ticket office is")]
     NoOffice,
     #[error("as many tiers are being asked for as may be at once")]
@@ -63,7 +63,7 @@ struct TierAnswer {
     tier: Option<String>,
 }
 
-impl Queue {
+impl QueueService {
     /// The tier of who comes; none is the general public.
     pub(crate) async fn tier_of(
         &self,
@@ -71,43 +71,43 @@ impl Queue {
         user_id: Uuid,
         context: &CallContext,
         now: Timestamp,
-    ) -> Result<Option<Tier>, TierUnknown> {
-        let who = Who { event_id, user_id };
+    ) -> Result<Option<Tier>, TierLookupError> {
+        let who = TierKey { event_id, user_id };
         let tiers = &self.0.tiers;
         if let Some(tier) = tiers.known(who, now) {
             return Ok(tier);
         }
-        let office = self.0.office.get().ok_or(TierUnknown::NoOffice)?;
-        let _look_up = tiers.look_ups.try_acquire().map_err(|_| TierUnknown::TooManyLookUps)?;
+        let ticket = self.0.ticket.get().ok_or(TierLookupError::NoOffice)?;
+        let _look_up = tiers.look_ups.try_acquire().map_err(|_| TierLookupError::TooManyLookUps)?;
         let path = format!("/internal/ticket/tier/{event_id}/{user_id}");
         let policy = CallPolicy::idempotent(ANSWER_WITHIN);
-        let answer: TierAnswer = office.get_json(&path, context, policy).await?;
-        let parse = |name: String| Tier::parse(&name).ok_or(TierUnknown::NoSuchTier(name));
+        let answer: TierAnswer = ticket.get_json(&path, context, policy).await?;
+        let parse = |name: String| Tier::parse(&name).ok_or(TierLookupError::NoSuchTier(name));
         let tier = answer.tier.map(parse).transpose()?;
         tiers.learn(who, Known { tier, at: now });
         Ok(tier)
     }
 }
 
-impl Default for Tiers {
-    fn default() -> Tiers {
+impl Default for TierCache {
+    fn default() -> TierCache {
         let young_since = Timestamp::UNIX_EPOCH;
         let (young, old) = (HashMap::new(), HashMap::new());
-        Tiers {
+        TierCache {
             known: Mutex::new(Generations { young, old, young_since }),
             look_ups: Semaphore::new(LOOK_UPS_MAX),
         }
     }
 }
 
-impl Tiers {
-    fn known(&self, who: Who, now: Timestamp) -> Option<Option<Tier>> {
+impl TierCache {
+    fn known(&self, who: TierKey, now: Timestamp) -> Option<Option<Tier>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.young.get(&who).or_else(|| known.old.get(&who));
         found.filter(|known| known.is_fresh(now)).map(|known| known.tier)
     }
 
-    fn learn(&self, who: Who, tier: Known) {
+    fn learn(&self, who: TierKey, tier: Known) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let forgotten = known.learn(who, tier);
         drop(known);
@@ -118,7 +118,7 @@ impl Tiers {
 
 impl Generations {
     /// Returns the generation whose time is over, if it is.
-    fn learn(&mut self, who: Who, tier: Known) -> Option<HashMap<Who, Known>> {
+    fn learn(&mut self, who: TierKey, tier: Known) -> Option<HashMap<TierKey, Known>> {
         let is_of_age = tier.at < self.young_since || self.young_since + KNOWLEDGE_TTL <= tier.at;
         let forgotten = (is_of_age || self.young.len() >= KNOWN_MAX).then(|| {
             self.young_since = tier.at;
@@ -139,21 +139,21 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn who(number: u128) -> Who {
-        Who { event_id: Uuid::from_u128(1), user_id: Uuid::from_u128(number) }
+    fn who(number: u128) -> TierKey {
+        TierKey { event_id: Uuid::from_u128(1), user_id: Uuid::from_u128(number) }
     }
 
     fn second(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).expect("a time")
     }
 
-    fn learn(tiers: &Tiers, number: u128, at: Timestamp) {
+    fn learn(tiers: &TierCache, number: u128, at: Timestamp) {
         tiers.learn(who(number), Known { tier: Some(Tier::Gold), at });
     }
 
     #[test]
     fn what_was_heard_is_known_for_a_minute_whichever_generation_it_is_of() {
-        let tiers = Tiers::default();
+        let tiers = TierCache::default();
         learn(&tiers, 1, second(0));
         learn(&tiers, 2, second(59));
         // A new generation begins.
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn no_more_are_remembered_than_may_be_and_the_newest_are() {
-        let tiers = Tiers::default();
+        let tiers = TierCache::default();
         let count = 5 * KNOWN_MAX as u128;
         for number in 0..count {
             learn(&tiers, number, second(0));

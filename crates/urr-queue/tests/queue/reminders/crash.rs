@@ -36,7 +36,7 @@ contract! {
         world: World
     ) {
         let (event, fans) = world.paused_line(5).await;
-        world.wish(event, "is_paused = false").await;
+        world.setting(event, "is_paused = false").await;
         let mut broken_off = 0;
         for waits in 0.. {
             world.clock.advance(SECOND);
@@ -61,7 +61,7 @@ contract! {
         let (first, _) = world.paused_line(3).await;
         let (second, fans) = world.paused_line(3).await;
         for (event, has_clash) in [(first, false), (second, true)] {
-            world.wish(event, "is_paused = false").await;
+            world.setting(event, "is_paused = false").await;
             // The second one makes the same ids, which the outbox has already.
             let ids = IdSource::seeded(world.clock.clone(), 77);
             let queue = world.another_with_ids(&ids);
@@ -78,7 +78,7 @@ contract! {
     /// They had gone when it was looked, and have come and asked anew before that was written down.
     async fn what_was_asked_for_anew_is_not_ended_by_an_old_look(world: World) {
         let (event, fans) = world.slow_line(NEAR + 30).await;
-        let other = world.another(Settings::default());
+        let other = world.another(QueueSettings::default());
         other.load().await.unwrap();
         for (turn, fan) in fans[..NEAR].iter().enumerate() {
             // How often it waits before it looks is not always the same: each is tried four times.

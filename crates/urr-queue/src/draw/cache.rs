@@ -9,9 +9,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::StorageError;
 
-use crate::store::draws::{self, Draw};
+use crate::store::draws::{self, StoredDraw};
 use crate::store::rooms;
-use crate::{DrawState, EventRoom, Queue};
+use crate::{DrawState, EventRoom, QueueService};
 
 /// A draw may get on at any moment until it is done.
 const AGE_MAX: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const KEPT_MAX: usize = 1_000;
 const DOWNLOADS_MAX: usize = 16;
 
 /// The draws that were asked for lately, and the files that are being sent.
-pub struct Published {
+pub struct DrawCache {
     latest: Mutex<HashMap<Uuid, Arc<PublicDraw>>>,
     /// Held by who reads; the others wait for what is read. One for all events: whatever strangers
     /// ask for, it costs the database one statement at a time.
@@ -34,13 +34,13 @@ pub struct Published {
 pub struct PublicDraw {
     pub event: EventRoom,
     /// None: it never was a lottery.
-    pub draw: Option<Draw>,
+    pub draw: Option<StoredDraw>,
     at: Timestamp,
 }
 
-impl Default for Published {
-    fn default() -> Published {
-        Published {
+impl Default for DrawCache {
+    fn default() -> DrawCache {
+        DrawCache {
             latest: Mutex::default(),
             reading: tokio::sync::Mutex::default(),
             downloads: Arc::new(Semaphore::new(DOWNLOADS_MAX)),
@@ -48,21 +48,21 @@ impl Default for Published {
     }
 }
 
-impl Queue {
+impl QueueService {
     /// An event with its draw, also long after its sale; none if it is not known.
     pub(crate) async fn public_draw(
         &self,
         event_id: Uuid,
     ) -> Result<Option<Arc<PublicDraw>>, StorageError> {
-        let (published, now) = (&self.0.published, self.0.clock.now());
+        let (draw_cache, now) = (&self.0.draw_cache, self.0.clock.now());
         // Of a draw that is done everybody may know at once.
-        let is_done = self.0.directory.get(event_id).and_then(|event| event.draw);
+        let is_done = self.0.event_index.get(event_id).and_then(|event| event.draw);
         let is_done = is_done == Some(DrawState::Done);
-        if let Some(latest) = published.latest(event_id, is_done, now) {
+        if let Some(latest) = draw_cache.latest(event_id, is_done, now) {
             return Ok(Some(latest));
         }
-        let _reading = published.reading.lock().await;
-        if let Some(latest) = published.latest(event_id, is_done, now) {
+        let _reading = draw_cache.reading.lock().await;
+        if let Some(latest) = draw_cache.latest(event_id, is_done, now) {
             return Ok(Some(latest));
         }
         let read = self.0.db.read(move |tx| {
@@ -72,18 +72,18 @@ impl Queue {
         });
         let read = read.await?.map(Arc::new);
         if let Some(read) = &read {
-            published.keep(event_id, read, now);
+            draw_cache.keep(event_id, read, now);
         }
         Ok(read)
     }
 
     /// The right to be sent a file; none if too many are being sent.
     pub(crate) fn begin_download(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0.published.downloads).try_acquire_owned().ok()
+        Arc::clone(&self.0.draw_cache.downloads).try_acquire_owned().ok()
     }
 }
 
-impl Published {
+impl DrawCache {
     fn latest(&self, event_id: Uuid, is_done: bool, now: Timestamp) -> Option<Arc<PublicDraw>> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let latest = latest.get(&event_id)?;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::StorageError;
 
-use crate::place::is_end;
+use crate::status::has_ended;
 use crate::store::rooms;
-use crate::{EventRoom, Phase, Queue};
+use crate::{EventRoom, RoomPhase, QueueService};
 use urr_room::RoomError;
 
 /// The clocks of processes differ: a room is emptied when the sale is over by all of them.
@@ -22,12 +22,12 @@ enum NotCleared {
     Room(#[from] RoomError),
 }
 
-impl Queue {
+impl QueueService {
     /// Whether nobody waits any more by the clock of any process.
     pub(crate) fn is_long_over(&self, event: &EventRoom, now: Timestamp) -> bool {
         match event.phase(&self.0.settings, now) {
-            Phase::Over => now >= event.sale_ends_at + EMPTIED_AFTER,
-            phase => is_end(phase),
+            RoomPhase::Over => now >= event.sale_ends_at + EMPTIED_AFTER,
+            phase => has_ended(phase),
         }
     }
 
@@ -42,7 +42,7 @@ impl Queue {
                 return;
             }
         }
-        match self.noted(self.0.rooms.clear(event_id, now).await) {
+        match self.count_errors(self.0.rooms.clear(event_id, now).await) {
             Ok(cleared) => {
                 let (waiting, active) = (cleared.waiting, cleared.active);
                 tracing::info!(%event_id, waiting, active, "the sale is over; the room was emptied");
@@ -70,7 +70,7 @@ impl Queue {
         let Some((revision, event)) = read.await? else { return Ok(self.load().await?) };
         // The pre-sale may have been taken back meanwhile.
         if event.is_for_members(now) {
-            let cleared = self.noted(self.0.rooms.clear(event_id, now).await)?;
+            let cleared = self.count_errors(self.0.rooms.clear(event_id, now).await)?;
             let (waiting, active) = (cleared.waiting, cleared.active);
             if waiting + active > 0 {
                 tracing::warn!(%event_id, waiting, active, "a pre-sale was put before the sale: \

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 use urr_bus::{HandleError, Handled};
 use urr_kernel::Uuid;
-use urr_queue::{EventStatus, consume};
+use urr_queue::{EventStatus, consumer};
 
 use crate::contract;
 use crate::fixture::{HOUR, World};
 
 /// One news of an event.
-type News = (&'static str, Value);
+type EventUpdate = (&'static str, Value);
 
-fn news_of(world: &World, event_id: Uuid) -> Vec<News> {
+fn news_of(world: &World, event_id: Uuid) -> Vec<EventUpdate> {
     let with = |revision, title: &str| {
         let mut facts = world.facts(event_id, revision);
         facts["title"] = json!(title);
@@ -52,7 +52,7 @@ async fn row(world: &World, event_id: Uuid) -> (i64, String, String) {
     read.await.unwrap_or_else(|error: urr_storage::StorageError| panic!("{error}"))
 }
 
-async fn purchases(world: &World) -> i64 {
+async fn slot_ends(world: &World) -> i64 {
     let count = world
         .db
         .read(|tx| tx.query_one("select count(*) as n from purchases", &[], |row| row.get("n")));
@@ -63,9 +63,9 @@ contract! {
     async fn the_order_in_which_news_arrive_does_not_matter_nor_how_often(world: World) {
         for order in orders(4) {
             let event_id = world.ids.next_id();
-            let news = news_of(&world, event_id);
+            let event_projection = news_of(&world, event_id);
             for index in order.iter().chain(&order[..2]) {
-                let (event_type, data) = &news[*index];
+                let (event_type, data) = &event_projection[*index];
                 let handled = world.deliver(event_type, data.clone()).await;
                 assert_eq!(handled, Ok(Handled::Done), "{order:?}");
             }
@@ -85,7 +85,7 @@ contract! {
 
     async fn an_edit_changes_nothing_of_what_the_organiser_wishes(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 1, message = '안녕'").await;
+        world.setting(event, "threshold = 1, message = '안녕'").await;
         world.hear("EVENT_UPDATED", world.facts(event, 2)).await;
         world.come(event, 1).await;
         let told = world.fan().check(event).await.ok();
@@ -93,7 +93,7 @@ contract! {
     }
 
     async fn other_processes_learn_what_one_has_heard(world: World) {
-        let other = world.another(urr_queue::Settings::default());
+        let other = world.another(urr_queue::QueueSettings::default());
         other.load().await.unwrap();
         let event = world.open_event().await;
         let fan = world.at(&other, &world.fan());
@@ -141,10 +141,10 @@ contract! {
         for _ in 0..2 {
             world.hear("RESERVATION_CONFIRMED", bought.clone()).await;
         }
-        assert_eq!(purchases(&world).await, 1);
+        assert_eq!(slot_ends(&world).await, 1);
         world.queue.end_bought_slots().await.unwrap();
         assert!(!world.is_live(event, fan.id, slot).await);
-        assert_eq!(purchases(&world).await, 0);
+        assert_eq!(slot_ends(&world).await, 0);
     }
 
     async fn news_of_an_old_purchase_does_not_end_a_newer_turn(world: World) {
@@ -158,7 +158,7 @@ contract! {
         let slot = world.read_token(&fan.check(event).await.ok()).id;
         world.queue.end_bought_slots().await.unwrap();
         assert!(world.is_live(event, fan.id, slot).await);
-        assert_eq!(purchases(&world).await, 0);
+        assert_eq!(slot_ends(&world).await, 0);
     }
 
     async fn many_purchases_are_ended_in_one_go(world: World) {
@@ -172,12 +172,12 @@ contract! {
             assert_eq!(handled, Ok(Handled::Done));
         }
         world.queue.end_bought_slots().await.unwrap();
-        assert_eq!(purchases(&world).await, 0);
+        assert_eq!(slot_ends(&world).await, 0);
     }
 }
 
 #[test]
 fn it_listens_under_its_own_name() {
-    assert_eq!(consume::GROUP, "queue-service-group");
-    assert_eq!(consume::TOPICS, ["catalog-events", "reservation-events"]);
+    assert_eq!(consumer::GROUP, "queue-service-group");
+    assert_eq!(consumer::TOPICS, ["catalog-events", "reservation-events"]);
 }

@@ -20,7 +20,7 @@ async fn observed(world: &World) -> Vec<Value> {
 contract! {
     async fn a_room_is_told_of_once_a_minute_by_however_many_processes(world: World) {
         let event_id = world.open_event().await;
-        world.wish(event_id, "threshold = 2").await;
+        world.setting(event_id, "threshold = 2").await;
         world.come(event_id, 5).await;
         // What is known of a room may be a second old.
         world.clock.advance(2 * SECOND);

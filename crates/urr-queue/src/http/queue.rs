@@ -10,11 +10,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::answer::{self, PlaceView};
+use super::answer::{self, QueueStatusView};
 use crate::Queue;
 use urr_room::UserStatus;
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
         .routes(routes!(check_queue))
         .routes(routes!(get_queue_status))
@@ -30,7 +30,7 @@ pub fn routes() -> OpenApiRouter<Queue> {
     post, path = "/api/queue/check/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
     responses(
-        (status = 200, body = PlaceView<'static>),
+        (status = 200, body = QueueStatusView<'static>),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody, description = "`PRESALE_MEMBERS_ONLY`: the pre-sale is \
             not open for you before `opensAt`."),
@@ -43,7 +43,7 @@ pub fn routes() -> OpenApiRouter<Queue> {
     ),
 )]
 async fn check_queue(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     User(user): User,
     Context(context): Context,
     Path(event_id): Path<Uuid>,
@@ -63,7 +63,7 @@ async fn check_queue(
         ("If-None-Match" = Option<String>, Header, description = "The entity tag that you have."),
     ),
     responses(
-        (status = 200, body = PlaceView<'static>, headers(("etag" = String))),
+        (status = 200, body = QueueStatusView<'static>, headers(("etag" = String))),
         (status = 304, description = "Nothing is new."),
         (status = 401, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
@@ -71,7 +71,7 @@ async fn check_queue(
     ),
 )]
 async fn get_queue_status(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     User(user): User,
     Path(event_id): Path<Uuid>,
     headers: HeaderMap,
@@ -101,7 +101,7 @@ struct HeartbeatView {
     ),
 )]
 async fn send_queue_heartbeat(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     User(user): User,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<HeartbeatView>, ApiError> {
@@ -115,7 +115,7 @@ async fn send_queue_heartbeat(
 
 /// How leaving went.
 #[derive(Debug, Serialize, ToSchema)]
-struct LeftView {
+struct LeaveView {
     message: &'static str,
     /// Whether you had a place or a turn.
     left: bool,
@@ -128,17 +128,17 @@ struct LeftView {
     post, path = "/api/queue/leave/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
     responses(
-        (status = 200, body = LeftView),
+        (status = 200, body = LeaveView),
         (status = 401, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
         (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
     ),
 )]
 async fn leave_queue(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     User(user): User,
     Path(event_id): Path<Uuid>,
-) -> Result<Json<LeftView>, ApiError> {
+) -> Result<Json<LeaveView>, ApiError> {
     let left = queue.leave(event_id, user.user_id).await?;
-    Ok(Json(LeftView { message: "Left queue", left }))
+    Ok(Json(LeaveView { message: "Left queue", left }))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
 
-use crate::domain::estimate::Outlook;
+use crate::domain::estimate::WaitEstimator;
 use crate::http::Document;
 use urr_room::{AdmissionRules, Crowd, RoomError, Rooms};
 
@@ -16,32 +16,32 @@ const AGE_MAX: Duration = Duration::from_secs(1);
 const CROWDS_MAX: usize = 10_000;
 
 /// The crowds of the rooms that were asked for.
-pub struct Crowds {
+pub struct CrowdCache {
     rooms: Rooms,
     known: RwLock<HashMap<Uuid, Arc<Known>>>,
 }
 
 #[derive(Default)]
 struct Known {
-    latest: RwLock<Option<Arc<CrowdAt>>>,
+    latest: RwLock<Option<Arc<CrowdSnapshot>>>,
     /// Held by who reads; the others wait for what is read.
     reading: tokio::sync::Mutex<()>,
 }
 
 /// A room as a whole, as it was at a moment.
 #[derive(Debug)]
-pub struct CrowdAt {
+pub struct CrowdSnapshot {
     pub crowd: Crowd,
     pub at: Timestamp,
-    outlook: OnceLock<Outlook>,
+    wait_estimator: OnceLock<WaitEstimator>,
     /// What is sent to all who ask for it.
     document: Mutex<Option<Document>>,
 }
 
-impl CrowdAt {
+impl CrowdSnapshot {
     /// How fast the line moves: made once for all who ask within the second.
-    pub fn outlook(&self, rules: &AdmissionRules, open_for: Duration) -> &Outlook {
-        self.outlook.get_or_init(|| Outlook::new(&self.crowd, rules, open_for))
+    pub fn wait_estimator(&self, rules: &AdmissionRules, open_for: Duration) -> &WaitEstimator {
+        self.wait_estimator.get_or_init(|| WaitEstimator::new(&self.crowd, rules, open_for))
     }
 
     pub fn document(&self) -> Option<Document> {
@@ -53,13 +53,13 @@ impl CrowdAt {
     }
 }
 
-impl Crowds {
-    pub fn new(rooms: Rooms) -> Crowds {
-        Crowds { rooms, known: RwLock::default() }
+impl CrowdCache {
+    pub fn new(rooms: Rooms) -> CrowdCache {
+        CrowdCache { rooms, known: RwLock::default() }
     }
 
     /// The crowd of an event's room.
-    pub async fn get(&self, event_id: Uuid, now: Timestamp) -> Result<Arc<CrowdAt>, RoomError> {
+    pub async fn get(&self, event_id: Uuid, now: Timestamp) -> Result<Arc<CrowdSnapshot>, RoomError> {
         let known = self.known(event_id, now);
         if let Some(latest) = known.latest(now) {
             return Ok(latest);
@@ -69,8 +69,8 @@ impl Crowds {
             return Ok(latest);
         }
         let crowd = self.rooms.crowd(event_id, now).await?;
-        let (outlook, document) = (OnceLock::new(), Mutex::default());
-        let read = Arc::new(CrowdAt { crowd, at: now, outlook, document });
+        let (wait_estimator, document) = (OnceLock::new(), Mutex::default());
+        let read = Arc::new(CrowdSnapshot { crowd, at: now, wait_estimator, document });
         *known.latest.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&read));
         Ok(read)
     }
@@ -91,9 +91,9 @@ impl Crowds {
 
 impl Known {
     /// What is known, unless it is too old, or from the future: then the clock was set back.
-    fn latest(&self, now: Timestamp) -> Option<Arc<CrowdAt>> {
+    fn latest(&self, now: Timestamp) -> Option<Arc<CrowdSnapshot>> {
         let latest = self.latest.read().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = |latest: &&Arc<CrowdAt>| latest.at <= now && now < latest.at + AGE_MAX;
+        let is_fresh = |latest: &&Arc<CrowdSnapshot>| latest.at <= now && now < latest.at + AGE_MAX;
         latest.as_ref().filter(is_fresh).cloned()
     }
 }

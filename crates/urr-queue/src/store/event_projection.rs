@@ -5,18 +5,18 @@ use urr_storage::{StorageError, Tx, params};
 
 use super::rooms::revision_raise;
 use crate::EventStatus;
-use crate::domain::event::Window;
+use crate::domain::event::SaleWindow;
 
 /// Something that was heard of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct EventUpdate {
     pub status: EventStatus,
     /// None: only its end was heard of.
-    pub facts: Option<Facts>,
+    pub facts: Option<ProjectedFacts>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ProjectedFacts {
     pub revision: i64,
     pub title: String,
     pub artist_id: Option<Uuid>,
@@ -30,12 +30,12 @@ pub struct Facts {
 pub fn news_merge(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    news: News,
+    event_projection: EventUpdate,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let known = known_lock(tx, event_id, now)?;
-    let status = known.status.max(news.status);
-    let facts = news.facts.filter(|facts| facts.revision > known.revision);
+    let status = known.status.max(event_projection.status);
+    let facts = event_projection.facts.filter(|facts| facts.revision > known.revision);
     if facts.is_none() && status == known.status {
         return Ok(());
     }
@@ -51,9 +51,9 @@ pub fn news_merge(
     revision_raise(tx)
 }
 
-impl Facts {
-    fn window(&self) -> Window {
-        Window { sale_starts_at: self.sale_starts_at, has_presale: self.has_presale }
+impl ProjectedFacts {
+    fn window(&self) -> SaleWindow {
+        SaleWindow { sale_starts_at: self.sale_starts_at, has_presale: self.has_presale }
     }
 }
 
@@ -61,7 +61,7 @@ struct Known {
     revision: i64,
     status: EventStatus,
     /// None: only its end was heard of.
-    window: Option<Window>,
+    window: Option<SaleWindow>,
     awaits_clearing: bool,
 }
 
@@ -86,7 +86,7 @@ fn known_lock(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> Result<Known, 
             Ok(Known {
                 revision: row.get("revision")?,
                 status,
-                window: sale_starts_at.map(|sale_starts_at| Window { sale_starts_at, has_presale }),
+                window: sale_starts_at.map(|sale_starts_at| SaleWindow { sale_starts_at, has_presale }),
                 awaits_clearing: row.get("awaits_clearing")?,
             })
         },
@@ -96,7 +96,7 @@ fn known_lock(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> Result<Known, 
 fn facts_write(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    facts: &Facts,
+    facts: &ProjectedFacts,
     awaits_clearing: bool,
 ) -> Result<(), StorageError> {
     tx.execute(

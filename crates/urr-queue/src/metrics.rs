@@ -19,39 +19,39 @@ const EVENTS_MAX: usize = 200;
 
 /// Numbers for Prometheus. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Figures {
-    waiting: Family<OfEvent, Gauge<i64, AtomicI64>>,
-    active: Family<OfEvent, Gauge<i64, AtomicI64>>,
-    wait: Family<OfEvent, Gauge<i64, AtomicI64>>,
+pub struct QueueMetrics {
+    waiting: Family<EventLabel, Gauge<i64, AtomicI64>>,
+    active: Family<EventLabel, Gauge<i64, AtomicI64>>,
+    wait: Family<EventLabel, Gauge<i64, AtomicI64>>,
     /// The events that are shown.
     shown: Arc<Mutex<HashSet<Uuid>>>,
-    admitted: Family<HowAdmitted, Counter>,
+    admitted: Family<AdmissionLabel, Counter>,
     dropped: Counter,
     finished: Counter,
     reminded: Counter,
-    room_errors: Family<WhichError, Counter>,
-    office_silent: Counter,
+    room_errors: Family<RoomErrorLabel, Counter>,
+    ticket_unavailable: Counter,
     streams: Gauge<i64, AtomicI64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfEvent {
+struct EventLabel {
     event: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct HowAdmitted {
+struct AdmissionLabel {
     way: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WhichError {
+struct RoomErrorLabel {
     error: &'static str,
 }
 
 /// A room with people in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<'a> {
+pub struct RoomGauges<'a> {
     pub event_id: Uuid,
     pub crowd: &'a Crowd,
     /// Of the last in line; none while nobody is let in.
@@ -60,13 +60,13 @@ pub struct Shown<'a> {
 
 /// How someone came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum AdmissionPath {
     /// Nobody waited.
-    AtOnce,
+    Direct,
     FromLine,
 }
 
-impl Figures {
+impl QueueMetrics {
     pub fn register(&self, metrics: &Metrics) {
         let waiting = self.waiting.clone();
         metrics.register("urr_queue_waiting", "People who wait, by event", waiting);
@@ -89,20 +89,20 @@ impl Figures {
         let errors = self.room_errors.clone();
         let help = "Questions that a room did not answer, by why";
         metrics.register("urr_queue_room_errors", help, errors);
-        let silent = self.office_silent.clone();
+        let silent = self.ticket_unavailable.clone();
         let help = "Times that the ticket office did not say what is left";
         metrics.register("urr_queue_office_silent", help, silent);
         let streams = self.streams.clone();
         metrics.register("urr_queue_streams", "People who follow their place", streams);
     }
 
-    pub fn count_admitted(&self, way: Way, count: usize) {
+    pub fn count_admitted(&self, way: AdmissionPath, count: usize) {
         let way = match way {
-            Way::AtOnce => "at_once",
-            Way::FromLine => "from_line",
+            AdmissionPath::Direct => "at_once",
+            AdmissionPath::FromLine => "from_line",
         };
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.admitted.get_or_create(&HowAdmitted { way }).inc_by(count);
+        self.admitted.get_or_create(&AdmissionLabel { way }).inc_by(count);
     }
 
     pub fn count_dropped(&self, count: u32) {
@@ -123,11 +123,11 @@ impl Figures {
             RoomError::TooManyQueues => "too_many_queues",
             RoomError::Unavailable => "unavailable",
         };
-        self.room_errors.get_or_create(&WhichError { error }).inc();
+        self.room_errors.get_or_create(&RoomErrorLabel { error }).inc();
     }
 
-    pub fn count_office_silent(&self) {
-        self.office_silent.inc();
+    pub fn count_ticket_unavailable(&self) {
+        self.ticket_unavailable.inc();
     }
 
     pub fn stream_begun(&self) {
@@ -139,11 +139,11 @@ impl Figures {
     }
 
     /// Shows these rooms and no others.
-    pub fn show_crowds<'a>(&self, crowds: impl Iterator<Item = Shown<'a>>) {
+    pub fn show_crowds<'a>(&self, crowds: impl Iterator<Item = RoomGauges<'a>>) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let mut now = HashSet::new();
-        for Shown { event_id, crowd, wait_seconds } in crowds.take(EVENTS_MAX) {
-            let label = OfEvent { event: event_id.to_string() };
+        for RoomGauges { event_id, crowd, wait_seconds } in crowds.take(EVENTS_MAX) {
+            let label = EventLabel { event: event_id.to_string() };
             self.waiting.get_or_create(&label).set(i64::from(crowd.waiting));
             self.active.get_or_create(&label).set(i64::from(crowd.active));
             match wait_seconds.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX)) {
@@ -157,7 +157,7 @@ impl Figures {
             now.insert(event_id);
         }
         for gone in shown.difference(&now) {
-            let label = OfEvent { event: gone.to_string() };
+            let label = EventLabel { event: gone.to_string() };
             for family in [&self.waiting, &self.active, &self.wait] {
                 family.remove(&label);
             }
@@ -173,23 +173,23 @@ mod tests {
     #[test]
     fn only_events_with_people_are_shown() {
         let metrics = Metrics::new();
-        let figures = Figures::default();
-        figures.register(&metrics);
+        let metrics = QueueMetrics::default();
+        metrics.register(&metrics);
         let [first, second] = [1, 2].map(Uuid::from_u128);
         let crowd = |waiting| Crowd { waiting, active: 3, ..Crowd::default() };
         let crowds = [crowd(5), crowd(7), crowd(6)];
-        let shown = |event_id, index: usize, wait_seconds| Shown {
+        let shown = |event_id, index: usize, wait_seconds| RoomGauges {
             event_id,
             crowd: &crowds[index],
             wait_seconds,
         };
-        figures.show_crowds([shown(first, 0, Some(8)), shown(second, 1, Some(9))].into_iter());
+        metrics.show_crowds([shown(first, 0, Some(8)), shown(second, 1, Some(9))].into_iter());
         let line = |of, count| format!("urr_queue_waiting{{event=\"{of}\"}} {count}\n");
         let text = metrics.text();
         assert!(text.contains(&line(first, 5)) && text.contains(&line(second, 7)), "{text}");
         let wait = format!("urr_queue_estimated_wait_seconds{{event=\"{second}\"}} 9\n");
         assert!(text.contains(&wait), "{text}");
-        figures.show_crowds([shown(second, 2, None)].into_iter());
+        metrics.show_crowds([shown(second, 2, None)].into_iter());
         let text = metrics.text();
         assert!(!text.contains(&first.to_string()), "{text}");
         assert!(text.contains(&line(second, 6)) && !text.contains(&wait), "{text}");

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::CallPolicy;
 
-use crate::{EventRoom, Phase, Queue};
+use crate::{EventRoom, RoomPhase, QueueService};
 
 /// That all is sold is believed until it is denied, and at most for so long in silence: nobody must
 /// be kept out for ever because nobody answers.
@@ -42,13 +42,13 @@ pub struct Booking {
 
 /// What the ticket office said last, and what it is asked for.
 #[derive(Default)]
-pub struct Pulse {
-    heard: RwLock<Heard>,
-    interests: RwLock<Interests>,
+pub struct SalesHealth {
+    heard: RwLock<TicketReport>,
+    interests: RwLock<RecentInterest>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct TicketReport {
     /// The events of which nothing is left, and when that was said last.
     sold_out: HashMap<Uuid, Timestamp>,
     booking: Option<(Booking, Timestamp)>,
@@ -56,7 +56,7 @@ struct Heard {
 
 /// The events that someone looked at: since a moment, and within the minute before it.
 #[derive(Default)]
-struct Interests {
+struct RecentInterest {
     young: HashSet<Uuid>,
     old: HashSet<Uuid>,
     young_since: Option<Timestamp>,
@@ -65,7 +65,7 @@ struct Interests {
 /// What is left of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Left {
+pub struct RemainingSeats {
     pub available: u64,
     /// Held by someone who may still give it back.
     pub held: u64,
@@ -79,23 +79,23 @@ struct PulseBody<'a> {
 
 #[derive(Deserialize)]
 struct PulseAnswer {
-    events: HashMap<Uuid, Left>,
+    events: HashMap<Uuid, RemainingSeats>,
     booking: Booking,
 }
 
-impl Queue {
+impl QueueService {
     /// Asks the ticket office about these events, in as few calls as it takes. What it said before
     /// stays known for a while if it does not answer.
-    pub async fn feel_pulse(&self, event_ids: &[Uuid]) {
-        let Some(office) = self.0.office.get() else { return };
+    pub async fn refresh_sales_health(&self, event_ids: &[Uuid]) {
+        let Some(ticket) = self.0.ticket.get() else { return };
         for event_ids in event_ids.chunks(EVENTS_AT_ONCE) {
             let context = CallContext::root(self.0.ids.next_id());
             let (path, body) = ("/internal/ticket/pulse", PulseBody { event_ids });
             let policy = CallPolicy::once(ANSWER_WITHIN);
-            match office.post_json::<_, PulseAnswer>(path, &body, &context, policy).await {
-                Ok(answer) => self.0.pulse.hear(event_ids, &answer, self.0.clock.now()),
+            match ticket.post_json::<_, PulseAnswer>(path, &body, &context, policy).await {
+                Ok(answer) => self.0.sales_health.hear(event_ids, &answer, self.0.clock.now()),
                 Err(error) => {
-                    self.0.figures.count_office_silent();
+                    self.0.metrics.count_ticket_unavailable();
                     tracing::debug!(%error, "the ticket office does not say what is left");
                     return;
                 }
@@ -107,16 +107,16 @@ impl Queue {
     pub(crate) fn events_of_interest(&self, with_people: &[Uuid], now: Timestamp) -> Vec<Uuid> {
         let is_on_sale = |event: &EventRoom| {
             let phase = event.phase(&self.0.settings, now);
-            matches!(phase, Phase::Drawing | Phase::Open | Phase::Paused)
+            matches!(phase, RoomPhase::Drawing | RoomPhase::Open | RoomPhase::Paused)
         };
-        let mut asked: BTreeSet<Uuid> = self.0.pulse.wanted(now).into_iter().collect();
-        asked.retain(|id| self.0.directory.get(*id).is_some_and(|event| is_on_sale(&event)));
+        let mut asked: BTreeSet<Uuid> = self.0.sales_health.wanted(now).into_iter().collect();
+        asked.retain(|id| self.0.event_index.get(*id).is_some_and(|event| is_on_sale(&event)));
         asked.extend(with_people);
         asked.into_iter().collect()
     }
 }
 
-impl Pulse {
+impl SalesHealth {
     /// Whether there is nothing left and nothing may come back soon.
     pub fn is_sold_out(&self, event_id: Uuid, now: Timestamp) -> bool {
         let heard = self.heard.read().unwrap_or_else(PoisonError::into_inner);
@@ -178,7 +178,7 @@ impl Pulse {
     }
 }
 
-impl Interests {
+impl RecentInterest {
     /// If the clock was set back the time begins anew.
     fn is_young(&self, now: Timestamp) -> bool {
         self.young_since.is_some_and(|since| since <= now && now < since + INTEREST_TTL)

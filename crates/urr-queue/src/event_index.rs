@@ -11,15 +11,15 @@ use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_storage::{Db, StorageError};
 
 use crate::store::rooms::{self, ListedRoom};
-use crate::{DrawState, EventRoom, EventStatus, Opening};
+use crate::{DrawState, EventRoom, EventStatus, OpeningOrder};
 
 /// Who looks after the sale is told for so long that it is over.
 const KEPT_AFTER_END: Duration = Duration::from_hours(24);
 /// A process that has tried for so long to read what is new knows too little to let anybody in.
-const BLIND_AFTER: Duration = Duration::from_secs(15);
+const STALE_AFTER: Duration = Duration::from_secs(15);
 
 /// What is known of the events.
-pub struct Directory {
+pub struct EventIndex {
     clock: Clock,
     known: RwLock<Arc<Known>>,
     /// Since when reading was tried without success, be it that it fails or that it takes so long.
@@ -39,9 +39,9 @@ struct Known {
     awaiting_clearing: Vec<Uuid>,
 }
 
-impl Directory {
-    pub fn new(clock: Clock) -> Directory {
-        Directory { clock, known: RwLock::default(), unread_since: RwLock::default() }
+impl EventIndex {
+    pub fn new(clock: Clock) -> EventIndex {
+        EventIndex { clock, known: RwLock::default(), unread_since: RwLock::default() }
     }
 
     pub fn get(&self, event_id: Uuid) -> Option<Arc<EventRoom>> {
@@ -60,9 +60,9 @@ impl Directory {
 
     /// Whether what is known may be outdated: a pause, a cancellation or a pre-sale may have been
     /// missed. Then this process lets nobody in; others may.
-    pub fn is_blind(&self, now: Timestamp) -> bool {
+    pub fn is_stale(&self, now: Timestamp) -> bool {
         let since = *self.unread_since.read().unwrap_or_else(PoisonError::into_inner);
-        since.is_some_and(|since| now >= since + BLIND_AFTER)
+        since.is_some_and(|since| now >= since + STALE_AFTER)
     }
 
     pub fn all(&self) -> Vec<Arc<EventRoom>> {
@@ -127,5 +127,5 @@ impl Directory {
 
 fn is_undrawn(room: &EventRoom) -> bool {
     let is_drawn = room.draw == Some(DrawState::Done);
-    room.wishes.opening == Opening::Lottery && room.status == EventStatus::Open && !is_drawn
+    room.room_settings.opening == OpeningOrder::Lottery && room.status == EventStatus::Open && !is_drawn
 }

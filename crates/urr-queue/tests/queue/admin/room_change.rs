@@ -4,16 +4,16 @@ use std::sync::{Arc, Barrier};
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use urr_queue::{Queue, Settings};
+use urr_queue::{QueueService, QueueSettings};
 use urr_storage::{Row, StorageError, params};
 
-use super::{ADMIN, Desk, Who, event_on_sale};
+use super::{ADMIN, Desk, TierKey, event_on_sale};
 use crate::contract;
 use crate::fixture::{Form, HOUR, MINUTE, World, run};
 
 /// Another process, which knows what there is.
-async fn replica(world: &World) -> Queue {
-    let queue = world.another(Settings::default());
+async fn replica(world: &World) -> QueueService {
+    let queue = world.another(QueueSettings::default());
     queue.load().await.unwrap();
     queue
 }
@@ -39,10 +39,10 @@ contract! {
     async fn a_change_counts_at_once_here_and_with_the_next_look_elsewhere(world: World) {
         let event = world.open_event().await;
         let other = replica(&world).await;
-        let (here, there) = (Desk::of(&world, Who::Admin), Desk::at(&world, &other));
-        let wishes = json!({ "threshold": 7, "admittedPerSecondMax": 3, "autopilot": true,
+        let (here, there) = (Desk::of(&world, TierKey::Admin), Desk::at(&world, &other));
+        let room_settings = json!({ "threshold": 7, "admittedPerSecondMax": 3, "autopilot": true,
                              "message": "  곧 이어집니다  ", "paused": true });
-        let told = here.patch(event, wishes).await.ok()["room"].clone();
+        let told = here.patch(event, room_settings).await.ok()["room"].clone();
         assert_eq!((&told["threshold"], &told["phase"]), (&json!(7), &json!("paused")));
         assert_eq!((&told["paused"], &told["message"]), (&json!(true), &json!("곧 이어집니다")));
         assert_eq!(told["settings"]["autopilot"], json!({ "value": true, "source": "event" }));
@@ -71,7 +71,7 @@ contract! {
 
     async fn null_is_the_default_again_and_what_is_so_already_is_no_change(world: World) {
         let event = world.open_event().await;
-        let admin = Desk::of(&world, Who::Admin);
+        let admin = Desk::of(&world, TierKey::Admin);
         admin.patch(event, json!({ "threshold": 7, "message": "a", "paused": true })).await.ok();
         let same = json!({ "threshold": 7, "message": " a ", "paused": true, "opening": "fifo",
                            "autopilot": null, "gatheringSeconds": null });
@@ -88,7 +88,7 @@ contract! {
 
     async fn what_is_out_of_range_or_unknown_is_refused_and_changes_nothing(world: World) {
         let event = world.open_event().await;
-        let admin = Desk::of(&world, Who::Admin);
+        let admin = Desk::of(&world, TierKey::Admin);
         let known = revision(&world).await;
         for (body, code) in [
             (json!({ "threshold": 0 }), "INVALID_THRESHOLD"),
@@ -131,7 +131,7 @@ contract! {
         let now = world.clock.now();
         // People may gather in an hour.
         let event = event_on_sale(&world, now + 2 * HOUR, now + 72 * HOUR).await;
-        let admin = Desk::of(&world, Who::Admin);
+        let admin = Desk::of(&world, TierKey::Admin);
         let told = admin.patch(event, json!({ "opening": "lottery" })).await.ok();
         let lottery = json!({ "value": "lottery", "source": "event" });
         assert_eq!(told["room"]["settings"]["opening"], lottery);
@@ -165,7 +165,7 @@ contract! {
         let mut put_off = world.facts(event, 2);
         put_off["saleStartsAt"] = json!(now + 30 * HOUR);
         world.hear("EVENT_UPDATED", put_off).await;
-        let admin = Desk::of(&world, Who::Admin);
+        let admin = Desk::of(&world, TierKey::Admin);
         assert_eq!(admin.room(event).await["phase"], "closed");
         let lottery = json!({ "opening": "lottery" });
         admin.patch(event, lottery.clone()).await.refused(409, "OPENING_FIXED");
@@ -180,7 +180,7 @@ contract! {
         for _ in 0..3 {
             desks.push(Desk::at(&world, &replica(&world).await));
         }
-        let admin = Desk::of(&world, Who::Admin);
+        let admin = Desk::of(&world, TierKey::Admin);
         for round in 1..=10 {
             let message = round.to_string();
             let bodies = [

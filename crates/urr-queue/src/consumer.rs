@@ -13,8 +13,8 @@ use urr_storage::Tx;
 
 use self::payload::{EventEnded, EventFacts, ReservationConfirmed};
 use crate::EventStatus;
-use crate::store::news::{self, News};
-use crate::store::purchases::{self, Purchase};
+use crate::store::event_projection::{self, EventUpdate};
+use crate::store::slot_ends::{self, SlotEnd};
 
 /// The name of the waiting rooms among the consumers.
 pub const GROUP: &str = "queue-service-group";
@@ -38,8 +38,8 @@ pub fn handle(
         "EVENT_DELETED" => end(tx, event, EventStatus::Deleted, context.now),
         "RESERVATION_CONFIRMED" => {
             let ReservationConfirmed { reservation_id, event_id, user_id } = decode(event)?;
-            let purchase = Purchase { reservation_id, event_id, user_id, bought_at: event.time };
-            purchases::purchase_insert(tx, &purchase)?;
+            let purchase = SlotEnd { reservation_id, event_id, user_id, bought_at: event.time };
+            slot_ends::slot_end_insert(tx, &purchase)?;
             Ok(Handled::Done)
         }
         _ => Ok(Handled::Ignored),
@@ -53,16 +53,16 @@ fn end(
     now: Timestamp,
 ) -> Result<Handled, HandleError> {
     let EventEnded { event_id } = decode(event)?;
-    follow(tx, event_id, News { status, facts: None }, now)
+    follow(tx, event_id, EventUpdate { status, facts: None }, now)
 }
 
 fn follow(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    news: News,
+    event_projection: EventUpdate,
     now: Timestamp,
 ) -> Result<Handled, HandleError> {
-    news::news_merge(tx, event_id, news, now)?;
+    event_projection::news_merge(tx, event_id, event_projection, now)?;
     Ok(Handled::Done)
 }
 
