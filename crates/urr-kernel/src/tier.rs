@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::named_enum;
 
 const HOUR: Duration = Duration::from_hours(1);
 
 /// A fan's standing with an artist. `None` of it is the general public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Tier {
     Silver,
     Gold,

@@ -1,0 +1,94 @@
+//! What the payment service announces. The key is the payment's id.
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid, Won};
+
+pub const TOPIC: &str = "payment-events";
+
+wire_enum! {
+    /// What was paid.
+    pub open enum PaymentType {
+        Reservation => "reservation",
+        Transfer => "transfer",
+        Membership => "membership",
+    }
+}
+
+wire_enum! {
+    /// Why money goes back.
+    pub open enum RefundCause {
+        /// The reservation was cancelled.
+        Cancelled => "cancelled",
+        /// The reservation was sold to another member, whose payment replaces this one (M-8).
+        Transferred => "transferred",
+        /// The ticket service refused to confirm what was paid (P7).
+        NotConfirmable => "not_confirmable",
+        /// Another payment has paid for the same payable.
+        Duplicate => "duplicate",
+        /// The provider charged another amount than was ordered.
+        Mismatch => "mismatch",
+        /// An administrator gives back a part.
+        Goodwill => "goodwill",
+    }
+}
+
+/// What every event of a payment says about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PaymentSnapshot {
+    pub payment_id: Uuid,
+    pub order_id: String,
+    pub user_id: Uuid,
+    pub payment_type: PaymentType,
+    /// The id of the payable.
+    pub reference_id: Uuid,
+    /// The paid reservation, or the one that a transfer hands over; null for a membership.
+    #[serde(default)]
+    pub reservation_id: Option<Uuid>,
+    #[serde(default)]
+    pub event_id: Option<Uuid>,
+    /// Null if the provider does not say.
+    #[serde(default)]
+    pub payment_method: Option<String>,
+    pub timestamp: Timestamp,
+}
+
+/// The money was charged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PaymentConfirmed {
+    #[serde(flatten)]
+    pub payment: PaymentSnapshot,
+    pub amount: Won,
+    /// Part of the amount: the surcharge of a purchase in a pre-sale.
+    #[serde(default)]
+    pub booking_fee: Won,
+    /// Part of the amount; only of a transfer.
+    #[serde(default)]
+    pub transfer_fee: Option<Won>,
+    /// The fencing token of what was paid.
+    #[serde(default)]
+    pub fencing_token: Option<i64>,
+}
+
+/// Money was given back: all, a part, or nothing if the policy keeps everything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PaymentRefunded {
+    #[serde(flatten)]
+    pub payment: PaymentSnapshot,
+    pub refund_id: Uuid,
+    pub amount: Won,
+    /// The cancellation fee.
+    #[serde(default)]
+    pub fee: Won,
+    /// The amount that the ticket service asked for; null if it did not ask.
+    #[serde(default)]
+    pub requested_amount: Option<Won>,
+    pub cause: RefundCause,
+    #[serde(default)]
+    pub reason: String,
+    /// Whether the whole charge has gone back; null if the publisher does not say.
+    #[serde(default)]
+    pub is_whole: Option<bool>,
+}

@@ -1,0 +1,82 @@
+//! What the ticket service announces about reservations. The key is the reservation's id.
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_layout::SeatId;
+
+pub const TOPIC: &str = "reservation-events";
+
+/// What every event of a reservation says about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationSnapshot {
+    pub reservation_id: Uuid,
+    pub reservation_number: String,
+    pub user_id: Uuid,
+    pub event_id: Uuid,
+    pub total_amount: Won,
+    /// Part of the total: the surcharge of a purchase in a pre-sale, and the fees of transfers.
+    #[serde(default)]
+    pub booking_fee: Won,
+    /// Seats or standing tickets.
+    pub quantity: u32,
+    /// Empty for standing tickets.
+    #[serde(default)]
+    pub seat_ids: Vec<SeatId>,
+    pub timestamp: Timestamp,
+}
+
+/// A user holds seats or standing tickets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationCreated {
+    #[serde(flatten)]
+    pub reservation: ReservationSnapshot,
+    pub expires_at: Timestamp,
+}
+
+/// A hold has other seats than before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationChanged {
+    #[serde(flatten)]
+    pub reservation: ReservationSnapshot,
+    pub previous_seat_ids: Vec<SeatId>,
+    pub previous_total_amount: Won,
+}
+
+/// A hold was paid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationConfirmed {
+    #[serde(flatten)]
+    pub reservation: ReservationSnapshot,
+    pub payment_id: Uuid,
+    #[serde(default)]
+    pub payment_method: Option<String>,
+}
+
+/// A hold was released, or a paid reservation was cancelled: then there may be a refund.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationCancelled {
+    #[serde(flatten)]
+    pub reservation: ReservationSnapshot,
+    pub reason: String,
+    #[serde(default)]
+    pub refund_amount: Won,
+    /// Refund and fee together are what was paid.
+    #[serde(default)]
+    pub cancellation_fee: Won,
+    /// Null if it was never paid.
+    #[serde(default)]
+    pub payment_id: Option<Uuid>,
+}
+
+/// The time of a hold was over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationExpired {
+    #[serde(flatten)]
+    pub reservation: ReservationSnapshot,
+}

@@ -1,0 +1,4 @@
+//! Every message beside its golden file.
+
+mod events;
+mod golden;
