@@ -1,74 +1,86 @@
-//! What the waiting rooms learn: from the catalogue what is sold and when, from the ticket office
-//! who has bought.
+//! Consumes domain events: from the catalog what is sold and when, from the ticket service who has
+//! bought.
 //!
-//! The result does not depend on the order in which the news of an event arrive, nor on how often:
-//! they are merged into one row per event.
+//! The result depends neither on the order in which the messages of an event arrive nor on how
+//! often: they are merged into one row per event.
 
-mod payload;
-
-use serde::de::DeserializeOwned;
-use urr_bus::{HandleError, Handled, HandlerContext};
-use urr_kernel::{Event, Timestamp, Uuid};
+use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_contracts::events::catalog::{
+    self, CatalogEventStatus, EventCancelled, EventCreated, EventDeleted, EventSnapshot,
+    EventUpdated,
+};
+use urr_contracts::events::reservation::{self, ReservationConfirmed};
+use urr_kernel::{Event, EventData, Timestamp};
 use urr_storage::Tx;
 
-use self::payload::{EventEnded, EventFacts, ReservationConfirmed};
 use crate::EventStatus;
-use crate::store::event_projection::{self, EventUpdate};
+use crate::store::event_projection::{EventUpdate, ProjectedFacts, event_merge};
 use crate::store::slot_ends::{self, SlotEnd};
 
-/// The name of the waiting rooms among the consumers.
+/// The consumer group.
 pub const GROUP: &str = "queue-service-group";
 
-/// The topics that they listen to.
-pub const TOPICS: &[&str] = &["catalog-events", "reservation-events"];
+pub const TOPICS: &[&str] = &[catalog::TOPIC, reservation::TOPIC];
 
-/// Notes what an event is, or that someone has bought.
+/// Merges what an event is, or notes that a user has bought.
 pub fn handle(
     tx: &mut Tx<'_>,
     event: &Event,
     context: &HandlerContext,
 ) -> Result<Handled, HandleError> {
-    match event.event_type.as_str() {
-        "EVENT_CREATED" | "EVENT_UPDATED" => {
-            let facts: EventFacts = decode(event)?;
-            let event_id = facts.event_id;
-            follow(tx, event_id, facts.into_news().map_err(HandleError::Poison)?, context.now)
+    let update = match event.event_type.as_str() {
+        EventCreated::TYPE => update(decode_event::<EventCreated>(event)?.0)?,
+        EventUpdated::TYPE => update(decode_event::<EventUpdated>(event)?.0)?,
+        EventCancelled::TYPE => {
+            let event_id = decode_event::<EventCancelled>(event)?.event_id;
+            EventUpdate { event_id, status: EventStatus::Cancelled, facts: None }
         }
-        "EVENT_CANCELLED" => end(tx, event, EventStatus::Cancelled, context.now),
-        "EVENT_DELETED" => end(tx, event, EventStatus::Deleted, context.now),
-        "RESERVATION_CONFIRMED" => {
-            let ReservationConfirmed { reservation_id, event_id, user_id } = decode(event)?;
-            let purchase = SlotEnd { reservation_id, event_id, user_id, bought_at: event.time };
-            slot_ends::slot_end_insert(tx, &purchase)?;
-            Ok(Handled::Done)
+        EventDeleted::TYPE => {
+            let event_id = decode_event::<EventDeleted>(event)?.event_id;
+            EventUpdate { event_id, status: EventStatus::Deleted, facts: None }
         }
-        _ => Ok(Handled::Ignored),
-    }
-}
-
-fn end(
-    tx: &mut Tx<'_>,
-    event: &Event,
-    status: EventStatus,
-    now: Timestamp,
-) -> Result<Handled, HandleError> {
-    let EventEnded { event_id } = decode(event)?;
-    follow(tx, event_id, EventUpdate { status, facts: None }, now)
-}
-
-fn follow(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    event_projection: EventUpdate,
-    now: Timestamp,
-) -> Result<Handled, HandleError> {
-    event_projection::news_merge(tx, event_id, event_projection, now)?;
+        ReservationConfirmed::TYPE => {
+            let confirmed = decode_event::<ReservationConfirmed>(event)?;
+            slot_ends::slot_end_insert(tx, &slot_end(&confirmed, event.time))?;
+            return Ok(Handled::Done);
+        }
+        _ => return Ok(Handled::Ignored),
+    };
+    event_merge(tx, update, context.now)?;
     Ok(Handled::Done)
 }
 
-fn decode<D: DeserializeOwned>(event: &Event) -> Result<D, HandleError> {
-    D::deserialize(&event.data).map_err(|error| {
-        let kind = &event.event_type;
-        HandleError::Poison(format!("the data of a {kind} is not what its type promises: {error}"))
+fn update(event: EventSnapshot) -> Result<EventUpdate, HandleError> {
+    if event.revision < 1 {
+        return Err(HandleError::Poison(format!("there is no revision {}", event.revision)));
+    }
+    if event.sale_starts_at >= event.sale_ends_at {
+        return Err(HandleError::Poison("the sale ends before it begins".to_owned()));
+    }
+    Ok(EventUpdate {
+        event_id: event.event_id,
+        status: match event.status {
+            CatalogEventStatus::Cancelled => EventStatus::Cancelled,
+            _ => EventStatus::Open,
+        },
+        facts: Some(ProjectedFacts {
+            revision: event.revision,
+            title: event.title,
+            artist_id: event.artist_id,
+            artist_name: event.artist_name,
+            sale_starts_at: event.sale_starts_at,
+            sale_ends_at: event.sale_ends_at,
+            has_presale: event.has_presale,
+        }),
     })
+}
+
+fn slot_end(confirmed: &ReservationConfirmed, bought_at: Timestamp) -> SlotEnd {
+    let reservation = &confirmed.reservation;
+    SlotEnd {
+        reservation_id: reservation.reservation_id,
+        event_id: reservation.event_id,
+        user_id: reservation.user_id,
+        bought_at,
+    }
 }

@@ -1,34 +1,31 @@
-//! The waiting room: a fair line in front of every sale.
+//! The queue service: a fair line in front of every sale.
 //!
-//! Who waits lives in a [`urr_room`]; how a room is run lives in the schema `queue_service`. What is sold
-//! and when it learns from `catalog-events`; that someone has bought, from `reservation-events`. Of
-//! turns that are near, to those who want to be told, it tells in `queue-events`.
+//! A [`urr_room`] room holds who waits; the schema `queue_service` holds how each room is run. The
+//! service learns from `catalog-events` what is sold and when, and from `reservation-events` who has
+//! bought. It announces near admissions and room statistics in `queue-events`.
 //!
-//! Deliberately absent: any read of another service or of the database while someone asks for their
-//! place (P-1). Only in a pre-sale is the ticket office asked for the tier of who comes.
+//! Deliberately absent: any call of another service and any SQL statement while a user polls (P-1).
+//! Only in a pre-sale the ticket service is asked for the tier of a user who joins.
 
 mod admin;
 mod autopilot;
 pub mod consumer;
-mod crowds;
-mod event_index;
+mod crowd_cache;
 mod domain;
 pub mod draw;
-mod entry;
-pub mod events;
-mod metrics;
+mod entry_token;
+mod event_index;
 mod http;
 mod jobs;
+mod metrics;
 mod notices;
-mod observing;
-mod place;
-mod draw_cache;
-mod sales_health;
 mod reminders;
+mod sales_health;
 mod settings;
+mod stats_publisher;
+mod status;
 mod store;
-mod stream;
-mod tiers;
+mod tier_cache;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -36,6 +33,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
+use urr_room::{AdmissionRules, AdmissionState, Rooms};
 use urr_service::token::TokenKey;
 use urr_service::{Service, ServiceKit, Upstream};
 use urr_storage::{Db, Schema, StorageError, migrations};
@@ -43,27 +41,26 @@ use utoipa::openapi::OpenApi;
 
 pub use admin::{Actor, AdminError, RoomChange, RoomChangeRejection, RoomMessage, RoomReport};
 use autopilot::Autopilots;
-use crowds::CrowdCache;
-use event_index::EventIndex;
-pub use domain::estimate::{WaitEstimator, WaitEstimate};
+use crowd_cache::CrowdCache;
+pub use domain::estimate::{WaitEstimate, WaitEstimator};
 pub use domain::event::{
-    DrawState, EventRoom, EventStatus, JoinRejection, OpeningOrder, RoomPhase, Tier, RoomSettings,
+    DrawState, EventRoom, EventStatus, JoinRejection, OpeningOrder, RoomPhase, RoomSettings, Tier,
 };
 pub use domain::marks::position_bounds;
+use draw::cache::DrawCache;
 pub use draw::verify_draw;
-use entry::EntryTokens;
+use entry_token::EntryTokens;
+use event_index::EventIndex;
+use http::Streams;
 use metrics::QueueMetrics;
-pub use notices::{Notice, Notices, NoticeReceiver};
-pub use place::{QueueError, SlotClaim, QueueStatus};
-use draw_cache::DrawCache;
-use sales_health::SalesHealth;
+pub use notices::{Notice, NoticeReceiver, Notices};
 pub use reminders::ReminderError;
+use sales_health::SalesHealth;
 pub use settings::QueueSettings;
-use stream::Streams;
-use tiers::TierCache;
-use urr_room::{AdmissionRules, AdmissionState, Rooms};
+pub use status::{QueueError, QueueStatus, SlotClaim};
+use tier_cache::TierCache;
 
-/// The tables of the waiting rooms' keeper.
+/// The tables of the queue service.
 pub const SCHEMA: Schema = Schema {
     name: "queue_service",
     migrations: migrations![
@@ -74,13 +71,13 @@ pub const SCHEMA: Schema = Schema {
     ],
 };
 
-/// The login on PostgreSQL, unless the configuration names another.
+/// The PostgreSQL login, unless the configuration names another.
 pub const DATABASE_USER: &str = "queue_svc_user";
 
-/// The service as its events name it.
+/// The source of this service's domain events.
 pub(crate) const SOURCE: &str = "urr/queue";
 
-/// The keeper of the waiting rooms, with one method per operation. Clones share it.
+/// The queue service, with one method per operation. Clones share it.
 #[derive(Clone)]
 pub struct QueueService(pub(crate) Arc<Inner>);
 
@@ -90,29 +87,28 @@ pub(crate) struct Inner {
     pub ids: IdSource,
     pub settings: QueueSettings,
     pub rooms: Rooms,
-    pub entry: EntryTokens,
+    pub entry_tokens: EntryTokens,
     pub notices: Notices,
     pub event_index: EventIndex,
     pub crowds: CrowdCache,
     pub sales_health: SalesHealth,
     pub draw_cache: DrawCache,
-    /// The events that had people in their rooms when the rooms were listed last.
+    /// The events whose rooms were occupied when the rooms were listed last.
     pub occupied: RwLock<Arc<[Uuid]>>,
-    /// The rooms with people when the statistics were told last.
+    /// The occupied rooms of the last published statistics.
     pub observed: Mutex<BTreeSet<Uuid>>,
-    /// Few look into all rooms at a time.
+    /// Bounds how many users list their statuses of all rooms at once.
     pub status_lists: Semaphore,
     pub autopilots: Autopilots,
     pub tiers: TierCache,
     pub streams: Streams,
     pub metrics: QueueMetrics,
-    /// The ticket office.
     pub ticket: OnceLock<Upstream>,
     /// Ends the streams.
     pub closing: CancellationToken,
 }
 
-/// What the keeper of the waiting rooms is made of.
+/// What the queue service is made of.
 pub struct QueueParts {
     pub db: Db,
     pub clock: Clock,
@@ -124,7 +120,7 @@ pub struct QueueParts {
     pub notices: Notices,
 }
 
-/// What the service answers to, for a process that does not run it.
+/// The interface description, for a process that does not run the service.
 pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
@@ -139,11 +135,11 @@ impl QueueService {
             draw_cache: DrawCache::default(),
             occupied: RwLock::new(Arc::new([])),
             observed: Mutex::default(),
-            status_lists: Semaphore::new(place::STATUS_LISTS_MAX),
+            status_lists: Semaphore::new(status::STATUS_LISTS_MAX),
             autopilots: Autopilots::default(),
             tiers: TierCache::default(),
             streams: Streams::new(settings.streams_max),
-            entry: EntryTokens::new(entry_key, settings.entry_token_ttl),
+            entry_tokens: EntryTokens::new(entry_key, settings.entry_token_ttl),
             metrics: QueueMetrics::default(),
             ticket: OnceLock::new(),
             closing: CancellationToken::new(),
@@ -156,37 +152,37 @@ impl QueueService {
         }))
     }
 
-    /// Tells it where the ticket office is. Without it nobody's tier is known, so that a pre-sale
-    /// lets nobody in, and whether all is sold is not known. Only the first one counts.
+    /// Without the ticket service no tier is known, so that nobody joins in a pre-sale, and sold-out
+    /// events are not noticed. Only the first call counts.
     pub fn connect_ticket(&self, ticket: Upstream) {
         self.0.ticket.get_or_init(|| ticket);
     }
 
-    /// Reads what is known of the events. Until then there are none.
+    /// Loads the events into memory. Before the first load every event is unavailable.
     pub async fn load(&self) -> Result<(), StorageError> {
         self.0.event_index.refresh(&self.0.db).await
     }
 
-    /// What the room of an event is told now: the organiser's wishes, the settings, whether all is
-    /// sold, and what the autopilot allows. A process that cannot read its database keeps the door
-    /// shut: it would not hear of a pause or a cancellation. People still line up.
+    /// The rules of an event's room at this moment.
+    ///
+    /// A process that cannot read its database admits nobody, because it would miss a pause or a
+    /// cancellation. Users can still join the line.
     pub fn rules_of(&self, event: &EventRoom, now: Timestamp) -> AdmissionRules {
         let is_sold_out = self.0.sales_health.is_sold_out(event.event_id, now);
         let rate_max = self.0.autopilots.rate_max(event.event_id);
         let rules = event.rules(&self.0.settings, is_sold_out, rate_max, now);
-        let is_stale = self.0.event_index.is_stale(now);
-        AdmissionRules {
-            admission: if is_stale { AdmissionState::Closed } else { rules.admission },
-            ..rules
+        match self.0.event_index.is_stale(now) {
+            true => AdmissionRules { admission: AdmissionState::Closed, ..rules },
+            false => rules,
         }
     }
 
-    /// Ends all streams: their clients come back, perhaps to another process.
+    /// Ends all streams. Their clients reconnect, perhaps to another process.
     pub fn close_streams(&self) {
         self.0.closing.cancel();
     }
 
-    /// The waiting rooms as a service on the network or within the process.
+    /// The queue as a service on the network or within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
         self.0.metrics.register(&kit.metrics);
         self.0.notices.register(&kit.metrics);

@@ -1,8 +1,8 @@
-//! What operators see of the waiting rooms.
+//! The Prometheus metrics of the waiting rooms.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -13,18 +13,16 @@ use urr_service::Metrics;
 
 use urr_room::{Crowd, RoomError};
 
-/// Each event is a time series of its own: of more than these with people in them, the rest is not
-/// shown.
+/// Each event is a time series of its own, so their number is bounded.
 const EVENTS_MAX: usize = 200;
 
-/// Numbers for Prometheus. Clones share them.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct QueueMetrics {
     waiting: Family<EventLabel, Gauge<i64, AtomicI64>>,
     active: Family<EventLabel, Gauge<i64, AtomicI64>>,
     wait: Family<EventLabel, Gauge<i64, AtomicI64>>,
-    /// The events that are shown.
-    shown: Arc<Mutex<HashSet<Uuid>>>,
+    /// The events that have gauges.
+    events: Mutex<HashSet<Uuid>>,
     admitted: Family<AdmissionLabel, Counter>,
     dropped: Counter,
     finished: Counter,
@@ -41,7 +39,7 @@ struct EventLabel {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AdmissionLabel {
-    way: &'static str,
+    path: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,60 +47,54 @@ struct RoomErrorLabel {
     error: &'static str,
 }
 
-/// A room with people in it.
+/// The gauges of an occupied room.
 #[derive(Clone, Copy, Debug)]
 pub struct RoomGauges<'a> {
     pub event_id: Uuid,
     pub crowd: &'a Crowd,
-    /// Of the last in line; none while nobody is let in.
+    /// The wait of the last user in the line; none while nobody is admitted.
     pub wait_seconds: Option<u64>,
 }
 
-/// How someone came in.
+/// How a user was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmissionPath {
-    /// Nobody waited.
+    /// Without waiting.
     Direct,
     FromLine,
 }
 
 impl QueueMetrics {
     pub fn register(&self, metrics: &Metrics) {
-        let waiting = self.waiting.clone();
-        metrics.register("urr_queue_waiting", "People who wait, by event", waiting);
-        let active = self.active.clone();
-        metrics.register("urr_queue_active", "People who are in, by event", active);
-        let wait = self.wait.clone();
-        let help = "How long the last in line is told to wait, by event";
-        metrics.register("urr_queue_estimated_wait_seconds", help, wait);
-        let admitted = self.admitted.clone();
-        metrics.register("urr_queue_admitted", "People let in, at once or from the line", admitted);
-        let dropped = self.dropped.clone();
-        let help = "People dropped from the line because they were not seen any more";
-        metrics.register("urr_queue_dropped", help, dropped);
-        let finished = self.finished.clone();
-        let help = "Slots that a purchase has ended after it was heard of on the bus";
-        metrics.register("urr_queue_slots_finished", help, finished);
-        let reminded = self.reminded.clone();
-        let help = "People who were told that their turn is near";
-        metrics.register("urr_queue_reminded", help, reminded);
-        let errors = self.room_errors.clone();
-        let help = "Questions that a room did not answer, by why";
-        metrics.register("urr_queue_room_errors", help, errors);
-        let silent = self.ticket_unavailable.clone();
-        let help = "Times that the ticket office did not say what is left";
-        metrics.register("urr_queue_office_silent", help, silent);
-        let streams = self.streams.clone();
-        metrics.register("urr_queue_streams", "People who follow their place", streams);
+        let help = "Users who wait, by event";
+        metrics.register("urr_queue_waiting", help, self.waiting.clone());
+        let help = "Users who have a slot, by event";
+        metrics.register("urr_queue_active", help, self.active.clone());
+        let help = "The estimated wait of the last user in the line, by event";
+        metrics.register("urr_queue_estimated_wait_seconds", help, self.wait.clone());
+        let help = "Users admitted, directly or from the line";
+        metrics.register("urr_queue_admitted", help, self.admitted.clone());
+        let help = "Users dropped from the line because they were not seen any more";
+        metrics.register("urr_queue_dropped", help, self.dropped.clone());
+        let help = "Slots that ended by the domain event of a purchase";
+        metrics.register("urr_queue_slots_finished", help, self.finished.clone());
+        let help = "Users who were reminded that their admission is near";
+        metrics.register("urr_queue_reminded", help, self.reminded.clone());
+        let help = "Failed requests to a room, by error";
+        metrics.register("urr_queue_room_errors", help, self.room_errors.clone());
+        let help = "Calls in which the ticket service did not report its sales";
+        metrics.register("urr_queue_ticket_unavailable", help, self.ticket_unavailable.clone());
+        let help = "Open streams of queue statuses";
+        metrics.register("urr_queue_streams", help, self.streams.clone());
     }
 
-    pub fn count_admitted(&self, way: AdmissionPath, count: usize) {
-        let way = match way {
-            AdmissionPath::Direct => "at_once",
+    pub fn count_admitted(&self, path: AdmissionPath, count: usize) {
+        let path = match path {
+            AdmissionPath::Direct => "direct",
             AdmissionPath::FromLine => "from_line",
         };
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.admitted.get_or_create(&AdmissionLabel { way }).inc_by(count);
+        self.admitted.get_or_create(&AdmissionLabel { path }).inc_by(count);
     }
 
     pub fn count_dropped(&self, count: u32) {
@@ -138,11 +130,11 @@ impl QueueMetrics {
         self.streams.dec();
     }
 
-    /// Shows these rooms and no others.
-    pub fn show_crowds<'a>(&self, crowds: impl Iterator<Item = RoomGauges<'a>>) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Sets the gauges of these rooms and removes all others.
+    pub fn set_room_gauges<'a>(&self, rooms: impl Iterator<Item = RoomGauges<'a>>) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let mut now = HashSet::new();
-        for RoomGauges { event_id, crowd, wait_seconds } in crowds.take(EVENTS_MAX) {
+        for RoomGauges { event_id, crowd, wait_seconds } in rooms.take(EVENTS_MAX) {
             let label = EventLabel { event: event_id.to_string() };
             self.waiting.get_or_create(&label).set(i64::from(crowd.waiting));
             self.active.get_or_create(&label).set(i64::from(crowd.active));
@@ -156,13 +148,13 @@ impl QueueMetrics {
             }
             now.insert(event_id);
         }
-        for gone in shown.difference(&now) {
+        for gone in events.difference(&now) {
             let label = EventLabel { event: gone.to_string() };
             for family in [&self.waiting, &self.active, &self.wait] {
                 family.remove(&label);
             }
         }
-        *shown = now;
+        *events = now;
     }
 }
 
@@ -171,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_events_with_people_are_shown() {
+    fn only_occupied_rooms_have_gauges() {
         let metrics = Metrics::new();
         let metrics = QueueMetrics::default();
         metrics.register(&metrics);
@@ -183,13 +175,13 @@ mod tests {
             crowd: &crowds[index],
             wait_seconds,
         };
-        metrics.show_crowds([shown(first, 0, Some(8)), shown(second, 1, Some(9))].into_iter());
+        metrics.set_room_gauges([shown(first, 0, Some(8)), shown(second, 1, Some(9))].into_iter());
         let line = |of, count| format!("urr_queue_waiting{{event=\"{of}\"}} {count}\n");
         let text = metrics.text();
         assert!(text.contains(&line(first, 5)) && text.contains(&line(second, 7)), "{text}");
         let wait = format!("urr_queue_estimated_wait_seconds{{event=\"{second}\"}} 9\n");
         assert!(text.contains(&wait), "{text}");
-        metrics.show_crowds([shown(second, 2, None)].into_iter());
+        metrics.set_room_gauges([shown(second, 2, None)].into_iter());
         let text = metrics.text();
         assert!(!text.contains(&first.to_string()), "{text}");
         assert!(text.contains(&line(second, 6)) && !text.contains(&wait), "{text}");

@@ -19,7 +19,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 impl QueueService {
     /// Tells of the rooms with people, and of those that had some the last time.
-    pub async fn observe(&self) {
+    pub async fn publish_stats(&self) {
         let now = self.0.clock.now();
         let with_people = self.events_with_people().await.into_iter();
         // Of what it has not heard of, it cannot tell.

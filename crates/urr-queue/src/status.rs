@@ -1,54 +1,56 @@
-//! Asking for a place, looking at it, leaving it.
+//! The status of a user in a waiting room: join, poll, leave.
 //!
-//! A check and a look are one operation of the room and what is in memory: no statement, no call of
-//! another service (P-1). Only in a pre-sale is the tier of someone who is not in line yet asked for.
+//! A check and a poll are one operation of the room plus data in memory: no SQL statement, no call
+//! of another service (P-1). Only in a pre-sale the ticket service is asked for the tier of a user
+//! who is not in the line yet.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use urr_kernel::{CallContext, Timestamp, Uuid};
-
-use crate::crowd_cache::CrowdSnapshot;
-use crate::domain::estimate::{WaitEstimator, WaitEstimate};
-use crate::metrics::AdmissionPath;
-use crate::tier_cache::TierLookupError;
-use crate::{EventRoom, JoinRejection, OpeningOrder, RoomPhase, QueueService};
 use urr_room::{
     Admission, AdmissionRules, LinePosition, RoomError, RoomRequest, StatusSnapshot, UserStatus,
 };
 
-/// Whoever wants to see all of their places costs a look into every room: so few do at a time, each
-/// looks into few rooms at once, and into so many at most.
+use crate::crowd_cache::CrowdSnapshot;
+use crate::domain::estimate::{WaitEstimate, WaitEstimator};
+use crate::metrics::AdmissionPath;
+use crate::tier_cache::TierLookupError;
+use crate::{EventRoom, JoinRejection, OpeningOrder, QueueService, RoomPhase};
+
+/// Listing a user's statuses polls every occupied room, so it is bounded three times: lists at once,
+/// rooms at once per list, and rooms per list.
 pub const STATUS_LISTS_MAX: usize = 2;
 const ROOMS_AT_ONCE: usize = 8;
 const ROOMS_PER_LIST_MAX: usize = 200;
+/// The projection of a new event takes moments. For so long an unknown event id that was made just
+/// now may belong to an event whose room is not there yet.
+const NEW_EVENT_AGE_MAX: Duration = Duration::from_secs(60);
 
-/// What someone is told about their place.
+/// A user's status, with what it follows from.
 #[derive(Debug)]
 pub struct QueueStatus {
-    pub event: Arc<EventRoom>,
-    pub phase: RoomPhase,
-    pub rules: AdmissionRules,
-    pub is_sold_out: bool,
-    pub seen: StatusSnapshot,
-    /// Of who waits, if the line is expected to move.
+    pub context: EventContext,
+    pub snapshot: StatusSnapshot,
+    /// Only of a user who waits, and only if the line is expected to move.
     pub wait: Option<WaitEstimate>,
-    pub at: Timestamp,
 }
 
-/// Why someone is not told a place.
+/// Why a user gets no status.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
     #[error(transparent)]
-    JoinRejection(#[from] JoinRejection),
+    Rejected(#[from] JoinRejection),
     #[error(transparent)]
     Room(#[from] RoomError),
-    #[error("the tier of who comes is not known")]
-    TierLookupError(#[from] TierLookupError),
+    #[error("the event is too new to have a room")]
+    RoomNotReady,
+    #[error("the user's tier is not known")]
+    TierUnknown(#[from] TierLookupError),
 }
 
-/// What an entry token says: the slot by which its owner may book.
+/// The claim of an entry token: the slot by which its owner may book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotClaim {
     pub event_id: Uuid,
@@ -56,137 +58,122 @@ pub struct SlotClaim {
     pub slot_id: Uuid,
 }
 
-/// An event at a moment: what its room is told.
-pub(crate) struct EventContext {
-    pub event: Arc<EventRoom>,
-    pub phase: RoomPhase,
-    pub rules: AdmissionRules,
-    is_sold_out: bool,
-    pub now: Timestamp,
-}
-
-/// The room of an event as a whole.
+/// An event at a moment, with the rules of its room.
 #[derive(Debug)]
-pub(crate) struct RoomOverview {
+pub struct EventContext {
     pub event: Arc<EventRoom>,
     pub phase: RoomPhase,
     pub rules: AdmissionRules,
     pub is_sold_out: bool,
-    pub crowd: Arc<CrowdSnapshot>,
-}
-
-impl QueueStatus {
-    /// Whether an order will be drawn: until then there is none.
-    pub fn is_before_draw(&self) -> bool {
-        is_before_draw(&self.event, self.phase)
-    }
-}
-
-impl RoomOverview {
-    /// Whether an order will be drawn: until then there is none.
-    pub fn is_before_draw(&self) -> bool {
-        is_before_draw(&self.event, self.phase)
-    }
+    pub now: Timestamp,
 }
 
 impl EventContext {
-    /// In how many seconds people are let in; none if nobody can tell.
+    /// Whether the order of the line is still to be drawn.
+    pub fn is_before_draw(&self) -> bool {
+        let is_early = matches!(
+            self.phase,
+            RoomPhase::Closed { .. } | RoomPhase::Gathering { .. } | RoomPhase::Drawing
+        );
+        is_early && self.event.room_settings.opening == OpeningOrder::Lottery
+    }
+
+    /// The seconds until users are admitted; none if that is not known.
     pub fn until_opening(&self) -> Option<u64> {
         match self.phase {
             _ if self.is_sold_out => None,
             RoomPhase::Open => Some(0),
             RoomPhase::Gathering { .. } | RoomPhase::Closed { .. } => {
-                Some(seconds(self.event.sale_starts_at, self.now))
+                Some(seconds_until(self.event.sale_starts_at, self.now))
             }
             _ => None,
         }
     }
 
-    /// How fast the line moves.
     pub fn wait_estimator<'a>(&self, crowd: &'a CrowdSnapshot) -> &'a WaitEstimator {
-        let open_for = Duration::from_secs(seconds(self.now, self.event.sale_starts_at));
+        let open_for = Duration::from_secs(seconds_until(self.now, self.event.sale_starts_at));
         crowd.wait_estimator(&self.rules, open_for)
     }
 }
 
-pub(crate) fn is_before_draw(event: &EventRoom, phase: RoomPhase) -> bool {
-    let is_early = matches!(phase, RoomPhase::Closed { .. } | RoomPhase::Gathering { .. } | RoomPhase::Drawing);
-    is_early && event.room_settings.opening == OpeningOrder::Lottery
-}
-
 impl QueueService {
-    /// Tells someone where they stand. Who is neither in nor in line is let in or lined up.
+    /// Reports a user's status. A user who is neither admitted nor in the line is admitted at once if
+    /// nobody waits, or else joins the line.
     pub async fn check(
         &self,
         event_id: Uuid,
         user_id: Uuid,
-        context: &CallContext,
+        call: &CallContext,
     ) -> Result<QueueStatus, QueueError> {
-        let event_context = self.event_context(event_id)?;
-        let EventContext { event, rules, now, .. } = &event_context;
+        let context = self.event_context(event_id)?;
+        let EventContext { event, rules, now, .. } = &context;
         let request = RoomRequest { event_id, user_id, now: *now };
         self.0.sales_health.note_interest(event_id, *now);
-        let seen = match event.check_admissible(None, &self.0.settings, *now) {
+        let snapshot = match event.check_admissible(None, &self.0.settings, *now) {
             Ok(()) => self.count_errors(self.0.rooms.check(request, rules).await)?,
             Err(early @ (JoinRejection::NotOpen { .. } | JoinRejection::MembersOnly { .. })) => {
-                self.check_early(&event_context, request, early, context).await?
+                self.check_early(&context, request, early, call).await?
             }
             Err(error) => return Err(error.into()),
         };
-        self.note_admission(request, &seen);
-        Ok(self.told(event_context, seen).await)
+        self.note_admission(request, &snapshot);
+        Ok(self.status(context, snapshot).await)
     }
 
-    /// The general public may not come yet. Who has a place keeps it without a question; otherwise
-    /// it depends on their tier, if there is a pre-sale.
+    /// Handles a check while the general public may not join yet. A user who is in the room already
+    /// stays in it; otherwise the tier decides, if there is a pre-sale.
     async fn check_early(
         &self,
-        event_context: &EventContext,
+        context: &EventContext,
         request: RoomRequest,
         early: JoinRejection,
-        context: &CallContext,
+        call: &CallContext,
     ) -> Result<StatusSnapshot, QueueError> {
-        let EventContext { event, rules, now, .. } = event_context;
-        let seen = self.count_errors(self.0.rooms.poll(request, rules).await)?;
-        if seen.status != UserStatus::Absent {
-            return Ok(seen);
+        let EventContext { event, rules, now, .. } = context;
+        let snapshot = self.count_errors(self.0.rooms.poll(request, rules).await)?;
+        if snapshot.status != UserStatus::Absent {
+            return Ok(snapshot);
         }
         if !matches!(early, JoinRejection::MembersOnly { .. }) {
             return Err(early.into());
         }
-        let tier = self.tier_of(request.event_id, request.user_id, context, *now).await?;
+        let tier = self.tier_of(request.event_id, request.user_id, call, *now).await?;
         event.check_admissible(tier, &self.0.settings, *now)?;
         Ok(self.count_errors(self.0.rooms.check(request, rules).await)?)
     }
 
-    /// Tells someone where they stand. It counts as being seen.
-    pub async fn look(&self, event_id: Uuid, user_id: Uuid) -> Result<QueueStatus, QueueError> {
-        let event_context = self.event_context(event_id)?;
-        let seen = self.seen(&event_context, user_id).await?;
-        Ok(self.told(event_context, seen).await)
+    /// Reports a user's status and marks the user as seen.
+    pub async fn poll(&self, event_id: Uuid, user_id: Uuid) -> Result<QueueStatus, QueueError> {
+        let context = self.event_context(event_id)?;
+        let snapshot = self.poll_room(&context, user_id).await?;
+        Ok(self.status(context, snapshot).await)
     }
 
-    /// Where someone stands in the rooms with people in them. It counts as being seen.
+    /// Polls all occupied rooms for a user, and marks the user as seen in them.
     pub async fn list_statuses(&self, user_id: Uuid) -> Result<Vec<QueueStatus>, QueueError> {
         let permit = self.0.status_lists.try_acquire();
         let _permit = permit.map_err(|_| RoomError::Unavailable)?;
-        let mut events = self.events_likely_with_people();
+        let mut events = self.likely_occupied_events();
         events.retain(|event_id| self.0.event_index.get(*event_id).is_some());
         events.truncate(ROOMS_PER_LIST_MAX);
-        let looks = events.into_iter().map(|event_id| self.look(event_id, user_id));
-        stream::iter(looks).buffered(ROOMS_AT_ONCE).try_collect().await
+        let polls = events.into_iter().map(|event_id| self.poll(event_id, user_id));
+        stream::iter(polls).buffered(ROOMS_AT_ONCE).try_collect().await
     }
 
-    /// Where someone stands, and nothing else. It counts as being seen.
+    /// Marks a user as seen.
     pub async fn heartbeat(&self, event_id: Uuid, user_id: Uuid) -> Result<UserStatus, QueueError> {
-        let event_context = self.event_context(event_id)?;
-        Ok(self.seen(&event_context, user_id).await?.status)
+        let context = self.event_context(event_id)?;
+        Ok(self.poll_room(&context, user_id).await?.status)
     }
 
-    async fn seen(&self, event_context: &EventContext, user_id: Uuid) -> Result<StatusSnapshot, QueueError> {
-        let EventContext { event, phase, rules, now, .. } = event_context;
-        if has_ended(*phase) {
-            // Whoever is still in the room is about to be sent home.
+    async fn poll_room(
+        &self,
+        context: &EventContext,
+        user_id: Uuid,
+    ) -> Result<StatusSnapshot, QueueError> {
+        let EventContext { event, phase, rules, now, .. } = context;
+        if phase.has_ended() {
+            // The room may still hold users until a job clears it.
             let status = UserStatus::Absent;
             return Ok(StatusSnapshot { status, waiting: 0, active: 0, is_just_admitted: false });
         }
@@ -194,37 +181,40 @@ impl QueueService {
         Ok(self.count_errors(self.0.rooms.poll(request, rules).await)?)
     }
 
-    /// Ends someone's place or slot at once, and with it their entry token. False if they had
-    /// none.
+    /// Ends a user's position or slot, and with it the entry token. False if there was none.
     pub async fn leave(&self, event_id: Uuid, user_id: Uuid) -> Result<bool, QueueError> {
         let EventContext { now, .. } = self.event_context(event_id)?;
-        Ok(self.count_errors(self.0.rooms.leave(RoomRequest { event_id, user_id, now }).await)?)
+        let request = RoomRequest { event_id, user_id, now };
+        Ok(self.count_errors(self.0.rooms.leave(request).await)?)
     }
 
-    /// Whether someone may book by this slot now. It counts as being seen.
+    /// Whether a user may book by this slot now. If so, the user is marked as seen.
     pub async fn is_slot_live(&self, claim: SlotClaim) -> Result<bool, RoomError> {
         let SlotClaim { event_id, user_id, slot_id } = claim;
         let EventContext { phase, rules, now, .. } = match self.event_context(event_id) {
-            Ok(event_context) => event_context,
+            Ok(context) => context,
             Err(QueueError::Room(error)) => return Err(error),
             Err(_) => return Ok(false),
         };
-        if has_ended(phase) {
+        if phase.has_ended() {
             return Ok(false);
         }
         let request = RoomRequest { event_id, user_id, now };
         self.count_errors(self.0.rooms.holds_slot(request, slot_id, &rules).await)
     }
 
-    /// The room of an event as a whole, as it was within the last second.
-    pub(crate) async fn overview(&self, event_id: Uuid) -> Result<RoomOverview, QueueError> {
-        let EventContext { event, phase, rules, is_sold_out, now } = self.event_context(event_id)?;
-        self.0.sales_health.note_interest(event_id, now);
-        let crowd = self.count_errors(self.0.crowds.get(event_id, now).await)?;
-        Ok(RoomOverview { event, phase, rules, is_sold_out, crowd })
+    /// The crowd of an event, at most a second old.
+    pub(crate) async fn crowd(
+        &self,
+        event_id: Uuid,
+    ) -> Result<(EventContext, Arc<CrowdSnapshot>), QueueError> {
+        let context = self.event_context(event_id)?;
+        self.0.sales_health.note_interest(event_id, context.now);
+        let crowd = self.count_errors(self.0.crowds.get(event_id, context.now).await)?;
+        Ok((context, crowd))
     }
 
-    /// Ends the slot of someone who has bought. False if they had none that is older.
+    /// Ends the slot of a user who has bought. False if there was none before the purchase.
     pub async fn finish(
         &self,
         event_id: Uuid,
@@ -235,49 +225,44 @@ impl QueueService {
         self.count_errors(self.0.rooms.finish(request, bought_at).await)
     }
 
-    /// An event that is known.
-    pub(crate) fn event(&self, event_id: Uuid) -> Result<Arc<EventRoom>, QueueError> {
-        match self.0.event_index.get(event_id) {
-            Some(event) => Ok(event),
-            None if !self.0.event_index.is_loaded() => Err(RoomError::Unavailable.into()),
-            None => Err(JoinRejection::UnknownEvent.into()),
-        }
-    }
-
     pub(crate) fn event_context(&self, event_id: Uuid) -> Result<EventContext, QueueError> {
         let now = self.0.clock.now();
-        let event = self.event(event_id)?;
+        let Some(event) = self.0.event_index.get(event_id) else {
+            return Err(match self.0.event_index.is_loaded() {
+                false => RoomError::Unavailable.into(),
+                true if is_new_id(event_id, now) => QueueError::RoomNotReady,
+                true => JoinRejection::UnknownEvent.into(),
+            });
+        };
         let phase = event.phase(&self.0.settings, now);
         let is_sold_out = self.0.sales_health.is_sold_out(event_id, now);
         let rules = self.rules_of(&event, now);
         Ok(EventContext { event, phase, rules, is_sold_out, now })
     }
 
-    async fn told(&self, event_context: EventContext, seen: StatusSnapshot) -> QueueStatus {
-        let wait = match seen.status {
-            UserStatus::Waiting(place) => self.wait(&event_context, place, &seen).await,
+    async fn status(&self, context: EventContext, snapshot: StatusSnapshot) -> QueueStatus {
+        let wait = match snapshot.status {
+            UserStatus::Waiting(position) => self.wait(&context, position, &snapshot).await,
             UserStatus::Active(_) | UserStatus::Absent => None,
         };
-        let EventContext { event, phase, rules, is_sold_out, now } = event_context;
-        QueueStatus { event, phase, rules, is_sold_out, seen, wait, at: now }
+        QueueStatus { context, snapshot, wait }
     }
 
-    /// How long someone will wait, if that can be told.
     async fn wait(
         &self,
-        event_context: &EventContext,
-        place: LinePosition,
-        seen: &StatusSnapshot,
+        context: &EventContext,
+        line: LinePosition,
+        snapshot: &StatusSnapshot,
     ) -> Option<WaitEstimate> {
-        let EventContext { event, phase, now, .. } = event_context;
-        let until_opening = event_context.until_opening()?;
+        let EventContext { event, phase, now, .. } = context;
+        let until_opening = context.until_opening()?;
         let crowd = self.0.crowds.get(event.event_id, *now).await.ok()?;
-        let wait_estimator = event_context.wait_estimator(&crowd);
-        let has_order = *phase == RoomPhase::Open || event.room_settings.opening == OpeningOrder::Fifo;
-        let wait = match has_order {
-            true => wait_estimator.wait_at(place.position),
-            // The draw may make them the first or the last.
-            false => WaitEstimate { seconds: 0, from: 0, to: wait_estimator.wait_at(seen.waiting).to },
+        let estimator = context.wait_estimator(&crowd);
+        let is_fifo = event.room_settings.opening == OpeningOrder::Fifo;
+        let wait = match *phase == RoomPhase::Open || is_fifo {
+            true => estimator.wait_at(line.position),
+            // The draw may put the user at the front or at the end.
+            false => WaitEstimate { seconds: 0, from: 0, to: estimator.wait_at(snapshot.waiting).to },
         };
         Some(WaitEstimate {
             seconds: until_opening + wait.seconds,
@@ -286,17 +271,22 @@ impl QueueService {
         })
     }
 
-    /// How long the last in line will wait, if people are let in.
-    pub(crate) fn longest_wait(&self, event: &EventRoom, crowd: &CrowdSnapshot) -> Option<WaitEstimate> {
+    /// The wait of the last user in the line, while users are admitted.
+    pub(crate) fn longest_wait(
+        &self,
+        event: &EventRoom,
+        crowd: &CrowdSnapshot,
+    ) -> Option<WaitEstimate> {
         let now = crowd.at;
         let is_open = event.phase(&self.0.settings, now) == RoomPhase::Open;
         let is_moving = is_open && !self.0.sales_health.is_sold_out(event.event_id, now);
-        let open_for = Duration::from_secs(seconds(now, event.sale_starts_at));
-        let wait_estimator = is_moving.then(|| crowd.wait_estimator(&self.rules_of(event, now), open_for));
-        wait_estimator.map(|wait_estimator| wait_estimator.wait_at(crowd.crowd.waiting))
+        let open_for = Duration::from_secs(seconds_until(now, event.sale_starts_at));
+        let estimator =
+            is_moving.then(|| crowd.wait_estimator(&self.rules_of(event, now), open_for));
+        estimator.map(|estimator| estimator.wait_at(crowd.crowd.waiting))
     }
 
-    /// Counts an answer that the room could not give.
+    /// Counts the errors of the rooms in the metrics.
     pub(crate) fn count_errors<T>(&self, answer: Result<T, RoomError>) -> Result<T, RoomError> {
         if let Err(error) = &answer {
             self.0.metrics.count_room_error(error);
@@ -304,22 +294,48 @@ impl QueueService {
         answer
     }
 
-    fn note_admission(&self, request: RoomRequest, seen: &StatusSnapshot) {
-        let UserStatus::Active(slot) = seen.status else { return };
-        if seen.is_just_admitted {
-            let admitted = Admission { user_id: request.user_id, slot_id: slot.id };
-            self.0.notices.admitted(request.event_id, &[admitted], request.now);
+    fn note_admission(&self, request: RoomRequest, snapshot: &StatusSnapshot) {
+        let UserStatus::Active(slot) = snapshot.status else { return };
+        if snapshot.is_just_admitted {
+            let admission = Admission { user_id: request.user_id, slot_id: slot.id };
+            self.0.notices.admitted(request.event_id, &[admission], request.now);
             self.0.metrics.count_admitted(AdmissionPath::Direct, 1);
         }
     }
 }
 
-/// Whether nobody waits any more, whatever the room may still hold.
-pub(crate) fn has_ended(phase: RoomPhase) -> bool {
-    matches!(phase, RoomPhase::Over | RoomPhase::Cancelled | RoomPhase::Deleted)
+/// Whether an event id was made within the last minute. Event ids are UUIDs of version 7, which
+/// begin with the time in milliseconds; clocks may differ by a minute.
+pub(crate) fn is_new_id(event_id: Uuid, now: Timestamp) -> bool {
+    let millis = i64::try_from(event_id.as_u128() >> 80).expect("48 bits fit");
+    let age_ms = now.as_millisecond().saturating_sub(millis).unsigned_abs();
+    event_id.get_version_num() == 7 && u128::from(age_ms) <= NEW_EVENT_AGE_MAX.as_millis()
 }
 
-/// From now until then; 0 if that has passed.
-fn seconds(then: Timestamp, now: Timestamp) -> u64 {
+/// 0 if `then` has passed.
+fn seconds_until(then: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(then.as_second().saturating_sub(now.as_second())).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(version: u128, millis: i64) -> Uuid {
+        let millis = u128::from(millis.unsigned_abs());
+        Uuid::from_u128(millis << 80 | version << 76 | 0x8000_0000_0000_0001)
+    }
+
+    #[test]
+    fn an_event_id_is_new_for_a_minute_by_either_clock_and_only_if_it_has_a_time() {
+        let now = Timestamp::from_second(1_800_000_000).expect("a time");
+        let at = |offset_ms: i64| now.as_millisecond() + offset_ms;
+        for (offset_ms, expected) in
+            [(0, true), (-60_000, true), (-60_001, false), (60_000, true), (60_001, false)]
+        {
+            assert_eq!(is_new_id(id(7, at(offset_ms)), now), expected, "{offset_ms}");
+        }
+        assert!(!is_new_id(id(4, at(0)), now), "a forged id of another version");
+        assert!(!is_new_id(Uuid::max(), now) && !is_new_id(Uuid::nil(), now));
+    }
 }

@@ -1,15 +1,15 @@
-//! An event as its waiting room knows it: when people gather, when they are let in, and who may.
+//! An event with its waiting room: when users gather, when they are admitted, and who may join.
 
 use std::time::Duration;
 
 pub use urr_kernel::Tier;
 use urr_kernel::{Timestamp, Uuid, presale_delay};
+use urr_room::{AdmissionRules, AdmissionState};
+use urr_storage::storable_enum;
 
 use crate::QueueSettings;
-use urr_room::{AdmissionRules, AdmissionState};
 
-/// What is known of an event and its room. A copy of what the catalogue says, with the organiser's
-/// wishes.
+/// An event as the catalog describes it, with the organiser's settings of its room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRoom {
     pub event_id: Uuid,
@@ -21,21 +21,21 @@ pub struct EventRoom {
     pub sale_ends_at: Timestamp,
     pub has_presale: bool,
     pub room_settings: RoomSettings,
-    /// Of a lottery.
+    /// Only of a lottery.
     pub draw: Option<DrawState>,
-    /// Some of those who wait may not buy any more: a pre-sale was put before the sale. They are
-    /// sent home, and until then nobody is let in.
+    /// A pre-sale was added after users had joined who may not buy in it. The room will be cleared;
+    /// until then nobody is admitted.
     pub awaits_clearing: bool,
 }
 
-/// What decides when a sale is open for whom.
+/// What decides when a sale opens for which tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaleWindow {
     pub sale_starts_at: Timestamp,
     pub has_presale: bool,
 }
 
-/// In this order: what is over is never open again.
+/// Ordered: an event never goes back to an earlier status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventStatus {
     Open,
@@ -43,7 +43,9 @@ pub enum EventStatus {
     Cancelled,
 }
 
-/// How the organiser wants the room to be run; `None` is the default of the installation.
+storable_enum!(EventStatus { Open => "open", Deleted => "deleted", Cancelled => "cancelled" });
+
+/// The organiser's settings of a room; `None` stands for the default of the installation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomSettings {
     pub threshold: Option<u32>,
@@ -52,11 +54,11 @@ pub struct RoomSettings {
     pub opening: OpeningOrder,
     pub is_paused: bool,
     pub has_autopilot: bool,
-    /// Shown to those who wait.
+    /// Shown to the users who wait.
     pub message: Option<String>,
 }
 
-/// In which order those are let in who came before the sale.
+/// The order in which the users are admitted who joined before the sale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpeningOrder {
     #[default]
@@ -64,76 +66,69 @@ pub enum OpeningOrder {
     Lottery,
 }
 
-/// How far a draw is.
+storable_enum!(OpeningOrder { Fifo => "fifo", Lottery => "lottery" });
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrawState {
     Committed,
     Done,
 }
 
-/// What happens in the room now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomPhase {
-    /// Nobody may come yet.
+    /// Nobody may join yet.
     Closed {
         gathers_at: Timestamp,
     },
-    /// People come and wait for the opening.
+    /// Users join and wait for the opening.
     Gathering {
         opens_at: Timestamp,
     },
-    /// The sale has begun; the order of those who came before is being drawn.
+    /// The sale has begun; the order of the users who joined before is being drawn.
     Drawing,
     Open,
     Paused,
     Over,
     Cancelled,
-    /// It was taken out of sight.
+    /// The event is no longer shown.
     Deleted,
 }
 
-/// Why someone may not line up now.
+impl RoomPhase {
+    /// Whether nobody waits any more, even if the room has not been cleared yet.
+    pub fn has_ended(self) -> bool {
+        matches!(self, RoomPhase::Over | RoomPhase::Cancelled | RoomPhase::Deleted)
+    }
+
+    /// The name in views.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RoomPhase::Closed { .. } => "closed",
+            RoomPhase::Gathering { .. } => "gathering",
+            RoomPhase::Drawing => "drawing",
+            RoomPhase::Open => "open",
+            RoomPhase::Paused => "paused",
+            RoomPhase::Over => "over",
+            RoomPhase::Cancelled => "cancelled",
+            RoomPhase::Deleted => "deleted",
+        }
+    }
+}
+
+/// Why a user may not join now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JoinRejection {
     #[error("there is no such event")]
-    Unknown,
+    UnknownEvent,
     #[error("the event was cancelled")]
     Cancelled,
     #[error("the waiting room is not open yet")]
-    NotYet { gathers_at: Timestamp },
-    /// Only members of a higher tier may come at the moment.
-    #[error("only members may come at the moment")]
-    Presale { opens_at: Timestamp },
-    #[error("the sale is over")]
-    Over,
-}
-
-impl EventStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            EventStatus::Open => "open",
-            EventStatus::Deleted => "deleted",
-            EventStatus::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<EventStatus> {
-        let all = [EventStatus::Open, EventStatus::Deleted, EventStatus::Cancelled];
-        all.into_iter().find(|status| status.name() == name)
-    }
-}
-
-impl OpeningOrder {
-    pub fn name(self) -> &'static str {
-        match self {
-            OpeningOrder::Fifo => "fifo",
-            OpeningOrder::Lottery => "lottery",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<OpeningOrder> {
-        [OpeningOrder::Fifo, OpeningOrder::Lottery].into_iter().find(|opening| opening.name() == name)
-    }
+    NotOpen { gathers_at: Timestamp },
+    /// Only members of a higher tier may join at the moment.
+    #[error("only members may join at the moment")]
+    MembersOnly { opens_at: Timestamp },
+    #[error("the sale has ended")]
+    SaleEnded,
 }
 
 impl EventRoom {
@@ -156,12 +151,12 @@ impl EventRoom {
         }
     }
 
-    /// Whether a pre-sale runs or is gathered for: then not everybody may come.
+    /// Whether only members may join: a pre-sale runs or is about to begin.
     pub fn is_for_members(&self, now: Timestamp) -> bool {
         !self.window().admits(None, now)
     }
 
-    /// When someone of this tier may buy: members of the artist earlier, if there is a pre-sale.
+    /// When a user of this tier may buy. In a pre-sale members of the artist may buy earlier.
     pub fn opens_at(&self, tier: Option<Tier>) -> Timestamp {
         self.window().opens_at(tier)
     }
@@ -170,7 +165,7 @@ impl EventRoom {
         SaleWindow { sale_starts_at: self.sale_starts_at, has_presale: self.has_presale }
     }
 
-    /// Whether someone of this tier may line up now (B-1, B-2, Q8).
+    /// Whether a user of this tier may join now (B-1, B-2, Q8).
     pub fn check_admissible(
         &self,
         tier: Option<Tier>,
@@ -190,7 +185,7 @@ impl EventRoom {
         }
     }
 
-    /// What the room is told. `rate_max` is what the autopilot allows, if it flies.
+    /// The rules of the room. `rate_max` is the limit of the autopilot, if it is on.
     pub fn rules(
         &self,
         settings: &QueueSettings,
@@ -219,15 +214,15 @@ impl SaleWindow {
         self.sale_starts_at + after
     }
 
-    /// Before the sale those gather whom it opens for.
+    /// Before the sale starts, the tiers may join for which it opens at its start.
     fn admits(&self, tier: Option<Tier>, now: Timestamp) -> bool {
         now.max(self.sale_starts_at) >= self.opens_at(tier)
     }
 
-    /// Whether some who may have lined up by what was said before may not do so any more.
+    /// Whether a tier that could join by the window `before` may not join by this one.
     pub fn shuts_out(&self, before: &SaleWindow, now: Timestamp) -> bool {
-        let all = [None, Some(Tier::Silver), Some(Tier::Gold), Some(Tier::Diamond)];
-        all.into_iter().any(|tier| before.admits(tier, now) && !self.admits(tier, now))
+        let tiers = [None, Some(Tier::Silver), Some(Tier::Gold), Some(Tier::Diamond)];
+        tiers.into_iter().any(|tier| before.admits(tier, now) && !self.admits(tier, now))
     }
 }
 
@@ -460,21 +455,5 @@ mod tests {
         };
         assert_eq!(rate_under(40), 40, "the autopilot slows down");
         assert_eq!(rate_under(900), 500, "and never drives faster than is wished");
-    }
-
-    #[test]
-    fn what_is_stored_by_name_is_found_by_name() {
-        for status in [EventStatus::Open, EventStatus::Deleted, EventStatus::Cancelled] {
-            assert_eq!(EventStatus::parse(status.name()), Some(status));
-        }
-        for opening in [OpeningOrder::Fifo, OpeningOrder::Lottery] {
-            assert_eq!(OpeningOrder::parse(opening.name()), Some(opening));
-        }
-        for tier in TIERS.into_iter().flatten() {
-            assert_eq!(Tier::parse(tier.name()), Some(tier));
-        }
-        assert_eq!(EventStatus::parse("gone"), None);
-        assert_eq!(OpeningOrder::parse("auction"), None);
-        assert_eq!(Tier::parse("bronze"), None, "which is the general public");
     }
 }

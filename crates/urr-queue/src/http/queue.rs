@@ -1,18 +1,19 @@
-//! A fan and their place.
+//! The routes of users: join a line, poll, leave, and be reminded.
 
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Serialize;
 use urr_kernel::Uuid;
+use urr_room::UserStatus;
 use urr_service::{ApiError, Context, ErrorBody, Json, Path, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::answer::{self, QueueStatusView};
-use crate::Queue;
-use urr_room::UserStatus;
+use super::status_view::{self, QueueStatusView};
+use crate::reminders::ReminderError;
+use crate::{QueueService, QueueStatus};
 
 pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
@@ -20,12 +21,14 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         .routes(routes!(get_queue_status))
         .routes(routes!(send_queue_heartbeat))
         .routes(routes!(leave_queue))
+        .routes(routes!(list_own_queues))
+        .routes(routes!(ask_queue_reminder, withdraw_queue_reminder))
 }
 
-/// Ask for a place.
+/// Join the line of an event.
 ///
-/// You are let in (`active`, with an entry token), or get a place in line (`queued`). Asking again
-/// tells where you stand and changes nothing: reloading the page costs nobody their place.
+/// You are admitted (`active`, with an entry token), or get a position in the line (`queued`).
+/// Repeating the call reports your status and changes nothing: reloading the page costs nothing.
 #[utoipa::path(
     post, path = "/api/queue/check/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
@@ -35,11 +38,11 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         (status = 403, body = ErrorBody, description = "`PRESALE_MEMBERS_ONLY`: the pre-sale is \
             not open for you before `opensAt`."),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`QUEUE_NOT_OPEN` (with `opensAt`), \
+        (status = 409, body = ErrorBody, description = "`SALE_NOT_OPEN` (with `opensAt`), \
             `SALE_ENDED`, `EVENT_CANCELLED`, or `TOO_MANY_QUEUES`: you wait for as many events as \
             you may."),
-        (status = 503, body = ErrorBody, description = "`QUEUE_FULL` or `QUEUE_UNAVAILABLE`, with \
-            `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_FULL`, `QUEUE_UNAVAILABLE`, or \
+            `ROOM_NOT_READY` for an event that was just created. With `Retry-After`."),
     ),
 )]
 async fn check_queue(
@@ -48,26 +51,28 @@ async fn check_queue(
     Context(context): Context,
     Path(event_id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
-    let told = queue.check(event_id, user.user_id, &context).await?;
-    Ok(answer::full(&queue, user.user_id, &told))
+    let status = queue.check(event_id, user.user_id, &context).await?;
+    Ok(status_view::checked(&queue, user.user_id, &status))
 }
 
-/// Where you stand.
+/// Poll your status.
 ///
-/// Ask again after `nextPoll` seconds, with the entity tag that you have: 304 means that nothing but
-/// the number of others is new. It keeps your place: who is not seen for ten minutes loses it.
+/// Poll again after `nextPoll` seconds, with the entity tag of the last answer: 304 means that nothing
+/// but the number of other users has changed. Polling keeps your position: users who do not poll for
+/// ten minutes lose it.
 #[utoipa::path(
     get, path = "/api/queue/status/{eventId}", tag = "queue",
     params(
         ("eventId" = Uuid, Path),
-        ("If-None-Match" = Option<String>, Header, description = "The entity tag that you have."),
+        ("If-None-Match" = Option<String>, Header, description = "The entity tag of the last answer."),
     ),
     responses(
         (status = 200, body = QueueStatusView<'static>, headers(("etag" = String))),
-        (status = 304, description = "Nothing is new."),
+        (status = 304, description = "Nothing has changed."),
         (status = 401, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
+            with `Retry-After`."),
     ),
 )]
 async fn get_queue_status(
@@ -76,11 +81,11 @@ async fn get_queue_status(
     Path(event_id): Path<Uuid>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let told = queue.look(event_id, user.user_id).await?;
-    Ok(answer::polled(&queue, user.user_id, &told, &headers))
+    let status = queue.poll(event_id, user.user_id).await?;
+    Ok(status_view::polled(&queue, user.user_id, &status, &headers))
 }
 
-/// Whether someone is in line or in.
+/// Whether the user waits or has a slot.
 #[derive(Debug, Serialize, ToSchema)]
 struct HeartbeatView {
     /// `queued`, `active` or `not_in_queue`.
@@ -89,7 +94,7 @@ struct HeartbeatView {
     queued: bool,
 }
 
-/// Say that you are still there.
+/// Keep your position without a full poll.
 #[utoipa::path(
     post, path = "/api/queue/heartbeat/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
@@ -97,7 +102,8 @@ struct HeartbeatView {
         (status = 200, body = HeartbeatView),
         (status = 401, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
+            with `Retry-After`."),
     ),
 )]
 async fn send_queue_heartbeat(
@@ -113,17 +119,16 @@ async fn send_queue_heartbeat(
     Ok(Json(HeartbeatView { status, queued }))
 }
 
-/// How leaving went.
 #[derive(Debug, Serialize, ToSchema)]
 struct LeaveView {
     message: &'static str,
-    /// Whether you had a place or a turn.
+    /// Whether you had a position or a slot.
     left: bool,
 }
 
-/// Give your place or your turn away.
+/// Give up your position or your slot.
 ///
-/// Your entry token is worth nothing from now on.
+/// Your entry token is not valid any more.
 #[utoipa::path(
     post, path = "/api/queue/leave/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
@@ -131,7 +136,8 @@ struct LeaveView {
         (status = 200, body = LeaveView),
         (status = 401, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
+            with `Retry-After`."),
     ),
 )]
 async fn leave_queue(
@@ -141,4 +147,104 @@ async fn leave_queue(
 ) -> Result<Json<LeaveView>, ApiError> {
     let left = queue.leave(event_id, user.user_id).await?;
     Ok(Json(LeaveView { message: "Left queue", left }))
+}
+
+/// A line in which you wait, or an event that you may book.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct OwnQueueView {
+    event_id: Uuid,
+    title: String,
+    /// `queued` or `active`.
+    #[schema(example = "queued")]
+    status: &'static str,
+    /// The first in line has 1. Null before a draw, and with a slot.
+    position: Option<u32>,
+}
+
+/// List the lines in which you wait and the events that you may book.
+///
+/// It polls many rooms, so it is not for regular polling. It keeps your positions.
+#[utoipa::path(
+    get, path = "/api/queue/mine", tag = "queue",
+    responses(
+        (status = 200, body = Vec<OwnQueueView>),
+        (status = 401, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
+    ),
+)]
+async fn list_own_queues(
+    State(queue): State<QueueService>,
+    User(user): User,
+) -> Result<Json<Vec<OwnQueueView>>, ApiError> {
+    let statuses = queue.list_statuses(user.user_id).await?;
+    Ok(Json(statuses.iter().filter_map(own_queue).collect()))
+}
+
+fn own_queue(own: &QueueStatus) -> Option<OwnQueueView> {
+    let (status, position) = match own.snapshot.status {
+        UserStatus::Absent => return None,
+        UserStatus::Active(_) => ("active", None),
+        UserStatus::Waiting(_) if own.context.is_before_draw() => ("queued", None),
+        UserStatus::Waiting(line) => ("queued", Some(line.position)),
+    };
+    let event = &own.context.event;
+    Some(OwnQueueView { event_id: event.event_id, title: event.title.clone(), status, position })
+}
+
+impl From<ReminderError> for ApiError {
+    fn from(error: ReminderError) -> ApiError {
+        match error {
+            ReminderError::NotWaiting => ApiError::conflict(
+                "NOT_WAITING",
+                "You do not wait for this event, so there is no admission to remind you of.",
+            ),
+            ReminderError::Queue(error) => error.into(),
+            ReminderError::Storage(error) => error.into(),
+        }
+    }
+}
+
+/// Be reminded when your admission is near.
+///
+/// You are reminded once: about three minutes before, or when you are among the next in line. Asking
+/// again changes nothing. A reminder does not keep your position: continue to poll.
+#[utoipa::path(
+    post, path = "/api/queue/{eventId}/reminder", tag = "queue",
+    params(("eventId" = Uuid, Path)),
+    responses(
+        (status = 204, description = "You will be reminded."),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
+        (status = 409, body = ErrorBody, description = "`NOT_WAITING`: you have no position in \
+            this line, or you have a slot already."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
+            with `Retry-After`."),
+    ),
+)]
+async fn ask_queue_reminder(
+    State(queue): State<QueueService>,
+    User(user): User,
+    Path(event_id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    queue.ask_reminder(event_id, user.user_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Withdraw your reminder. Doing it again changes nothing.
+#[utoipa::path(
+    delete, path = "/api/queue/{eventId}/reminder", tag = "queue",
+    params(("eventId" = Uuid, Path)),
+    responses(
+        (status = 204, description = "You will not be reminded."),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn withdraw_queue_reminder(
+    State(queue): State<QueueService>,
+    User(user): User,
+    Path(event_id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    queue.withdraw_reminder(event_id, user.user_id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -1,35 +1,57 @@
-//! Work on many events at once, each at its own speed.
+//! Work on many events at once, each in its own task.
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::{Mutex, PoisonError};
 
 use tokio::task::{Id, JoinSet};
 use urr_kernel::Uuid;
 
-/// The turns that are under way. An event whose last turn is not over has no other. Dropped, it ends
-/// them.
+use crate::QueueService;
+
+/// The running tasks of one job. An event has at most one. Dropping it aborts them.
 #[derive(Default)]
-pub struct EventTasks {
-    under_way: JoinSet<()>,
+pub struct EventTasks(Mutex<RunningTasks>);
+
+#[derive(Default)]
+struct RunningTasks {
+    tasks: JoinSet<()>,
     events: HashMap<Id, Uuid>,
 }
 
 impl EventTasks {
-    pub fn begin(&mut self, event_id: Uuid, turn: impl Future<Output = ()> + Send + 'static) {
-        self.tidy();
+    /// Starts a task for each event whose previous task has ended.
+    pub fn spawn_each<W, F>(
+        &self,
+        queue: &QueueService,
+        events: impl IntoIterator<Item = Uuid>,
+        work: W,
+    ) where
+        W: Fn(QueueService, Uuid) -> F,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for event_id in events {
+            running.spawn(event_id, work(queue.clone(), event_id));
+        }
+    }
+}
+
+impl RunningTasks {
+    fn spawn(&mut self, event_id: Uuid, task: impl Future<Output = ()> + Send + 'static) {
+        self.remove_ended();
         if !self.events.values().any(|busy| *busy == event_id) {
-            let task = self.under_way.spawn(turn);
+            let task = self.tasks.spawn(task);
             self.events.insert(task.id(), event_id);
         }
     }
 
-    /// Forgets the turns that are over.
-    fn tidy(&mut self) {
-        while let Some(ended) = self.under_way.try_join_next_with_id() {
+    fn remove_ended(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
             let task = match ended {
                 Ok((task, ())) => task,
                 Err(error) => {
-                    tracing::error!(%error, "work on a room broke off");
+                    tracing::error!(%error, "a task of an event panicked");
                     error.id()
                 }
             };
@@ -47,45 +69,45 @@ mod tests {
 
     use super::*;
 
-    /// Waits until a turn is over, and says whose it was.
-    async fn next_ended(turns: &mut EventTasks) -> Uuid {
-        let ended = turns.under_way.join_next_with_id().await.expect("a turn is under way");
+    /// Waits until a task ends and returns its event.
+    async fn next_ended(tasks: &mut RunningTasks) -> Uuid {
+        let ended = tasks.tasks.join_next_with_id().await.expect("a task is running");
         let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
-        turns.events.remove(&task).expect("it was begun")
+        tasks.events.remove(&task).expect("it was begun")
     }
 
     /// P-6: in the original one scheduler did everything, and a slow clean-up delayed all admissions.
     #[tokio::test]
-    async fn p_6_a_slow_event_has_no_second_turn_and_delays_no_other() {
-        let mut turns = EventTasks::default();
+    async fn p_6_a_slow_event_has_no_second_task_and_delays_no_other() {
+        let mut tasks = RunningTasks::default();
         let [slow, quick] = [1, 2].map(Uuid::from_u128);
-        let (gate, slow_turns) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
+        let (gate, slow_runs) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
         for _ in 0..3 {
-            let (gate, count) = (Arc::clone(&gate), Arc::clone(&slow_turns));
-            turns.begin(slow, async move {
+            let (gate, count) = (Arc::clone(&gate), Arc::clone(&slow_runs));
+            tasks.spawn(slow, async move {
                 count.fetch_add(1, Ordering::SeqCst);
                 gate.acquire().await.expect("it is never closed").forget();
             });
-            turns.begin(quick, async {});
-            assert_eq!(next_ended(&mut turns).await, quick);
+            tasks.spawn(quick, async {});
+            assert_eq!(next_ended(&mut tasks).await, quick);
         }
         gate.add_permits(1);
-        assert_eq!(next_ended(&mut turns).await, slow);
-        assert_eq!(slow_turns.load(Ordering::SeqCst), 1);
-        turns.begin(slow, async {});
-        assert_eq!(next_ended(&mut turns).await, slow, "its next turn comes after the first");
+        assert_eq!(next_ended(&mut tasks).await, slow);
+        assert_eq!(slow_runs.load(Ordering::SeqCst), 1);
+        tasks.spawn(slow, async {});
+        assert_eq!(next_ended(&mut tasks).await, slow, "its next task starts after the first");
     }
 
     #[tokio::test]
-    async fn an_event_whose_turn_broke_off_gets_another() {
-        let mut turns = EventTasks::default();
+    async fn an_event_whose_task_panicked_gets_another() {
+        let mut tasks = RunningTasks::default();
         let event_id = Uuid::from_u128(1);
-        turns.begin(event_id, async { panic!("a turn that breaks off") });
-        while !turns.events.is_empty() {
+        tasks.spawn(event_id, async { panic!("a task that panics") });
+        while !tasks.events.is_empty() {
             tokio::task::yield_now().await;
-            turns.tidy();
+            tasks.remove_ended();
         }
-        turns.begin(event_id, async {});
-        assert_eq!(next_ended(&mut turns).await, event_id);
+        tasks.spawn(event_id, async {});
+        assert_eq!(next_ended(&mut tasks).await, event_id);
     }
 }

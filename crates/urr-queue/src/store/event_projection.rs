@@ -1,4 +1,4 @@
-//! What the catalogue says of an event, merged into its row: the newest facts and the last status.
+//! The projection of catalog events: the newest facts and the final status of each event.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
@@ -7,11 +7,12 @@ use super::rooms::revision_raise;
 use crate::EventStatus;
 use crate::domain::event::SaleWindow;
 
-/// Something that was heard of an event.
+/// What a domain event says about an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventUpdate {
+    pub event_id: Uuid,
     pub status: EventStatus,
-    /// None: only its end was heard of.
+    /// None if the message only ends the event.
     pub facts: Option<ProjectedFacts>,
 }
 
@@ -26,27 +27,28 @@ pub struct ProjectedFacts {
     pub has_presale: bool,
 }
 
-/// Takes over what is newer than what is known. What is over stays over, whatever an edit says.
-pub fn news_merge(
+/// Applies what is newer than the stored row. A cancelled or deleted event stays so, whatever a later
+/// update says.
+pub fn event_merge(
     tx: &mut Tx<'_>,
-    event_id: Uuid,
-    event_projection: EventUpdate,
+    update: EventUpdate,
     now: Timestamp,
 ) -> Result<(), StorageError> {
-    let known = known_lock(tx, event_id, now)?;
-    let status = known.status.max(event_projection.status);
-    let facts = event_projection.facts.filter(|facts| facts.revision > known.revision);
-    if facts.is_none() && status == known.status {
+    let event_id = update.event_id;
+    let stored = event_lock(tx, event_id, now)?;
+    let status = stored.status.max(update.status);
+    let facts = update.facts.filter(|facts| facts.revision > stored.revision);
+    if facts.is_none() && status == stored.status {
         return Ok(());
     }
     if let Some(facts) = facts {
-        let window = facts.window();
-        let is_shut_out = known.window.is_some_and(|before| window.shuts_out(&before, now));
-        facts_write(tx, event_id, &facts, known.awaits_clearing || is_shut_out)?;
+        let is_shut_out =
+            stored.window.is_some_and(|before| facts.window().shuts_out(&before, now));
+        facts_update(tx, event_id, &facts, stored.awaits_clearing || is_shut_out)?;
     }
     tx.execute(
         "update rooms set status = $2, updated_at = $3 where event_id = $1",
-        params![event_id, status.name(), now],
+        params![event_id, status, now],
     )?;
     revision_raise(tx)
 }
@@ -57,17 +59,21 @@ impl ProjectedFacts {
     }
 }
 
-struct Known {
+struct StoredEvent {
     revision: i64,
     status: EventStatus,
-    /// None: only its end was heard of.
+    /// None if only the end of the event was announced so far.
     window: Option<SaleWindow>,
     awaits_clearing: bool,
 }
 
-/// What is known of an event, under the lock that orders its news. The row is made if there is none:
-/// who comes at the same moment waits for it.
-fn known_lock(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> Result<Known, StorageError> {
+/// Locks the row of an event, which orders its updates. A missing row is inserted first, so that
+/// concurrent updates of a new event wait for each other.
+fn event_lock(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    now: Timestamp,
+) -> Result<StoredEvent, StorageError> {
     tx.execute(
         "insert into rooms (event_id, revision, status, title, has_presale, opening, is_paused, \
          has_autopilot, updated_at) values ($1, 0, 'open', '', false, 'fifo', false, false, $2) \
@@ -79,21 +85,20 @@ fn known_lock(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> Result<Known, 
          from rooms where event_id = $1 for update",
         params![event_id],
         |row| {
-            let status: String = row.get("status")?;
-            let status = EventStatus::parse(&status).expect("only known states are stored");
             let sale_starts_at: Option<Timestamp> = row.get("sale_starts_at")?;
             let has_presale = row.get("has_presale")?;
-            Ok(Known {
+            Ok(StoredEvent {
                 revision: row.get("revision")?,
-                status,
-                window: sale_starts_at.map(|sale_starts_at| SaleWindow { sale_starts_at, has_presale }),
+                status: row.get("status")?,
+                window: sale_starts_at
+                    .map(|sale_starts_at| SaleWindow { sale_starts_at, has_presale }),
                 awaits_clearing: row.get("awaits_clearing")?,
             })
         },
     )
 }
 
-fn facts_write(
+fn facts_update(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     facts: &ProjectedFacts,

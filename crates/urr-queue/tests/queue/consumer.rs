@@ -55,7 +55,7 @@ async fn row(world: &World, event_id: Uuid) -> (i64, String, String) {
 async fn slot_ends(world: &World) -> i64 {
     let count = world
         .db
-        .read(|tx| tx.query_one("select count(*) as n from purchases", &[], |row| row.get("n")));
+        .read(|tx| tx.query_one("select count(*) as n from slot_ends", &[], |row| row.get("n")));
     count.await.unwrap_or_else(|error: urr_storage::StorageError| panic!("{error}"))
 }
 

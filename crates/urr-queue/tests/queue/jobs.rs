@@ -32,8 +32,8 @@ contract! {
         world.queue.admit(event).await;
         assert_eq!(active(&fans[2..], event).await, [true, true, false, false]);
         let text = world.metrics.text();
-        assert!(text.contains("urr_queue_admitted_total{way=\"at_once\"} 2"), "{text}");
-        assert!(text.contains("urr_queue_admitted_total{way=\"from_line\"} 2"), "{text}");
+        assert!(text.contains("urr_queue_admitted_total{path=\"direct\"} 2"), "{text}");
+        assert!(text.contains("urr_queue_admitted_total{path=\"from_line\"} 2"), "{text}");
     }
 
     /// in the original every replica let in a hundred a second.
