@@ -12,4 +12,6 @@
 #[macro_use]
 mod wire_enum;
 
+pub mod clients;
 pub mod events;
+pub mod internal;

@@ -6,10 +6,11 @@ use std::str::FromStr;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use urr_kernel::percent;
 use uuid::Uuid;
 
+use crate::ApiError;
 use crate::caller::{Caller, peer};
-use crate::{ApiError, percent};
 
 const USER_ID: HeaderName = HeaderName::from_static("x-user-id");
 const USER_EMAIL: HeaderName = HeaderName::from_static("x-user-email");
@@ -100,7 +101,10 @@ impl Identity {
         IdentityHeaders {
             user_id: ascii(&self.user_id.to_string()),
             role: HeaderValue::from_static(self.role.name()),
-            email: self.email.as_deref().map(|email| ascii(&percent::encode(email))),
+            email: self
+                .email
+                .as_deref()
+                .map(|email| ascii(&percent::encode_except(email, b"-._~@+"))),
         }
     }
 

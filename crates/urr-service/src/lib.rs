@@ -9,7 +9,10 @@
 //! of is handed in as a [`ServiceKit`].
 
 pub mod admin_audit;
+pub mod admin_log;
 mod body_limit;
+pub mod breaker;
+pub mod cache;
 mod caller;
 mod context;
 mod deadline;
@@ -19,26 +22,26 @@ mod error;
 mod etag;
 mod extract;
 mod health;
-mod idempotency;
+pub mod idempotency;
 mod identity;
 pub mod jobs;
 mod metrics;
 mod page;
 mod panics;
-mod percent;
 mod server;
 mod service;
 mod storage;
 pub mod token;
 mod upstream;
 
+pub use breaker::{Breaker, BreakerState, Verdict};
 pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller, internal_routes};
 pub use context::{Context, RouteLabel};
 pub use deadline::Deadline;
 pub use docs::{docs_router, merge_openapi};
 pub use dress::Dressed;
 pub use error::{ApiError, ErrorBody, unknown_path};
-pub use etag::has_etag;
+pub use etag::{ETag, has_etag};
 pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
 pub use idempotency::idempotency_key;
@@ -48,6 +51,6 @@ pub use page::{Page, Paged, Pagination};
 pub use server::serve;
 pub use service::{Limits, Service, ServiceKit};
 pub use upstream::{
-    Breaker, BreakerState, CallPolicy, HttpClient, InvalidServiceUrl, LocalRouter, Refusal, Remote,
-    ServiceUrl, Upstream, UpstreamError, Verdict,
+    CallPolicy, HttpClient, InvalidServiceUrl, LocalRouter, Refusal, Remote, ServiceUrl, Upstream,
+    UpstreamError,
 };

@@ -4,7 +4,6 @@
 //! context and deadline arrive, in headers or handed over. So nothing learnt in one process is wrong
 //! in a cluster.
 
-mod breaker;
 mod budget;
 mod error;
 mod transport;
@@ -24,12 +23,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use urr_kernel::{CallContext, Secret};
 
-pub use self::breaker::{Breaker, BreakerState, Verdict};
 use self::budget::RetryBudget;
 pub use self::error::{Refusal, UpstreamError};
 pub use self::transport::{HttpClient, InvalidServiceUrl, LocalRouter, ServiceUrl};
 use self::transport::{Transport, Watched, observed, remove_hop_by_hop};
 use crate::ServiceKit;
+use crate::breaker::{self, Breaker, BreakerState, Verdict};
 use crate::caller::{CALLER, CREDENTIAL, Caller};
 use crate::context::Handed;
 use crate::deadline::Deadline;

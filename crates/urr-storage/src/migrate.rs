@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, hex};
 
 use crate::dialect::{Engine, MigrationStatement, definition_to_sqlite, split_migration};
 use crate::sqlite::SqliteConnection;
@@ -50,19 +50,21 @@ const STATEMENT_TIME_MAX: Duration = Duration::from_secs(3600);
 const TURN_PATIENCE: Duration = Duration::from_secs(60);
 const TURN_PAUSE: Duration = Duration::from_millis(20);
 
-/// The tables that every schema has: outbox, inbox, the relay's lease.
-const KIT: &[Migration] = &[Migration {
-    series: "kit",
-    version: 1,
-    name: "outbox and inbox",
-    sql: include_str!("../migrations/0001_outbox_and_inbox.sql"),
-}];
+/// The tables that every schema has.
+const KIT: &[Migration] = &[
+    kit(1, "outbox and inbox", include_str!("../migrations/0001_outbox_and_inbox.sql")),
+    kit(2, "admin log", include_str!("../migrations/0002_admin_actions.sql")),
+    kit(3, "idempotency keys", include_str!("../migrations/0003_idempotency_keys.sql")),
+];
+
+const fn kit(version: i64, name: &'static str, sql: &'static str) -> Migration {
+    Migration { series: "kit", version, name, sql }
+}
 
 impl Migration {
     /// A fingerprint of the text, so that a changed migration is noticed.
     pub(crate) fn checksum(&self) -> String {
-        let digest = Sha256::digest(self.sql.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(Sha256::digest(self.sql.as_bytes()))
     }
 
     pub(crate) fn statements(&self) -> Result<Vec<MigrationStatement<'static>>, StorageError> {

@@ -22,7 +22,7 @@ use urr_storage::{
     Db, PostgresOptions, ServiceRole, SqliteOptions, StorageError, Tx, migrate, params, provision,
 };
 use urr_test::servers;
-use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
+use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
     Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Signer, Sweeper, Ticket,
     TicketParts, Turns, Wanted,

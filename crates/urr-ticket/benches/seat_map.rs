@@ -29,7 +29,7 @@ use urr_kernel::{CallContext, Clock, IdSource, Secret, Uuid, Won};
 use urr_layout::{GradeRows, Grid, Layout};
 use urr_service::{Limits, Metrics, ServiceKit, serve};
 use urr_storage::{Db, SqliteOptions, StorageError, migrate};
-use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
+use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
     BestRequest, Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Signer, Ticket,
     TicketParts, Turns, Wanted, Wish,

@@ -1,6 +1,8 @@
 //! Looks whether seats, items, reservations, stock and tickets agree, and reports what does not.
 //! It mends nothing: a difference is a bug, and mending it would hide it.
 
+pub(crate) mod store;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -8,7 +10,8 @@ use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx};
 
 use crate::Ticket;
-use crate::store::audit::{self, Difference};
+use crate::audit::store as audit;
+use crate::audit::store::Difference;
 
 /// More differences than this are not listed.
 pub const DIFFERENCES_MAX: usize = 100;

@@ -1,13 +1,18 @@
 //! The door: a ticket comes in once.
 
+pub(crate) mod http;
+pub(crate) mod signature;
+pub(crate) mod store;
+
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_service::admin_audit::{self, AdminAction};
 use urr_storage::StorageError;
 
 use crate::Ticket;
-use crate::signature::InvalidPayload;
-use crate::store::check_in::{self, DoorCounts, DoorTicket, Entering};
+use crate::check_in::signature::InvalidPayload;
+use crate::check_in::store as check_in;
+use crate::check_in::store::{DoorCounts, DoorTicket, Entering};
 use crate::transfers::end_with_entry;
 
 /// A ticket that is shown at the door of an event.

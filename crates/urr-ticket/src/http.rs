@@ -1,24 +1,6 @@
-//! The ticket office over HTTP.
+//! The routes of the ticket service.
 
-mod admin;
-mod admin_log;
-mod best;
-mod check_in;
-mod internal;
-mod map;
-mod membership_steps;
-mod memberships;
-mod pulse;
-mod refund;
-mod reservation_view;
-mod reservations;
-mod reserve;
-mod stock;
-mod tickets;
 mod time;
-mod transfer_steps;
-mod transfers;
-mod turn;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -26,21 +8,21 @@ use crate::Ticket;
 
 pub fn routes() -> OpenApiRouter<Ticket> {
     OpenApiRouter::new()
-        .merge(reserve::routes())
-        .merge(best::routes())
-        .merge(admin::routes())
-        .merge(admin_log::routes())
-        .merge(check_in::routes())
-        .merge(internal::routes())
-        .merge(reservations::routes())
-        .merge(refund::routes())
-        .merge(map::routes())
-        .merge(membership_steps::routes())
-        .merge(memberships::routes())
-        .merge(pulse::routes())
-        .merge(stock::routes())
-        .merge(tickets::routes())
+        .merge(crate::reserve::http::routes())
+        .merge(crate::reserve::best_seats::http::routes())
+        .merge(crate::reservations::http::admin::routes())
+        .merge(crate::admin_log::routes())
+        .merge(crate::check_in::http::routes())
+        .merge(crate::payables::http::routes())
+        .merge(crate::reservations::http::routes())
+        .merge(crate::reservations::refund::http::routes())
+        .merge(crate::seat_map::http::routes())
+        .merge(crate::payables::membership_http::routes())
+        .merge(crate::memberships::http::routes())
+        .merge(crate::sales_health::http::routes())
+        .merge(crate::inventory::ticket_types::http::routes())
+        .merge(crate::inventory::http::routes())
         .merge(time::routes())
-        .merge(transfer_steps::routes())
-        .merge(transfers::routes())
+        .merge(crate::payables::transfer_http::routes())
+        .merge(crate::transfers::http::routes())
 }

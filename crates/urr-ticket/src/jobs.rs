@@ -6,7 +6,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::Ticket;
-use crate::expiry::{Sweeper, Swept};
+use crate::reservations::expiry::{Sweeper, Swept};
 
 const EMPTYING_EVERY: Duration = Duration::from_secs(1);
 const ENDING_MEMBERSHIPS_EVERY: Duration = Duration::from_secs(60);

@@ -12,34 +12,27 @@
 //! Deliberately absent: any decision by a lock outside of the database. Seat locks only turn the
 //! crowd away early.
 
+mod admin_log;
 mod audit;
-mod best;
-mod cancel;
-mod change;
+mod batcher;
 mod check_in;
-mod confirm;
-pub mod consume;
-mod domain;
+pub mod consumer;
+mod display_number;
 pub mod events;
-mod expiry;
-mod figures;
 mod http;
-mod inventories;
+mod in_list;
+pub mod inventory;
 mod jobs;
 mod locks;
 mod memberships;
-mod mine;
-mod pulse;
-mod refund;
+mod metrics;
+mod payables;
+pub mod reservations;
 mod reserve;
+mod sales_health;
 mod seat_map;
 mod settings;
-mod signature;
-mod steps;
-mod stock;
-pub mod store;
 mod transfers;
-mod turns;
 
 use std::sync::Arc;
 
@@ -48,45 +41,49 @@ use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
+pub use audit::store::{Difference, DifferenceKind};
 pub use audit::{Audit, Auditor};
-pub use best::{BestError, BestRequest};
-pub use cancel::AdminCancel;
-pub use change::{ChangeError, ChangeSeats};
+pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
 pub use check_in::{CheckInError, CheckedIn, ShownTicket};
-pub use confirm::{PaidPage, PaymentMade};
-pub use domain::best::{NoneFits, Wish};
-pub use domain::hold::{HeldItem, Hold, InvalidWanted, Refusal, Wanted, WantedTickets};
-pub use domain::membership::{
-    Benefits, Membership, MembershipId, MembershipRefused, MembershipStatus, Term, TermPayment,
+use inventory::cache::Inventories;
+pub use inventory::rules::{Inventory, Kind, NotOnSale, SalePolicy, SaleStatus, Tier};
+pub use inventory::ticket_types::rules::{ChangeRefused, TicketType};
+pub use inventory::ticket_types::{
+    ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged,
 };
-pub use domain::points::Action;
-pub use domain::refund::{Band, CancelPolicy, Fee, Grace, InvalidCancelPolicy, Refund, Rule};
-pub use domain::reservation::{
-    Flow, Item, PaymentStatus, Reservation, ReservationId, Status, Subject,
-};
-pub use domain::sale::{Inventory, Kind, NotOnSale, SalePolicy, SaleStatus, Tier};
-pub use domain::stock::{ChangeRefused, TicketType};
-pub use domain::transfer::{Offer, Transfer, TransferId, TransferRefused, TransferStatus};
-pub use domain::transition::{Back, PaymentClaim, Record, Refused};
-pub use expiry::{Sweeper, Swept};
-use figures::Figures;
-use inventories::Inventories;
 pub use locks::{SeatLocks, Taken};
 pub use memberships::MembershipError;
-pub use mine::{Details, ReservationFilter};
-pub use pulse::{BookingFigures, Supply};
-pub use refund::RefundPreview;
+pub use memberships::points::Action;
+pub use memberships::points::store::{Members, PointLine};
+pub use memberships::rules::{
+    Benefits, Membership, MembershipId, MembershipRefused, MembershipStatus, Term, TermPayment,
+};
+use metrics::Figures;
+pub use reservations::cancel::AdminCancel;
+pub use reservations::details::{Details, ReservationFilter};
+pub use reservations::expiry::{Sweeper, Swept};
+pub use reservations::model::{
+    Flow, Item, PaymentStatus, Reservation, ReservationId, Status, Subject,
+};
+pub use reservations::payment::{PaidPage, PaymentMade};
+pub use reservations::refund::RefundPreview;
+pub use reservations::refund::rules::{
+    Band, CancelPolicy, Fee, Grace, InvalidCancelPolicy, Refund, Rule,
+};
+pub use reservations::rules::{Back, PaymentClaim, Record, Refused};
+pub use reservations::transition::StepError;
+pub use reserve::best_seats::choose::{NoneFits, Wish};
+pub use reserve::best_seats::{BestError, BestRequest};
+pub use reserve::change_seats::{ChangeError, ChangeSeats};
+pub use reserve::rules::{HeldItem, Hold, InvalidWanted, Refusal, Wanted, WantedTickets};
+pub use reserve::slots::{Purchase, Turn, TurnError, Turns};
 pub use reserve::{ReserveError, ReserveRequest};
+pub use sales_health::{BookingFigures, Supply};
 pub use seat_map::{EventView, SeatMapSettings, SeatMaps, SeatStatus};
 pub use settings::Settings;
-pub use signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
-pub use steps::StepError;
-pub use stock::{ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged};
-pub use store::audit::{Difference, DifferenceKind};
-pub use store::points::{Members, PointLine};
-pub use store::transfers::TransferFilter;
+pub use transfers::rules::{Offer, Transfer, TransferId, TransferRefused, TransferStatus};
+pub use transfers::store::TransferFilter;
 pub use transfers::{TransferDetails, TransferError};
-pub use turns::{Purchase, Turn, TurnError, Turns};
 pub use urr_kernel::{IdempotencyKey, InvalidIdempotencyKey, InvalidTicketType, TicketTypeDraft};
 
 /// The tables of the ticket office.
@@ -111,14 +108,14 @@ pub struct Ticket {
     pub(crate) settings: Settings,
     pub(crate) locks: SeatLocks,
     pub(crate) desks: reserve::Desks,
-    pub(crate) best: best::BestDesk,
+    pub(crate) best: reserve::best_seats::BestDesk,
     pub(crate) inventories: Inventories,
     pub(crate) maps: SeatMaps,
     pub(crate) signer: Arc<Signer>,
     pub(crate) figures: Figures,
     pub(crate) turns: Turns,
-    pub(crate) bookings: pulse::Bookings,
-    pub(crate) stock_sums: pulse::StockSums,
+    pub(crate) bookings: sales_health::Bookings,
+    pub(crate) stock_sums: sales_health::StockSums,
 }
 
 /// What the ticket office is made of.
@@ -147,10 +144,10 @@ impl Ticket {
         let signer = Arc::new(signer);
         let figures = Figures::default();
         let desks = reserve::Desks::new(&db, &clock, &locks, &maps, &settings);
-        let best = best::desk(&db, &clock, &locks, &maps, &settings);
+        let best = reserve::best_seats::desk(&db, &clock, &locks, &maps, &settings);
         Ticket {
-            bookings: pulse::Bookings::new(),
-            stock_sums: pulse::StockSums::default(),
+            bookings: sales_health::Bookings::new(),
+            stock_sums: sales_health::StockSums::default(),
             db,
             clock,
             ids,

@@ -11,8 +11,8 @@
 //! Invariants: taking, keeping or giving up again, in whatever order the calls arrive, never weakens
 //! what stands (M-14): a kept lock yields only to a higher token, to its own release, or to time.
 
-mod memory;
-mod redis;
+pub(crate) mod memory;
+pub(crate) mod redis;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use urr_kernel::{Clock, Uuid};
 use urr_layout::SeatId;
 use urr_redis::Redis;
 
-use self::memory::Memory;
-use self::redis::RedisLocks;
+use crate::locks::memory::Memory;
+use crate::locks::redis::RedisLocks;
 
 /// How long an attempt may take until its seats are free for others again.
 const DECIDING_TTL: Duration = Duration::from_secs(10);

@@ -3,21 +3,28 @@
 //! A membership is bought year by year; what a payment pays for is its next term, and the number of
 //! the term is the fencing token. Every step of a payment can be repeated and has its effect once.
 
+pub(crate) mod http;
+pub(crate) mod points;
+pub(crate) mod rules;
+pub(crate) mod store;
+pub(crate) mod tiers;
+
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_service::Page;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::domain::membership::{
+use crate::events::membership::{MembershipActivated, MembershipExpired};
+use crate::memberships::points::Action;
+use crate::memberships::points::store as point_store;
+use crate::memberships::points::store::{Award, Members, PointLine};
+use crate::memberships::rules::{
     Membership, MembershipId, MembershipRefused, MembershipStatus, cut_span, decide_confirm,
     decide_pay, decide_pin, decide_refunded, decide_subscribe, decide_unpin, next_span,
 };
-use crate::domain::points::Action;
-use crate::domain::transition::{PaymentClaim, Step};
-use crate::events::membership::{MembershipActivated, MembershipExpired};
-use crate::store::memberships::{self as store, EndedMembership, TermStep, WhichTerm};
-use crate::store::points::{self, Award, Members, PointLine};
-use crate::store::tiers::{Fan, tier_list};
+use crate::memberships::store::{EndedMembership, TermStep, WhichTerm};
+use crate::memberships::tiers::{Fan, tier_list};
+use crate::reservations::rules::{PaymentClaim, Step};
 use crate::{PaymentMade, Ticket, Tier};
 
 /// Few enough that nobody waits for it.
@@ -123,8 +130,8 @@ impl Ticket {
         let find = move |tx: &mut Tx<'_>| {
             let found = store::membership_find_of_fan(tx, user_id, artist_id)?;
             let Some(membership) = found else { return Ok(None) };
-            let lines = points::point_line_list(tx, membership.id.0, page)?;
-            let count = points::point_line_count(tx, membership.id.0)?;
+            let lines = point_store::point_line_list(tx, membership.id.0, page)?;
+            let count = point_store::point_line_count(tx, membership.id.0)?;
             Ok(Some((membership, lines, count)))
         };
         self.db.read(find).await
@@ -240,7 +247,7 @@ impl Ticket {
         reference_id: Uuid,
     ) -> Result<u64, StorageError> {
         let award = Award { action, reference_id, now: self.clock.now() };
-        self.db.write(move |tx| points::points_award_limited(tx, members, award)).await
+        self.db.write(move |tx| point_store::points_award_limited(tx, members, award)).await
     }
 
     /// What was rewarded is not there any more.
@@ -251,7 +258,7 @@ impl Ticket {
     ) -> Result<(), StorageError> {
         let now = self.clock.now();
         let back =
-            move |tx: &mut Tx<'_>| points::points_take_back(tx, action, &[reference_id], now);
+            move |tx: &mut Tx<'_>| point_store::points_take_back(tx, action, &[reference_id], now);
         self.db.write(back).await
     }
 
@@ -309,7 +316,7 @@ pub(crate) fn activate(
     store::term_pay(tx, TermStep { id, number, payment_id, now }, span, &made.method)?;
     let is_renewal = before.joined_at.is_some();
     let action = if is_renewal { Action::Renew } else { Action::Join };
-    points::points_award_member(tx, id.0, Award { action, reference_id: payment_id, now })?;
+    point_store::points_award_member(tx, id.0, Award { action, reference_id: payment_id, now })?;
     let membership = reload(tx, id, which)?;
     let event = MembershipActivated {
         membership_id: id.0,
@@ -348,7 +355,7 @@ pub(crate) fn mark_refunded(
     }
     store::membership_set_end(tx, id, membership.expires_at - cut)?;
     for action in [Action::Join, Action::Renew] {
-        points::points_take_back(tx, action, &[payment_id], now)?;
+        point_store::points_take_back(tx, action, &[payment_id], now)?;
     }
     reload(tx, id, which)
 }

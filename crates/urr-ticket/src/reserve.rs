@@ -4,10 +4,16 @@
 //! sale's row with a fresh look at the seat decides; conditional updates and a unique index are the
 //! last guard. Only the last two are needed for the right result.
 
-mod barred;
 pub(crate) mod batch;
-pub(crate) mod desk;
-mod policies;
+pub(crate) mod best_seats;
+pub(crate) mod change_seats;
+pub(crate) mod http;
+pub(crate) mod policy_cache;
+pub(crate) mod precheck;
+pub(crate) mod rules;
+pub(crate) mod slots;
+pub(crate) mod store;
+pub(crate) mod store_postgres;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +23,12 @@ use urr_kernel::{CallContext, Clock, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{Db, StorageError};
 
-use self::barred::{Barred, TierDesk, tier_desk};
-use self::batch::{Batch, Entry, Outcome, decide_batch, find_all_repeated};
-use self::desk::{Desk, NoAnswer};
-use self::policies::Policies;
-use crate::domain::hold::{Hold, HoldRequest, Refusal, RequestKey, Terms, Wanted};
-use crate::domain::sale::NotOnSale;
+use crate::batcher::{Desk, NoAnswer};
+use crate::inventory::rules::NotOnSale;
+use crate::reserve::batch::{Batch, Entry, Outcome, decide_batch, find_all_repeated};
+use crate::reserve::policy_cache::Policies;
+use crate::reserve::precheck::{Barred, TierDesk, tier_desk};
+use crate::reserve::rules::{Hold, HoldRequest, Refusal, RequestKey, Terms, Wanted};
 use crate::{
     IdempotencyKey, Inventory, Kind, ReservationId, SeatLocks, SeatMaps, Settings, Taken, Ticket,
 };

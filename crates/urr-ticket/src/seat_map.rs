@@ -16,10 +16,12 @@
 //! Deliberately absent: any decision. What a map says is a hint; seats are given under the lock of
 //! the sale.
 
-mod picture;
-mod slot;
-mod statuses;
-mod stream;
+pub(crate) mod entry;
+pub(crate) mod http;
+pub(crate) mod snapshot;
+pub(crate) mod statuses;
+pub(crate) mod store;
+pub(crate) mod stream;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,15 +33,16 @@ use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{Db, StorageError};
 
-use self::picture::Epoch;
-pub use self::picture::{Picture, SeatChange, SeatMapView};
-use self::slot::{Marks, Nothing, Slot};
-pub use self::statuses::SeatStatus;
-pub(crate) use self::statuses::Statuses;
-use self::stream::Places;
-pub use self::stream::{TooManyStreams, changes};
-use crate::inventories::Inventories;
-use crate::store::map::{self, TicketTypeStock};
+use crate::inventory::cache::Inventories;
+use crate::seat_map::entry::{Marks, Nothing, Slot};
+use crate::seat_map::snapshot::Epoch;
+pub use crate::seat_map::snapshot::{Picture, SeatChange, SeatMapView};
+pub use crate::seat_map::statuses::SeatStatus;
+pub(crate) use crate::seat_map::statuses::Statuses;
+use crate::seat_map::store as map;
+use crate::seat_map::store::TicketTypeStock;
+use crate::seat_map::stream::Places;
+pub use crate::seat_map::stream::{TooManyStreams, changes};
 use crate::{Inventory, SaleStatus};
 
 /// More ticket types than this and their events are looked up anew.

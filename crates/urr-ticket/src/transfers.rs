@@ -4,6 +4,10 @@
 //! repeated and has its effect once. Locks are taken in one order: the sale, the tickets, the
 //! transfer. The door has no use for the sale and takes the last two.
 
+pub(crate) mod http;
+pub(crate) mod rules;
+pub(crate) mod store;
+
 use std::sync::Arc;
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
@@ -11,22 +15,25 @@ use urr_service::Page;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::confirm::mark_refunded as mark_reservation_refunded;
-use crate::domain::points::Action;
-use crate::domain::transfer::{
+use crate::events::transfer::{TransferCancelled, TransferCompleted};
+use crate::inventory::store as sales;
+use crate::memberships::points::Action;
+use crate::memberships::points::store::points_take_back;
+use crate::memberships::tiers::{Fan, tier_list};
+use crate::reservations::details::shorten;
+use crate::reservations::payment::mark_refunded as mark_reservation_refunded;
+use crate::reservations::rules::{Back, PaymentClaim, Record, Refused, Step};
+use crate::reservations::store as transitions;
+use crate::reservations::store::items;
+use crate::reservations::store::items::StoredItem;
+use crate::reservations::store::{Ended, Ending};
+use crate::reservations::transition::{Stamps, StepError};
+use crate::transfers::rules::{
     Buyer, Offer, Transfer, TransferId, TransferRefused, decide_cancel, decide_complete,
     decide_list, decide_pay, decide_pin, decide_refunded, decide_unpin,
 };
-use crate::domain::transition::{Back, PaymentClaim, Record, Refused, Step};
-use crate::events::transfer::{TransferCancelled, TransferCompleted};
-use crate::mine::shorten;
-use crate::steps::{Stamps, StepError};
-use crate::store::items::{self, StoredItem};
-use crate::store::points::points_take_back;
-use crate::store::tiers::{Fan, tier_list};
-use crate::store::transfers::{self as store, NewTransfer, ShownTransfer, TransferStep};
-use crate::store::transitions::{self, Ended, Ending};
-use crate::store::{sales, transfers::TransferFilter};
+use crate::transfers::store::TransferFilter;
+use crate::transfers::store::{NewTransfer, ShownTransfer, TransferStep};
 use crate::{Inventory, PaymentMade, PaymentStatus, ReservationId, Ticket, Tier};
 
 /// Few enough that nobody waits for it.

@@ -39,8 +39,8 @@ pub async fn connect(url: &str) -> Redis {
 }
 
 /// A server that the test may stop, crash and pause.
-pub fn own_server() -> Option<servers::Redis> {
-    servers::available(Server::Redis).unwrap().then(|| servers::Redis::start().unwrap())
+pub fn own_server() -> Option<servers::RedisServer> {
+    servers::available(Server::Redis).unwrap().then(|| servers::RedisServer::start().unwrap())
 }
 
 /// How many of so many requests are let through.

@@ -34,6 +34,6 @@ pub async fn connect_cluster(urls: &[String]) -> Redis {
 }
 
 /// A server that the test may stop, crash and pause.
-pub fn own_server() -> Option<servers::Redis> {
-    servers::available(Server::Redis).unwrap().then(|| servers::Redis::start().unwrap())
+pub fn own_server() -> Option<servers::RedisServer> {
+    servers::available(Server::Redis).unwrap().then(|| servers::RedisServer::start().unwrap())
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_storage::{Db, SqliteOptions, migrate};
 use urr_ticket::SCHEMA;
-use urr_ticket::store::sales::sale_create;
+use urr_ticket::inventory::store::sale_create;
 
 use crate::crowd::Measured;
 use crate::office::{Office, new_sale};

@@ -15,7 +15,7 @@ use urr_storage::{
     Db, PostgresOptions, ServiceRole, SqliteOptions, StorageError, migrate, provision,
 };
 use urr_test::servers;
-use urr_ticket::store::sales::{NewSale, SaleFacts, sale_create};
+use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
     Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts, Turns,
 };

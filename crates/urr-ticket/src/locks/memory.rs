@@ -15,14 +15,14 @@ use std::time::Duration;
 use urr_kernel::{Clock, Uuid};
 use urr_layout::SeatId;
 
-use super::{DECIDING_TTL, Taken};
+use crate::locks::{DECIDING_TTL, Taken};
 
 const SHARDS: usize = 64;
 const SWEEP_EVERY_US: i64 = 1_000_000;
 /// About a hundred bytes each, so 50 MiB.
 const LOCKS_MAX: usize = 1 << 19;
 
-pub(super) struct Memory {
+pub(crate) struct Memory {
     clock: Clock,
     names: RandomState,
     shards: Vec<Mutex<Shard>>,

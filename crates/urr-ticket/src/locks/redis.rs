@@ -12,13 +12,13 @@ use urr_kernel::Uuid;
 use urr_layout::SeatId;
 use urr_redis::{FromRedisValue, Redis, RedisError, Script, ToRedisArgs, hash_tag};
 
-use super::{DECIDING_TTL, Taken};
+use crate::locks::{DECIDING_TTL, Taken};
 
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
 static KEEP: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("keep.lua")));
 static REMOVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("remove.lua")));
 
-pub(super) struct RedisLocks {
+pub(crate) struct RedisLocks {
     redis: Redis,
     /// Whether the last answer was a refusal, which the log was told of.
     is_refused: AtomicBool,

@@ -8,12 +8,12 @@ use urr_layout::SeatId;
 use urr_storage::outbox::Stamp;
 use urr_storage::{Db, StorageError, Tx};
 
-use crate::domain::hold::{
+use crate::events::{ReservationCreated, ReservationFacts};
+use crate::inventory::rules::NotOnSale;
+use crate::reserve::rules::{
     Decision, Hold, HoldRequest, Refusal, RequestKey, Terms, Wanted, decide_hold,
 };
-use crate::domain::sale::NotOnSale;
-use crate::events::{ReservationCreated, ReservationFacts};
-use crate::store::reserve::{NewHold, board_load, holds_find, holds_write, kept_list};
+use crate::reserve::store::{NewHold, board_load, holds_find, holds_write, kept_list};
 use crate::{Inventory, ReservationId, SOURCE};
 
 /// A lone request that failed because of a collision is tried so often.

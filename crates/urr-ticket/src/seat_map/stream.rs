@@ -15,7 +15,7 @@ use futures_util::stream::{Stream, unfold};
 use tokio::time::Instant;
 use urr_kernel::Uuid;
 
-use super::SeatMaps;
+use crate::seat_map::SeatMaps;
 
 /// How long a client waits before it asks again.
 const RETRY: Duration = Duration::from_secs(2);

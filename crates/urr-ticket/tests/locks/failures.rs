@@ -9,11 +9,11 @@ use urr_ticket::Taken;
 use crate::world::{World, connect, deciding, kept, patient};
 
 /// A server that the test may stop, crash and pause, and locks on it.
-async fn own_server(options: RedisOptions) -> Option<(servers::Redis, Redis, World)> {
+async fn own_server(options: RedisOptions) -> Option<(servers::RedisServer, Redis, World)> {
     if !servers::available(Server::Redis).unwrap() {
         return None;
     }
-    let server = servers::Redis::start().unwrap();
+    let server = servers::RedisServer::start().unwrap();
     let redis = connect(server.url(), options).await;
     Some((server, redis.clone(), World::redis(redis)))
 }

@@ -1,7 +1,7 @@
 //! Events are cancelled or deleted, and what was held or bought of them is given back.
 
 use urr_storage::StorageError;
-use urr_ticket::store::transitions::{self, Ended, Ending};
+use urr_ticket::reservations::store::{self, Ended, Ending};
 use urr_ticket::{
     PaymentStatus, Record, Refused, ShownTicket, SignedTicket, Status, StepError, Sweeper, Swept,
 };
@@ -106,7 +106,7 @@ contract! {
         let now = world.clock.now();
         let ended = world.db.write(move |tx| {
             let ending = Ending::Withdrawn { reason: "EVENT_DELETED" };
-            transitions::reservations_end(tx, 100, &ids, ending, now)
+            store::reservations_end(tx, 100, &ids, ending, now)
         });
         let ended: Result<Vec<Ended>, StorageError> = ended.await;
         let ended: Vec<_> = ended.unwrap().iter().map(|ended| (ended.id, ended.refund_amount)).collect();

@@ -27,7 +27,7 @@ async fn connect(url: &str) -> Redis {
     Redis::connect(&RedisPlace::Single(Secret::new(url))).await.unwrap()
 }
 
-async fn redis_locks(redis: &servers::Redis) -> SeatLocks {
+async fn redis_locks(redis: &servers::RedisServer) -> SeatLocks {
     SeatLocks::redis(connect(redis.url()).await)
 }
 
@@ -37,9 +37,9 @@ async fn flush(url: &str) {
 }
 
 /// A Redis of its own, or none where it is not installed.
-fn own_redis() -> Option<servers::Redis> {
+fn own_redis() -> Option<servers::RedisServer> {
     let is_there = servers::available(servers::Server::Redis).unwrap();
-    is_there.then(|| servers::Redis::start().unwrap())
+    is_there.then(|| servers::RedisServer::start().unwrap())
 }
 
 /// How many of a thousand get the same seat at the same moment. The others get a clear 409.
@@ -184,7 +184,7 @@ async fn must_sell_out_counting(
 }
 
 /// Forgets, dies and comes back while the sale goes on. Everything happens before it is over.
-async fn break_redis(mut redis: servers::Redis, mut sold: watch::Receiver<u32>) {
+async fn break_redis(mut redis: servers::RedisServer, mut sold: watch::Receiver<u32>) {
     let mut reached = async |count: u32| drop(sold.wait_for(|sold| *sold >= count).await.unwrap());
     reached(50).await;
     flush(redis.url()).await;
@@ -196,7 +196,10 @@ async fn break_redis(mut redis: servers::Redis, mut sold: watch::Receiver<u32>) 
     drop(redis);
 }
 
-async fn blocking(mut redis: servers::Redis, work: fn(&mut servers::Redis)) -> servers::Redis {
+async fn blocking(
+    mut redis: servers::RedisServer,
+    work: fn(&mut servers::RedisServer),
+) -> servers::RedisServer {
     let done = tokio::task::spawn_blocking(move || {
         work(&mut redis);
         redis

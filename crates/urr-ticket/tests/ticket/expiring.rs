@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
 use urr_storage::StorageError;
-use urr_ticket::store::transitions::{self, Ended, Ending};
+use urr_ticket::reservations::store::{self, Ended, Ending};
 use urr_ticket::{ReserveRequest, Status, Sweeper, Ticket, Wanted};
 
 use crate::contract;
@@ -78,7 +78,7 @@ contract! {
             world.clock.advance(wait);
             let now = world.clock.now();
             let ended = world.db.write(move |tx| {
-                transitions::reservations_end(tx, 100, &ids, Ending::Expired, now)
+                store::reservations_end(tx, 100, &ids, Ending::Expired, now)
             });
             let ended: Result<Vec<Ended>, StorageError> = ended.await;
             let ended: Vec<Uuid> = ended.unwrap().iter().map(|ended| ended.id).collect();

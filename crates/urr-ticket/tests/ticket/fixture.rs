@@ -12,7 +12,7 @@ use urr_storage::{
     Db, PostgresOptions, Row, ServiceRole, SqliteOptions, StorageError, migrate, provision,
 };
 use urr_test::servers;
-use urr_ticket::store::sales::{self, NewSale, NewTicketType, SaleFacts};
+use urr_ticket::inventory::store::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{
     Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts, Turns,
 };
@@ -150,7 +150,7 @@ impl World {
 
     pub async fn sale_insert(&self, new: NewSale) -> bool {
         let now = self.clock.now();
-        let made = self.db.write(move |tx| sales::sale_create(tx, &new, now)).await;
+        let made = self.db.write(move |tx| store::sale_create(tx, &new, now)).await;
         made.unwrap_or_else(|error: StorageError| panic!("{error}"))
     }
 

@@ -11,7 +11,7 @@ use urr_bus::{
 use urr_kernel::{CallContext, Event, Uuid};
 use urr_storage::inbox;
 use urr_test::eventually;
-use urr_ticket::{Sweeper, consume};
+use urr_ticket::{Sweeper, consumer as ticket_consumer};
 
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
@@ -70,7 +70,7 @@ fn with(mut data: Value, field: &str, value: Value) -> Value {
 
 /// Handles an event as the consumer loop does: once, in one transaction with its inbox row.
 pub async fn deliver(world: &World, event: &Event) -> Result<Handled, HandleError> {
-    let context = HandlerContext::new(consume::GROUP, event, world.clock.now());
+    let context = HandlerContext::new(ticket_consumer::GROUP, event, world.clock.now());
     let event = event.clone();
     world
         .db
@@ -78,7 +78,7 @@ pub async fn deliver(world: &World, event: &Event) -> Result<Handled, HandleErro
             if !inbox::record(tx, context.group(), event.id, context.now)? {
                 return Ok(Handled::Ignored);
             }
-            consume::handle(tx, &event, &context)
+            ticket_consumer::handle(tx, &event, &context)
         })
         .await
 }
@@ -403,13 +403,13 @@ contract! {
     /// comes behind it on the same key is handled.
     async fn an_impossible_order_does_not_stop_those_behind_it(world: World) {
         let bus = Bus::open_embedded(&world.folder().join("bus.db"), &world.clock).unwrap();
-        let topics: Vec<_> = consume::TOPICS.iter().map(|topic| TopicSpec::new(*topic)).collect();
+        let topics: Vec<_> = ticket_consumer::TOPICS.iter().map(|topic| TopicSpec::new(*topic)).collect();
         bus.ensure_topics(&topics).await.unwrap();
         let event_id = world.ids.next_id();
         for data in [with(seated(event_id, 1, 5), "prices", json!({})), seated(event_id, 1, 5)] {
             let event = event(&world, "EVENT_CREATED", data);
             let message =
-                Message::new(consume::TOPICS[0], event.subject.clone(), event.to_bytes());
+                Message::new(ticket_consumer::TOPICS[0], event.subject.clone(), event.to_bytes());
             bus.publish_one(message).await.unwrap();
         }
         let cancel = CancellationToken::new();
@@ -417,9 +417,9 @@ contract! {
             Consumer {
                 bus: bus.clone(),
                 db: world.db.clone(),
-                group: consume::GROUP.to_owned(),
-                topics: consume::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
-                handler: Arc::new(consume::handle),
+                group: ticket_consumer::GROUP.to_owned(),
+                topics: ticket_consumer::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
+                handler: Arc::new(ticket_consumer::handle),
                 clock: world.clock.clone(),
                 metrics: Metrics::default(),
             },
@@ -431,7 +431,7 @@ contract! {
         .await;
         cancel.cancel();
         running.await.unwrap();
-        let topic = Some(consume::TOPICS[0]);
+        let topic = Some(ticket_consumer::TOPICS[0]);
         let listed = dead_letters::list(&bus, topic, dead_letters::Which::Open, 10).await.unwrap();
         let reasons: Vec<_> = listed.letters.iter().map(|letter| &*letter.reason).collect();
         assert_eq!(reasons, ["the grade \"R\" has no price"]);

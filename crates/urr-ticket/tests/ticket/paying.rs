@@ -13,7 +13,9 @@ use urr_kernel::{CallContext, Event, Uuid};
 use urr_service::Caller;
 use urr_storage::inbox;
 use urr_test::eventually;
-use urr_ticket::{PaymentClaim, PaymentStatus, Record, Status, Sweeper, consume};
+use urr_ticket::{
+    PaymentClaim, PaymentStatus, Record, Status, Sweeper, consumer as ticket_consumer,
+};
 
 use crate::booking::{Paid, Who};
 use crate::contract;
@@ -155,12 +157,12 @@ contract! {
     async fn k_4_an_event_and_its_effect_are_one_and_no_other_is_swallowed(world: World) {
         let (record, claim) = pinned(&world).await;
         let event = confirmed(&world, &record, claim);
-        let context = HandlerContext::new(consume::GROUP, &event, world.clock.now());
+        let context = HandlerContext::new(ticket_consumer::GROUP, &event, world.clock.now());
         let lost = event.clone();
         // The process dies before the commit.
         let died: Result<(), HandleError> = world.db.write(move |tx| {
             assert!(inbox::record(tx, context.group(), lost.id, context.now)?);
-            assert_eq!(consume::handle(tx, &lost, &context), Ok(Handled::Done));
+            assert_eq!(ticket_consumer::handle(tx, &lost, &context), Ok(Handled::Done));
             Err(HandleError::Poison("it dies".to_owned()))
         }).await;
         assert!(died.is_err());
@@ -383,7 +385,7 @@ contract! {
     /// neither stops what comes behind on the same key.
     async fn k_9_neither_poison_nor_a_refusal_stops_those_behind(world: World) {
         let bus = Bus::open_embedded(&world.folder().join("bus.db"), &world.clock).unwrap();
-        let topics: Vec<_> = consume::TOPICS.iter().map(|topic| TopicSpec::new(*topic)).collect();
+        let topics: Vec<_> = ticket_consumer::TOPICS.iter().map(|topic| TopicSpec::new(*topic)).collect();
         bus.ensure_topics(&topics).await.unwrap();
         let (record, claim) = pinned(&world).await;
         let good = || confirmed(&world, &record, claim);
@@ -397,9 +399,9 @@ contract! {
             Consumer {
                 bus: bus.clone(),
                 db: world.db.clone(),
-                group: consume::GROUP.to_owned(),
-                topics: consume::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
-                handler: Arc::new(consume::handle),
+                group: ticket_consumer::GROUP.to_owned(),
+                topics: ticket_consumer::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
+                handler: Arc::new(ticket_consumer::handle),
                 clock: world.clock.clone(),
                 metrics: Metrics::default(),
             },

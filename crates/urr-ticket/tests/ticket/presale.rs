@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{StorageError, params};
-use urr_ticket::store::sales::NewSale;
+use urr_ticket::inventory::store::NewSale;
 use urr_ticket::{ChangeSeats, PaymentClaim, Refused, StepError, Taken};
 
 use crate::booking::Who;

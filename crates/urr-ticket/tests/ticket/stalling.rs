@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx, params};
-use urr_ticket::store::sales;
+use urr_ticket::inventory::store;
 
 use crate::fixture::World;
 
@@ -48,7 +48,7 @@ async fn keep_lock(world: &World, event_id: Uuid) -> Stall {
     let (stopped, locked) = (Mutex::new(stopped), Mutex::new(Some(locked)));
     let db = world.db.clone();
     let keep = move |tx: &mut Tx<'_>| {
-        sales::sale_lock_only(tx, event_id)?;
+        store::sale_lock_only(tx, event_id)?;
         let locked = locked.lock().unwrap_or_else(PoisonError::into_inner).take();
         locked.map(|locked| locked.send(()));
         let stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +92,7 @@ impl Standstill {
         let db = world.db.clone();
         let stalling = tokio::spawn(async move {
             db.write(move |tx| {
-                sales::sale_lock_only(tx, event_id)?;
+                store::sale_lock_only(tx, event_id)?;
                 let mut parts = parts.lock().unwrap();
                 if let Some(begun) = parts.0.take() {
                     begun.send(()).unwrap();

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::json;
 use urr_kernel::Won;
-use urr_ticket::store::sales::{NewTicketType, ticket_type_insert};
+use urr_ticket::inventory::store::{NewTicketType, ticket_type_insert};
 
 use crate::contract;
 use crate::door::{Door, Fan};

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use urr_kernel::{Uuid, Won};
 use urr_test::engines::writings;
-use urr_ticket::store::sales::{NewTicketType, ticket_type_insert};
+use urr_ticket::inventory::store::{NewTicketType, ticket_type_insert};
 
 use crate::booking::Who;
 use crate::contract;

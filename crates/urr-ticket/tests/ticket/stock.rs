@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde_json::json;
 use urr_kernel::{CallContext, Uuid, Won};
 use urr_storage::StorageError;
-use urr_ticket::store::stock as store;
+use urr_ticket::inventory::ticket_types::store;
 use urr_ticket::{
     ChangeRefused, ChangeTicketTypeError, CreateTicketTypeError, TicketType, TicketTypeDraft,
 };

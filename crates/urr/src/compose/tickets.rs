@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use urr_service::Service;
 use urr_storage::Db;
-use urr_ticket::{SeatLocks, Settings, Signer, Ticket, TicketParts, Turns, consume};
+use urr_ticket::{SeatLocks, Settings, Signer, Ticket, TicketParts, Turns, consumer};
 
 use super::{Builder, World};
 use crate::config::Config;
 
 /// Starts the ticket office with what runs beside it.
 pub fn start(builder: &Builder<'_>, db: Db, world: &World, turns: Turns) -> Service {
-    builder.consume(&db, consume::GROUP, consume::TOPICS, consume::handle);
+    builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
     let locks = match &builder.redis {
         Some(redis) => SeatLocks::redis(redis.clone()),
         None => SeatLocks::memory(world.clock.clone()),

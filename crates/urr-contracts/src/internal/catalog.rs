@@ -1,0 +1,43 @@
+//! Internal calls to the catalog.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::Caller;
+
+use super::InternalCall;
+use crate::events::catalog::{CatalogEventStatus, EventKind};
+
+pub const GET_EVENT: InternalCall = InternalCall::get(
+    "catalog.events.get",
+    "/internal/catalog/events/{id}",
+    &Caller::ALL,
+    Duration::from_secs(2),
+);
+
+/// The answer of [`GET_EVENT`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GetEventAnswer {
+    pub event: EventInfo,
+}
+
+/// An event as it is at the moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventInfo {
+    pub id: Uuid,
+    pub revision: i64,
+    pub title: String,
+    pub kind: EventKind,
+    pub status: CatalogEventStatus,
+    #[serde(default)]
+    pub artist_id: Option<Uuid>,
+    #[serde(default)]
+    pub artist_name: Option<String>,
+    pub starts_at: Timestamp,
+    pub sale_starts_at: Timestamp,
+    pub sale_ends_at: Timestamp,
+    pub has_presale: bool,
+    pub inventory_ready: bool,
+}

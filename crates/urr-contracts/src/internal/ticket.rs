@@ -1,0 +1,438 @@
+//! Internal calls to the ticket service: payables for payments, summaries for mails, sales health
+//! and tiers for waiting rooms, points for the community.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Tier, Timestamp, Uuid, Won};
+use urr_service::Caller;
+
+use super::InternalCall;
+use crate::events::payment::PaymentType;
+
+const PAYMENT: &[Caller] = &[Caller::Payment];
+const MAIL: &[Caller] = &[Caller::Mail];
+const QUEUE: &[Caller] = &[Caller::Queue];
+const COMMUNITY: &[Caller] = &[Caller::Community];
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Users wait for these answers.
+const SHORT_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A payable in whatever state.
+pub const GET_PAYABLE: InternalCall = InternalCall::get(
+    "ticket.payables.get",
+    "/internal/ticket/payables/{kind}/{id}",
+    PAYMENT,
+    DEADLINE,
+);
+
+/// A payable if this user can pay it now; otherwise the refusal of its rules.
+pub const VALIDATE_PAYABLE: InternalCall = InternalCall::get(
+    "ticket.payables.validate",
+    "/internal/ticket/payables/{kind}/{id}/validate",
+    PAYMENT,
+    DEADLINE,
+);
+
+/// Keeps a payable from expiring while its payment is under way.
+pub const PIN_PAYABLE: InternalCall = InternalCall::post(
+    "ticket.payables.pin",
+    "/internal/ticket/payables/{kind}/{id}/pin",
+    PAYMENT,
+    DEADLINE,
+);
+
+/// The payment has failed: the payable may expire again.
+pub const UNPIN_PAYABLE: InternalCall = InternalCall::post(
+    "ticket.payables.unpin",
+    "/internal/ticket/payables/{kind}/{id}/unpin",
+    PAYMENT,
+    DEADLINE,
+);
+
+/// The payment was charged: the buyer gets what was paid for.
+pub const CONFIRM_PAYABLE: InternalCall = InternalCall::post(
+    "ticket.payables.confirm",
+    "/internal/ticket/payables/{kind}/{id}/confirm",
+    PAYMENT,
+    DEADLINE,
+);
+
+/// The money has gone back.
+pub const MARK_PAYABLE_REFUNDED: InternalCall = InternalCall::post(
+    "ticket.payables.refunded",
+    "/internal/ticket/payables/{kind}/{id}/refunded",
+    PAYMENT,
+    DEADLINE,
+);
+
+/// Every reservation that was ever paid, in the order of ids, for reconciliation.
+pub const LIST_PAID_RESERVATIONS: InternalCall =
+    InternalCall::get("ticket.paid.list", "/internal/ticket/paid", PAYMENT, DEADLINE);
+
+/// Cancels a paid reservation. The refund is announced as `RESERVATION_CANCELLED`.
+pub const CANCEL_RESERVATION: InternalCall = InternalCall::post(
+    "ticket.reservations.cancel",
+    "/internal/ticket/reservations/{id}/cancel",
+    PAYMENT,
+    DEADLINE,
+);
+
+/// What a mail says about a reservation.
+pub const GET_RESERVATION_SUMMARY: InternalCall = InternalCall::get(
+    "ticket.reservations.summary",
+    "/internal/ticket/reservations/{id}/summary",
+    MAIL,
+    DEADLINE,
+);
+
+/// What is left of events, and how booking goes. Asked for every second, so never repeated.
+pub const GET_SALES_HEALTH: InternalCall = InternalCall::post(
+    "ticket.sales-health.get",
+    "/internal/ticket/sales-health",
+    QUEUE,
+    SHORT_DEADLINE,
+)
+.once();
+
+/// The tier of a user with the artist of an event.
+pub const GET_TIER: InternalCall = InternalCall::get(
+    "ticket.tier.get",
+    "/internal/ticket/tier/{event_id}/{user_id}",
+    QUEUE,
+    SHORT_DEADLINE,
+);
+
+pub const AWARD_POINTS: InternalCall = InternalCall::post(
+    "ticket.points.award",
+    "/internal/ticket/memberships/award-points",
+    COMMUNITY,
+    DEADLINE,
+);
+
+/// The post or comment that was rewarded was deleted.
+pub const RETURN_POINTS: InternalCall = InternalCall::post(
+    "ticket.points.return",
+    "/internal/ticket/memberships/return-points",
+    COMMUNITY,
+    DEADLINE,
+);
+
+/// [`GET_SALES_HEALTH`] answers for at most this many events at once.
+pub const SALES_HEALTH_EVENTS_MAX: usize = 1_000;
+
+wire_enum! {
+    /// What can be paid.
+    pub enum PayableKind {
+        Reservation => "reservation",
+        Transfer => "transfer",
+        Membership => "membership",
+    }
+}
+
+wire_enum! {
+    /// The state of a payable. Each kind has some of them.
+    pub open enum PayableStatus {
+        /// A hold, or a membership whose first year is not paid.
+        Pending => "pending",
+        /// A reservation that was paid.
+        Confirmed => "confirmed",
+        /// A reservation or a listing that was cancelled.
+        Cancelled => "cancelled",
+        /// A hold or a membership whose time is over.
+        Expired => "expired",
+        /// A transfer that is on offer.
+        Listed => "listed",
+        /// A transfer that was bought.
+        Completed => "completed",
+        /// A membership that is paid.
+        Active => "active",
+    }
+}
+
+wire_enum! {
+    /// Whether a payable is paid.
+    pub enum PayablePaymentStatus {
+        Unpaid => "unpaid",
+        Paid => "paid",
+        Refunding => "refunding",
+        Refunded => "refunded",
+    }
+}
+
+impl From<PayableKind> for PaymentType {
+    fn from(kind: PayableKind) -> PaymentType {
+        match kind {
+            PayableKind::Reservation => PaymentType::Reservation,
+            PayableKind::Transfer => PaymentType::Transfer,
+            PayableKind::Membership => PaymentType::Membership,
+        }
+    }
+}
+
+impl PaymentType {
+    /// None for a type that is newer than this program.
+    pub fn payable_kind(self) -> Option<PayableKind> {
+        match self {
+            PaymentType::Reservation => Some(PayableKind::Reservation),
+            PaymentType::Transfer => Some(PayableKind::Transfer),
+            PaymentType::Membership => Some(PayableKind::Membership),
+            PaymentType::Other => None,
+        }
+    }
+}
+
+/// The query of [`VALIDATE_PAYABLE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ValidatePayableQuery {
+    pub user_id: Uuid,
+}
+
+/// A reservation, a transfer or a membership, as payments see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PayableView {
+    pub kind: PayableKind,
+    pub id: Uuid,
+    /// The order's name at the provider; only in the answer of [`VALIDATE_PAYABLE`].
+    #[serde(default)]
+    pub order_name: Option<String>,
+    /// Who pays; null for a transfer that nobody has pinned or bought.
+    #[serde(default)]
+    pub user_id: Option<Uuid>,
+    #[serde(default)]
+    pub event_id: Option<Uuid>,
+    /// Of a membership.
+    #[serde(default)]
+    pub artist_id: Option<Uuid>,
+    /// Of a reservation.
+    #[serde(default)]
+    pub reservation_number: Option<String>,
+    /// What a transfer hands over.
+    #[serde(default)]
+    pub reservation_id: Option<Uuid>,
+    /// Of a transfer.
+    #[serde(default)]
+    pub seller_id: Option<Uuid>,
+    pub status: PayableStatus,
+    pub payment_status: PayablePaymentStatus,
+    pub total_amount: Won,
+    /// Part of the total: the surcharge of a purchase in a pre-sale.
+    #[serde(default)]
+    pub booking_fee: Won,
+    /// Part of the total: what a transfer costs.
+    #[serde(default)]
+    pub transfer_fee: Won,
+    /// Seats or standing tickets of a reservation.
+    #[serde(default)]
+    pub quantity: Option<u32>,
+    /// When a hold ends.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
+    /// A payable with another token is another purchase: its payment must not be confirmed.
+    pub fencing_token: i64,
+    /// The payment that is under way.
+    #[serde(default)]
+    pub pinned_by: Option<Uuid>,
+    #[serde(default)]
+    pub payment_id: Option<Uuid>,
+    #[serde(default)]
+    pub refund_amount: Option<Won>,
+    #[serde(default)]
+    pub cancellation_fee: Option<Won>,
+    /// Of a reservation.
+    #[serde(default)]
+    pub updated_at: Option<Timestamp>,
+    /// The flow that it began; only in the answer of [`VALIDATE_PAYABLE`] for a reservation.
+    #[serde(default)]
+    pub correlation_id: Option<Uuid>,
+    /// The last event about it; only in the answer of [`VALIDATE_PAYABLE`] for a reservation.
+    #[serde(default)]
+    pub last_event_id: Option<Uuid>,
+}
+
+/// The answer of every call about one payable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayableAnswer {
+    pub payable: PayableView,
+}
+
+/// The body of [`PIN_PAYABLE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PinPayableBody {
+    pub payment_id: Uuid,
+    pub user_id: Uuid,
+    pub fencing_token: i64,
+    pub amount: Won,
+}
+
+/// The body of [`UNPIN_PAYABLE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnpinPayableBody {
+    pub payment_id: Uuid,
+}
+
+/// The body of [`CONFIRM_PAYABLE`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfirmPayableBody {
+    pub payment_id: Uuid,
+    pub fencing_token: i64,
+    pub amount: Won,
+    #[serde(default)]
+    pub payment_method: Option<String>,
+}
+
+/// The body of [`MARK_PAYABLE_REFUNDED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefundedPayableBody {
+    pub payment_id: Uuid,
+    /// The amount that the ticket service asked for.
+    pub amount: Won,
+    /// The amount that really went back; null if it is the same. It is less if an administrator
+    /// had given back a part before.
+    #[serde(default)]
+    pub returned_amount: Option<Won>,
+}
+
+/// The body of [`CANCEL_RESERVATION`]. Exactly one of the two ids says who cancels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelReservationBody {
+    /// The owner.
+    #[serde(default)]
+    pub user_id: Option<Uuid>,
+    #[serde(default)]
+    pub admin_id: Option<Uuid>,
+    /// Why an administrator cancels.
+    #[serde(default)]
+    pub reason: String,
+    /// The payment that an administrator wants refunded. It is refused if the reservation has been
+    /// sold on and is paid by another payment (M-8).
+    #[serde(default)]
+    pub payment_id: Option<Uuid>,
+}
+
+/// The query of [`LIST_PAID_RESERVATIONS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaidReservationQuery {
+    /// The last reservation of the page before.
+    #[serde(default)]
+    pub after: Option<Uuid>,
+}
+
+/// The answer of [`LIST_PAID_RESERVATIONS`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaidReservationPage {
+    /// In the order of their ids.
+    pub reservations: Vec<PayableView>,
+    /// Whether there are others behind them.
+    pub more: bool,
+}
+
+/// What was booked, in words for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationSummary {
+    pub reservation_number: String,
+    pub event_id: Uuid,
+    pub event_title: String,
+    pub venue_name: String,
+    pub event_starts_at: Timestamp,
+    /// Labels of seats, and standing tickets with their number.
+    pub places: Vec<String>,
+    pub quantity: u32,
+}
+
+/// The answer of [`GET_RESERVATION_SUMMARY`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReservationSummaryAnswer {
+    pub reservation: ReservationSummary,
+}
+
+/// The body of [`GET_SALES_HEALTH`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SalesHealthBody {
+    pub event_ids: Vec<Uuid>,
+}
+
+/// What is left of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventAvailability {
+    pub available: u32,
+    /// Held by users who may still give it back.
+    pub held: u32,
+    pub total: u32,
+}
+
+/// How booking went in the last seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BookingHealth {
+    /// Requests that were answered, rejections by a rule included.
+    pub answered: u64,
+    /// Requests that failed or took too long.
+    pub failed: u64,
+    pub p95_micros: u64,
+}
+
+/// The answer of [`GET_SALES_HEALTH`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SalesHealthAnswer {
+    /// Events that the ticket service does not know are left out.
+    pub events: HashMap<Uuid, EventAvailability>,
+    pub booking: BookingHealth,
+}
+
+/// The answer of [`GET_TIER`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierAnswer {
+    /// Null for the general public.
+    #[serde(default)]
+    pub tier: Option<Tier>,
+}
+
+/// The body of [`AWARD_POINTS`]. The ticket service decides how many points that is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AwardPointsBody {
+    pub user_id: Uuid,
+    /// `COMMUNITY_POST`, `COMMUNITY_COMMENT` or `NEWS_CREATION`.
+    pub action_type: String,
+    /// The post, comment or news item. The same one is rewarded once.
+    pub reference_id: Uuid,
+    /// Null: all active memberships of the user.
+    #[serde(default)]
+    pub artist_id: Option<Uuid>,
+}
+
+/// The answer of [`AWARD_POINTS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwardPointsAnswer {
+    /// Points per membership.
+    pub points: i64,
+    /// How many memberships got them: 0 if the user has none, if it was rewarded before, or if the
+    /// daily maximum is reached.
+    pub memberships: u64,
+}
+
+/// The body of [`RETURN_POINTS`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReturnPointsBody {
+    pub action_type: String,
+    pub reference_id: Uuid,
+}
+
+/// The answer of [`RETURN_POINTS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReturnPointsAnswer {
+    pub ok: bool,
+}

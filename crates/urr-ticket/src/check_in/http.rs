@@ -1,0 +1,202 @@
+//! The door over HTTP: for administrators with a scanner.
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid};
+use urr_layout::SeatId;
+use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::check_in::signature::InvalidPayload;
+use crate::check_in::{CheckInError, CheckedIn, ShownTicket};
+use crate::seat_map::http::no_event;
+use crate::{Inventory, Ticket};
+
+const PAYLOAD_CHARS_MAX: usize = 500;
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new().routes(routes!(check_in_ticket)).routes(routes!(count_check_ins))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CheckInBody {
+    /// The text of the ticket's QR code.
+    #[schema(max_length = 500)]
+    payload: String,
+    /// The event whose door this is.
+    event_id: Uuid,
+}
+
+#[derive(Serialize, ToSchema)]
+struct CheckInView {
+    ticket: CheckedInView,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CheckedInView {
+    id: Uuid,
+    number: String,
+    reservation_number: String,
+    event_id: Uuid,
+    /// Where the holder sits; nothing for a standing ticket.
+    seat: Option<DoorSeatView>,
+    ticket_type_name: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    checked_in_at: Timestamp,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DoorSeatView {
+    id: SeatId,
+    #[schema(example = "1층 A-12-7")]
+    label: String,
+    section: String,
+    row: String,
+    number: u16,
+    grade: String,
+}
+
+impl DoorSeatView {
+    fn of(inventory: &Inventory, id: SeatId) -> Option<DoorSeatView> {
+        let place = inventory.layout.place(id)?;
+        Some(DoorSeatView {
+            id,
+            label: place.label(),
+            section: place.section.name.clone(),
+            row: place.row.label.clone(),
+            number: place.number,
+            grade: place.section.grade.clone(),
+        })
+    }
+}
+
+impl CheckedInView {
+    fn of(checked_in: CheckedIn, inventory: &Inventory) -> CheckedInView {
+        CheckedInView {
+            id: checked_in.ticket_id,
+            number: checked_in.number,
+            reservation_number: checked_in.reservation_number,
+            event_id: checked_in.event_id,
+            seat: checked_in.seat_id.and_then(|id| DoorSeatView::of(inventory, id)),
+            ticket_type_name: checked_in.ticket_type_name,
+            checked_in_at: checked_in.checked_in_at,
+        }
+    }
+}
+
+/// Lets the holder of a ticket in, once.
+#[utoipa::path(
+    post, path = "/api/admin/check-ins", tag = "tickets", request_body = CheckInBody,
+    responses(
+        (status = 200, body = CheckInView),
+        (status = 400, body = ErrorBody, description = "`INVALID_TICKET`: not a ticket of ours."),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`TICKET_NOT_FOUND`, `EVENT_NOT_FOUND`."),
+        (status = 409, body = ErrorBody, description = "`ALREADY_CHECKED_IN` (with `checkedInAt` \
+            and `checkedInBy`), `TICKET_FOR_OTHER_EVENT` (with `ticketEventId`), \
+            `TICKET_REISSUED`, `TICKET_CANCELLED`."),
+        (status = 422, body = ErrorBody, description = "`TICKET_FORGED`: a wrong signature."),
+    ),
+)]
+async fn check_in_ticket(
+    State(ticket): State<Ticket>,
+    Admin(admin): Admin,
+    Json(body): Json<CheckInBody>,
+) -> Result<Json<CheckInView>, ApiError> {
+    if body.payload.chars().count() > PAYLOAD_CHARS_MAX {
+        return Err(InvalidPayload::Malformed.into());
+    }
+    let event_id = body.event_id;
+    let inventory = ticket.inventories.get(event_id).await?.ok_or_else(no_event)?;
+    let shown = ShownTicket { payload: body.payload, event_id, admin_id: admin.user_id };
+    let checked_in = ticket.check_in(&shown).await?;
+    Ok(Json(CheckInView { ticket: CheckedInView::of(checked_in, &inventory) }))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+struct CheckInsQuery {
+    event_id: Uuid,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CheckInsView {
+    event_id: Uuid,
+    /// Tickets that may come in, those who did included.
+    tickets: u64,
+    checked_in: u64,
+}
+
+/// How many came in.
+#[utoipa::path(
+    get, path = "/api/admin/check-ins", tag = "tickets", params(CheckInsQuery),
+    responses(
+        (status = 200, body = CheckInsView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+async fn count_check_ins(
+    State(ticket): State<Ticket>,
+    _admin: Admin,
+    Query(query): Query<CheckInsQuery>,
+) -> Result<Json<CheckInsView>, ApiError> {
+    let event_id = query.event_id;
+    ticket.inventories.get(event_id).await?.ok_or_else(no_event)?;
+    let counts = ticket.count_check_ins(event_id).await?;
+    Ok(Json(CheckInsView { event_id, tickets: counts.valid, checked_in: counts.checked_in }))
+}
+
+impl From<InvalidPayload> for ApiError {
+    fn from(invalid: InvalidPayload) -> ApiError {
+        match invalid {
+            InvalidPayload::Malformed => {
+                ApiError::bad_request("INVALID_TICKET", "This is not a ticket of ours.")
+            }
+            InvalidPayload::Forged => ApiError::unprocessable(
+                "TICKET_FORGED",
+                "The signature is wrong: we did not issue this ticket.",
+            ),
+        }
+    }
+}
+
+impl From<CheckInError> for ApiError {
+    fn from(error: CheckInError) -> ApiError {
+        match error {
+            CheckInError::Payload(invalid) => invalid.into(),
+            CheckInError::OtherEvent { event_id } => {
+                let sentence = "This ticket is for another event.";
+                ApiError::conflict("TICKET_FOR_OTHER_EVENT", sentence)
+                    .with("ticketEventId", event_id.to_string())
+            }
+            CheckInError::Unknown => {
+                ApiError::not_found("TICKET_NOT_FOUND", "We do not know this ticket.")
+            }
+            CheckInError::Reissued => ApiError::conflict(
+                "TICKET_REISSUED",
+                "This ticket was issued anew, for example to a new owner. Please show the new one.",
+            ),
+            CheckInError::Cancelled => {
+                ApiError::conflict("TICKET_CANCELLED", "This ticket was cancelled.")
+            }
+            CheckInError::AlreadyCheckedIn { at, by } => {
+                let sentence = "This ticket was shown before.";
+                ApiError::conflict("ALREADY_CHECKED_IN", sentence)
+                    .with("checkedInAt", at.to_string())
+                    .with("checkedInBy", by.map(|by| by.to_string()))
+            }
+            CheckInError::Storage(error) => error.into(),
+        }
+    }
+}

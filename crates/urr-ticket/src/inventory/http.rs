@@ -1,0 +1,176 @@
+//! What is left, by grade and by ticket type, and the keys that sign tickets.
+
+use axum::extract::State;
+use serde::Serialize;
+use urr_kernel::{Uuid, Won};
+use urr_service::{ApiError, ErrorBody, Json, Path};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::Ticket;
+use crate::check_in::signature::PublicKey;
+use crate::seat_map::EventView;
+use crate::seat_map::http::no_event;
+use crate::seat_map::store::TicketTypeStock;
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new()
+        .routes(routes!(get_event_availability))
+        .routes(routes!(get_ticket_type_availability))
+        .routes(routes!(list_ticket_keys))
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct EventAvailabilityView {
+    event_id: Uuid,
+    /// The seats by grade, in the order of the hall; none for a standing event.
+    grades: Vec<GradeView>,
+    /// The tickets without a seat, the dearest first.
+    ticket_types: Vec<TicketTypeView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GradeView {
+    #[schema(example = "VIP")]
+    grade: String,
+    /// In won.
+    #[schema(value_type = i64, example = 165_000)]
+    price: Won,
+    total: u32,
+    available: u32,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TicketTypeView {
+    id: Uuid,
+    name: String,
+    description: String,
+    /// In won.
+    #[schema(value_type = i64, example = 88_000)]
+    price: Won,
+    total: u32,
+    available: u32,
+}
+
+impl EventAvailabilityView {
+    fn of(view: &EventView) -> EventAvailabilityView {
+        let inventory = &view.inventory;
+        let layout = &inventory.layout;
+        let grade = |grade: &str| GradeView {
+            grade: grade.to_owned(),
+            price: *inventory.prices.get(grade).expect("every grade has a price"),
+            total: layout
+                .sections
+                .iter()
+                .filter(|s| s.grade == grade)
+                .map(|s| s.seat_count())
+                .sum(),
+            available: view.picture.available(layout, grade),
+        };
+        EventAvailabilityView {
+            event_id: inventory.event_id,
+            grades: layout.grades().into_iter().map(grade).collect(),
+            ticket_types: view.ticket_types.iter().map(TicketTypeView::of).collect(),
+        }
+    }
+}
+
+impl TicketTypeView {
+    fn of(stock: &TicketTypeStock) -> TicketTypeView {
+        TicketTypeView {
+            id: stock.id,
+            name: stock.name.clone(),
+            description: stock.description.clone(),
+            price: stock.price,
+            total: stock.total,
+            available: stock.available,
+        }
+    }
+}
+
+/// How much of an event is left.
+#[utoipa::path(
+    get, path = "/api/tickets/event/{eventId}", tag = "tickets",
+    params(("eventId" = Uuid, Path)),
+    responses(
+        (status = 200, body = EventAvailabilityView),
+        (status = 400, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+async fn get_event_availability(
+    State(ticket): State<Ticket>,
+    Path(event_id): Path<Uuid>,
+) -> Result<Json<EventAvailabilityView>, ApiError> {
+    let view = ticket.maps.look(event_id).await?.ok_or_else(no_event)?;
+    Ok(Json(EventAvailabilityView::of(&view)))
+}
+
+#[derive(Serialize, ToSchema)]
+struct AvailabilityView {
+    total: u32,
+    available: u32,
+}
+
+/// How many tickets of a type are left.
+#[utoipa::path(
+    get, path = "/api/tickets/availability/{ticketTypeId}", tag = "tickets",
+    params(("ticketTypeId" = Uuid, Path)),
+    responses(
+        (status = 200, body = AvailabilityView),
+        (status = 400, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+async fn get_ticket_type_availability(
+    State(ticket): State<Ticket>,
+    Path(ticket_type_id): Path<Uuid>,
+) -> Result<Json<AvailabilityView>, ApiError> {
+    let view = ticket.maps.look_for_type(ticket_type_id).await?;
+    let types = view.iter().flat_map(|view| &view.ticket_types);
+    let stock = types.into_iter().find(|stock| stock.id == ticket_type_id).ok_or_else(|| {
+        ApiError::not_found("TICKET_TYPE_NOT_FOUND", "There are no tickets with this id.")
+    })?;
+    Ok(Json(AvailabilityView { total: stock.total, available: stock.available }))
+}
+
+#[derive(Serialize, ToSchema)]
+struct TicketKeysView {
+    /// The one that signs now is the first; tickets signed with the others are still good.
+    keys: Vec<TicketKeyView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TicketKeyView {
+    id: String,
+    #[schema(example = "Ed25519")]
+    algorithm: &'static str,
+    /// 32 bytes in base64url without padding.
+    public_key: String,
+}
+
+impl From<&PublicKey> for TicketKeyView {
+    fn from(key: &PublicKey) -> TicketKeyView {
+        let (id, public_key) = (key.id.clone(), key.text.clone());
+        TicketKeyView { id, algorithm: "Ed25519", public_key }
+    }
+}
+
+/// The keys to verify tickets with, without a network.
+///
+/// The text of a QR code is `URR1.<what>.<signature>`, both in base64url without padding. The
+/// signature is over the text `URR1.<what>`. `<what>` is 40 bytes: ticket id (16), event id (16),
+/// seat number (4, `ffffffff` if standing), issue (4); the numbers with the highest byte first.
+#[utoipa::path(
+    get, path = "/api/tickets/keys", tag = "tickets",
+    responses((status = 200, body = TicketKeysView)),
+)]
+async fn list_ticket_keys(State(ticket): State<Ticket>) -> Json<TicketKeysView> {
+    let keys = ticket.signer.public_keys().iter().map(TicketKeyView::from).collect();
+    Json(TicketKeysView { keys })
+}

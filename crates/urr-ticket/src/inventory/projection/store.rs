@@ -1,0 +1,102 @@
+//! What the catalogue said, and the sale that follows it.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{StorageError, Tx, params};
+
+use crate::SaleStatus;
+use crate::consumer::InventoryReady;
+use crate::inventory::projection::News;
+use crate::inventory::store::SaleFacts;
+
+/// What is known of an event, under the lock that orders its news. The row is made if there is none:
+/// who comes at the same moment waits for it.
+pub fn news_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<News, StorageError> {
+    tx.execute(
+        "insert into catalog_news (event_id, status) values ($1, 'open') \
+         on conflict (event_id) do nothing",
+        params![event_id],
+    )?;
+    tx.query_one(
+        "select status, facts from catalog_news where event_id = $1 for update",
+        params![event_id],
+        |row| {
+            let status: String = row.get("status")?;
+            let facts: Option<serde_json::Value> = row.get("facts")?;
+            let read = |facts| serde_json::from_value(facts).expect("only facts are stored");
+            Ok(News {
+                status: SaleStatus::parse(&status).expect("only known states are stored"),
+                facts: facts.map(read),
+            })
+        },
+    )
+}
+
+pub fn news_write(tx: &mut Tx<'_>, event_id: Uuid, news: &News) -> Result<(), StorageError> {
+    let to_json = |facts| serde_json::to_value(facts).expect("facts are JSON");
+    tx.execute(
+        "update catalog_news set status = $2, facts = $3 where event_id = $1",
+        params![event_id, news.status.name(), news.facts.as_ref().map(to_json)],
+    )?;
+    Ok(())
+}
+
+/// Older facts than those of the sale change nothing; nor do any while there is no sale.
+pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> Result<(), StorageError> {
+    tx.execute(
+        "update sales set revision = $2, title = $3, venue_name = $4, artist_id = $5, \
+         starts_at = $6, sale_starts_at = $7, sale_ends_at = $8, has_presale = $9, \
+         seats_per_user_max = $10 where event_id = $1 and revision < $2",
+        params![
+            event_id,
+            facts.revision,
+            facts.title,
+            facts.venue_name,
+            facts.artist_id,
+            facts.starts_at,
+            facts.sale_starts_at,
+            facts.sale_ends_at,
+            facts.has_presale,
+            facts.seats_per_user_max
+        ],
+    )?;
+    Ok(())
+}
+
+/// `cause` is the news by which it was closed.
+pub fn sale_end(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    status: SaleStatus,
+    cause: Uuid,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "update sales set status = $2, closed_by = $3 where event_id = $1 and status <> $2",
+        params![event_id, status.name(), cause],
+    )?;
+    Ok(())
+}
+
+/// Leaves what was sold as it is: there is nothing to be emptied.
+pub fn sale_keep(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> Result<(), StorageError> {
+    tx.execute(
+        "update sales set emptied_at = $2 where event_id = $1 and emptied_at is null",
+        params![event_id, now],
+    )?;
+    Ok(())
+}
+
+/// Counts what an event sells. The revision is the caller's.
+pub fn inventory_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<InventoryReady, StorageError> {
+    tx.query_one(
+        "select (select count(*) from seats where event_id = $1) as seats, \
+         count(*) as ticket_types, coalesce(sum(total), 0)::bigint as tickets \
+         from ticket_types where event_id = $1",
+        params![event_id],
+        |row| {
+            let (seats, ticket_types): (u32, u32) = (row.get("seats")?, row.get("ticket_types")?);
+            let tickets: i64 = row.get("tickets")?;
+            let total = i64::from(seats) + tickets;
+            Ok(InventoryReady { event_id, revision: 0, seats, ticket_types, total })
+        },
+    )
+}

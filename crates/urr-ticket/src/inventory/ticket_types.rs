@@ -1,0 +1,223 @@
+//! Ticket types are added and changed by administrators.
+//!
+//! Both happen under the lock of the event's sale, as everything that changes stock does: a change
+//! cannot overwrite a sale of the same moment. The administrator's action and the news for
+//! the catalogue are written in the same transaction.
+
+pub(crate) mod http;
+pub(crate) mod rules;
+pub mod store;
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
+use urr_kernel::{CallContext, EventData, TicketTypeDraft, Uuid, Won};
+use urr_service::admin_audit::{AdminAction, action_insert};
+use urr_storage::outbox::{self, Stamp};
+use urr_storage::{StorageError, Tx};
+
+use crate::consumer::InventoryReady;
+use crate::inventory::store as sales;
+use crate::inventory::store::NewTicketType;
+use crate::inventory::ticket_types::rules::{ChangeRefused, TicketType};
+use crate::{Kind, SOURCE, SaleStatus, Ticket};
+
+/// A ticket type is new or different.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TicketTypeChanged {
+    pub event_id: Uuid,
+    pub ticket_type_id: Uuid,
+    pub name: String,
+    pub description: String,
+    pub price: Won,
+    pub total: u32,
+    /// The number of the change: an older one does not overwrite a newer one.
+    pub fence: i64,
+}
+
+impl EventData for TicketTypeChanged {
+    const TOPIC: &'static str = InventoryReady::TOPIC;
+    const TYPE: &'static str = "TICKET_TYPE_CHANGED";
+
+    fn aggregate_id(&self) -> Uuid {
+        self.event_id
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CreateTicketTypeError {
+    #[error("there is no such event")]
+    EventNotFound,
+    #[error("the event was cancelled")]
+    EventCancelled,
+    #[error("the event sells seats")]
+    EventHasSeats,
+    #[error("the event has a ticket type of this name")]
+    NameTaken,
+    #[error("the event has as many ticket types as it can")]
+    TooMany,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeTicketTypeError {
+    #[error("there is no such ticket type")]
+    NotFound,
+    #[error("the event was cancelled")]
+    EventCancelled,
+    #[error("the event has another ticket type of this name")]
+    NameTaken,
+    #[error(transparent)]
+    Refused(#[from] ChangeRefused),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Ticket {
+    /// Adds a ticket type to a standing event; one transaction.
+    pub async fn create_ticket_type(
+        &self,
+        admin_id: Uuid,
+        context: CallContext,
+        event_id: Uuid,
+        draft: TicketTypeDraft,
+    ) -> Result<TicketType, CreateTicketTypeError> {
+        use CreateTicketTypeError::{EventHasSeats, EventNotFound, NameTaken, TooMany};
+        let inventory = self.inventories.get(event_id).await?.ok_or(EventNotFound)?;
+        if inventory.kind == Kind::Seated {
+            return Err(EventHasSeats);
+        }
+        let new = NewTicketType::new(self.ids.next_id(), &draft);
+        let summary = format!("{}: {} at {}", new.name, new.total, new.price);
+        let action = self.stock_action(admin_id, "TICKET_TYPE_CREATED", new.id, summary);
+        let stamp = self.stock_stamp(context);
+        let made = self
+            .db
+            .write(move |tx| {
+                let sale = sales::sale_lock_only(tx, event_id)?.ok_or(EventNotFound)?;
+                match sale.policy.status {
+                    SaleStatus::Open => {}
+                    SaleStatus::Cancelled => return Err(CreateTicketTypeError::EventCancelled),
+                    SaleStatus::Deleted => return Err(EventNotFound),
+                }
+                if store::name_exists(tx, event_id, &new.name, new.id)? {
+                    return Err(NameTaken);
+                }
+                if store::ticket_type_count(tx, event_id)? >= PER_EVENT_MAX {
+                    return Err(TooMany);
+                }
+                let made = sales::ticket_type_insert(tx, event_id, &new, action.now)?;
+                assert!(made, "neither the name nor the fresh id was taken");
+                let made = store::ticket_type_find(tx, new.id)?.expect("it was just made");
+                finish(tx, &made, sale.fence + 1, &action, &stamp)?;
+                Ok(made)
+            })
+            .await?;
+        self.maps.mark_dirty(event_id);
+        Ok(made)
+    }
+
+    /// Changes a ticket type as far as what was sold allows; one transaction.
+    pub async fn change_ticket_type(
+        &self,
+        admin_id: Uuid,
+        context: CallContext,
+        id: Uuid,
+        draft: TicketTypeDraft,
+    ) -> Result<TicketType, ChangeTicketTypeError> {
+        use ChangeTicketTypeError::{EventCancelled, NameTaken, NotFound};
+        let action = self.stock_action(admin_id, "TICKET_TYPE_UPDATED", id, String::new());
+        let stamp = self.stock_stamp(context);
+        let changed = self
+            .db
+            .write(move |tx| {
+                let event_id = store::ticket_type_find(tx, id)?.ok_or(NotFound)?.event_id;
+                let sale = sales::sale_lock_only(tx, event_id)?.ok_or(NotFound)?;
+                match sale.policy.status {
+                    SaleStatus::Open => {}
+                    SaleStatus::Cancelled => return Err(EventCancelled),
+                    SaleStatus::Deleted => return Err(NotFound),
+                }
+                // Again, now that nobody else changes it.
+                let before = store::ticket_type_find(tx, id)?.ok_or(NotFound)?;
+                let after = before.change(&draft)?;
+                if store::name_exists(tx, event_id, &after.name, id)? {
+                    return Err(NameTaken);
+                }
+                store::ticket_type_update(tx, &after)?;
+                let action = AdminAction { summary: changes(&before, &after), ..action.clone() };
+                finish(tx, &after, sale.fence + 1, &action, &stamp)?;
+                Ok(after)
+            })
+            .await?;
+        self.maps.mark_dirty(changed.event_id);
+        Ok(changed)
+    }
+
+    fn stock_stamp(&self, context: CallContext) -> Stamp {
+        let (event_id, time) = (self.ids.next_id(), self.clock.now());
+        Stamp { event_id, source: SOURCE, time, context }
+    }
+
+    fn stock_action(
+        &self,
+        admin_id: Uuid,
+        action: &'static str,
+        resource_id: Uuid,
+        summary: String,
+    ) -> AdminAction {
+        let (id, now) = (self.ids.next_id(), self.clock.now());
+        AdminAction {
+            id,
+            admin_id,
+            action,
+            resource_type: "ticket_type",
+            resource_id,
+            summary,
+            now,
+        }
+    }
+}
+
+/// Numbers the change, so that whoever caches the event sees it, notes who made it, and tells the
+/// catalogue.
+fn finish(
+    tx: &mut Tx<'_>,
+    to: &TicketType,
+    fence: i64,
+    action: &AdminAction,
+    stamp: &Stamp,
+) -> Result<(), StorageError> {
+    sales::sale_number(tx, to.event_id, fence)?;
+    action_insert(tx, action)?;
+    let changed = TicketTypeChanged {
+        event_id: to.event_id,
+        ticket_type_id: to.id,
+        name: to.name.clone(),
+        description: to.description.clone(),
+        price: to.price,
+        total: to.total,
+        fence,
+    };
+    outbox::append(tx, stamp, &changed)?;
+    Ok(())
+}
+
+/// What differs, for the people who read the log.
+fn changes(before: &TicketType, after: &TicketType) -> String {
+    let mut changes = Vec::new();
+    if before.name != after.name {
+        changes.push(format!("name {} → {}", before.name, after.name));
+    }
+    if before.price != after.price {
+        changes.push(format!("price {} → {}", before.price, after.price));
+    }
+    if before.total != after.total {
+        changes.push(format!("total {} → {}", before.total, after.total));
+    }
+    if before.description != after.description {
+        changes.push("description".to_owned());
+    }
+    if changes.is_empty() { "nothing".to_owned() } else { changes.join(", ") }
+}

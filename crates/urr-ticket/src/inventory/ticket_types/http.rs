@@ -1,0 +1,185 @@
+//! Ticket types for administrators.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
+use urr_kernel::{InvalidTicketType, TicketTypeDraft, Uuid, Won};
+use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Path};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::Ticket;
+use crate::inventory::ticket_types::rules::{ChangeRefused, TicketType};
+use crate::inventory::ticket_types::{ChangeTicketTypeError, CreateTicketTypeError};
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new().routes(routes!(create_ticket_type)).routes(routes!(change_ticket_type))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TicketTypeBody {
+    #[schema(min_length = 1, max_length = 100, example = "스탠딩 A")]
+    name: String,
+    #[serde(default)]
+    #[schema(max_length = 500)]
+    description: String,
+    /// In won.
+    #[schema(minimum = 0, maximum = 10_000_000, example = 88_000)]
+    price: i64,
+    /// How many there are, sold ones included.
+    #[schema(minimum = 1, maximum = 100_000, example = 500)]
+    total: i64,
+}
+
+impl TicketTypeBody {
+    fn parse(&self) -> Result<TicketTypeDraft, ApiError> {
+        let draft = TicketTypeDraft::parse(&self.name, &self.description, self.price, self.total);
+        draft.map_err(invalid)
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+struct TicketTypeDetailView {
+    #[serde(rename = "ticketType")]
+    ticket_type: AdminTicketTypeView,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AdminTicketTypeView {
+    id: Uuid,
+    event_id: Uuid,
+    name: String,
+    description: String,
+    #[schema(value_type = i64, example = 88_000)]
+    price: Won,
+    total: u32,
+    /// Neither held nor sold.
+    available: u32,
+}
+
+impl From<TicketType> for TicketTypeDetailView {
+    fn from(ticket_type: TicketType) -> TicketTypeDetailView {
+        let TicketType { id, event_id, name, description, price, total, available } = ticket_type;
+        let ticket_type =
+            AdminTicketTypeView { id, event_id, name, description, price, total, available };
+        TicketTypeDetailView { ticket_type }
+    }
+}
+
+/// Adds a ticket type to a standing event.
+#[utoipa::path(
+    post, path = "/api/admin/events/{eventId}/tickets", tag = "ticket types",
+    params(("eventId" = Uuid, Path)), request_body = TicketTypeBody,
+    responses(
+        (status = 201, body = TicketTypeDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+async fn create_ticket_type(
+    State(ticket): State<Ticket>,
+    Admin(admin): Admin,
+    Context(context): Context,
+    Path(event_id): Path<Uuid>,
+    Json(body): Json<TicketTypeBody>,
+) -> Result<(StatusCode, Json<TicketTypeDetailView>), ApiError> {
+    let draft = body.parse()?;
+    let made = ticket.create_ticket_type(admin.user_id, context, event_id, draft).await?;
+    Ok((StatusCode::CREATED, Json(made.into())))
+}
+
+/// Changes a ticket type. What was sold stays sold: the total is not below it, and the price stays.
+#[utoipa::path(
+    put, path = "/api/admin/tickets/{id}", tag = "ticket types",
+    params(("id" = Uuid, Path)), request_body = TicketTypeBody,
+    responses(
+        (status = 200, body = TicketTypeDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+async fn change_ticket_type(
+    State(ticket): State<Ticket>,
+    Admin(admin): Admin,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+    Json(body): Json<TicketTypeBody>,
+) -> Result<Json<TicketTypeDetailView>, ApiError> {
+    let changed = ticket.change_ticket_type(admin.user_id, context, id, body.parse()?).await?;
+    Ok(Json(changed.into()))
+}
+
+fn invalid(invalid: InvalidTicketType) -> ApiError {
+    let code = match invalid {
+        InvalidTicketType::Name => "INVALID_NAME",
+        InvalidTicketType::Description => "INVALID_DESCRIPTION",
+        InvalidTicketType::Price => "INVALID_PRICE",
+        InvalidTicketType::Total => "INVALID_TOTAL",
+    };
+    ApiError::bad_request(code, invalid.to_string())
+}
+
+impl From<CreateTicketTypeError> for ApiError {
+    fn from(error: CreateTicketTypeError) -> ApiError {
+        match error {
+            CreateTicketTypeError::EventNotFound => {
+                ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
+            }
+            CreateTicketTypeError::EventCancelled => event_cancelled(),
+            CreateTicketTypeError::EventHasSeats => ApiError::conflict(
+                "EVENT_HAS_SEATS",
+                "This event sells seats; only standing events have ticket types.",
+            ),
+            CreateTicketTypeError::NameTaken => name_taken(),
+            CreateTicketTypeError::TooMany => ApiError::conflict(
+                "TOO_MANY_TICKET_TYPES",
+                format!("An event has at most {PER_EVENT_MAX} ticket types."),
+            ),
+            CreateTicketTypeError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<ChangeTicketTypeError> for ApiError {
+    fn from(error: ChangeTicketTypeError) -> ApiError {
+        match error {
+            ChangeTicketTypeError::NotFound => ApiError::not_found(
+                "TICKET_TYPE_NOT_FOUND",
+                "There is no ticket type with this id.",
+            ),
+            ChangeTicketTypeError::EventCancelled => event_cancelled(),
+            ChangeTicketTypeError::NameTaken => name_taken(),
+            ChangeTicketTypeError::Refused(ChangeRefused::BelowSold { sold }) => {
+                let sentence = format!("The total cannot be below the {sold} held or sold.");
+                ApiError::conflict("TOTAL_BELOW_SOLD", sentence).with("sold", sold)
+            }
+            ChangeTicketTypeError::Refused(ChangeRefused::PriceIsFixed { sold }) => {
+                let sentence =
+                    format!("The price cannot change any more: {sold} are held or sold.");
+                ApiError::conflict("PRICE_IS_FIXED", sentence).with("sold", sold)
+            }
+            ChangeTicketTypeError::Storage(error) => error.into(),
+        }
+    }
+}
+
+fn name_taken() -> ApiError {
+    ApiError::conflict(
+        "TICKET_TYPE_NAME_TAKEN",
+        "The event has a ticket type with this name already.",
+    )
+}
+
+fn event_cancelled() -> ApiError {
+    ApiError::conflict("EVENT_CANCELLED", "The event was cancelled.")
+}

@@ -1,0 +1,57 @@
+//! Ticket types.
+
+use urr_kernel::Uuid;
+use urr_storage::{StorageError, Tx, params};
+
+use crate::inventory::ticket_types::rules::TicketType;
+
+pub fn ticket_type_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<TicketType>, StorageError> {
+    tx.query_opt(
+        "select event_id, name, description, price, total, available from ticket_types \
+         where id = $1",
+        params![id],
+        |row| {
+            Ok(TicketType {
+                id,
+                event_id: row.get("event_id")?,
+                name: row.get("name")?,
+                description: row.get("description")?,
+                price: row.get("price")?,
+                total: row.get("total")?,
+                available: row.get("available")?,
+            })
+        },
+    )
+}
+
+/// Whether the event has another ticket type of this name.
+pub fn name_exists(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    name: &str,
+    except_id: Uuid,
+) -> Result<bool, StorageError> {
+    let found = tx.query_opt(
+        "select 1 as found from ticket_types where event_id = $1 and name = $2 and id <> $3",
+        params![event_id, name, except_id],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
+}
+
+pub fn ticket_type_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<usize, StorageError> {
+    let sql = "select count(*) as types from ticket_types where event_id = $1";
+    let types: u32 = tx.query_one(sql, params![event_id], |row| row.get("types"))?;
+    Ok(types as usize)
+}
+
+/// Writes it whole. The caller has the lock of the event's sale: `available` is still true.
+pub fn ticket_type_update(tx: &mut Tx<'_>, to: &TicketType) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update ticket_types set name = $2, description = $3, price = $4, total = $5, \
+         available = $6 where id = $1",
+        params![to.id, to.name, to.description, to.price, to.total, to.available],
+    )?;
+    assert_eq!(rows, 1, "it was read under the same lock");
+    Ok(())
+}

@@ -1,0 +1,321 @@
+//! Fan memberships over HTTP: joining, one's own, what they give.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_service::{ApiError, ErrorBody, Json, Page, Paged, Pagination, Path, User};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::memberships::rules::tier_name;
+use crate::{Benefits, Membership, MembershipError, MembershipRefused, PointLine, Ticket, Tier};
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new()
+        .routes(routes!(subscribe_membership))
+        .routes(routes!(list_my_memberships))
+        .routes(routes!(get_my_membership))
+        .routes(routes!(get_membership_benefits))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SubscribeBody {
+    artist_id: Uuid,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SubscribedView {
+    /// What a payment of the type `membership` names as its `referenceId`.
+    membership_id: Uuid,
+    artist_id: Uuid,
+    artist_name: String,
+    /// Of a year.
+    #[schema(value_type = i64, example = 30_000)]
+    price: Won,
+    /// Always `pending`: it counts from when on it is paid.
+    #[schema(example = "pending")]
+    status: &'static str,
+    /// Whether the year is not the first one.
+    is_renewal: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct MembershipView {
+    id: Uuid,
+    artist_id: Uuid,
+    artist_name: String,
+    /// Of a year, now.
+    #[schema(value_type = i64, example = 30_000)]
+    membership_price: Won,
+    /// `pending` (never paid), `active` or `expired`.
+    #[schema(example = "active")]
+    status: &'static str,
+    /// By its points: `silver`, `gold` or `diamond`.
+    #[schema(example = "gold")]
+    tier: &'static str,
+    /// What counts now: `bronze` if it is not active.
+    #[schema(example = "gold")]
+    effective_tier: &'static str,
+    #[schema(example = 620)]
+    points: i64,
+    /// When it was paid for the first time.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    joined_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    /// From when on the next year can be bought.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    renewable_from: Option<Timestamp>,
+    /// Whether a year waits to be paid.
+    is_payment_pending: bool,
+}
+
+impl MembershipView {
+    fn new(membership: &Membership, now: Timestamp) -> MembershipView {
+        let artist = membership.artist.as_ref();
+        MembershipView {
+            id: membership.id.0,
+            artist_id: membership.artist_id,
+            artist_name: artist.map(|artist| artist.name.clone()).unwrap_or_default(),
+            membership_price: artist.map_or(Won::ZERO, |artist| artist.price),
+            status: membership.status(now).name(),
+            tier: membership.tier.name(),
+            effective_tier: tier_name(membership.effective_tier(now)),
+            points: membership.points,
+            joined_at: membership.joined_at,
+            expires_at: membership.joined_at.map(|_| membership.expires_at),
+            renewable_from: membership.renewable_from(),
+            is_payment_pending: membership.is_for_sale(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PointLineView {
+    /// For example `TICKET_PURCHASE`; what was taken back ends with `_RETURNED`.
+    #[schema(example = "TICKET_PURCHASE")]
+    action_type: String,
+    /// The payment, reservation or post that they were given for.
+    reference_id: Uuid,
+    #[schema(example = 100)]
+    points: i64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+impl From<PointLine> for PointLineView {
+    fn from(line: PointLine) -> PointLineView {
+        let PointLine { action, reference_id, points, created_at } = line;
+        PointLineView { action_type: action, reference_id, points, created_at }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct BenefitsView {
+    /// `bronze` (no membership that counts), `silver`, `gold` or `diamond`.
+    #[schema(example = "gold")]
+    tier: &'static str,
+    /// In which wave of a pre-sale one may buy. None: when everybody may.
+    #[schema(example = 2)]
+    pre_sale_phase: Option<u8>,
+    #[schema(example = "선예매 2")]
+    pre_sale_label: &'static str,
+    /// What a purchase in a pre-sale costs beside the tickets. In the general sale nobody pays it.
+    #[schema(value_type = i64, example = 2_000)]
+    booking_fee_surcharge: Won,
+    /// Whether one may pass tickets of the artist on.
+    transfer_access: bool,
+    #[schema(example = 5)]
+    transfer_fee_percent: Option<u8>,
+    /// The points from which on the next tier is reached.
+    #[schema(example = 1_500)]
+    next_tier_threshold: Option<i64>,
+}
+
+impl BenefitsView {
+    fn new(tier: Option<Tier>) -> BenefitsView {
+        let benefits = Benefits::of(tier);
+        BenefitsView {
+            tier: tier_name(tier),
+            pre_sale_phase: benefits.presale_phase,
+            pre_sale_label: benefits.presale_label,
+            booking_fee_surcharge: benefits.booking_fee,
+            transfer_access: benefits.transfer_fee_percent.is_some(),
+            transfer_fee_percent: benefits.transfer_fee_percent,
+            next_tier_threshold: benefits.next_tier_from,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+struct MembershipListView {
+    memberships: Vec<MembershipView>,
+    pagination: Pagination,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct MyMembershipView {
+    /// None: one has never asked for one.
+    membership: Option<MembershipView>,
+    /// What was given and taken back, the newest first.
+    point_history: Vec<PointLineView>,
+    pagination: Pagination,
+    benefits: BenefitsView,
+}
+
+/// Begins to buy a year of an artist's membership, or the next one.
+///
+/// It counts when it is paid (`POST /api/payments/prepare` with the type `membership`). One that
+/// waits to be paid is answered as it is. The next year can be bought in the last 30 days of the
+/// present one, and begins behind it.
+#[utoipa::path(
+    post, path = "/api/memberships/subscribe", tag = "memberships", request_body = SubscribeBody,
+    responses(
+        (status = 201, body = SubscribedView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`ARTIST_NOT_FOUND`"),
+        (status = 409, body = ErrorBody, description = "`ALREADY_MEMBER`: for more than a month."),
+    ),
+)]
+async fn subscribe_membership(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Json(body): Json<SubscribeBody>,
+) -> Result<(StatusCode, Json<SubscribedView>), ApiError> {
+    let membership = ticket.subscribe(user.user_id, body.artist_id).await?;
+    let view = SubscribedView {
+        membership_id: membership.id.0,
+        artist_id: membership.artist_id,
+        price: membership.amount(),
+        status: "pending",
+        is_renewal: membership.joined_at.is_some(),
+        artist_name: membership.artist.map(|artist| artist.name).unwrap_or_default(),
+    };
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// One's own memberships, the newest first.
+#[utoipa::path(
+    get, path = "/api/memberships/my", tag = "memberships", params(Page),
+    responses(
+        (status = 200, body = MembershipListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn list_my_memberships(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    page: Page,
+) -> Result<Json<MembershipListView>, ApiError> {
+    let (memberships, total) = ticket.list_memberships(user.user_id, page).await?;
+    let now = ticket.clock.now();
+    let views = memberships.iter().map(|membership| MembershipView::new(membership, now)).collect();
+    let Paged { items: memberships, pagination } = Paged::new(views, total, page);
+    Ok(Json(MembershipListView { memberships, pagination }))
+}
+
+/// One's own membership of an artist, with its points.
+#[utoipa::path(
+    get, path = "/api/memberships/my/{artistId}", tag = "memberships",
+    params(("artistId" = Uuid, Path), Page),
+    responses(
+        (status = 200, body = MyMembershipView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn get_my_membership(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Path(artist_id): Path<Uuid>,
+    page: Page,
+) -> Result<Json<MyMembershipView>, ApiError> {
+    let now = ticket.clock.now();
+    let found = ticket.my_membership(user.user_id, artist_id, page).await?;
+    let (membership, lines, total) = match found {
+        Some((membership, lines, total)) => (Some(membership), lines, total),
+        None => (None, Vec::new(), 0),
+    };
+    let tier = membership.as_ref().and_then(|membership| membership.effective_tier(now));
+    let lines = lines.into_iter().map(PointLineView::from).collect();
+    let Paged { items: point_history, pagination } = Paged::new(lines, total, page);
+    let membership = membership.map(|membership| MembershipView::new(&membership, now));
+    let benefits = BenefitsView::new(tier);
+    Ok(Json(MyMembershipView { membership, point_history, pagination, benefits }))
+}
+
+/// What one's standing with an artist gives.
+#[utoipa::path(
+    get, path = "/api/memberships/benefits/{artistId}", tag = "memberships",
+    params(("artistId" = Uuid, Path)),
+    responses(
+        (status = 200, body = BenefitsView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn get_membership_benefits(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Path(artist_id): Path<Uuid>,
+) -> Result<Json<BenefitsView>, ApiError> {
+    let tier = ticket.tier_with(user.user_id, artist_id).await?;
+    Ok(Json(BenefitsView::new(tier)))
+}
+
+impl From<MembershipRefused> for ApiError {
+    fn from(refused: MembershipRefused) -> ApiError {
+        let (code, sentence) = match refused {
+            MembershipRefused::NotFound => {
+                let sentence = "There is no such membership.";
+                return ApiError::not_found("MEMBERSHIP_NOT_FOUND", sentence);
+            }
+            MembershipRefused::ArtistNotFound => {
+                return ApiError::not_found("ARTIST_NOT_FOUND", "There is no such artist.");
+            }
+            MembershipRefused::AlreadyMember => {
+                ("ALREADY_MEMBER", "You are a member, and for longer than a month.")
+            }
+            MembershipRefused::NotForSale => {
+                ("MEMBERSHIP_NOT_FOR_SALE", "Nothing of this membership is to be paid.")
+            }
+            MembershipRefused::PaymentInProgress => {
+                ("MEMBERSHIP_BEING_PAID", "A payment of this membership is under way.")
+            }
+            MembershipRefused::NotPinned => {
+                ("NOT_PINNED", "This payment has not pinned the membership.")
+            }
+            MembershipRefused::Paid => ("MEMBERSHIP_PAID", "This year is paid."),
+            MembershipRefused::Refunded => ("MEMBERSHIP_REFUNDED", "This year was refunded."),
+            MembershipRefused::NotRefunding => {
+                ("NOT_REFUNDING", "This payment has not paid for the membership.")
+            }
+            MembershipRefused::StaleToken => {
+                ("STALE_FENCING_TOKEN", "The membership has changed in the meantime.")
+            }
+            MembershipRefused::WrongAmount => {
+                ("WRONG_AMOUNT", "This is not the amount of the membership.")
+            }
+        };
+        ApiError::conflict(code, sentence)
+    }
+}
+
+impl From<MembershipError> for ApiError {
+    fn from(error: MembershipError) -> ApiError {
+        match error {
+            MembershipError::Refused(refused) => refused.into(),
+            MembershipError::Storage(error) => error.into(),
+        }
+    }
+}

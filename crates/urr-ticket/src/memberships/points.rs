@@ -1,0 +1,134 @@
+//! Points of a membership: what they are given for, how many, and which tier they make.
+
+pub(crate) mod store;
+
+use jiff::tz::Offset;
+use urr_kernel::Timestamp;
+
+use crate::inventory::rules::Tier;
+
+/// Days are those of Korea's calendar, which knows no summer time.
+const KOREA: Offset = Offset::constant(9);
+
+pub const GOLD_FROM: i64 = 500;
+pub const DIAMOND_FROM: i64 = 1_500;
+
+/// Tiers with the points from which on they are reached, the highest first.
+pub const TIERS: [(Tier, i64); 3] =
+    [(Tier::Diamond, DIAMOND_FROM), (Tier::Gold, GOLD_FROM), (Tier::Silver, 0)];
+
+/// What points are given for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Join,
+    Renew,
+    TicketPurchase,
+    Post,
+    Comment,
+    News,
+}
+
+impl Action {
+    pub const ALL: [Action; 6] = [
+        Action::Join,
+        Action::Renew,
+        Action::TicketPurchase,
+        Action::Post,
+        Action::Comment,
+        Action::News,
+    ];
+
+    /// As it is stored and sent.
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Join => "MEMBERSHIP_JOIN",
+            Action::Renew => "MEMBERSHIP_RENEW",
+            Action::TicketPurchase => "TICKET_PURCHASE",
+            Action::Post => "COMMUNITY_POST",
+            Action::Comment => "COMMUNITY_COMMENT",
+            Action::News => "NEWS_CREATION",
+        }
+    }
+
+    /// What is noted when its points are taken back.
+    pub fn name_of_return(self) -> &'static str {
+        match self {
+            Action::Join => "MEMBERSHIP_JOIN_RETURNED",
+            Action::Renew => "MEMBERSHIP_RENEW_RETURNED",
+            Action::TicketPurchase => "TICKET_PURCHASE_RETURNED",
+            Action::Post => "COMMUNITY_POST_RETURNED",
+            Action::Comment => "COMMUNITY_COMMENT_RETURNED",
+            Action::News => "NEWS_CREATION_RETURNED",
+        }
+    }
+
+    /// What the community may report.
+    pub fn parse_of_community(name: &str) -> Option<Action> {
+        [Action::Post, Action::Comment, Action::News].into_iter().find(|a| a.name() == name)
+    }
+
+    pub fn points(self) -> i64 {
+        match self {
+            Action::Join | Action::Renew => 200,
+            Action::TicketPurchase => 100,
+            Action::Post | Action::News => 30,
+            Action::Comment => 10,
+        }
+    }
+
+    /// How often a day it is rewarded in a membership. What is paid for has no limit. What was
+    /// taken back counts: who writes and deletes all day gains nothing.
+    pub fn per_day_max(self) -> Option<u32> {
+        match self {
+            Action::Join | Action::Renew | Action::TicketPurchase => None,
+            Action::Post | Action::News => Some(3),
+            Action::Comment => Some(10),
+        }
+    }
+}
+
+/// When the day began in Korea.
+pub fn start_of_day(now: Timestamp) -> Timestamp {
+    let midnight = KOREA.to_datetime(now).date().at(0, 0, 0, 0);
+    KOREA.to_timestamp(midnight).unwrap_or(Timestamp::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn days_begin_at_midnight_in_korea() {
+        for (now, began) in [
+            ("2026-12-01T14:59:59Z", "2026-11-30T15:00:00Z"),
+            ("2026-12-01T15:00:00Z", "2026-12-01T15:00:00Z"),
+        ] {
+            let at = |text: &str| -> Timestamp { text.parse().expect("a time") };
+            assert_eq!(start_of_day(at(now)), at(began));
+        }
+    }
+
+    /// A return that had the name of an award would stand in its way.
+    #[test]
+    fn awards_and_their_returns_have_names_of_their_own() {
+        let names = Action::ALL.iter().flat_map(|action| [action.name(), action.name_of_return()]);
+        assert_eq!(names.collect::<HashSet<_>>().len(), 2 * Action::ALL.len());
+    }
+
+    #[test]
+    fn the_community_cannot_report_what_is_paid_for() {
+        let reported = Action::ALL
+            .into_iter()
+            .filter(|action| Action::parse_of_community(action.name()).is_some());
+        assert_eq!(reported.collect::<Vec<_>>(), [Action::Post, Action::Comment, Action::News]);
+        assert!(reported_without_limit().is_empty());
+    }
+
+    fn reported_without_limit() -> Vec<Action> {
+        let reported = Action::ALL.into_iter();
+        let reported = reported.filter(|a| Action::parse_of_community(a.name()).is_some());
+        reported.filter(|action| action.per_day_max().is_none()).collect()
+    }
+}

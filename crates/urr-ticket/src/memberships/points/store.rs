@@ -1,0 +1,219 @@
+//! Points of memberships. Rows are only added; a balance, and the tier that it makes, follow in the
+//! same transaction.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::Page;
+use urr_storage::{StorageError, Tx, Value, params};
+
+use crate::in_list::for_each_chunk;
+use crate::memberships::points::{Action, TIERS, start_of_day};
+
+/// Whose points they are: those of memberships that count now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Members {
+    pub user_id: Uuid,
+    /// None: of every artist.
+    pub artist_id: Option<Uuid>,
+}
+
+/// Points for something that was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Award {
+    pub action: Action,
+    pub reference_id: Uuid,
+    pub now: Timestamp,
+}
+
+/// A line of a membership's history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointLine {
+    pub action: String,
+    pub reference_id: Uuid,
+    pub points: i64,
+    pub created_at: Timestamp,
+}
+
+/// The tier that so many points make, as SQL.
+fn tier_of(points: &str) -> String {
+    let (lowest, higher) = TIERS.split_last().expect("there are tiers");
+    let cases = higher
+        .iter()
+        .map(|(tier, from)| format!("when {points} >= {from} then '{}' ", tier.name()));
+    format!("case {}else '{}' end", cases.collect::<String>(), lowest.0.name())
+}
+
+/// Awards the points of a ticket to the fan of its artist, if there is a membership that counts: on
+/// PostgreSQL by one statement, because it is part of every sale. Once per reservation.
+pub fn points_award_ticket(
+    tx: &mut Tx<'_>,
+    user_id: Uuid,
+    artist_id: Uuid,
+    award: Award,
+) -> Result<(), StorageError> {
+    let condition = "user_id = $5 and artist_id = $6 and status = 'active' and expires_at > $4";
+    insert_and_add(tx, award, condition, params![user_id, artist_id]).map(|_| ())
+}
+
+/// Awards points to one membership, whether it counts or not. `false`: that was done before.
+pub fn points_award_member(
+    tx: &mut Tx<'_>,
+    membership_id: Uuid,
+    award: Award,
+) -> Result<bool, StorageError> {
+    Ok(insert_and_add(tx, award, "id = $5", params![membership_id])? == 1)
+}
+
+/// Awards points to memberships that count, each as often a day as the action allows. Returns to
+/// how many. They are locked first: who counts what was given today must see what is given right now.
+pub fn points_award_limited(
+    tx: &mut Tx<'_>,
+    members: Members,
+    award: Award,
+) -> Result<u64, StorageError> {
+    let per_day_max = award.action.per_day_max().expect("what has no limit is awarded elsewhere");
+    let ids: Vec<Uuid> = tx.query(
+        "select id from memberships where user_id = $1 and ($2::uuid is null or artist_id = $2) \
+         and status = 'active' and expires_at > $3 order by id for update",
+        params![members.user_id, members.artist_id, award.now],
+        |row| row.get("id"),
+    )?;
+    let condition = "id = $5 and (select count(*) from membership_points as given \
+                     where given.membership_id = $5 and given.action = $1 \
+                     and given.created_at >= $6) < $7";
+    let (since, mut awarded) = (start_of_day(award.now), 0);
+    for id in ids {
+        awarded += insert_and_add(tx, award, condition, params![id, since, per_day_max])?;
+    }
+    Ok(awarded)
+}
+
+/// Notes points and adds them to the balance of the memberships that meet the condition, whose
+/// parameters begin at `$5`. What was awarded before is not awarded again.
+fn insert_and_add(
+    tx: &mut Tx<'_>,
+    award: Award,
+    condition: &str,
+    values: &[Value<'_>],
+) -> Result<u64, StorageError> {
+    let insert = format!(
+        "insert into membership_points (membership_id, action, reference_id, points, created_at) \
+         select id, $1::text, $2::uuid, $3::bigint, $4::timestamptz from memberships \
+         where {condition} on conflict (membership_id, action, reference_id) do nothing \
+         returning membership_id"
+    );
+    let Award { action, reference_id, now } = award;
+    let points = action.points();
+    let mut all = vec![
+        Value::Text(action.name()),
+        Value::Uuid(reference_id),
+        Value::Int(points),
+        Value::Time(now),
+    ];
+    all.extend(values.iter().cloned());
+    let tier = tier_of("points + $3");
+    if tx.is_postgres() {
+        let sql = format!(
+            "with noted as ({insert}) update memberships set points = points + $3, tier = {tier} \
+             from noted where memberships.id = noted.membership_id"
+        );
+        return tx.execute(&sql, &all);
+    }
+    let ids: Vec<Uuid> = tx.query(&insert, &all, |row| row.get("membership_id"))?;
+    let tier = tier_of("points + $2");
+    let add = format!("update memberships set points = points + $2, tier = {tier} where id = $1");
+    for id in &ids {
+        tx.execute(&add, params![*id, points])?;
+    }
+    Ok(u64::try_from(ids.len()).expect("they were counted"))
+}
+
+/// Takes back what was awarded for these references, once.
+pub fn points_take_back(
+    tx: &mut Tx<'_>,
+    action: Action,
+    reference_ids: &[Uuid],
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let ids = members_lock(tx, action, reference_ids)?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let (name, name_of_return) = (action.name(), action.name_of_return());
+    for_each_chunk(reference_ids, params![name, name_of_return, now], |list, values| {
+        let sql = format!(
+            "insert into membership_points (membership_id, action, reference_id, points, \
+             created_at) select membership_id, $2::text, reference_id, -points, $3::timestamptz \
+             from membership_points where action = $1 and reference_id in ({list}) \
+             on conflict (membership_id, action, reference_id) do nothing"
+        );
+        tx.execute(&sql, values).map(|_| ())
+    })?;
+    balances_set(tx, &ids)
+}
+
+/// The memberships that were given points for these references, locked in the order of their ids:
+/// what is cancelled together may have many owners, and so may what is cancelled at the same time.
+fn members_lock(
+    tx: &mut Tx<'_>,
+    action: Action,
+    reference_ids: &[Uuid],
+) -> Result<Vec<Uuid>, StorageError> {
+    let mut ids: Vec<Uuid> = Vec::new();
+    for_each_chunk(reference_ids, params![action.name()], |list, values| {
+        let sql = format!(
+            "select membership_id from membership_points where action = $1 \
+             and reference_id in ({list})"
+        );
+        ids.extend(tx.query(&sql, values, |row| row.get::<Uuid>("membership_id"))?);
+        Ok::<_, StorageError>(())
+    })?;
+    ids.sort_unstable();
+    ids.dedup();
+    for_each_chunk(&ids, &[], |list, values| {
+        let sql = format!("select id from memberships where id in ({list}) order by id for update");
+        tx.query(&sql, values, |_| Ok(())).map(|_| ())
+    })?;
+    Ok(ids)
+}
+
+/// Makes balances what they are: sums.
+fn balances_set(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError> {
+    for_each_chunk(ids, &[], |list, values| {
+        let tier = tier_of("total.points");
+        let sql = format!(
+            "update memberships set points = total.points, tier = {tier} from (\
+                 select membership_id, sum(points)::bigint as points from membership_points \
+                 where membership_id in ({list}) group by membership_id\
+             ) as total where memberships.id = total.membership_id"
+        );
+        tx.execute(&sql, values)?;
+        Ok(())
+    })
+}
+
+/// One page of what a membership was given and what was taken back, the newest first.
+pub fn point_line_list(
+    tx: &mut Tx<'_>,
+    membership_id: Uuid,
+    page: Page,
+) -> Result<Vec<PointLine>, StorageError> {
+    tx.query(
+        "select action, reference_id, points, created_at from membership_points \
+         where membership_id = $1 order by created_at desc, action desc, reference_id desc \
+         limit $2 offset $3",
+        params![membership_id, i64::from(page.limit()), page.offset()],
+        |row| {
+            Ok(PointLine {
+                action: row.get("action")?,
+                reference_id: row.get("reference_id")?,
+                points: row.get("points")?,
+                created_at: row.get("created_at")?,
+            })
+        },
+    )
+}
+
+pub fn point_line_count(tx: &mut Tx<'_>, membership_id: Uuid) -> Result<u64, StorageError> {
+    let sql = "select count(*) as total from membership_points where membership_id = $1";
+    tx.query_one(sql, params![membership_id], |row| row.get("total"))
+}

@@ -1,0 +1,328 @@
+//! Memberships, their terms and their artists. Every change is a compare-and-set, under the lock of
+//! the membership.
+
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_service::Page;
+use urr_storage::{Row, StorageError, Tx, Value, params};
+
+use crate::Tier;
+use crate::memberships::rules::{Artist, Membership, MembershipId, Span, Term, TermPayment};
+
+/// Which term of a membership is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhichTerm {
+    Last,
+    Number(i64),
+    /// The one that the payment has pinned or paid.
+    OfPayment(Uuid),
+}
+
+/// An artist as the catalogue announces them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArtistNews {
+    pub id: Uuid,
+    pub name: String,
+    pub membership_price: Won,
+    pub told_at: Timestamp,
+}
+
+/// What is older does not overwrite what is newer.
+pub fn artist_follow(tx: &mut Tx<'_>, news: &ArtistNews) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into artists (id, name, membership_price, told_at) values ($1, $2, $3, $4) \
+         on conflict (id) do update set name = excluded.name, \
+         membership_price = excluded.membership_price, told_at = excluded.told_at \
+         where artists.told_at <= excluded.told_at",
+        params![news.id, news.name, news.membership_price, news.told_at],
+    )?;
+    Ok(())
+}
+
+pub fn artist_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<Artist>, StorageError> {
+    let sql = "select name, membership_price from artists where id = $1";
+    let read =
+        |row: &Row<'_>| Ok(Artist { name: row.get("name")?, price: row.get("membership_price")? });
+    tx.query_opt(sql, params![id], read)
+}
+
+const MEMBERSHIP: &str = "select m.id, m.user_id, m.artist_id, m.tier, m.points, m.joined_at, \
+    m.expires_at, m.is_live, m.term as last_term, a.name as artist_name, a.membership_price, \
+    t.number, t.payment_status, t.amount, t.pinned_by, t.payment_id, t.starts_at, t.ends_at \
+    from memberships as m left join artists as a on a.id = m.artist_id \
+    left join membership_terms as t on t.membership_id = m.id";
+
+pub fn membership_find(
+    tx: &mut Tx<'_>,
+    id: MembershipId,
+    which: WhichTerm,
+) -> Result<Option<Membership>, StorageError> {
+    let (condition, wanted) = match which {
+        WhichTerm::Last => ("t.number = m.term", None),
+        WhichTerm::Number(number) => ("t.number = $2", Some(Value::Int(number))),
+        WhichTerm::OfPayment(id) => {
+            ("(t.payment_id = $2 or t.pinned_by = $2)", Some(Value::Uuid(id)))
+        }
+    };
+    let values: Vec<Value<'_>> = [Value::Uuid(id.0)].into_iter().chain(wanted).collect();
+    let sql = format!("{MEMBERSHIP} and {condition} where m.id = $1");
+    tx.query_opt(&sql, &values, membership_read)
+}
+
+/// A fan's membership with its last term.
+pub fn membership_find_of_fan(
+    tx: &mut Tx<'_>,
+    user_id: Uuid,
+    artist_id: Uuid,
+) -> Result<Option<Membership>, StorageError> {
+    let sql =
+        format!("{MEMBERSHIP} and t.number = m.term where m.user_id = $1 and m.artist_id = $2");
+    tx.query_opt(&sql, params![user_id, artist_id], membership_read)
+}
+
+/// One page of a user's memberships, the newest first: ids grow with time.
+pub fn membership_list(
+    tx: &mut Tx<'_>,
+    user_id: Uuid,
+    page: Page,
+) -> Result<Vec<Membership>, StorageError> {
+    let sql = format!(
+        "{MEMBERSHIP} and t.number = m.term where m.user_id = $1 \
+         order by m.id desc limit $2 offset $3"
+    );
+    tx.query(&sql, params![user_id, page.limit(), page.offset()], membership_read)
+}
+
+pub fn membership_count(tx: &mut Tx<'_>, user_id: Uuid) -> Result<u64, StorageError> {
+    let sql = "select count(*) as total from memberships where user_id = $1";
+    tx.query_one(sql, params![user_id], |row| row.get("total"))
+}
+
+fn membership_read(row: &Row<'_>) -> Result<Membership, StorageError> {
+    let tier: String = row.get("tier")?;
+    let (name, price): (Option<String>, Option<Won>) =
+        (row.get("artist_name")?, row.get("membership_price")?);
+    Ok(Membership {
+        id: MembershipId(row.get("id")?),
+        user_id: row.get("user_id")?,
+        artist_id: row.get("artist_id")?,
+        artist: name.zip(price).map(|(name, price)| Artist { name, price }),
+        tier: Tier::parse(&tier).expect("only known tiers are stored"),
+        points: row.get("points")?,
+        joined_at: row.get("joined_at")?,
+        expires_at: row.get("expires_at")?,
+        is_live: row.get("is_live")?,
+        last_term: row.get("last_term")?,
+        term: term_read(row)?,
+    })
+}
+
+fn term_read(row: &Row<'_>) -> Result<Option<Term>, StorageError> {
+    let Some(number) = row.get::<Option<i64>>("number")? else { return Ok(None) };
+    let payment_status: String = row.get("payment_status")?;
+    Ok(Some(Term {
+        number,
+        payment_status: TermPayment::parse(&payment_status).expect("only known states are stored"),
+        amount: row.get("amount")?,
+        pinned_by: row.get("pinned_by")?,
+        payment_id: row.get("payment_id")?,
+        span: span_read(row)?,
+    }))
+}
+
+fn span_read(row: &Row<'_>) -> Result<Option<Span>, StorageError> {
+    let (starts_at, ends_at): (Option<Timestamp>, Option<Timestamp>) =
+        (row.get("starts_at")?, row.get("ends_at")?);
+    Ok(starts_at.zip(ends_at).map(|(starts_at, ends_at)| Span { starts_at, ends_at }))
+}
+
+/// Nobody else changes the membership until this transaction ends.
+pub fn membership_lock(tx: &mut Tx<'_>, id: MembershipId) -> Result<(), StorageError> {
+    let sql = "select id from memberships where id = $1 for update";
+    tx.query_one(sql, params![id.0], |_| Ok(()))
+}
+
+/// Makes a fan's membership if there is none, and locks it. It is worth nothing yet.
+pub fn membership_make(
+    tx: &mut Tx<'_>,
+    id: MembershipId,
+    user_id: Uuid,
+    artist_id: Uuid,
+    now: Timestamp,
+) -> Result<MembershipId, StorageError> {
+    tx.execute(
+        "insert into memberships (id, user_id, artist_id, tier, status, expires_at) \
+         values ($1, $2, $3, 'silver', 'pending', $4) on conflict (user_id, artist_id) do nothing",
+        params![id.0, user_id, artist_id, now],
+    )?;
+    tx.query_one(
+        "select id from memberships where user_id = $1 and artist_id = $2 for update",
+        params![user_id, artist_id],
+        |row| Ok(MembershipId(row.get("id")?)),
+    )
+}
+
+/// The next year can be bought.
+pub fn term_offer(
+    tx: &mut Tx<'_>,
+    membership: &Membership,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let number = membership.last_term + 1;
+    tx.execute(
+        "insert into membership_terms (membership_id, number, payment_status, created_at, \
+         updated_at) values ($1, $2, 'unpaid', $3, $3)",
+        params![membership.id.0, number, now],
+    )?;
+    tx.execute("update memberships set term = $2 where id = $1", params![membership.id.0, number])?;
+    Ok(())
+}
+
+/// What a payment does to a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TermStep {
+    pub id: MembershipId,
+    pub number: i64,
+    pub payment_id: Uuid,
+    pub now: Timestamp,
+}
+
+/// A payment begins, at this price.
+pub fn term_pin(tx: &mut Tx<'_>, step: TermStep, amount: Won) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update membership_terms set pinned_by = $3, pinned_at = $4, amount = $5, updated_at = $4 \
+         where membership_id = $1 and number = $2 and payment_status = 'unpaid' \
+         and pinned_by is null",
+        params![step.id.0, step.number, step.payment_id, step.now, amount],
+    )?;
+    assert_eq!(rows, 1, "the term was seen to be free under the lock");
+    Ok(())
+}
+
+pub fn term_unpin(tx: &mut Tx<'_>, step: TermStep) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update membership_terms set pinned_by = null, pinned_at = null, updated_at = $4 \
+         where membership_id = $1 and number = $2 and pinned_by = $3",
+        params![step.id.0, step.number, step.payment_id, step.now],
+    )?;
+    assert_eq!(rows, 1, "the pin was seen under the lock");
+    Ok(())
+}
+
+/// The term is paid, and the membership lasts until its end.
+pub fn term_pay(
+    tx: &mut Tx<'_>,
+    step: TermStep,
+    span: Span,
+    method: &str,
+) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update membership_terms set payment_status = 'paid', payment_id = pinned_by, \
+         pinned_by = null, pinned_at = null, payment_method = $4, starts_at = $5, ends_at = $6, \
+         updated_at = $7 where membership_id = $1 and number = $2 and payment_status = 'unpaid' \
+         and pinned_by = $3",
+        params![
+            step.id.0,
+            step.number,
+            step.payment_id,
+            method,
+            span.starts_at,
+            span.ends_at,
+            step.now
+        ],
+    )?;
+    assert_eq!(rows, 1, "the pin was seen under the lock");
+    tx.execute(
+        "update memberships set status = 'active', joined_at = coalesce(joined_at, $2), \
+         expires_at = $3, is_live = true where id = $1",
+        params![step.id.0, step.now, span.ends_at],
+    )?;
+    Ok(())
+}
+
+/// The spans of the terms that are paid, but this one.
+pub fn span_list_but(
+    tx: &mut Tx<'_>,
+    id: MembershipId,
+    number: i64,
+) -> Result<Vec<(i64, Span)>, StorageError> {
+    tx.query(
+        "select number, starts_at, ends_at from membership_terms where membership_id = $1 \
+         and number <> $2 and payment_status = 'paid' order by number",
+        params![id.0, number],
+        |row| {
+            let span = span_read(row)?.expect("what is paid has a span");
+            Ok((row.get("number")?, span))
+        },
+    )
+}
+
+/// The money of a term is back.
+pub fn term_refund(tx: &mut Tx<'_>, step: TermStep) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update membership_terms set payment_status = 'refunded', updated_at = $4 \
+         where membership_id = $1 and number = $2 and payment_id = $3 and payment_status = 'paid'",
+        params![step.id.0, step.number, step.payment_id, step.now],
+    )?;
+    assert_eq!(rows, 1, "the state was seen under the lock");
+    Ok(())
+}
+
+pub fn term_move(
+    tx: &mut Tx<'_>,
+    id: MembershipId,
+    number: i64,
+    span: Span,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "update membership_terms set starts_at = $3, ends_at = $4, updated_at = $5 \
+         where membership_id = $1 and number = $2",
+        params![id.0, number, span.starts_at, span.ends_at, now],
+    )?;
+    Ok(())
+}
+
+pub fn membership_set_end(
+    tx: &mut Tx<'_>,
+    id: MembershipId,
+    expires_at: Timestamp,
+) -> Result<(), StorageError> {
+    tx.execute("update memberships set expires_at = $2 where id = $1", params![id.0, expires_at])?;
+    Ok(())
+}
+
+/// A membership whose end is to be announced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedMembership {
+    pub id: Uuid,
+    pub user_id: Uuid,
+    pub artist_id: Uuid,
+    pub tier: Tier,
+    pub expires_at: Timestamp,
+}
+
+/// Marks memberships as ended that are over, so many at most. Who is just being renewed is left:
+/// the condition is looked at again under the lock.
+pub fn membership_end_overdue(
+    tx: &mut Tx<'_>,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<EndedMembership>, StorageError> {
+    tx.query(
+        "update memberships set is_live = false where is_live and expires_at <= $1 and id in (\
+             select id from memberships where is_live and expires_at <= $1 \
+             order by expires_at, id limit $2 for update skip locked\
+         ) returning id, user_id, artist_id, tier, expires_at",
+        params![now, limit],
+        |row| {
+            let tier: String = row.get("tier")?;
+            Ok(EndedMembership {
+                id: row.get("id")?,
+                user_id: row.get("user_id")?,
+                artist_id: row.get("artist_id")?,
+                tier: Tier::parse(&tier).expect("only known tiers are stored"),
+                expires_at: row.get("expires_at")?,
+            })
+        },
+    )
+}

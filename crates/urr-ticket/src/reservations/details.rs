@@ -1,0 +1,138 @@
+//! Looking at reservations: one's own, and for administrators everybody's; and what those did.
+
+use std::sync::Arc;
+
+use urr_kernel::Uuid;
+use urr_service::Page;
+use urr_service::admin_audit::{self, ActionFilter, NotedAction};
+use urr_storage::{StorageError, Tx};
+
+use crate::reservations::cancel::check_owner;
+use crate::reservations::rules::Refused;
+use crate::reservations::store::items;
+use crate::reservations::store::items::StoredItem;
+use crate::reservations::store::list as listing;
+pub use crate::reservations::store::list::Filter as ReservationFilter;
+use crate::reservations::store::list::{Listed, StoredTicket};
+use crate::reservations::transition::StepError;
+use crate::{Inventory, ReservationId, Subject, Ticket};
+
+/// A reservation with all that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Details {
+    pub listed: Listed,
+    pub items: Vec<StoredItem>,
+    pub tickets: Vec<StoredTicket>,
+    /// What the event sells: a seat's label follows from it. None: its seats are not complete.
+    pub inventory: Option<Arc<Inventory>>,
+}
+
+/// Providers of payments do not take longer ones.
+const ORDER_NAME_CHARS_MAX: usize = 100;
+
+impl Details {
+    /// What it is called where it is paid: the event, and how many of what.
+    pub fn order_name(&self) -> String {
+        let mut counts: Vec<(&str, u32)> = Vec::new();
+        for stored in &self.items {
+            let name = self.item_name(stored);
+            match counts.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += stored.item.quantity,
+                None => counts.push((name, stored.item.quantity)),
+            }
+        }
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|(name, count)| format!("{name} {count}매").trim().to_owned())
+            .collect();
+        shorten(format!("{} · {}", self.listed.event_title, counts.join(", ")))
+    }
+
+    /// Labels of seats, and standing tickets with their number.
+    pub fn places(&self) -> Vec<String> {
+        let place = |stored: &StoredItem| match (stored.item.subject, &self.inventory) {
+            (Subject::Seat(seat_id), Some(inventory)) => {
+                inventory.layout.place(seat_id).map(|place| place.label())
+            }
+            (Subject::Seat(_), None) => None,
+            (Subject::TicketType(_), _) => {
+                let name = stored.name.as_deref().unwrap_or_default();
+                Some(format!("{name} × {}", stored.item.quantity))
+            }
+        };
+        self.items.iter().filter_map(place).collect()
+    }
+
+    /// The ticket type, or the grade of the seat.
+    fn item_name<'a>(&'a self, stored: &'a StoredItem) -> &'a str {
+        match (stored.item.subject, &self.inventory) {
+            (Subject::Seat(seat_id), Some(inventory)) => {
+                inventory.layout.place(seat_id).map_or("", |place| &place.section.grade)
+            }
+            _ => stored.name.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+pub(crate) fn shorten(name: String) -> String {
+    if name.chars().count() <= ORDER_NAME_CHARS_MAX {
+        return name;
+    }
+    name.chars().take(ORDER_NAME_CHARS_MAX - 1).chain(['…']).collect()
+}
+
+impl Ticket {
+    /// One's own reservation; someone else's is not found.
+    pub async fn my_reservation(
+        &self,
+        id: ReservationId,
+        user_id: Uuid,
+    ) -> Result<Details, StepError> {
+        let details = self.reservation_details(id).await?;
+        check_owner(&details.listed.record, user_id)?;
+        Ok(details)
+    }
+
+    /// Anybody's reservation.
+    pub async fn reservation_details(&self, id: ReservationId) -> Result<Details, StepError> {
+        let found = self.db.read(move |tx| {
+            let listed = listing::listed_find(tx, id)?.ok_or(Refused::NotFound)?;
+            Ok::<_, StepError>((listed, items::item_list(tx, id)?, listing::ticket_list(tx, id)?))
+        });
+        let (listed, items, tickets) = found.await?;
+        let inventory = self.inventories.get(listed.record.reservation.event_id).await?;
+        Ok(Details { listed, items, tickets, inventory })
+    }
+
+    /// One page of reservations, the newest first, and how many there are.
+    pub async fn list_reservations(
+        &self,
+        filter: ReservationFilter,
+        page: Page,
+    ) -> Result<(Vec<Details>, u64), StorageError> {
+        let read = move |tx: &mut Tx<'_>| {
+            let listed = listing::listed_page(tx, &filter, page)?;
+            let ids: Vec<Uuid> = listed.iter().map(|one| one.record.reservation.id.0).collect();
+            let items = items::item_list_of(tx, &ids)?;
+            Ok::<_, StorageError>((listed, items, listing::listed_count(tx, &filter)?))
+        };
+        let (listed, mut items, total) = self.db.read(read).await?;
+        let mut details = Vec::with_capacity(listed.len());
+        for one in listed {
+            let reservation = &one.record.reservation;
+            let items = items.remove(&reservation.id.0).unwrap_or_default();
+            let inventory = self.inventories.get(reservation.event_id).await?;
+            details.push(Details { listed: one, items, tickets: Vec::new(), inventory });
+        }
+        Ok((details, total))
+    }
+
+    /// One page of what administrators did, the newest first, and how much it is.
+    pub async fn list_admin_actions(
+        &self,
+        filter: ActionFilter,
+        page: Page,
+    ) -> Result<(Vec<NotedAction>, u64), StorageError> {
+        self.db.read(move |tx| admin_audit::action_list(tx, &filter, page)).await
+    }
+}

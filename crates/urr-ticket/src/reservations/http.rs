@@ -1,0 +1,306 @@
+//! One's own reservations over HTTP: look, change, release, cancel.
+
+pub(crate) mod admin;
+pub(crate) mod views;
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use urr_kernel::Uuid;
+use urr_layout::SeatId;
+use urr_service::{ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query, User};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::reservations::http::views::{ReservationDetailView, ReservationView};
+use crate::reserve::slots::http::EntrySlot;
+use crate::{
+    ChangeError, ChangeSeats, Refused, ReservationFilter, ReservationId, ReserveError, Status,
+    StepError, Ticket, Wanted,
+};
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new()
+        .routes(routes!(list_my_reservations))
+        .routes(routes!(get_reservation, release_hold))
+        .routes(routes!(get_seat_reservation))
+        .routes(routes!(cancel_reservation))
+        .routes(routes!(change_seats))
+}
+
+#[derive(Serialize, ToSchema)]
+struct ReservationListView {
+    reservations: Vec<ReservationView>,
+    pagination: Pagination,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ReservationAnswerView {
+    reservation: ReservationDetailView,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+struct MyFilter {
+    /// `pending`, `confirmed`, `cancelled` or `expired`.
+    #[param(example = "confirmed")]
+    status: Option<String>,
+    event_id: Option<Uuid>,
+}
+
+/// A state by its name.
+pub fn parse_status(name: Option<&str>) -> Result<Option<Status>, ApiError> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+    let unknown = || {
+        ApiError::bad_request(
+            "INVALID_STATUS",
+            "The status must be pending, confirmed, cancelled or expired.",
+        )
+    };
+    Status::parse(name).map(Some).ok_or_else(unknown)
+}
+
+/// One's own reservations, the newest first.
+#[utoipa::path(
+    get, path = "/api/reservations/my", tag = "reservations", params(Page, MyFilter),
+    responses(
+        (status = 200, body = ReservationListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn list_my_reservations(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    page: Page,
+    Query(filter): Query<MyFilter>,
+) -> Result<Json<ReservationListView>, ApiError> {
+    let status = parse_status(filter.status.as_deref())?;
+    let (user_id, event_id) = (Some(user.user_id), filter.event_id);
+    let filter = ReservationFilter { user_id, event_id, status };
+    let (details, total) = ticket.list_reservations(filter, page).await?;
+    let now = ticket.clock.now();
+    let views = details.iter().map(|details| ReservationView::new(details, now)).collect();
+    let Paged { items: reservations, pagination } = Paged::new(views, total, page);
+    Ok(Json(ReservationListView { reservations, pagination }))
+}
+
+/// One's own reservation with its tickets.
+#[utoipa::path(
+    get, path = "/api/reservations/{id}", tag = "reservations", params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = ReservationAnswerView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+async fn get_reservation(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Path(id): Path<Uuid>,
+) -> Result<Json<ReservationAnswerView>, ApiError> {
+    answer(&ticket, ReservationId(id), user.user_id).await
+}
+
+/// The same, at the address where seats are looked for.
+#[utoipa::path(
+    get, path = "/api/seats/reservation/{id}", tag = "reservations", params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = ReservationAnswerView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+async fn get_seat_reservation(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Path(id): Path<Uuid>,
+) -> Result<Json<ReservationAnswerView>, ApiError> {
+    answer(&ticket, ReservationId(id), user.user_id).await
+}
+
+/// Cancels one's own reservation.
+///
+/// A hold is given back; of what was paid the refund begins. Cancelling again changes nothing and
+/// answers the same.
+#[utoipa::path(
+    post, path = "/api/reservations/{id}/cancel", tag = "reservations",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = ReservationAnswerView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+async fn cancel_reservation(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+) -> Result<Json<ReservationAnswerView>, ApiError> {
+    ticket.cancel_reservation(ReservationId(id), user.user_id, context).await?;
+    answer(&ticket, ReservationId(id), user.user_id).await
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+struct ReleaseQuery {
+    /// If it is given and is not the present one, nothing is released.
+    fencing_token: Option<i64>,
+}
+
+/// Gives one's own hold back.
+#[utoipa::path(
+    delete, path = "/api/reservations/{id}", tag = "reservations",
+    params(("id" = Uuid, Path), ReleaseQuery),
+    responses(
+        (status = 200, body = ReservationAnswerView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+async fn release_hold(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+    Query(query): Query<ReleaseQuery>,
+) -> Result<Json<ReservationAnswerView>, ApiError> {
+    let token = query.fencing_token;
+    ticket.release_hold(ReservationId(id), user.user_id, token, context).await?;
+    answer(&ticket, ReservationId(id), user.user_id).await
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ChangeSeatsBody {
+    /// All seats that the hold shall have, each once.
+    #[schema(min_items = 1, max_items = 10, example = json!([12, 13]))]
+    seat_ids: Vec<SeatId>,
+    /// If it is given and is not the present one, nothing is changed.
+    fencing_token: Option<i64>,
+}
+
+/// Gives one's own hold other seats.
+///
+/// Either all of them are its own afterwards, or nothing has changed. The time in which it must be
+/// paid stays the same, and the fencing token is a new one. It needs an entry token as booking does.
+#[utoipa::path(
+    put, path = "/api/reservations/{id}/seats", tag = "reservations",
+    params(("id" = Uuid, Path)), request_body = ChangeSeatsBody,
+    responses(
+        (status = 200, body = ReservationAnswerView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`: the waiting room \
+            cannot say whose turn it is."),
+    ),
+)]
+async fn change_seats(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    slot: EntrySlot,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+    Json(body): Json<ChangeSeatsBody>,
+) -> Result<Json<ReservationAnswerView>, ApiError> {
+    let request = ChangeSeats {
+        user_id: user.user_id,
+        seat_ids: Wanted::of_seats(body.seat_ids)?.seat_ids().to_vec(),
+        fencing_token: body.fencing_token,
+    };
+    // It takes seats like any booking: whose turn is over may keep what they hold, and no more.
+    let held = ticket.my_reservation(ReservationId(id), user.user_id).await?;
+    let event_id = held.listed.record.reservation.event_id;
+    slot.check(&ticket, event_id, user.user_id, context).await?;
+    ticket.change_seats(ReservationId(id), request, context).await?;
+    answer(&ticket, ReservationId(id), user.user_id).await
+}
+
+/// The reservation as it is now.
+async fn answer(
+    ticket: &Ticket,
+    id: ReservationId,
+    user_id: Uuid,
+) -> Result<Json<ReservationAnswerView>, ApiError> {
+    let details = ticket.my_reservation(id, user_id).await?;
+    let view = ReservationDetailView::new(&details, &ticket.signer, ticket.clock.now());
+    Ok(Json(ReservationAnswerView { reservation: view }))
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> ApiError {
+        let (code, sentence) = match refused {
+            Refused::NotFound => {
+                return ApiError::not_found(
+                    "RESERVATION_NOT_FOUND",
+                    "There is no such reservation.",
+                );
+            }
+            Refused::PaymentInProgress => {
+                ("PAYMENT_IN_PROGRESS", "A payment of this reservation is under way.")
+            }
+            Refused::NotPinned => ("NOT_PINNED", "This payment has not pinned the reservation."),
+            Refused::Confirmed => ("RESERVATION_CONFIRMED", "This reservation is paid."),
+            Refused::Cancelled => ("RESERVATION_CANCELLED", "This reservation was cancelled."),
+            Refused::Expired => {
+                ("RESERVATION_EXPIRED", "The time to pay for this reservation is over.")
+            }
+            Refused::NotRefunding => {
+                ("NOT_REFUNDING", "Nothing of this reservation is to be refunded.")
+            }
+            Refused::StaleToken => {
+                ("STALE_FENCING_TOKEN", "The reservation has changed in the meantime.")
+            }
+            Refused::WrongAmount => ("WRONG_AMOUNT", "This is not the amount of the reservation."),
+            Refused::EventStarted => {
+                ("EVENT_STARTED", "The event has begun. It cannot be cancelled any more.")
+            }
+            Refused::EventCancelled => ("EVENT_CANCELLED", "This event was cancelled."),
+            Refused::CheckedIn => {
+                ("ALREADY_CHECKED_IN", "A ticket of this reservation has been used.")
+            }
+            Refused::Listed => {
+                ("RESERVATION_LISTED", "This is for sale. Take the listing back before you cancel.")
+            }
+            Refused::BeingBought => ("TRANSFER_BEING_PAID", "Someone is paying for this ticket."),
+            Refused::SoldOn => ("TICKET_TRANSFERRED", "The ticket was handed over."),
+            Refused::SeatLost => ("SEAT_LOST", "A seat of this reservation was lost."),
+        };
+        ApiError::conflict(code, sentence)
+    }
+}
+
+impl From<StepError> for ApiError {
+    fn from(error: StepError) -> ApiError {
+        match error {
+            StepError::Refused(refused) => refused.into(),
+            StepError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<ChangeError> for ApiError {
+    fn from(error: ChangeError) -> ApiError {
+        match error {
+            ChangeError::Refused(refused) => refused.into(),
+            ChangeError::NotSeated => {
+                ApiError::conflict("EVENT_IS_STANDING", "This reservation has no seats.")
+            }
+            ChangeError::SeatsNotFound(seat_ids) => ReserveError::SeatsNotFound(seat_ids).into(),
+            ChangeError::Rejected(refusal) => refusal.into(),
+            ChangeError::Storage(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Everybody's reservations, for administrators. A state is never set, only steps are taken (M-10).
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use urr_kernel::Uuid;
+use urr_layout::SeatId;
+use urr_service::{
+    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query,
+};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::reservations::http::parse_status;
+use crate::reservations::http::views::AdminReservationView;
+use crate::{AdminCancel, Difference, Fee, ReservationFilter, ReservationId, Ticket};
+
+const REASON_CHARS_MAX: usize = 200;
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new()
+        .routes(routes!(list_reservations))
+        .routes(routes!(audit_reservations))
+        .routes(routes!(get_any_reservation))
+        .routes(routes!(cancel_any_reservation))
+}
+
+#[derive(Serialize, ToSchema)]
+struct AdminReservationListView {
+    reservations: Vec<AdminReservationView>,
+    pagination: Pagination,
+}
+
+#[derive(Serialize, ToSchema)]
+struct AdminReservationAnswer {
+    reservation: AdminReservationView,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+struct AdminFilter {
+    /// `pending`, `confirmed`, `cancelled` or `expired`.
+    #[param(example = "confirmed")]
+    status: Option<String>,
+    event_id: Option<Uuid>,
+    user_id: Option<Uuid>,
+}
+
+/// Everybody's reservations, the newest first.
+#[utoipa::path(
+    get, path = "/api/admin/reservations", tag = "admin", params(Page, AdminFilter),
+    responses(
+        (status = 200, body = AdminReservationListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+    ),
+)]
+async fn list_reservations(
+    State(ticket): State<Ticket>,
+    _admin: Admin,
+    page: Page,
+    Query(filter): Query<AdminFilter>,
+) -> Result<Json<AdminReservationListView>, ApiError> {
+    let status = parse_status(filter.status.as_deref())?;
+    let (user_id, event_id) = (filter.user_id, filter.event_id);
+    let filter = ReservationFilter { user_id, event_id, status };
+    let (details, total) = ticket.list_reservations(filter, page).await?;
+    let now = ticket.clock.now();
+    let views = details.iter().map(|details| AdminReservationView::new(details, now)).collect();
+    let Paged { items: reservations, pagination } = Paged::new(views, total, page);
+    Ok(Json(AdminReservationListView { reservations, pagination }))
+}
+
+/// Anybody's reservation.
+#[utoipa::path(
+    get, path = "/api/admin/reservations/{id}", tag = "admin", params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = AdminReservationAnswer),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+async fn get_any_reservation(
+    State(ticket): State<Ticket>,
+    _admin: Admin,
+    Path(id): Path<Uuid>,
+) -> Result<Json<AdminReservationAnswer>, ApiError> {
+    answer(&ticket, ReservationId(id)).await
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AdminCancelBody {
+    /// It is written down, and the owner sees it.
+    #[schema(min_length = 1, max_length = 200)]
+    reason: String,
+    /// What goes back of what was paid. If it is missing, everything does.
+    #[serde(default)]
+    refund: AdminRefund,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum AdminRefund {
+    /// Everything, the booking fee too.
+    #[default]
+    Full,
+    /// As much as if the owner had cancelled.
+    Policy,
+}
+
+/// Cancels anybody's reservation; of what was paid the refund begins.
+#[utoipa::path(
+    post, path = "/api/admin/reservations/{id}/cancel", tag = "admin",
+    params(("id" = Uuid, Path)), request_body = AdminCancelBody,
+    responses(
+        (status = 200, body = AdminReservationAnswer),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+async fn cancel_any_reservation(
+    State(ticket): State<Ticket>,
+    Admin(admin): Admin,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+    Json(body): Json<AdminCancelBody>,
+) -> Result<Json<AdminReservationAnswer>, ApiError> {
+    let reason = parse_reason(&body.reason)?;
+    let fee = match body.refund {
+        AdminRefund::Full => Fee::Waived,
+        AdminRefund::Policy => Fee::ByPolicy,
+    };
+    let by = AdminCancel { admin_id: admin.user_id, reason, fee, payment_id: None };
+    ticket.cancel_as_admin(ReservationId(id), by, context).await?;
+    answer(&ticket, ReservationId(id)).await
+}
+
+/// Why an administrator cancels.
+pub fn parse_reason(reason: &str) -> Result<String, ApiError> {
+    let reason = reason.trim();
+    if !(1..=REASON_CHARS_MAX).contains(&reason.chars().count()) {
+        let sentence = format!("A reason has 1 to {REASON_CHARS_MAX} characters.");
+        return Err(ApiError::bad_request("INVALID_REASON", sentence));
+    }
+    Ok(reason.to_owned())
+}
+
+async fn answer(
+    ticket: &Ticket,
+    id: ReservationId,
+) -> Result<Json<AdminReservationAnswer>, ApiError> {
+    let details = ticket.reservation_details(id).await?;
+    let reservation = AdminReservationView::new(&details, ticket.clock.now());
+    Ok(Json(AdminReservationAnswer { reservation }))
+}
+
+#[derive(Serialize, ToSchema)]
+struct AuditView {
+    /// How many events were looked at.
+    events: u64,
+    /// At most 100.
+    differences: Vec<DifferenceView>,
+}
+
+/// Something that does not agree.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DifferenceView {
+    #[schema(example = "seatWithoutItem")]
+    kind: &'static str,
+    event_id: Uuid,
+    reservation_id: Option<Uuid>,
+    seat_id: Option<SeatId>,
+    ticket_type_id: Option<Uuid>,
+}
+
+/// Compares seats, reservations, stock and tickets, and lists what does not agree.
+#[utoipa::path(
+    get, path = "/api/admin/reservations/audit", tag = "admin",
+    responses(
+        (status = 200, body = AuditView),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+    ),
+)]
+async fn audit_reservations(
+    State(ticket): State<Ticket>,
+    _admin: Admin,
+) -> Result<Json<AuditView>, ApiError> {
+    let audit = ticket.audit().await?;
+    let view = |difference: Difference| DifferenceView {
+        kind: difference.kind.name(),
+        event_id: difference.event_id,
+        reservation_id: difference.reservation_id,
+        seat_id: difference.seat_id,
+        ticket_type_id: difference.ticket_type_id,
+    };
+    let differences = audit.differences.into_iter().map(view).collect();
+    Ok(Json(AuditView { events: audit.events, differences }))
+}

@@ -1,0 +1,177 @@
+//! Reservations as clients see them.
+
+use serde::Serialize;
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_layout::SeatId;
+use utoipa::ToSchema;
+
+use crate::reservations::rules::Phase;
+use crate::reservations::store::list::StoredTicket;
+use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
+use crate::{Details, HeldItem, SignedTicket, Signer, Status};
+
+/// A reservation with what it is for.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationView {
+    id: Uuid,
+    #[schema(example = "R-7ZQ0-M4KD-91XA")]
+    reservation_number: String,
+    event_id: Uuid,
+    event_title: String,
+    venue_name: String,
+    #[schema(value_type = String, format = DateTime)]
+    event_starts_at: Timestamp,
+    /// `pending`, `confirmed`, `cancelled` or `expired`.
+    #[schema(example = "confirmed")]
+    status: &'static str,
+    /// `unpaid`, `paid`, `refunding` or `refunded`.
+    #[schema(example = "paid")]
+    payment_status: &'static str,
+    /// A payment is under way: until it is decided nothing can be changed.
+    payment_in_progress: bool,
+    #[schema(value_type = i64, example = 198_000)]
+    total_amount: Won,
+    /// Part of the total: what a purchase in a pre-sale, or from someone else, costs beside the
+    /// seats or tickets.
+    #[schema(value_type = i64, example = 0)]
+    booking_fee: Won,
+    quantity: u32,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When the hold ends if it is not paid.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+    /// Only of a hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fencing_token: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payment_method: Option<String>,
+    /// What goes back of a paid reservation that was cancelled.
+    #[schema(value_type = Option<i64>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refund_amount: Option<Won>,
+    /// What is kept of a paid reservation that was cancelled.
+    #[schema(value_type = Option<i64>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancellation_fee: Option<Won>,
+    /// Why it was cancelled.
+    #[schema(example = "CANCELLED_BY_OWNER")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_reason: Option<String>,
+    seats: Vec<HeldSeatView>,
+    items: Vec<HeldTicketsView>,
+}
+
+/// A ticket for one person.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TicketView {
+    #[schema(example = "T-4GZ8-0QKX-M2VD")]
+    number: String,
+    seat_id: Option<SeatId>,
+    seat_label: Option<String>,
+    ticket_type_name: Option<String>,
+    is_valid: bool,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    checked_in_at: Option<Timestamp>,
+    /// What its QR code says; only of a valid ticket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    qr: Option<String>,
+}
+
+/// A reservation with its tickets.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationDetailView {
+    #[serde(flatten)]
+    reservation: ReservationView,
+    /// None until it is paid.
+    tickets: Vec<TicketView>,
+}
+
+/// A reservation as administrators see it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminReservationView {
+    user_id: Uuid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payment_id: Option<Uuid>,
+    #[serde(flatten)]
+    reservation: ReservationView,
+}
+
+impl ReservationView {
+    pub fn new(details: &Details, now: Timestamp) -> ReservationView {
+        let record = &details.listed.record;
+        let reservation = &record.reservation;
+        let held = details.items.iter();
+        let held = held.map(|stored| HeldItem { item: stored.item, name: stored.name.clone() });
+        let (seats, items) = match &details.inventory {
+            Some(inventory) => item_views(held.collect(), inventory),
+            None => (Vec::new(), Vec::new()),
+        };
+        let (phase, status) = (record.phase(now), record.status(now));
+        ReservationView {
+            id: reservation.id.0,
+            reservation_number: reservation.number.clone(),
+            event_id: reservation.event_id,
+            event_title: details.listed.event_title.clone(),
+            venue_name: details.listed.venue_name.clone(),
+            event_starts_at: record.starts_at,
+            status: status.name(),
+            payment_status: reservation.payment_status.name(),
+            payment_in_progress: matches!(phase, Phase::Pinned { .. }),
+            total_amount: reservation.total_amount,
+            booking_fee: reservation.booking_fee,
+            quantity: record.quantity,
+            created_at: reservation.created_at,
+            expires_at: reservation.expires_at,
+            fencing_token: (status == Status::Pending).then_some(reservation.fence),
+            payment_method: record.payment_method.clone(),
+            refund_amount: record.refund_amount,
+            cancellation_fee: record.cancellation_fee(),
+            end_reason: record.end_reason.clone(),
+            seats,
+            items,
+        }
+    }
+}
+
+impl ReservationDetailView {
+    pub fn new(details: &Details, signer: &Signer, now: Timestamp) -> ReservationDetailView {
+        let tickets = details.tickets.iter().map(|ticket| TicketView::new(ticket, details, signer));
+        let tickets = tickets.collect();
+        ReservationDetailView { reservation: ReservationView::new(details, now), tickets }
+    }
+}
+
+impl TicketView {
+    fn new(ticket: &StoredTicket, details: &Details, signer: &Signer) -> TicketView {
+        let place = details.inventory.as_ref().zip(ticket.seat_id);
+        let place = place.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id));
+        let item = details.items.iter().find(|stored| stored.position == ticket.position);
+        let StoredTicket { id: ticket_id, event_id, seat_id, issue, is_valid, .. } = *ticket;
+        let signed = SignedTicket { ticket_id, event_id, seat_id, issue };
+        TicketView {
+            number: ticket.number.clone(),
+            seat_id,
+            seat_label: place.map(|place| place.label()),
+            ticket_type_name: item.and_then(|stored| stored.name.clone()),
+            is_valid,
+            checked_in_at: ticket.checked_in_at,
+            qr: is_valid.then(|| signer.payload(&signed)),
+        }
+    }
+}
+
+impl AdminReservationView {
+    pub fn new(details: &Details, now: Timestamp) -> AdminReservationView {
+        let record = &details.listed.record;
+        AdminReservationView {
+            user_id: record.reservation.user_id,
+            payment_id: record.payment_id,
+            reservation: ReservationView::new(details, now),
+        }
+    }
+}

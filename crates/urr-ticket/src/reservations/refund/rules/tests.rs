@@ -1,0 +1,197 @@
+use proptest::prelude::*;
+use urr_kernel::Uuid;
+
+use crate::Subject;
+use crate::reservations::refund::rules::*;
+
+/// A moment in Korea, in 2026: `12-24 19:00:00`.
+fn at(text: &str) -> Timestamp {
+    let text = text.replace(' ', "T");
+    format!("2026-{text}+09:00").parse().expect("a time")
+}
+
+fn item(unit_price: i64, quantity: u32) -> Item {
+    let subject = Subject::TicketType(Uuid::nil());
+    Item { subject, quantity, unit_price: Won::new(unit_price) }
+}
+
+/// Two tickets of 100,000 and a booking fee of 2,000 won, booked at noon of the first of December
+/// unless it says otherwise; the event is on Christmas Eve.
+fn booking<'a>(items: &'a [Item], booked_at: &str) -> Booking<'a> {
+    Booking {
+        booked_at: at(booked_at),
+        starts_at: at("12-24 19:00:00"),
+        booking_fee: Won::new(2_000),
+        items,
+        fee: Fee::ByPolicy,
+    }
+}
+
+/// `refund fee RULE`.
+fn text(refund: Refund) -> String {
+    format!("{} {} {}", refund.refund.amount(), refund.fee.amount(), refund.rule.name())
+}
+
+#[test]
+fn b_8_every_boundary_of_the_korean_schedule_from_both_sides() {
+    let items = [item(100_000, 2)];
+    //  booked, cancelled, what goes back, what is kept, why
+    let table = [
+        // The booking day: everything. Its midnight takes the booking fee, and nothing else.
+        ("12-01 12:00:00", "12-01 12:00:00", "202000 0 GRACE"),
+        ("12-01 12:00:00", "12-01 23:59:59", "202000 0 GRACE"),
+        ("12-01 12:00:00", "12-02 00:00:00", "200000 2000 GRACE"),
+        // The day of the booking is Korea's: this one began at 15:00 UTC.
+        ("12-01 23:59:59", "12-02 00:00:00", "200000 2000 GRACE"),
+        ("12-02 00:00:00", "12-02 23:59:59", "202000 0 GRACE"),
+        // Far from the event: 24 hours, then seven days after the booking, then a small fee.
+        ("12-01 12:00:00", "12-02 11:59:59", "200000 2000 GRACE"),
+        ("12-01 12:00:00", "12-02 12:00:00", "200000 2000 FREE_DAYS"),
+        ("12-01 12:00:00", "12-08 23:59:59", "200000 2000 FREE_DAYS"),
+        ("12-01 12:00:00", "12-09 00:00:00", "192000 10000 PERCENT_10_CAPPED"),
+        ("12-01 00:00:00", "12-09 00:00:00", "192000 10000 PERCENT_10_CAPPED"),
+        // Ten days before the event, nine to seven, six to three, two to one, its day.
+        ("12-01 12:00:00", "12-14 23:59:59", "192000 10000 PERCENT_10_CAPPED"),
+        ("12-01 12:00:00", "12-15 00:00:00", "180000 22000 PERCENT_10"),
+        ("12-01 12:00:00", "12-17 23:59:59", "180000 22000 PERCENT_10"),
+        ("12-01 12:00:00", "12-18 00:00:00", "160000 42000 PERCENT_20"),
+        ("12-01 12:00:00", "12-21 23:59:59", "160000 42000 PERCENT_20"),
+        ("12-01 12:00:00", "12-22 00:00:00", "140000 62000 PERCENT_30"),
+        ("12-01 12:00:00", "12-23 23:59:59", "140000 62000 PERCENT_30"),
+        ("12-01 12:00:00", "12-24 00:00:00", "20000 182000 PERCENT_90"),
+        ("12-01 12:00:00", "12-24 18:59:59", "20000 182000 PERCENT_90"),
+        ("12-01 12:00:00", "12-24 19:00:00", "0 202000 EVENT_STARTED"),
+        // Seven days after the booking are free only while the event is ten days away.
+        ("12-12 12:00:00", "12-14 23:59:59", "200000 2000 FREE_DAYS"),
+        ("12-12 12:00:00", "12-15 00:00:00", "180000 22000 PERCENT_10"),
+        // A late booking: 24 hours are free up to three days before the event.
+        ("12-20 12:00:00", "12-21 11:59:59", "200000 2000 GRACE"),
+        ("12-20 12:00:00", "12-21 12:00:00", "160000 42000 PERCENT_20"),
+        ("12-21 12:00:00", "12-21 23:59:59", "202000 0 GRACE"),
+        ("12-21 12:00:00", "12-22 00:00:00", "140000 62000 PERCENT_30"),
+        // A booking of the last days: only its booking fee goes back whole, on its day.
+        ("12-22 00:00:00", "12-22 00:00:01", "142000 60000 PERCENT_30"),
+        ("12-24 10:00:00", "12-24 10:00:01", "22000 180000 PERCENT_90"),
+    ];
+    let policy = CancelPolicy::korean();
+    for (booked, cancelled, expected) in table {
+        let booking = booking(&items, booked);
+        let refund = refund_of(&policy, &booking, at(cancelled));
+        assert_eq!(text(refund), expected, "booked {booked}, cancelled {cancelled}");
+    }
+}
+
+#[test]
+fn b_8_each_ticket_has_its_own_fee_rounded_down_and_capped() {
+    // Ten per cent of 39,999 is below 4,000 won; of 40,001 it is above.
+    let items = [item(39_999, 1), item(40_001, 3), item(0, 1), item(9, 1)];
+    let booking = booking(&items, "12-01 12:00:00");
+    let policy = CancelPolicy::korean();
+    let capped = refund_of(&policy, &booking, at("12-10 00:00:00"));
+    assert_eq!(capped.fee, Won::new(2_000 + 3_999 + 3 * 4_000));
+    let nearer = refund_of(&policy, &booking, at("12-15 00:00:00"));
+    assert_eq!(nearer.fee, Won::new(2_000 + 3_999 + 3 * 4_000));
+    let same_day = refund_of(&policy, &booking, at("12-24 00:00:00"));
+    assert_eq!(same_day.fee, Won::new(2_000 + 35_999 + 3 * 36_000 + 8));
+}
+
+#[test]
+fn b_8_who_is_not_to_blame_gets_everything_back_at_any_time() {
+    let items = [item(100_000, 2)];
+    let booking = Booking { fee: Fee::Waived, ..booking(&items, "12-01 12:00:00") };
+    for now in ["12-01 12:00:00", "12-24 18:59:59", "12-24 19:00:00", "12-31 00:00:00"] {
+        let refund = refund_of(&CancelPolicy::korean(), &booking, at(now));
+        assert_eq!(text(refund), "202000 0 FULL", "{now}");
+    }
+}
+
+#[test]
+fn the_preview_says_until_when_it_holds() {
+    let items = [item(100_000, 2)];
+    let booking = booking(&items, "12-01 12:00:00");
+    let table = [
+        ("12-01 12:00:00", "12-02 00:00:00"),
+        // Grace ends and seven free days go on: nothing changes for the owner.
+        ("12-02 00:00:00", "12-09 00:00:00"),
+        ("12-09 00:00:00", "12-15 00:00:00"),
+        ("12-15 00:00:00", "12-18 00:00:00"),
+        ("12-18 00:00:00", "12-22 00:00:00"),
+        ("12-22 00:00:00", "12-24 00:00:00"),
+        ("12-24 00:00:00", "12-24 19:00:00"),
+    ];
+    let policy = CancelPolicy::korean();
+    for (now, until) in table {
+        assert_eq!(refund_changes_at(&policy, &booking, at(now)), at(until), "{now}");
+    }
+    let waived = Booking { fee: Fee::Waived, ..booking };
+    let until = refund_changes_at(&policy, &waived, at("12-02 00:00:00"));
+    assert_eq!(until, booking.starts_at);
+}
+
+#[test]
+fn a_policy_is_read_as_it_was_stored_and_an_impossible_one_is_refused() {
+    let korean = CancelPolicy::korean();
+    let stored = serde_json::to_value(&korean).expect("a policy is JSON");
+    assert_eq!(serde_json::from_value::<CancelPolicy>(stored).expect("a policy"), korean);
+    let grace = Grace { hours: 0, days_before_min: 0 };
+    let band = |days_before_min, percent| Band {
+        days_before_min,
+        free_days: None,
+        percent,
+        ticket_fee_max: None,
+    };
+    let below = Band { ticket_fee_max: Some(Won::new(-1)), ..band(0, 10) };
+    for (bands, refused) in [
+        (vec![], InvalidCancelPolicy::Bands),
+        (vec![band(1, 10)], InvalidCancelPolicy::Bands),
+        (vec![band(0, 10), band(1, 10)], InvalidCancelPolicy::Bands),
+        (vec![band(0, 10), band(0, 10)], InvalidCancelPolicy::Bands),
+        (vec![band(0, 101)], InvalidCancelPolicy::Fee),
+        (vec![below], InvalidCancelPolicy::Fee),
+    ] {
+        assert_eq!(CancelPolicy::new(grace, bands), Err(refused));
+    }
+    CancelPolicy::new(grace, vec![band(0, 100)]).expect("all may be kept");
+}
+
+fn items() -> impl Strategy<Value = Vec<Item>> {
+    let one = (0_i64..=10_000_000, 1_u32..=10);
+    prop::collection::vec(one.prop_map(|(price, quantity)| item(price, quantity)), 1..=4)
+}
+
+proptest! {
+    /// For any booking and any two moments after it.
+    #[test]
+    fn b_8_what_goes_back_and_what_is_kept_add_up_and_waiting_never_pays(
+        items in items(),
+        booking_fee in 0_i64..=3_000,
+        lead_seconds in 1_u64..=40 * 86_400,
+        moments in (0_u64..=42 * 86_400, 0_u64..=42 * 86_400),
+    ) {
+        let booked_at = at("12-01 12:34:56");
+        let starts_at = booked_at + Duration::from_secs(lead_seconds);
+        let booking_fee = Won::new(booking_fee);
+        let booking = Booking { booked_at, starts_at, booking_fee, items: &items, fee: Fee::ByPolicy };
+        let policy = CancelPolicy::korean();
+        let moment = |seconds| booked_at + Duration::from_secs(seconds);
+        let (early, late) = (moment(moments.0.min(moments.1)), moment(moments.0.max(moments.1)));
+        let (first, second) =
+            (refund_of(&policy, &booking, early), refund_of(&policy, &booking, late));
+        for refund in [first, second] {
+            prop_assert!(refund.refund >= Won::ZERO && refund.fee >= Won::ZERO);
+            prop_assert_eq!(refund.refund.plus(refund.fee), Ok(booking.total()));
+        }
+        prop_assert!(second.refund <= first.refund, "{:?} then {:?}", first, second);
+        if early < starts_at {
+            let until = refund_changes_at(&policy, &booking, early);
+            prop_assert!(early < until && until <= starts_at);
+            let just_before = until - Duration::from_micros(1);
+            prop_assert_eq!(refund_of(&policy, &booking, just_before).refund, first.refund);
+            if late < until {
+                prop_assert_eq!(second.refund, first.refund);
+            } else if until < starts_at {
+                prop_assert!(second.refund < first.refund);
+            }
+        }
+    }
+}

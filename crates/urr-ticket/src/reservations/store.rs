@@ -1,0 +1,363 @@
+//! The steps of reservations in SQL. Every change is a compare-and-set, under the lock of its sale.
+
+pub(crate) mod confirm;
+pub(crate) mod items;
+pub(crate) mod list;
+pub(crate) mod overdue;
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value as Json;
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_layout::SeatId;
+use urr_storage::{Row, StorageError, Tx, params};
+
+use crate::in_list::for_each_chunk;
+use crate::memberships::points::Action;
+use crate::memberships::points::store::points_take_back;
+use crate::reservations::rules::Record;
+use crate::{CancelPolicy, Flow, PaymentStatus, Reservation, ReservationId, SaleStatus, Status};
+
+/// The columns of a [`Record`], of `reservations as r` joined with `sales as s`.
+pub(crate) const RECORD: &str = "r.id, r.number, r.user_id, r.event_id, r.status, \
+    r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
+    r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
+    s.status as sale_status, s.starts_at, s.artist_id";
+
+pub fn record_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Record>, StorageError> {
+    let sql = format!(
+        "select {RECORD} from reservations as r join sales as s on s.event_id = r.event_id \
+         where r.id = $1"
+    );
+    tx.query_opt(&sql, params![id.0], record_read)
+}
+
+pub(crate) fn record_read(row: &Row<'_>) -> Result<Record, StorageError> {
+    let (status, payment_status): (String, String) =
+        (row.get("status")?, row.get("payment_status")?);
+    let sale_status: String = row.get("sale_status")?;
+    Ok(Record {
+        reservation: Reservation {
+            id: ReservationId(row.get("id")?),
+            number: row.get("number")?,
+            user_id: row.get("user_id")?,
+            event_id: row.get("event_id")?,
+            status: Status::parse(&status).expect("only known states are stored"),
+            payment_status: PaymentStatus::parse(&payment_status)
+                .expect("only known states are stored"),
+            total_amount: row.get("total_amount")?,
+            booking_fee: row.get("booking_fee")?,
+            fence: row.get("fence")?,
+            expires_at: row.get("expires_at")?,
+            pinned_by: row.get("pinned_by")?,
+            created_at: row.get("created_at")?,
+        },
+        quantity: row.get("quantity")?,
+        payment_id: row.get("payment_id")?,
+        payment_method: row.get("payment_method")?,
+        refund_amount: row.get("refund_amount")?,
+        end_reason: row.get("end_reason")?,
+        updated_at: row.get("updated_at")?,
+        sale_status: SaleStatus::parse(&sale_status).expect("only known states are stored"),
+        starts_at: row.get("starts_at")?,
+        artist_id: row.get("artist_id")?,
+    })
+}
+
+/// What was agreed on when the reservation was made.
+pub fn cancel_policy_find(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+) -> Result<CancelPolicy, StorageError> {
+    let sql = "select cancel_policy from reservations where id = $1";
+    let policy: Json = tx.query_one(sql, params![id.0], |row| row.get("cancel_policy"))?;
+    Ok(serde_json::from_value(policy).expect("only policies are stored"))
+}
+
+/// What a reservation's next event belongs to.
+pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Flow, StorageError> {
+    let sql = "select correlation_id, last_event_id from reservations where id = $1";
+    tx.query_one(sql, params![id.0], flow_read)
+}
+
+fn flow_read(row: &Row<'_>) -> Result<Flow, StorageError> {
+    Ok(Flow {
+        correlation_id: row.get("correlation_id")?,
+        last_event_id: row.get("last_event_id")?,
+    })
+}
+
+/// How reservations end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending<'a> {
+    /// Holds whose time is over.
+    Expired,
+    /// Holds and confirmed reservations. Of what was paid so much is to be refunded; none: all.
+    Cancelled { reason: &'a str, refund: Option<Won> },
+    /// Cancelled too, but only holds: what was paid stays as it is.
+    Withdrawn { reason: &'a str },
+}
+
+impl Ending<'_> {
+    pub fn status(self) -> Status {
+        match self {
+            Ending::Expired => Status::Expired,
+            Ending::Cancelled { .. } | Ending::Withdrawn { .. } => Status::Cancelled,
+        }
+    }
+}
+
+/// A reservation that has just ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub id: Uuid,
+    pub number: String,
+    pub user_id: Uuid,
+    pub event_id: Uuid,
+    pub total_amount: Won,
+    pub booking_fee: Won,
+    pub quantity: u32,
+    /// The fencing token under which its seats were locked.
+    pub fence: i64,
+    /// None: it was never paid.
+    pub refund_amount: Option<Won>,
+    pub payment_id: Option<Uuid>,
+    pub flow: Flow,
+    /// What it had, in order.
+    pub seat_ids: Vec<SeatId>,
+    /// How many of them were not its own, which only a bug or a hand can cause.
+    pub seats_lost: usize,
+}
+
+/// Ends those of the event's reservations that can end so, and gives back what they had: exactly
+/// their own seats and stock. A hold that is being paid does not end.
+pub fn reservations_end(
+    tx: &mut Tx<'_>,
+    fence: i64,
+    ids: &[Uuid],
+    ending: Ending<'_>,
+    now: Timestamp,
+) -> Result<Vec<Ended>, StorageError> {
+    let mut ended = match ending {
+        Ending::Expired => reservations_expire(tx, ids, now)?,
+        Ending::Cancelled { reason, refund } => {
+            assert!(refund.is_none() || ids.len() == 1, "an amount is that of one reservation");
+            let cancel = Cancel { reason, refund, condition: CANCELLABLE };
+            reservations_cancel(tx, ids, cancel, now)?
+        }
+        Ending::Withdrawn { reason } => {
+            let cancel = Cancel { reason, refund: None, condition: FREE_HOLD };
+            reservations_cancel(tx, ids, cancel, now)?
+        }
+    };
+    let ids: Vec<Uuid> = ended.iter().map(|reservation| reservation.id).collect();
+    let freed = seats_free(tx, fence, &ids)?;
+    stock_return(tx, &ids)?;
+    let mut seats = items_end(tx, &ids)?;
+    let paid = ended.iter().filter(|r| r.refund_amount.is_some()).map(|r| r.id);
+    let paid: Vec<Uuid> = paid.collect();
+    tickets_invalidate(tx, &paid)?;
+    if !paid.is_empty() {
+        points_take_back(tx, Action::TicketPurchase, &paid, now)?;
+    }
+    for reservation in &mut ended {
+        reservation.seat_ids = seats.remove(&reservation.id).unwrap_or_default();
+        reservation.seat_ids.sort_unstable();
+        let is_lost = |seat_id: &&SeatId| !freed.contains(&(reservation.event_id, **seat_id));
+        reservation.seats_lost = reservation.seat_ids.iter().filter(is_lost).count();
+    }
+    Ok(ended)
+}
+
+const ENDED: &str = "returning id, number, user_id, event_id, total_amount, booking_fee, \
+                     quantity, fence, refund_amount, payment_id, correlation_id, last_event_id";
+
+fn ended_read(row: &Row<'_>) -> Result<Ended, StorageError> {
+    Ok(Ended {
+        id: row.get("id")?,
+        number: row.get("number")?,
+        user_id: row.get("user_id")?,
+        event_id: row.get("event_id")?,
+        total_amount: row.get("total_amount")?,
+        booking_fee: row.get("booking_fee")?,
+        quantity: row.get("quantity")?,
+        fence: row.get("fence")?,
+        refund_amount: row.get("refund_amount")?,
+        payment_id: row.get("payment_id")?,
+        flow: flow_read(row)?,
+        seat_ids: Vec::new(),
+        seats_lost: 0,
+    })
+}
+
+fn reservations_expire(
+    tx: &mut Tx<'_>,
+    ids: &[Uuid],
+    now: Timestamp,
+) -> Result<Vec<Ended>, StorageError> {
+    let mut ended = Vec::new();
+    for_each_chunk(ids, params![now], |list, values| {
+        let sql = format!(
+            "update reservations set status = 'expired', updated_at = $1 where id in ({list}) \
+             and status = 'pending' and pinned_by is null and expires_at <= $1 {ENDED}"
+        );
+        ended.extend(tx.query(&sql, values, ended_read)?);
+        Ok::<_, StorageError>(())
+    })?;
+    Ok(ended)
+}
+
+/// A hold that no payment is busy with.
+const FREE_HOLD: &str = "status = 'pending' and pinned_by is null";
+const CANCELLABLE: &str = "status = 'confirmed' or (status = 'pending' and pinned_by is null)";
+
+struct Cancel<'a> {
+    reason: &'a str,
+    /// None: all that was paid.
+    refund: Option<Won>,
+    /// Which reservations can be cancelled so.
+    condition: &'a str,
+}
+
+fn reservations_cancel(
+    tx: &mut Tx<'_>,
+    ids: &[Uuid],
+    cancel: Cancel<'_>,
+    now: Timestamp,
+) -> Result<Vec<Ended>, StorageError> {
+    let Cancel { reason, refund, condition } = cancel;
+    let mut ended = Vec::new();
+    for_each_chunk(ids, params![now, reason, refund], |list, values| {
+        let sql = format!(
+            "update reservations set status = 'cancelled', updated_at = $1, end_reason = $2, \
+             payment_status = case when status = 'confirmed' then 'refunding' \
+                 else payment_status end, \
+             refund_amount = case when status = 'confirmed' \
+                 then coalesce($3::bigint, total_amount) end \
+             where id in ({list}) and ({condition}) {ENDED}"
+        );
+        ended.extend(tx.query(&sql, values, ended_read)?);
+        Ok::<_, StorageError>(())
+    })?;
+    Ok(ended)
+}
+
+/// Makes the seats of the reservations available, if they are still theirs.
+fn seats_free(
+    tx: &mut Tx<'_>,
+    fence: i64,
+    ids: &[Uuid],
+) -> Result<HashSet<(Uuid, SeatId)>, StorageError> {
+    let mut freed = HashSet::new();
+    for_each_chunk(ids, params![fence], |list, values| {
+        let sql = format!(
+            "update seats set status = 'available', reservation_id = null, fence = $1 \
+             from reservation_items as item where item.reservation_id in ({list}) \
+             and item.is_live and seats.event_id = item.event_id \
+             and seats.seat_id = item.seat_id and seats.reservation_id = item.reservation_id \
+             returning seats.event_id as event_id, seats.seat_id as seat_id"
+        );
+        let read = |row: &Row<'_>| Ok((row.get("event_id")?, row.get("seat_id")?));
+        freed.extend(tx.query(&sql, values, read)?);
+        Ok::<_, StorageError>(())
+    })?;
+    Ok(freed)
+}
+
+fn stock_return(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError> {
+    for_each_chunk(ids, &[], |list, values| {
+        let sql = format!(
+            "update ticket_types set available = available + returned.quantity from (\
+                 select ticket_type_id, sum(quantity) as quantity from reservation_items \
+                 where reservation_id in ({list}) and is_live and ticket_type_id is not null \
+                 group by ticket_type_id\
+             ) as returned where ticket_types.id = returned.ticket_type_id"
+        );
+        tx.execute(&sql, values)?;
+        Ok(())
+    })
+}
+
+/// The items are no longer live. Returns the seats among them by reservation.
+fn items_end(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<SeatId>>, StorageError> {
+    let mut seats: HashMap<Uuid, Vec<SeatId>> = HashMap::new();
+    for_each_chunk(ids, &[], |list, values| {
+        let sql = format!(
+            "update reservation_items set is_live = false where reservation_id in ({list}) \
+             and is_live returning reservation_id, seat_id"
+        );
+        let items = tx.query(&sql, values, |row| {
+            Ok((row.get::<Uuid>("reservation_id")?, row.get::<Option<SeatId>>("seat_id")?))
+        })?;
+        for (id, seat_id) in items {
+            seats.entry(id).or_default().extend(seat_id);
+        }
+        Ok::<_, StorageError>(())
+    })?;
+    Ok(seats)
+}
+
+fn tickets_invalidate(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError> {
+    for_each_chunk(ids, &[], |list, values| {
+        let sql = format!("update tickets set is_valid = false where reservation_id in ({list})");
+        tx.execute(&sql, values)?;
+        Ok(())
+    })
+}
+
+/// Whether someone has entered with a ticket of the reservation. The tickets are locked: nobody
+/// enters with them until this transaction ends.
+pub fn ticket_was_used(tx: &mut Tx<'_>, id: ReservationId) -> Result<bool, StorageError> {
+    let used = tx.query(
+        "select checked_in_at from tickets where reservation_id = $1 order by id for update",
+        params![id.0],
+        |row| row.get::<Option<Timestamp>>("checked_in_at"),
+    )?;
+    Ok(used.iter().any(Option::is_some))
+}
+
+/// A payment begins. The record was decided on under the lock, so a miss is a bug of ours.
+pub fn hold_pin(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    payment_id: Uuid,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update reservations set pinned_by = $2, pinned_at = $3, updated_at = $3 \
+         where id = $1 and status = 'pending' and pinned_by is null",
+        params![id.0, payment_id, now],
+    )?;
+    assert_eq!(rows, 1, "the hold was seen to be free under the lock");
+    Ok(())
+}
+
+pub fn hold_unpin(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    payment_id: Uuid,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update reservations set pinned_by = null, pinned_at = null, updated_at = $3 \
+         where id = $1 and status = 'pending' and pinned_by = $2",
+        params![id.0, payment_id, now],
+    )?;
+    assert_eq!(rows, 1, "the pin was seen under the lock");
+    Ok(())
+}
+
+pub fn reservation_mark_refunded(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    returned: Won,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update reservations set payment_status = 'refunded', refund_amount = $2, \
+         updated_at = $3 where id = $1 and payment_status = 'refunding'",
+        params![id.0, returned, now],
+    )?;
+    assert_eq!(rows, 1, "the state was seen under the lock");
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Reservations in lists, for their owners and for administrators.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_layout::SeatId;
+use urr_service::Page;
+use urr_storage::{Row, StorageError, Tx, Value, params};
+
+use crate::reservations::rules::Record;
+use crate::reservations::store::{RECORD, record_read};
+use crate::{ReservationId, Status};
+
+/// A reservation and what its event is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub record: Record,
+    pub event_title: String,
+    pub venue_name: String,
+}
+
+/// Which reservations are wanted. None of a field: all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    pub user_id: Option<Uuid>,
+    pub event_id: Option<Uuid>,
+    pub status: Option<Status>,
+}
+
+const FROM: &str = "from reservations as r join sales as s on s.event_id = r.event_id";
+
+fn listed_read(row: &Row<'_>) -> Result<Listed, StorageError> {
+    Ok(Listed {
+        record: record_read(row)?,
+        event_title: row.get("title")?,
+        venue_name: row.get("venue_name")?,
+    })
+}
+
+pub fn listed_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Listed>, StorageError> {
+    let sql = format!("select {RECORD}, s.title, s.venue_name {FROM} where r.id = $1");
+    tx.query_opt(&sql, params![id.0], listed_read)
+}
+
+/// One page, the newest first: ids grow with time.
+pub fn listed_page(
+    tx: &mut Tx<'_>,
+    filter: &Filter,
+    page: Page,
+) -> Result<Vec<Listed>, StorageError> {
+    let (wanted, mut values) = filter.condition();
+    let (limit, offset) = (values.len() + 1, values.len() + 2);
+    values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
+    let sql = format!(
+        "select {RECORD}, s.title, s.venue_name {FROM} where {wanted} \
+         order by r.id desc limit ${limit} offset ${offset}"
+    );
+    tx.query(&sql, &values, listed_read)
+}
+
+pub fn listed_count(tx: &mut Tx<'_>, filter: &Filter) -> Result<u64, StorageError> {
+    let (wanted, values) = filter.condition();
+    let sql = format!("select count(*) as total from reservations as r where {wanted}");
+    tx.query_one(&sql, &values, |row| row.get("total"))
+}
+
+/// Whatever was ever paid, in the order of its ids.
+pub fn paid_page(
+    tx: &mut Tx<'_>,
+    after: Option<ReservationId>,
+    limit: u32,
+) -> Result<Vec<Record>, StorageError> {
+    let sql = format!(
+        "select {RECORD} {FROM} where r.id > $1 and r.payment_id is not null \
+         order by r.id limit $2"
+    );
+    tx.query(&sql, params![after.map_or(Uuid::nil(), |id| id.0), limit], record_read)
+}
+
+impl Filter {
+    /// The condition and its parameters: a text per combination, so that each can use its index.
+    fn condition(&self) -> (String, Vec<Value<'static>>) {
+        let (mut wanted, mut values) = (vec!["true".to_owned()], Vec::new());
+        let mut add = |column: &str, value: Value<'static>| {
+            values.push(value);
+            wanted.push(format!("r.{column} = ${}", values.len()));
+        };
+        if let Some(user_id) = self.user_id {
+            add("user_id", Value::Uuid(user_id));
+        }
+        if let Some(event_id) = self.event_id {
+            add("event_id", Value::Uuid(event_id));
+        }
+        if let Some(status) = self.status {
+            add("status", Value::Text(status.name()));
+        }
+        (wanted.join(" and "), values)
+    }
+}
+
+/// A ticket as its owner has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredTicket {
+    pub id: Uuid,
+    pub number: String,
+    pub event_id: Uuid,
+    pub position: u16,
+    pub seat_id: Option<SeatId>,
+    pub issue: u32,
+    pub is_valid: bool,
+    pub checked_in_at: Option<Timestamp>,
+}
+
+pub fn ticket_list(tx: &mut Tx<'_>, id: ReservationId) -> Result<Vec<StoredTicket>, StorageError> {
+    tx.query(
+        "select id, number, event_id, position, seat_id, issue, is_valid, checked_in_at \
+         from tickets where reservation_id = $1 order by position, unit",
+        params![id.0],
+        |row| {
+            Ok(StoredTicket {
+                id: row.get("id")?,
+                number: row.get("number")?,
+                event_id: row.get("event_id")?,
+                position: row.get("position")?,
+                seat_id: row.get("seat_id")?,
+                issue: row.get("issue")?,
+                is_valid: row.get("is_valid")?,
+                checked_in_at: row.get("checked_in_at")?,
+            })
+        },
+    )
+}

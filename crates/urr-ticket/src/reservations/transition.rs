@@ -1,0 +1,167 @@
+//! What all steps of a reservation have in common: load, decide, lock, decide again, announce.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use urr_kernel::{CallContext, Timestamp, Uuid, Won};
+use urr_storage::outbox::{self, Stamp};
+use urr_storage::{StorageError, Tx};
+
+use crate::events::{ReservationCancelled, ReservationExpired, ReservationFacts};
+use crate::inventory::store as sales;
+use crate::reservations::rules::{Record, Refused, Step};
+use crate::reservations::store as transitions;
+use crate::reservations::store::{Ended, Ending};
+use crate::{Flow, ReservationId, SOURCE, Ticket};
+
+/// Enough to hide the way to Redis.
+const RELEASES_AT_ONCE: usize = 32;
+
+/// Why a step was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StepError {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// What a step found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It was taken before.
+    Done(Record),
+    /// It is to be taken now: the sale is locked, and this is the number of the change.
+    Go { record: Record, fence: i64 },
+}
+
+/// Decides about a step under the lock of the sale.
+///
+/// It decides without the lock first: what is refused or was done before takes no lock and writes
+/// nothing, so that it neither delays a sale nor spoils a group commit.
+pub(crate) fn find(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    decide: impl Fn(&Record) -> Result<Step, Refused>,
+) -> Result<Found, StepError> {
+    let record = transitions::record_find(tx, id)?.ok_or(Refused::NotFound)?;
+    if decide(&record)? == Step::Done {
+        return Ok(Found::Done(record));
+    }
+    let event_id = record.reservation.event_id;
+    let sale = sales::sale_lock(tx, event_id, 1)?.expect("a reservation belongs to a sale");
+    let record = transitions::record_find(tx, id)?.expect("reservations are never deleted");
+    Ok(match decide(&record)? {
+        Step::Done => Found::Done(record),
+        Step::Go => Found::Go { record, fence: sale.fence },
+    })
+}
+
+/// The reservation as it is after the step.
+pub(crate) fn reload(tx: &mut Tx<'_>, id: ReservationId) -> Result<Record, StepError> {
+    Ok(transitions::record_find(tx, id)?.expect("reservations are never deleted"))
+}
+
+/// Ids and time of the events of a change, made before its transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct Stamps {
+    event_ids: Vec<Uuid>,
+    time: Timestamp,
+    context: CallContext,
+}
+
+impl Stamps {
+    pub(crate) fn stamp(&self, position: usize) -> Stamp {
+        let (event_id, time, context) = (self.event_ids[position], self.time, self.context);
+        Stamp { event_id, source: SOURCE, time, context }
+    }
+
+    /// Of an event that goes on with the story of a reservation.
+    pub(crate) fn stamp_in(&self, flow: Flow, position: usize) -> Stamp {
+        let stamp = self.stamp(position);
+        Stamp { context: flow.follow(stamp.context), ..stamp }
+    }
+}
+
+impl Ended {
+    /// What is kept of what was paid. None: it was never paid.
+    fn cancellation_fee(&self) -> Option<Won> {
+        let kept = self.total_amount.minus(self.refund_amount?);
+        Some(kept.expect("a refund is not more than the total"))
+    }
+
+    fn facts(&self, now: Timestamp) -> ReservationFacts {
+        ReservationFacts {
+            reservation_id: self.id,
+            reservation_number: self.number.clone(),
+            user_id: self.user_id,
+            event_id: self.event_id,
+            total_amount: self.total_amount,
+            booking_fee: self.booking_fee,
+            quantity: self.quantity,
+            seat_ids: self.seat_ids.clone(),
+            timestamp: now,
+        }
+    }
+}
+
+/// Announces reservations that have ended, each by one event.
+pub(crate) fn announce(
+    tx: &mut Tx<'_>,
+    ended: &[Ended],
+    ending: Ending<'_>,
+    stamps: &Stamps,
+) -> Result<(), StorageError> {
+    let stamped = ended.iter().enumerate();
+    let stamped = stamped.map(|(at, ended)| (stamps.stamp_in(ended.flow, at), ended));
+    match ending {
+        Ending::Expired => {
+            let fact = |(stamp, reservation): (Stamp, &Ended)| {
+                (stamp, ReservationExpired { facts: reservation.facts(stamp.time) })
+            };
+            outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
+        }
+        Ending::Cancelled { reason, .. } | Ending::Withdrawn { reason } => {
+            let fact = |(stamp, reservation): (Stamp, &Ended)| {
+                let cancelled = ReservationCancelled {
+                    facts: reservation.facts(stamp.time),
+                    reason: reason.to_owned(),
+                    refund_amount: reservation.refund_amount.unwrap_or(Won::ZERO),
+                    cancellation_fee: reservation.cancellation_fee().unwrap_or(Won::ZERO),
+                    payment_id: reservation.payment_id,
+                };
+                (stamp, cancelled)
+            };
+            outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
+        }
+    }
+}
+
+impl Ticket {
+    pub(crate) fn stamps(&self, events_max: usize, context: CallContext) -> Stamps {
+        let event_ids = (0..events_max).map(|_| self.ids.next_id()).collect();
+        Stamps { event_ids, time: self.clock.now(), context }
+    }
+
+    /// After the commit: others may have the seats.
+    pub(crate) async fn give_back(&self, ended: &[Ended]) {
+        for chunk in ended.chunks(RELEASES_AT_ONCE) {
+            let releases = chunk.iter().filter(|reservation| !reservation.seat_ids.is_empty());
+            let releases = releases.map(|Ended { event_id, seat_ids, fence, .. }| {
+                self.locks.release(*event_id, seat_ids, *fence)
+            });
+            join_all(releases).await;
+        }
+        for reservation in ended.iter().filter(|reservation| reservation.seats_lost > 0) {
+            let (id, lost) = (reservation.id, reservation.seats_lost);
+            tracing::error!(reservation = %id, lost, "seats were not its own and stay as they are");
+        }
+        let events: BTreeSet<Uuid> = ended.iter().map(|reservation| reservation.event_id).collect();
+        events.into_iter().for_each(|event_id| self.seats_changed(event_id));
+    }
+
+    /// After the commit: who looks at the map next sees it.
+    pub(crate) fn seats_changed(&self, event_id: Uuid) {
+        self.maps.mark_dirty(event_id);
+    }
+}

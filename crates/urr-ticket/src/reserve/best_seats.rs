@@ -1,0 +1,346 @@
+//! The best seats that are left, chosen inside the transaction that holds them.
+//!
+//! The map in memory and what changed since it was drawn are together, under the lock of the sale,
+//! the seats as they are: one short look by index, however large the hall. So two who ask at the
+//! same moment get different seats, and "sold out" is never said too early.
+//!
+//! Those who ask for seats of one event stand in line at its desk. Otherwise a few of them would
+//! keep every connection of the process waiting for one row.
+
+pub(crate) mod choose;
+pub(crate) mod http;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use urr_kernel::{CallContext, Clock, Uuid};
+use urr_storage::{Db, StorageError, Tx};
+
+use crate::batcher::{Desk, Limits};
+use crate::inventory::rules::NotOnSale;
+use crate::inventory::store as sales;
+use crate::reserve::batch::{
+    Batch, Entry, NotCommitted, Outcome, decide_together, find_repeated, is_ones_fault,
+};
+use crate::reserve::best_seats::choose::{NoneFits, Wish, choose_best};
+use crate::reserve::rules::{Hold, HoldRequest, Refusal, RequestKey, Terms, Wanted};
+use crate::seat_map::store as map;
+use crate::seat_map::{EventView, SeatStatus, Statuses};
+use crate::{
+    IdempotencyKey, Kind, ReservationId, ReserveError, SeatLocks, SeatMaps, Settings, Ticket,
+};
+
+/// A collision of two requests with one key is over by the second attempt.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// They are chosen for one after the other, so the first of a batch waits for all of it; and who
+/// comes when more than this wait would wait for longer than they like.
+const LIMITS: Limits = Limits { batch_max: 32, line_max: 256 };
+
+/// Someone asks for the best seats.
+#[derive(Clone, Debug)]
+pub struct BestRequest {
+    pub user_id: Uuid,
+    pub event_id: Uuid,
+    pub wish: Wish,
+    pub key: Option<IdempotencyKey>,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BestError {
+    #[error("there is no such grade")]
+    GradeNotFound,
+    #[error("there is no such section")]
+    SectionNotFound,
+    #[error(transparent)]
+    NoneFits(#[from] NoneFits),
+    #[error(transparent)]
+    Reserve(#[from] ReserveError),
+}
+
+/// Seats that fitted and what came of asking for them, or that none did.
+type Decided = Result<Outcome, NoneFits>;
+type Answer = Result<Decided, StorageError>;
+
+pub(crate) type BestDesk = Desk<Asking, Answer>;
+
+/// Why nothing was committed.
+enum Failed {
+    /// There was nothing to commit.
+    NothingNew(Vec<Decided>),
+    GuardRefused,
+    Storage(StorageError),
+}
+
+impl From<StorageError> for Failed {
+    fn from(error: StorageError) -> Failed {
+        Failed::Storage(error)
+    }
+}
+
+/// The desk where the best seats are asked for.
+pub(crate) fn desk(
+    db: &Db,
+    clock: &Clock,
+    locks: &SeatLocks,
+    maps: &SeatMaps,
+    settings: &Settings,
+) -> BestDesk {
+    let (db, clock, maps, terms_of) = (db.clone(), clock.clone(), maps.clone(), settings.clone());
+    let work = move |event_id, requests| {
+        let terms = Terms {
+            now: clock.now(),
+            hold_ttl: terms_of.hold_ttl,
+            cancel_policy: Arc::clone(&terms_of.cancel_policy),
+            dangerous_without_seat_guard: terms_of.dangerous_without_seat_guard,
+        };
+        let (db, maps) = (db.clone(), maps.clone());
+        async move {
+            let answers = answer_all(&db, Asked { terms, requests }).await;
+            // Before anyone is answered: who reserves and then looks sees it.
+            if answers.iter().any(|answer| matches!(answer, Ok(Ok(Outcome::Held(_))) | Err(_))) {
+                maps.mark_taken(event_id);
+            }
+            answers
+        }
+    };
+    let (locks, lock_ttl) = (locks.clone(), settings.lock_ttl);
+    // Who asked has gone away: their hold stands until it expires, and so should its lock.
+    let abandoned = move |answer: Answer| {
+        let locks = locks.clone();
+        tokio::spawn(async move { keep_locks(&locks, &answer, lock_ttl).await });
+    };
+    Desk::with_limits(LIMITS, work, abandoned)
+}
+
+async fn keep_locks(locks: &SeatLocks, answer: &Answer, lock_ttl: Duration) {
+    if let Ok(Ok(Outcome::Held(hold))) = answer {
+        let reservation = &hold.reservation;
+        let (event_id, user_id) = (reservation.event_id, reservation.user_id);
+        locks.keep(event_id, &hold.seat_ids(), user_id, reservation.fence, lock_ttl).await;
+    }
+}
+
+impl Ticket {
+    /// Holds the best seats for someone: the same rules as for seats that were picked by hand.
+    pub async fn reserve_best(
+        &self,
+        request: BestRequest,
+        context: CallContext,
+    ) -> Result<Hold, BestError> {
+        use ReserveError::Refused;
+        match self.reserve_best_once(request.clone(), context).await {
+            // Its time may be over, and no sweep has come by yet.
+            Err(BestError::Reserve(Refused(Refusal::HoldInProgress { reservation_id })))
+                if self.end_if_overdue(reservation_id).await.map_err(ReserveError::from)? =>
+            {
+                self.reserve_best_once(request, context).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn reserve_best_once(
+        &self,
+        request: BestRequest,
+        context: CallContext,
+    ) -> Result<Hold, BestError> {
+        let event_id = request.event_id;
+        let view = self.maps.look(event_id).await.map_err(ReserveError::from)?;
+        let view = view.ok_or(ReserveError::EventNotFound)?;
+        check_wish(&view, &request.wish)?;
+        let digest = digest(event_id, &request.wish);
+        let asking = Asking {
+            view,
+            wish: request.wish,
+            user_id: request.user_id,
+            key: request.key.map(|key| RequestKey { text: key.as_str().to_owned(), digest }),
+            reservation_id: ReservationId(self.ids.next_id()),
+            announcement_id: self.ids.next_id(),
+            context,
+        };
+        let answer = self.best.ask(event_id, asking).await.map_err(ReserveError::from)?;
+        keep_locks(&self.locks, &answer, self.settings.lock_ttl).await;
+        match answer.map_err(ReserveError::from)?? {
+            Outcome::Held(hold) | Outcome::Repeated(hold) => Ok(hold),
+            Outcome::Refused(Refusal::NotOnSale(NotOnSale::Unknown)) => {
+                Err(ReserveError::EventNotFound.into())
+            }
+            Outcome::Refused(refusal) => Err(ReserveError::from(refusal).into()),
+        }
+    }
+}
+
+/// Someone asks, with all that the closure needs.
+#[derive(Clone)]
+pub(crate) struct Asking {
+    view: Arc<EventView>,
+    wish: Wish,
+    user_id: Uuid,
+    key: Option<RequestKey>,
+    reservation_id: ReservationId,
+    announcement_id: Uuid,
+    context: CallContext,
+}
+
+/// Those who ask for seats of one event together.
+struct Asked {
+    terms: Terms,
+    requests: Vec<Asking>,
+}
+
+/// One transaction for all. If one request breaks it, each has its own, so that the others do not
+/// suffer.
+async fn answer_all(db: &Db, asked: Asked) -> Vec<Answer> {
+    let asked = Arc::new(asked);
+    match write(db, &asked).await {
+        Ok(decided) | Err(Failed::NothingNew(decided)) => {
+            return decided.into_iter().map(Ok).collect();
+        }
+        Err(Failed::Storage(error)) if !is_ones_fault(&error) => {
+            return vec![Err(error); asked.requests.len()];
+        }
+        Err(Failed::GuardRefused | Failed::Storage(_)) => {}
+    }
+    let mut answers = Vec::with_capacity(asked.requests.len());
+    for request in &asked.requests {
+        let alone = Asked { terms: asked.terms.clone(), requests: vec![request.clone()] };
+        answers.push(answer_alone(db, Arc::new(alone)).await);
+    }
+    answers
+}
+
+/// Another event may have used the same key in the same moment: the next attempt sees it.
+async fn answer_alone(db: &Db, asked: Arc<Asked>) -> Answer {
+    for _ in 0..ATTEMPTS_MAX {
+        match write(db, &asked).await {
+            Ok(decided) | Err(Failed::NothingNew(decided)) => {
+                return Ok(decided.into_iter().next().expect("one request, one outcome"));
+            }
+            Err(Failed::GuardRefused | Failed::Storage(StorageError::Constraint { .. })) => {}
+            Err(Failed::Storage(error)) => return Err(error),
+        }
+    }
+    Err(StorageError::Contention)
+}
+
+async fn write(db: &Db, asked: &Arc<Asked>) -> Result<Vec<Decided>, Failed> {
+    let asked = Arc::clone(asked);
+    db.write(move |tx| asked.decide(tx)).await
+}
+
+impl Asked {
+    /// Locks the sale; then each is decided in turn, after what those before got.
+    fn decide(&self, tx: &mut Tx<'_>) -> Result<Vec<Decided>, Failed> {
+        let newest = &self.requests.last().expect("a batch is not empty").view;
+        let event_id = newest.inventory.event_id;
+        let Some(sale) = sales::sale_lock_only(tx, event_id)? else {
+            let unknown = Ok(Outcome::Refused(NotOnSale::Unknown.into()));
+            return Err(Failed::NothingNew(vec![unknown; self.requests.len()]));
+        };
+        let mut statuses = statuses_load(tx, newest, sale.fence)?;
+        let mut decided = Vec::with_capacity(self.requests.len());
+        for request in &self.requests {
+            let outcome = request.decide(tx, &statuses, &self.terms)?;
+            if let Ok(Outcome::Held(hold)) = &outcome {
+                hold.seat_ids().into_iter().for_each(|id| statuses.set(id, SeatStatus::Held));
+            }
+            decided.push(outcome);
+        }
+        let is_new = decided.iter().any(|decided| matches!(decided, Ok(Outcome::Held(_))));
+        if is_new { Ok(decided) } else { Err(Failed::NothingNew(decided)) }
+    }
+}
+
+/// The seats as they are: a map, and what changed since. The sale is locked.
+fn statuses_load(tx: &mut Tx<'_>, view: &EventView, fence: i64) -> Result<Statuses, StorageError> {
+    let known = view.picture.statuses();
+    // After a restore the map is of changes that did not happen.
+    let (mut statuses, after) = match view.seen <= fence {
+        true => (known.clone(), view.seen),
+        false => (Statuses::all_available(known.count()), 0),
+    };
+    for change in map::seats_changed(tx, view.inventory.event_id, after)? {
+        statuses.set(change.seat_id, change.status);
+    }
+    Ok(statuses)
+}
+
+impl Asking {
+    /// Replay, choose; then the way of every request for seats.
+    fn decide(
+        &self,
+        tx: &mut Tx<'_>,
+        statuses: &Statuses,
+        terms: &Terms,
+    ) -> Result<Decided, Failed> {
+        if let Some(key) = &self.key
+            && let Some(outcome) = find_repeated(tx, self.user_id, key)?
+        {
+            return Ok(Ok(outcome));
+        }
+        let inventory = &self.view.inventory;
+        let is_free = |id| statuses.is_available(id);
+        let seat_ids = match choose_best(&inventory.layout, &self.wish, is_free) {
+            Ok(seat_ids) => seat_ids,
+            Err(none_fits) => return Ok(Err(none_fits)),
+        };
+        let entry = Entry {
+            request: HoldRequest {
+                reservation_id: self.reservation_id,
+                user_id: self.user_id,
+                wanted: Wanted::Seats(seat_ids),
+                key: self.key.clone(),
+            },
+            announcement_id: self.announcement_id,
+            context: self.context,
+        };
+        let batch =
+            Batch { inventory: Arc::clone(inventory), terms: terms.clone(), requests: vec![entry] };
+        match decide_together(tx, &batch) {
+            Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => {
+                Ok(Ok(outcomes.into_iter().next().expect("one request, one outcome")))
+            }
+            Err(NotCommitted::GuardRefused) => Err(Failed::GuardRefused),
+            Err(NotCommitted::Storage(error)) => Err(Failed::Storage(error)),
+        }
+    }
+}
+
+/// What can be said without looking at what is left.
+fn check_wish(view: &EventView, wish: &Wish) -> Result<(), BestError> {
+    let inventory = &view.inventory;
+    if inventory.kind != Kind::Seated {
+        return Err(ReserveError::OtherKind(inventory.kind).into());
+    }
+    let mut sections = inventory.layout.sections.iter();
+    if let Some(name) = &wish.section {
+        let section = sections.find(|section| section.name == *name);
+        let section = section.ok_or(BestError::SectionNotFound)?;
+        return match &wish.grade {
+            Some(grade) if *grade != section.grade => Err(BestError::GradeNotFound),
+            _ => Ok(()),
+        };
+    }
+    match &wish.grade {
+        Some(grade) if !sections.any(|section| section.grade == *grade) => {
+            Err(BestError::GradeNotFound)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Two requests with the same digest ask for the same.
+fn digest(event_id: Uuid, wish: &Wish) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(event_id.as_bytes());
+    hasher.update(b"best");
+    hasher.update(wish.count.to_be_bytes());
+    hasher.update([u8::from(wish.accessible)]);
+    for name in [&wish.grade, &wish.section] {
+        // Their Debug form has quotes, so that a letter cannot move from one name to the other.
+        hasher.update(format!("{name:?}").as_bytes());
+    }
+    hasher.finalize().into()
+}

@@ -1,0 +1,123 @@
+//! The best seats over HTTP.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use urr_kernel::Uuid;
+use urr_service::{ApiError, Context, ErrorBody, Json, User, idempotency_key};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::Ticket;
+use crate::reserve::best_seats::choose::{NoneFits, Wish};
+use crate::reserve::best_seats::{BestError, BestRequest};
+use crate::reserve::http::{EntryEvent, ReservationAnswer};
+use crate::reserve::slots::http::EntrySlot;
+
+const COUNT_MAX: u32 = 10;
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new().routes(routes!(reserve_best_seats))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReserveBestBody {
+    event_id: Uuid,
+    /// How many seats beside each other; the event says how many one person may have.
+    #[schema(minimum = 1, maximum = 10, example = 2)]
+    count: u32,
+    /// The grade, the section, or both must be given.
+    #[schema(max_length = 50, example = "VIP")]
+    grade: Option<String>,
+    /// The name of a section.
+    #[schema(max_length = 50)]
+    section: Option<String>,
+    /// Whether one of the seats must be for a wheelchair. Only then such seats are given.
+    #[serde(default)]
+    accessible: bool,
+    /// See the reservation of seats.
+    #[schema(min_length = 1, max_length = 64)]
+    idempotency_key: Option<String>,
+}
+
+impl ReserveBestBody {
+    fn wish(&self) -> Result<Wish, ApiError> {
+        if !(1..=COUNT_MAX).contains(&self.count) {
+            let sentence = format!("Please ask for 1 to {COUNT_MAX} seats.");
+            return Err(ApiError::bad_request("INVALID_COUNT", sentence));
+        }
+        let (grade, section) = (self.grade.clone(), self.section.clone());
+        if grade.is_none() && section.is_none() {
+            let sentence = "Please say of which grade or section.";
+            return Err(ApiError::bad_request("NOTHING_CHOSEN", sentence));
+        }
+        Ok(Wish { count: self.count, grade, section, accessible: self.accessible })
+    }
+}
+
+/// Holds the best seats that are left beside each other.
+///
+/// Nearest to the stage and the middle, leaving no single seat alone if that can be avoided; seats
+/// with a restricted view come last.
+#[utoipa::path(
+    post, path = "/api/seats/best", tag = "reservations", request_body = ReserveBestBody,
+    params(("idempotency-key" = Option<String>, Header, max_length = 64)),
+    responses(
+        (status = 201, body = ReservationAnswer),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, `GRADE_NOT_FOUND`, \
+            `SECTION_NOT_FOUND`."),
+        (status = 409, body = ErrorBody, description = "`SOLD_OUT`; `NOT_ADJACENT` (with \
+            `available` and `adjacentMax`); or what the reservation of seats says."),
+        (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment; \
+            `QUEUE_UNAVAILABLE`: the waiting room cannot say whose turn it is."),
+    ),
+)]
+async fn reserve_best_seats(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    entry: EntryEvent,
+    slot: EntrySlot,
+    Context(context): Context,
+    headers: HeaderMap,
+    Json(body): Json<ReserveBestBody>,
+) -> Result<(StatusCode, Json<ReservationAnswer>), ApiError> {
+    entry.check(body.event_id)?;
+    let request = BestRequest {
+        user_id: user.user_id,
+        event_id: body.event_id,
+        wish: body.wish()?,
+        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
+    };
+    slot.check(&ticket, request.event_id, request.user_id, context).await?;
+    let hold = ticket.bookings.watch(ticket.reserve_best(request, context)).await?;
+    Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
+}
+
+impl From<BestError> for ApiError {
+    fn from(error: BestError) -> ApiError {
+        match error {
+            BestError::GradeNotFound => {
+                ApiError::not_found("GRADE_NOT_FOUND", "There are no seats of this grade there.")
+            }
+            BestError::SectionNotFound => {
+                ApiError::not_found("SECTION_NOT_FOUND", "The event has no such section.")
+            }
+            BestError::NoneFits(NoneFits::SoldOut) => {
+                ApiError::conflict("SOLD_OUT", "Nothing is left there.")
+            }
+            BestError::NoneFits(NoneFits::Apart { available, adjacent_max }) => {
+                let sentence = "Not so many seats are left beside each other.";
+                ApiError::conflict("NOT_ADJACENT", sentence)
+                    .with("available", available)
+                    .with("adjacentMax", adjacent_max)
+            }
+            BestError::Reserve(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Reserving over HTTP.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_layout::SeatId;
+use urr_service::{ApiError, Context, ErrorBody, Json, User, idempotency_key};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::reserve::slots::http::EntrySlot;
+use crate::{
+    HeldItem, Hold, InvalidWanted, Inventory, Kind, NotOnSale, Refusal, ReserveError,
+    ReserveRequest, Subject, Ticket, Wanted, WantedTickets,
+};
+
+const ENTRY_EVENT: HeaderName = HeaderName::from_static("x-urr-entry-event");
+
+/// By then it has been decided who gets the seat.
+const SEAT_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new().routes(routes!(reserve_seats)).routes(routes!(reserve_tickets))
+}
+
+/// Extractor: the event whose queue the user has passed, as the gateway says.
+pub struct EntryEvent(Option<Uuid>);
+
+impl EntryEvent {
+    /// Who was admitted to one event does not book another (D-5).
+    pub fn check(&self, event_id: Uuid) -> Result<(), ApiError> {
+        match self.0 {
+            Some(entered) if entered == event_id => Ok(()),
+            _ => Err(ApiError::forbidden(
+                "ENTRY_TOKEN_OTHER_EVENT",
+                "You have been admitted to another event. Please join the queue of this one.",
+            )
+            .with("redirectTo", "/queue")),
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for EntryEvent {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<EntryEvent, ApiError> {
+        let told = parts.headers.get(ENTRY_EVENT).and_then(|value| value.to_str().ok());
+        Ok(EntryEvent(told.and_then(|text| text.parse().ok())))
+    }
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReserveSeatsBody {
+    event_id: Uuid,
+    /// The numbers of the seats, each once.
+    #[schema(min_items = 1, max_items = 10, example = json!([12, 13]))]
+    seat_ids: Vec<SeatId>,
+    /// A request that is sent again with the same key has no second effect. It may be in the header
+    /// `Idempotency-Key` instead.
+    #[schema(min_length = 1, max_length = 64)]
+    idempotency_key: Option<String>,
+}
+
+/// Holds seats.
+///
+/// They are the user's alone until `expiresAt`; who has paid by then keeps them.
+#[utoipa::path(
+    post, path = "/api/seats/reserve", tag = "reservations", request_body = ReserveSeatsBody,
+    params(("idempotency-key" = Option<String>, Header, max_length = 64)),
+    responses(
+        (status = 201, body = ReservationAnswer),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment; \
+            `QUEUE_UNAVAILABLE`: the waiting room cannot say whose turn it is."),
+    ),
+)]
+async fn reserve_seats(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    entry: EntryEvent,
+    slot: EntrySlot,
+    Context(context): Context,
+    headers: HeaderMap,
+    Json(body): Json<ReserveSeatsBody>,
+) -> Result<(StatusCode, Json<ReservationAnswer>), ApiError> {
+    entry.check(body.event_id)?;
+    let request = ReserveRequest {
+        user_id: user.user_id,
+        event_id: body.event_id,
+        wanted: Wanted::of_seats(body.seat_ids)?,
+        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
+    };
+    slot.check(&ticket, request.event_id, request.user_id, context).await?;
+    let hold = ticket.bookings.watch(ticket.reserve(request, context)).await?;
+    Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReserveTicketsBody {
+    event_id: Uuid,
+    /// Each ticket type once.
+    #[schema(min_items = 1, max_items = 10)]
+    items: Vec<WantedItemBody>,
+    /// See the reservation of seats.
+    #[schema(min_length = 1, max_length = 64)]
+    idempotency_key: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WantedItemBody {
+    ticket_type_id: Uuid,
+    #[schema(minimum = 1, maximum = 10)]
+    quantity: u32,
+}
+
+/// Holds tickets without seats.
+#[utoipa::path(
+    post, path = "/api/reservations", tag = "reservations", request_body = ReserveTicketsBody,
+    params(("idempotency-key" = Option<String>, Header, max_length = 64)),
+    responses(
+        (status = 201, body = ReservationAnswer),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment; \
+            `QUEUE_UNAVAILABLE`: the waiting room cannot say whose turn it is."),
+    ),
+)]
+async fn reserve_tickets(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    entry: EntryEvent,
+    slot: EntrySlot,
+    Context(context): Context,
+    headers: HeaderMap,
+    Json(body): Json<ReserveTicketsBody>,
+) -> Result<(StatusCode, Json<ReservationAnswer>), ApiError> {
+    entry.check(body.event_id)?;
+    let line = |item: WantedItemBody| WantedTickets {
+        ticket_type_id: item.ticket_type_id,
+        quantity: item.quantity,
+    };
+    let request = ReserveRequest {
+        user_id: user.user_id,
+        event_id: body.event_id,
+        wanted: Wanted::of_tickets(body.items.into_iter().map(line).collect())?,
+        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
+    };
+    slot.check(&ticket, request.event_id, request.user_id, context).await?;
+    let hold = ticket.bookings.watch(ticket.reserve(request, context)).await?;
+    Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ReservationAnswer {
+    reservation: HoldView,
+}
+
+/// A reservation, with seats or with ticket types.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldView {
+    id: Uuid,
+    #[schema(example = "R-7ZQ0-M4KD-91XA")]
+    reservation_number: String,
+    event_id: Uuid,
+    #[schema(example = "pending")]
+    status: &'static str,
+    #[schema(value_type = i64, example = 198_000)]
+    total_amount: Won,
+    /// Part of the total: what a purchase in a pre-sale costs beside the seats or tickets.
+    #[schema(value_type = i64, example = 0)]
+    booking_fee: Won,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+    /// Grows with every change of the event's seats; a payment has to name it.
+    fencing_token: i64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    seats: Vec<HeldSeatView>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    items: Vec<HeldTicketsView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct HeldSeatView {
+    id: SeatId,
+    #[schema(example = "1층 A-12-7")]
+    label: String,
+    section: String,
+    row: String,
+    number: u16,
+    grade: String,
+    #[schema(value_type = i64)]
+    price: Won,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldTicketsView {
+    ticket_type_id: Uuid,
+    name: String,
+    quantity: u32,
+    #[schema(value_type = i64)]
+    unit_price: Won,
+    #[schema(value_type = i64)]
+    subtotal: Won,
+}
+
+impl Ticket {
+    /// A hold as the client is told of it.
+    pub(crate) async fn reservation_answer(
+        &self,
+        hold: Hold,
+    ) -> Result<ReservationAnswer, ReserveError> {
+        let inventory = self.inventories.get(hold.reservation.event_id).await?;
+        let inventory = inventory.ok_or(ReserveError::EventNotFound)?;
+        Ok(ReservationAnswer { reservation: HoldView::new(hold, &inventory) })
+    }
+}
+
+impl HoldView {
+    fn new(hold: Hold, inventory: &Inventory) -> HoldView {
+        let Hold { reservation, items: held } = hold;
+        let (seats, items) = item_views(held, inventory);
+        HoldView {
+            id: reservation.id.0,
+            reservation_number: reservation.number,
+            event_id: reservation.event_id,
+            status: reservation.status.name(),
+            total_amount: reservation.total_amount,
+            booking_fee: reservation.booking_fee,
+            expires_at: reservation.expires_at,
+            fencing_token: reservation.fence,
+            seats,
+            items,
+        }
+    }
+}
+
+/// What a reservation is for: seats or ticket types.
+pub(crate) fn item_views(
+    held: Vec<HeldItem>,
+    inventory: &Inventory,
+) -> (Vec<HeldSeatView>, Vec<HeldTicketsView>) {
+    let (mut seats, mut items) = (Vec::new(), Vec::new());
+    for HeldItem { item, name } in held {
+        match item.subject {
+            Subject::Seat(seat_id) => {
+                seats.push(HeldSeatView::new(seat_id, item.unit_price, inventory));
+            }
+            Subject::TicketType(ticket_type_id) => items.push(HeldTicketsView {
+                ticket_type_id,
+                name: name.unwrap_or_default(),
+                quantity: item.quantity,
+                unit_price: item.unit_price,
+                subtotal: item
+                    .unit_price
+                    .times(i64::from(item.quantity))
+                    .expect("it is part of a total that fits"),
+            }),
+        }
+    }
+    (seats, items)
+}
+
+impl HeldSeatView {
+    fn new(seat_id: SeatId, price: Won, inventory: &Inventory) -> HeldSeatView {
+        let place = inventory.layout.place(seat_id).expect("a held seat exists");
+        HeldSeatView {
+            id: seat_id,
+            label: place.label(),
+            section: place.section.name.clone(),
+            row: place.row.label.clone(),
+            number: place.number,
+            grade: place.section.grade.clone(),
+            price,
+        }
+    }
+}
+
+impl From<InvalidWanted> for ApiError {
+    fn from(invalid: InvalidWanted) -> ApiError {
+        let code = match invalid {
+            InvalidWanted::Nothing => "NOTHING_CHOSEN",
+            InvalidWanted::TooMany => "TOO_MANY_CHOSEN",
+            InvalidWanted::Twice => "CHOSEN_TWICE",
+        };
+        ApiError::bad_request(code, invalid.to_string())
+    }
+}
+
+impl From<ReserveError> for ApiError {
+    fn from(error: ReserveError) -> ApiError {
+        match error {
+            ReserveError::EventNotFound => {
+                ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id.")
+            }
+            ReserveError::OtherKind(Kind::Seated) => {
+                ApiError::conflict("EVENT_HAS_SEATS", "This event has seats. Please choose some.")
+            }
+            ReserveError::OtherKind(Kind::Standing) => ApiError::conflict(
+                "EVENT_IS_STANDING",
+                "This event has no seats. Please choose from its ticket types.",
+            ),
+            ReserveError::SeatsNotFound(seat_ids) => {
+                ApiError::not_found("SEAT_NOT_FOUND", "The event has no such seat.")
+                    .with("seatIds", seat_ids)
+            }
+            ReserveError::Refused(refusal) => refusal.into(),
+            ReserveError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> ApiError {
+        match refusal {
+            Refusal::NotOnSale(reason) => reason.into(),
+            Refusal::HoldInProgress { reservation_id } => ApiError::conflict(
+                "HOLD_IN_PROGRESS",
+                "You hold something of this event already. Pay for it or give it back first.",
+            )
+            .with("reservationId", reservation_id.to_string()),
+            Refusal::SeatLimit { seats_per_user_max, live_quantity } => {
+                let sentence =
+                    format!("Nobody may have more than {seats_per_user_max} of this event.");
+                ApiError::conflict("SEAT_LIMIT", sentence)
+                    .with("seatsPerUserMax", seats_per_user_max)
+                    .with("alreadyYours", live_quantity)
+            }
+            Refusal::SeatsTaken { seat_ids } => {
+                ApiError::conflict("SEAT_TAKEN", "This seat is no longer free.")
+                    .with("seatIds", seat_ids)
+            }
+            Refusal::SeatBeingDecided { seat_id } => ApiError::conflict(
+                "SEAT_BEING_DECIDED",
+                "Someone else is asking for this seat. Please try again in a moment.",
+            )
+            .with("seatIds", vec![seat_id])
+            .retry_after(SEAT_RETRY_AFTER),
+            Refusal::TicketTypeNotFound { ticket_type_id } => {
+                ApiError::not_found("TICKET_TYPE_NOT_FOUND", "The event has no such ticket type.")
+                    .with("ticketTypeId", ticket_type_id.to_string())
+            }
+            Refusal::NotEnough { ticket_type_id, name, available } => {
+                let (code, sentence) = match available {
+                    0 => ("SOLD_OUT", format!("{name} is sold out.")),
+                    _ => ("NOT_ENOUGH", format!("Only {available} of {name} are left.")),
+                };
+                ApiError::new(StatusCode::CONFLICT, code, sentence)
+                    .with("ticketTypeId", ticket_type_id.to_string())
+                    .with("available", available)
+            }
+            Refusal::KeyReused => ApiError::unprocessable(
+                "IDEMPOTENCY_KEY_REUSED",
+                "This idempotency key was used for another request.",
+            ),
+        }
+    }
+}
+
+impl From<NotOnSale> for ApiError {
+    fn from(reason: NotOnSale) -> ApiError {
+        match reason {
+            NotOnSale::Unknown => ReserveError::EventNotFound.into(),
+            NotOnSale::Incomplete => {
+                ApiError::conflict("SALE_NOT_READY", "The seats of this event are not ready yet.")
+            }
+            NotOnSale::Cancelled => {
+                ApiError::conflict("EVENT_CANCELLED", "This event was cancelled.")
+            }
+            NotOnSale::NotYet { opens_at } => {
+                ApiError::forbidden("SALE_NOT_OPEN", "The sale has not begun.")
+                    .with("opensAt", opens_at.to_string())
+            }
+            NotOnSale::Presale { opens_at } => {
+                ApiError::forbidden("PRESALE", "Only members can buy at the moment.")
+                    .with("opensAt", opens_at.to_string())
+            }
+            NotOnSale::Over => ApiError::forbidden("SALE_OVER", "The sale is over."),
+        }
+    }
+}

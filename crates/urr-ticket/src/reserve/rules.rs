@@ -1,0 +1,353 @@
+//! Who gets what: requests for seats or standing tickets, decided one after another.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_layout::SeatId;
+
+use crate::display_number::number_for_people;
+use crate::inventory::rules::{Inventory, NotOnSale, SalePolicy, Tier};
+use crate::reservations::model::{
+    Item, PaymentStatus, Reservation, ReservationId, Status, Subject,
+};
+use crate::reservations::refund::rules::CancelPolicy;
+
+/// Someone asks for seats or tickets of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldRequest {
+    /// What the reservation will be called if there is one.
+    pub reservation_id: ReservationId,
+    pub user_id: Uuid,
+    pub wanted: Wanted,
+    pub key: Option<RequestKey>,
+}
+
+/// At least one, each only once, in the order of their ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    Seats(Vec<SeatId>),
+    Tickets(Vec<WantedTickets>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WantedTickets {
+    pub ticket_type_id: Uuid,
+    pub quantity: u32,
+}
+
+/// The word by which a client's second attempt is recognised, and what it asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestKey {
+    pub text: String,
+    pub digest: [u8; 32],
+}
+
+/// What the requests of one event are decided on. It is loaded under the lock of the sale, and each
+/// request that wins changes it for those behind.
+#[derive(Clone, Debug)]
+pub struct Board {
+    pub policy: SalePolicy,
+    /// The last fencing token that was given out.
+    pub fence: i64,
+    /// Every seat that is asked for, and whether it is free.
+    pub seats: HashMap<SeatId, bool>,
+    pub stock: HashMap<Uuid, Stock>,
+    pub buyers: HashMap<Uuid, Buyer>,
+    /// Earlier reservations by user and key.
+    pub kept: HashMap<(Uuid, String), Kept>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stock {
+    pub name: String,
+    pub price: Won,
+    pub available: u32,
+}
+
+/// What someone has of the event already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Buyer {
+    pub tier: Option<Tier>,
+    /// Seats or tickets that are held or bought.
+    pub live_quantity: u32,
+    pub pending: Option<ReservationId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub digest: [u8; 32],
+    pub reservation_id: ReservationId,
+}
+
+/// What is the same for all requests that are decided together.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    pub now: Timestamp,
+    pub hold_ttl: Duration,
+    pub cancel_policy: Arc<CancelPolicy>,
+    /// See [`crate::Settings::dangerous_without_seat_guard`].
+    pub dangerous_without_seat_guard: bool,
+}
+
+/// A reservation with what it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub reservation: Reservation,
+    pub items: Vec<HeldItem>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldItem {
+    pub item: Item,
+    /// The name of the ticket type; a seat's follows from its number.
+    pub name: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Hold(Hold),
+    /// It was answered before.
+    Repeated(ReservationId),
+}
+
+/// Why someone does not get what they asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error(transparent)]
+    NotOnSale(#[from] NotOnSale),
+    #[error("another hold of this event waits for its payment")]
+    HoldInProgress { reservation_id: ReservationId },
+    #[error("more than one person may have")]
+    SeatLimit { seats_per_user_max: u32, live_quantity: u32 },
+    #[error("seats are taken")]
+    SeatsTaken { seat_ids: Vec<SeatId> },
+    /// They may not get it: it is worth asking again.
+    #[error("someone else is getting an answer about the seat")]
+    SeatBeingDecided { seat_id: SeatId },
+    #[error("there is no such ticket type")]
+    TicketTypeNotFound { ticket_type_id: Uuid },
+    #[error("not enough tickets are left")]
+    NotEnough { ticket_type_id: Uuid, name: String, available: u32 },
+    #[error("the key was used for another request")]
+    KeyReused,
+}
+
+/// Nobody may have more seats or tickets of an event than this.
+pub const WANTED_MAX: usize = 10;
+
+/// A request that makes no sense for any event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidWanted {
+    #[error("Please choose at least one.")]
+    Nothing,
+    #[error("At most 10 can be asked for at once.")]
+    TooMany,
+    #[error("The same is asked for twice.")]
+    Twice,
+}
+
+impl Wanted {
+    pub fn of_seats(mut seat_ids: Vec<SeatId>) -> Result<Wanted, InvalidWanted> {
+        check_count(seat_ids.len())?;
+        seat_ids.sort_unstable();
+        match seat_ids.is_sorted_by(|a, b| a < b) {
+            true => Ok(Wanted::Seats(seat_ids)),
+            false => Err(InvalidWanted::Twice),
+        }
+    }
+
+    pub fn of_tickets(mut lines: Vec<WantedTickets>) -> Result<Wanted, InvalidWanted> {
+        check_count(lines.len())?;
+        lines.sort_unstable_by_key(|line| line.ticket_type_id);
+        if !lines.is_sorted_by(|a, b| a.ticket_type_id < b.ticket_type_id) {
+            return Err(InvalidWanted::Twice);
+        }
+        for line in &lines {
+            check_count(usize::try_from(line.quantity).unwrap_or(usize::MAX))?;
+        }
+        Ok(Wanted::Tickets(lines))
+    }
+
+    /// Seats or tickets together.
+    pub fn quantity(&self) -> u32 {
+        match self {
+            Wanted::Seats(seat_ids) => u32::try_from(seat_ids.len()).unwrap_or(u32::MAX),
+            Wanted::Tickets(lines) => lines.iter().map(|line| line.quantity).sum(),
+        }
+    }
+
+    /// The seats; none if it is about standing tickets.
+    pub fn seat_ids(&self) -> &[SeatId] {
+        match self {
+            Wanted::Seats(seat_ids) => seat_ids,
+            Wanted::Tickets(_) => &[],
+        }
+    }
+
+    pub fn tickets(&self) -> &[WantedTickets] {
+        match self {
+            Wanted::Seats(_) => &[],
+            Wanted::Tickets(lines) => lines,
+        }
+    }
+}
+
+impl Hold {
+    pub fn quantity(&self) -> u32 {
+        self.items.iter().map(|held| held.item.quantity).sum()
+    }
+
+    pub fn seat_ids(&self) -> Vec<SeatId> {
+        let seat_id = |held: &HeldItem| match held.item.subject {
+            Subject::Seat(seat_id) => Some(seat_id),
+            Subject::TicketType(_) => None,
+        };
+        self.items.iter().filter_map(seat_id).collect()
+    }
+}
+
+fn check_count(count: usize) -> Result<(), InvalidWanted> {
+    match count {
+        0 => Err(InvalidWanted::Nothing),
+        1..=WANTED_MAX => Ok(()),
+        _ => Err(InvalidWanted::TooMany),
+    }
+}
+
+/// Decides one request and notes on the board what it takes.
+pub fn decide_hold(
+    board: &mut Board,
+    request: &HoldRequest,
+    inventory: &Inventory,
+    terms: &Terms,
+) -> Result<Decision, Refusal> {
+    if let Some(reservation_id) = find_repeated(board, request)? {
+        return Ok(Decision::Repeated(reservation_id));
+    }
+    let buyer = board.buyers.get(&request.user_id).copied().unwrap_or_default();
+    board.policy.check_open(buyer.tier, terms.now)?;
+    if let Some(reservation_id) = buyer.pending {
+        return Err(Refusal::HoldInProgress { reservation_id });
+    }
+    let quantity = request.wanted.quantity();
+    let seats_per_user_max = board.policy.seats_per_user_max;
+    if buyer.live_quantity.saturating_add(quantity) > seats_per_user_max {
+        let live_quantity = buyer.live_quantity;
+        return Err(Refusal::SeatLimit { seats_per_user_max, live_quantity });
+    }
+    let items = match &request.wanted {
+        Wanted::Seats(seat_ids) => take_seats(board, seat_ids, inventory, terms)?,
+        Wanted::Tickets(lines) => take_tickets(board, lines)?,
+    };
+    board.fence += 1;
+    let booking_fee = board.policy.booking_fee(buyer.tier, terms.now);
+    let priced = Priced { items, booking_fee };
+    let hold = make_hold(board.fence, request, priced, inventory, terms);
+    note_hold(board, request, &hold);
+    Ok(Decision::Hold(hold))
+}
+
+/// The reservation that this very request made before.
+fn find_repeated(board: &Board, request: &HoldRequest) -> Result<Option<ReservationId>, Refusal> {
+    let Some(key) = &request.key else { return Ok(None) };
+    match board.kept.get(&(request.user_id, key.text.clone())) {
+        None => Ok(None),
+        Some(kept) if kept.digest == key.digest => Ok(Some(kept.reservation_id)),
+        Some(_) => Err(Refusal::KeyReused),
+    }
+}
+
+fn take_seats(
+    board: &mut Board,
+    seat_ids: &[SeatId],
+    inventory: &Inventory,
+    terms: &Terms,
+) -> Result<Vec<HeldItem>, Refusal> {
+    let is_taken = |seat_id: &&SeatId| {
+        let is_free = board.seats.get(*seat_id).expect("the caller loads every seat asked for");
+        !is_free && !terms.dangerous_without_seat_guard
+    };
+    let taken: Vec<SeatId> = seat_ids.iter().filter(is_taken).copied().collect();
+    if !taken.is_empty() {
+        return Err(Refusal::SeatsTaken { seat_ids: taken });
+    }
+    let take = |&seat_id: &SeatId| {
+        board.seats.insert(seat_id, false);
+        let unit_price = inventory.price(seat_id).expect("the caller knows the seats");
+        HeldItem {
+            item: Item { subject: Subject::Seat(seat_id), quantity: 1, unit_price },
+            name: None,
+        }
+    };
+    Ok(seat_ids.iter().map(take).collect())
+}
+
+fn take_tickets(board: &mut Board, lines: &[WantedTickets]) -> Result<Vec<HeldItem>, Refusal> {
+    for &WantedTickets { ticket_type_id, quantity } in lines {
+        let stock = board.stock.get(&ticket_type_id);
+        let stock = stock.ok_or(Refusal::TicketTypeNotFound { ticket_type_id })?;
+        if stock.available < quantity {
+            let (name, available) = (stock.name.clone(), stock.available);
+            return Err(Refusal::NotEnough { ticket_type_id, name, available });
+        }
+    }
+    let take = |&WantedTickets { ticket_type_id, quantity }: &WantedTickets| {
+        let stock = board.stock.get_mut(&ticket_type_id).expect("it was found above");
+        stock.available -= quantity;
+        let subject = Subject::TicketType(ticket_type_id);
+        let item = Item { subject, quantity, unit_price: stock.price };
+        HeldItem { item, name: Some(stock.name.clone()) }
+    };
+    Ok(lines.iter().map(take).collect())
+}
+
+/// What is paid for.
+struct Priced {
+    items: Vec<HeldItem>,
+    booking_fee: Won,
+}
+
+fn make_hold(
+    fence: i64,
+    request: &HoldRequest,
+    priced: Priced,
+    inventory: &Inventory,
+    terms: &Terms,
+) -> Hold {
+    let Priced { items, booking_fee } = priced;
+    let total_amount = items.iter().try_fold(booking_fee, |sum, held| {
+        sum.plus(held.item.unit_price.times(i64::from(held.item.quantity))?)
+    });
+    let reservation = Reservation {
+        id: request.reservation_id,
+        number: number_for_people('R', request.reservation_id.0),
+        user_id: request.user_id,
+        event_id: inventory.event_id,
+        status: Status::Pending,
+        payment_status: PaymentStatus::Unpaid,
+        total_amount: total_amount.expect("prices are bounded where they enter"),
+        booking_fee,
+        fence,
+        expires_at: terms.now + terms.hold_ttl,
+        pinned_by: None,
+        created_at: terms.now,
+    };
+    Hold { reservation, items }
+}
+
+/// What those behind in the line must know.
+fn note_hold(board: &mut Board, request: &HoldRequest, hold: &Hold) {
+    let reservation_id = hold.reservation.id;
+    let buyer = board.buyers.entry(request.user_id).or_default();
+    buyer.pending = Some(reservation_id);
+    buyer.live_quantity += hold.quantity();
+    if let Some(key) = &request.key {
+        let kept = Kept { digest: key.digest, reservation_id };
+        board.kept.insert((request.user_id, key.text.clone()), kept);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! The desk's SQL on PostgreSQL: a statement for all requests of a batch, not one for each.
+//!
+//! Rows are looked up one by one, by `cross join lateral (… limit 1)`: of an event whose seats were
+//! just made PostgreSQL has no statistics, and in a plain join it would read all seats of the event.
+//! Lists travel as text with commas: the storage has no arrays.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value as Json, json};
+use urr_kernel::{EventData, Uuid};
+use urr_layout::SeatId;
+use urr_storage::outbox::{self, Stamp};
+use urr_storage::{Row, StorageError, Tx, params};
+
+use crate::ReservationId;
+use crate::events::ReservationCreated;
+use crate::reserve::rules::{Board, HoldRequest, RequestKey, Terms};
+use crate::reserve::store::{
+    KeptByKey, NewHold, buyer_add, hold_find, kept_read, policy_json, subject_columns,
+};
+
+/// Fills the board with the seats asked for, what the buyers have, and earlier answers: all by one
+/// statement, because the sale is locked while it travels.
+pub(crate) fn board_fill(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    requests: &[HoldRequest],
+    board: &mut Board,
+) -> Result<(), StorageError> {
+    let seat_ids: Vec<SeatId> =
+        requests.iter().flat_map(|request| request.wanted.seat_ids()).copied().collect();
+    // A seat that does not exist is not free.
+    board.seats = seat_ids.iter().map(|&seat_id| (seat_id, false)).collect();
+    let with_key = requests.iter().filter_map(|request| Some((request, request.key.as_ref()?)));
+    let (owners, keys) = key_lists(with_key.map(|(request, key)| (request.user_id, key)));
+    tx.query(
+        BOARD_FILL,
+        params![event_id, list(&seat_ids), user_ids(requests), owners, keys],
+        |row| board_add(board, row),
+    )?;
+    Ok(())
+}
+
+/// Keys with their owners, as two lists. A key has no white space.
+fn key_lists<'a>(asked: impl Iterator<Item = (Uuid, &'a RequestKey)>) -> (String, String) {
+    let (owners, keys): (Vec<Uuid>, Vec<&str>) =
+        asked.map(|(user_id, key)| (user_id, key.text.as_str())).unzip();
+    (list(&owners), keys.join(" "))
+}
+
+/// The reservations that were made with these keys.
+pub(crate) fn kept_list(
+    tx: &mut Tx<'_>,
+    asked: &[(Uuid, RequestKey)],
+) -> Result<KeptByKey, StorageError> {
+    let (owners, keys) = key_lists(asked.iter().map(|(user_id, key)| (*user_id, key)));
+    let found = tx.query(
+        "select sent.user_id, sent.key, kept.id, kept.request_digest \
+         from unnest(string_to_array($1, ',')::uuid[], string_to_array($2, ' ')) \
+         as sent (user_id, key) \
+         cross join lateral (select id, request_digest from reservations \
+         where user_id = sent.user_id and idempotency_key = sent.key limit 1) as kept",
+        params![owners, keys],
+        |row| Ok(((row.get("user_id")?, row.get("key")?), kept_read(row)?)),
+    )?;
+    Ok(found.into_iter().collect())
+}
+
+/// Reads reservations with their items, a row for each item.
+pub(crate) fn holds_find(
+    tx: &mut Tx<'_>,
+    ids: &BTreeSet<ReservationId>,
+    add: impl FnMut(&Row<'_>) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let which = "reservations.id = any (string_to_array($1, ',')::uuid[])";
+    tx.query(&hold_find(which), params![list(&ids)], add)?;
+    Ok(())
+}
+
+const BOARD_FILL: &str = "\
+    select 'seat' as kind, asked.seat_id, null::uuid as id, null::uuid as user_id, seat.status, \
+    0 as quantity, null::text as idempotency_key, null::bytea as request_digest \
+    from unnest(string_to_array($2, ',')::integer[]) as asked (seat_id) \
+    cross join lateral (select status from seats \
+    where event_id = $1 and seat_id = asked.seat_id limit 1) as seat \
+    union all \
+    select 'buyer', 0, live.id, buyer.user_id, live.status, live.quantity, null, null \
+    from (select distinct unnest(string_to_array($3, ',')::uuid[]) as user_id) as buyer \
+    cross join lateral (select id, status, quantity from reservations \
+    where event_id = $1 and user_id = buyer.user_id and status in ('pending', 'confirmed') \
+    offset 0) as live \
+    union all \
+    select 'kept', 0, kept.id, sent.user_id, '', 0, sent.key, kept.request_digest \
+    from unnest(string_to_array($4, ',')::uuid[], string_to_array($5, ' ')) as sent (user_id, key) \
+    cross join lateral (select id, request_digest from reservations \
+    where user_id = sent.user_id and idempotency_key = sent.key limit 1) as kept";
+
+fn board_add(board: &mut Board, row: &Row<'_>) -> Result<(), StorageError> {
+    match row.get::<String>("kind")?.as_str() {
+        "seat" => {
+            let is_free = row.get::<String>("status")? == "available";
+            board.seats.insert(row.get("seat_id")?, is_free);
+        }
+        "buyer" => buyer_add(board.buyers.entry(row.get("user_id")?).or_default(), row)?,
+        _ => {
+            let owner = (row.get("user_id")?, row.get("idempotency_key")?);
+            board.kept.insert(owner, kept_read(row)?);
+        }
+    }
+    Ok(())
+}
+
+fn user_ids(requests: &[HoldRequest]) -> String {
+    let user_ids: Vec<Uuid> = requests.iter().map(|request| request.user_id).collect();
+    list(&user_ids)
+}
+
+pub(crate) fn list<T: ToString>(values: &[T]) -> String {
+    values.iter().map(T::to_string).collect::<Vec<String>>().join(",")
+}
+
+/// Writes the sale's number, the reservations, their items, their announcements and their seats at
+/// once. `false`: not every seat was free.
+pub(crate) fn holds_write(
+    tx: &mut Tx<'_>,
+    board: &Board,
+    holds: &[NewHold<'_>],
+    announcements: &[(Stamp, ReservationCreated)],
+    terms: &Terms,
+) -> Result<bool, StorageError> {
+    let (first, _) = holds.first().expect("the caller has something to write");
+    let (items, facts) = (items_json(holds), outbox::rows_to_insert(tx, announcements));
+    let seats: usize = holds.iter().map(|(hold, _)| hold.seat_ids().len()).sum();
+    let held = tx.execute(
+        HOLDS_WRITE,
+        params![
+            first.reservation.event_id,
+            board.fence,
+            holds_json(holds, announcements),
+            items,
+            first.reservation.expires_at,
+            terms.now,
+            terms.dangerous_without_seat_guard,
+            facts,
+            ReservationCreated::TOPIC,
+            policy_json(&terms.cancel_policy)
+        ],
+    )?;
+    let is_whole = usize::try_from(held) == Ok(seats);
+    // Without the guard a seat may be twice in a batch, and is then updated once.
+    Ok(is_whole || terms.dangerous_without_seat_guard)
+}
+
+/// It touches as many rows as seats were free. The lock of the sale keeps the rows where they are.
+const HOLDS_WRITE: &str = "\
+    with numbered as (\
+        update sales set fence = $2 where event_id = $1\
+    ), made as (\
+        insert into reservations (id, number, user_id, event_id, status, payment_status, \
+        total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, idempotency_key, \
+        request_digest, correlation_id, last_event_id, created_at, updated_at) \
+        select id, number, user_id, $1, 'pending', 'unpaid', total_amount, booking_fee, \
+        quantity, fence, $5::timestamptz, $10::jsonb, key, decode(digest, 'hex'), flow, told_by, \
+        $6::timestamptz, $6::timestamptz \
+        from jsonb_to_recordset($3) as hold (id uuid, number text, user_id uuid, \
+        total_amount bigint, booking_fee bigint, quantity integer, fence bigint, key text, \
+        digest text, flow uuid, told_by uuid)\
+    ), item as (\
+        select hold_id, position, seat_id, type_id, quantity, unit_price, fence \
+        from jsonb_to_recordset($4) as item (hold_id uuid, position smallint, \
+        seat_id integer, type_id uuid, quantity integer, unit_price bigint, fence bigint)\
+    ), listed as (\
+        insert into reservation_items (reservation_id, position, event_id, seat_id, \
+        ticket_type_id, quantity, unit_price, is_live) \
+        select hold_id, position, $1, seat_id, type_id, quantity, unit_price, not $7::boolean \
+        from item\
+    ), announced as (\
+        insert into outbox (event_id, topic, key, body, created_at) \
+        select id, $9::text, key, body, $6::timestamptz \
+        from jsonb_to_recordset($8) as fact (id uuid, key text, body text)\
+    ) \
+    update seats set status = 'held', reservation_id = place.hold_id, fence = place.fence \
+    from (select item.hold_id, item.fence, seat.at from item \
+    cross join lateral (select ctid as at from seats \
+    where event_id = $1 and seat_id = item.seat_id limit 1) as seat) as place \
+    where seats.ctid = place.at and (seats.status = 'available' or $7::boolean)";
+
+/// Takes so many of each ticket type at once. `false`: of one there are not enough.
+pub(crate) fn stock_take(
+    tx: &mut Tx<'_>,
+    needed: &BTreeMap<Uuid, u32>,
+) -> Result<bool, StorageError> {
+    if needed.is_empty() {
+        return Ok(true);
+    }
+    let type_ids: Vec<Uuid> = needed.keys().copied().collect();
+    let quantities: Vec<u32> = needed.values().copied().collect();
+    let rows = tx.execute(
+        "update ticket_types set available = available - needed.quantity \
+         from unnest(string_to_array($1, ',')::uuid[], string_to_array($2, ',')::integer[]) \
+         as needed (id, quantity) \
+         where ticket_types.id = needed.id and available >= needed.quantity",
+        params![list(&type_ids), list(&quantities)],
+    )?;
+    Ok(usize::try_from(rows) == Ok(needed.len()))
+}
+
+fn holds_json(holds: &[NewHold<'_>], announcements: &[(Stamp, ReservationCreated)]) -> Json {
+    assert_eq!(holds.len(), announcements.len(), "every hold is announced");
+    let row = |((hold, key), (stamp, _)): (&NewHold<'_>, &(Stamp, ReservationCreated))| {
+        let reservation = &hold.reservation;
+        json!({
+            "id": reservation.id.0,
+            "number": reservation.number,
+            "user_id": reservation.user_id,
+            "total_amount": reservation.total_amount,
+            "booking_fee": reservation.booking_fee,
+            "quantity": hold.quantity(),
+            "fence": reservation.fence,
+            "key": key.map(|key| key.text.as_str()),
+            "digest": key.map(|key| hex(&key.digest)),
+            "flow": stamp.context.correlation_id,
+            "told_by": stamp.event_id,
+        })
+    };
+    holds.iter().zip(announcements).map(row).collect()
+}
+
+fn items_json(holds: &[NewHold<'_>]) -> Json {
+    let mut rows = Vec::new();
+    for (hold, _) in holds {
+        for (position, held) in hold.items.iter().enumerate() {
+            let (seat_id, type_id) = subject_columns(held.item.subject);
+            rows.push(json!({
+                "hold_id": hold.reservation.id.0,
+                "position": position,
+                "seat_id": seat_id,
+                "type_id": type_id,
+                "quantity": held.item.quantity,
+                "unit_price": held.item.unit_price,
+                "fence": hold.reservation.fence,
+            }));
+        }
+    }
+    Json::from(rows)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes all that is written");
+        text
+    })
+}

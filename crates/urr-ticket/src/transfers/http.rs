@@ -1,0 +1,320 @@
+//! Passing tickets on over HTTP: listing, looking, taking back. Buying is paying, by the payments.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_service::{ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query, User};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
+use crate::{
+    HeldItem, ReservationId, Ticket, TransferDetails, TransferError, TransferFilter, TransferId,
+    TransferRefused,
+};
+
+pub fn routes() -> OpenApiRouter<Ticket> {
+    OpenApiRouter::new()
+        .routes(routes!(create_transfer, list_transfers))
+        .routes(routes!(list_my_transfers))
+        .routes(routes!(get_transfer))
+        .routes(routes!(cancel_transfer))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CreateTransferBody {
+    reservation_id: Uuid,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TransferView {
+    /// What a payment of the type `transfer` names as its `referenceId`.
+    id: Uuid,
+    /// `listed`, `completed` or `cancelled`.
+    #[schema(example = "listed")]
+    status: &'static str,
+    /// Why it was cancelled: `CANCELLED_BY_SELLER`, `EVENT_STARTED`, `EVENT_CANCELLED`,
+    /// `TICKET_USED` and others.
+    #[schema(example = "EVENT_STARTED")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_reason: Option<String>,
+    /// Someone is paying: nobody else can buy it, and it cannot be taken back.
+    is_being_paid: bool,
+    /// Whether one sells it oneself.
+    is_mine: bool,
+    /// Only of one that one sells oneself, or has bought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reservation_id: Option<Uuid>,
+    /// What the seller had paid, and gets back when it is sold.
+    #[schema(value_type = i64, example = 150_000)]
+    original_price: Won,
+    #[schema(example = 10)]
+    transfer_fee_percent: u8,
+    /// Of the original price, rounded down to a whole won.
+    #[schema(value_type = i64, example = 15_000)]
+    transfer_fee: Won,
+    /// What the buyer pays.
+    #[schema(value_type = i64, example = 165_000)]
+    total_price: Won,
+    event_id: Uuid,
+    event_title: String,
+    venue_name: String,
+    #[schema(value_type = String, format = DateTime)]
+    event_starts_at: Timestamp,
+    /// Whose members only can buy it. None: everybody can.
+    artist_id: Option<Uuid>,
+    artist_name: Option<String>,
+    quantity: u32,
+    seats: Vec<HeldSeatView>,
+    items: Vec<HeldTicketsView>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    completed_at: Option<Timestamp>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct TransferAnswerView {
+    transfer: TransferView,
+}
+
+#[derive(Serialize, ToSchema)]
+struct TransferListView {
+    transfers: Vec<TransferView>,
+    pagination: Pagination,
+}
+
+impl TransferView {
+    fn new(details: &TransferDetails, viewer_id: Uuid) -> TransferView {
+        let (shown, transfer) = (&details.shown, &details.shown.transfer);
+        let held = details.items.iter();
+        let held = held.map(|stored| HeldItem { item: stored.item, name: stored.name.clone() });
+        let (seats, items) = match &details.inventory {
+            Some(inventory) => item_views(held.collect(), inventory),
+            None => (Vec::new(), Vec::new()),
+        };
+        let is_mine = transfer.seller_id == viewer_id;
+        let has_bought = transfer.payment_id.is_some() && transfer.buyer_id == Some(viewer_id);
+        TransferView {
+            id: transfer.id.0,
+            status: transfer.status.name(),
+            end_reason: transfer.end_reason.clone(),
+            is_being_paid: transfer.pinned_by.is_some(),
+            is_mine,
+            reservation_id: (is_mine || has_bought).then_some(transfer.reservation_id.0),
+            original_price: transfer.price.original,
+            transfer_fee_percent: transfer.price.fee_percent,
+            transfer_fee: transfer.price.fee,
+            total_price: transfer.price.total(),
+            event_id: transfer.event_id,
+            event_title: shown.event_title.clone(),
+            venue_name: shown.venue_name.clone(),
+            event_starts_at: shown.starts_at,
+            artist_id: shown.artist_id,
+            artist_name: shown.artist_name.clone(),
+            quantity: shown.quantity,
+            seats,
+            items,
+            created_at: transfer.created_at,
+            completed_at: transfer.completed_at,
+        }
+    }
+}
+
+/// Lists one's own reservation for others to buy.
+///
+/// It must be paid, its event must not have begun, and none of its tickets may have been used. Of
+/// an artist's event only members of the artist can list. The buyer pays what the seller had paid
+/// and the fee: 10 % of a SILVER seller and where there is no artist, 5 % of a GOLD or DIAMOND one.
+#[utoipa::path(
+    post, path = "/api/transfers", tag = "transfers", request_body = CreateTransferBody,
+    responses(
+        (status = 201, body = TransferAnswerView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody, description = "`MEMBERSHIP_REQUIRED`"),
+        (status = 404, body = ErrorBody, description = "`RESERVATION_NOT_FOUND`"),
+        (status = 409, body = ErrorBody, description = "`TRANSFER_LISTED`, \
+            `RESERVATION_NOT_CONFIRMED`, `EVENT_STARTED`, `EVENT_CANCELLED`, \
+            `ALREADY_CHECKED_IN`."),
+    ),
+)]
+async fn create_transfer(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Json(body): Json<CreateTransferBody>,
+) -> Result<(StatusCode, Json<TransferAnswerView>), ApiError> {
+    let id = ReservationId(body.reservation_id);
+    let listed = ticket.list_for_transfer(id, user.user_id).await?;
+    let answer = answer(&ticket, listed.id, user.user_id).await?;
+    Ok((StatusCode::CREATED, answer))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+struct ListedFilter {
+    artist_id: Option<Uuid>,
+    event_id: Option<Uuid>,
+}
+
+/// What can be bought of others, the newest first.
+#[utoipa::path(
+    get, path = "/api/transfers", tag = "transfers", params(Page, ListedFilter),
+    responses(
+        (status = 200, body = TransferListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn list_transfers(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    page: Page,
+    Query(filter): Query<ListedFilter>,
+) -> Result<Json<TransferListView>, ApiError> {
+    let (ListedFilter { artist_id, event_id }, now) = (filter, ticket.clock.now());
+    let filter = TransferFilter::Listed { artist_id, event_id, now };
+    list(&ticket, filter, user.user_id, page).await
+}
+
+/// What one sells or has sold oneself, the newest first.
+#[utoipa::path(
+    get, path = "/api/transfers/my", tag = "transfers", params(Page),
+    responses(
+        (status = 200, body = TransferListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn list_my_transfers(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    page: Page,
+) -> Result<Json<TransferListView>, ApiError> {
+    list(&ticket, TransferFilter::OfSeller(user.user_id), user.user_id, page).await
+}
+
+async fn list(
+    ticket: &Ticket,
+    filter: TransferFilter,
+    viewer_id: Uuid,
+    page: Page,
+) -> Result<Json<TransferListView>, ApiError> {
+    let (details, total) = ticket.list_transfers(filter, page).await?;
+    let views = details.iter().map(|details| TransferView::new(details, viewer_id)).collect();
+    let Paged { items: transfers, pagination } = Paged::new(views, total, page);
+    Ok(Json(TransferListView { transfers, pagination }))
+}
+
+/// One of them, whatever became of it.
+#[utoipa::path(
+    get, path = "/api/transfers/{id}", tag = "transfers", params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = TransferAnswerView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`TRANSFER_NOT_FOUND`"),
+    ),
+)]
+async fn get_transfer(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Path(id): Path<Uuid>,
+) -> Result<Json<TransferAnswerView>, ApiError> {
+    answer(&ticket, TransferId(id), user.user_id).await
+}
+
+/// Takes one's own listing back.
+///
+/// Doing so again changes nothing and answers the same.
+#[utoipa::path(
+    post, path = "/api/transfers/{id}/cancel", tag = "transfers", params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = TransferAnswerView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`TRANSFER_NOT_FOUND`"),
+        (status = 409, body = ErrorBody, description = "`TRANSFER_BEING_PAID`: someone is paying; \
+            `TRANSFER_SOLD`."),
+    ),
+)]
+async fn cancel_transfer(
+    State(ticket): State<Ticket>,
+    User(user): User,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+) -> Result<Json<TransferAnswerView>, ApiError> {
+    ticket.cancel_transfer(TransferId(id), user.user_id, context).await?;
+    answer(&ticket, TransferId(id), user.user_id).await
+}
+
+/// The transfer as it is now.
+async fn answer(
+    ticket: &Ticket,
+    id: TransferId,
+    viewer_id: Uuid,
+) -> Result<Json<TransferAnswerView>, ApiError> {
+    let details = ticket.transfer_details(id).await?;
+    Ok(Json(TransferAnswerView { transfer: TransferView::new(&details, viewer_id) }))
+}
+
+impl From<TransferRefused> for ApiError {
+    fn from(refused: TransferRefused) -> ApiError {
+        let (code, sentence) = match refused {
+            TransferRefused::NotFound => {
+                return ApiError::not_found("TRANSFER_NOT_FOUND", "There is no such transfer.");
+            }
+            TransferRefused::ReservationNotFound => {
+                let sentence = "There is no such reservation.";
+                return ApiError::not_found("RESERVATION_NOT_FOUND", sentence);
+            }
+            TransferRefused::SellerNotMember => {
+                let sentence = "Only members of the artist can pass tickets on.";
+                return ApiError::forbidden("MEMBERSHIP_REQUIRED", sentence);
+            }
+            // Payments ask on behalf of the buyer: to them it is the state of things.
+            TransferRefused::BuyerNotMember => {
+                ("MEMBERSHIP_REQUIRED", "Only members of the artist can buy this.")
+            }
+            TransferRefused::NotConfirmed => {
+                ("RESERVATION_NOT_CONFIRMED", "Only what is paid can be passed on.")
+            }
+            TransferRefused::AlreadyListed => ("TRANSFER_LISTED", "This is for sale already."),
+            TransferRefused::OwnTransfer => ("OWN_TRANSFER", "This is your own ticket."),
+            TransferRefused::SeatLimit => {
+                ("SEAT_LIMIT", "With these there would be too many of this event.")
+            }
+            TransferRefused::BeingPaid => ("TRANSFER_BEING_PAID", "Someone is paying for this."),
+            TransferRefused::NotPinned => ("NOT_PINNED", "This payment has not pinned it."),
+            TransferRefused::Sold => ("TRANSFER_SOLD", "This is sold."),
+            TransferRefused::Cancelled => ("TRANSFER_CANCELLED", "This is not for sale any more."),
+            TransferRefused::EventStarted => ("EVENT_STARTED", "The event has begun."),
+            TransferRefused::EventCancelled => ("EVENT_CANCELLED", "This event was cancelled."),
+            TransferRefused::CheckedIn => {
+                ("ALREADY_CHECKED_IN", "A ticket of this reservation has been used.")
+            }
+            TransferRefused::NotRefunding => {
+                ("NOT_REFUNDING", "Nothing of this payment is to be refunded.")
+            }
+            TransferRefused::StaleToken => {
+                ("STALE_FENCING_TOKEN", "This is another attempt to sell it.")
+            }
+            TransferRefused::WrongAmount => ("WRONG_AMOUNT", "This is not its price."),
+        };
+        ApiError::conflict(code, sentence)
+    }
+}
+
+impl From<TransferError> for ApiError {
+    fn from(error: TransferError) -> ApiError {
+        match error {
+            TransferError::Refused(refused) => refused.into(),
+            TransferError::Storage(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Passing tickets on: an owner lists a paid reservation, and someone else buys it.
+//!
+//! Whoever asks loaded the offer under the lock of its sale and writes what is decided here. Every
+//! step of a payment can be asked for again: [`Step::Done`] says that it was taken before.
+
+use urr_kernel::{Timestamp, Uuid, Won, define_id};
+
+use crate::inventory::rules::{SaleStatus, Tier};
+use crate::memberships::rules::Benefits;
+use crate::reservations::model::{PaymentStatus, ReservationId, Status};
+use crate::reservations::rules::{PaymentClaim, Record, Step};
+
+define_id!(
+    /// Which attempt to sell a reservation.
+    TransferId
+);
+
+/// What is charged where no artist's fans are asked.
+const FEE_PERCENT_WITHOUT_ARTIST: u8 = 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferStatus {
+    Listed,
+    Completed,
+    Cancelled,
+}
+
+/// One attempt to sell a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    pub id: TransferId,
+    pub reservation_id: ReservationId,
+    /// The fencing token: which attempt it is.
+    pub number: i64,
+    pub event_id: Uuid,
+    pub seller_id: Uuid,
+    pub seller_payment_id: Uuid,
+    pub price: Price,
+    pub status: TransferStatus,
+    pub end_reason: Option<String>,
+    /// Of one that is being paid, or was sold.
+    pub buyer_id: Option<Uuid>,
+    pub pinned_by: Option<Uuid>,
+    pub payment_id: Option<Uuid>,
+    /// What came back of the buyer's payment.
+    pub refund_amount: Option<Won>,
+    pub created_at: Timestamp,
+    pub completed_at: Option<Timestamp>,
+}
+
+/// What a transfer costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Price {
+    /// What the seller had paid.
+    pub original: Won,
+    pub fee_percent: u8,
+    /// Of the original price, rounded down to a whole won. It is the platform's.
+    pub fee: Won,
+}
+
+/// A transfer and the reservation that it hands over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    pub transfer: Transfer,
+    pub record: Record,
+}
+
+/// What is asked of someone who buys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buyer {
+    pub user_id: Uuid,
+    /// Of the event's artist.
+    pub is_member: bool,
+    /// What they have of the event.
+    pub live_quantity: u32,
+    pub seats_per_user_max: u32,
+}
+
+/// Why a transfer cannot take a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransferRefused {
+    #[error("there is no such transfer")]
+    NotFound,
+    #[error("there is no such reservation")]
+    ReservationNotFound,
+    #[error("only a confirmed and paid reservation can be passed on")]
+    NotConfirmed,
+    #[error("the reservation is listed already")]
+    AlreadyListed,
+    #[error("the seller is not a member of the artist")]
+    SellerNotMember,
+    #[error("the buyer is not a member of the artist")]
+    BuyerNotMember,
+    #[error("nobody buys their own ticket")]
+    OwnTransfer,
+    #[error("the buyer would have too many tickets of the event")]
+    SeatLimit,
+    #[error("someone is paying for the transfer")]
+    BeingPaid,
+    #[error("the transfer is not pinned by this payment")]
+    NotPinned,
+    #[error("the transfer is completed")]
+    Sold,
+    #[error("the transfer was cancelled")]
+    Cancelled,
+    #[error("the event has begun")]
+    EventStarted,
+    #[error("the event was cancelled")]
+    EventCancelled,
+    #[error("a ticket of the reservation was used")]
+    CheckedIn,
+    #[error("the payment has not paid for the transfer")]
+    NotRefunding,
+    #[error("the fencing token is not that of the transfer")]
+    StaleToken,
+    #[error("the amount is not that of the transfer")]
+    WrongAmount,
+}
+
+impl TransferStatus {
+    /// As it is stored and sent.
+    pub fn name(self) -> &'static str {
+        match self {
+            TransferStatus::Listed => "listed",
+            TransferStatus::Completed => "completed",
+            TransferStatus::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<TransferStatus> {
+        let all = [TransferStatus::Listed, TransferStatus::Completed, TransferStatus::Cancelled];
+        all.into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl Price {
+    pub fn new(original: Won, fee_percent: u8) -> Price {
+        let fee = original.percent(fee_percent).expect("prices are bounded");
+        Price { original, fee_percent, fee }
+    }
+
+    /// What the buyer pays.
+    pub fn total(self) -> Won {
+        self.original.plus(self.fee).expect("prices are bounded")
+    }
+}
+
+impl Transfer {
+    /// Whether it can be sold: neither sold nor called off.
+    fn check_listed(&self) -> Result<(), TransferRefused> {
+        match self.status {
+            TransferStatus::Listed => Ok(()),
+            TransferStatus::Completed => Err(TransferRefused::Sold),
+            TransferStatus::Cancelled => Err(TransferRefused::Cancelled),
+        }
+    }
+
+    fn check_claim(&self, claim: &PaymentClaim) -> Result<(), TransferRefused> {
+        if claim.fencing_token != self.number {
+            return Err(TransferRefused::StaleToken);
+        }
+        match claim.amount == self.price.total() {
+            true => Ok(()),
+            false => Err(TransferRefused::WrongAmount),
+        }
+    }
+}
+
+impl Offer {
+    /// Whether the reservation is paid by the buyer's payment of this transfer still.
+    fn is_present(&self) -> bool {
+        self.transfer.payment_id.is_some() && self.transfer.payment_id == self.record.payment_id
+    }
+
+    /// How it stands with the buyer's money.
+    pub fn payment_status(&self) -> PaymentStatus {
+        match self.transfer.status {
+            TransferStatus::Listed | TransferStatus::Cancelled => PaymentStatus::Unpaid,
+            TransferStatus::Completed if self.transfer.refund_amount.is_some() => {
+                PaymentStatus::Refunded
+            }
+            TransferStatus::Completed if self.is_present() => {
+                self.record.reservation.payment_status
+            }
+            // They have sold it, too: they get back what they paid.
+            TransferStatus::Completed => PaymentStatus::Refunding,
+        }
+    }
+
+    /// What goes back of the buyer's money, or has gone.
+    pub fn refund_amount(&self) -> Option<Won> {
+        match self.payment_status() {
+            PaymentStatus::Unpaid | PaymentStatus::Paid => None,
+            PaymentStatus::Refunding | PaymentStatus::Refunded => {
+                let asked = if self.is_present() { self.record.refund_amount } else { None };
+                self.transfer.refund_amount.or(asked).or(Some(self.transfer.price.total()))
+            }
+        }
+    }
+
+    fn check_event(&self, now: Timestamp) -> Result<(), TransferRefused> {
+        check_event(&self.record, now)
+    }
+
+    fn check_room(&self, buyer: &Buyer) -> Result<(), TransferRefused> {
+        let quantity = buyer.live_quantity.saturating_add(self.record.quantity);
+        match quantity <= buyer.seats_per_user_max {
+            true => Ok(()),
+            false => Err(TransferRefused::SeatLimit),
+        }
+    }
+}
+
+fn check_event(record: &Record, now: Timestamp) -> Result<(), TransferRefused> {
+    match record.sale_status {
+        SaleStatus::Open if now < record.starts_at => Ok(()),
+        SaleStatus::Open => Err(TransferRefused::EventStarted),
+        SaleStatus::Cancelled | SaleStatus::Deleted => Err(TransferRefused::EventCancelled),
+    }
+}
+
+/// Whether an owner may pass a reservation on now, and for how much.
+pub fn decide_list(
+    record: &Record,
+    tier: Option<Tier>,
+    now: Timestamp,
+) -> Result<Price, TransferRefused> {
+    let reservation = &record.reservation;
+    let is_paid = reservation.payment_status == PaymentStatus::Paid;
+    if reservation.status != Status::Confirmed || !is_paid {
+        return Err(TransferRefused::NotConfirmed);
+    }
+    check_event(record, now)?;
+    let percent = match record.artist_id {
+        None => FEE_PERCENT_WITHOUT_ARTIST,
+        Some(_) => {
+            let percent = Benefits::of(tier).transfer_fee_percent;
+            percent.ok_or(TransferRefused::SellerNotMember)?
+        }
+    };
+    Ok(Price::new(reservation.total_amount, percent))
+}
+
+/// Whether someone may buy now.
+pub fn decide_pay(offer: &Offer, buyer: &Buyer, now: Timestamp) -> Result<(), TransferRefused> {
+    offer.transfer.check_listed()?;
+    if offer.transfer.pinned_by.is_some() {
+        return Err(TransferRefused::BeingPaid);
+    }
+    offer.check_event(now)?;
+    if buyer.user_id == offer.transfer.seller_id {
+        return Err(TransferRefused::OwnTransfer);
+    }
+    if offer.record.artist_id.is_some() && !buyer.is_member {
+        return Err(TransferRefused::BuyerNotMember);
+    }
+    offer.check_room(buyer)
+}
+
+/// A payment is about to charge: until it is decided nobody else can buy, and the seller cannot
+/// change their mind (M-7, M-11).
+pub fn decide_pin(
+    offer: &Offer,
+    buyer: &Buyer,
+    claim: &PaymentClaim,
+    now: Timestamp,
+) -> Result<Step, TransferRefused> {
+    let transfer = &offer.transfer;
+    let is_its_own = transfer.pinned_by == Some(claim.payment_id);
+    if is_its_own && transfer.buyer_id == Some(buyer.user_id) {
+        return transfer.check_claim(claim).map(|()| Step::Done);
+    }
+    decide_pay(offer, buyer, now)?;
+    transfer.check_claim(claim).map(|()| Step::Go)
+}
+
+/// A payment has come to nothing. What it has bought stays bought.
+pub fn decide_unpin(transfer: &Transfer, payment_id: Uuid) -> Result<Step, TransferRefused> {
+    if transfer.pinned_by == Some(payment_id) {
+        return Ok(Step::Go);
+    }
+    match transfer.payment_id == Some(payment_id) {
+        true => Err(TransferRefused::Sold),
+        false => Ok(Step::Done),
+    }
+}
+
+/// A payment was made. Only the one that pinned the transfer buys it. The beginning of the event is
+/// not looked at again, as it is not for a hold (M-16); what was cancelled is not handed over.
+pub fn decide_complete(
+    offer: &Offer,
+    claim: &PaymentClaim,
+    buyer: Option<&Buyer>,
+) -> Result<Step, TransferRefused> {
+    let transfer = &offer.transfer;
+    if transfer.payment_id == Some(claim.payment_id) {
+        return transfer.check_claim(claim).map(|()| Step::Done);
+    }
+    transfer.check_listed()?;
+    match transfer.pinned_by {
+        Some(by) if by == claim.payment_id => {}
+        Some(_) => return Err(TransferRefused::BeingPaid),
+        None => return Err(TransferRefused::NotPinned),
+    }
+    transfer.check_claim(claim)?;
+    if offer.record.sale_status != SaleStatus::Open {
+        return Err(TransferRefused::EventCancelled);
+    }
+    offer.check_room(buyer.expect("a pin is that of a buyer"))?;
+    Ok(Step::Go)
+}
+
+/// Whether a seller may take it back. What is sold is sold, whoever came first.
+pub fn decide_cancel(transfer: &Transfer, user_id: Uuid) -> Result<Step, TransferRefused> {
+    if transfer.seller_id != user_id {
+        return Err(TransferRefused::NotFound);
+    }
+    match transfer.status {
+        TransferStatus::Listed if transfer.pinned_by.is_some() => Err(TransferRefused::BeingPaid),
+        TransferStatus::Listed => Ok(Step::Go),
+        TransferStatus::Cancelled => Ok(Step::Done),
+        TransferStatus::Completed => Err(TransferRefused::Sold),
+    }
+}
+
+/// Money of the buyer is back.
+pub fn decide_refunded(
+    transfer: &Transfer,
+    payment_id: Uuid,
+    amount: Won,
+) -> Result<Step, TransferRefused> {
+    if transfer.payment_id != Some(payment_id) {
+        return Err(TransferRefused::NotRefunding);
+    }
+    match transfer.refund_amount {
+        Some(noted) if noted == amount => Ok(Step::Done),
+        Some(_) => Err(TransferRefused::WrongAmount),
+        None if amount > transfer.price.total() => Err(TransferRefused::WrongAmount),
+        None => Ok(Step::Go),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,387 @@
+//! Tickets that are passed on. Every change is a compare-and-set under the lock of the transfer.
+//!
+//! Locks are taken in one order: the sale, the tickets, the transfer. The door takes the last two.
+
+use urr_kernel::{Timestamp, Uuid, Won};
+use urr_service::Page;
+use urr_storage::{Row, StorageError, Tx, Value, params};
+
+use crate::ReservationId;
+use crate::display_number::number_for_people;
+use crate::in_list::for_each_chunk;
+use crate::transfers::rules::{Price, Transfer, TransferId, TransferStatus};
+
+/// The index that lets a reservation be listed once.
+pub const ONE_LISTED: &str = "transfers_one_listed";
+
+const TRANSFER: &str = "t.id, t.reservation_id, t.number, t.event_id, t.seller_id, \
+    t.seller_payment_id, t.original_price, t.fee_percent, t.fee, t.status, t.end_reason, \
+    t.buyer_id, t.pinned_by, t.payment_id, t.refund_amount, t.created_at, t.completed_at";
+
+fn transfer_read(row: &Row<'_>) -> Result<Transfer, StorageError> {
+    let status: String = row.get("status")?;
+    Ok(Transfer {
+        id: TransferId(row.get("id")?),
+        reservation_id: ReservationId(row.get("reservation_id")?),
+        number: row.get("number")?,
+        event_id: row.get("event_id")?,
+        seller_id: row.get("seller_id")?,
+        seller_payment_id: row.get("seller_payment_id")?,
+        price: Price {
+            original: row.get("original_price")?,
+            fee_percent: u8::try_from(row.get::<u32>("fee_percent")?).expect("it is a percentage"),
+            fee: row.get("fee")?,
+        },
+        status: TransferStatus::parse(&status).expect("only known states are stored"),
+        end_reason: row.get("end_reason")?,
+        buyer_id: row.get("buyer_id")?,
+        pinned_by: row.get("pinned_by")?,
+        payment_id: row.get("payment_id")?,
+        refund_amount: row.get("refund_amount")?,
+        created_at: row.get("created_at")?,
+        completed_at: row.get("completed_at")?,
+    })
+}
+
+pub fn transfer_find(tx: &mut Tx<'_>, id: TransferId) -> Result<Option<Transfer>, StorageError> {
+    let sql = format!("select {TRANSFER} from transfers as t where t.id = $1");
+    tx.query_opt(&sql, params![id.0], transfer_read)
+}
+
+/// Nobody else changes the transfer until this transaction ends.
+pub fn transfer_lock(tx: &mut Tx<'_>, id: TransferId) -> Result<(), StorageError> {
+    let sql = "select id from transfers where id = $1 for update";
+    tx.query_one(sql, params![id.0], |_| Ok(()))
+}
+
+/// The transfer by which a reservation is for sale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveTransfer {
+    pub is_pinned: bool,
+}
+
+pub fn live_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<LiveTransfer>, StorageError> {
+    tx.query_opt(
+        "select pinned_by from transfers where reservation_id = $1 and status = 'listed'",
+        params![id.0],
+        |row| Ok(LiveTransfer { is_pinned: row.get::<Option<Uuid>>("pinned_by")?.is_some() }),
+    )
+}
+
+/// A reservation that is about to be listed.
+#[derive(Clone, Copy, Debug)]
+pub struct NewTransfer {
+    pub id: TransferId,
+    pub reservation_id: ReservationId,
+    pub event_id: Uuid,
+    pub seller_id: Uuid,
+    pub seller_payment_id: Uuid,
+    pub price: Price,
+    pub now: Timestamp,
+}
+
+/// Under the lock of the sale, which orders the attempts to sell a reservation.
+pub fn transfer_insert(tx: &mut Tx<'_>, new: &NewTransfer) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into transfers (id, reservation_id, number, event_id, seller_id, \
+         seller_payment_id, original_price, fee_percent, fee, status, created_at, updated_at) \
+         select $1::uuid, $2::uuid, count(*) + 1, $3::uuid, $4::uuid, $5::uuid, $6::bigint, \
+         $7::integer, $8::bigint, 'listed', $9::timestamptz, $9::timestamptz \
+         from transfers where reservation_id = $2",
+        params![
+            new.id.0,
+            new.reservation_id.0,
+            new.event_id,
+            new.seller_id,
+            new.seller_payment_id,
+            new.price.original,
+            u32::from(new.price.fee_percent),
+            new.price.fee,
+            new.now
+        ],
+    )?;
+    Ok(())
+}
+
+/// What a payment does to a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransferStep {
+    pub id: TransferId,
+    pub payment_id: Uuid,
+    pub now: Timestamp,
+}
+
+pub fn transfer_pin(
+    tx: &mut Tx<'_>,
+    step: TransferStep,
+    buyer_id: Uuid,
+) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update transfers set pinned_by = $2, pinned_at = $3, buyer_id = $4, updated_at = $3 \
+         where id = $1 and status = 'listed' and pinned_by is null",
+        params![step.id.0, step.payment_id, step.now, buyer_id],
+    )?;
+    assert_eq!(rows, 1, "the transfer was seen to be free under the lock");
+    Ok(())
+}
+
+pub fn transfer_unpin(tx: &mut Tx<'_>, step: TransferStep) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update transfers set pinned_by = null, pinned_at = null, buyer_id = null, \
+         updated_at = $3 where id = $1 and status = 'listed' and pinned_by = $2",
+        params![step.id.0, step.payment_id, step.now],
+    )?;
+    assert_eq!(rows, 1, "the pin was seen under the lock");
+    Ok(())
+}
+
+/// A pinned transfer is sold.
+pub fn transfer_complete(tx: &mut Tx<'_>, step: TransferStep) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update transfers set status = 'completed', payment_id = pinned_by, pinned_by = null, \
+         pinned_at = null, completed_at = $3, updated_at = $3 \
+         where id = $1 and status = 'listed' and pinned_by = $2",
+        params![step.id.0, step.payment_id, step.now],
+    )?;
+    assert_eq!(rows, 1, "the pin was seen under the lock");
+    Ok(())
+}
+
+pub fn transfer_note_refund(
+    tx: &mut Tx<'_>,
+    step: TransferStep,
+    amount: Won,
+) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update transfers set refund_amount = $4, updated_at = $3 \
+         where id = $1 and payment_id = $2 and refund_amount is null",
+        params![step.id.0, step.payment_id, step.now, amount],
+    )?;
+    assert_eq!(rows, 1, "the state was seen under the lock");
+    Ok(())
+}
+
+/// Gives a reservation to the buyer, with what they paid and by which payment. The key of the
+/// seller's request stays the seller's.
+pub fn reservation_hand_over(
+    tx: &mut Tx<'_>,
+    transfer: &Transfer,
+    step: TransferStep,
+    payment_method: &str,
+) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update reservations set user_id = $2, payment_id = $3, payment_method = $4, \
+         total_amount = total_amount + $5, booking_fee = booking_fee + $5, \
+         idempotency_key = null, request_digest = null, updated_at = $6 \
+         where id = $1 and status = 'confirmed' and payment_status = 'paid' and user_id = $7 \
+         and payment_id = $8 and total_amount = $9",
+        params![
+            transfer.reservation_id.0,
+            transfer.buyer_id,
+            step.payment_id,
+            payment_method,
+            transfer.price.fee,
+            step.now,
+            transfer.seller_id,
+            transfer.seller_payment_id,
+            transfer.price.original
+        ],
+    )?;
+    assert_eq!(rows, 1, "what is listed stays as it is");
+    Ok(())
+}
+
+/// Issues the tickets of a reservation anew, with new numbers: the old ones open no door any more.
+pub fn tickets_reissue(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    number_ids: &[Uuid],
+) -> Result<(), StorageError> {
+    let ids: Vec<Uuid> = tx.query(
+        "select id from tickets where reservation_id = $1 order by id",
+        params![id.0],
+        |row| row.get("id"),
+    )?;
+    assert_eq!(ids.len(), number_ids.len(), "there is a ticket for everyone");
+    for (ticket_id, number_id) in ids.iter().zip(number_ids) {
+        tx.execute(
+            "update tickets set issue = issue + 1, number = $2 where id = $1",
+            params![*ticket_id, number_for_people('T', *number_id)],
+        )?;
+    }
+    Ok(())
+}
+
+/// Whether a payment had paid for the reservation before it was sold to the next one.
+pub fn was_sold_by(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    seller_payment_id: Uuid,
+) -> Result<bool, StorageError> {
+    let sold = tx.query_opt(
+        "select id from transfers where reservation_id = $1 and seller_payment_id = $2 \
+         and status = 'completed'",
+        params![id.0, seller_payment_id],
+        |row| row.get::<Uuid>("id"),
+    )?;
+    Ok(sold.is_some())
+}
+
+/// What someone has of an event: held and bought.
+pub fn live_quantity(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> Result<u32, StorageError> {
+    tx.query_one(
+        "select coalesce(sum(quantity), 0)::bigint as total from reservations \
+         where event_id = $1 and user_id = $2 and status in ('pending', 'confirmed')",
+        params![event_id, user_id],
+        |row| row.get("total"),
+    )
+}
+
+/// The columns where no other table is.
+fn own_columns() -> String {
+    TRANSFER.replace("t.", "")
+}
+
+const END: &str = "update transfers set status = 'cancelled', end_reason = $1, \
+    pinned_by = null, pinned_at = null, buyer_id = null, updated_at = $2";
+
+/// The seller takes it back.
+pub fn transfer_cancel(
+    tx: &mut Tx<'_>,
+    id: TransferId,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Transfer, StorageError> {
+    let sql = format!(
+        "{END} where id = $3 and status = 'listed' and pinned_by is null returning {}",
+        own_columns()
+    );
+    let ended = tx.query(&sql, params![reason, now, id.0], transfer_read)?;
+    assert_eq!(ended.len(), 1, "the state was seen under the lock");
+    Ok(ended.into_iter().next().expect("it is one"))
+}
+
+/// Ends the listings of reservations that are not their owners' to sell any more. A payment that is
+/// under way will be refused.
+pub fn transfers_end_of(
+    tx: &mut Tx<'_>,
+    reservation_ids: &[Uuid],
+    reason: &str,
+    now: Timestamp,
+) -> Result<Vec<Transfer>, StorageError> {
+    let mut ended = Vec::new();
+    for_each_chunk(reservation_ids, params![reason, now], |list, values| {
+        let sql = format!(
+            "{END} where reservation_id in ({list}) and status = 'listed' returning {}",
+            own_columns()
+        );
+        ended.extend(tx.query(&sql, values, transfer_read)?);
+        Ok::<_, StorageError>(())
+    })?;
+    Ok(ended)
+}
+
+/// Ends listings of events that have begun, so many at most. What is being paid is decided first;
+/// who is just at one has its lock, and it is looked at the next time.
+pub fn transfers_end_started(
+    tx: &mut Tx<'_>,
+    reason: &str,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Transfer>, StorageError> {
+    let sql = format!(
+        "{END} where status = 'listed' and pinned_by is null and id in (\
+             select id from transfers where status = 'listed' and pinned_by is null \
+             and exists (select 1 from sales where sales.event_id = transfers.event_id \
+                 and sales.starts_at <= $2) \
+             order by id limit $3 for update skip locked\
+         ) returning {}",
+        own_columns()
+    );
+    tx.query(&sql, params![reason, now, limit], transfer_read)
+}
+
+/// A transfer with what people want to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownTransfer {
+    pub transfer: Transfer,
+    pub quantity: u32,
+    pub event_title: String,
+    pub venue_name: String,
+    pub starts_at: Timestamp,
+    pub artist_id: Option<Uuid>,
+    pub artist_name: Option<String>,
+}
+
+const FROM: &str = "from transfers as t join reservations as r on r.id = t.reservation_id \
+    join sales as s on s.event_id = t.event_id left join artists as a on a.id = s.artist_id";
+
+fn shown_read(row: &Row<'_>) -> Result<ShownTransfer, StorageError> {
+    Ok(ShownTransfer {
+        transfer: transfer_read(row)?,
+        quantity: row.get("quantity")?,
+        event_title: row.get("title")?,
+        venue_name: row.get("venue_name")?,
+        starts_at: row.get("starts_at")?,
+        artist_id: row.get("artist_id")?,
+        artist_name: row.get("artist_name")?,
+    })
+}
+
+/// Which transfers are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferFilter {
+    One(TransferId),
+    OfSeller(Uuid),
+    /// What can be bought now. None of a field: all.
+    Listed {
+        artist_id: Option<Uuid>,
+        event_id: Option<Uuid>,
+        now: Timestamp,
+    },
+}
+
+impl TransferFilter {
+    /// The condition and its parameters: a text per combination, so that each can use its index.
+    fn condition(&self) -> (String, Vec<Value<'static>>) {
+        match *self {
+            TransferFilter::One(id) => ("t.id = $1".to_owned(), vec![Value::Uuid(id.0)]),
+            TransferFilter::OfSeller(id) => ("t.seller_id = $1".to_owned(), vec![Value::Uuid(id)]),
+            TransferFilter::Listed { artist_id, event_id, now } => {
+                let mut wanted =
+                    "t.status = 'listed' and s.status = 'open' and s.starts_at > $1".to_owned();
+                let mut values = vec![Value::Time(now)];
+                for (column, id) in [("s.artist_id", artist_id), ("t.event_id", event_id)] {
+                    if let Some(id) = id {
+                        values.push(Value::Uuid(id));
+                        wanted.push_str(&format!(" and {column} = ${}", values.len()));
+                    }
+                }
+                (wanted, values)
+            }
+        }
+    }
+}
+
+/// One page, the newest first: ids grow with time.
+pub fn shown_page(
+    tx: &mut Tx<'_>,
+    filter: &TransferFilter,
+    page: Page,
+) -> Result<Vec<ShownTransfer>, StorageError> {
+    let (wanted, mut values) = filter.condition();
+    let (limit, offset) = (values.len() + 1, values.len() + 2);
+    values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
+    let sql = format!(
+        "select {TRANSFER}, r.quantity, s.title, s.venue_name, s.starts_at, s.artist_id, \
+         a.name as artist_name {FROM} where {wanted} \
+         order by t.id desc limit ${limit} offset ${offset}"
+    );
+    tx.query(&sql, &values, shown_read)
+}
+
+pub fn shown_count(tx: &mut Tx<'_>, filter: &TransferFilter) -> Result<u64, StorageError> {
+    let (wanted, values) = filter.condition();
+    let sql = format!("select count(*) as total {FROM} where {wanted}");
+    tx.query_one(&sql, &values, |row| row.get("total"))
+}
