@@ -1,7 +1,7 @@
-//! Entry tokens: what shows the gateway that someone is in.
+//! Entry tokens: the signed proof of a slot, which the gateway verifies.
 //!
-//! A token names its slot, and the ticket office asks whether that slot lives before it books: so a
-//! token is worth nothing once the slot is gone.
+//! A token names its slot, and the ticket service checks that the slot is live before it books. So a
+//! token is worthless once the slot has ended.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use urr_service::token::{ENTRY, EntryClaims, Issue, TokenKey};
 
 use urr_room::Slot;
 
-/// How long polls repeat the same token, unless tokens live only for a short time themselves.
+/// How long polls repeat the same token; shorter if tokens have a short lifetime.
 const STEP_SECONDS_MAX: u64 = 60;
 
 /// Issues entry tokens.
@@ -24,8 +24,15 @@ impl EntryTokens {
         EntryTokens { key, ttl }
     }
 
-    /// The same token for a minute (P-7), and never longer than the slot can live.
-    pub fn token(&self, event_id: Uuid, user_id: Uuid, slot: &Slot, now: Timestamp) -> String {
+    /// The token, and the seconds until it expires. It is the same for a minute (P-7), and never
+    /// outlives the slot.
+    pub fn token(
+        &self,
+        event_id: Uuid,
+        user_id: Uuid,
+        slot: &Slot,
+        now: Timestamp,
+    ) -> (String, u64) {
         let issued = self.issued_second(slot, now);
         let lifetime = slot.last_end.as_second().saturating_sub(issued);
         let lifetime = Duration::from_secs(u64::try_from(lifetime).unwrap_or(0)).min(self.ttl);
@@ -35,12 +42,13 @@ impl EntryTokens {
             issued_at: Timestamp::from_second(issued).expect("it is near the present"),
             lifetime,
         };
-        self.key.sign(ENTRY, &issue, &EntryClaims { user_id })
+        let age = u64::try_from(now.as_second() - issued).unwrap_or(0);
+        let expires_in = lifetime.as_secs().saturating_sub(age);
+        (self.key.sign(ENTRY, &issue, &EntryClaims { user_id }), expires_in)
     }
 
-    /// Of the token that is handed out now: whoever has that one has nothing to learn. The first one
-    /// counts from the admission, unless the clock of the room is ahead of ours: a token from the
-    /// future is refused.
+    /// When the present token was issued. The first token counts from the admission, unless the clock
+    /// of the room is ahead of ours: a token from the future would be rejected.
     pub fn issued_second(&self, slot: &Slot, now: Timestamp) -> i64 {
         let step = (self.ttl.as_secs() / 4).clamp(1, STEP_SECONDS_MAX);
         let step = i64::try_from(step).expect("it is a minute at most");
@@ -62,11 +70,12 @@ mod tests {
         let [event_id, user_id, id] = [1, 2, 3].map(Uuid::from_u128);
         let (now, ahead) = (second(59), second(90));
         let slot = Slot { id, admitted_at: ahead, ends_at: second(690), last_end: second(400) };
-        let token = tokens.token(event_id, user_id, &slot, now);
+        let (token, expires_in) = tokens.token(event_id, user_id, &slot, now);
+        assert_eq!(expires_in, 341, "until the last end of the slot");
         let verified = key().verify::<EntryClaims>(ENTRY, &token, now).expect("it is good now");
         assert_eq!(verified.id, id);
         assert_eq!(verified.expires_at, slot.last_end, "and no longer than the slot can live");
-        assert_eq!(tokens.token(event_id, user_id, &slot, second(1)), token, "P-7");
-        assert_ne!(tokens.token(event_id, user_id, &slot, second(60)), token);
+        assert_eq!(tokens.token(event_id, user_id, &slot, second(1)).0, token, "P-7");
+        assert_ne!(tokens.token(event_id, user_id, &slot, second(60)).0, token);
     }
 }

@@ -1,7 +1,7 @@
-//! The events and their rooms, in memory: who asks for a place reads no database (P-1).
+//! The events and their room settings in memory, so that a poll reads no database (P-1).
 //!
-//! Events whose sale ended more than a day ago are not in it: to those who ask there is no such
-//! event any more. Their draws stay public; those are read from the database.
+//! Events whose sale ended more than a day ago are not in it and count as unknown. Their draws stay
+//! public; those are read from the database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,25 +13,24 @@ use urr_storage::{Db, StorageError};
 use crate::store::rooms::{self, ListedRoom};
 use crate::{DrawState, EventRoom, EventStatus, OpeningOrder};
 
-/// Who looks after the sale is told for so long that it is over.
+/// For this time after the sale, users are told that it has ended.
 const KEPT_AFTER_END: Duration = Duration::from_hours(24);
-/// A process that has tried for so long to read what is new knows too little to let anybody in.
+/// A process that could not refresh its index for this long admits nobody.
 const STALE_AFTER: Duration = Duration::from_secs(15);
 
-/// What is known of the events.
 pub struct EventIndex {
     clock: Clock,
-    known: RwLock<Arc<Known>>,
-    /// Since when reading was tried without success, be it that it fails or that it takes so long.
+    loaded: RwLock<Arc<LoadedEvents>>,
+    /// The start of the first refresh that has not succeeded yet, because it fails or is slow.
     unread_since: RwLock<Option<Timestamp>>,
 }
 
 #[derive(Default)]
-struct Known {
-    /// Of the table: another number there means that there is something new.
+struct LoadedEvents {
+    /// The revision of the table: another number there means that something has changed.
     revision: i64,
     rooms: HashMap<Uuid, Arc<EventRoom>>,
-    /// Of lotteries.
+    /// Only of lotteries.
     commitments: HashMap<Uuid, Vec<u8>>,
     /// Lotteries whose draw is still to come.
     undrawn: Vec<Arc<EventRoom>>,
@@ -41,66 +40,66 @@ struct Known {
 
 impl EventIndex {
     pub fn new(clock: Clock) -> EventIndex {
-        EventIndex { clock, known: RwLock::default(), unread_since: RwLock::default() }
+        EventIndex { clock, loaded: RwLock::default(), unread_since: RwLock::default() }
     }
 
     pub fn get(&self, event_id: Uuid) -> Option<Arc<EventRoom>> {
-        self.known().rooms.get(&event_id).cloned()
+        self.loaded().rooms.get(&event_id).cloned()
     }
 
-    /// What was committed to before the draw of a lottery.
+    /// The commitment of a lottery.
     pub fn commitment(&self, event_id: Uuid) -> Option<Vec<u8>> {
-        self.known().commitments.get(&event_id).cloned()
+        self.loaded().commitments.get(&event_id).cloned()
     }
 
-    /// Whether it was ever read: before that an event that is not there may well exist.
+    /// Whether it was loaded once. Before that, a missing event may well exist.
     pub fn is_loaded(&self) -> bool {
-        self.known().revision > 0
+        self.loaded().revision > 0
     }
 
-    /// Whether what is known may be outdated: a pause, a cancellation or a pre-sale may have been
-    /// missed. Then this process lets nobody in; others may.
+    /// Whether a pause, a cancellation or a pre-sale may have been missed. Then this process admits
+    /// nobody; others may.
     pub fn is_stale(&self, now: Timestamp) -> bool {
         let since = *self.unread_since.read().unwrap_or_else(PoisonError::into_inner);
         since.is_some_and(|since| now >= since + STALE_AFTER)
     }
 
     pub fn all(&self) -> Vec<Arc<EventRoom>> {
-        self.known().rooms.values().cloned().collect()
+        self.loaded().rooms.values().cloned().collect()
     }
 
     /// The lotteries whose draw is still to come.
     pub fn undrawn(&self) -> Vec<Arc<EventRoom>> {
-        self.known().undrawn.clone()
+        self.loaded().undrawn.clone()
     }
 
     /// The rooms that are to be cleared.
     pub fn awaiting_clearing(&self) -> Vec<Uuid> {
-        self.known().awaiting_clearing.clone()
+        self.loaded().awaiting_clearing.clone()
     }
 
-    /// Reads what is new since the last time.
+    /// Loads what has changed since the last time.
     pub async fn refresh(&self, db: &Db) -> Result<(), StorageError> {
-        let (known, now) = (self.known().revision, self.clock.now());
+        let (loaded, now) = (self.loaded().revision, self.clock.now());
         self.unread_since.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(now);
         let read = db.read(move |tx| {
             let revision = rooms::revision_read(tx)?;
-            // The number first: what changes after it is read again next time.
-            let is_new = revision != known;
+            // The revision first: what changes after it is loaded by the next refresh.
+            let is_new = revision != loaded;
             let listed = |tx| rooms::room_list(tx, now - KEPT_AFTER_END);
             let all = if is_new { Some(listed(tx)?) } else { None };
             Ok::<_, StorageError>(all.map(|all| (revision, all)))
         });
         if let Some((revision, all)) = read.await? {
-            self.learn(revision, all);
+            self.replace(revision, all);
         }
         *self.unread_since.write().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
 
-    /// Takes over what was read, unless someone has read something newer meanwhile.
-    fn learn(&self, revision: i64, all: Vec<ListedRoom>) {
-        let mut read = Known { revision, ..Known::default() };
+    /// Replaces the index, unless a concurrent refresh has loaded a newer revision.
+    fn replace(&self, revision: i64, all: Vec<ListedRoom>) {
+        let mut read = LoadedEvents { revision, ..LoadedEvents::default() };
         for ListedRoom { room, commitment } in all {
             let room = Arc::new(room);
             if let Some(commitment) = commitment {
@@ -114,14 +113,14 @@ impl EventIndex {
             }
             read.rooms.insert(room.event_id, room);
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if revision >= known.revision {
-            *known = Arc::new(read);
+        let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        if revision >= loaded.revision {
+            *loaded = Arc::new(read);
         }
     }
 
-    fn known(&self) -> Arc<Known> {
-        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    fn loaded(&self) -> Arc<LoadedEvents> {
+        Arc::clone(&self.loaded.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -28,14 +28,15 @@ mod store;
 mod tier_cache;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_room::{AdmissionRules, AdmissionState, Rooms};
 use urr_service::token::TokenKey;
-use urr_service::{Service, ServiceKit, Upstream};
+use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, StorageError, migrations};
 use utoipa::openapi::OpenApi;
 
@@ -57,7 +58,7 @@ pub use notices::{Notice, NoticeReceiver, Notices};
 pub use reminders::ReminderError;
 use sales_health::SalesHealth;
 pub use settings::QueueSettings;
-pub use status::{QueueError, QueueStatus, SlotClaim};
+pub use status::{QueueError, QueueStatus};
 use tier_cache::TierCache;
 
 /// The tables of the queue service.
@@ -103,7 +104,7 @@ pub(crate) struct Inner {
     pub tiers: TierCache,
     pub streams: Streams,
     pub metrics: QueueMetrics,
-    pub ticket: OnceLock<Upstream>,
+    pub ticket: TicketClient,
     /// Ends the streams.
     pub closing: CancellationToken,
 }
@@ -118,6 +119,7 @@ pub struct QueueParts {
     /// Signs entry tokens.
     pub entry_key: TokenKey,
     pub notices: Notices,
+    pub ticket: TicketClient,
 }
 
 /// The interface description, for a process that does not run the service.
@@ -127,21 +129,20 @@ pub fn openapi() -> OpenApi {
 
 impl QueueService {
     pub fn new(parts: QueueParts) -> QueueService {
-        let QueueParts { db, clock, ids, settings, rooms, entry_key, notices } = parts;
+        let QueueParts { db, clock, ids, settings, rooms, entry_key, notices, ticket } = parts;
         QueueService(Arc::new(Inner {
             event_index: EventIndex::new(clock.clone()),
-            crowds: CrowdCache::new(rooms.clone()),
+            crowds: CrowdCache::new(rooms.clone(), clock.clone()),
             sales_health: SalesHealth::default(),
-            draw_cache: DrawCache::default(),
+            draw_cache: DrawCache::new(clock.clone()),
             occupied: RwLock::new(Arc::new([])),
             observed: Mutex::default(),
             status_lists: Semaphore::new(status::STATUS_LISTS_MAX),
             autopilots: Autopilots::default(),
-            tiers: TierCache::default(),
+            tiers: TierCache::new(clock.clone()),
             streams: Streams::new(settings.streams_max),
             entry_tokens: EntryTokens::new(entry_key, settings.entry_token_ttl),
             metrics: QueueMetrics::default(),
-            ticket: OnceLock::new(),
             closing: CancellationToken::new(),
             db,
             clock,
@@ -149,13 +150,8 @@ impl QueueService {
             settings,
             rooms,
             notices,
+            ticket,
         }))
-    }
-
-    /// Without the ticket service no tier is known, so that nobody joins in a pre-sale, and sold-out
-    /// events are not noticed. Only the first call counts.
-    pub fn connect_ticket(&self, ticket: Upstream) {
-        self.0.ticket.get_or_init(|| ticket);
     }
 
     /// Loads the events into memory. Before the first load every event is unavailable.

@@ -1,60 +1,42 @@
-//! What the ticket office says once a second: what is left of each event, and how booking goes.
+//! What the ticket service reports once a second: what is left of each event, and how booking goes.
 //!
-//! It is asked for the events with people in their rooms, for those that someone looked at within
-//! the last minute, and now and then for those that were sold out: an empty room must not forget
-//! that there is nothing to be had.
+//! The service asks for the events whose rooms are occupied, for those that a user asked about in the
+//! last minute, and now and then for those that were sold out: an empty room must not forget that.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use urr_contracts::internal::ticket::{BookingHealth, SALES_HEALTH_EVENTS_MAX, SalesHealthAnswer};
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_service::CallPolicy;
 
-use crate::{EventRoom, RoomPhase, QueueService};
+use crate::{EventRoom, QueueService, RoomPhase};
 
-/// That all is sold is believed until it is denied, and at most for so long in silence: nobody must
-/// be kept out for ever because nobody answers.
+/// An event is sold out until the ticket service says otherwise. Without an answer that ends after
+/// this time, so that an unreachable ticket service does not close a room for ever.
 const SOLD_OUT_TTL: Duration = Duration::from_mins(5);
-/// What was sold out and nobody asks for is looked at again so often.
-const SOLD_OUT_AGAIN: Duration = Duration::from_secs(30);
-/// How booking goes changes fast: to the autopilot what is older is silence.
+/// Sold-out events that nobody asks about are checked again at this interval.
+const SOLD_OUT_RECHECK: Duration = Duration::from_secs(30);
+/// The autopilot needs recent numbers.
 const BOOKING_TTL: Duration = Duration::from_secs(2);
-/// What someone has looked at is asked for at least so long.
 const INTEREST_TTL: Duration = Duration::from_mins(1);
 const INTERESTS_MAX: usize = 10_000;
 
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// The ticket office answers to no more at once.
-const EVENTS_AT_ONCE: usize = 1_000;
-
-/// How booking went lately.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Booking {
-    /// Requests that were answered, refusals by a rule among them.
-    pub answered: u64,
-    /// Requests that failed or took too long.
-    pub failed: u64,
-    pub p95_micros: u64,
-}
-
-/// What the ticket office said last, and what it is asked for.
+/// The last report of the ticket service, and the events to ask about.
 #[derive(Default)]
 pub struct SalesHealth {
-    heard: RwLock<TicketReport>,
+    report: RwLock<TicketReport>,
     interests: RwLock<RecentInterest>,
 }
 
 #[derive(Default)]
 struct TicketReport {
-    /// The events of which nothing is left, and when that was said last.
+    /// When each sold-out event was last reported.
     sold_out: HashMap<Uuid, Timestamp>,
-    booking: Option<(Booking, Timestamp)>,
+    booking: Option<(BookingHealth, Timestamp)>,
 }
 
-/// The events that someone looked at: since a moment, and within the minute before it.
+/// The events that users asked about, in two generations of a minute.
 #[derive(Default)]
 struct RecentInterest {
     young: HashSet<Uuid>,
@@ -62,75 +44,51 @@ struct RecentInterest {
     young_since: Option<Timestamp>,
 }
 
-/// What is left of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RemainingSeats {
-    pub available: u64,
-    /// Held by someone who may still give it back.
-    pub held: u64,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PulseBody<'a> {
-    event_ids: &'a [Uuid],
-}
-
-#[derive(Deserialize)]
-struct PulseAnswer {
-    events: HashMap<Uuid, RemainingSeats>,
-    booking: Booking,
-}
-
 impl QueueService {
-    /// Asks the ticket office about these events, in as few calls as it takes. What it said before
-    /// stays known for a while if it does not answer.
+    /// Asks the ticket service about these events. The previous report stays in force for a while if
+    /// it does not answer.
     pub async fn refresh_sales_health(&self, event_ids: &[Uuid]) {
-        let Some(ticket) = self.0.ticket.get() else { return };
-        for event_ids in event_ids.chunks(EVENTS_AT_ONCE) {
+        for event_ids in event_ids.chunks(SALES_HEALTH_EVENTS_MAX) {
             let context = CallContext::root(self.0.ids.next_id());
-            let (path, body) = ("/internal/ticket/pulse", PulseBody { event_ids });
-            let policy = CallPolicy::once(ANSWER_WITHIN);
-            match ticket.post_json::<_, PulseAnswer>(path, &body, &context, policy).await {
-                Ok(answer) => self.0.sales_health.hear(event_ids, &answer, self.0.clock.now()),
+            match self.0.ticket.get_sales_health(event_ids.to_vec(), &context).await {
+                Ok(answer) => self.0.sales_health.update(event_ids, &answer, self.0.clock.now()),
                 Err(error) => {
                     self.0.metrics.count_ticket_unavailable();
-                    tracing::debug!(%error, "the ticket office does not say what is left");
+                    tracing::debug!(%error, "the ticket service did not report its sales");
                     return;
                 }
             }
         }
     }
 
-    /// What the ticket office is to be asked for now, beside the events with people.
-    pub(crate) fn events_of_interest(&self, with_people: &[Uuid], now: Timestamp) -> Vec<Uuid> {
+    /// The events to ask the ticket service about.
+    pub(crate) fn events_of_interest(&self, occupied: &[Uuid], now: Timestamp) -> Vec<Uuid> {
         let is_on_sale = |event: &EventRoom| {
             let phase = event.phase(&self.0.settings, now);
             matches!(phase, RoomPhase::Drawing | RoomPhase::Open | RoomPhase::Paused)
         };
-        let mut asked: BTreeSet<Uuid> = self.0.sales_health.wanted(now).into_iter().collect();
-        asked.retain(|id| self.0.event_index.get(*id).is_some_and(|event| is_on_sale(&event)));
-        asked.extend(with_people);
-        asked.into_iter().collect()
+        let mut events: BTreeSet<Uuid> = self.0.sales_health.wanted(now).into_iter().collect();
+        events.retain(|id| self.0.event_index.get(*id).is_some_and(|event| is_on_sale(&event)));
+        events.extend(occupied);
+        events.into_iter().collect()
     }
 }
 
 impl SalesHealth {
-    /// Whether there is nothing left and nothing may come back soon.
+    /// Whether nothing is available and nothing is held.
     pub fn is_sold_out(&self, event_id: Uuid, now: Timestamp) -> bool {
-        let heard = self.heard.read().unwrap_or_else(PoisonError::into_inner);
-        heard.sold_out.get(&event_id).is_some_and(|at| now < *at + SOLD_OUT_TTL)
+        let report = self.report.read().unwrap_or_else(PoisonError::into_inner);
+        report.sold_out.get(&event_id).is_some_and(|at| now < *at + SOLD_OUT_TTL)
     }
 
-    /// How booking goes; none while the ticket office is silent.
-    pub fn booking(&self, now: Timestamp) -> Option<Booking> {
-        let heard = self.heard.read().unwrap_or_else(PoisonError::into_inner);
-        let fresh = heard.booking.filter(|(_, at)| now < *at + BOOKING_TTL);
+    /// How booking goes; none without a recent report.
+    pub fn booking(&self, now: Timestamp) -> Option<BookingHealth> {
+        let report = self.report.read().unwrap_or_else(PoisonError::into_inner);
+        let fresh = report.booking.filter(|(_, at)| now < *at + BOOKING_TTL);
         fresh.map(|(booking, _)| booking)
     }
 
-    /// Someone looks at an event: for a while the ticket office is asked for it.
+    /// A user asks about an event: for a while the ticket service is asked about it too.
     pub fn note_interest(&self, event_id: Uuid, now: Timestamp) {
         let interests = self.interests.read().unwrap_or_else(PoisonError::into_inner);
         let is_noted = interests.is_young(now) && interests.young.contains(&event_id);
@@ -144,47 +102,46 @@ impl SalesHealth {
         }
     }
 
-    /// The events that someone looked at lately.
+    /// The events that users asked about lately.
     pub fn interests(&self, now: Timestamp) -> Vec<Uuid> {
         let mut interests = self.interests.write().unwrap_or_else(PoisonError::into_inner);
         interests.age(now);
         interests.young.union(&interests.old).copied().collect()
     }
 
-    /// The events that someone looked at lately, and those of which it should be known whether
-    /// there is still nothing left.
+    /// The events that users asked about lately, and the sold-out events that are due for a check.
     fn wanted(&self, now: Timestamp) -> Vec<Uuid> {
-        let mut heard = self.heard.write().unwrap_or_else(PoisonError::into_inner);
-        heard.sold_out.retain(|_, at| now < *at + SOLD_OUT_TTL);
-        let due = heard.sold_out.iter().filter(|(_, at)| **at + SOLD_OUT_AGAIN <= now);
+        let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
+        report.sold_out.retain(|_, at| now < *at + SOLD_OUT_TTL);
+        let due = report.sold_out.iter().filter(|(_, at)| **at + SOLD_OUT_RECHECK <= now);
         let mut wanted: Vec<Uuid> = due.map(|(event_id, _)| *event_id).collect();
-        drop(heard);
+        drop(report);
         wanted.extend(self.interests(now));
         wanted
     }
 
-    fn hear(&self, asked: &[Uuid], answer: &PulseAnswer, now: Timestamp) {
-        let mut heard = self.heard.write().unwrap_or_else(PoisonError::into_inner);
-        heard.booking = Some((answer.booking, now));
+    fn update(&self, asked: &[Uuid], answer: &SalesHealthAnswer, now: Timestamp) {
+        let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
+        report.booking = Some((answer.booking, now));
         for event_id in asked {
-            let left = answer.events.get(event_id);
-            // What the ticket office does not know it has not sold.
-            if left.is_some_and(|left| left.available == 0 && left.held == 0) {
-                heard.sold_out.insert(*event_id, now);
+            let availability = answer.events.get(event_id);
+            // An event that the ticket service does not know is not sold out.
+            if availability.is_some_and(|event| event.available == 0 && event.held == 0) {
+                report.sold_out.insert(*event_id, now);
             } else {
-                heard.sold_out.remove(event_id);
+                report.sold_out.remove(event_id);
             }
         }
     }
 }
 
 impl RecentInterest {
-    /// If the clock was set back the time begins anew.
+    /// If the clock was set back, a new generation begins.
     fn is_young(&self, now: Timestamp) -> bool {
         self.young_since.is_some_and(|since| since <= now && now < since + INTEREST_TTL)
     }
 
-    /// Forgets what nobody has looked at for longer than a minute.
+    /// Begins a new generation if the young one is a minute old.
     fn age(&mut self, now: Timestamp) {
         if self.is_young(now) {
             return;

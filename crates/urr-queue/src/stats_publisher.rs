@@ -1,60 +1,58 @@
-//! Telling the statistics once a minute how the rooms stand.
+//! Publishes the statistics of the rooms once a minute.
 //!
-//! What is told are sums since the room was opened. So a minute that nobody told, or that is told
-//! late, makes no later figure wrong.
+//! The numbers are totals since the opening of the room, so that a minute that is missing or late
+//! makes no later number wrong.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use urr_contracts::events::queue::QueueObserved;
 use urr_kernel::{Timestamp, Uuid};
+use urr_room::Crowd;
 use urr_storage::{StorageError, Tx, outbox};
 
-use crate::Queue;
-use crate::events::QueueObserved;
+use crate::QueueService;
 use crate::store::observations::observation_take;
-use urr_room::Crowd;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl QueueService {
-    /// Tells of the rooms with people, and of those that had some the last time.
+    /// Publishes the rooms that are occupied or were so the last time.
     pub async fn publish_stats(&self) {
         let now = self.0.clock.now();
-        let with_people = self.events_with_people().await.into_iter();
-        // Of what it has not heard of, it cannot tell.
-        let is_known = |event_id: &Uuid| self.0.event_index.get(*event_id).is_some();
-        let with_people: BTreeSet<Uuid> = with_people.filter(is_known).collect();
+        let mut occupied: BTreeSet<Uuid> = self.occupied_events().await.into_iter().collect();
+        occupied.retain(|event_id| self.0.event_index.get(*event_id).is_some());
         let before = {
             let mut observed = self.0.observed.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *observed, with_people.clone())
+            std::mem::replace(&mut *observed, occupied.clone())
         };
-        for event_id in with_people.union(&before) {
+        for event_id in occupied.union(&before) {
             match self.count_errors(self.0.crowds.get(*event_id, now).await) {
-                Ok(crowd) => self.tell(*event_id, &crowd.crowd, now).await,
+                Ok(crowd) => self.publish(*event_id, &crowd.crowd, now).await,
                 Err(error) => tracing::warn!(%event_id, %error, "a room was not observed"),
             }
         }
     }
 
-    async fn tell(&self, event_id: Uuid, crowd: &Crowd, now: Timestamp) {
+    async fn publish(&self, event_id: Uuid, crowd: &Crowd, now: Timestamp) {
         let observed = QueueObserved {
             event_id,
             waiting: crowd.waiting,
             inside: crowd.active,
-            joined_total: crowd.last_number,
+            joined_total: u64::try_from(crowd.last_number).unwrap_or(0),
             admitted_total: crowd.admitted_total,
             left_total: crowd.left_total,
         };
         let (stamp, minute) = (self.stamp(now), start_of_minute(now));
-        let told = self.0.db.write(move |tx: &mut Tx<'_>| {
+        let published = self.0.db.write(move |tx: &mut Tx<'_>| {
             if observation_take(tx, event_id, minute)? {
                 outbox::append(tx, &stamp, &observed)?;
             }
             Ok::<_, StorageError>(())
         });
-        if let Err(error) = told.await {
-            tracing::warn!(%event_id, %error, "the statistics were not told of a room; tried again");
+        if let Err(error) = published.await {
+            tracing::warn!(%event_id, %error, "statistics were not published; it will be retried");
         }
     }
 }

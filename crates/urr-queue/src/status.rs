@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use urr_contracts::internal::queue::SlotCheck;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_room::{
     Admission, AdmissionRules, LinePosition, RoomError, RoomRequest, StatusSnapshot, UserStatus,
@@ -48,14 +49,6 @@ pub enum QueueError {
     RoomNotReady,
     #[error("the user's tier is not known")]
     TierUnknown(#[from] TierLookupError),
-}
-
-/// The claim of an entry token: the slot by which its owner may book.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotClaim {
-    pub event_id: Uuid,
-    pub user_id: Uuid,
-    pub slot_id: Uuid,
 }
 
 /// An event at a moment, with the rules of its room.
@@ -137,7 +130,7 @@ impl QueueService {
         if !matches!(early, JoinRejection::MembersOnly { .. }) {
             return Err(early.into());
         }
-        let tier = self.tier_of(request.event_id, request.user_id, call, *now).await?;
+        let tier = self.tier_of(request.event_id, request.user_id, call).await?;
         event.check_admissible(tier, &self.0.settings, *now)?;
         Ok(self.count_errors(self.0.rooms.check(request, rules).await)?)
     }
@@ -189,8 +182,8 @@ impl QueueService {
     }
 
     /// Whether a user may book by this slot now. If so, the user is marked as seen.
-    pub async fn is_slot_live(&self, claim: SlotClaim) -> Result<bool, RoomError> {
-        let SlotClaim { event_id, user_id, slot_id } = claim;
+    pub async fn is_slot_live(&self, check: SlotCheck) -> Result<bool, RoomError> {
+        let SlotCheck { event_id, user_id, slot_id } = check;
         let EventContext { phase, rules, now, .. } = match self.event_context(event_id) {
             Ok(context) => context,
             Err(QueueError::Room(error)) => return Err(error),

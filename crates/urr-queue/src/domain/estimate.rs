@@ -101,7 +101,7 @@ impl WaitEstimator {
     }
 
     /// How many of the first in line wait no longer than this.
-    pub fn reach(&self, seconds: u64) -> u32 {
+    pub fn people_within(&self, seconds: u64) -> u32 {
         let (mut within, mut behind) = (0, u32::MAX);
         while within + 1 < behind {
             let middle = within.midpoint(behind);
@@ -363,11 +363,11 @@ mod tests {
         for (each_second, left) in [(1, 0), (4, 2), (100, 50)] {
             let wait_estimator = WaitEstimator::new(&crowd(|_| each_second, left), &RULES, LONG);
             for seconds in [1, 10, 180, 5_000] {
-                let reach = wait_estimator.reach(seconds);
+                let reach = wait_estimator.people_within(seconds);
                 assert!(reach > 0 && wait_estimator.wait_at(reach).seconds <= seconds, "{reach}");
                 assert!(wait_estimator.wait_at(reach + 1).seconds > seconds, "{reach}");
             }
-            assert_eq!(wait_estimator.reach(0), 0);
+            assert_eq!(wait_estimator.people_within(0), 0);
         }
     }
 

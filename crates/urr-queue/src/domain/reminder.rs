@@ -1,63 +1,62 @@
-//! Whose turn is near, and what becomes of their wish to be told.
+//! Decides which reminders are due.
 
 use crate::domain::estimate::WaitEstimator;
 use urr_room::UserLocation;
 
-/// Who is let in so soon by the estimate is near.
+/// A user whose estimated wait is no longer than this is near.
 const NEAR_SECONDS: u64 = 180;
-/// While people are let in, so many are near however long it may take, or as many as may be in at
-/// once.
+/// While users are admitted, at least so many at the front are near, or as many as have slots.
 const NEAR_COUNT_MIN: u32 = 100;
 
-/// The part of a line that is near to its turn.
+/// The front of a line whose admission is near.
 #[derive(Clone, Debug)]
 pub struct NearFront<'a> {
     wait_estimator: &'a WaitEstimator,
-    /// Until people are let in. None: nobody knows.
+    /// In seconds; none if it is not known.
     until_opening: Option<u64>,
     count: u32,
 }
 
-/// What is to be done about someone who wants to be told.
+/// What to do about a reminder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReminderAction {
-    /// Who is in already has the position 0.
-    Tell {
+    /// A user who has been admitted has the position 0.
+    Notify {
         position: u32,
         wait_seconds: u64,
     },
-    /// They are gone.
-    Forget,
-    /// Their turn is not near, and their number is another one than was noted.
+    /// The user has gone.
+    Delete,
+    /// Not near yet, and the user has another number than the reminder.
     Renumber(i64),
     WaitEstimate,
 }
 
 impl<'a> NearFront<'a> {
-    /// `until_opening` in seconds, 0 while people are let in, none if it is not known when they are.
+    /// `until_opening` is 0 while users are admitted, and none if the opening is not known.
     pub fn new(wait_estimator: &'a WaitEstimator, until_opening: Option<u64>, threshold: u32) -> NearFront<'a> {
         let count = match until_opening {
             None => 0,
-            Some(0) => wait_estimator.reach(NEAR_SECONDS).max(threshold).max(NEAR_COUNT_MIN),
-            Some(seconds) => wait_estimator.reach(NEAR_SECONDS.saturating_sub(seconds)),
+            Some(0) => wait_estimator.people_within(NEAR_SECONDS).max(threshold).max(NEAR_COUNT_MIN),
+            Some(seconds) => wait_estimator.people_within(NEAR_SECONDS.saturating_sub(seconds)),
         };
         NearFront { wait_estimator, until_opening, count }
     }
 
-    /// So many in the front of the line are near.
+    /// How many users at the front are near.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// `number` is what was noted of their place.
+    /// `number` is that of the reminder.
     pub fn decide(&self, number: i64, whereabouts: UserLocation) -> ReminderAction {
         match whereabouts {
-            UserLocation::Absent => ReminderAction::Forget,
-            UserLocation::Active => ReminderAction::Tell { position: 0, wait_seconds: 0 },
+            UserLocation::Absent => ReminderAction::Delete,
+            UserLocation::Active => ReminderAction::Notify { position: 0, wait_seconds: 0 },
             UserLocation::Waiting(place) if place.position <= self.count => {
                 let wait = self.wait_estimator.wait_at(place.position).seconds;
                 let wait_seconds = self.until_opening.unwrap_or(0) + wait;
-                ReminderAction::Tell { position: place.position, wait_seconds }
+                ReminderAction::Notify { position: place.position, wait_seconds }
             }
             UserLocation::Waiting(place) if place.number != number => ReminderAction::Renumber(place.number),
             UserLocation::Waiting(_) => ReminderAction::WaitEstimate,
@@ -109,7 +108,7 @@ mod tests {
         assert_eq!(near.count(), 3_600);
         assert_eq!(
             near.decide(7, waiting(7, 3_600)),
-            ReminderAction::Tell { position: 3_600, wait_seconds: 180 }
+            ReminderAction::Notify { position: 3_600, wait_seconds: 180 }
         );
         assert_eq!(near.decide(7, waiting(7, 3_601)), ReminderAction::WaitEstimate);
     }
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(count(180), 0);
         assert_eq!(count(120), 1_200);
         let near = NearFront::new(&wait_estimator, Some(120), THRESHOLD);
-        let told = ReminderAction::Tell { position: 400, wait_seconds: 140 };
+        let told = ReminderAction::Notify { position: 400, wait_seconds: 140 };
         assert_eq!(near.decide(7, waiting(7, 400)), told);
     }
 
@@ -153,9 +152,9 @@ mod tests {
         let wait_estimator = wait_estimator(20);
         let near = NearFront::new(&wait_estimator, None, THRESHOLD);
         assert_eq!(near.decide(7, waiting(7, 1)), ReminderAction::WaitEstimate);
-        let told = ReminderAction::Tell { position: 0, wait_seconds: 0 };
+        let told = ReminderAction::Notify { position: 0, wait_seconds: 0 };
         assert_eq!(near.decide(7, UserLocation::Active), told, "but who is in is told");
-        assert_eq!(near.decide(7, UserLocation::Absent), ReminderAction::Forget);
+        assert_eq!(near.decide(7, UserLocation::Absent), ReminderAction::Delete);
     }
 
     #[test]
@@ -163,7 +162,7 @@ mod tests {
         let wait_estimator = wait_estimator(20);
         let near = NearFront::new(&wait_estimator, Some(0), THRESHOLD);
         assert_eq!(near.decide(7, waiting(-40, 9_000)), ReminderAction::Renumber(-40));
-        let told = ReminderAction::Tell { position: 100, wait_seconds: 5 };
+        let told = ReminderAction::Notify { position: 100, wait_seconds: 5 };
         assert_eq!(near.decide(7, waiting(-40, 100)), told);
     }
 }
