@@ -20,7 +20,6 @@ pub struct GoldenFolder {
 impl GoldenFolder {
     pub fn open(name: &str) -> GoldenFolder {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);
-        #[expect(clippy::disallowed_methods, reason = "the switch of a test, not a setting")]
         let is_update = std::env::var_os("UPDATE_GOLDEN").is_some();
         GoldenFolder { folder, seen: BTreeSet::new(), is_update }
     }
@@ -65,4 +64,10 @@ pub fn id(number: u128) -> Uuid {
 
 pub fn time(text: &str) -> Timestamp {
     text.parse().expect("a time")
+}
+
+/// The text of a golden file.
+pub fn read(folder: &str, name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(folder);
+    fs::read_to_string(path.join(format!("{name}.v1.json"))).expect("a golden file")
 }

@@ -1,4 +1,6 @@
-//! Every message beside its golden file.
+//! Every message beside its golden file, and every client beside the messages.
 
+mod clients;
 mod events;
 mod golden;
+mod internal;
