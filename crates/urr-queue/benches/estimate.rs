@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use urr_queue::{WaitEstimator, WaitEstimate};
+use urr_queue::{WaitEstimate, WaitEstimator};
 use urr_room::{AdmissionRules, AdmissionState, Crowd, LinePace};
 
 /// A sale as it goes.

@@ -22,14 +22,17 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use urr_contracts::clients::TicketClient;
 use urr_gateway::{Gateway, Rates, Settings as GatewaySettings};
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_limit::Limiter;
-use urr_queue::{Notices, QueueService, QueueParts, SCHEMA, QueueSettings};
+use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA};
 use urr_room::memory::MemoryRooms;
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms};
 use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
-use urr_service::{Caller, Limits, Metrics, Role, Service, ServiceKit, Upstream, serve};
+use urr_service::{
+    Caller, Limits, LocalRouter, Metrics, Role, Service, ServiceKit, Upstream, serve,
+};
 use urr_storage::{Db, StorageError, params};
 use urr_test::engines::{Database, Engine};
 use utoipa_axum::router::OpenApiRouter;
@@ -118,6 +121,14 @@ impl House {
         open_sale(&database.db, event_id, now).await?;
         let (rooms, _) = MemoryRooms::open(journal.db.clone(), ids.clone(), now).await?;
         let rooms = Rooms::Memory(rooms);
+        let metrics = Metrics::new();
+        let kit = ServiceKit {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            metrics,
+            limits: Limits::default(),
+        };
+        let ticket = Upstream::local(Caller::Queue, "ticket", LocalRouter::default(), &kit);
         let queue = QueueService::new(QueueParts {
             db: database.db.clone(),
             clock: clock.clone(),
@@ -126,10 +137,10 @@ impl House {
             rooms: rooms.clone(),
             entry_key: TokenKey::new(&[2; 32]),
             notices: Notices::off(),
+            ticket: TicketClient::new(ticket),
         });
         queue.load().await?;
         fill(&rooms, event_id, waiting).await?;
-        let kit = ServiceKit { clock, ids, metrics: Metrics::new(), limits: Limits::default() };
         let address = listen(gateway(&queue.service(&kit), &kit)).await?;
         let users = (0..ASKING.min(waiting))
             .map(|number| Uuid::from_u128(1 + number * waiting / ASKING.min(waiting)));
@@ -215,7 +226,7 @@ fn gateway(service: &Service, kit: &ServiceKit) -> Router {
     settings.rates = Rates { queue: 1_000_000_000, ..Rates::default() };
     settings.allowed_origins = vec!["http://localhost:3000".to_owned()];
     let limiter = Limiter::memory(kit.clock.clone());
-    Gateway::new(vec![upstream], limiter, settings, kit).admission(Router::new(), kit)
+    Gateway::new(vec![upstream], limiter, settings, kit).door(Router::new(), kit)
 }
 
 /// A route that answers what a poll answers, and does nothing for it.
@@ -271,7 +282,7 @@ async fn full_load(target: &Target) -> f64 {
             let mut count = 0_usize;
             while Instant::now() < end {
                 let request = &requests[(connection * 16 + count) % requests.len()];
-                request(&mut stream, request, &mut buffer).await;
+                send_request(&mut stream, request, &mut buffer).await;
                 count += 1;
             }
             count
@@ -281,7 +292,7 @@ async fn full_load(target: &Target) -> f64 {
 }
 
 /// Asks and reads the whole answer.
-async fn request(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
+async fn send_request(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
     stream.write_all(request).await.expect("the server reads");
     let mut filled = 0;
     loop {

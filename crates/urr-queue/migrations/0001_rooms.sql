@@ -64,18 +64,6 @@ create table draw_entrants (
     primary key (event_id, part)
 );
 
--- What administrators did.
-create table admin_audit (
-    id uuid primary key,
-    at timestamptz not null,
-    admin_id uuid,
-    action text not null,
-    event_id uuid not null,
-    details jsonb not null
-);
-
-create index admin_audit_by_time on admin_audit (at, id);
-
 -- Purchases after which the buyer's slot has to end, until it has ended.
 create table slot_ends (
     reservation_id uuid primary key,

@@ -52,7 +52,12 @@ impl Autopilots {
 
     /// A second has passed. `events` are those with people in their rooms, `booking` how booking
     /// went lately, `None` if the ticket office is silent.
-    pub fn tick(&self, events: &[Arc<EventRoom>], booking: Option<BookingHealth>, settings: &QueueSettings) {
+    pub fn tick(
+        &self,
+        events: &[Arc<EventRoom>],
+        booking: Option<BookingHealth>,
+        settings: &QueueSettings,
+    ) {
         let mut autopilots = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for autopilot in autopilots.values_mut() {
             autopilot.absent_ticks += 1;
@@ -191,7 +196,8 @@ mod tests {
         Some(BookingHealth { answered, failed, p95_micros: p95_millis * 1_000 })
     }
 
-    const WELL: Option<BookingHealth> = Some(BookingHealth { answered: 500, failed: 0, p95_micros: 30_000 });
+    const WELL: Option<BookingHealth> =
+        Some(BookingHealth { answered: 500, failed: 0, p95_micros: 30_000 });
 
     /// An autopilot that has seen a minute of good booking.
     fn settled(rate_set: u32) -> Autopilot {
@@ -371,7 +377,8 @@ mod tests {
     #[test]
     fn it_flies_only_where_it_is_wished_and_forgets_who_is_gone() {
         let event = |has_autopilot| {
-            let room_settings = crate::RoomSettings { has_autopilot, ..crate::RoomSettings::default() };
+            let room_settings =
+                crate::RoomSettings { has_autopilot, ..crate::RoomSettings::default() };
             Arc::new(EventRoom {
                 event_id: Uuid::from_u128(1),
                 status: crate::EventStatus::Open,

@@ -126,5 +126,7 @@ impl EventIndex {
 
 fn is_undrawn(room: &EventRoom) -> bool {
     let is_drawn = room.draw == Some(DrawState::Done);
-    room.room_settings.opening == OpeningOrder::Lottery && room.status == EventStatus::Open && !is_drawn
+    room.room_settings.opening == OpeningOrder::Lottery
+        && room.status == EventStatus::Open
+        && !is_drawn
 }

@@ -104,6 +104,8 @@ impl utoipa::IntoResponses for AdminErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let body = Content::new(Some(Ref::from_schema_name("ErrorBody")));
         let response = ResponseBuilder::new().content("application/json", body).build();
-        ["400", "401", "403", "404"].map(|status| (status.to_owned(), response.clone().into())).into()
+        ["400", "401", "403", "404"]
+            .map(|status| (status.to_owned(), response.clone().into()))
+            .into()
     }
 }

@@ -18,7 +18,6 @@ use urr_service::jobs::run_every;
 use urr_storage::StorageError;
 
 use self::event_tasks::EventTasks;
-use crate::draw::draw_due;
 use crate::metrics::{AdmissionPath, RoomGauges};
 use crate::store::slot_ends::{self, SlotEnd};
 use crate::{QueueService, RoomPhase};

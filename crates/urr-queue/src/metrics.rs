@@ -164,9 +164,9 @@ mod tests {
 
     #[test]
     fn only_occupied_rooms_have_gauges() {
-        let metrics = Metrics::new();
+        let registry = Metrics::new();
         let metrics = QueueMetrics::default();
-        metrics.register(&metrics);
+        metrics.register(&registry);
         let [first, second] = [1, 2].map(Uuid::from_u128);
         let crowd = |waiting| Crowd { waiting, active: 3, ..Crowd::default() };
         let crowds = [crowd(5), crowd(7), crowd(6)];
@@ -177,12 +177,12 @@ mod tests {
         };
         metrics.set_room_gauges([shown(first, 0, Some(8)), shown(second, 1, Some(9))].into_iter());
         let line = |of, count| format!("urr_queue_waiting{{event=\"{of}\"}} {count}\n");
-        let text = metrics.text();
+        let text = registry.text();
         assert!(text.contains(&line(first, 5)) && text.contains(&line(second, 7)), "{text}");
         let wait = format!("urr_queue_estimated_wait_seconds{{event=\"{second}\"}} 9\n");
         assert!(text.contains(&wait), "{text}");
         metrics.set_room_gauges([shown(second, 2, None)].into_iter());
-        let text = metrics.text();
+        let text = registry.text();
         assert!(!text.contains(&first.to_string()), "{text}");
         assert!(text.contains(&line(second, 6)) && !text.contains(&wait), "{text}");
     }

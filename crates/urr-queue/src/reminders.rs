@@ -18,7 +18,7 @@ use crate::domain::reminder::{NearFront, ReminderAction};
 use crate::status::{EventContext, QueueError};
 use crate::store::reminders::{self, Reminder};
 use crate::store::rooms;
-use crate::{EventRoom, RoomPhase, QueueService, SOURCE};
+use crate::{EventRoom, QueueService, RoomPhase, SOURCE};
 
 /// How many reminders one transaction handles.
 const AT_ONCE: u32 = 500;

@@ -255,7 +255,9 @@ impl QueueService {
         let wait = match *phase == RoomPhase::Open || is_fifo {
             true => estimator.wait_at(line.position),
             // The draw may put the user at the front or at the end.
-            false => WaitEstimate { seconds: 0, from: 0, to: estimator.wait_at(snapshot.waiting).to },
+            false => {
+                WaitEstimate { seconds: 0, from: 0, to: estimator.wait_at(snapshot.waiting).to }
+            }
         };
         Some(WaitEstimate {
             seconds: until_opening + wait.seconds,

@@ -1,6 +1,5 @@
 //! The SQL of the queue service: small functions that take a transaction.
 
-pub mod audit;
 pub mod draws;
 pub mod event_projection;
 pub mod observations;

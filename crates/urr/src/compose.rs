@@ -31,8 +31,8 @@ use urr_queue::QueueService;
 use urr_redis::Redis;
 use urr_service::token::TokenKey;
 use urr_service::{
-    Caller, Health, HttpClient, InternalCredentials, Limits, LocalRouter, Metrics, Remote, Service, ServiceKit,
-    Upstream, docs_router, merge_openapi,
+    Caller, Health, HttpClient, InternalCredentials, Limits, LocalRouter, Metrics, Remote, Service,
+    ServiceKit, Upstream, docs_router, merge_openapi,
 };
 use urr_stats::Stats;
 use urr_storage::{Db, StorageError};

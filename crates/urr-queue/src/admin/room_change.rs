@@ -1,4 +1,4 @@
-//! What may be changed in a room, and until when.
+//! Changes of room settings: which are allowed, and until when.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use urr_kernel::{Timestamp, UnfitText, one_line};
 
-use crate::{EventRoom, OpeningOrder, RoomPhase, QueueSettings, RoomSettings};
+use crate::{EventRoom, OpeningOrder, QueueSettings, RoomPhase, RoomSettings};
 
-/// As many people as the configuration takes.
+/// As in the configuration.
 pub const PEOPLE: RangeInclusive<i64> = 1..=100_000_000;
-/// A week: who is not seen for minutes is dropped from the line anyway.
+/// Up to a week. Users who do not poll for minutes are dropped from the line anyway.
 pub const GATHERING_SECONDS: RangeInclusive<i64> = 0..=604_800;
 pub const MESSAGE_CHARS_MAX: usize = 500;
 
-/// Every process must know how a room begins before the first one comes.
+/// Every process must have loaded the opening order before the first user joins.
 const SETTLING: Duration = Duration::from_secs(5);
 
-/// What is to be different. `None` stays as it is; the inner `None` is the default again.
+/// New settings. `None` leaves a setting as it is; the inner `None` resets it to the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomChange {
     pub threshold: Option<Option<u32>>,
@@ -29,7 +29,7 @@ pub struct RoomChange {
     pub message: Option<Option<RoomMessage>>,
 }
 
-/// A line for those who wait.
+/// A line of text for the users who wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomMessage(String);
 
@@ -39,51 +39,51 @@ impl RoomMessage {
     }
 }
 
-/// Why a room is not changed.
+/// Why the settings are not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoomChangeRejection {
-    #[error("the order of the opening is fixed")]
+    #[error("the opening order is fixed")]
     OpeningFixed,
-    #[error("the beginning of the gathering is fixed")]
+    #[error("the start of the gathering is fixed")]
     GatheringFixed,
 }
 
-/// What a change comes to.
+/// The settings after a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decided {
+pub struct DecidedChange {
     pub room_settings: RoomSettings,
     /// At least one.
     pub differences: Vec<ChangedSetting>,
 }
 
-/// One wish that is not as it was.
+/// A setting that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedSetting {
-    /// As it is called on the wire.
+    /// Its name in the interface.
     pub field: &'static str,
     pub before: Value,
     pub after: Value,
 }
 
 impl RoomChange {
-    /// Whether it is about what people gather for.
+    /// Whether it changes the opening order or the start of the gathering.
     pub fn concerns_gathering(&self) -> bool {
         self.opening.is_some() || self.gathering.is_some()
     }
 }
 
-/// Decides what the wishes become. `None`: they are like that already.
+/// Decides the new settings. `None` if nothing differs.
 ///
-/// Once people may gather, nobody can change what they gathered for: neither the order of the
-/// opening, nor the moment from which they may come, by which the first could be got around. A sale
-/// may have been put off when people waited already: `has_people` says so.
+/// Once users may join, neither the opening order can be changed nor the time from which users may
+/// join, by which the first rule could be circumvented. `has_people` covers a sale that was postponed
+/// when users waited already.
 pub fn decide_change(
     room: &EventRoom,
     change: &RoomChange,
     settings: &QueueSettings,
     has_people: bool,
     now: Timestamp,
-) -> Result<Option<Decided>, RoomChangeRejection> {
+) -> Result<Option<DecidedChange>, RoomChangeRejection> {
     let (old, new) = (&room.room_settings, apply(&room.room_settings, change));
     if has_people || is_settled(room, settings, now) {
         if new.opening != old.opening {
@@ -94,10 +94,10 @@ pub fn decide_change(
         }
     }
     let differences = differences(old, &new);
-    Ok((!differences.is_empty()).then_some(Decided { room_settings: new, differences }))
+    Ok((!differences.is_empty()).then_some(DecidedChange { room_settings: new, differences }))
 }
 
-/// Whether people may come, or will in a moment.
+/// Whether users may join, or will in a moment.
 fn is_settled(room: &EventRoom, settings: &QueueSettings, now: Timestamp) -> bool {
     !matches!(room.phase(settings, now + SETTLING), RoomPhase::Closed { .. })
 }
@@ -129,22 +129,22 @@ fn differences(old: &RoomSettings, new: &RoomSettings) -> Vec<ChangedSetting> {
         .collect()
 }
 
-/// Every wish as the interface names it.
+/// Every setting with its name in the interface.
 fn described(room_settings: &RoomSettings) -> [(&'static str, Value); 7] {
     let gathering = room_settings.gathering.map(|gathering| gathering.as_secs());
     [
         ("threshold", json!(room_settings.threshold)),
         ("admittedPerSecondMax", json!(room_settings.admitted_per_second_max)),
         ("gatheringSeconds", json!(gathering)),
-        ("opening", json!(room_settings.opening.name())),
+        ("opening", json!(room_settings.opening.as_str())),
         ("autopilot", json!(room_settings.has_autopilot)),
         ("paused", json!(room_settings.is_paused)),
         ("message", json!(room_settings.message)),
     ]
 }
 
-impl Decided {
-    /// What was done, in a word for the log.
+impl DecidedChange {
+    /// The action in the admin log.
     pub fn action(&self) -> &'static str {
         match &self.differences[..] {
             [ChangedSetting { field: "paused", after: Value::Bool(true), .. }] => "ROOM_PAUSED",
@@ -155,7 +155,7 @@ impl Decided {
         }
     }
 
-    /// What was and what is, for the log.
+    /// The values before and after, for the admin log.
     pub fn details(&self) -> Value {
         let difference = |difference: &ChangedSetting| {
             let ChangedSetting { field, before, after } = difference;
@@ -193,7 +193,10 @@ mod tests {
         format!("2026-12-01T{clock}Z").parse().unwrap()
     }
 
-    fn decide(change: &RoomChange, clock: &str) -> Result<Option<Decided>, RoomChangeRejection> {
+    fn decide(
+        change: &RoomChange,
+        clock: &str,
+    ) -> Result<Option<DecidedChange>, RoomChangeRejection> {
         decide_change(&room(), change, &QueueSettings::default(), false, time(clock))
     }
 
@@ -210,8 +213,9 @@ mod tests {
             assert_eq!(decide(&later, clock), Err(RoomChangeRejection::GatheringFixed), "{clock}");
         }
         // The sale was put off, and those who had come still wait.
-        let put_off =
-            |change| decide_change(&room(), change, &QueueSettings::default(), true, time("00:00:00"));
+        let put_off = |change| {
+            decide_change(&room(), change, &QueueSettings::default(), true, time("00:00:00"))
+        };
         assert_eq!(put_off(&lottery), Err(RoomChangeRejection::OpeningFixed));
         assert_eq!(put_off(&later), Err(RoomChangeRejection::GatheringFixed));
         // What is no change is not refused.
@@ -251,9 +255,13 @@ mod tests {
         room.room_settings.threshold = Some(7);
         room.room_settings.message = Some("기다려 주세요".to_owned());
         let change = RoomChange { threshold: Some(None), ..RoomChange::default() };
-        let decided = decide_change(&room, &change, &QueueSettings::default(), true, time("13:00:00"));
+        let decided =
+            decide_change(&room, &change, &QueueSettings::default(), true, time("13:00:00"));
         let decided = decided.unwrap().unwrap();
-        assert_eq!(decided.room_settings, RoomSettings { threshold: None, ..room.room_settings.clone() });
+        assert_eq!(
+            decided.room_settings,
+            RoomSettings { threshold: None, ..room.room_settings.clone() }
+        );
         assert_eq!(decided.details(), json!({ "threshold": { "before": 7, "after": null } }));
     }
 

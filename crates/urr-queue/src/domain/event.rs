@@ -140,7 +140,8 @@ impl EventRoom {
         }
         let opens_at = self.sale_starts_at;
         let gathers_at = opens_at - self.room_settings.gathering.unwrap_or(settings.gathering);
-        let is_drawn = self.room_settings.opening == OpeningOrder::Fifo || self.draw == Some(DrawState::Done);
+        let is_drawn =
+            self.room_settings.opening == OpeningOrder::Fifo || self.draw == Some(DrawState::Done);
         match () {
             () if now >= self.sale_ends_at => RoomPhase::Over,
             () if now < gathers_at => RoomPhase::Closed { gathers_at },
@@ -177,7 +178,10 @@ impl EventRoom {
             RoomPhase::Cancelled => return Err(JoinRejection::Cancelled),
             RoomPhase::Over => return Err(JoinRejection::SaleEnded),
             RoomPhase::Closed { gathers_at } => return Err(JoinRejection::NotOpen { gathers_at }),
-            RoomPhase::Gathering { .. } | RoomPhase::Drawing | RoomPhase::Open | RoomPhase::Paused => {}
+            RoomPhase::Gathering { .. }
+            | RoomPhase::Drawing
+            | RoomPhase::Open
+            | RoomPhase::Paused => {}
         }
         match self.window().admits(tier, now) {
             true => Ok(()),
@@ -195,7 +199,8 @@ impl EventRoom {
     ) -> AdmissionRules {
         let is_held_up = is_sold_out || self.awaits_clearing;
         let is_open = self.phase(settings, now) == RoomPhase::Open && !is_held_up;
-        let rate = self.room_settings.admitted_per_second_max.unwrap_or(settings.admitted_per_second_max);
+        let rate =
+            self.room_settings.admitted_per_second_max.unwrap_or(settings.admitted_per_second_max);
         AdmissionRules {
             admission: if is_open { AdmissionState::Open } else { AdmissionState::Closed },
             threshold: self.room_settings.threshold.unwrap_or(settings.threshold),
@@ -261,7 +266,8 @@ mod tests {
     }
 
     fn lottery(draw: Option<DrawState>) -> EventRoom {
-        let room_settings = RoomSettings { opening: OpeningOrder::Lottery, ..RoomSettings::default() };
+        let room_settings =
+            RoomSettings { opening: OpeningOrder::Lottery, ..RoomSettings::default() };
         EventRoom { room_settings, draw, ..event() }
     }
 

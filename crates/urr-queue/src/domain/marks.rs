@@ -1,11 +1,11 @@
-//! Someone's position from what everybody may read: their number and some marked places of the line.
+//! A user's position from the crowd document: their number between the marked positions of the line.
 
 use std::ops::RangeInclusive;
 
 use urr_room::LinePosition;
 
-/// Between which positions who has this number stands, if they were in line when the places were
-/// marked or came later. None: they were not, because the line began behind them or was empty.
+/// The range of positions for this number, if the user was in the line when the marks were made or
+/// joined later. None if the line began behind the number or was empty.
 ///
 /// Numbers rise along the line and no two are equal. So between two marks nobody stands nearer to
 /// either than the numbers allow: the position is exact at a mark, and wherever nobody has left
@@ -28,7 +28,7 @@ pub fn position_bounds(marks: &[LinePosition], number: i64) -> Option<RangeInclu
     }
 }
 
-/// No one among the first so many has a higher number, by the places that are marked.
+/// No user among the first `count` has a higher number, as far as the marks tell.
 pub fn number_max(marks: &[LinePosition], count: u32) -> i64 {
     let within = marks.partition_point(|mark| mark.position <= count);
     marks.get(within).map_or(i64::MAX, |behind| behind.number)

@@ -29,15 +29,21 @@ pub enum ReminderAction {
     Delete,
     /// Not near yet, and the user has another number than the reminder.
     Renumber(i64),
-    WaitEstimate,
+    Wait,
 }
 
 impl<'a> NearFront<'a> {
     /// `until_opening` is 0 while users are admitted, and none if the opening is not known.
-    pub fn new(wait_estimator: &'a WaitEstimator, until_opening: Option<u64>, threshold: u32) -> NearFront<'a> {
+    pub fn new(
+        wait_estimator: &'a WaitEstimator,
+        until_opening: Option<u64>,
+        threshold: u32,
+    ) -> NearFront<'a> {
         let count = match until_opening {
             None => 0,
-            Some(0) => wait_estimator.people_within(NEAR_SECONDS).max(threshold).max(NEAR_COUNT_MIN),
+            Some(0) => {
+                wait_estimator.people_within(NEAR_SECONDS).max(threshold).max(NEAR_COUNT_MIN)
+            }
             Some(seconds) => wait_estimator.people_within(NEAR_SECONDS.saturating_sub(seconds)),
         };
         NearFront { wait_estimator, until_opening, count }
@@ -58,8 +64,10 @@ impl<'a> NearFront<'a> {
                 let wait_seconds = self.until_opening.unwrap_or(0) + wait;
                 ReminderAction::Notify { position: place.position, wait_seconds }
             }
-            UserLocation::Waiting(place) if place.number != number => ReminderAction::Renumber(place.number),
-            UserLocation::Waiting(_) => ReminderAction::WaitEstimate,
+            UserLocation::Waiting(place) if place.number != number => {
+                ReminderAction::Renumber(place.number)
+            }
+            UserLocation::Waiting(_) => ReminderAction::Wait,
         }
     }
 }
@@ -110,7 +118,7 @@ mod tests {
             near.decide(7, waiting(7, 3_600)),
             ReminderAction::Notify { position: 3_600, wait_seconds: 180 }
         );
-        assert_eq!(near.decide(7, waiting(7, 3_601)), ReminderAction::WaitEstimate);
+        assert_eq!(near.decide(7, waiting(7, 3_601)), ReminderAction::Wait);
     }
 
     #[test]
@@ -151,7 +159,7 @@ mod tests {
     fn while_nobody_is_let_in_nobodys_turn_is_near() {
         let wait_estimator = wait_estimator(20);
         let near = NearFront::new(&wait_estimator, None, THRESHOLD);
-        assert_eq!(near.decide(7, waiting(7, 1)), ReminderAction::WaitEstimate);
+        assert_eq!(near.decide(7, waiting(7, 1)), ReminderAction::Wait);
         let told = ReminderAction::Notify { position: 0, wait_seconds: 0 };
         assert_eq!(near.decide(7, UserLocation::Active), told, "but who is in is told");
         assert_eq!(near.decide(7, UserLocation::Absent), ReminderAction::Delete);

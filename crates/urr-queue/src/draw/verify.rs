@@ -1,18 +1,18 @@
-//! Checks a draw from its file alone. It shares no code with what draws but the hashes themselves.
+//! Verifies a draw from its file alone. It shares only the hash functions with the code that draws.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, BufRead};
 use std::str::FromStr;
 
-use urr_kernel::Uuid;
+use urr_kernel::{Uuid, hex};
 
-use super::file::{FORMAT, DrawFileHeader};
+use super::file::{DrawFileHeader, FORMAT};
 use crate::domain::draw::{
-    Digest, DrawSecret, Entrant, DrawOrder, EntrantTag, digest_of_arrivals, digest_of_entrants, from_hex, hex,
+    Digest, DrawOrder, DrawSecret, Entrant, EntrantTag, digest_of_arrivals, digest_of_entrants,
 };
 
-/// No line of a draw is longer. A file of something else may be one endless line.
+/// No line of a draw is longer. Another file may be one endless line.
 const LINE_BYTES_MAX: u64 = 200;
 
 /// Why a file does not show a fair draw.
@@ -44,16 +44,16 @@ pub enum VerifyError {
     Arrivals,
 }
 
-/// What was checked and found true.
+/// A verified draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawReport {
     pub header: DrawFileHeader,
-    /// In the order that was drawn.
+    /// In drawn order.
     pub entrants: Vec<Entrant>,
 }
 
 impl DrawReport {
-    /// As which someone was drawn, counted from 1; `None` if they did not take part.
+    /// The rank of a user, counted from 1; `None` if they did not take part.
     pub fn rank_of(&self, user_id: Uuid) -> Option<u32> {
         let tag = EntrantTag::of(self.header.event_id, user_id);
         let ranked = self.entrants.iter().zip(1..);
@@ -65,7 +65,8 @@ impl fmt::Display for DrawReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DrawFileHeader { event_id, commitment, committed_at, digest, arrivals, count, .. } =
             &self.header;
-        let (commitment, digest, arrivals) = (hex(commitment), hex(digest), hex(arrivals));
+        let (commitment, digest, arrivals) =
+            (hex::encode(commitment), hex::encode(digest), hex::encode(arrivals));
         writeln!(f, "The draw of event {event_id} is as it should be.")?;
         writeln!(f, "- The secret is the one of the commitment {commitment}.")?;
         writeln!(f, "- {count} took part, nobody twice; their digest is {digest}.")?;
@@ -156,31 +157,37 @@ fn read_header(lines: &mut NumberedLines<impl BufRead>) -> Result<DrawFileHeader
     if lines.next()? != Some(FORMAT) {
         return Err(lines.malformed("\"urr-draw-v1\": this is no file of a draw"));
     }
-    let secret = |text: &str| from_hex(text).map(DrawSecret::new);
+    let secret = |text: &str| hex::decode_array(text).map(DrawSecret::new);
     Ok(DrawFileHeader {
         event_id: lines.value("event", "\"event\" and its id", as_written)?,
-        commitment: lines.value("commitment", "\"commitment\" and 64 digits", from_hex)?,
+        commitment: lines.value("commitment", "\"commitment\" and 64 digits", hex::decode_array)?,
         committed_at: lines.value("committedAt", "\"committedAt\" and a time", as_written)?,
         closed_at: lines.value("closedAt", "\"closedAt\" and a time", as_written)?,
         secret: lines.value("secret", "\"secret\" and 64 digits", secret)?,
-        digest: lines.value("digest", "\"digest\" and 64 digits", from_hex)?,
-        arrivals: lines.value("arrivals", "\"arrivals\" and 64 digits", from_hex)?,
-        seed: lines.value("seed", "\"seed\" and 64 digits", from_hex)?,
+        digest: lines.value("digest", "\"digest\" and 64 digits", hex::decode_array)?,
+        arrivals: lines.value("arrivals", "\"arrivals\" and 64 digits", hex::decode_array)?,
+        seed: lines.value("seed", "\"seed\" and 64 digits", hex::decode_array)?,
         count: lines.value("count", "\"count\" and a number", as_written)?,
     })
 }
 
-/// Reads what has only one way to be written.
+/// Reads a value and rejects any other spelling of it.
 fn as_written<T: FromStr + ToString>(text: &str) -> Option<T> {
     text.parse().ok().filter(|value: &T| value.to_string() == text)
 }
 
-fn read_entrants(lines: &mut NumberedLines<impl BufRead>, count: u32) -> Result<Vec<Entrant>, VerifyError> {
+fn read_entrants(
+    lines: &mut NumberedLines<impl BufRead>,
+    count: u32,
+) -> Result<Vec<Entrant>, VerifyError> {
     let mut entrants = Vec::new();
     for found in 0..count {
         let line = lines.next()?.ok_or(VerifyError::Truncated { count, found })?;
         let entrant = line.split_once(' ').and_then(|(tag, arrival)| {
-            Some(Entrant { tag: EntrantTag(from_hex(tag)?), arrival: as_written(arrival)? })
+            Some(Entrant {
+                tag: EntrantTag(hex::decode_array(tag)?),
+                arrival: as_written(arrival)?,
+            })
         });
         let expected = "the 32 digits of an entrant and the number of their arrival";
         entrants.push(entrant.ok_or_else(|| lines.malformed(expected))?);
@@ -370,8 +377,8 @@ mod tests {
     fn the_secret_cannot_be_exchanged_without_its_commitment() {
         let file = file(&PEOPLE);
         let other = DrawSecret::new([8; 32]);
-        refused(&with(&file, "secret", &hex(other.expose())), "not that of the secret");
-        let commitment = hex(&other.commitment(Uuid::from_u128(1)));
+        refused(&with(&file, "secret", &hex::encode(other.expose())), "not that of the secret");
+        let commitment = hex::encode(other.commitment(Uuid::from_u128(1)));
         refused(&with(&file, "commitment", &commitment), "not that of the secret");
         let other_event = Uuid::from_u128(2).to_string();
         refused(&with(&file, "event", &other_event), "not that of the secret");

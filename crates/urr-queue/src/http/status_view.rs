@@ -7,12 +7,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
 use urr_room::{LinePosition, Slot, UserStatus};
+use urr_service::ETag;
 use utoipa::ToSchema;
 
 use crate::domain::poll;
@@ -105,8 +106,8 @@ pub fn polled(
     status: &QueueStatus,
     headers: &HeaderMap,
 ) -> Response {
-    let tag = format!("W/\"{:016x}\"", fingerprint(queue, status));
-    match has_tag(headers, &tag) {
+    let tag = ETag::of_version(format_args!("{:016x}", fingerprint(queue, status)));
+    match tag.matches(headers) {
         true => respond(StatusCode::NOT_MODIFIED, Vec::new(), Some(tag)),
         false => respond(StatusCode::OK, render(queue, user_id, status), Some(tag)),
     }
@@ -149,11 +150,7 @@ fn to_json(view: &QueueStatusView<'_>) -> Vec<u8> {
     bytes
 }
 
-fn view<'a>(
-    queue: &QueueService,
-    user_id: Uuid,
-    status: &'a QueueStatus,
-) -> QueueStatusView<'a> {
+fn view<'a>(queue: &QueueService, user_id: Uuid, status: &'a QueueStatus) -> QueueStatusView<'a> {
     match status.snapshot.status {
         _ if status.context.phase.has_ended() => ended(status, user_id),
         UserStatus::Waiting(line) => waiting(status, line, user_id),
@@ -304,7 +301,7 @@ fn jitter(user_id: Uuid, at: Timestamp) -> u32 {
 }
 
 /// A status is private to its user, and a cache has to revalidate it each time.
-fn respond(status: StatusCode, bytes: Vec<u8>, tag: Option<String>) -> Response {
+fn respond(status: StatusCode, bytes: Vec<u8>, tag: Option<ETag>) -> Response {
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -314,19 +311,7 @@ fn respond(status: StatusCode, bytes: Vec<u8>, tag: Option<String>) -> Response 
     let caching = if tag.is_some() { "private, no-cache" } else { "no-store" };
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
     if let Some(tag) = tag {
-        headers.insert(ETAG, HeaderValue::try_from(tag).expect("a tag is ASCII"));
+        headers.insert(ETAG, tag.header());
     }
     response
-}
-
-/// Whether the client has this answer already. The tag is a weak one.
-pub fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
-    fn opaque(tag: &str) -> &str {
-        tag.strip_prefix("W/").unwrap_or(tag)
-    }
-    let mut lists = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    lists.any(|list| {
-        let mut sent = list.split(',').map(str::trim);
-        sent.any(|sent| sent == "*" || opaque(sent) == opaque(tag))
-    })
 }

@@ -1,16 +1,16 @@
-//! Draws and who takes part in them.
+//! Draws and their entrants.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::domain::draw::{Digest, DrawSecret, DrawResult, Entrant, EntrantTag};
+use crate::domain::draw::{Digest, DrawResult, DrawSecret, Entrant, EntrantTag};
 
-/// So many entrants are in a row.
+/// How many entrants one row holds.
 pub const ENTRANTS_PER_PART: usize = 5_000;
-/// A tag and the number of the arrival.
+/// A tag and the arrival number.
 const ENTRANT_BYTES: usize = 16 + 4;
 
-/// A draw as far as it is.
+/// A draw in whatever state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDraw {
     pub event_id: Uuid,
@@ -22,7 +22,7 @@ pub struct StoredDraw {
     pub done_at: Option<Timestamp>,
 }
 
-/// Who arrived later than this does not take part.
+/// Users who joined after it do not take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawClosing {
     pub last_number: i64,
@@ -45,7 +45,7 @@ pub fn draw_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<StoredDraw>, 
     )
 }
 
-/// Commits to a secret. A commitment that was made is never replaced: then it returns `false`.
+/// Commits to a secret. A commitment is never replaced: then it returns `false`.
 pub fn draw_insert(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -60,7 +60,7 @@ pub fn draw_insert(
     Ok(rows == 1)
 }
 
-/// Says who takes part at most. Only the first word counts.
+/// Sets the last number that takes part. Only the first call counts.
 pub fn draw_close(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -74,8 +74,8 @@ pub fn draw_close(
     Ok(rows == 1)
 }
 
-/// Says who takes part and in which order. Only the first word counts, and it counts whole: two
-/// processes may have read the room at different moments.
+/// Stores the entrants in their order. Only the first call counts, as a whole: two processes may have
+/// read the room at different moments.
 pub fn entrants_insert(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -99,7 +99,7 @@ pub fn entrants_insert(
     Ok(true)
 }
 
-/// Says that everybody has their number. Only the first word counts.
+/// Notes that all entrants have their numbers. Only the first call counts.
 pub fn draw_finish(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -113,7 +113,7 @@ pub fn draw_finish(
     Ok(rows == 1)
 }
 
-/// Some of the entrants in the order that was drawn; `None` behind the last.
+/// One part of the entrants in drawn order; `None` behind the last.
 pub fn entrants_find(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -241,7 +241,8 @@ mod tests {
                 assert!(write(db, |tx| draw_finish(tx, EVENT, time(6))).await);
                 assert!(!write(db, |tx| draw_finish(tx, EVENT, time(7))).await);
                 let found = write(db, |tx| draw_find(tx, EVENT)).await.unwrap();
-                let entrants = DrawEntrants { count: 3, digest: one.digest, arrivals: one.arrivals };
+                let entrants =
+                    DrawEntrants { count: 3, digest: one.digest, arrivals: one.arrivals };
                 assert_eq!(found.secret, secret(1));
                 assert_eq!(found.commitment, secret(1).commitment(EVENT));
                 assert_eq!(found.committed_at, time(1));

@@ -1,8 +1,8 @@
 //! What administrators and operators see and change: figures, wishes, pauses, messages, the end of a
 //! line; who may not; and the log of it all.
 
-mod changing;
-mod steering;
+mod control;
+mod room_change;
 
 use axum::Router;
 use axum::body::Body;
@@ -81,7 +81,7 @@ impl Desk {
 
     /// The lines of the log of an event, the newest first.
     async fn log(&self, event: Uuid) -> Vec<Value> {
-        let listed = self.get(&format!("/api/admin/queue/audit?eventId={event}")).await;
+        let listed = self.get(&format!("/api/admin/queue/log?eventId={event}")).await;
         listed["entries"].as_array().unwrap().clone()
     }
 
@@ -102,7 +102,7 @@ contract! {
         let (get, post) = (Method::GET, Method::POST);
         let public = [
             (&get, "/api/admin/queue".to_owned()),
-            (&get, "/api/admin/queue/audit".to_owned()),
+            (&get, "/api/admin/queue/log".to_owned()),
             (&get, format!("/api/admin/queue/{event}")),
             (&Method::PATCH, format!("/api/admin/queue/{event}")),
             (&post, format!("/api/admin/queue/{event}/pause")),
@@ -237,7 +237,7 @@ contract! {
         world.clock.advance(SECOND);
         admin.patch(other, json!({ "threshold": 9 })).await.ok();
         let list = async |query: String| {
-            let listed = admin.get(&format!("/api/admin/queue/audit?{query}")).await;
+            let listed = admin.get(&format!("/api/admin/queue/log?{query}")).await;
             let lines = listed["entries"].as_array().unwrap().iter();
             let after = |line: &Value| line["details"]["threshold"]["after"].as_u64().unwrap();
             (lines.map(after).collect::<Vec<_>>(), listed["pagination"]["total"].as_u64())

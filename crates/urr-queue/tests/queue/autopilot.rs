@@ -9,9 +9,9 @@ use crate::fixture::{SECOND, World};
 /// An event with many in line, of whom ten may come in a second.
 async fn sale(world: &World) -> Uuid {
     let event = world.open_event().await;
-    world.setting(event, "is_paused = true, admitted_per_second_max = 10").await;
+    world.set_room(event, "is_paused = true, admitted_per_second_max = 10").await;
     world.come(event, 60).await;
-    world.setting(event, "is_paused = false").await;
+    world.set_room(event, "is_paused = false").await;
     event
 }
 
@@ -31,7 +31,7 @@ async fn admitted_total(world: &World, event: Uuid) -> u64 {
 contract! {
     async fn fewer_are_let_in_while_booking_fails_and_more_when_it_is_well(world: World) {
         let event = sale(&world).await;
-        world.setting(event, "has_autopilot = true").await;
+        world.set_room(event, "has_autopilot = true").await;
         world.ticket.set_booking(json!({"answered": 500, "failed": 0, "p95Micros": 20_000}));
         assert_eq!(let_in(&world, event).await, 10);
         world.ticket.set_booking(json!({"answered": 400, "failed": 100, "p95Micros": 20_000}));
@@ -50,9 +50,9 @@ contract! {
 
     async fn an_office_that_is_silent_changes_nothing_for_ten_seconds(world: World) {
         let event = sale(&world).await;
-        world.setting(event, "has_autopilot = true").await;
+        world.set_room(event, "has_autopilot = true").await;
         assert_eq!(let_in(&world, event).await, 10);
-        world.ticket.be_silent(true);
+        world.ticket.fail(true);
         // What it said last is no news: it is not taken for another second of the same.
         world.ticket.set_booking(json!({"answered": 400, "failed": 100, "p95Micros": 20_000}));
         for _ in 0..10 {

@@ -39,7 +39,7 @@ contract! {
 
     async fn who_finds_it_full_gets_a_place_in_line(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         world.come(event, 1).await;
         let told = world.fan().check(event).await.ok();
         assert_eq!((&told["status"], &told["queued"]), (&json!("queued"), &json!(true)));
@@ -57,7 +57,7 @@ contract! {
 
     async fn asking_again_changes_nothing(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let (inside, waiting) = (world.fan(), world.fan());
         let first = inside.check(event).await.ok();
         assert_eq!(inside.check(event).await.ok()["entryToken"], first["entryToken"]);
@@ -71,7 +71,7 @@ contract! {
     /// D-4: the original took the place from a parameter.
     async fn d_4_nothing_that_is_sent_decides_the_place(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         world.come(event, 3).await;
         let (fan, path) = (world.fan(), format!("/api/queue/check/{event}?vwrPosition=0&position=1"));
         let request = Request::post(path)
@@ -86,7 +86,7 @@ contract! {
     /// D-9: in the original anybody could collect as many places as they liked.
     async fn d_9_nobody_without_an_account_has_a_place_and_nobody_has_two(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         world.come(event, 1).await;
         for (method, path) in ENDPOINTS {
             let request = Request::builder().method(method).uri(format!("{path}/{event}"));
@@ -117,7 +117,7 @@ contract! {
     /// P-1: in the original every check asked the catalogue, and Redis up to six times.
     async fn p_1_a_check_or_poll_makes_no_statement_and_calls_nobody(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         world.come(event, 1).await;
         let fan = world.fan();
         world.close_database().await;
@@ -136,7 +136,7 @@ contract! {
         let now = world.clock.now();
         let early = json!({"saleStartsAt": now + 2 * HOUR});
         let early = world.event_with(early).await;
-        let refused = fan.check(early).await.refused(409, "QUEUE_NOT_OPEN");
+        let refused = fan.check(early).await.refused(409, "SALE_NOT_OPEN");
         assert_eq!(refused["opensAt"], json!(now + HOUR), "people gather an hour before");
         let over = json!({"saleStartsAt": now - 2 * HOUR, "saleEndsAt": now});
         let over = world.event_with(over).await;
@@ -176,7 +176,7 @@ contract! {
         let mut events = Vec::new();
         for _ in 0..4 {
             let event = world.open_event().await;
-            world.setting(event, "is_paused = true").await;
+            world.set_room(event, "is_paused = true").await;
             events.push(event);
         }
         for event in &events[..3] {
@@ -190,7 +190,7 @@ contract! {
 
     async fn a_full_room_says_when_to_come_back(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let small = world.another(QueueSettings { waiting_max: 2, ..QueueSettings::default() });
         small.load().await.unwrap();
         for _ in 0..2 {
@@ -215,7 +215,7 @@ contract! {
 
     async fn nobody_is_let_in_while_it_is_paused(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fan = world.fan();
         let told = fan.check(event).await.ok();
         assert_eq!((&told["status"], &told["phase"]), (&json!("queued"), &json!("paused")));
@@ -223,7 +223,7 @@ contract! {
         assert!(told["text"].as_str().unwrap().contains("kept"), "{told}");
         world.queue.admit(event).await;
         assert_eq!(fan.status(event).await.ok()["status"], "queued");
-        world.setting(event, "is_paused = false").await;
+        world.set_room(event, "is_paused = false").await;
         world.queue.admit(event).await;
         assert_eq!(fan.status(event).await.ok()["status"], "active");
     }
@@ -231,7 +231,7 @@ contract! {
     /// in the original a burst of first checks all got in.
     async fn r_1_a_burst_lets_in_no_more_than_may_be_in(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 20").await;
+        world.set_room(event, "threshold = 20").await;
         let fans: Vec<_> = (0..300).map(|_| world.fan()).collect();
         let told = join_all(fans.iter().map(|fan| fan.check(event))).await;
         let active = told.iter().filter(|told| told.ok()["status"] == "active").count();
@@ -245,13 +245,13 @@ contract! {
     /// A sale that is put off sends nobody home who has come.
     async fn who_has_a_place_keeps_it_when_the_sale_is_put_off(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fan = &world.come(event, 1).await[0];
         let mut facts = world.facts(event, 2);
         facts["saleStartsAt"] = json!(world.clock.now() + 3 * HOUR);
         world.hear("EVENT_UPDATED", facts).await;
         let told = fan.check(event).await.ok();
         assert_eq!((&told["position"], &told["phase"]), (&json!(1), &json!("gathering")));
-        world.fan().check(event).await.refused(409, "QUEUE_NOT_OPEN");
+        world.fan().check(event).await.refused(409, "SALE_NOT_OPEN");
     }
 }

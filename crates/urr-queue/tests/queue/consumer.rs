@@ -69,7 +69,7 @@ contract! {
                 let handled = world.deliver(event_type, data.clone()).await;
                 assert_eq!(handled, Ok(Handled::Done), "{order:?}");
             }
-            let expected = (3, "셋째 제목".to_owned(), EventStatus::Cancelled.name().to_owned());
+            let expected = (3, "셋째 제목".to_owned(), EventStatus::Cancelled.as_str().to_owned());
             assert_eq!(row(&world, event_id).await, expected, "{order:?}");
         }
     }
@@ -85,7 +85,7 @@ contract! {
 
     async fn an_edit_changes_nothing_of_what_the_organiser_wishes(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1, message = '안녕'").await;
+        world.set_room(event, "threshold = 1, message = '안녕'").await;
         world.hear("EVENT_UPDATED", world.facts(event, 2)).await;
         world.come(event, 1).await;
         let told = world.fan().check(event).await.ok();

@@ -8,7 +8,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use urr_kernel::Uuid;
-use urr_queue::draw::{self, DrawSecret, DrawReport};
+use urr_queue::draw::{self, DrawReport, DrawSecret};
 use urr_queue::{QueueService, QueueSettings, verify_draw};
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, StatusSnapshot, UserStatus};
 use urr_storage::StorageError;
@@ -22,7 +22,7 @@ async fn lottery(world: &World) -> Uuid {
     let opens_at = world.clock.now() + 30 * MINUTE;
     let event = world.event_with(json!({ "saleStartsAt": opens_at })).await;
     commit(world, event, &draw::new_secret()).await;
-    world.setting(event, "opening = 'lottery'").await;
+    world.set_room(event, "opening = 'lottery'").await;
     event
 }
 
@@ -78,7 +78,7 @@ async fn take_steps(queue: &QueueService, event: Uuid, now: urr_kernel::Timestam
 contract! {
     async fn those_who_gathered_are_drawn_and_latecomers_stand_behind(world: World) {
         let event = lottery(&world).await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 12).await;
         assert_eq!(fans[0].status(event).await.ok()["position"], Value::Null, "there is no order");
         let before = draw_cache(&world, event).await;
@@ -126,10 +126,10 @@ contract! {
         draw::finish(&world.queue, event).await.unwrap();
         let done = draw_cache(&world, event).await;
         let report = checked(&world, event).await;
-        assert_eq!(done["secret"], json!(draw::hex(report.header.secret.expose())));
-        assert_eq!(done["digest"], json!(draw::hex(&report.header.digest)));
-        assert_eq!(done["arrivals"], json!(draw::hex(&report.header.arrivals)));
-        assert_eq!(done["seed"], json!(draw::hex(&report.header.seed)));
+        assert_eq!(done["secret"], json!(urr_kernel::hex::encode(report.header.secret.expose())));
+        assert_eq!(done["digest"], json!(urr_kernel::hex::encode(report.header.digest)));
+        assert_eq!(done["arrivals"], json!(urr_kernel::hex::encode(report.header.arrivals)));
+        assert_eq!(done["seed"], json!(urr_kernel::hex::encode(report.header.seed)));
     }
 
     async fn a_draw_that_was_broken_off_anywhere_is_brought_to_its_end(world: World) {
@@ -255,7 +255,7 @@ contract! {
     async fn a_lottery_without_a_commitment_opens_and_proves_nothing(world: World) {
         let opens_at = world.clock.now() + 30 * MINUTE;
         let event = world.event_with(json!({ "saleStartsAt": opens_at })).await;
-        world.setting(event, "opening = 'lottery'").await;
+        world.set_room(event, "opening = 'lottery'").await;
         world.come(event, 3).await;
         world.clock.advance(30 * MINUTE);
         world.queue.draw(event).await.unwrap();

@@ -23,7 +23,7 @@ async fn active(fans: &[Fan], event: urr_kernel::Uuid) -> Vec<bool> {
 contract! {
     async fn those_in_front_are_let_in_first_and_no_more_than_may(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 2").await;
+        world.set_room(event, "threshold = 2").await;
         let fans = world.come(event, 6).await;
         fans[0].leave(event).await.ok();
         fans[1].leave(event).await.ok();
@@ -39,9 +39,9 @@ contract! {
     /// in the original every replica let in a hundred a second.
     async fn r_8_several_processes_together_let_in_no_more_than_one(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true, admitted_per_second_max = 5").await;
+        world.set_room(event, "is_paused = true, admitted_per_second_max = 5").await;
         let fans = world.come(event, 30).await;
-        world.setting(event, "is_paused = false").await;
+        world.set_room(event, "is_paused = false").await;
         let others = [world.another(QueueSettings::default()), world.another(QueueSettings::default())];
         for other in &others {
             other.load().await.unwrap();
@@ -58,7 +58,7 @@ contract! {
 
     async fn those_who_are_not_seen_for_ten_minutes_lose_their_place(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fans = world.come(event, 3).await;
         world.clock.advance(4 * MINUTE);
         world.queue.sweep(event).await;
@@ -84,7 +84,7 @@ contract! {
         let cancelled = world.open_event().await;
         let going_on = world.open_event().await;
         for event in [over, cancelled, going_on] {
-            world.setting(event, "is_paused = true").await;
+            world.set_room(event, "is_paused = true").await;
             world.come(event, 2).await;
         }
         world.hear("EVENT_CANCELLED", json!({"eventId": cancelled, "revision": 2})).await;
@@ -105,7 +105,7 @@ contract! {
 
     async fn events_that_are_not_known_are_left_alone(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fan = &world.come(event, 1).await[0];
         let stranger = world.another(QueueSettings::default());
         world.clock.advance(HOUR);
@@ -121,7 +121,7 @@ contract! {
         let before = world.ticket.calls().1;
         let events = [world.open_event().await, world.open_event().await];
         for event in events {
-            world.setting(event, "is_paused = true").await;
+            world.set_room(event, "is_paused = true").await;
             world.come(event, 3).await;
             world.ticket.set_left(event, 0, 0);
         }
@@ -132,7 +132,7 @@ contract! {
             let line = format!("urr_queue_waiting{{event=\"{event}\"}} 3\n");
             assert!(world.metrics.text().contains(&line));
         }
-        world.setting(events[0], "is_paused = false").await;
+        world.set_room(events[0], "is_paused = false").await;
         world.ticket.set_left(events[0], 5, 0);
         world.clock.advance(SECOND);
         world.queue.refresh_health().await;
@@ -146,7 +146,7 @@ contract! {
     /// followed, without anybody asking for it.
     async fn the_jobs_run_by_themselves_until_they_are_told_to_stop(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 2).await;
         let stop = CancellationToken::new();
         let (queue, stopped) = (world.queue.clone(), stop.clone());
@@ -202,7 +202,7 @@ contract! {
     async fn a_room_is_emptied_only_if_the_database_says_so_too(world: World) {
         let ends_at = world.clock.now() + HOUR;
         let event = world.event_with(json!({ "saleEndsAt": ends_at })).await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         world.come(event, 2).await;
         let outdated = world.another(QueueSettings::default());
         outdated.load().await.unwrap();
@@ -228,7 +228,7 @@ contract! {
     async fn events_that_ended_long_ago_are_not_kept_in_mind_and_their_rooms_emptied(world: World) {
         let ends_at = world.clock.now() + HOUR;
         let event = world.event_with(json!({ "saleEndsAt": ends_at })).await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fan = &world.come(event, 1).await[0];
         world.clock.advance(25 * HOUR - SECOND);
         // Any change makes all of it be read again.

@@ -9,7 +9,7 @@ use crate::fixture::MINUTE;
 contract! {
     async fn who_leaves_the_line_makes_room_for_those_behind(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 4).await;
         let left = fans[2].leave(event).await.ok();
         assert_eq!(left, json!({"message": "Left queue", "left": true}));
@@ -20,7 +20,7 @@ contract! {
 
     async fn who_leaves_comes_back_behind_the_others(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 4).await;
         fans[1].leave(event).await.ok();
         let again = fans[1].check(event).await.ok();
@@ -70,7 +70,7 @@ contract! {
     async fn everybody_can_see_their_own_lines_and_nobody_elses(world: World) {
         let (waiting, inside, other) =
             (world.open_event().await, world.open_event().await, world.open_event().await);
-        world.setting(waiting, "is_paused = true").await;
+        world.set_room(waiting, "is_paused = true").await;
         world.come(waiting, 1).await;
         world.come(other, 1).await;
         let fan = world.fan();

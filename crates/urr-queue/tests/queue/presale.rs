@@ -70,7 +70,7 @@ contract! {
         diamond.check(event).await.ok();
         assert_eq!(world.ticket.calls().0, 1);
         world.clock.advance(5 * MINUTE);
-        world.ticket.be_silent(true);
+        world.ticket.fail(true);
         assert_eq!(diamond.check(event).await.ok()["status"], json!("active"));
         assert_eq!(world.ticket.calls().0, 1);
     }
@@ -78,11 +78,11 @@ contract! {
     async fn nobody_is_let_into_a_presale_on_a_guess(world: World) {
         let event = world.event_with(json!({"hasPresale": true})).await;
         let [diamond, ..] = members(&world);
-        world.ticket.be_silent(true);
+        world.ticket.fail(true);
         let answer = diamond.check(event).await;
         answer.refused(503, "QUEUE_UNAVAILABLE");
         assert!(answer.headers.contains_key("retry-after"));
-        world.ticket.be_silent(false);
+        world.ticket.fail(false);
         world.clock.advance(MINUTE);
         diamond.check(event).await.ok();
     }
@@ -110,7 +110,7 @@ contract! {
         let starts_at = world.clock.now() + 3 * HOUR;
         let facts = json!({"hasPresale": true, "saleStartsAt": starts_at});
         let event = world.event_with(facts).await;
-        world.fan().check(event).await.refused(409, "QUEUE_NOT_OPEN");
+        world.fan().check(event).await.refused(409, "SALE_NOT_OPEN");
         assert_eq!(world.ticket.calls().0, 0);
     }
 

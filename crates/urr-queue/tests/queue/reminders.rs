@@ -1,6 +1,6 @@
 //! Being told that one's turn is near: asked for, told once, taken back.
 
-mod crashing;
+mod crash;
 mod phases;
 
 use axum::body::Body;
@@ -62,7 +62,7 @@ impl World {
         let mut told: Vec<_> = announced
             .iter()
             .map(|event| {
-                assert_eq!(event["type"], "TURN_NEAR");
+                assert_eq!(event["type"], "ADMISSION_NEAR");
                 let user_id = event["data"]["userId"].as_str().unwrap();
                 (user_id.parse().unwrap(), event["data"]["position"].as_u64().unwrap())
             })
@@ -90,7 +90,7 @@ impl World {
     /// A sale with one slot, which is taken, and so many who wait.
     async fn slow_line(&self, count: usize) -> (Uuid, Vec<Fan>) {
         let event = self.open_event().await;
-        self.setting(event, "threshold = 1, admitted_per_second_max = 1").await;
+        self.set_room(event, "threshold = 1, admitted_per_second_max = 1").await;
         self.come(event, 1).await;
         (event, self.come(event, count).await)
     }
@@ -98,7 +98,7 @@ impl World {
     /// Some wait, of whom all want to be told, and nobody is near.
     async fn paused_line(&self, count: usize) -> (Uuid, Vec<Fan>) {
         let event = self.open_event().await;
-        self.setting(event, "is_paused = true").await;
+        self.set_room(event, "is_paused = true").await;
         let fans = self.come(event, count).await;
         for fan in &fans {
             Fan::is_noted(&fan.ask_reminder(event).await);
@@ -151,7 +151,7 @@ contract! {
         let trace = announced.as_object_mut().unwrap().remove("traceparent").unwrap();
         assert!(trace.as_str().unwrap().starts_with("00-"), "{trace}");
         let expected = json!({
-            "specversion": "1.0", "source": "urr/queue", "type": "TURN_NEAR",
+            "specversion": "1.0", "source": "urr/queue", "type": "ADMISSION_NEAR",
             "subject": event, "time": world.clock.now(), "datacontenttype": "application/json",
             "data": {
                 "eventId": event, "userId": fans[2].id, "eventTitle": "한강의 밤",
@@ -235,7 +235,7 @@ contract! {
 
     async fn a_reminder_does_not_prolong_a_turn(world: World) {
         let (event, fans) = world.paused_line(2).await;
-        world.setting(event, "is_paused = false").await;
+        world.set_room(event, "is_paused = false").await;
         world.queue.admit(event).await;
         // Its owner is told once they are in, and then looked for no more; so another asks for them.
         for _ in 0..5 {
@@ -253,10 +253,10 @@ contract! {
 
     async fn who_was_let_in_without_having_been_told_is_told_at_once(world: World) {
         let (event, fans) = world.paused_line(2).await;
-        world.setting(event, "is_paused = false, admitted_per_second_max = 1").await;
+        world.set_room(event, "is_paused = false, admitted_per_second_max = 1").await;
         world.queue.admit(event).await;
         // Nobody more is let in: only who is in is told.
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         world.remind(event).await;
         assert_eq!(world.told().await, [(fans[0].id, 0)]);
         assert_eq!(world.announced().await[0]["data"]["estimatedWaitSeconds"], json!(0));
@@ -265,7 +265,7 @@ contract! {
 
     async fn several_processes_at_once_tell_everybody_once(world: World) {
         let (event, fans) = world.paused_line(60).await;
-        world.setting(event, "is_paused = false").await;
+        world.set_room(event, "is_paused = false").await;
         world.clock.advance(SECOND);
         let others: [QueueService; 3] = std::array::from_fn(|_| world.another(QueueSettings::default()));
         for other in &others {
@@ -311,7 +311,7 @@ contract! {
 
     async fn more_than_fit_one_transaction_are_told_and_ended_in_one_go(world: World) {
         let (event, users) = many(&world).await;
-        world.setting(event, "is_paused = false, threshold = 2000").await;
+        world.set_room(event, "is_paused = false, threshold = 2000").await;
         world.remind(event).await;
         let told: Vec<Uuid> = world.told().await.into_iter().map(|(user_id, _)| user_id).collect();
         assert_eq!(told, users);
@@ -347,7 +347,7 @@ contract! {
 /// An event for which so many wait that they fill three batches, all of whom want to be told.
 async fn many(world: &World) -> (Uuid, Vec<Uuid>) {
     let event = world.open_event().await;
-    world.setting(event, "is_paused = true").await;
+    world.set_room(event, "is_paused = true").await;
     let mut users: Vec<Uuid> = (0..1_100).map(|_| world.ids.next_id()).collect();
     for user_id in &users {
         let fan = Fan { id: *user_id, router: world.router.clone() };

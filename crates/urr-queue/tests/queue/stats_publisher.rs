@@ -20,13 +20,13 @@ async fn observed(world: &World) -> Vec<Value> {
 contract! {
     async fn a_room_is_told_of_once_a_minute_by_however_many_processes(world: World) {
         let event_id = world.open_event().await;
-        world.setting(event_id, "threshold = 2").await;
+        world.set_room(event_id, "threshold = 2").await;
         world.come(event_id, 5).await;
         // What is known of a room may be a second old.
         world.clock.advance(2 * SECOND);
         let others = [world.queue.clone(), world.queue.clone(), world.queue.clone()];
-        join_all(others.iter().map(|queue| queue.observe())).await;
-        world.queue.observe().await;
+        join_all(others.iter().map(|queue| queue.publish_stats())).await;
+        world.queue.publish_stats().await;
         let told = observed(&world).await;
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!(told[0], json!({
@@ -34,13 +34,13 @@ contract! {
             "admittedTotal": 2, "leftTotal": 0,
         }));
         world.clock.advance(MINUTE);
-        world.queue.observe().await;
+        world.queue.publish_stats().await;
         assert_eq!(observed(&world).await.len(), 2);
     }
 
     async fn nobody_there_is_nothing_to_tell(world: World) {
         world.open_event().await;
-        world.queue.observe().await;
+        world.queue.publish_stats().await;
         assert_eq!(observed(&world).await, Vec::<Value>::new());
     }
 }

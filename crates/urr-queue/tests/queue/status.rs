@@ -33,7 +33,7 @@ contract! {
 
     async fn a_poll_answers_something_only_if_something_is_new(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 3).await;
         let known = fans[2].status(event).await;
         assert_eq!(known.headers["cache-control"], "private, no-cache");
@@ -44,7 +44,7 @@ contract! {
         let moved = fans[2].poll(event, &known).await;
         assert_eq!(moved.ok()["position"], json!(1));
         fans[2].poll(event, &moved).await.is_unchanged();
-        world.setting(event, "message = '곧 시작합니다'").await;
+        world.set_room(event, "message = '곧 시작합니다'").await;
         let told = fans[2].poll(event, &moved).await;
         assert_eq!(told.ok()["message"], json!("곧 시작합니다"));
         fans[0].leave(event).await.ok();
@@ -55,7 +55,7 @@ contract! {
     /// Also while there is no estimate that would change with it.
     async fn a_new_position_is_always_news(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fans = world.come(event, 2).await;
         let known = fans[1].status(event).await;
         fans[1].poll(event, &known).await.is_unchanged();
@@ -73,7 +73,7 @@ contract! {
 
     async fn those_who_wait_for_something_that_has_ended_are_told_so(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 2).await;
         world.hear("EVENT_CANCELLED", json!({"eventId": event, "revision": 2})).await;
         for fan in &fans {
@@ -94,7 +94,7 @@ contract! {
 
     async fn polls_are_spread(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let mut pauses = HashSet::new();
         for fan in world.come(event, 40).await {
             let pause = next_poll_ms(&fan.status(event).await.ok());
@@ -121,7 +121,7 @@ contract! {
     async fn before_a_draw_nobody_has_a_position(world: World) {
         let opens_at = world.clock.now() + 30 * MINUTE;
         let event = world.event_with(json!({"saleStartsAt": opens_at})).await;
-        world.setting(event, "opening = 'lottery'").await;
+        world.set_room(event, "opening = 'lottery'").await;
         let fan = &world.come(event, 3).await[1];
         let told = fan.status(event).await.ok();
         assert_eq!((&told["position"], &told["number"]), (&json!(null), &json!(2)));
@@ -138,7 +138,7 @@ contract! {
 
     async fn sold_out_is_told_at_once_and_nobody_is_let_in(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 2").await;
+        world.set_room(event, "threshold = 2").await;
         let fans = world.come(event, 3).await;
         let known = fans[2].status(event).await;
         assert_eq!(known.ok()["soldOut"], json!(false));
@@ -162,11 +162,11 @@ contract! {
 
     async fn a_silent_office_is_believed_for_five_minutes_that_all_is_sold(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fan = &world.come(event, 1).await[0];
         world.ticket.set_left(event, 0, 0);
         world.queue.refresh_health().await;
-        world.ticket.be_silent(true);
+        world.ticket.fail(true);
         world.clock.advance(5 * MINUTE - SECOND);
         world.queue.refresh_health().await;
         assert_eq!(fan.status(event).await.ok()["soldOut"], json!(true));
@@ -178,7 +178,7 @@ contract! {
 
     async fn a_heartbeat_says_only_whether_one_is_there(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 2).await;
         let path = format!("/api/queue/heartbeat/{event}");
         let told = [

@@ -10,7 +10,7 @@ use crate::fixture::MINUTE;
 contract! {
     async fn a_stream_tells_what_is_new_until_there_is_nothing_to_follow(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 3).await;
         let mut places = fans[2].follow(event, "").await;
         assert_eq!(places.next().await.unwrap()["position"], json!(2));
@@ -31,14 +31,14 @@ contract! {
         let (quiet, lively) = (world.open_event().await, world.open_event().await);
         let fan = world.fan();
         for event in [quiet, lively] {
-            world.setting(event, "is_paused = true").await;
+            world.set_room(event, "is_paused = true").await;
             fan.check(event).await.ok();
         }
         let (mut still, mut moving) = (fan.follow(quiet, "").await, fan.follow(lively, "").await);
         still.next().await.unwrap();
         moving.next().await.unwrap();
         for message in ["하나", "둘", "셋"] {
-            world.setting(lively, &format!("message = '{message}'")).await;
+            world.set_room(lively, &format!("message = '{message}'")).await;
             tokio::select! {
                 told = still.next() => panic!("nothing is new: {told:?}"),
                 told = moving.next() => assert_eq!(told.unwrap()["message"], json!(message)),
@@ -49,7 +49,7 @@ contract! {
     /// Who follows is seen: no polls are needed beside it.
     async fn a_stream_keeps_the_place(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fans = world.come(event, 2).await;
         let mut places = fans[0].follow(event, "").await;
         places.next().await.unwrap();
@@ -58,7 +58,7 @@ contract! {
             world.queue.sweep(event).await;
         }
         // Its next look is told because of this.
-        world.setting(event, "message = '잠시만요'").await;
+        world.set_room(event, "message = '잠시만요'").await;
         assert_eq!(places.next().await.unwrap()["message"], json!("잠시만요"));
         world.clock.advance(3 * MINUTE);
         world.queue.sweep(event).await;
@@ -68,7 +68,7 @@ contract! {
 
     async fn only_the_first_follow_unless_they_ask_for_it(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let rules = AdmissionRules {
             admission: AdmissionState::Closed,
             threshold: 1,
@@ -138,7 +138,7 @@ contract! {
         let opens_at = world.clock.now() + 30 * MINUTE;
         let lottery = world.event_with(json!({ "saleStartsAt": opens_at })).await;
         // Before a draw nobody is among the first.
-        world.setting(lottery, "opening = 'lottery'").await;
+        world.set_room(lottery, "opening = 'lottery'").await;
         let open = world.open_event().await;
         let small = world.another(QueueSettings { streams_max: 4, ..QueueSettings::default() });
         small.load().await.unwrap();

@@ -19,10 +19,10 @@ contract! {
     /// documents said thirty seconds for each in front.
     async fn before_anybody_was_let_in_it_is_the_position_by_the_rate_that_was_set(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "is_paused = true, admitted_per_second_max = 4").await;
+        world.set_room(event, "is_paused = true, admitted_per_second_max = 4").await;
         let fans = world.come(event, 30).await;
         assert_eq!(fans[0].status(event).await.ok()["estimatedWait"], Value::Null, "who knows");
-        world.setting(event, "is_paused = false").await;
+        world.set_room(event, "is_paused = false").await;
         for (fan, seconds) in [(0, 1), (3, 1), (4, 2), (29, 8)] {
             let (wait, from, to) = told(&fans[fan], event).await;
             assert_eq!(wait, seconds);
@@ -34,7 +34,7 @@ contract! {
     async fn before_the_sale_nobody_waits_for_less_than_until_it_begins(world: World) {
         let opens_at = world.clock.now() + 10 * MINUTE;
         let event = world.event_with(json!({ "saleStartsAt": opens_at })).await;
-        world.setting(event, "admitted_per_second_max = 1").await;
+        world.set_room(event, "admitted_per_second_max = 1").await;
         let fans = world.come(event, 30).await;
         let (wait, from, _) = told(&fans[29], event).await;
         assert_eq!(wait, 630);
@@ -43,7 +43,7 @@ contract! {
 
     async fn when_slots_are_given_back_the_measured_movement_counts(world: World) {
         let event = world.open_event().await;
-        world.setting(event, "threshold = 2").await;
+        world.set_room(event, "threshold = 2").await;
         let fans = world.come(event, 200).await;
         for fan in &fans[..40] {
             // One in a second gives their slot back, and the next comes in.

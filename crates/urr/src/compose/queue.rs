@@ -10,8 +10,8 @@ use urr_queue::{QueueParts, QueueService, QueueSettings, consumer};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
-use urr_service::token::TokenKey;
 use urr_service::Health;
+use urr_service::token::TokenKey;
 use urr_storage::Db;
 
 use super::{Builder, World, notices};

@@ -1,4 +1,4 @@
-//! What administrators and operators send.
+//! The bodies of administrators and operators.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use urr_service::ApiError;
 use utoipa::ToSchema;
 
 use crate::OpeningOrder;
-use crate::admin::{RoomChange, GATHERING_SECONDS, RoomMessage, PEOPLE};
+use crate::admin::{GATHERING_SECONDS, PEOPLE, RoomChange, RoomMessage};
 
-/// What is not named stays; `null` is the default again.
+/// Absent settings stay; `null` resets to the default.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeRoomBody {
-    /// So many may be in at once.
+    /// How many users may have a slot at once.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 100_000_000, example = 500)]
     threshold: Option<Option<i64>>,
-    /// So many are let in within a second at most.
+    /// How many users are admitted per second at most.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 100_000_000, example = 50)]
     admitted_per_second_max: Option<Option<i64>>,
-    /// So long before the sale people may come. Not once they may.
+    /// How long before the sale users may join. It is fixed once they may.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 604_800, example = 3_600)]
     gathering_seconds: Option<Option<i64>>,
-    /// Whether those who come before the sale are let in by arrival or by lot. Not once they may
-    /// come.
+    /// Whether the users who join before the sale are admitted by arrival or by lot. It is fixed once
+    /// they may join.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<OpeningOrderBody>)]
     opening: Option<Option<OpeningOrderBody>>,
@@ -36,17 +36,17 @@ pub struct ChangeRoomBody {
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<bool>)]
     autopilot: Option<Option<bool>>,
-    /// A line of plain text for those who wait.
+    /// A line of plain text for the users who wait.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 500)]
     message: Option<Option<String>>,
-    /// Whether nobody is let in.
+    /// Whether the admission is paused.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<bool>)]
     paused: Option<Option<bool>>,
 }
 
-/// In which order those are let in who came before the sale.
+/// The order in which the users are admitted who joined before the sale.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OpeningOrderBody {
@@ -54,7 +54,7 @@ pub enum OpeningOrderBody {
     Lottery,
 }
 
-/// A field that is there, if only with `null`.
+/// A field that is present, perhaps as `null`.
 fn named<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -85,7 +85,7 @@ impl ChangeRoomBody {
     }
 }
 
-/// A number as it is refused.
+/// A field with the code of its error.
 #[derive(Clone, Copy)]
 pub struct NumberField {
     code: &'static str,

@@ -1,13 +1,13 @@
-//! What administrators and operators see.
+//! The views of administrators and operators.
 
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
+use urr_room::ClearedCounts;
 use urr_service::{Page, Paged, Pagination};
 use utoipa::ToSchema;
 
 use crate::admin::RoomReport;
-use crate::{EventRoom, OpeningOrder, RoomPhase, QueueSettings};
-use urr_room::ClearedCounts;
+use crate::{EventRoom, OpeningOrder, QueueSettings};
 
 #[derive(Serialize, ToSchema)]
 pub struct RoomAnswer {
@@ -57,18 +57,18 @@ struct RoomView {
     sale_ends_at: Timestamp,
     waiting: u32,
     active: u32,
-    /// So many more could be in.
+    /// How many slots are free.
     available: u32,
     threshold: u32,
-    /// In force, the autopilot's word included.
+    /// In force, with the limit of the autopilot.
     admitted_per_second_max: u32,
-    /// Let in from the line within the last minute.
+    /// Admitted from the line within the last minute.
     rate_per_minute: u64,
     /// Left the line by themselves, or were dropped, within the last minute.
     left_per_minute: u64,
     admitted_total: u64,
     left_total: u64,
-    /// Of the last in line; null if nobody waits.
+    /// The wait of the last user in the line; null if nobody waits.
     last_wait: Option<LastWaitView>,
     sold_out: bool,
     paused: bool,
@@ -79,7 +79,7 @@ struct RoomView {
     server_time: Timestamp,
 }
 
-/// How long the last in line will wait, in seconds, from when the door is open.
+/// In seconds, from when users are admitted.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LastWaitView {
@@ -92,11 +92,11 @@ struct LastWaitView {
 #[serde(rename_all = "camelCase")]
 struct AutopilotView {
     enabled: bool,
-    /// What it allows at the moment; null while it does not fly.
+    /// The present limit; null while it is off.
     rate_per_second: Option<u32>,
 }
 
-/// What was set, and where it comes from: `event` or `default`.
+/// The settings in force and their sources: `event` or `default`.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RoomSettingsView {
@@ -140,7 +140,7 @@ impl RoomView {
             event_id: event.event_id,
             title: event.title.clone(),
             artist_name: event.artist_name.clone(),
-            phase: phase_name(report.phase),
+            phase: report.phase.as_str(),
             gathers_at: event.sale_starts_at - gathering,
             sale_starts_at: event.sale_starts_at,
             sale_ends_at: event.sale_ends_at,
@@ -174,9 +174,9 @@ impl RoomView {
 impl RoomSettingsView {
     fn new(event: &EventRoom, settings: &QueueSettings) -> RoomSettingsView {
         let room_settings = &event.room_settings;
-        let number = |setting: Option<u64>, default: u64| NumberView {
-            value: setting.unwrap_or(default),
-            source: source(setting.is_some()),
+        let number = |own: Option<u64>, default: u64| NumberView {
+            value: own.unwrap_or(default),
+            source: source(own.is_some()),
         };
         let gathering = room_settings.gathering.map(|gathering| gathering.as_secs());
         RoomSettingsView {
@@ -187,7 +187,7 @@ impl RoomSettingsView {
             ),
             gathering_seconds: number(gathering, settings.gathering.as_secs()),
             opening: OpeningView {
-                value: room_settings.opening.name(),
+                value: room_settings.opening.as_str(),
                 source: source(room_settings.opening != OpeningOrder::default()),
             },
             autopilot: SwitchView {
@@ -202,27 +202,14 @@ fn source(is_overridden: bool) -> &'static str {
     if is_overridden { "event" } else { "default" }
 }
 
-pub fn phase_name(phase: RoomPhase) -> &'static str {
-    match phase {
-        RoomPhase::Closed { .. } => "closed",
-        RoomPhase::Gathering { .. } => "gathering",
-        RoomPhase::Drawing => "drawing",
-        RoomPhase::Open => "open",
-        RoomPhase::Paused => "paused",
-        RoomPhase::Over => "over",
-        RoomPhase::Cancelled => "cancelled",
-        RoomPhase::Deleted => "deleted",
-    }
-}
-
-/// What was ended.
+/// The positions and slots that were ended.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClearedView {
     event_id: Uuid,
-    /// How many waited.
+    /// How many users waited.
     waiting: u32,
-    /// How many were in.
+    /// How many users had a slot.
     active: u32,
 }
 

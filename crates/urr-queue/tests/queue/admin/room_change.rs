@@ -198,7 +198,7 @@ contract! {
             assert_eq!(told["settings"]["admittedPerSecondMax"]["value"], round);
             assert_eq!(told["settings"]["threshold"]["source"], "event");
         }
-        let log = admin.get("/api/admin/queue/audit").await;
+        let log = admin.get("/api/admin/queue/log").await;
         assert_eq!(log["pagination"]["total"], 30);
     }
 }

@@ -36,7 +36,7 @@ contract! {
         world: World
     ) {
         let (event, fans) = world.paused_line(5).await;
-        world.setting(event, "is_paused = false").await;
+        world.set_room(event, "is_paused = false").await;
         let mut broken_off = 0;
         for waits in 0.. {
             world.clock.advance(SECOND);
@@ -61,7 +61,7 @@ contract! {
         let (first, _) = world.paused_line(3).await;
         let (second, fans) = world.paused_line(3).await;
         for (event, has_clash) in [(first, false), (second, true)] {
-            world.setting(event, "is_paused = false").await;
+            world.set_room(event, "is_paused = false").await;
             // The second one makes the same ids, which the outbox has already.
             let ids = IdSource::seeded(world.clock.clone(), 77);
             let queue = world.another_with_ids(&ids);

@@ -18,7 +18,7 @@ async fn gathering(world: &World, count: usize) -> (Uuid, Vec<Fan>) {
 contract! {
     async fn those_who_gather_are_told_three_minutes_before_their_turn(world: World) {
         let (event, fans) = gathering(&world, 3).await;
-        world.setting(event, "admitted_per_second_max = 1").await;
+        world.set_room(event, "admitted_per_second_max = 1").await;
         world.remind(event).await;
         world.clock.advance(27 * MINUTE - 2 * SECOND);
         world.remind(event).await;
@@ -45,7 +45,7 @@ contract! {
         assert_eq!(world.kept().await.len(), 2);
         world.ticket.set_left(sold_out, 5, 0);
         world.queue.refresh_health().await;
-        world.setting(paused, "is_paused = false").await;
+        world.set_room(paused, "is_paused = false").await;
         world.remind(paused).await;
         world.remind(sold_out).await;
         assert_eq!(world.told().await.len(), 2, "the control");
@@ -58,7 +58,7 @@ contract! {
         let commit = world.db.write(move |tx| draw::commit(tx, event, &secret, now));
         commit.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
         let slow = "opening = 'lottery', threshold = 1, admitted_per_second_max = 1";
-        world.setting(event, slow).await;
+        world.set_room(event, slow).await;
         let fans = world.come(event, NEAR + 4).await;
         for fan in &fans {
             Fan::is_noted(&fan.ask_reminder(event).await);
@@ -95,10 +95,10 @@ contract! {
         let (cancelled, deleted) = (world.open_event().await, world.open_event().await);
         let (going_on, _) = world.paused_line(1).await;
         for event in [over, cancelled, deleted] {
-            world.setting(event, "is_paused = true").await;
+            world.set_room(event, "is_paused = true").await;
             let fan = &world.come(event, 1).await[0];
             Fan::is_noted(&fan.ask_reminder(event).await);
-            world.setting(event, "is_paused = false").await;
+            world.set_room(event, "is_paused = false").await;
         }
         world.hear("EVENT_CANCELLED", json!({"eventId": cancelled, "revision": 2})).await;
         world.hear("EVENT_DELETED", json!({"eventId": deleted, "revision": 2})).await;
@@ -120,7 +120,7 @@ contract! {
     async fn reminders_are_ended_only_if_the_database_says_that_the_sale_is_over(world: World) {
         let ends_at = world.clock.now() + HOUR;
         let event = world.event_with(json!({ "saleEndsAt": ends_at })).await;
-        world.setting(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fan = &world.come(event, 1).await[0];
         Fan::is_noted(&fan.ask_reminder(event).await);
         let (outdated, stranger) =

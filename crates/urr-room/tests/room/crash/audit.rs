@@ -11,12 +11,12 @@ use super::process::{EVENT, RULES, request, user_id};
 
 /// What a process said to people before it was killed. A person is a number.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Acknowledged {
     /// The numbers of their places; none if they were told before there was one.
     pub places: BTreeMap<u64, Option<i64>>,
     pub slots: BTreeMap<u64, Uuid>,
     /// Who began to leave may be gone; who was told so must be.
-    pub leave: BTreeSet<u64>,
+    pub leaving: BTreeSet<u64>,
     pub left: BTreeSet<u64>,
 }
 
@@ -59,16 +59,16 @@ impl fmt::Debug for Findings {
     }
 }
 
-pub async fn poll(rooms: &Rooms, answer: &Told) -> Result<Found> {
+pub async fn poll(rooms: &Rooms, acknowledged: &Acknowledged) -> Result<Found> {
     let mut found = Found { order: rooms.entrants(EVENT, i64::MAX).await?, ..Found::default() };
-    for person in answer.places.keys().chain(answer.slots.keys()).copied() {
+    for person in acknowledged.places.keys().chain(acknowledged.slots.keys()).copied() {
         let snapshot = rooms.poll(request(person), &RULES).await?;
         found.standings.insert(person, snapshot.status);
     }
     Ok(found)
 }
 
-pub fn compare(answer: &Told, found: &Found) -> Findings {
+pub fn compare(acknowledged: &Acknowledged, found: &Found) -> Findings {
     let mut findings = Findings::default();
     let mut in_line: BTreeMap<Uuid, usize> = BTreeMap::new();
     for user in &found.order {
@@ -80,11 +80,11 @@ pub fn compare(answer: &Told, found: &Found) -> Findings {
         if times != usize::from(is_waiting) {
             findings.doubled.insert(*person);
         }
-        check_one(answer, *person, *status, &mut findings);
+        check_one(acknowledged, *person, *status, &mut findings);
     }
     let number_of = |user: &Uuid| {
         let person = u64::try_from(user.as_u128()).unwrap();
-        answer.places.get(&person).copied().flatten().map(|number| (person, number))
+        acknowledged.places.get(&person).copied().flatten().map(|number| (person, number))
     };
     let numbers: Vec<(u64, i64)> = found.order.iter().filter_map(number_of).collect();
     for pair in numbers.windows(2) {
@@ -95,24 +95,29 @@ pub fn compare(answer: &Told, found: &Found) -> Findings {
     findings
 }
 
-fn check_one(answer: &Told, person: u64, status: UserStatus, findings: &mut Findings) {
-    if answer.left.contains(&person) {
+fn check_one(
+    acknowledged: &Acknowledged,
+    person: u64,
+    status: UserStatus,
+    findings: &mut Findings,
+) {
+    if acknowledged.left.contains(&person) {
         if status != UserStatus::Absent {
             findings.returned.insert(person);
         }
         return;
     }
-    match (status, answer.slots.get(&person)) {
+    match (status, acknowledged.slots.get(&person)) {
         (UserStatus::Active(slot), Some(slot_id)) if slot.id == *slot_id => {}
         // They were let in, and the process was killed before it could say so.
         (UserStatus::Active(_), None) => {}
         (UserStatus::Waiting(place), None) => {
-            let number = answer.places.get(&person).copied().flatten();
+            let number = acknowledged.places.get(&person).copied().flatten();
             if number.is_some_and(|number| number != place.number) {
                 findings.renumbered.insert(person);
             }
         }
-        (UserStatus::Absent, None) if answer.leave.contains(&person) => {}
+        (UserStatus::Absent, None) if acknowledged.leaving.contains(&person) => {}
         _ => {
             findings.lost.insert(person);
         }
@@ -141,11 +146,11 @@ mod tests {
         Found { order, standings: standings.iter().copied().collect() }
     }
 
-    fn answer() -> Told {
-        Told {
+    fn acknowledged() -> Acknowledged {
+        Acknowledged {
             places: (1..=6).map(|person| (person, i64::try_from(person).ok())).collect(),
             slots: BTreeMap::from([(1, Uuid::from_u128(77))]),
-            leave: BTreeSet::from([4, 5]),
+            leaving: BTreeSet::from([4, 5]),
             left: BTreeSet::from([5]),
         }
     }
@@ -155,16 +160,20 @@ mod tests {
         let rest = [(1, active(77)), (5, UserStatus::Absent), (6, waiting(6))];
         let stays = [(2, waiting(2)), (3, waiting(3)), (4, waiting(4))];
         let good = found(&[2, 3, 4, 6], &[rest.as_slice(), &stays].concat());
-        assert_eq!(compare(&answer(), &good), Findings::default());
+        assert_eq!(compare(&acknowledged(), &good), Findings::default());
         let moved = [(2, active(78)), (3, waiting(3)), (4, UserStatus::Absent)];
         let good = found(&[3, 6], &[rest.as_slice(), &moved].concat());
-        assert_eq!(compare(&answer(), &good), Findings::default(), "what was not told may be");
+        assert_eq!(
+            compare(&acknowledged(), &good),
+            Findings::default(),
+            "what was not told may be"
+        );
     }
 
     #[test]
     fn every_kind_of_damage_is_seen() {
         let check = |order: &[u64], standings: &[(u64, UserStatus)], expected: Findings| {
-            assert_eq!(compare(&answer(), &found(order, standings)), expected);
+            assert_eq!(compare(&acknowledged(), &found(order, standings)), expected);
         };
         let none = Findings::default;
         let only = |person| BTreeSet::from([person]);

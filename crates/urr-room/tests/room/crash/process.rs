@@ -16,7 +16,7 @@ use urr_room::memory::MemoryRooms;
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms, UserStatus};
 use urr_storage::{Db, SqliteOptions, migrate};
 
-use super::audit::Told;
+use super::audit::Acknowledged;
 use crate::fixture::ROOMY;
 
 pub const EVENT: Uuid = Uuid::from_u128(1 << 100);
@@ -85,7 +85,7 @@ pub async fn close(db: Db, rooms: Rooms) -> Result<()> {
 }
 
 /// A journal in which so many wait.
-pub async fn fill(file: &Path, waiting: u64, answer: &mut Told) -> Result<()> {
+pub async fn fill(file: &Path, waiting: u64, acknowledged: &mut Acknowledged) -> Result<()> {
     migrate::migrate_sqlite(file, &JOURNAL, now())?;
     let (db, rooms) = open(file).await?;
     let next = Arc::new(AtomicU64::new(1));
@@ -104,7 +104,7 @@ pub async fn fill(file: &Path, waiting: u64, answer: &mut Told) -> Result<()> {
         });
     }
     for places in tasks.join_all().await {
-        answer.places.extend(places?);
+        acknowledged.places.extend(places?);
     }
     close(db, rooms).await
 }
@@ -117,7 +117,11 @@ async fn line_up(rooms: &Rooms, person: u64) -> Result<i64> {
 }
 
 /// Starts the process, kills it as soon as it has said so many lines, and notes all that it said.
-pub fn run_until_killed(orders: &Orders, kill_after: usize, answer: &mut Told) -> Result<()> {
+pub fn run_until_killed(
+    orders: &Orders,
+    kill_after: usize,
+    acknowledged: &mut Acknowledged,
+) -> Result<()> {
     let mut process = Command::new(std::env::current_exe()?)
         .args(["--exact", "crash::the_process_that_is_killed", "--nocapture"])
         .env(VARIABLE, serde_json::to_string(orders)?)
@@ -129,7 +133,7 @@ pub fn run_until_killed(orders: &Orders, kill_after: usize, answer: &mut Told) -
     for line in BufReader::new(output).lines() {
         let line = line?;
         is_ready |= line == READY;
-        count += usize::from(is_ready && answer.note(&line)?);
+        count += usize::from(is_ready && acknowledged.note(&line)?);
         if is_ready && !is_killed && count >= kill_after {
             process.kill()?;
             is_killed = true;
@@ -140,7 +144,7 @@ pub fn run_until_killed(orders: &Orders, kill_after: usize, answer: &mut Told) -
     Ok(())
 }
 
-impl Told {
+impl Acknowledged {
     /// Understands a line of the process; false if it is none.
     fn note(&mut self, line: &str) -> Result<bool> {
         match line.split(' ').collect::<Vec<_>>()[..] {
@@ -151,7 +155,7 @@ impl Told {
                 self.slots.insert(person.parse()?, slot_id.parse()?);
             }
             ["leaving", person] => {
-                self.leave.insert(person.parse()?);
+                self.leaving.insert(person.parse()?);
             }
             ["left", person] => {
                 self.left.insert(person.parse()?);

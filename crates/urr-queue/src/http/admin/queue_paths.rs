@@ -1,28 +1,28 @@
-//! Addresses that existing tools know: the figures of a room, its threshold, its end.
+//! The admin paths under `/api/queue/admin`, which the tools of the original system call.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, ErrorBody, Json, Path, Query};
+use urr_service::{Admin, ApiError, Json, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::bodies::{THRESHOLD, parse_number};
-use super::views::phase_name;
-use crate::Queue;
-use crate::admin::{Actor, RoomChange, PEOPLE};
+use crate::QueueService;
+use crate::admin::{Actor, PEOPLE, RoomChange, RoomReport};
+use crate::http::AdminErrors;
 
 pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
-        .routes(routes!(get_queue_figures))
+        .routes(routes!(get_queue_summary))
         .routes(routes!(clear_queue))
         .routes(routes!(set_queue_threshold))
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct QueueFiguresView {
+struct QueueSummaryView {
     event_id: Uuid,
     queue_size: u32,
     current_users: u32,
@@ -32,32 +32,30 @@ struct QueueFiguresView {
     phase: &'static str,
 }
 
-/// The figures of a room.
+impl From<RoomReport> for QueueSummaryView {
+    fn from(RoomReport { event, phase, crowd, rules, .. }: RoomReport) -> QueueSummaryView {
+        QueueSummaryView {
+            event_id: event.event_id,
+            queue_size: crowd.waiting,
+            current_users: crowd.active,
+            threshold: rules.threshold,
+            available: rules.threshold.saturating_sub(crowd.active),
+            phase: phase.as_str(),
+        }
+    }
+}
+
+/// The most important numbers of a room.
 #[utoipa::path(
     get, path = "/api/queue/admin/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = QueueFiguresView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = QueueSummaryView), AdminErrors),
 )]
-async fn get_queue_figures(
+async fn get_queue_summary(
     State(queue): State<QueueService>,
     _admin: Admin,
     Path(event_id): Path<Uuid>,
-) -> Result<Json<QueueFiguresView>, ApiError> {
-    let report = queue.report_room(event_id).await?;
-    let (crowd, threshold) = (&report.crowd, report.rules.threshold);
-    Ok(Json(QueueFiguresView {
-        event_id,
-        queue_size: crowd.waiting,
-        current_users: crowd.active,
-        threshold,
-        available: threshold.saturating_sub(crowd.active),
-        phase: phase_name(report.phase),
-    }))
+) -> Result<Json<QueueSummaryView>, ApiError> {
+    Ok(Json(queue.report_room(event_id).await?.into()))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -65,17 +63,11 @@ struct QueueClearedView {
     message: &'static str,
 }
 
-/// Ends every place and every slot of an event, for good: everybody has to line up again.
+/// End every position and every slot of an event: all users have to join again.
 #[utoipa::path(
     post, path = "/api/queue/admin/clear/{eventId}", tag = "admin",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = QueueClearedView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = QueueClearedView), AdminErrors),
 )]
 async fn clear_queue(
     State(queue): State<QueueService>,
@@ -89,39 +81,25 @@ async fn clear_queue(
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct ThresholdQuery {
-    /// So many may be in at once.
+    /// How many users may have a slot at once.
     #[param(minimum = 1, maximum = 100_000_000)]
     threshold: i64,
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct QueueThresholdView {
-    event_id: Uuid,
-    threshold: u32,
-}
-
-/// Sets how many may be in at once.
+/// Set how many users may have a slot at once.
 #[utoipa::path(
     post, path = "/api/queue/admin/threshold/{eventId}", tag = "admin",
     params(("eventId" = Uuid, Path), ThresholdQuery),
-    responses(
-        (status = 200, body = QueueThresholdView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = QueueSummaryView), AdminErrors),
 )]
 async fn set_queue_threshold(
     State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Query(query): Query<ThresholdQuery>,
-) -> Result<Json<QueueThresholdView>, ApiError> {
+) -> Result<Json<QueueSummaryView>, ApiError> {
     let threshold = parse_number(Some(Some(query.threshold)), PEOPLE, THRESHOLD)?;
     let change = RoomChange { threshold, ..RoomChange::default() };
     queue.change_room(event_id, change, Actor::Admin(admin.user_id)).await?;
-    let threshold = queue.report_room(event_id).await?.rules.threshold;
-    Ok(Json(QueueThresholdView { event_id, threshold }))
+    Ok(Json(queue.report_room(event_id).await?.into()))
 }
