@@ -36,7 +36,7 @@ pub fn handle(
         "RESERVATION_CANCELLED" => cancellation(data(event)?),
         "PAYMENT_REFUNDED" => refund(data(event)?),
         "TRANSFER_COMPLETED" => Some(handed_over(&data(event)?)),
-        "TURN_NEAR" => Some(turn_near(data(event)?, event)),
+        "ADMISSION_NEAR" => Some(turn_near(data(event)?, event)),
         _ => None,
     };
     let Some(wanted) = wanted else { return Ok(Handled::Ignored) };

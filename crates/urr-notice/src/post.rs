@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use urr_queue::{Notice, TakenNotices};
+use urr_queue::{Notice, NoticeReceiver};
 
 use crate::message::{Message, deduplication_id};
 use crate::{Figures, SqsQueue};
@@ -23,7 +23,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Post {
     pub queue: SqsQueue,
-    pub notices: TakenNotices,
+    pub notices: NoticeReceiver,
     pub figures: Figures,
 }
 

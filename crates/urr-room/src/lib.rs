@@ -8,7 +8,7 @@
 //! than the threshold; in no second of the clock more are let in than the rate allows, by all
 //! processes together; order comes from the room alone, never from who asks (D-4).
 //!
-//! Deliberately absent: events, sales, tiers and tokens. A room obeys the [`Rules`] it is given.
+//! Deliberately absent: events, sales, tiers and tokens. A room obeys the [`AdmissionRules`] it is given.
 
 pub mod memory;
 pub mod redis;
@@ -29,8 +29,8 @@ pub const JOURNAL: Schema = Schema {
 
 /// What a room allows at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    pub door: Door,
+pub struct AdmissionRules {
+    pub admission: AdmissionState,
     /// So many may be in at once.
     pub threshold: u32,
     /// So many may be let in within a second of the clock.
@@ -47,15 +47,15 @@ pub struct Rules {
 
 /// Whether anybody is let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum AdmissionState {
     Open,
     /// Who comes waits: the sale has not begun, is paused, or everything is sold.
-    Shut,
+    Closed,
 }
 
 /// Who asks about which event, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct RoomRequest {
     pub event_id: Uuid,
     pub user_id: Uuid,
     pub now: Timestamp,
@@ -63,8 +63,8 @@ pub struct Ask {
 
 /// What someone is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    pub standing: Standing,
+pub struct StatusSnapshot {
+    pub status: UserStatus,
     /// How many wait, and how many are in: with the one who asks.
     pub waiting: u32,
     pub active: u32,
@@ -74,23 +74,23 @@ pub struct Seen {
 
 /// Where someone stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    Waiting(Place),
+pub enum UserStatus {
+    Waiting(LinePosition),
     Active(Slot),
     Absent,
 }
 
 /// Where someone stands, for who asks behind their back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whereabouts {
-    Waiting(Place),
+pub enum UserLocation {
+    Waiting(LinePosition),
     Active,
     Absent,
 }
 
 /// A place in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LinePosition {
     /// Orders the line and never changes, except by the draw. Arrivals count up from one; those who
     /// were drawn have numbers below zero.
     pub number: i64,
@@ -111,7 +111,7 @@ pub struct Slot {
 
 /// Someone who was let in by a turn of the admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Admitted {
+pub struct Admission {
     pub user_id: Uuid,
     pub slot_id: Uuid,
 }
@@ -126,22 +126,22 @@ pub struct Crowd {
     /// How many came in and how many left the line by themselves, since the room was opened.
     pub admitted_total: u64,
     pub left_total: u64,
-    pub pace: Pace,
+    pub pace: LinePace,
     /// Some people in the line, front first: who has a number between two of them stands between
     /// their positions. The first and the last of the line are among them.
-    pub marks: Vec<Place>,
+    pub marks: Vec<LinePosition>,
 }
 
 /// How the line moved in the last whole seconds, oldest first. Shared by all processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct LinePace {
     /// Let in from the line, per second.
     pub admitted: Vec<u32>,
     /// Left the line by themselves or were dropped, per second.
     pub left: Vec<u32>,
 }
 
-impl Pace {
+impl LinePace {
     /// So many seconds are remembered.
     pub const SECONDS: usize = 60;
 }
@@ -160,7 +160,7 @@ pub const MARKS_MAX: usize = 160;
 
 /// What was ended by clearing a room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cleared {
+pub struct ClearedCounts {
     pub waiting: u32,
     pub active: u32,
 }
@@ -196,13 +196,21 @@ macro_rules! in_either {
 impl Rooms {
     /// Tells someone where they stand; who is neither in nor in line is let in, if nobody waits
     /// and the rules allow it, or else lined up. It counts as being seen.
-    pub async fn check(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
-        in_either!(self, room => room.check(ask, rules))
+    pub async fn check(
+        &self,
+        request: RoomRequest,
+        rules: &AdmissionRules,
+    ) -> Result<StatusSnapshot, RoomError> {
+        in_either!(self, room => room.check(request, rules))
     }
 
     /// Tells someone where they stand. It counts as being seen.
-    pub async fn look(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
-        in_either!(self, room => room.look(ask, rules))
+    pub async fn poll(
+        &self,
+        request: RoomRequest,
+        rules: &AdmissionRules,
+    ) -> Result<StatusSnapshot, RoomError> {
+        in_either!(self, room => room.poll(request, rules))
     }
 
     /// Where these people stand, in the order in which they are asked for. It does not count as being
@@ -212,30 +220,34 @@ impl Rooms {
         event_id: Uuid,
         users: &[Uuid],
         now: Timestamp,
-    ) -> Result<Vec<Whereabouts>, RoomError> {
+    ) -> Result<Vec<UserLocation>, RoomError> {
         in_either!(self, room => room.locate(event_id, users, now))
     }
 
     /// Ends someone's place or slot at once. False if they had none.
-    pub async fn leave(&self, ask: Ask) -> Result<bool, RoomError> {
-        in_either!(self, room => room.leave(ask))
+    pub async fn leave(&self, request: RoomRequest) -> Result<bool, RoomError> {
+        in_either!(self, room => room.leave(request))
     }
 
     /// Ends the slot of someone who has bought, unless it was given after `bought_at`: the news of a
     /// purchase may be old.
-    pub async fn finish(&self, ask: Ask, bought_at: Timestamp) -> Result<bool, RoomError> {
-        in_either!(self, room => room.finish(ask, bought_at))
+    pub async fn finish(
+        &self,
+        request: RoomRequest,
+        bought_at: Timestamp,
+    ) -> Result<bool, RoomError> {
+        in_either!(self, room => room.finish(request, bought_at))
     }
 
     /// Whether this slot lives. Only then it counts as being seen: who asks with a dead one keeps
     /// neither a place nor another slot by it.
     pub async fn holds_slot(
         &self,
-        ask: Ask,
+        request: RoomRequest,
         slot_id: Uuid,
-        rules: &Rules,
+        rules: &AdmissionRules,
     ) -> Result<bool, RoomError> {
-        in_either!(self, room => room.holds_slot(ask, slot_id, rules))
+        in_either!(self, room => room.holds_slot(request, slot_id, rules))
     }
 
     /// Lets in from the front of the line as many as the rules allow. Several processes may take
@@ -243,9 +255,9 @@ impl Rooms {
     pub async fn admit(
         &self,
         event_id: Uuid,
-        rules: &Rules,
+        rules: &AdmissionRules,
         now: Timestamp,
-    ) -> Result<Vec<Admitted>, RoomError> {
+    ) -> Result<Vec<Admission>, RoomError> {
         in_either!(self, room => room.admit(event_id, rules, now))
     }
 
@@ -268,7 +280,7 @@ impl Rooms {
 
     /// Ends every place and slot of an event. Who waited in a large room may for a moment still be
     /// told elsewhere that they wait for too many events.
-    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<Cleared, RoomError> {
+    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<ClearedCounts, RoomError> {
         in_either!(self, room => room.clear(event_id, now))
     }
 
@@ -277,8 +289,8 @@ impl Rooms {
     }
 
     /// The events whose room has anybody in it.
-    pub async fn events(&self) -> Result<Vec<Uuid>, RoomError> {
-        in_either!(self, room => room.events())
+    pub async fn occupied_events(&self) -> Result<Vec<Uuid>, RoomError> {
+        in_either!(self, room => room.occupied_events())
     }
 
     /// Those who wait with an arrival's number up to `last_number`, in order of arrival.

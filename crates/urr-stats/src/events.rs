@@ -51,7 +51,7 @@ pub(crate) fn learn(tx: &mut Tx<'_>, event: &Event) -> Result<(), HandleError> {
     let at = storable(event.time);
     match event.event_type.as_str() {
         // Nothing that happened, and there are many of them.
-        "TURN_NEAR" => return Ok(()),
+        "ADMISSION_NEAR" => return Ok(()),
         "QUEUE_OBSERVED" => return learn_queue(tx, &data(event)?, at),
         _ => {}
     }

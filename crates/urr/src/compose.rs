@@ -10,6 +10,8 @@ mod payments;
 mod queue;
 mod tickets;
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -21,14 +23,15 @@ use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::CatalogService;
+use urr_contracts::clients::TicketClient;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
-use urr_queue::Queue;
+use urr_queue::QueueService;
 use urr_redis::Redis;
 use urr_service::token::TokenKey;
 use urr_service::{
-    Caller, Health, HttpClient, InternalCredentials, Limits, Metrics, Remote, Service, ServiceKit,
-    Upstream, docs_router, merge_openapi,
+    Caller, Health, HttpClient, InternalCredentials, Limits, LocalRouter, Metrics, Remote, Service,
+    ServiceKit, Upstream, docs_router, merge_openapi,
 };
 use urr_stats::Stats;
 use urr_storage::{Db, StorageError};
@@ -76,13 +79,13 @@ pub struct System {
     pub supervisor: TaskSupervisor,
     auth: Option<AuthService>,
     catalog: Option<CatalogService>,
-    queue: Option<Queue>,
+    queue: Option<QueueService>,
     /// Cancelled second: relays and consumers finish what they are at.
     stopping: CancellationToken,
     tasks: TaskTracker,
     databases: Vec<Db>,
     bus: Option<Bus>,
-    line: Option<queue::Line>,
+    rooms: Option<queue::OpenRooms>,
     _folder: Option<DataFolder>,
 }
 
@@ -112,7 +115,8 @@ impl System {
             databases: Vec::new(),
             bus: None,
             redis: engines::open_redis(config).await?,
-            line: None,
+            rooms: None,
+            routers: Mutex::default(),
             client: HttpClient::new(),
         };
         let has_storage = roles.iter().any(|role| role.schema().is_some());
@@ -143,7 +147,7 @@ impl System {
             tasks: builder.tasks,
             databases: builder.databases,
             bus: builder.bus,
-            line: builder.line,
+            rooms: builder.rooms,
             kit,
             _folder: folder,
         })
@@ -162,8 +166,8 @@ impl System {
         self.catalog.as_ref()
     }
 
-    /// The keeper of the waiting rooms, if it runs here.
-    pub fn queue(&self) -> Option<&Queue> {
+    /// The queue service, if it runs here.
+    pub fn queue(&self) -> Option<&QueueService> {
         self.queue.as_ref()
     }
 
@@ -199,8 +203,8 @@ impl System {
         let databases = self.databases;
         let closed = tokio::task::spawn_blocking(move || databases.iter().for_each(Db::close));
         closed.await.expect("closing does not panic");
-        if let Some(line) = self.line {
-            line.close().await;
+        if let Some(rooms) = self.rooms {
+            rooms.close().await;
         }
     }
 }
@@ -218,7 +222,8 @@ struct Builder<'a> {
     databases: Vec<Db>,
     bus: Option<Bus>,
     redis: Option<Redis>,
-    line: Option<queue::Line>,
+    rooms: Option<queue::OpenRooms>,
+    routers: Mutex<BTreeMap<&'static str, LocalRouter>>,
     client: HttpClient,
 }
 
@@ -226,7 +231,7 @@ struct Builder<'a> {
 struct Started {
     auth: Option<AuthService>,
     catalog: Option<CatalogService>,
-    queue: Option<Queue>,
+    queue: Option<QueueService>,
 }
 
 impl Builder<'_> {
@@ -244,7 +249,8 @@ impl Builder<'_> {
             catalog = Some(service);
         }
         if let Some(db) = self.open(roles, ProcessRole::Queue).await? {
-            let service = queue::start(self, db, world).await?;
+            let ticket = self.upstream(Caller::Queue, ProcessRole::Ticket, roles)?;
+            let service = queue::start(self, db, world, TicketClient::new(ticket)).await?;
             self.services.push(service.service(kit));
             queue = Some(service);
         }
@@ -253,9 +259,6 @@ impl Builder<'_> {
                 SlotChecker::queue(self.upstream(Caller::Ticket, ProcessRole::Queue, roles)?);
             let service = tickets::start(self, db, world, slots);
             self.services.push(service);
-        }
-        if let Some(queue) = &queue {
-            queue::connect(self, queue, roles)?;
         }
         if let Some(db) = self.open(roles, ProcessRole::Payment).await? {
             let office = self.upstream(Caller::Payment, ProcessRole::Ticket, roles)?;
@@ -274,6 +277,9 @@ impl Builder<'_> {
             let service = mail::start(self, db, world, neighbours)?;
             self.services.push(service);
         }
+        for service in &self.services {
+            self.router(service.name()).set(service.local_router());
+        }
         Ok(Started { auth, catalog, queue })
     }
 
@@ -284,9 +290,9 @@ impl Builder<'_> {
         role: ProcessRole,
         roles: &ProcessRoles,
     ) -> Result<Upstream> {
-        let here = self.services.iter().find(|service| service.name() == role.name());
-        if let Some(service) = here {
-            return Ok(Upstream::local(caller, role.name(), service.local_router(), self.kit));
+        if roles.contains(&role) {
+            let router = self.router(role.name());
+            return Ok(Upstream::local(caller, role.name(), router, self.kit));
         }
         let credentials = InternalCredentials::from_root(&self.config.internal.token);
         let remote = Remote {
@@ -295,6 +301,13 @@ impl Builder<'_> {
             client: self.client.clone(),
         };
         Ok(Upstream::remote(caller, role.name(), remote, self.kit))
+    }
+
+    /// The router of a service that runs here. Services call each other in circles, so it is set when
+    /// all of them have started.
+    fn router(&self, name: &'static str) -> LocalRouter {
+        let mut routers = self.routers.lock().unwrap_or_else(PoisonError::into_inner);
+        routers.entry(name).or_default().clone()
     }
 
     /// The storage of a role that runs here, with the relay of its outbox.
@@ -388,8 +401,8 @@ impl Builder<'_> {
                 }
             });
         }
-        match &self.line {
-            Some(line) => line.watched_by(health),
+        match &self.rooms {
+            Some(rooms) => rooms.add_check(health),
             None => health,
         }
     }

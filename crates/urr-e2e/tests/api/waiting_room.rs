@@ -41,7 +41,7 @@ fn b_1_the_demo_data_have_events_in_every_state_of_a_waiting_room() {
         let soon = check(&app, &find_event(&app, "Moonlit Live").await, fan).await.json();
         assert_eq!((&soon["status"], &soon["phase"]), (&json!("queued"), &json!("gathering")));
         let later = check(&app, &find_event(&app, "Sea of Sound").await, fan).await;
-        assert_eq!(later.refusal(), (409, "QUEUE_NOT_OPEN".to_owned()));
+        assert_eq!(later.refusal(), (409, "SALE_NOT_OPEN".to_owned()));
         let members = check(&app, &find_event(&app, "Riverside").await, fan).await;
         assert_eq!(members.refusal(), (403, "PRESALE_MEMBERS_ONLY".to_owned()));
         app.clock.advance(Duration::from_mins(3));

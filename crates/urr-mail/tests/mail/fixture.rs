@@ -116,7 +116,7 @@ impl World {
 
     pub fn turn_near(&self, user_id: Uuid) -> Event {
         self.event(
-            "TURN_NEAR",
+            "ADMISSION_NEAR",
             json!({
                 "eventId": self.ids.next_id(), "userId": user_id, "eventTitle": "한강의 밤",
                 "position": 120, "estimatedWaitSeconds": 170,

@@ -67,7 +67,7 @@ contract! {
         }
         let near = world.turn_near(user_id);
         world.hear(&near).await.unwrap();
-        world.hear(&world.event("TURN_NEAR", near.data.clone())).await.unwrap();
+        world.hear(&world.event("ADMISSION_NEAR", near.data.clone())).await.unwrap();
         assert_eq!(world.of_kind(Kind::Purchase).await.len(), 2);
         assert_eq!(world.of_kind(Kind::TurnNear).await.len(), 2);
     }
@@ -122,14 +122,14 @@ contract! {
     async fn a_turn_may_be_told_of_with_little(world: World) {
         let (event_id, user_id) = (world.ids.next_id(), world.ids.next_id());
         let little = json!({"eventId": event_id, "userId": user_id, "estimatedWaitSeconds": null});
-        world.hear(&world.event("TURN_NEAR", little)).await.unwrap();
+        world.hear(&world.event("ADMISSION_NEAR", little)).await.unwrap();
         let mail = world.all().await.remove(0);
         assert_eq!((mail.facts.event_id, mail.facts.position), (Some(event_id), None));
         assert_eq!(mail.useful_until, Some("2026-12-01T12:30:00Z".parse().unwrap()));
         let ends = json!({
             "eventId": event_id, "userId": user_id, "saleEndsAt": "2026-12-01T12:10:00Z",
         });
-        world.hear(&world.event("TURN_NEAR", ends)).await.unwrap();
+        world.hear(&world.event("ADMISSION_NEAR", ends)).await.unwrap();
         let ends: Vec<_> = world.all().await.iter().map(|mail| mail.useful_until).collect();
         assert!(ends.contains(&Some("2026-12-01T12:10:00Z".parse().unwrap())), "{ends:?}");
     }
@@ -140,7 +140,7 @@ contract! {
             assert_eq!(outcome.unwrap(), Handled::Ignored, "{other}");
         }
         for known in [
-            "RESERVATION_CONFIRMED", "RESERVATION_CANCELLED", "PAYMENT_REFUNDED", "TURN_NEAR",
+            "RESERVATION_CONFIRMED", "RESERVATION_CANCELLED", "PAYMENT_REFUNDED", "ADMISSION_NEAR",
         ] {
             let outcome = world.hear(&world.event(known, json!({"userId": 7}))).await;
             assert!(matches!(outcome, Err(HandleError::Poison(_))), "{known}: {outcome:?}");

@@ -1,7 +1,7 @@
 //! The line of one room: in order, with every position at hand.
 //!
 //! People stand in chunks; who goes leaves a hole there. A position is the number of people in the
-//! chunks before, which [`Sums`] knows, and the people before in the chunk. A table finds people by
+//! chunks before, which [`FenwickTree`] knows, and the people before in the chunk. A table finds people by
 //! their id and keeps only where they stand: the id is in the line already.
 //!
 //! Nothing here takes long at once, however many wait: chunks that are empty or share little are
@@ -12,7 +12,7 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use urr_kernel::Uuid;
 
-use super::sums::Sums;
+use super::fenwick::FenwickTree;
 
 const CHUNK: usize = 256;
 /// Neighbours with so few people together become one chunk. The quarter that is left keeps a line
@@ -22,7 +22,7 @@ const TABLES: usize = 64;
 
 /// Someone who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LineEntry {
     pub user_id: Uuid,
     /// Orders the line, with the user's id among equals.
     pub number: i64,
@@ -31,22 +31,22 @@ pub struct Entry {
     pub seen_at_us: i64,
 }
 
-impl Entry {
-    pub fn key(&self) -> Key {
+impl LineEntry {
+    pub fn key(&self) -> LineKey {
         (self.number, self.user_id)
     }
 }
 
 /// The order of the line.
-pub type Key = (i64, Uuid);
+pub type LineKey = (i64, Uuid);
 
 /// Where someone stands, until anybody comes or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct At(u32);
+pub struct EntryIndex(u32);
 
-impl At {
-    fn new(chunk: usize, offset: usize) -> At {
-        At(u32::try_from(chunk * CHUNK + offset).expect("fewer than 2^32 people wait"))
+impl EntryIndex {
+    fn new(chunk: usize, offset: usize) -> EntryIndex {
+        EntryIndex(u32::try_from(chunk * CHUNK + offset).expect("fewer than 2^32 people wait"))
     }
 
     fn chunk(self) -> usize {
@@ -58,22 +58,22 @@ impl At {
     }
 }
 
-pub struct Line {
+pub struct WaitingLine {
     chunks: Vec<Chunk>,
     /// Chunks that nobody stands in.
     spare: Vec<u32>,
     /// The chunks in use, front first.
     order: Vec<u32>,
     /// Of the people in each chunk of `order`.
-    sums: Sums,
-    tables: Box<[HashTable<At>]>,
+    fenwick: FenwickTree,
+    tables: Box<[HashTable<EntryIndex>]>,
     hasher: DefaultHashBuilder,
     count: u32,
 }
 
 #[derive(Default)]
 struct Chunk {
-    entries: Vec<Entry>,
+    entries: Vec<LineEntry>,
     /// A bit for each entry: whether they are still there.
     present: [u64; CHUNK / 64],
     count: u32,
@@ -81,13 +81,13 @@ struct Chunk {
     rank: u32,
 }
 
-impl Line {
-    pub fn new(hasher: DefaultHashBuilder) -> Line {
-        Line {
+impl WaitingLine {
+    pub fn new(hasher: DefaultHashBuilder) -> WaitingLine {
+        WaitingLine {
             chunks: Vec::new(),
             spare: Vec::new(),
             order: Vec::new(),
-            sums: Sums::default(),
+            fenwick: FenwickTree::default(),
             tables: (0..TABLES).map(|_| HashTable::new()).collect(),
             hasher,
             count: 0,
@@ -95,8 +95,8 @@ impl Line {
     }
 
     /// A line of these, who are in order.
-    pub fn of(entries: Vec<Entry>, hasher: DefaultHashBuilder) -> Line {
-        let mut line = Line::new(hasher);
+    pub fn of(entries: Vec<LineEntry>, hasher: DefaultHashBuilder) -> WaitingLine {
+        let mut line = WaitingLine::new(hasher);
         let per_table = entries.len() / TABLES;
         for table in &mut line.tables {
             table.reserve(per_table, |_| unreachable!("nobody is in it yet"));
@@ -114,7 +114,7 @@ impl Line {
     }
 
     /// Lines someone up who does not wait yet, behind all others.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: LineEntry) {
         let tail = self.order.last().map(|chunk| *chunk as usize);
         let chunk = match tail {
             Some(chunk) if self.chunks[chunk].entries.len() < CHUNK => chunk,
@@ -122,46 +122,46 @@ impl Line {
         };
         debug_assert!(self.last().is_none_or(|last| last.key() < entry.key()), "in order");
         let at = self.chunks[chunk].push(chunk, entry);
-        self.sums.add(self.chunks[chunk].rank as usize, 1);
+        self.fenwick.add(self.chunks[chunk].rank as usize, 1);
         self.count += 1;
         let (hash, chunks, hasher) = (self.hash(entry.user_id), &self.chunks, &self.hasher);
         let table = &mut self.tables[table_of(hash)];
         table.insert_unique(hash, at, |at| hasher.hash_one(entry_at(chunks, *at).user_id));
     }
 
-    pub fn find(&self, user_id: Uuid) -> Option<At> {
+    pub fn find(&self, user_id: Uuid) -> Option<EntryIndex> {
         let hash = self.hash(user_id);
-        let is_it = |at: &At| entry_at(&self.chunks, *at).user_id == user_id;
-        self.tables[table_of(hash)].find(hash, is_it).copied()
+        let is_same = |at: &EntryIndex| entry_at(&self.chunks, *at).user_id == user_id;
+        self.tables[table_of(hash)].find(hash, is_same).copied()
     }
 
-    pub fn entry(&self, at: At) -> &Entry {
+    pub fn entry(&self, at: EntryIndex) -> &LineEntry {
         entry_at(&self.chunks, at)
     }
 
-    pub fn see(&mut self, at: At, now_us: i64) {
+    pub fn mark_seen(&mut self, at: EntryIndex, now_us: i64) {
         self.chunks[at.chunk()].entries[at.offset()].seen_at_us = now_us;
     }
 
     /// The first in line has 1.
-    pub fn position(&self, at: At) -> u32 {
+    pub fn position(&self, at: EntryIndex) -> u32 {
         let chunk = &self.chunks[at.chunk()];
-        self.sums.before(chunk.rank as usize) + chunk.present_before(at.offset()) + 1
+        self.fenwick.before(chunk.rank as usize) + chunk.present_before(at.offset()) + 1
     }
 
     /// Who stands at a position.
-    pub fn nth(&self, position: u32) -> Option<&Entry> {
-        let (rank, rest) = self.sums.find(position.checked_sub(1)?)?;
+    pub fn nth(&self, position: u32) -> Option<&LineEntry> {
+        let (rank, rest) = self.fenwick.find(position.checked_sub(1)?)?;
         let chunk = &self.chunks[self.order[rank] as usize];
         Some(&chunk.entries[chunk.nth(rest)])
     }
 
-    pub fn remove(&mut self, user_id: Uuid) -> Option<Entry> {
+    pub fn remove(&mut self, user_id: Uuid) -> Option<LineEntry> {
         let hash = self.hash(user_id);
         let (chunks, hasher) = (&self.chunks, &self.hasher);
         let table = &mut self.tables[table_of(hash)];
-        let is_it = |at: &At| entry_at(chunks, *at).user_id == user_id;
-        let (at, _) = table.find_entry(hash, is_it).ok()?.remove();
+        let is_same = |at: &EntryIndex| entry_at(chunks, *at).user_id == user_id;
+        let (at, _) = table.find_entry(hash, is_same).ok()?.remove();
         if table.len() < table.capacity() / 8 {
             let room = 2 * table.len();
             table.shrink_to(room, |at| hasher.hash_one(entry_at(chunks, *at).user_id));
@@ -170,20 +170,20 @@ impl Line {
         let chunk = &mut self.chunks[at.chunk()];
         chunk.remove(at.offset());
         let rank = chunk.rank as usize;
-        self.sums.subtract(rank, 1);
+        self.fenwick.subtract(rank, 1);
         self.count -= 1;
         self.tidy(rank);
         Some(entry)
     }
 
-    pub fn pop_front(&mut self) -> Option<Entry> {
+    pub fn pop_front(&mut self) -> Option<LineEntry> {
         let first = self.nth(1)?.user_id;
         self.remove(first)
     }
 
     /// Those behind this key, front first.
-    pub fn behind(&self, key: Option<Key>) -> impl Iterator<Item = &Entry> {
-        let is_before = move |entry: &Entry| key.is_some_and(|key| entry.key() <= key);
+    pub fn behind(&self, key: Option<LineKey>) -> impl Iterator<Item = &LineEntry> {
+        let is_before = move |entry: &LineEntry| key.is_some_and(|key| entry.key() <= key);
         // The last chunk that begins before it: holes keep their keys.
         let begins_before = |chunk: &u32| is_before(&self.chunks[*chunk as usize].entries[0]);
         let rank = self.order.partition_point(begins_before).saturating_sub(1);
@@ -195,15 +195,15 @@ impl Line {
     pub fn bytes(&self) -> usize {
         let entries: usize = self.chunks.iter().map(|chunk| chunk.entries.capacity()).sum();
         let tables: usize = self.tables.iter().map(HashTable::allocation_size).sum();
-        entries * size_of::<Entry>()
+        entries * size_of::<LineEntry>()
             + self.chunks.capacity() * size_of::<Chunk>()
             + (self.spare.capacity() + self.order.capacity()) * size_of::<u32>()
-            + self.sums.bytes()
+            + self.fenwick.bytes()
             + tables
-            + TABLES * size_of::<HashTable<At>>()
+            + TABLES * size_of::<HashTable<EntryIndex>>()
     }
 
-    fn last(&self) -> Option<&Entry> {
+    fn last(&self) -> Option<&LineEntry> {
         self.nth(self.count)
     }
 
@@ -218,7 +218,7 @@ impl Line {
         }
         self.chunks[chunk].rank = small(self.order.len());
         self.order.push(small(chunk));
-        self.sums.push(0);
+        self.fenwick.push(0);
         chunk
     }
 
@@ -247,12 +247,12 @@ impl Line {
         for chunk in [first, second] {
             for offset in self.chunks[chunk].offsets() {
                 let to = merged.push(first, self.chunks[chunk].entries[offset]);
-                moved.push((At::new(chunk, offset), to));
+                moved.push((EntryIndex::new(chunk, offset), to));
             }
         }
         // Found by where they stood, and all of them before the first is changed: for a while the
         // new places look like old ones of others.
-        let buckets: Vec<(usize, usize, At)> = moved
+        let buckets: Vec<(usize, usize, EntryIndex)> = moved
             .into_iter()
             .map(|(from, to)| {
                 let hash = self.hash(self.entry(from).user_id);
@@ -279,17 +279,17 @@ impl Line {
         let first = rank.saturating_sub(1);
         let (order, chunks) = (&self.order, &self.chunks);
         let counts = order[first..].iter().map(|chunk| chunks[*chunk as usize].count);
-        self.sums.replace_from(first, counts);
+        self.fenwick.replace_from(first, counts);
     }
 }
 
 impl Chunk {
-    fn push(&mut self, chunk: usize, entry: Entry) -> At {
+    fn push(&mut self, chunk: usize, entry: LineEntry) -> EntryIndex {
         let offset = self.entries.len();
         self.entries.push(entry);
         self.present[offset / 64] |= 1 << (offset % 64);
         self.count += 1;
-        At::new(chunk, offset)
+        EntryIndex::new(chunk, offset)
     }
 
     fn remove(&mut self, offset: usize) {
@@ -322,12 +322,12 @@ impl Chunk {
         (0..self.entries.len()).filter(is_present)
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Entry> {
+    fn iter(&self) -> impl Iterator<Item = &LineEntry> {
         self.offsets().map(|offset| &self.entries[offset])
     }
 }
 
-fn entry_at(chunks: &[Chunk], at: At) -> &Entry {
+fn entry_at(chunks: &[Chunk], at: EntryIndex) -> &LineEntry {
     &chunks[at.chunk()].entries[at.offset()]
 }
 

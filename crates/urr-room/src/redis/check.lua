@@ -3,7 +3,7 @@
 -- Seventh key: up to when what was reserved here was given to other events meanwhile.
 -- Answers as `standing`, or {3, …} for who was let in just now, {4} if the line is full, {6} if the
 -- reservation is void, or {5, listing that is needed or 0, whether a reservation is needed}.
-local known = standing()
+local known = user_status()
 if known then
     return known
 end

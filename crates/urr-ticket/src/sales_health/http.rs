@@ -17,7 +17,7 @@ const EVENTS_MAX: usize = 1_000;
 /// They are not part of the public description.
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
-        .route("/internal/ticket/pulse", post(get_sales_health))
+        .route("/internal/ticket/sales-health", post(get_sales_health))
         .route("/internal/ticket/tier/{event_id}/{user_id}", get(get_tier))
 }
 

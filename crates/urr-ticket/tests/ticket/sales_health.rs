@@ -11,7 +11,7 @@ use crate::fixture::{MINUTE, SECOND, World, hall, new_sale};
 use crate::gateway::{Fan, GatewayClient};
 use crate::operations::CallerIdentity;
 
-const PULSE: &str = "/internal/ticket/pulse";
+const PULSE: &str = "/internal/ticket/sales-health";
 
 async fn pulse(world: &World, event_ids: &[Uuid]) -> Value {
     let body = json!({ "eventIds": event_ids });
