@@ -18,7 +18,7 @@ pub fn run(config: &Config) -> Result<()> {
     let _log = logging::start(&config.log)?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
-        let worker = Worker::new(compose::notice_queue(&config.sqs)?);
+        let worker = Worker::new(compose::sqs_queue(&config.sqs)?);
         let stop = CancellationToken::new();
         info!("reading notices");
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Mails as the configuration wants them.
+//! The mail service, from the configuration.
 
 use std::sync::Arc;
 
@@ -6,38 +6,27 @@ use anyhow::{Context, Result};
 use urr_mail::{
     GROUP, Login, MailParts, Mails, Sender, Settings, Smtp, SmtpSettings, TOPICS, handle,
 };
-use urr_service::{Service, Upstream};
+use urr_service::{Caller, Service};
 use urr_storage::Db;
 
-use super::{Builder, World};
+use super::builder::Builder;
 use crate::config::{Config, MailConfig, MailSenderKind};
+use crate::role::ProcessRole;
 
-/// Whom mails ask.
-pub struct Neighbours {
-    pub accounts: Upstream,
-    pub office: Upstream,
-}
-
-/// Starts the mails with what runs beside them.
-pub fn start(
-    builder: &Builder<'_>,
-    db: Db,
-    world: &World,
-    neighbours: Neighbours,
-) -> Result<Service> {
+/// Starts the mail service.
+pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     builder.consume(&db, GROUP, TOPICS, handle);
-    let Neighbours { accounts, office } = neighbours;
     let mails = Mails::new(MailParts {
         db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
+        clock: builder.kit.clock.clone(),
+        ids: builder.kit.ids.clone(),
         settings: Settings { public_url: public_url(builder.config) },
         sender: sender(&builder.config.mail)?,
-        accounts,
-        office,
+        accounts: builder.upstream(Caller::Mail, ProcessRole::Auth)?,
+        office: builder.upstream(Caller::Mail, ProcessRole::Ticket)?,
     });
     let (jobs, stopping) = (mails.clone(), builder.stopping.clone());
-    builder.spawn("the mails' jobs", async move { jobs.run_jobs(stopping).await });
+    builder.add_jobs("the mail jobs", async move { jobs.run_jobs(stopping).await });
     Ok(mails.service(builder.kit))
 }
 

@@ -1,51 +1,52 @@
-//! The ticket office as the configuration wants it.
+//! The ticket service, from the configuration.
 
 use std::time::Duration;
 
-use urr_service::Service;
+use anyhow::Result;
+use urr_service::{Caller, Service};
 use urr_storage::Db;
 use urr_ticket::{
     SeatLocks, Signer, SlotChecker, TicketParts, TicketService, TicketSettings, consumer,
 };
 
-use super::{Builder, World};
+use super::ClockAndIds;
+use super::builder::Builder;
 use crate::config::Config;
+use crate::role::ProcessRole;
 
-/// Starts the ticket office with what runs beside it.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World, slots: SlotChecker) -> Service {
+/// Starts the ticket service.
+pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
+    let sources = builder.sources();
     let locks = match &builder.redis {
         Some(redis) => SeatLocks::redis(redis.clone()),
-        None => SeatLocks::memory(world.clock.clone()),
+        None => SeatLocks::memory(sources.clock.clone()),
     };
-    let ticket = service(builder.config, db, world, locks, slots);
+    let slots = SlotChecker::queue(builder.upstream(Caller::Ticket, ProcessRole::Queue)?);
+    let ticket = service(builder.config, db, &sources, locks, slots);
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
-    builder.spawn("the ticket office's jobs", async move { jobs.run_jobs(stopping).await });
-    // A stream would outlast the grace of the shutdown.
-    let (maps, draining) = (ticket.seat_maps().clone(), builder.draining.clone());
-    builder.tasks.spawn(async move {
-        draining.cancelled().await;
-        maps.close_streams();
-    });
-    ticket.service(builder.kit)
+    builder.add_jobs("the ticket jobs", async move { jobs.run_jobs(stopping).await });
+    let maps = ticket.seat_maps().clone();
+    builder.close_on_drain(move || maps.close_streams());
+    Ok(ticket.service(builder.kit))
 }
 
-/// The ticket office for a command that looks at its books: nobody books there.
-pub fn ticket_service_to_read(config: &Config, db: Db, world: &World) -> TicketService {
-    service(config, db, world, SeatLocks::memory(world.clock.clone()), SlotChecker::AllowAll)
+/// The ticket service for a command that only reads.
+pub fn ticket_service_to_read(config: &Config, db: Db, sources: &ClockAndIds) -> TicketService {
+    service(config, db, sources, SeatLocks::memory(sources.clock.clone()), SlotChecker::AllowAll)
 }
 
 fn service(
     config: &Config,
     db: Db,
-    world: &World,
+    sources: &ClockAndIds,
     locks: SeatLocks,
     slots: SlotChecker,
 ) -> TicketService {
     TicketService::new(TicketParts {
         db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
+        clock: sources.clock.clone(),
+        ids: sources.ids.clone(),
         settings: settings(config),
         locks,
         signer: signer(config),
@@ -53,7 +54,7 @@ fn service(
     })
 }
 
-/// Signs with the key in force, and knows the one before.
+/// Signs with the current key, and verifies with the one before as well.
 fn signer(config: &Config) -> Signer {
     let seats = &config.seats;
     Signer::new(&seats.ticket_signing_key, seats.other_ticket_signing_key.as_slice())
