@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use urr_kernel::Secret;
 
 use super::describe::Setting;
-use super::rule::{ValueRule, Visibility, mask_address, optional};
+use super::rule::{ValueRule, ValueVisibility, mask_address, optional};
 use super::source::{Environment, RawValue, SettingSource, TomlEntries, default_comments};
 
 /// Everything that was written down anywhere, in rising priority.
@@ -54,7 +54,8 @@ impl<'a> SettingReader<'a> {
         let env_names: Vec<String> = std::iter::once(env_name(key))
             .chain(aliases.iter().map(|alias| (*alias).to_owned()))
             .collect();
-        let (raw, source) = self.resolve(key, &env_names, rule.visibility == Visibility::Hidden);
+        let (raw, source) =
+            self.resolve(key, &env_names, rule.visibility == ValueVisibility::Hidden);
         self.settings.push(Setting {
             key: key.to_owned(),
             display_value: show(&raw, &source, rule.visibility),
@@ -210,18 +211,18 @@ pub fn env_names(settings: &[Setting]) -> impl Iterator<Item = &str> {
     settings.iter().flat_map(|setting| &setting.env_names).map(String::as_str)
 }
 
-fn show(raw: &RawValue, source: &SettingSource, visibility: Visibility) -> String {
+fn show(raw: &RawValue, source: &SettingSource, visibility: ValueVisibility) -> String {
     let text = raw.to_string();
     match visibility {
-        Visibility::Hidden if raw.is_empty() => "[empty]".to_owned(),
-        Visibility::Hidden if matches!(source, SettingSource::Generated(_)) => {
+        ValueVisibility::Hidden if raw.is_empty() => "[empty]".to_owned(),
+        ValueVisibility::Hidden if matches!(source, SettingSource::Generated(_)) => {
             "[generated]".to_owned()
         }
-        Visibility::Hidden => "[set]".to_owned(),
-        Visibility::Address => mask_address(&text),
+        ValueVisibility::Hidden => "[set]".to_owned(),
+        ValueVisibility::Address => mask_address(&text),
         // A password in a place where none belongs is still not printed.
-        Visibility::Plain if text.contains("://") => mask_address(&text),
-        Visibility::Plain => text,
+        ValueVisibility::Plain if text.contains("://") => mask_address(&text),
+        ValueVisibility::Plain => text,
     }
 }
 
