@@ -97,10 +97,7 @@ fn read_refresh_body(body: &[u8]) -> Result<RefreshBody, ApiError> {
     if body.trim_ascii().is_empty() {
         return Ok(RefreshBody::default());
     }
-    serde_json::from_slice(body).map_err(|error| {
-        let sentence = format!("The body is not what this address takes: {error}.");
-        ApiError::bad_request("INVALID_BODY", sentence)
-    })
+    Json::read(body).map(|Json(body)| body)
 }
 
 #[derive(Default, Deserialize, ToSchema)]
