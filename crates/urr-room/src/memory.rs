@@ -1,14 +1,13 @@
-//! Rooms in the memory of one process, with every place and slot in a journal.
+//! Rooms in the memory of one process, with a journal of every position and slot.
 //!
-//! Each event has one lock, held for a moment: a position is found in steps that grow with the
-//! digits of the crowd's size. Whatever would take longer is done in parts, others having their
-//! turn in between, or beside the room ([`draw_task`]). The lock is never held while anything is
-//! awaited.
+//! Each event has one lock, held briefly: a position is found in logarithmic time. Longer work is
+//! split into parts that release the lock in between, or done on a copy ([`draw_task`]). The lock
+//! is never held across an await.
 //!
-//! An answer is given when the journal has on disk what it says ([`journal`]). When someone was
-//! last seen is not written down: after a restart everybody counts as seen at that moment.
+//! An answer waits until the journal has it on disk ([`journal`]). When a user was last seen is not
+//! journalled: after a restart everybody counts as seen at that moment.
 //!
-//! Memory stays bounded: a person in line takes about ninety bytes, one who left takes none.
+//! A user in the line takes about ninety bytes, one who left takes none.
 
 mod draw_task;
 mod fenwick;
@@ -42,7 +41,7 @@ use super::{
     UserStatus,
 };
 
-/// So many are let in, looked at or copied while a lock is held once.
+/// Bounds the work under one lock.
 const ADMITTED_AT_ONCE_MAX: u32 = 512;
 const SCANNED_AT_ONCE_MAX: usize = 4_096;
 
@@ -54,18 +53,18 @@ pub struct MemoryRooms {
 
 struct Inner {
     rooms: RwLock<RoomRegistry>,
-    /// The second that was told last: which rooms have been empty for long.
+    /// The latest second of any request. It tells which rooms have been empty for long.
     second: AtomicI64,
     queue_counts: QueueCounts,
     journal: Arc<Journal>,
     writer: Mutex<Option<JoinHandle<()>>>,
     ids: IdSource,
-    /// For the journal, where a room that was cleared goes on under a new one.
+    /// The last number of a room in the journal. A cleared room continues under a new number.
     last_room_number: AtomicI64,
     hasher: DefaultHashBuilder,
 }
 
-/// What was found in the journal.
+/// What the journal held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoverySummary {
     pub rooms: usize,
@@ -73,7 +72,7 @@ pub struct RecoverySummary {
     pub active: u64,
 }
 
-/// What the rooms take in memory.
+/// The memory of all rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUsage {
     pub waiting: u64,
@@ -81,9 +80,9 @@ pub struct MemoryUsage {
 }
 
 impl MemoryRooms {
-    /// Reads the journal and goes on with it. Everybody counts as seen now.
+    /// Recovers the rooms from the journal and continues it. Everybody counts as seen now.
     ///
-    /// The journal belongs to this process alone; it is written by a task of the present runtime.
+    /// The journal belongs to this process alone. A task of the current runtime writes it.
     pub async fn open(
         journal: Db,
         ids: IdSource,
@@ -107,22 +106,22 @@ impl MemoryRooms {
         Ok((MemoryRooms { inner: Arc::new(inner) }, found.recovered))
     }
 
-    /// Writes the last changes down. Later ones are refused.
+    /// Writes the last changes and rejects later ones.
     pub async fn close(&self) {
         self.inner.journal.close();
         let writer = lock(&self.inner.writer).take();
         if let Some(writer) = writer {
-            writer.await.unwrap_or_else(|error| tracing::error!(%error, "the journal had failed"));
+            writer.await.unwrap_or_else(|error| tracing::error!(%error, "the journal failed"));
         }
     }
 
-    /// Whether what happens is written down. While it is not, nobody is let in or lined up.
+    /// Whether the journal can be written. While it cannot, nobody is admitted or joins.
     pub fn is_working(&self) -> bool {
         self.inner.journal.is_working()
     }
 
-    /// Returns when the rooms are closed, or when they can never be written down again: then the
-    /// process should end, since only a new one helps.
+    /// Returns when the rooms are closed, or when the journal has failed for good: then the process
+    /// should end and be restarted.
     pub async fn run_to_end(&self) {
         self.inner.journal.closed().await;
     }
@@ -238,7 +237,7 @@ impl MemoryRooms {
         let inner = Arc::clone(&self.inner);
         let cleared = self.change(event_id, |room| {
             let (cleared, line) = room.clear(now, number);
-            // A task of its own: it must be done to the end, whoever stops waiting for it.
+            // A separate task, because it must finish even if the caller is cancelled.
             let uncounted = tokio::task::spawn_blocking(move || {
                 line.behind(None).for_each(|entry| inner.queue_counts.remove(entry.user_id));
             });
@@ -328,7 +327,7 @@ impl MemoryRooms {
         draw_task.await.map_err(|_| RoomError::Unavailable)?
     }
 
-    /// What the rooms take in memory.
+    /// The memory of all rooms.
     pub fn memory_usage(&self) -> MemoryUsage {
         let rooms = self.inner.rooms.read().expect(NO_PANIC);
         let mut memory_usage = MemoryUsage { waiting: 0, bytes: self.inner.queue_counts.bytes() };
@@ -341,8 +340,8 @@ impl MemoryRooms {
         memory_usage
     }
 
-    /// Asks a room about someone. Also returns the batch that has to be on disk before they are
-    /// told.
+    /// Runs a request under the lock. Also returns the batch that must be on disk before the
+    /// answer.
     fn answer_for(
         &self,
         room: &Mutex<MemoryRoom>,
@@ -359,7 +358,8 @@ impl MemoryRooms {
         (answer, batch)
     }
 
-    /// Changes a room, if there is one and the journal takes it, and waits until it is on disk.
+    /// Changes a room, if it exists and the journal accepts it, and waits until the change is on
+    /// disk.
     async fn change<T: Default>(
         &self,
         event_id: Uuid,

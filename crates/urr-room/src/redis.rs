@@ -1,16 +1,16 @@
 //! Rooms in Redis, shared by all processes: sorted sets per event, and a script per operation.
 //!
-//! Of each event, under its hash tag: `queue` (user → number), `active` (user → end of the slot),
-//! `snapshot` (when those who wait were last seen, in parts), `slots` (user → id and begin of the slot),
-//! `room` (the newest number, totals, the listing, when it was swept) and `pace` (the last seconds).
-//! Beside them: [`queue_limit`] and [`listing`]. Of a room that is empty its numbers stay, for 90 days.
+//! The keys of an event share a hash tag: `queue` (user → number), `active` (user → end of the
+//! slot), `seen` (when users were last seen, in parts), `slots` (user → id and begin of the slot),
+//! `room` (the last number, totals, the listing, the sweeps) and `pace` (the last seconds). See
+//! also [`queue_limit`] and [`occupied_rooms`]. The numbers of an empty room stay for 90 days.
 //!
-//! An answer is as durable as Redis is: with `appendonly yes` it survives the end of Redis, with
-//! `appendfsync always` that of the machine. Every script may run twice, as it does when a call times
-//! out and is repeated: a check reports the place it made. Who was let in by an `admit` that did not
-//! answer is in, and finds out at the next look; nobody is told of them (at most once).
+//! An answer is as durable as Redis: with `appendonly yes` it survives a crash of Redis, with
+//! `appendfsync always` that of the machine. Every script may run twice, as when a call times out
+//! and is repeated: a check then reports the position that it made. Users who were admitted by a
+//! call that did not answer find out at their next poll; their notices are lost.
 //!
-//! No script walks the crowd: what it does grows with the logarithm of how many wait.
+//! No script walks the whole line: each takes logarithmic time.
 
 mod keys;
 mod locate;
@@ -36,25 +36,26 @@ use super::{
     MARKS_MAX, RoomError, RoomRequest, Slot, StatusSnapshot, UserStatus, sweep_gap_max_us,
 };
 
-/// Whose clock decides.
+/// Which clock decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomTime {
-    /// That of Redis: the clocks of the processes may differ. Polls write down that someone was seen
-    /// once a minute at most, and a sweep lets them stay that much longer.
+    /// The clock of Redis, because those of the processes may differ. Polls note that a user was
+    /// seen at most once a minute, and a sweep allows for that.
     Server,
-    /// That of the caller, and every poll is written down: for tests with a clock of their own.
+    /// The clock of the caller, and every poll is noted: for tests with a manual clock.
     Caller,
 }
 
-/// In place of a time: that of Redis.
+/// Stands for the time of Redis.
 const SERVER_TIME: i64 = -1;
-/// A tenth of how long people may be unseen: most polls then write nothing.
+/// A tenth of the time for which users may be unseen: most polls write nothing.
 const SEEN_GRAIN: Duration = Duration::from_secs(60);
-/// A check that lines someone up takes two steps more; others may interfere now and then.
+/// A check that joins takes two more steps, and concurrent calls may interfere.
 const CHECK_ATTEMPTS_MAX: u32 = 8;
-/// How many people one script deals with at most: a fraction of a millisecond.
+/// How many users one script handles at most: a fraction of a millisecond.
 const CHUNK: u32 = 500;
-/// So many who were cleared are taken out of their queues before the answer, the others after it.
+/// After a clearing, the reservations of so many users are released before the answer, the others
+/// after it.
 const CLEARED_AT_ONCE_MAX: usize = 1_000;
 
 /// A handle on the rooms. Clones share the connection.
@@ -63,14 +64,14 @@ pub struct RedisRooms {
     redis: Redis,
     ids: IdSource,
     time: RoomTime,
-    /// Whether the last answer was a refusal, which the log was told of.
+    /// Whether the last answer was an error that was logged.
     is_refused: Arc<AtomicBool>,
 }
 
-/// What a script answers about someone: what it is, then what that means.
+/// A script's answer: a kind, then values whose meaning depends on it.
 type ScriptAnswer = (u8, i64, i64, Vec<u8>, u32, u32);
 
-/// What someone brings along to be lined up.
+/// What a check needs to join the line.
 #[derive(Clone, Copy, Default)]
 struct JoinPreparation {
     listing: i64,
@@ -136,7 +137,7 @@ impl RedisRooms {
         self.run(&CHECK, &keys.all_and(&mark), arguments).await
     }
 
-    /// Gets what a check needs to line someone up.
+    /// Gets what a check needs to join the line.
     async fn prepare(
         &self,
         request: &RoomRequest,
@@ -210,7 +211,7 @@ impl RedisRooms {
         rules: &AdmissionRules,
         now: Timestamp,
     ) -> Result<Vec<Admission>, RoomError> {
-        // Also in front of a shut door slots end.
+        // Slots expire also while nobody is admitted.
         let threshold = if rules.admission == AdmissionState::Open { rules.threshold } else { 0 };
         let keys = RoomKeys::of(event_id);
         let mut admitted = Vec::new();
@@ -222,14 +223,14 @@ impl RedisRooms {
                 (self.time_of(now), micros(rules.slot_ttl), micros(rules.slot_max)),
                 (threshold, rules.admitted_per_second_max, slot_bytes),
             );
-            // Sent twice by a Cluster's client, it lets in others with the same ids: these may
-            // repeat between people, never for one person, and nobody asks for a slot without its
-            // owner.
+            // If a Cluster client sends it twice, other users are admitted with the same slot ids.
+            // Ids may repeat between users, never for one user, and a slot is always checked with
+            // its owner.
             let answer = self.run(&ADMIT, &keys.all(), arguments).await;
             let answer = answer.and_then(|(time, users): (i64, _)| Ok((time, uuids(users)?)));
             let (admitted_at, users) = match answer {
                 Ok(answer) => answer,
-                // Those who were let in before are to be told.
+                // The users of earlier chunks were admitted.
                 Err(_) if !admitted.is_empty() => return Ok(admitted),
                 Err(error) => return Err(error),
             };
@@ -251,7 +252,7 @@ impl RedisRooms {
         count_max: u32,
         now: Timestamp,
     ) -> Result<u32, RoomError> {
-        // As a length: the caller's clock does not count.
+        // As a duration, because the caller's clock does not count.
         let unseen_for = now.as_microsecond() - unseen_since.as_microsecond() + self.seen_grain();
         let keys = RoomKeys::of(event_id);
         let mut count = 0;
@@ -276,8 +277,8 @@ impl RedisRooms {
         self.clear_once(event_id, self.ids.next_id(), now).await
     }
 
-    /// Ends every place and slot of an event. The same clearing once more ends nothing, and tells
-    /// what it ended.
+    /// Ends every position and slot of an event. Repeating the same clearing ends nothing and
+    /// answers as before.
     pub async fn clear_once(
         &self,
         event_id: Uuid,
@@ -303,7 +304,7 @@ impl RedisRooms {
         Ok(ClearedCounts { waiting, active })
     }
 
-    /// Takes some of a line that was cleared out of their queues. Returns how many.
+    /// Releases the reservations of some users of a cleared line. Returns how many.
     async fn release_cleared(&self, event_id: Uuid, line: &str, cleared_at: i64) -> usize {
         let taken = self.run(&TAKE_CLEARED, &[line], CHUNK).await.and_then(uuids);
         let users = taken.unwrap_or_default();
@@ -319,7 +320,7 @@ impl RedisRooms {
         let (waiting, active, last_number, admitted_total, left_total, listing, second, ..) =
             figures;
         if listing % 2 == 1 {
-            // The set of rooms may have been on a node that has lost it.
+            // The node of the set may have lost it.
             self.list(event_id, listing).await?;
         }
         let marks = figures.8.as_chunks::<2>().0.iter().map(|[number, position]| LinePosition {
@@ -390,11 +391,11 @@ impl RedisRooms {
                 self.is_refused.store(false, Ordering::Relaxed);
                 Ok(answer)
             }
-            // What is silent or down is told by the circuit.
+            // An unreachable Redis is logged by its circuit breaker.
             Err(RedisError::Unavailable | RedisError::Timeout) => Err(RoomError::Unavailable),
             Err(RedisError::Rejected(error)) => {
                 if !self.is_refused.swap(true, Ordering::Relaxed) {
-                    tracing::error!(error, "Redis refuses what the waiting rooms ask");
+                    tracing::error!(error, "Redis rejects a request of the waiting rooms");
                 }
                 Err(RoomError::Unavailable)
             }
@@ -423,7 +424,7 @@ fn snapshot(answer: &ScriptAnswer, rules: &AdmissionRules) -> Result<StatusSnaps
     Ok(StatusSnapshot { status, waiting: *waiting, active: *active, is_just_admitted: *what == 3 })
 }
 
-/// The last whole seconds of the ring that `pace.lua` keeps.
+/// The last whole seconds of the ring in `pace.lua`.
 fn pace(ring: &[String], present: i64) -> LinePace {
     let mut pace =
         LinePace { admitted: vec![0; LinePace::SECONDS], left: vec![0; LinePace::SECONDS] };

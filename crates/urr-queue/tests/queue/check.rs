@@ -130,6 +130,35 @@ contract! {
         assert_eq!(world.ticket.calls(), (0, 0));
     }
 
+    /// Event ids begin with their time, so a new one whose room is not projected yet is told apart
+    /// from one that never was.
+    async fn an_event_that_was_just_created_is_not_ready_and_an_old_or_forged_id_is_unknown(world: World) {
+        let fan = world.fan();
+        let event = world.ids.next_id();
+        let refused = fan.check(event).await;
+        assert_eq!(refused.headers["retry-after"], "1");
+        refused.refused(503, "ROOM_NOT_READY");
+        for path in ["status", "crowd", "stream", "draw"] {
+            let path = format!("/api/queue/{path}/{event}");
+            fan.get(&path, &[]).await.refused(503, "ROOM_NOT_READY");
+        }
+        world.clock.advance(MINUTE);
+        fan.check(event).await.refused(503, "ROOM_NOT_READY");
+        world.hear("EVENT_CREATED", world.facts(event, 1)).await;
+        fan.check(event).await.ok();
+
+        let never = world.ids.next_id();
+        world.clock.advance(MINUTE + SECOND);
+        fan.check(never).await.refused(404, "EVENT_NOT_FOUND");
+        fan.get(&format!("/api/queue/draw/{never}"), &[]).await.refused(404, "EVENT_NOT_FOUND");
+        let now = world.ids.next_id().as_u128();
+        let other_version = Uuid::from_u128(now & !(0xf << 76) | 4 << 76);
+        let from_the_future = Uuid::from_u128(now + (61_000 << 80));
+        for forged in [other_version, from_the_future] {
+            fan.check(forged).await.refused(404, "EVENT_NOT_FOUND");
+        }
+    }
+
     async fn events_without_a_sale_are_refused(world: World) {
         let fan = world.fan();
         fan.check(Uuid::from_u128(404)).await.refused(404, "EVENT_NOT_FOUND");

@@ -11,7 +11,7 @@ use crate::fixture::{HOUR, World};
 /// One news of an event.
 type EventUpdate = (&'static str, Value);
 
-fn news_of(world: &World, event_id: Uuid) -> Vec<EventUpdate> {
+fn updates_of(world: &World, event_id: Uuid) -> Vec<EventUpdate> {
     let with = |revision, title: &str| {
         let mut facts = world.facts(event_id, revision);
         facts["title"] = json!(title);
@@ -63,9 +63,9 @@ contract! {
     async fn the_order_in_which_news_arrive_does_not_matter_nor_how_often(world: World) {
         for order in orders(4) {
             let event_id = world.ids.next_id();
-            let event_projection = news_of(&world, event_id);
+            let updates = updates_of(&world, event_id);
             for index in order.iter().chain(&order[..2]) {
-                let (event_type, data) = &event_projection[*index];
+                let (event_type, data) = &updates[*index];
                 let handled = world.deliver(event_type, data.clone()).await;
                 assert_eq!(handled, Ok(Handled::Done), "{order:?}");
             }
@@ -78,6 +78,8 @@ contract! {
         let event_id = world.ids.next_id();
         let data = json!({"eventId": event_id, "revision": 2, "isOver": false});
         world.hear("EVENT_DELETED", data).await;
+        world.fan().check(event_id).await.refused(503, "ROOM_NOT_READY");
+        world.clock.advance(HOUR);
         world.fan().check(event_id).await.refused(404, "EVENT_NOT_FOUND");
         world.hear("EVENT_CREATED", world.facts(event_id, 1)).await;
         world.fan().check(event_id).await.refused(404, "EVENT_NOT_FOUND");
@@ -97,7 +99,7 @@ contract! {
         other.load().await.unwrap();
         let event = world.open_event().await;
         let fan = world.at(&other, &world.fan());
-        fan.check(event).await.refused(404, "EVENT_NOT_FOUND");
+        fan.check(event).await.refused(503, "ROOM_NOT_READY");
         other.load().await.unwrap();
         fan.check(event).await.ok();
     }
@@ -128,11 +130,7 @@ contract! {
         let event = world.open_event().await;
         let fan = world.fan();
         let slot = world.read_token(&fan.check(event).await.ok()).id;
-        let bought = json!({
-            "reservationId": world.ids.next_id(), "reservationNumber": "R-1", "userId": fan.id,
-            "eventId": event, "totalAmount": 90_000, "quantity": 1, "seatIds": [3],
-            "paymentId": world.ids.next_id(), "paymentMethod": "card",
-        });
+        let bought = world.purchase(event, fan.id);
         for ignored in ["RESERVATION_CREATED", "RESERVATION_CANCELLED", "RESERVATION_EXPIRED"] {
             assert_eq!(world.deliver(ignored, bought.clone()).await, Ok(Handled::Ignored));
         }
@@ -150,9 +148,7 @@ contract! {
     async fn news_of_an_old_purchase_does_not_end_a_newer_turn(world: World) {
         let event = world.open_event().await;
         let fan = world.fan();
-        let bought = json!({
-            "reservationId": world.ids.next_id(), "userId": fan.id, "eventId": event,
-        });
+        let bought = world.purchase(event, fan.id);
         world.hear("RESERVATION_CONFIRMED", bought).await;
         world.clock.advance(HOUR / 60);
         let slot = world.read_token(&fan.check(event).await.ok()).id;
@@ -164,10 +160,7 @@ contract! {
     async fn many_purchases_are_ended_in_one_go(world: World) {
         let event = world.open_event().await;
         for _ in 0..1_100 {
-            let bought = json!({
-                "reservationId": world.ids.next_id(), "userId": world.ids.next_id(),
-                "eventId": event,
-            });
+            let bought = world.purchase(event, world.ids.next_id());
             let handled = world.deliver("RESERVATION_CONFIRMED", bought).await;
             assert_eq!(handled, Ok(Handled::Done));
         }

@@ -199,6 +199,16 @@ impl World {
         })
     }
 
+    /// The data of a `RESERVATION_CONFIRMED`.
+    pub fn purchase(&self, event_id: Uuid, user_id: Uuid) -> Value {
+        json!({
+            "reservationId": self.ids.next_id(), "reservationNumber": "R-1", "userId": user_id,
+            "eventId": event_id, "totalAmount": 90_000, "bookingFee": 0, "quantity": 1,
+            "seatIds": [3], "timestamp": self.clock.now(), "paymentId": self.ids.next_id(),
+            "paymentMethod": "card",
+        })
+    }
+
     /// Something is published, heard and known.
     pub async fn hear(&self, event_type: &str, data: Value) {
         assert_eq!(self.deliver(event_type, data).await, Ok(Handled::Done), "{event_type}");

@@ -151,9 +151,7 @@ contract! {
         let stop = CancellationToken::new();
         let (queue, stopped) = (world.queue.clone(), stop.clone());
         let jobs = tokio::spawn(async move { queue.run_jobs(stopped).await });
-        let bought = json!({
-            "reservationId": world.ids.next_id(), "userId": fans[0].id, "eventId": event,
-        });
+        let bought = world.purchase(event, fans[0].id);
         world.clock.advance(SECOND);
         world.deliver("RESERVATION_CONFIRMED", bought).await.unwrap();
         eventually("the next one is let in", async || {

@@ -156,6 +156,7 @@ contract! {
             "data": {
                 "eventId": event, "userId": fans[2].id, "eventTitle": "한강의 밤",
                 "position": 3, "estimatedWaitSeconds": 3,
+                "saleEndsAt": "2026-12-11T12:00:00Z",
             },
         });
         assert_eq!(announced, expected);

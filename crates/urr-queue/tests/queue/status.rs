@@ -173,7 +173,7 @@ contract! {
         world.clock.advance(SECOND);
         world.queue.refresh_health().await;
         assert_eq!(fan.status(event).await.ok()["soldOut"], json!(false));
-        assert!(world.metrics.text().contains("urr_queue_office_silent_total 2"));
+        assert!(world.metrics.text().contains("urr_queue_ticket_unavailable_total 2"));
     }
 
     async fn a_heartbeat_says_only_whether_one_is_there(world: World) {

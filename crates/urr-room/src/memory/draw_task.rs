@@ -1,4 +1,4 @@
-//! A draw, from the first copy of the line until everybody's number is on disk.
+//! Renumbers a line after a draw, from the first copy until all numbers are on disk.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,16 +9,16 @@ use super::room::{DrawnNumbers, MemoryRoom};
 use super::{Inner, SCANNED_AT_ONCE_MAX, lock};
 use crate::RoomError;
 
-/// So many numbers of a draw are written in one batch.
+/// How many numbers one batch holds.
 const DRAWN_AT_ONCE_MAX: usize = 5_000;
 
-/// Everybody's number, and who takes part.
+/// The drawn numbers, and the last arrival that takes part.
 pub struct DrawNumbers {
     pub numbers: DrawnNumbers,
     pub last_number: i64,
 }
 
-/// To be run to its end, whoever stops waiting for it.
+/// Must run to its end even if the caller is cancelled.
 pub async fn draw(
     inner: Arc<Inner>,
     room: Arc<Mutex<MemoryRoom>>,
@@ -42,8 +42,8 @@ pub async fn draw(
     outcome
 }
 
-/// Everything is appended whatever happens: the room has these numbers, and nobody asks for them a
-/// second time. The error is told at the end.
+/// Appends everything even after an error, because the room has these numbers and nobody sets them
+/// a second time. The error is returned at the end.
 async fn write(journal: &Journal, room: i64, written: &[(i64, i64)]) -> Result<(), RoomError> {
     let mut outcome = Ok(());
     for some in written.chunks(DRAWN_AT_ONCE_MAX) {
@@ -55,7 +55,7 @@ async fn write(journal: &Journal, room: i64, written: &[(i64, i64)]) -> Result<(
         let batch = journal.append(records, None);
         outcome = outcome.and(journal.wait(batch).await);
     }
-    // Those of a draw that was broken off before are awaited as well.
+    // The batches of an earlier, cancelled draw are awaited as well.
     outcome.and(journal.wait(journal.newest_batch()).await)
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// A draw that was tried before and failed has left nobody to be numbered.
+    /// After a failed draw nobody is left to be numbered.
     #[test]
     fn a_draw_is_not_done_before_everything_is_on_disk() {
         let journal = Journal::new();

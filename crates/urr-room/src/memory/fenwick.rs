@@ -1,6 +1,5 @@
-//! Counts in a row whose sums are found fast (a Fenwick tree).
+//! A Fenwick tree: prefix sums of counts in logarithmic time.
 
-/// Every operation takes as many steps as the row's length has binary digits, but `remove`.
 #[derive(Default)]
 pub struct FenwickTree {
     /// At `i`: the sum of the counts from `i & (i + 1)` up to `i`.
@@ -11,7 +10,7 @@ impl FenwickTree {
     pub fn push(&mut self, count: u32) {
         let index = self.tree.len();
         let mut sum = count;
-        // The runs that end right before this one and lie in its own.
+        // The ranges that end right before this one and lie in its own.
         let first = index & (index + 1);
         let mut end = index;
         while end > first {
@@ -46,7 +45,7 @@ impl FenwickTree {
         sum
     }
 
-    /// Where the one with this rank is, counted from zero: the index, and its rank there.
+    /// Finds the element with this rank, counted from zero: the index, and its rank there.
     pub fn find(&self, rank: u32) -> Option<(usize, u32)> {
         let (mut index, mut rest) = (0, rank);
         let mut step = self.tree.len().checked_ilog2().map_or(0, |digits| 1 << digits);
@@ -61,7 +60,7 @@ impl FenwickTree {
         (index < self.tree.len()).then_some((index, rest))
     }
 
-    /// Cuts the row at `index` and goes on with these counts.
+    /// Replaces the counts from `index` on.
     pub fn replace_from(&mut self, index: usize, counts: impl Iterator<Item = u32>) {
         self.tree.truncate(index);
         counts.for_each(|count| self.push(count));

@@ -1,14 +1,12 @@
-//! What rooms write down, so that they are there again after the process was killed.
+//! The journal of the rooms, from which they are recovered after a crash.
 //!
-//! A room appends its changes while it holds its own lock, so the journal has them in the order in
-//! which they happened. One task writes whatever has gathered in one transaction, a batch, and then
-//! wakes those who wait for it. What is on disk is thus always a past moment of each room.
+//! A room appends its changes under its own lock, so the journal has them in order. One task writes
+//! what has gathered in one transaction, a batch, and wakes the requests that wait for it. So the
+//! disk always holds a past moment of each room.
 //!
-//! When writing fails, the task tries the same batch again, with pauses, until it succeeds. From
-//! the second failure on, whoever waits is told that it is not known, and changes are refused
-//! before they happen. So memory runs ahead of the disk by the changes of two batches at most,
-//! nobody is told of them, and nothing that was acknowledged is lost. What was written before is
-//! told as ever.
+//! When writing fails, the task retries the same batch with pauses until it succeeds. From the
+//! second failure on, waiting requests fail as unavailable and changes are rejected beforehand. So
+//! memory is ahead of the disk by two batches at most, and nothing that was acknowledged is lost.
 
 mod store;
 
@@ -27,14 +25,13 @@ pub use store::{orphan_room_list, position_list, room_list, slot_list};
 
 use crate::RoomError;
 
-/// More changes than this waiting are refused. It also bounds a batch, but for what is appended at
-/// once, and so the time it takes.
+/// Bounds the pending changes, and the size of a batch except for what is appended in one call.
 const RECORDS_MAX: usize = 20_000;
-/// So many turns of the runtime a batch waits for more, as long as more comes.
+/// How many times a batch yields to the runtime for more records, as long as more arrive.
 const GATHERED_AT_MOST: usize = 8;
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// At shutdown nobody waits for ever.
+/// Bounds the retries at shutdown.
 const TRIES_AT_CLOSE: u32 = 3;
 
 /// A change of a room. `room` is its number in the journal.
@@ -64,13 +61,13 @@ pub enum JournalRecord {
         room: i64,
         user_id: Uuid,
     },
-    /// The room goes on under another number: all its places and slots are gone at once.
+    /// The room continues under another number: all its positions and slots have ended.
     RoomRetired {
         room: i64,
     },
 }
 
-/// What is kept of a room beside its people.
+/// The counters of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomTotals {
     pub room: i64,
@@ -82,23 +79,22 @@ pub struct RoomTotals {
 
 pub struct Journal {
     pending: Mutex<PendingRecords>,
-    /// The number of all records that are pending, to be read without the lock.
+    /// The number of pending records, readable without the lock.
     pending_length: AtomicUsize,
     /// All batches up to this one are on disk.
     durable: AtomicU64,
     condition: AtomicU8,
     filled: Notify,
-    /// While a batch is written the next one is filled: two are awaited at a time, but for a draw
-    /// that is written down while the journal fails.
+    /// By the parity of the batch: while one is written, the next one is filled.
     written: [Notify; 2],
 }
 
 struct PendingRecords {
-    /// Of the batch that is being filled; the first is 1.
+    /// The number of the batch that is being filled; the first is 1.
     batch: u64,
     records: Vec<JournalRecord>,
     totals: HashMap<i64, RoomTotals>,
-    /// Those before it that are full and not being written yet, oldest first.
+    /// Full batches that are not being written yet, oldest first.
     full: VecDeque<JournalBatch>,
 }
 
@@ -119,9 +115,9 @@ impl PendingRecords {
 #[repr(u8)]
 enum JournalState {
     Working,
-    /// The last try to write failed.
+    /// The last attempt to write failed.
     Failing,
-    /// What is there is written; nothing new is taken.
+    /// Pending records are written; new ones are rejected.
     Closing,
     Closed,
 }
@@ -139,17 +135,16 @@ impl Journal {
         }
     }
 
-    /// Whether changes can be taken at the moment. Ask before you make one.
+    /// Whether changes are accepted. Check it before making one.
     pub fn is_accepting(&self) -> bool {
         self.is(JournalState::Working) && self.pending_length.load(Ordering::Relaxed) < RECORDS_MAX
     }
 
-    /// Whether what happens is written down.
     pub fn is_working(&self) -> bool {
         self.is(JournalState::Working)
     }
 
-    /// Returns when nothing is written down any more, for whatever reason.
+    /// Returns when the journal is closed, for whatever reason.
     pub async fn closed(&self) {
         loop {
             let mut written = pin!(self.written[0].notified());
@@ -166,8 +161,8 @@ impl Journal {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Takes changes that have been made and returns the number of their batch. It never refuses:
-    /// also while the journal fails, slots end by themselves, each once.
+    /// Appends changes that were made and returns the number of their batch. It never fails: slots
+    /// expire also while the journal cannot be written.
     pub fn append(
         &self,
         records: impl IntoIterator<Item = JournalRecord>,
@@ -197,13 +192,13 @@ impl Journal {
         batch
     }
 
-    /// The newest batch that has anything in it.
+    /// The newest batch that is not empty.
     pub fn newest_batch(&self) -> u64 {
         let pending = self.pending();
         if pending.records.is_empty() { pending.batch - 1 } else { pending.batch }
     }
 
-    /// Returns when the batch is on disk, or says that this is not known.
+    /// Returns when the batch is on disk, or fails if that is not known.
     pub async fn wait(&self, batch: u64) -> Result<(), RoomError> {
         while self.durable() < batch {
             let mut written = pin!(self.written[parity(batch)].notified());
@@ -225,7 +220,7 @@ impl Journal {
         self.filled.notify_one();
     }
 
-    /// Writes batches until the journal is closed. `retired_rooms` have places that mean nothing.
+    /// Writes batches until the journal is closed. The positions of `retired_rooms` are deleted.
     pub async fn run(self: Arc<Journal>, db: Db, mut retired_rooms: Vec<i64>) {
         let _closed = ClosedWhenDropped(&self);
         loop {
@@ -247,8 +242,8 @@ impl Journal {
         }
     }
 
-    /// Lets those come who were just woken and are about to change something again: a batch costs
-    /// the same with one record as with many.
+    /// Waits for requests that were just woken and will append again: a batch costs the same with
+    /// one record as with many.
     async fn gather(&self) {
         let mut length = 0;
         for _ in 0..GATHERED_AT_MOST {
@@ -261,7 +256,7 @@ impl Journal {
         }
     }
 
-    /// Takes what has gathered, if anything has.
+    /// Takes the next batch, if there is one.
     fn take(&self) -> Option<(u64, JournalBatch)> {
         let mut pending = self.pending();
         let full = u64::try_from(pending.full.len()).expect("memory holds no more");
@@ -275,7 +270,7 @@ impl Journal {
         Some((number, batch))
     }
 
-    /// Tries until it succeeds. An error means that nothing will ever be written any more.
+    /// Retries until it succeeds. An error means that the journal has failed for good.
     async fn write(&self, db: &Db, batch: JournalBatch) -> Result<(), StorageError> {
         let (batch, mut pause, mut tries) = (Arc::new(batch), PAUSE_MIN, 0);
         loop {
@@ -285,11 +280,11 @@ impl Journal {
             let is_last = self.is(JournalState::Closing) && tries >= TRIES_AT_CLOSE;
             if is_last || error == StorageError::Closed {
                 let records = batch.records.len();
-                error!(%error, records, "the last changes of the waiting rooms are not written");
+                error!(%error, records, "the last changes of the waiting rooms were not written");
                 return Err(error);
             }
-            warn!(%error, tries, "the waiting rooms cannot be written down");
-            // Once may be chance; people need not be told of it.
+            warn!(%error, tries, "the journal of the waiting rooms cannot be written");
+            // A single failure may be chance and is not reported to users.
             if tries > 1 {
                 self.change(JournalState::Working, JournalState::Failing);
                 self.written.iter().for_each(Notify::notify_waiters);
@@ -298,7 +293,7 @@ impl Journal {
             pause = (2 * pause).min(PAUSE_MAX);
         }
         if tries > 0 {
-            info!(tries, "the waiting rooms are written down again");
+            info!(tries, "the journal of the waiting rooms is written again");
             self.change(JournalState::Failing, JournalState::Working);
         }
         Ok(())
@@ -316,7 +311,7 @@ impl Journal {
         self.condition.store(condition as u8, Ordering::Release);
     }
 
-    /// Unless it has become another meanwhile.
+    /// Changes the state only from `from`.
     fn change(&self, from: JournalState, to: JournalState) {
         let (order, from, to) = (Ordering::AcqRel, from as u8, to as u8);
         self.condition.compare_exchange(from, to, order, Ordering::Acquire).ok();
@@ -327,13 +322,13 @@ fn parity(batch: u64) -> usize {
     usize::from(batch % 2 == 1)
 }
 
-/// However the task ends, nobody must wait for it.
+/// Wakes all waiting requests, however the task ends.
 struct ClosedWhenDropped<'a>(&'a Journal);
 
 impl Drop for ClosedWhenDropped<'_> {
     fn drop(&mut self) {
         if !self.0.is(JournalState::Closing) {
-            error!("the journal of the waiting rooms has ended; nobody is let in or lined up");
+            error!("the journal of the waiting rooms has ended; nobody is admitted or joins");
         }
         self.0.set(JournalState::Closed);
         self.0.written.iter().for_each(Notify::notify_waiters);
@@ -360,8 +355,7 @@ impl JournalBatch {
     }
 }
 
-/// Removes some places of a room that goes on under another number. They mean nothing any more: a
-/// failure is mended after the next start.
+/// Deletes some positions of a retired room. After a failure the next start deletes them.
 async fn remove_some(db: &Db, retired_rooms: &mut Vec<i64>) {
     let Some(room) = retired_rooms.last().copied() else { return };
     match db.write(move |tx| store::position_delete_some(tx, room)).await {
@@ -369,7 +363,7 @@ async fn remove_some(db: &Db, retired_rooms: &mut Vec<i64>) {
         Ok(false) => drop(retired_rooms.pop()),
         Err(error) => {
             let error: StorageError = error;
-            warn!(%error, "the places of a cleared room are removed after the next start");
+            warn!(%error, "the positions of a cleared room will be deleted after the next start");
             retired_rooms.pop();
         }
     }
@@ -379,7 +373,7 @@ async fn remove_some(db: &Db, retired_rooms: &mut Vec<i64>) {
 mod tests {
     use super::*;
 
-    /// What is appended while the journal fails is not refused; a transaction has its limit still.
+    /// Records are appended also while the journal fails; a batch stays bounded.
     #[test]
     fn a_batch_that_is_full_is_followed_by_the_next() {
         let journal = Journal::new();

@@ -1,11 +1,11 @@
-//! The line of one room: in order, with every position at hand.
+//! The line of one room, ordered, with fast positions.
 //!
-//! People stand in chunks; who goes leaves a hole there. A position is the number of people in the
-//! chunks before, which [`FenwickTree`] knows, and the people before in the chunk. A table finds people by
-//! their id and keeps only where they stand: the id is in the line already.
+//! Users are in chunks; a user who leaves makes a hole. A position is the number of users in the
+//! chunks before, which a [`FenwickTree`] counts, plus the users before in the chunk. A hash table
+//! finds users by id and holds only their index: the id is in the chunk.
 //!
-//! Nothing here takes long at once, however many wait: chunks that are empty or share little are
-//! put away one at a time, and the table is in parts that grow on their own.
+//! No operation takes long, however many wait: sparse chunks are merged one at a time, and the
+//! table is split into parts that grow on their own.
 
 use std::hash::BuildHasher;
 
@@ -15,18 +15,18 @@ use urr_kernel::Uuid;
 use super::fenwick::FenwickTree;
 
 const CHUNK: usize = 256;
-/// Neighbours with so few people together become one chunk. The quarter that is left keeps a line
-/// that grows and shrinks by one from doing it again and again.
+/// Neighbours with at most this many users together are merged. The free quarter prevents repeated
+/// merges of a line that grows and shrinks by one.
 const MERGED_MAX: u32 = 192;
 const TABLES: usize = 64;
 
-/// Someone who waits.
+/// A user who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineEntry {
     pub user_id: Uuid,
     /// Orders the line, with the user's id among equals.
     pub number: i64,
-    /// The number they came with.
+    /// The number of the arrival.
     pub arrival: i64,
     pub seen_at_us: i64,
 }
@@ -40,7 +40,7 @@ impl LineEntry {
 /// The order of the line.
 pub type LineKey = (i64, Uuid);
 
-/// Where someone stands, until anybody comes or goes.
+/// The index of an entry, valid until the line changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryIndex(u32);
 
@@ -60,11 +60,11 @@ impl EntryIndex {
 
 pub struct WaitingLine {
     chunks: Vec<Chunk>,
-    /// Chunks that nobody stands in.
+    /// Empty chunks.
     spare: Vec<u32>,
     /// The chunks in use, front first.
     order: Vec<u32>,
-    /// Of the people in each chunk of `order`.
+    /// The counts of the chunks in `order`.
     fenwick: FenwickTree,
     tables: Box<[HashTable<EntryIndex>]>,
     hasher: DefaultHashBuilder,
@@ -74,10 +74,10 @@ pub struct WaitingLine {
 #[derive(Default)]
 struct Chunk {
     entries: Vec<LineEntry>,
-    /// A bit for each entry: whether they are still there.
+    /// A bit for each entry: whether the user is still there.
     present: [u64; CHUNK / 64],
     count: u32,
-    /// Its place in `order`.
+    /// Its index in `order`.
     rank: u32,
 }
 
@@ -94,7 +94,7 @@ impl WaitingLine {
         }
     }
 
-    /// A line of these, who are in order.
+    /// A line of these entries, which are in order.
     pub fn of(entries: Vec<LineEntry>, hasher: DefaultHashBuilder) -> WaitingLine {
         let mut line = WaitingLine::new(hasher);
         let per_table = entries.len() / TABLES;
@@ -113,7 +113,7 @@ impl WaitingLine {
         self.count == 0
     }
 
-    /// Lines someone up who does not wait yet, behind all others.
+    /// Appends a user who does not wait yet.
     pub fn push(&mut self, entry: LineEntry) {
         let tail = self.order.last().map(|chunk| *chunk as usize);
         let chunk = match tail {
@@ -149,7 +149,7 @@ impl WaitingLine {
         self.fenwick.before(chunk.rank as usize) + chunk.present_before(at.offset()) + 1
     }
 
-    /// Who stands at a position.
+    /// The entry at a position.
     pub fn nth(&self, position: u32) -> Option<&LineEntry> {
         let (rank, rest) = self.fenwick.find(position.checked_sub(1)?)?;
         let chunk = &self.chunks[self.order[rank] as usize];
@@ -181,7 +181,7 @@ impl WaitingLine {
         self.remove(first)
     }
 
-    /// Those behind this key, front first.
+    /// The entries behind this key, front first.
     pub fn behind(&self, key: Option<LineKey>) -> impl Iterator<Item = &LineEntry> {
         let is_before = move |entry: &LineEntry| key.is_some_and(|key| entry.key() <= key);
         // The last chunk that begins before it: holes keep their keys.
@@ -191,7 +191,6 @@ impl WaitingLine {
         chunks.flat_map(Chunk::iter).skip_while(move |entry| is_before(entry))
     }
 
-    /// What it takes in memory.
     pub fn bytes(&self) -> usize {
         let entries: usize = self.chunks.iter().map(|chunk| chunk.entries.capacity()).sum();
         let tables: usize = self.tables.iter().map(HashTable::allocation_size).sum();
@@ -222,7 +221,7 @@ impl WaitingLine {
         chunk
     }
 
-    /// After someone went from the chunk of this rank.
+    /// Called after a user left the chunk of this rank.
     fn tidy(&mut self, rank: usize) {
         if self.count_in(rank) == 0 {
             return self.drop_chunk(rank);
@@ -239,7 +238,7 @@ impl WaitingLine {
         self.chunks[self.order[rank] as usize].count
     }
 
-    /// Puts the people of two neighbours into the first of them, without holes.
+    /// Moves the users of two neighbours into the first chunk, without holes.
     fn merge_with_next(&mut self, rank: usize) {
         let (first, second) = (self.order[rank] as usize, self.order[rank + 1] as usize);
         let mut merged = Chunk { rank: small(rank), ..Chunk::default() };
@@ -250,8 +249,8 @@ impl WaitingLine {
                 moved.push((EntryIndex::new(chunk, offset), to));
             }
         }
-        // Found by where they stood, and all of them before the first is changed: for a while the
-        // new places look like old ones of others.
+        // All buckets are found before the first is changed, because a new index may equal the old
+        // index of another user.
         let buckets: Vec<(usize, usize, EntryIndex)> = moved
             .into_iter()
             .map(|(from, to)| {
@@ -303,7 +302,7 @@ impl Chunk {
         whole + (self.present[offset / 64] & below).count_ones()
     }
 
-    /// The offset of the one with this rank, counted from zero.
+    /// The offset of the user with this rank, counted from zero.
     fn nth(&self, rank: u32) -> usize {
         let mut rest = rank;
         for (index, word) in self.present.iter().enumerate() {
@@ -331,7 +330,7 @@ fn entry_at(chunks: &[Chunk], at: EntryIndex) -> &LineEntry {
     &chunks[at.chunk()].entries[at.offset()]
 }
 
-/// Other digits than those that the table itself uses.
+/// Other bits than those that the table itself uses.
 fn table_of(hash: u64) -> usize {
     (hash >> 40) as usize % TABLES
 }

@@ -1,11 +1,11 @@
-//! Where people stand, without their being seen.
+//! Locates users without marking them as seen.
 
 use urr_kernel::{Timestamp, Uuid};
 
 use super::{MemoryRooms, lock};
 use crate::{RoomError, UserLocation};
 
-/// So many are looked for while the lock is held once.
+/// Bounds the work under one lock.
 const LOCATED_AT_ONCE_MAX: usize = 512;
 
 impl MemoryRooms {
@@ -28,7 +28,7 @@ impl MemoryRooms {
             }
             tokio::task::yield_now().await;
         }
-        // Also that someone is gone must be on disk: after a crash they might wait again.
+        // That a user has left must be on disk too: after a crash they might wait again.
         journal.wait(journal.newest_batch()).await?;
         Ok(all)
     }

@@ -1,12 +1,12 @@
-//! How many came in and left, by the second.
+//! Admissions and departures per second.
 
 use crate::LinePace;
 
-/// One more than the whole seconds that are told, for the one that runs; rounded up.
+/// More than the reported seconds, because the current one is counted too.
 pub const SECONDS_KEPT: usize = 64;
 
-/// The last seconds. A clock that is set back a little still finds its seconds, so it gives none of
-/// them a rate of its own again.
+/// The last seconds. A clock that is set back a little finds its seconds again, so that no second
+/// gets its rate twice.
 pub struct PaceHistory {
     seconds: [SecondCounts; SECONDS_KEPT],
 }
@@ -14,7 +14,7 @@ pub struct PaceHistory {
 #[derive(Clone, Copy, Default)]
 struct SecondCounts {
     second: i64,
-    /// Let in at all, from the line, and left the line.
+    /// All admissions, those from the line, and departures from the line.
     admit_user: u32,
     admitted: u32,
     left: u32,
@@ -25,7 +25,7 @@ impl PaceHistory {
         PaceHistory { seconds: [SecondCounts::default(); SECONDS_KEPT] }
     }
 
-    /// How many more may be let in within this second.
+    /// How many more users may be admitted within this second.
     pub fn rate_left(&self, second: i64, count_max: u32) -> u32 {
         let kept = self.seconds[index(second)];
         let used = if kept.second == second { kept.admit_user } else { 0 };

@@ -1,13 +1,12 @@
-//! Which changes of a room are not on disk yet, as far as people may be told of them.
+//! The changes of a room that are not on disk yet.
 
 use std::collections::VecDeque;
 
-/// Arrivals and admissions are counted, so it is enough to know up to which each batch reaches; a
-/// place or a slot need not remember its batch.
+/// Arrivals and admissions are numbered, so it is enough to know the last ones of each batch.
 pub struct PendingWrites {
-    /// All up to here are on disk.
+    /// Everything up to here is on disk.
     written: WrittenUpTo,
-    /// Oldest first. Few: one batch is written while another is filled.
+    /// Oldest first. There are few: one batch is written while another is filled.
     batches: VecDeque<(u64, WrittenUpTo)>,
 }
 
@@ -23,7 +22,7 @@ impl PendingWrites {
         PendingWrites { written, batches: VecDeque::new() }
     }
 
-    /// The batch has everything up to these.
+    /// The batch holds everything up to these.
     pub fn note(&mut self, batch: u64, arrival: i64, admission: u64) {
         let reach = WrittenUpTo { arrival, admission };
         match self.batches.back_mut() {
@@ -32,7 +31,7 @@ impl PendingWrites {
         }
     }
 
-    /// The batch that has an arrival; 0 if it is on disk.
+    /// The batch of an arrival; 0 if it is on disk.
     pub fn batch_of_arrival(&mut self, arrival: i64, durable: u64) -> u64 {
         self.forget(durable);
         if arrival <= self.written.arrival {
@@ -49,13 +48,13 @@ impl PendingWrites {
         self.first(|reach| reach.admission >= admission)
     }
 
-    /// The newest arrival that is on disk.
+    /// The last arrival that is on disk.
     pub fn last_written(&mut self, durable: u64) -> i64 {
         self.forget(durable);
         self.written.arrival
     }
 
-    /// Whether all is on disk.
+    /// Whether everything is on disk.
     pub fn is_empty(&mut self, durable: u64) -> bool {
         self.forget(durable);
         self.batches.is_empty()

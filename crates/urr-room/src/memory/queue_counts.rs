@@ -1,4 +1,4 @@
-//! In how many lines everybody waits.
+//! In how many lines each user waits.
 
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard};
@@ -8,7 +8,7 @@ use urr_kernel::Uuid;
 
 const SHARDS: usize = 64;
 
-/// Exact, over all rooms. A room locks it while it holds its own lock, never the other way round.
+/// Exact, over all rooms. Lock order: the room first, then a shard.
 pub struct QueueCounts {
     hasher: DefaultHashBuilder,
     shards: Box<[Mutex<HashTable<UserQueueCount>>]>,
@@ -25,7 +25,7 @@ impl QueueCounts {
         QueueCounts { hasher, shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Counts one more, unless they wait in as many lines as they may.
+    /// Adds a line, unless the user waits in as many as allowed.
     pub fn add(&self, user_id: Uuid, count_max: u32) -> bool {
         let hash = self.hasher.hash_one(user_id);
         let mut shard = self.shard(hash);
@@ -41,7 +41,7 @@ impl QueueCounts {
         is_free
     }
 
-    /// Counts someone who waited before a restart, whatever the limit is now.
+    /// Adds a line that was recovered, whatever the limit is now.
     pub fn restore(&self, user_id: Uuid) {
         self.add(user_id, u32::MAX);
     }
@@ -62,7 +62,6 @@ impl QueueCounts {
         }
     }
 
-    /// What it takes in memory.
     pub fn bytes(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).allocation_size()).sum()
     }

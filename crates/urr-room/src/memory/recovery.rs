@@ -1,4 +1,4 @@
-//! The rooms as the journal has them.
+//! Recovers the rooms from the journal.
 
 use hashbrown::DefaultHashBuilder;
 use urr_kernel::Timestamp;
@@ -11,12 +11,12 @@ use super::queue_counts::QueueCounts;
 use super::registry::RoomRegistry;
 use super::room::{MemoryRoom, RestoredRoom};
 
-/// What the journal had.
+/// The rooms of the journal.
 pub struct RecoveredState {
     pub registry: RoomRegistry,
     pub recovered: RecoverySummary,
     pub last_room_number: i64,
-    /// Rooms that were cleared, and whose places have not all been removed.
+    /// Retired rooms whose positions were not all deleted.
     pub retired_rooms: Vec<i64>,
 }
 
@@ -49,7 +49,7 @@ pub async fn recover(
     Ok(RecoveredState { registry, recovered, last_room_number, retired_rooms })
 }
 
-/// Those who wait, in the order of the line.
+/// The entries of a room, in the order of the line.
 async fn read_line(
     journal: &Db,
     room: i64,

@@ -1,4 +1,4 @@
-//! Which rooms there are: those with people, and what is left of those without.
+//! The rooms of this process: loaded ones, and the counters of empty ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,11 +10,11 @@ use super::journal::RoomTotals;
 use super::lock;
 use super::room::MemoryRoom;
 
-/// So many rooms are put to rest at once.
+/// How many rooms are unloaded at once.
 const UNLOADED_AT_ONCE_MAX: usize = 256;
 
-/// An event's number never ends, so that it is never given twice. Of a room that has been empty for
-/// a while no more is kept than that.
+/// A room that has been empty for a while is unloaded except for its counters, so that no number is
+/// given twice.
 #[derive(Default)]
 pub struct RoomRegistry {
     loaded: HashMap<Uuid, Arc<Mutex<MemoryRoom>>>,
@@ -22,7 +22,7 @@ pub struct RoomRegistry {
 }
 
 impl RoomRegistry {
-    /// Those who were in a room before a restart.
+    /// A room as it was before a restart.
     pub fn restore(&mut self, totals: RoomTotals, room: MemoryRoom) {
         if room.is_occupied() {
             self.loaded.insert(totals.event_id, Arc::new(Mutex::new(room)));
@@ -43,7 +43,7 @@ impl RoomRegistry {
         self.loaded.iter()
     }
 
-    /// A room to come in. `number` is of one that is new.
+    /// Loads the room of an event. `number` is for a new room.
     pub fn load(
         &mut self,
         event_id: Uuid,
@@ -60,11 +60,11 @@ impl RoomRegistry {
         Arc::clone(room)
     }
 
-    /// Puts some of these to rest that nobody is in.
+    /// Unloads some of these rooms if they are empty.
     pub fn unload(&mut self, occupied_events: &[Uuid], now_second: i64, durable: u64) {
         for event_id in occupied_events.iter().take(UNLOADED_AT_ONCE_MAX) {
             let Some(room) = self.loaded.get(event_id) else { continue };
-            // Whoever has found it may be about to come in.
+            // A request that holds the room may be about to change it.
             let is_alone = Arc::strong_count(room) == 1;
             let totals = is_alone.then(|| lock(room).unload(now_second, durable)).flatten();
             let Some(totals) = totals else { continue };
@@ -75,7 +75,7 @@ impl RoomRegistry {
         }
     }
 
-    /// What those that rest take in memory.
+    /// The memory of unloaded rooms.
     pub fn dormant_bytes(&self) -> usize {
         self.dormant.capacity() * (size_of::<(Uuid, RoomTotals)>() + 1)
     }

@@ -1,7 +1,7 @@
-//! One event's room, under its lock: what is decided, without waiting and without a clock.
+//! The room of one event under its lock. It never waits and has no clock.
 //!
-//! Every operation first ends what is over. Changes are noted in `changes` and handed to the
-//! journal before the lock is given back ([`MemoryRoom::append_changes`]).
+//! Every operation first removes expired slots. Changes gather in `changes` and are appended to the
+//! journal before the lock is released ([`MemoryRoom::append_changes`]).
 
 mod draw;
 
@@ -24,14 +24,14 @@ use crate::{
     RoomRequest, StatusSnapshot, UserLocation, UserStatus, sweep_gap_max_us,
 };
 
-/// Callers on several threads may come in with their times in another order. A clock that is
-/// further back was set back.
+/// Requests on several threads may arrive out of order by this much. A clock that is further back
+/// was set back.
 const DISORDER_MAX_US: i64 = 5_000_000;
 const SECOND_US: i64 = 1_000_000;
 
 pub struct MemoryRoom {
     event_id: Uuid,
-    /// In the journal. Another one after clearing.
+    /// The number in the journal. Clearing changes it.
     number: i64,
     line: WaitingLine,
     slots: SlotTable,
@@ -39,11 +39,11 @@ pub struct MemoryRoom {
     last_number: i64,
     admitted_total: u64,
     left_total: u64,
-    /// Counts the slots that were given since the start.
+    /// The admissions since the start.
     admissions: u64,
     now_us: i64,
     sweeping: SweepTimes,
-    /// When those who were in before the start count as last seen, until the rules are known.
+    /// When the users of recovered slots count as last seen, until the rules are known.
     restored_at_us: Option<i64>,
     changes: Vec<JournalRecord>,
     pending_writes: PendingWrites,
@@ -51,31 +51,31 @@ pub struct MemoryRoom {
     hasher: DefaultHashBuilder,
 }
 
-/// Of a draw that is under way.
+/// The state of a draw that is under way.
 #[derive(Default)]
 struct DrawProgress {
-    /// One at a time.
+    /// Held by the draw: one at a time.
     lock: Arc<tokio::sync::Mutex<()>>,
-    /// Who was seen or has gone since it began.
+    /// The users who were seen or left since it began.
     touched: Option<Vec<Uuid>>,
 }
 
-/// When the line was looked through.
+/// When the line was swept.
 #[derive(Clone, Copy)]
 struct SweepTimes {
     last_us: i64,
-    /// Since then without a gap.
+    /// The begin of the sweeps without a gap.
     began_us: i64,
 }
 
-/// What a person is told, and by what they may rely on it.
+/// An answer with the change on which it depends.
 #[derive(Clone, Copy)]
 pub struct PendingAnswer {
     pub snapshot: StatusSnapshot,
     pub durability: Durability,
 }
 
-/// The change that must be on disk before someone is told of it.
+/// The change that must be on disk before the answer.
 #[derive(Clone, Copy)]
 pub enum Durability {
     Nothing,
@@ -83,24 +83,24 @@ pub enum Durability {
     Admission(u64),
 }
 
-/// What a room needs of its surroundings to let someone in or line them up.
+/// What a room needs to admit users or let them join.
 pub struct RoomContext<'a> {
     pub queue_counts: &'a QueueCounts,
     pub ids: &'a IdSource,
-    /// Whether the journal takes changes.
+    /// Whether the journal accepts changes.
     pub is_accepting: bool,
 }
 
-/// Those who were in a room before a restart.
+/// A room as it was before a restart.
 pub struct RestoredRoom {
     pub totals: RoomTotals,
-    /// In order.
+    /// In the order of the line.
     pub entries: Vec<LineEntry>,
     pub slots: Vec<(Uuid, Uuid, Timestamp)>,
 }
 
 impl MemoryRoom {
-    /// A room that nobody is in.
+    /// An empty room.
     pub fn empty(totals: RoomTotals, hasher: DefaultHashBuilder) -> MemoryRoom {
         let restored = RestoredRoom { totals, entries: Vec::new(), slots: Vec::new() };
         MemoryRoom::restore(restored, i64::MIN, hasher)
@@ -113,7 +113,7 @@ impl MemoryRoom {
         for (user_id, slot_id, admitted_at) in &restored.slots {
             let admitted_at_us = admitted_at.as_microsecond();
             slots.restore(*user_id, *slot_id, admitted_at_us);
-            // A quick restart must not be a way around the rate.
+            // A quick restart must not circumvent the rate.
             let ago = second(now_us) - second(admitted_at_us);
             if (0..kept).contains(&ago) {
                 recent.count_let_in(second(admitted_at_us));
@@ -171,7 +171,7 @@ impl MemoryRoom {
         self.find(request.user_id, rules).unwrap_or(absent)
     }
 
-    /// Where these people stand. They are not seen by it.
+    /// Locates users without marking them as seen.
     pub fn locate(&mut self, users: &[Uuid], now: Timestamp) -> Vec<UserLocation> {
         self.begin(now);
         let locate = |user_id: &Uuid| match self.line.find(*user_id) {
@@ -182,8 +182,8 @@ impl MemoryRoom {
         users.iter().map(locate).collect()
     }
 
-    /// Whether this slot lives, which only then counts as being seen; and by what one may rely on
-    /// the answer.
+    /// Whether this slot is live, and the change on which the answer depends. Only a live slot
+    /// marks the user as seen.
     pub fn holds(
         &mut self,
         request: RoomRequest,
@@ -211,7 +211,7 @@ impl MemoryRoom {
             && self.end_slot(request.user_id)
     }
 
-    /// Lets in as many as the rules allow, but `count_max` at once.
+    /// Admits as many users as the rules allow, at most `count_max`.
     pub fn admit(
         &mut self,
         rules: &AdmissionRules,
@@ -234,8 +234,7 @@ impl MemoryRoom {
         admitted
     }
 
-    /// Looks at the next `scanned_max` people behind `key` and drops those who were not seen
-    /// since. Says where it stopped; `None` at the end of the line.
+    /// Scans the next `scanned_max` users behind `key` and drops those who were not seen since.
     pub fn sweep(
         &mut self,
         sweep: &SweepRequest,
@@ -264,7 +263,7 @@ impl MemoryRoom {
         SweepResult { count: u32::try_from(dropped.len()).expect("at most count_max"), last }
     }
 
-    /// Ends everything. The line is returned: taking it apart takes too long for the lock.
+    /// Ends everything. The line is returned, because dropping it takes too long for the lock.
     pub fn clear(&mut self, now: Timestamp, new_number: i64) -> (ClearedCounts, WaitingLine) {
         self.begin(now);
         let cleared = ClearedCounts { waiting: self.line.len(), active: self.slots.len() };
@@ -296,7 +295,7 @@ impl MemoryRoom {
         }
     }
 
-    /// Notes that the line is looked through. Returns since when that is so without a gap.
+    /// Notes a sweep. Returns since when the line has been swept without a gap.
     fn note_sweep(&mut self, sweep: &SweepRequest) -> i64 {
         let unseen_for_us = sweep.now.as_microsecond() - sweep.unseen_since.as_microsecond();
         let gap_us = self.now_us.saturating_sub(self.sweeping.last_us).saturating_abs();
@@ -307,7 +306,7 @@ impl MemoryRoom {
         self.sweeping.began_us
     }
 
-    /// What is kept of a room that was empty for longer than anything in it is remembered.
+    /// The counters of a room that can be unloaded: empty, idle and written.
     pub fn unload(&mut self, now_second: i64, durable: u64) -> Option<RoomTotals> {
         let kept = i64::try_from(SECONDS_KEPT).expect("few");
         let is_idle = now_second.saturating_sub(self.second()) > kept;
@@ -319,20 +318,20 @@ impl MemoryRoom {
         !self.line.is_empty() || self.slots.len() > 0
     }
 
-    /// The next `count_max` of those who wait with an arrival's number between these.
+    /// The next `count_max` users who wait with an arrival number up to `last_number`.
     pub fn entrants(
         &self,
         behind: Option<LineKey>,
         last_number: i64,
         count_max: usize,
     ) -> Vec<LineKey> {
-        // Those who were drawn stand before the first arrival.
+        // Drawn users stand before the first arrival.
         let behind = behind.or(Some((0, Uuid::max())));
         let entrants = self.line.behind(behind).take_while(|entry| entry.number <= last_number);
         entrants.take(count_max).map(LineEntry::key).collect()
     }
 
-    /// Gives the journal what has changed. Returns the batch that has it; 0 if nothing has.
+    /// Appends the changes to the journal. Returns their batch; 0 if there are none.
     pub fn append_changes(&mut self, journal: &Journal) -> u64 {
         if self.changes.is_empty() {
             return 0;
@@ -343,7 +342,7 @@ impl MemoryRoom {
         batch
     }
 
-    /// The batch that must be on disk before someone is told; 0 if it is.
+    /// The batch that must be on disk before the answer; 0 if it is.
     pub fn batch_of(&mut self, durability: Durability, durable: u64) -> u64 {
         match durability {
             Durability::Nothing => 0,
@@ -364,7 +363,6 @@ impl MemoryRoom {
         }
     }
 
-    /// What it takes in memory.
     pub fn bytes(&self) -> usize {
         size_of::<MemoryRoom>() + self.line.bytes() + self.slots.bytes()
     }
@@ -380,7 +378,7 @@ impl MemoryRoom {
         self.begin(now);
     }
 
-    /// Sets the room's time and ends what is over.
+    /// Sets the room's time and removes expired slots.
     fn begin(&mut self, now: Timestamp) {
         let now_us = now.as_microsecond();
         let is_behind =
@@ -397,7 +395,7 @@ impl MemoryRoom {
         second(self.now_us)
     }
 
-    /// Where someone stands, if anywhere. They are seen.
+    /// The status of a user who is in the room, who is marked as seen.
     fn find(&mut self, user_id: Uuid, rules: &AdmissionRules) -> Option<PendingAnswer> {
         if let Some(at) = self.line.find(user_id) {
             self.line.mark_seen(at, self.now_us);
@@ -426,7 +424,7 @@ impl MemoryRoom {
         StatusSnapshot { status, waiting, active, is_just_admitted: false }
     }
 
-    /// How many may be let in now.
+    /// How many users may be admitted now.
     fn free_slots(&self, rules: &AdmissionRules) -> u32 {
         match rules.admission {
             AdmissionState::Closed => 0,
@@ -470,7 +468,7 @@ impl MemoryRoom {
         Ok(())
     }
 
-    /// Takes someone out of the line who is not let in.
+    /// Removes a user from the line who is not admitted.
     fn leave_line(&mut self, user_id: Uuid, queue_counts: &QueueCounts) -> bool {
         let Some(entry) = self.line.remove(user_id) else { return false };
         self.touch(user_id);
@@ -494,7 +492,7 @@ fn second(time_us: i64) -> i64 {
     time_us.div_euclid(SECOND_US)
 }
 
-/// What a sweep is to do at once.
+/// One step of a sweep.
 pub struct SweepRequest {
     pub unseen_since: Timestamp,
     pub now: Timestamp,
@@ -504,6 +502,6 @@ pub struct SweepRequest {
 
 pub struct SweepResult {
     pub count: u32,
-    /// The last one who was looked at; `None` if there was nobody left.
+    /// The last user who was scanned; `None` at the end of the line.
     pub last: Option<LineKey>,
 }

@@ -1,4 +1,4 @@
-//! Who is in, and until when.
+//! The slots of a room and their expiry.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -8,20 +8,20 @@ use urr_kernel::{Timestamp, Uuid};
 
 use crate::{AdmissionRules, Slot};
 
-/// A slot as the room keeps it.
+/// A slot as the room stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldSlot {
     pub id: Uuid,
     pub admitted_at_us: i64,
     ends_at_us: i64,
-    /// Counts the admissions of the room.
+    /// The number of the admission in this room.
     pub admission: u64,
-    /// By which end the heap knows it. The end itself moves on, mostly.
+    /// The end in the heap. The real end is usually later.
     queued_end_us: i64,
 }
 
-/// The heap has one live entry for each slot. An end that has moved on is looked at again when the
-/// old one comes up, so that being seen costs nothing.
+/// The heap has one live entry per slot. A slot that was extended is queued again when its old end
+/// comes up, so that extending a slot does not touch the heap.
 pub struct SlotTable {
     held: HashMap<Uuid, HeldSlot, DefaultHashBuilder>,
     ends: BinaryHeap<Reverse<SlotExpiry>>,
@@ -47,7 +47,7 @@ impl SlotTable {
         self.held.get(&user_id)
     }
 
-    /// Lets someone in who is not.
+    /// Adds a slot for a user who has none.
     pub fn insert(
         &mut self,
         user_id: Uuid,
@@ -69,14 +69,14 @@ impl SlotTable {
         self.queue(user_id, &held);
     }
 
-    /// Someone who was in before a restart. They stay until [`SlotTable::set_expiries`] knows the rules.
+    /// Adds a recovered slot. It does not expire before [`SlotTable::set_expiries`].
     pub fn restore(&mut self, user_id: Uuid, id: Uuid, admitted_at_us: i64) {
         let (ends_at_us, queued_end_us) = (i64::MAX, i64::MAX);
         let held = HeldSlot { id, admitted_at_us, ends_at_us, admission: 0, queued_end_us };
         self.held.insert(user_id, held);
     }
 
-    /// Gives those who were restored their ends, as if they had been seen then.
+    /// Sets the ends of recovered slots, as if their owners had been seen then.
     pub fn set_expiries(&mut self, seen_at_us: i64, rules: &AdmissionRules) {
         let restored = self.held.iter_mut().filter(|(_, held)| held.ends_at_us == i64::MAX);
         for (user_id, held) in restored {
@@ -87,8 +87,8 @@ impl SlotTable {
         }
     }
 
-    /// Moves the end of someone's slot on. `None` if they have none, or if it is over by the rules
-    /// of today: then [`SlotTable::remove`] it.
+    /// Extends a user's slot. `None` if there is none, or if it has expired by the present rules:
+    /// then [`SlotTable::remove`] it.
     pub fn mark_seen(
         &mut self,
         user_id: Uuid,
@@ -107,7 +107,7 @@ impl SlotTable {
             ends_at: time(ends_at_us),
             last_end: time(last_end_us),
         };
-        // The rules have become stricter: the heap would notice too late.
+        // The rules have become stricter, so the end in the heap is too late.
         if ends_at_us < held.queued_end_us {
             held.queued_end_us = ends_at_us;
             let held = *held;
@@ -122,7 +122,7 @@ impl SlotTable {
         held
     }
 
-    /// Removes one whose time is over.
+    /// Removes a slot that has expired.
     pub fn pop_expired(&mut self, now_us: i64) -> Option<(Uuid, HeldSlot)> {
         while let Some(Reverse(end)) = self.ends.peek().copied() {
             if end.at_us > now_us {
@@ -144,9 +144,8 @@ impl SlotTable {
         None
     }
 
-    /// What it takes in memory.
     pub fn bytes(&self) -> usize {
-        // Eight buckets for seven entries, and a byte each beside.
+        // Eight buckets for seven entries, and a control byte each.
         let buckets = self.held.capacity() / 7 * 8;
         buckets * (size_of::<(Uuid, HeldSlot)>() + 1)
             + self.ends.capacity() * size_of::<SlotExpiry>()
@@ -157,8 +156,7 @@ impl SlotTable {
         self.ends.push(Reverse(end));
     }
 
-    /// Slots that were given back leave their ends behind; those who come and go must not fill the
-    /// memory with them.
+    /// A removed slot leaves its entry in the heap; too many of them are dropped.
     fn drop_stale_expiries(&mut self) {
         if self.ends.len() <= 2 * self.held.len() + 64 {
             return;
@@ -173,7 +171,7 @@ impl SlotTable {
     }
 }
 
-/// The last end of a slot, and its end if its owner was seen now.
+/// The last possible end of a slot, and its end if its owner is seen now.
 fn ends(admitted_at_us: i64, now_us: i64, rules: &AdmissionRules) -> (i64, i64) {
     let micros = |span: std::time::Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
     let last_end_us = admitted_at_us.saturating_add(micros(rules.slot_max)).min(i64::MAX - 1);

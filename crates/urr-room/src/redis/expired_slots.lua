@@ -1,4 +1,5 @@
--- Forgets the slots that are over: some at a time, so that this stays short. Returns how many are in.
+-- Removes expired slots, some at a time, so that this stays short. Returns the number of live
+-- slots.
 local function end_slots()
     local over = redis.call(
         'ZRANGEBYSCORE', active, '-inf', string.format('%.0f', now), 'LIMIT', 0, 1000)

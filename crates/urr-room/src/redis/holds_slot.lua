@@ -1,4 +1,5 @@
--- Whether this slot of the user lives. Another one does not move on by it. Further argument: the slot.
+-- Whether this slot of the user is live. Another slot is not extended by it. Further argument: the
+-- slot.
 local held = redis.call('HGET', slots, user)
 if not held or string.sub(held, 1, 16) ~= ARGV[6] then
     return 0

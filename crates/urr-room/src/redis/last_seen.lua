@@ -1,6 +1,6 @@
--- When those who wait were last seen: spread over 16384 small sorted sets beside the key `seen`, which
--- Redis packs, so that one costs 31 bytes instead of 125. `seen` itself tells of each of them a time
--- that nobody in it was last seen before.
+-- When users were last seen, in 16384 small sorted sets beside the key `seen`. Redis packs them, so
+-- that a user costs 31 bytes instead of 125. `seen` itself holds a lower bound of the times in each
+-- set.
 local function seen_set(user)
     return (string.byte(user, 15) * 256 + string.byte(user, 16)) % 16384
 end

@@ -1,4 +1,4 @@
-//! Where people stand, without their being seen.
+//! Locates users without marking them as seen.
 
 use urr_kernel::{Timestamp, Uuid};
 
@@ -23,7 +23,7 @@ impl RedisRooms {
                 all.push(location(*one)?);
             }
         }
-        // An answer of another length is none.
+        // An answer of another length is invalid.
         if all.len() == users.len() { Ok(all) } else { Err(RoomError::Unavailable) }
     }
 }

@@ -1,10 +1,9 @@
-//! Which rooms have anybody in them.
+//! The set of occupied rooms.
 //!
-//! The set of them is kept beside the rooms, on a Cluster on another node, so no script can decide
-//! both. A room counts its listings: odd while it is listed. Who comes first adds `<event>:<listing>`
-//! to the set and only then enters with that listing; the listing of an empty room is ended before
-//! it is taken out of the set. So a late removal takes out an old listing, never that of someone who
-//! has come meanwhile, and whoever is in a room is in one that is listed.
+//! On a Cluster the set is on another node than the rooms, so no script can change both. A room
+//! counts its listings: odd while it is listed. The first user adds `<event>:<listing>` to the set
+//! and only then enters with that listing; the listing of an empty room ends before it is removed
+//! from the set. So a late removal removes an old listing only, and every occupied room is listed.
 
 use futures_util::{StreamExt, stream};
 use urr_kernel::{Timestamp, Uuid};
@@ -13,7 +12,6 @@ use super::keys::{ROOMS_IN_USE, RoomKeys};
 use super::scripts::{LIST, UNLIST};
 use super::{RedisRooms, RoomError};
 
-/// Rooms asked at once.
 const ROOMS_AT_ONCE: usize = 16;
 
 impl RedisRooms {
@@ -22,8 +20,8 @@ impl RedisRooms {
         self.run::<()>(&LIST, &[ROOMS_IN_USE], ("SADD", member)).await
     }
 
-    /// The events whose room has anybody in it. Ends the listings of empty rooms. One that does not
-    /// answer counts as used: the others must not wait for it.
+    /// The events whose rooms are occupied. Ends the listings of empty rooms. A room that does not
+    /// answer counts as occupied, so that it does not block the others.
     pub async fn occupied_events(&self) -> Result<Vec<Uuid>, RoomError> {
         let members: Vec<String> = self.run(&LIST, &[ROOMS_IN_USE], "SMEMBERS").await?;
         let asked = members.into_iter().map(|member| self.event_if_used(member));
@@ -34,18 +32,19 @@ impl RedisRooms {
         Ok(occupied_events)
     }
 
-    /// The event of a member of the set, if there is anybody in its room.
+    /// The event of a member of the set, if its room is occupied.
     async fn event_if_used(&self, member: String) -> Option<Uuid> {
         let parsed = member.split_once(':').and_then(|(event, listing)| {
             Some((event.parse::<Uuid>().ok()?, listing.parse::<i64>().ok()?))
         });
         let (event_id, listing) = parsed?;
         let keys = RoomKeys::of(event_id);
-        // With the caller's time, which nobody has told here, slots that are over still count.
+        // With the caller's time, which is not known here, expired slots still count.
         let arguments = self.time_of(Timestamp::UNIX_EPOCH);
         let answer: Result<(bool, i64), _> = self.run(&UNLIST, &keys.all(), arguments).await;
         let Ok((is_used, present)) = answer else { return Some(event_id) };
-        // A later one is of someone who is about to enter. What fails is done next time.
+        // A later listing is of a user who is about to enter. A failed removal is repeated next
+        // time.
         if listing < present {
             self.run::<()>(&LIST, &[ROOMS_IN_USE], ("SREM", member)).await.ok();
         }

@@ -1,17 +1,18 @@
-//! For how many events one person may wait.
+//! Bounds the number of events for which one user waits.
 //!
-//! That is kept beside the rooms, on a Cluster on another node, so no script can decide both. Who is
-//! to be lined up first reserves the event there; who went from a line is taken out of it as well as
-//! that can be done. When someone has as many as they may, what is reserved there is compared with
-//! the lines, and what is left of broken calls is given back. Such a reservation becomes void in its
-//! room first, so that someone who comes late with it is not lined up after all.
+//! On a Cluster the count is on another node than the rooms, so no script can change both. A user
+//! first reserves the event and then joins; a user who leaves releases it, as far as that succeeds.
+//! When a user is at the limit, the reservations are compared with the lines, and those of broken
+//! calls are released. Such a reservation becomes void in its room first, so that a late call
+//! cannot join with it.
 //!
-//! A reservation is known by its time. Who went from a line loses those up to then: they may have
-//! lined up again meanwhile, with a newer one. On a Cluster these are the clocks of two nodes. As far
-//! as they differ, a place is given back too late, or that of someone who comes again at once.
+//! A reservation is identified by its time. A user who leaves loses the reservations up to then,
+//! because a newer one belongs to a new position. On a Cluster these are the clocks of two nodes:
+//! as far as they differ, a reservation is released too late, or that of a user who joins again at
+//! once.
 //!
-//! Those of a large room that was cleared are taken out after the answer. Whoever of them comes to
-//! another event in that moment may be told that they wait for too many; it ends by itself.
+//! The reservations of a large cleared room are released after the answer. Until then its users may
+//! be rejected elsewhere as waiting for too many events.
 
 use futures_util::{StreamExt, stream};
 use urr_kernel::Uuid;
@@ -20,17 +21,17 @@ use super::keys::{RoomKeys, user_hash, void_mark};
 use super::scripts::{READ_RESERVATIONS, RELEASE, RESERVE, VERIFY};
 use super::{RedisRooms, RoomError, RoomRequest};
 
-/// Calls under way at once when many are taken out.
+/// Concurrent calls when many reservations are released.
 const RELEASES_AT_ONCE: usize = 64;
 
-/// Names a reservation: in which microsecond it was made.
+/// The microsecond in which a reservation was made identifies it.
 pub(super) type QueueReservation = i64;
 
-/// An event's id and the reservation.
+/// An event id and the reservation.
 const RESERVATION_BYTES: usize = 23;
 
 impl RedisRooms {
-    /// Reserves a place in one more line; one that is reserved already is renewed.
+    /// Reserves one more line. An existing reservation is renewed.
     pub(super) async fn reserve(
         &self,
         request: &RoomRequest,
@@ -51,7 +52,7 @@ impl RedisRooms {
         reserved.map_err(|_| RoomError::TooManyQueues)
     }
 
-    /// The reservation, or those that are in its way and not quite new.
+    /// The reservation, or the settled ones that use up the limit.
     async fn try_reserve(
         &self,
         request: &RoomRequest,
@@ -66,7 +67,7 @@ impl RedisRooms {
         }
     }
 
-    /// Gives a reservation back if its owner does not wait. Whether that was so.
+    /// Releases a reservation if its owner does not wait. Returns whether it was released.
     async fn release_unless_waiting(
         &self,
         user_id: Uuid,
@@ -86,7 +87,7 @@ impl RedisRooms {
         Ok(true)
     }
 
-    /// Gives back what someone has reserved, unless they have lined up with it meanwhile.
+    /// Releases a user's reservation of an event, unless the user waits by it.
     pub(super) async fn give_back(&self, event_id: Uuid, user_id: Uuid) {
         let places = self.run(&READ_RESERVATIONS, &[&user_hash(user_id)], user_id.as_bytes()).await;
         let places: Vec<u8> = places.unwrap_or_default();
@@ -97,8 +98,8 @@ impl RedisRooms {
         }
     }
 
-    /// Takes users out who went from the line of this event at this time of Redis. What fails is
-    /// found when they have as many as they may.
+    /// Releases the reservations of users who left the line at this time of Redis. A failed release
+    /// is found when the user is at the limit.
     pub(super) async fn release(&self, event_id: Uuid, users: &[Uuid], gone_at: i64) {
         let release = |user_id: Uuid| async move {
             let arguments = (user_id.as_bytes(), event_id.as_bytes(), gone_at, false);

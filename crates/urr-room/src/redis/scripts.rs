@@ -1,4 +1,4 @@
-//! The scripts. Those of a room begin with the parts they need.
+//! The scripts. Those of a room begin with the shared parts that they need.
 
 use std::sync::LazyLock;
 

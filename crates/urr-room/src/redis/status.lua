@@ -1,8 +1,8 @@
--- Someone's standing. Arguments: user, slot ttl, slot max, how exactly it is noted who was seen.
+-- A user's status. Arguments: user, slot ttl, slot max, the precision of when users were seen.
 local user = ARGV[2]
 local slot_ttl, slot_max, seen_grain = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- Moves the end of the user's slot. Answers its id, when it was given, and its end; or nothing.
+-- Extends the user's slot. Returns its id, the admission and its end; or nothing.
 local function extend_slot()
     local ends = redis.call('ZSCORE', active, user)
     local slot = ends and redis.call('HGET', slots, user)
@@ -22,7 +22,7 @@ local function extend_slot()
     return string.sub(slot, 1, 16), admitted, moved
 end
 
--- {1, number, position, '', waiting, active}, {2, given, end, slot, waiting, active}, or nothing.
+-- {1, number, position, '', waiting, active}, {2, admission, end, slot, waiting, active}, or nothing.
 local function user_status()
     local number = redis.call('ZSCORE', queue, user)
     if number then

@@ -1,4 +1,4 @@
--- Takes some users out of a line that was cleared. Key: that line. Argument: how many.
+-- Takes some users out of a cleared line. Key: that line. Argument: how many.
 local users = {}
 local popped = redis.call('ZPOPMIN', KEYS[1], ARGV[1])
 for at = 1, #popped, 2 do

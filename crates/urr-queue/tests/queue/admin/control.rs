@@ -4,7 +4,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use urr_kernel::Uuid;
 
-use super::{ADMIN, Desk, TierKey};
+use super::{ADMIN, Desk, TestCaller};
 use crate::contract;
 use crate::fixture::{Fan, SECOND, World};
 
@@ -22,7 +22,7 @@ contract! {
     async fn while_it_is_paused_nobody_comes_in_and_nobody_loses_anything(world: World) {
         let event = world.open_event().await;
         let early = world.come(event, 2).await;
-        let admin = Desk::of(&world, TierKey::Admin);
+        let admin = Desk::of(&world, TestCaller::Admin);
         let told = admin.order(event, "pause", json!({})).await.ok();
         assert_eq!(told["room"]["phase"], "paused");
         let late = world.fan();
@@ -42,7 +42,7 @@ contract! {
 
     async fn a_higher_threshold_lets_more_in_and_a_lower_one_throws_nobody_out(world: World) {
         let event = world.open_event().await;
-        let admin = Desk::of(&world, TierKey::Admin);
+        let admin = Desk::of(&world, TestCaller::Admin);
         admin.patch(event, json!({ "threshold": 2 })).await.ok();
         let fans = world.come(event, 4).await;
         admin.patch(event, json!({ "threshold": 3 })).await.ok();
@@ -59,7 +59,7 @@ contract! {
     /// in the original a cleared queue left its tokens good.
     async fn clearing_ends_every_place_and_slot_and_has_to_be_meant(world: World) {
         let (event, other) = (world.open_event().await, world.open_event().await);
-        let admin = Desk::of(&world, TierKey::Admin);
+        let admin = Desk::of(&world, TestCaller::Admin);
         admin.patch(event, json!({ "threshold": 2 })).await.ok();
         let inside = world.fan();
         let slot = world.read_token(&inside.check(event).await.ok()).id;
@@ -101,7 +101,7 @@ contract! {
         let event = world.open_event().await;
         let fan = world.fan();
         let slot = world.read_token(&fan.check(event).await.ok()).id;
-        let admin = Desk::of(&world, TierKey::Admin);
+        let admin = Desk::of(&world, TestCaller::Admin);
         world.close_database().await;
         let answer = admin.order(event, "clear", json!({ "confirm": event })).await;
         assert!(answer.status.is_server_error(), "{:?}", answer.status);
@@ -110,7 +110,7 @@ contract! {
 
     async fn those_who_wait_read_the_message(world: World) {
         let event = world.open_event().await;
-        let admin = Desk::of(&world, TierKey::Admin);
+        let admin = Desk::of(&world, TestCaller::Admin);
         admin.patch(event, json!({ "threshold": 1 })).await.ok();
         let fans = world.come(event, 2).await;
         let path = format!("/api/admin/queue/{event}/message");

@@ -5,20 +5,19 @@ use urr_storage::{Row, StorageError, Tx, params};
 
 use super::{JournalRecord, RoomTotals};
 
-/// So many places are read or removed in one transaction: others have their turn in between, and
-/// none takes longer than it may.
+/// Bounds the rows of one transaction.
 const READ_MAX: u32 = 5_000;
 const REMOVED_MAX: u32 = 1_000;
 
-/// A place as it is kept.
+/// A position as it is stored.
 pub struct StoredPosition {
     pub arrival: i64,
     pub user_id: Uuid,
     pub drawn: Option<i64>,
 }
 
-/// What was written already is left alone: a batch is written again when its end was reported as
-/// failed, and it may have succeeded.
+/// Writing a record again changes nothing: a batch is retried also if only its commit was reported
+/// as failed.
 pub fn record_write(tx: &mut Tx<'_>, record: &JournalRecord) -> Result<(), StorageError> {
     match *record {
         JournalRecord::LineJoined { room, arrival, user_id } => {
@@ -30,7 +29,7 @@ pub fn record_write(tx: &mut Tx<'_>, record: &JournalRecord) -> Result<(), Stora
             let sql = "delete from places where room = $1 and arrival = $2";
             tx.execute(sql, params![room, arrival])?;
         }
-        // They may have left meanwhile.
+        // The user may have left meanwhile.
         JournalRecord::NumberDrawn { room, arrival, number } => {
             let sql = "update places set drawn = $3 where room = $1 and arrival = $2";
             tx.execute(sql, params![room, arrival, number])?;
@@ -80,7 +79,7 @@ pub fn room_list(tx: &mut Tx<'_>) -> Result<Vec<RoomTotals>, StorageError> {
     })
 }
 
-/// The next places of a room behind an arrival, in order of arrival. Empty at the end.
+/// The next positions of a room behind an arrival, in order of arrival. Empty at the end.
 pub fn position_list(
     tx: &mut Tx<'_>,
     room: i64,
@@ -95,7 +94,7 @@ pub fn position_list(
     tx.query(sql, params![room, behind, READ_MAX], read)
 }
 
-/// Those who are in: whom, by which slot, since when.
+/// The slots of a room: user, slot id, admission.
 pub fn slot_list(tx: &mut Tx<'_>, room: i64) -> Result<Vec<(Uuid, Uuid, Timestamp)>, StorageError> {
     let sql = "select user_id, slot_id, admitted_at from slots where room = $1";
     tx.query(sql, params![room], |row| {
@@ -103,7 +102,7 @@ pub fn slot_list(tx: &mut Tx<'_>, room: i64) -> Result<Vec<(Uuid, Uuid, Timestam
     })
 }
 
-/// Numbers of rooms that have places but are no more: what was not removed after they were cleared.
+/// Numbers of retired rooms whose positions were not all deleted.
 pub fn orphan_room_list(tx: &mut Tx<'_>, known: &[i64]) -> Result<Vec<i64>, StorageError> {
     let sql = "select room from places where room > $1 order by room limit 1";
     let mut strays = Vec::new();
@@ -117,7 +116,7 @@ pub fn orphan_room_list(tx: &mut Tx<'_>, known: &[i64]) -> Result<Vec<i64>, Stor
     Ok(strays)
 }
 
-/// Removes some places of a room that is no more. False if there are none left.
+/// Deletes some positions of a retired room. False if there are none left.
 pub fn position_delete_some(tx: &mut Tx<'_>, room: i64) -> Result<bool, StorageError> {
     let sql = "delete from places where room = $1 and arrival in \
                (select arrival from places where room = $1 order by arrival limit $2)";

@@ -1,6 +1,6 @@
-//! New numbers for those who were drawn. To line a million people up anew takes too long for the
-//! lock: they are copied in parts, the new line is made beside the room, and under the lock it only
-//! gets what has changed meanwhile.
+//! Renumbers a line after a draw. Sorting a million users takes too long for the lock: the line is
+//! copied in parts, the new line is made from the copy, and under the lock it only gets what has
+//! changed meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,40 +12,40 @@ use urr_kernel::Uuid;
 use super::super::line::{LineEntry, WaitingLine};
 use super::{LineKey, MemoryRoom};
 
-/// Everybody's number from a draw.
+/// The drawn number of each user.
 pub type DrawnNumbers = HashMap<Uuid, i64, DefaultHashBuilder>;
 
-/// The line as it was copied, in order.
+/// A copy of the line, in order.
 pub struct LineCopy {
-    /// The room's in the journal: another one after clearing.
+    /// The room's number in the journal. Clearing changes it.
     room: i64,
     entries: Vec<LineEntry>,
 }
 
-/// A line with numbers from a draw.
+/// A line with drawn numbers.
 pub struct RedrawnLine {
     room: i64,
     line: WaitingLine,
-    /// The last one who was copied. Who comes later stands behind.
+    /// The last user who was copied. Later arrivals stand behind.
     last: Option<LineKey>,
-    /// What is to be journalled: arrival and number.
+    /// For the journal: arrival and number.
     pub written: Vec<(i64, i64)>,
 }
 
 impl MemoryRoom {
-    /// To be held from the first copy until everything is journalled.
+    /// Held from the first copy until everything is in the journal.
     pub fn draw_lock(&self) -> Arc<Mutex<()>> {
         Arc::clone(&self.draw_progress.lock)
     }
 
-    /// From now on it is noted who is seen or goes.
+    /// Begins the copy. From now on it is noted who is seen or leaves.
     pub fn draw_begin(&mut self) -> LineCopy {
         self.draw_progress.touched = Some(Vec::new());
         let entries = Vec::with_capacity(self.line.len() as usize);
         LineCopy { room: self.number, entries }
     }
 
-    /// Copies the next `count_max` of the line. False if there are no more.
+    /// Copies the next `count_max` users. False if there are no more.
     pub fn draw_copy(&self, copied: &mut LineCopy, count_max: usize) -> bool {
         let last = copied.entries.last().map(LineEntry::key);
         let before = copied.entries.len();
@@ -53,13 +53,13 @@ impl MemoryRoom {
         copied.entries.len() - before == count_max
     }
 
-    /// Goes on with the new line. Returns what is to be journalled, and the old line: to take it
-    /// apart takes too long for the lock.
+    /// Replaces the line. Returns the records for the journal, and the old line, because dropping
+    /// it takes too long for the lock.
     pub fn draw_end(&mut self, new: RedrawnLine) -> (i64, Vec<(i64, i64)>, WaitingLine) {
         let touched = self.draw_progress.touched.take().unwrap_or_default();
         let RedrawnLine { room, mut line, last, written } = new;
         if room != self.number {
-            // Cleared meanwhile: all who were copied are gone.
+            // The room was cleared meanwhile: the copied users are gone.
             return (self.number, Vec::new(), line);
         }
         for user_id in touched {
@@ -68,7 +68,7 @@ impl MemoryRoom {
                 (Some(entry), Some(at)) if Some(entry.key()) <= last => {
                     line.mark_seen(at, entry.seen_at_us);
                 }
-                // They have gone, and perhaps come again.
+                // The user left, and perhaps joined again.
                 (_, Some(_)) => drop(line.remove(user_id)),
                 (_, None) => {}
             }
@@ -85,8 +85,8 @@ impl MemoryRoom {
 }
 
 impl LineCopy {
-    /// Lines everybody up with the numbers they have drawn; only those with an arrival's number up
-    /// to `last_number` get one.
+    /// Sorts the users by their drawn numbers. Only users with an arrival number up to
+    /// `last_number` get one.
     pub fn join_line(
         mut self,
         drawn: &DrawnNumbers,
@@ -168,7 +168,7 @@ mod tests {
             assert!(self.room.leave(self.request(user), &self.queue_counts));
         }
 
-        /// Lines up in reverse who came up to `last_number`, while something happens.
+        /// Draws the reverse order of arrivals up to `last_number`, while something happens.
         fn draw(&mut self, last_number: i64, meanwhile: impl FnOnce(&mut Case)) -> usize {
             let mut copied = self.room.draw_begin();
             while self.room.draw_copy(&mut copied, 2) {}
