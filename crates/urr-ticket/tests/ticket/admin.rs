@@ -69,7 +69,7 @@ contract! {
             call(&world, Some(Role::Admin), Method::PUT, &path, &requested).await;
         assert_eq!(status, StatusCode::OK, "{changed}");
         assert_eq!(changed["ticketType"]["available"], 60);
-        let noted = "select count(*) as n from admin_audit";
+        let noted = "select count(*) as n from admin_actions";
         assert_eq!(world.number(noted).await, 2);
     }
 
@@ -124,7 +124,7 @@ contract! {
         let unknown = format!("/api/admin/tickets/{seated}");
         let told = refusal(&world, Method::PUT, &unknown, &body()).await;
         assert_eq!(told, (404, "TICKET_TYPE_NOT_FOUND".to_owned()));
-        assert_eq!(world.number("select count(*) as n from admin_audit").await, 0);
+        assert_eq!(world.number("select count(*) as n from admin_actions").await, 0);
     }
 
     async fn what_administrators_did_can_be_read_the_newest_first(world: World) {

@@ -348,7 +348,7 @@ contract! {
             assert_eq!(sold.payment_method.as_deref(), Some(stored));
             let record = world.hold(event_id, world.ids.next_id(), &[seat_id + 1]).await;
             let claim = world.pin(&record).await;
-            let path = format!("/internal/ticket/reservations/{}/confirm", record.reservation.id);
+            let path = format!("/internal/ticket/payables/reservation/{}/confirm", record.reservation.id);
             let body = json!({"paymentId": claim.payment_id, "amount": claim.amount,
                 "fencingToken": claim.fencing_token, "paymentMethod": method});
             let payments = CallerIdentity::Service(Caller::Payment);

@@ -347,12 +347,12 @@ contract! {
             let told = poison(&world, data).await;
             assert!(told.contains(reason), "{told:?} should say {reason:?}");
         }
-        for table in ["sales", "seats", "ticket_types", "catalog_news", "outbox", "inbox"] {
+        for table in ["sales", "seats", "ticket_types", "event_states", "outbox", "inbox"] {
             let count = match table {
                 "sales" => "select count(*) as n from sales",
                 "seats" => "select count(*) as n from seats",
                 "ticket_types" => "select count(*) as n from ticket_types",
-                "catalog_news" => "select count(*) as n from catalog_news",
+                "event_states" => "select count(*) as n from event_states",
                 "outbox" => "select count(*) as n from outbox",
                 _ => "select count(*) as n from inbox",
             };
