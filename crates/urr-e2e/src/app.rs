@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 use urr::DataFolder;
 use urr::compose::{System, World};
-use urr::config::{self, Config, LoadArgs, Mode, Overrides};
-use urr_auth::{Door, solve_challenge};
+use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
+use urr_auth::{BotCheckPurpose, solve_challenge};
 use urr_bus::Bus;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_service::token::{self, AccessClaims, EntryClaims, Issue, TokenKey};
@@ -85,7 +85,7 @@ impl TestApp {
         let config = configure(folder.path().join("data"), variables);
         let clock = Clock::manual(START.parse::<Timestamp>().expect("a valid time"));
         let ids = IdSource::seeded(clock.clone(), SEED);
-        for role in urr::role::Role::ALL {
+        for role in urr::role::ProcessRole::ALL {
             urr::migrate_storage(&config, role, clock.now()).expect("the tables can be made");
         }
         Some(TestApp {
@@ -123,8 +123,8 @@ impl TestApp {
     }
 
     /// The proof that registering or logging in asks for, for the header `x-proof-of-work`.
-    pub async fn proof(&self, door: Door) -> String {
-        let path = format!("/api/auth/challenge?for={}", door.name());
+    pub async fn proof(&self, purpose: BotCheckPurpose) -> String {
+        let path = format!("/api/auth/challenge?for={}", purpose.name());
         let task = self.get(&path).send().await.json();
         let difficulty = task["difficulty"].as_u64().and_then(|bits| u8::try_from(bits).ok());
         let challenge = task["challenge"].as_str();
@@ -146,7 +146,7 @@ impl TestApp {
             "email": email, "password": password, "name": "김팬", "phone": "010-1234-5678",
             "terms": agreed.collect::<Vec<_>>(),
         });
-        let proof = self.proof(Door::Register).await;
+        let proof = self.proof(BotCheckPurpose::Register).await;
         let call = self.post("/api/auth/register").header("x-proof-of-work", &proof);
         call.json(&body).send().await
     }
@@ -249,13 +249,14 @@ impl TestApp {
 async fn start_system(config: &Config, clock: &Clock, ids: &IdSource) -> System {
     let world = World { clock: clock.clone(), ids: ids.clone() };
     let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
-    let system = System::start(config, &urr::role::Role::all(), world, Some(data)).await;
+    let system = System::start(config, &urr::role::ProcessRole::all(), world, Some(data)).await;
     system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"))
 }
 
 fn configure(data_dir: PathBuf, variables: Vec<(&str, String)>) -> Config {
-    let overrides = Overrides { data_dir: Some(data_dir), ..Overrides::default() };
-    let args = LoadArgs { mode: Mode::Embedded, config_file: None, overrides };
+    let overrides =
+        CommandLineOverrides { data_dir: Some(data_dir), ..CommandLineOverrides::default() };
+    let args = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
     let variables = variables.into_iter();
     let environment = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     config::load(args, environment).unwrap_or_else(|errors| panic!("{errors}"))

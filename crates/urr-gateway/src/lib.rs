@@ -128,7 +128,7 @@ impl Gateway {
             .route("/", get(home::home))
             .route("/home.css", get(home::style))
             .merge(OpenApiRouter::from(pages));
-        Service::new("gateway", routes, &kit).framed_router(Frame(gateway))
+        Service::new("gateway", routes, &kit).router_with_outer_layer(Frame(gateway))
     }
 
     fn has(&self, route: &Route) -> bool {

@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use urr_auth::{Auth, Email, Name, NewAdmin, Password};
+use urr_auth::{AuthService, Email, NewAdmin, Password, PersonName};
 
 use super::{block_on, say};
 use crate::compose::{World, auth_parts};
 use crate::config::Config;
 use crate::engines;
-use crate::role::Role;
+use crate::role::ProcessRole;
 
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
@@ -43,12 +43,12 @@ pub fn run(config: &Config, command: AdminCommand) -> Result<()> {
     }
 }
 
-fn with_accounts(config: &Config, work: impl AsyncFnOnce(Auth) -> Result<()>) -> Result<()> {
+fn with_accounts(config: &Config, work: impl AsyncFnOnce(AuthService) -> Result<()>) -> Result<()> {
     block_on(async {
         let world = World::real();
-        let db = engines::open_storage(config, Role::Auth, &world.clock).await?;
+        let db = engines::open_storage(config, ProcessRole::Auth, &world.clock).await?;
         let db = db.context("accounts are stored")?;
-        let done = work(Auth::new(auth_parts(config, db.clone(), &world)?)).await;
+        let done = work(AuthService::new(auth_parts(config, db.clone(), &world)?)).await;
         tokio::task::spawn_blocking(move || db.close()).await?;
         done
     })
@@ -57,7 +57,7 @@ fn with_accounts(config: &Config, work: impl AsyncFnOnce(Auth) -> Result<()>) ->
 /// So many accounts at a time: the sale goes on in between.
 const ROTATION_BATCH: u32 = 500;
 
-async fn rotate_keys(auth: Auth) -> Result<()> {
+async fn rotate_keys(auth: AuthService) -> Result<()> {
     let mut done = 0;
     loop {
         let rotation = auth.rotate_personal_data(ROTATION_BATCH).await?;
@@ -71,7 +71,7 @@ async fn rotate_keys(auth: Auth) -> Result<()> {
 
 fn read_admin(email: &str, name: &str) -> Result<NewAdmin> {
     let email = Email::parse(email).context("--email")?;
-    let name = Name::parse(name).context("--name")?;
+    let name = PersonName::parse(name).context("--name")?;
     let password = Password::parse(&read_password()?, &email)?;
     Ok(NewAdmin { email, name, password })
 }

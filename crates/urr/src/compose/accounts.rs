@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use urr_auth::{
-    Auth, AuthParts, BotCheck, BotCheckMethod, CookieSecurity, DataKey, DataKeys, Endpoints,
-    IdentityProvider, LoginCheck, PORTONE_ENDPOINT, PortOne, Provider, ProviderSettings,
-    RemoteCheck, RemoteKind, SocialSettings, TermsVersions,
+    AuthParts, AuthService, BotCheckMethod, BotCheckSettings, DataKey, DataKeys, IdentityProvider,
+    PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier, RemoteVerifierKind,
+    SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
 };
 use urr_kernel::Secret;
 use urr_service::token::TokenKey;
 use urr_storage::Db;
 
 use super::{Builder, World};
-use crate::config::{BotCheckKind, BotCheckLogin, Config, CookieSecure, IdentityProviderKind};
+use crate::config::{BotCheckKind, Config, IdentityProviderKind};
 
 /// Starts the accounts with what runs beside them.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Result<Auth> {
-    let auth = Auth::new(auth_parts(builder.config, db, world)?);
-    auth.show_figures(&builder.kit.metrics);
+pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Result<AuthService> {
+    let auth = AuthService::new(auth_parts(builder.config, db, world)?);
+    auth.register_metrics(&builder.kit.metrics);
     let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
     builder.spawn("the accounts' jobs", async move { jobs.run_jobs(stopping).await });
     Ok(auth)
@@ -33,14 +33,10 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
         ids: world.ids.clone(),
         token_key: TokenKey::new(&auth.jwt_key()),
         data_keys: data_keys(config)?,
-        settings: urr_auth::Settings {
+        settings: urr_auth::AuthSettings {
             access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
             refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),
-            cookie_security: match auth.cookie_secure {
-                CookieSecure::Auto => CookieSecurity::Auto,
-                CookieSecure::Always => CookieSecurity::Always,
-                CookieSecure::Never => CookieSecurity::Never,
-            },
+            cookie_security: auth.cookie_secure,
             terms: TermsVersions {
                 service: auth.service_terms_version.clone(),
                 privacy: auth.privacy_terms_version.clone(),
@@ -50,14 +46,12 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
             bot_check: bot_check(config),
             identity: identity_provider(config),
             departure_kept: Duration::from_secs(u64::from(auth.identity_kept_days) * DAY_SECONDS),
-            ..urr_auth::Settings::default()
+            ..urr_auth::AuthSettings::default()
         },
     })
 }
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
-/// After so many failed log-ins for an address the next one is checked.
-const LOGIN_FAILURES_MAX: u32 = 3;
 /// How long a verifier or provider may take before we go on without it.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Below this score somebody is taken for a program.
@@ -65,26 +59,30 @@ const BOT_SCORE_MIN: f64 = 0.5;
 
 fn social_settings(config: &Config) -> SocialSettings {
     let auth = &config.auth;
-    let settings = |provider: Provider, id: &Option<String>, secret: &Option<Secret>| {
-        id.clone().map(|client_id| ProviderSettings {
+    let settings = |provider: SocialProvider, id: &Option<String>, secret: &Option<Secret>| {
+        id.clone().map(|client_id| SocialProviderSettings {
             client_id,
             client_secret: secret.clone(),
-            endpoints: Endpoints::of(provider),
+            endpoints: ProviderEndpoints::of(provider),
         })
     };
     SocialSettings {
         public_url: auth.public_url.clone().unwrap_or_default(),
-        google: settings(Provider::Google, &auth.google_client_id, &auth.google_client_secret),
-        kakao: settings(Provider::Kakao, &auth.kakao_client_id, &auth.kakao_client_secret),
-        naver: settings(Provider::Naver, &auth.naver_client_id, &auth.naver_client_secret),
+        google: settings(
+            SocialProvider::Google,
+            &auth.google_client_id,
+            &auth.google_client_secret,
+        ),
+        kakao: settings(SocialProvider::Kakao, &auth.kakao_client_id, &auth.kakao_client_secret),
+        naver: settings(SocialProvider::Naver, &auth.naver_client_id, &auth.naver_client_secret),
         ..SocialSettings::default()
     }
 }
 
-fn bot_check(config: &Config) -> BotCheck {
+fn bot_check(config: &Config) -> BotCheckSettings {
     let auth = &config.auth;
-    let remote = |kind: RemoteKind| {
-        BotCheckMethod::Remote(RemoteCheck {
+    let remote = |kind: RemoteVerifierKind| {
+        BotCheckMethod::Remote(RemoteVerifier {
             kind,
             site_key: auth.bot_check_site_key.clone().unwrap_or_default(),
             secret: auth.bot_check_secret.clone().expect("the configuration demands it"),
@@ -97,16 +95,14 @@ fn bot_check(config: &Config) -> BotCheck {
     let method = match auth.bot_check {
         BotCheckKind::Off => BotCheckMethod::Off,
         BotCheckKind::ProofOfWork => BotCheckMethod::ProofOfWork,
-        BotCheckKind::RecaptchaV2 => remote(RemoteKind::RecaptchaV2),
-        BotCheckKind::RecaptchaV3 => remote(RemoteKind::RecaptchaV3),
-        BotCheckKind::Turnstile => remote(RemoteKind::Turnstile),
+        BotCheckKind::Remote(kind) => remote(kind),
     };
-    let login = match auth.bot_check_login {
-        BotCheckLogin::Never => LoginCheck::Never,
-        BotCheckLogin::AfterFailures => LoginCheck::AfterFailures(LOGIN_FAILURES_MAX),
-        BotCheckLogin::Always => LoginCheck::Always,
-    };
-    BotCheck { method, register: true, login, base_difficulty: auth.bot_check_bits }
+    BotCheckSettings {
+        method,
+        register: true,
+        login: auth.bot_check_login,
+        base_difficulty: auth.bot_check_bits,
+    }
 }
 
 fn identity_provider(config: &Config) -> IdentityProvider {
@@ -114,7 +110,7 @@ fn identity_provider(config: &Config) -> IdentityProvider {
     match auth.identity_provider {
         IdentityProviderKind::Off => IdentityProvider::Off,
         IdentityProviderKind::Sandbox => IdentityProvider::Sandbox,
-        IdentityProviderKind::PortOne => IdentityProvider::PortOne(PortOne {
+        IdentityProviderKind::PortOne => IdentityProvider::PortOne(PortOneIdentity {
             secret: payments.portone_api_secret.clone().expect("the configuration demands it"),
             store_id: payments.portone_store_id.clone().unwrap_or_default(),
             channel_key: auth.portone_channel_key.clone().unwrap_or_default(),
