@@ -1,6 +1,7 @@
 //! Who may sell and buy, how much, and what it looks like from outside.
 
 use super::*;
+use crate::operations::assert_fields;
 
 contract! {
     async fn nobody_lists_or_takes_back_what_is_someone_elses(world: World) {
