@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use urr_contracts::clients::QueueClient;
 use urr_service::{Caller, Service};
 use urr_storage::Db;
 use urr_ticket::{
@@ -22,7 +23,8 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
         Some(redis) => SeatLocks::redis(redis.clone()),
         None => SeatLocks::memory(sources.clock.clone()),
     };
-    let slots = SlotChecker::queue(builder.upstream(Caller::Ticket, ProcessRole::Queue)?);
+    let queue = builder.upstream(Caller::Ticket, ProcessRole::Queue)?;
+    let slots = SlotChecker::new(QueueClient::new(queue));
     let ticket = service(builder.config, db, &sources, locks, slots);
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.add_jobs("the ticket jobs", async move { jobs.run_jobs(stopping).await });
