@@ -9,15 +9,15 @@ use tokio_util::sync::CancellationToken;
 use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{Clock, Event, IdSource, Uuid};
 use urr_mail::{
-    GROUP, Kind, Mail, MailFilter, MailParts, Mails, SCHEMA, Security, Sender, Settings, Smtp,
+    GROUP, MailKind, Mail, MailFilter, MailParts, MailService, SCHEMA, SmtpSecurity, MailTransport, MailSettings, SmtpTransport,
     SmtpSettings, handle,
 };
 use urr_service::{Caller, Limits, Metrics, Page, ServiceKit, Upstream};
 use urr_storage::Db;
 use urr_test::engines::{Database, Engine, block_on};
 
-use crate::neighbours::Neighbours;
-use crate::post_office::PostOffice;
+use crate::peers::Peers;
+use crate::smtp_server::SmtpServer;
 
 pub const PUBLIC_URL: &str = "https://urr.example";
 pub const FROM: &str = "URR <tickets@urr.example>";
@@ -30,9 +30,9 @@ pub struct World {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub neighbours: Neighbours,
+    pub peers: Peers,
     pub metrics: Metrics,
-    pub mails: Mails,
+    pub mails: MailService,
     _database: Database,
 }
 
@@ -60,27 +60,27 @@ impl World {
     fn new(clock: Clock, database: Database) -> World {
         let ids = IdSource::seeded(clock.clone(), 20_261_201);
         let db = database.db.clone();
-        let (neighbours, metrics) = (Neighbours::default(), Metrics::new());
+        let (peers, metrics) = (Peers::default(), Metrics::new());
         let kit = kit(&clock, &ids, metrics.clone());
-        let mails = make(&db, &kit, &neighbours, Sender::Log);
-        World { db, clock, ids, neighbours, metrics, mails, _database: database }
+        let mails = make(&db, &kit, &peers, MailTransport::Log);
+        World { db, clock, ids, peers, metrics, mails, _database: database }
     }
 
     /// Another process on the same tables.
-    pub fn instance(&self, sender: Sender) -> Mails {
+    pub fn instance(&self, sender: MailTransport) -> MailService {
         let kit = kit(&self.clock, &self.ids, self.metrics.clone());
-        make(&self.db, &kit, &self.neighbours, sender)
+        make(&self.db, &kit, &self.peers, sender)
     }
 
     /// A process that sends by this server.
-    pub fn by(&self, office: &PostOffice) -> Mails {
+    pub fn by(&self, office: &SmtpServer) -> MailService {
         self.instance(smtp(plain(office)))
     }
 
     /// Somebody with an address.
     pub fn somebody(&self, address: &str) -> Uuid {
         let id = self.ids.next_id();
-        self.neighbours.register(id, address, "ko");
+        self.peers.register(id, address, "ko");
         id
     }
 
@@ -102,7 +102,7 @@ impl World {
     /// A purchase that the ticket office knows.
     pub fn confirmed(&self, user_id: Uuid) -> Event {
         let (reservation_id, event_id) = (self.ids.next_id(), self.ids.next_id());
-        self.neighbours.book(reservation_id, event_id);
+        self.peers.book(reservation_id, event_id);
         self.event(
             "RESERVATION_CONFIRMED",
             json!({
@@ -114,9 +114,9 @@ impl World {
         )
     }
 
-    pub fn turn_near(&self, user_id: Uuid) -> Event {
+    pub fn admission_near(&self, user_id: Uuid) -> Event {
         self.event(
-            "TURN_NEAR",
+            "ADMISSION_NEAR",
             json!({
                 "eventId": self.ids.next_id(), "userId": user_id, "eventTitle": "한강의 밤",
                 "position": 120, "estimatedWaitSeconds": 170,
@@ -145,7 +145,7 @@ impl World {
         self.mails.list(MailFilter::default(), Page::new(1, 100)).await.unwrap().0
     }
 
-    pub async fn of_kind(&self, kind: Kind) -> Vec<Mail> {
+    pub async fn of_kind(&self, kind: MailKind) -> Vec<Mail> {
         let filter = MailFilter { kind: Some(kind), ..MailFilter::default() };
         self.mails.list(filter, Page::new(1, 100)).await.unwrap().0
     }
@@ -164,17 +164,17 @@ impl World {
 }
 
 /// Sends what is due.
-pub async fn send(mails: &Mails) -> usize {
+pub async fn send(mails: &MailService) -> usize {
     mails.send_due(&CancellationToken::new()).await.unwrap()
 }
 
-pub fn smtp(settings: SmtpSettings) -> Sender {
-    Sender::Smtp(Arc::new(Smtp::new(settings).unwrap()))
+pub fn smtp(settings: SmtpSettings) -> MailTransport {
+    MailTransport::Smtp(Arc::new(SmtpTransport::new(settings).unwrap()))
 }
 
-pub fn plain(office: &PostOffice) -> SmtpSettings {
+pub fn plain(office: &SmtpServer) -> SmtpSettings {
     let settings = SmtpSettings::new("127.0.0.1", office.port, FROM);
-    SmtpSettings { security: Security::None, ..settings }
+    SmtpSettings { security: SmtpSecurity::None, ..settings }
 }
 
 pub fn kit(clock: &Clock, ids: &IdSource, metrics: Metrics) -> ServiceKit {
@@ -182,13 +182,13 @@ pub fn kit(clock: &Clock, ids: &IdSource, metrics: Metrics) -> ServiceKit {
     ServiceKit { clock, ids, metrics, limits: Limits::default() }
 }
 
-fn make(db: &Db, kit: &ServiceKit, neighbours: &Neighbours, sender: Sender) -> Mails {
-    let upstream = |name| Upstream::local(Caller::Mail, name, neighbours.router(), kit);
-    Mails::new(MailParts {
+fn make(db: &Db, kit: &ServiceKit, peers: &Peers, sender: MailTransport) -> MailService {
+    let upstream = |name| Upstream::local(Caller::Mail, name, peers.router(), kit);
+    MailService::new(MailParts {
         db: db.clone(),
         clock: kit.clock.clone(),
         ids: kit.ids.clone(),
-        settings: Settings { public_url: PUBLIC_URL.to_owned() },
+        settings: MailSettings { public_url: PUBLIC_URL.to_owned() },
         sender,
         accounts: upstream("auth"),
         office: upstream("ticket"),

@@ -5,8 +5,8 @@
 
 mod door;
 mod fixture;
-mod neighbours;
-mod post_office;
+mod peers;
+mod smtp_server;
 mod sending;
 mod smtp;
 mod templates;

@@ -10,7 +10,7 @@ use urr_service::{Caller, Identity, Role};
 
 use crate::contract;
 use crate::fixture::{World, kit, send};
-use crate::post_office::{Fault, PostOffice};
+use crate::smtp_server::{Fault, SmtpServer};
 
 type Answer = (StatusCode, Value);
 
@@ -49,12 +49,12 @@ contract! {
         let bought = world.purchase().await;
         let other = world.purchase().await;
         world.clock.advance(std::time::Duration::from_secs(60));
-        world.hear(&world.turn_near(bought.user_id)).await.unwrap();
+        world.hear(&world.admission_near(bought.user_id)).await.unwrap();
         send(&world.mails).await;
         let body = mine(&world, bought.user_id, "").await;
         let kinds: Vec<&str> = body["notifications"].as_array().unwrap().iter()
             .map(|told| told["kind"].as_str().unwrap()).collect();
-        assert_eq!(kinds, ["turn_near", "purchase"], "the newest first");
+        assert_eq!(kinds, ["admission_near", "purchase"], "the newest first");
         assert_eq!(body["notifications"][1], json!({
             "id": bought.id.0, "kind": "purchase",
             "subject": "예매가 완료되었습니다: 한강의 밤",
@@ -91,13 +91,13 @@ contract! {
     async fn administrators_find_mails_by_state_and_kind(world: World) {
         let user_id = world.purchase().await.user_id;
         send(&world.mails).await;
-        world.hear(&world.turn_near(user_id)).await.unwrap();
+        world.hear(&world.admission_near(user_id)).await.unwrap();
         for (query, total) in [
             ("", 2),
             ("?status=sent", 1),
             ("?status=waiting", 1),
             ("?status=failed", 0),
-            ("?kind=turn_near", 1),
+            ("?kind=admission_near", 1),
             ("?kind=purchase&status=waiting", 0),
             ("?status=&kind=", 2),
         ] {
@@ -127,7 +127,7 @@ contract! {
         assert!(seen["text"].as_str().unwrap().contains("좌석: 1층 A-12-7, 1층 A-12-8"));
         assert!(seen["html"].as_str().unwrap().starts_with("<!DOCTYPE html>"));
         assert!(!body.to_string().contains("mina@"), "{body}");
-        world.neighbours.accounts_away(true);
+        world.peers.accounts_away(true);
         let (status, body) = as_admin(&world, Method::GET, &path).await;
         assert_eq!((status, &body["mail"]["address"]), (StatusCode::OK, &Value::Null));
         let unknown = format!("/api/admin/mails/{}", Uuid::from_u128(5));
@@ -137,7 +137,7 @@ contract! {
     }
 
     async fn administrators_send_again_what_has_failed(world: World) {
-        let office = PostOffice::open().await;
+        let office = SmtpServer::open().await;
         let mail = world.purchase().await;
         let path = format!("/api/admin/mails/{}/retry", mail.id);
         let (status, body) = as_admin(&world, Method::POST, &path).await;
@@ -156,7 +156,7 @@ contract! {
     async fn what_is_stored_names_nobody(world: World) {
         world.purchase().await;
         send(&world.mails).await;
-        let sql = "select cast(facts as text) || coalesce(last_error, '') as words from mails";
+        let sql = "select cast(data as text) || coalesce(last_error, '') as words from mails";
         let stored: Result<Vec<String>, urr_storage::StorageError> =
             world.db.read(move |tx| tx.query(sql, &[], |row| row.get("words"))).await;
         let stored = stored.unwrap().join(" ");

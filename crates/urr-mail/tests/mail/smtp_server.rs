@@ -27,7 +27,7 @@ pub enum Fault {
     Content(&'static str),
     /// The mail is taken, and the connection ends before that is said.
     Reset,
-    /// The mail is taken, and that is said when [`PostOffice::release`] is called.
+    /// The mail is taken, and that is said when [`SmtpServer::release`] is called.
     Held,
 }
 
@@ -59,7 +59,7 @@ pub enum Door {
 
 /// Clones share it.
 #[derive(Clone)]
-pub struct PostOffice {
+pub struct SmtpServer {
     pub port: u16,
     pub certificate: Vec<u8>,
     inner: Arc<Inner>,
@@ -84,12 +84,12 @@ struct Books {
     open_max: usize,
 }
 
-impl PostOffice {
-    pub async fn open() -> PostOffice {
-        PostOffice::with(Door::Plain, None).await
+impl SmtpServer {
+    pub async fn open() -> SmtpServer {
+        SmtpServer::with(Door::Plain, None).await
     }
 
-    pub async fn with(door: Door, login: Option<(&'static str, &'static str)>) -> PostOffice {
+    pub async fn with(door: Door, login: Option<(&'static str, &'static str)>) -> SmtpServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let names = vec!["localhost".to_owned()];
@@ -111,7 +111,7 @@ impl PostOffice {
             arrived: Notify::new(),
             held: Semaphore::new(0),
         });
-        let office = PostOffice { port, certificate, inner };
+        let office = SmtpServer { port, certificate, inner };
         tokio::spawn(office.clone().listen(listener));
         office
     }

@@ -13,7 +13,7 @@ use urr_kernel::Uuid;
 
 /// Clones share them.
 #[derive(Clone, Default)]
-pub struct Neighbours(Arc<Mutex<Books>>);
+pub struct Peers(Arc<Mutex<Books>>);
 
 #[derive(Default)]
 struct Books {
@@ -26,7 +26,7 @@ struct Books {
     summaries: usize,
 }
 
-impl Neighbours {
+impl Peers {
     pub fn register(&self, id: Uuid, address: &str, language: &str) {
         let user = (address.to_owned(), language.to_owned());
         self.0.lock().unwrap().users.insert(id, user);
@@ -70,8 +70,8 @@ impl Neighbours {
     }
 }
 
-async fn users(State(neighbours): State<Neighbours>, Json(body): Json<Value>) -> Response {
-    let mut books = neighbours.0.lock().unwrap();
+async fn users(State(peers): State<Peers>, Json(body): Json<Value>) -> Response {
+    let mut books = peers.0.lock().unwrap();
     if books.accounts_are_away {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
@@ -85,8 +85,8 @@ async fn users(State(neighbours): State<Neighbours>, Json(body): Json<Value>) ->
     axum::Json(json!({"users": users})).into_response()
 }
 
-async fn summary(State(neighbours): State<Neighbours>, Path(id): Path<Uuid>) -> Response {
-    let mut books = neighbours.0.lock().unwrap();
+async fn summary(State(peers): State<Peers>, Path(id): Path<Uuid>) -> Response {
+    let mut books = peers.0.lock().unwrap();
     books.summaries += 1;
     if books.office_is_away {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use urr_bus::{HandleError, Handled};
 use urr_kernel::{Uuid, Won};
-use urr_mail::{Kind, Status};
+use urr_mail::{MailKind, MailStatus};
 
 use crate::contract;
 use crate::fixture::World;
@@ -33,11 +33,11 @@ contract! {
         assert_eq!(world.hear(&event).await.unwrap(), Handled::Done);
         let mails = world.all().await;
         let [mail] = mails.as_slice() else { panic!("{mails:?}") };
-        assert_eq!((mail.kind, mail.status), (Kind::Purchase, Status::Waiting));
+        assert_eq!((mail.kind, mail.status), (MailKind::Purchase, MailStatus::Waiting));
         assert_eq!(json!(mail.subject_id), event.data["reservationId"]);
         assert_eq!(json!(mail.user_id), event.data["userId"]);
-        assert_eq!(mail.facts.amount, Some(Won::new(198_000)));
-        assert_eq!(mail.facts.method.as_deref(), Some("card"));
+        assert_eq!(mail.data.amount, Some(Won::new(198_000)));
+        assert_eq!(mail.data.method.as_deref(), Some("card"));
         assert_eq!((mail.attempts, mail.due_at), (0, world.clock.now()));
     }
 
@@ -47,7 +47,7 @@ contract! {
             world.confirmed(user_id),
             world.event("RESERVATION_CANCELLED", cancelled(&world, "EVENT_CANCELLED", None)),
             world.event("PAYMENT_REFUNDED", refunded(&world, 90_000, "cancelled")),
-            world.turn_near(user_id),
+            world.admission_near(user_id),
         ];
         for event in &events {
             world.hear(event).await.unwrap();
@@ -65,11 +65,11 @@ contract! {
         for event in [world.confirmed(user_id), world.confirmed(user_id)] {
             world.hear(&event).await.unwrap();
         }
-        let near = world.turn_near(user_id);
+        let near = world.admission_near(user_id);
         world.hear(&near).await.unwrap();
-        world.hear(&world.event("TURN_NEAR", near.data.clone())).await.unwrap();
-        assert_eq!(world.of_kind(Kind::Purchase).await.len(), 2);
-        assert_eq!(world.of_kind(Kind::TurnNear).await.len(), 2);
+        world.hear(&world.event("ADMISSION_NEAR", near.data.clone())).await.unwrap();
+        assert_eq!(world.of_kind(MailKind::Purchase).await.len(), 2);
+        assert_eq!(world.of_kind(MailKind::AdmissionNear).await.len(), 2);
     }
 
     async fn who_gives_their_own_unpaid_hold_back_is_not_written_to(world: World) {
@@ -98,10 +98,10 @@ contract! {
             let data = cancelled(&world, "EVENT_CANCELLED", payment_id);
             world.hear(&world.event("RESERVATION_CANCELLED", data)).await.unwrap();
         }
-        let told = world.of_kind(Kind::Cancellation).await;
+        let told = world.of_kind(MailKind::Cancellation).await;
         let amounts: Vec<_> = told
             .iter()
-            .map(|mail| (mail.facts.amount, mail.facts.refund, mail.facts.fee))
+            .map(|mail| (mail.data.amount, mail.data.refund, mail.data.fee))
             .collect();
         let paid = (Some(Won::new(100_000)), Some(Won::new(90_000)), Some(Won::new(10_000)));
         assert!(amounts.contains(&(None, None, None)) && amounts.contains(&paid), "{amounts:?}");
@@ -113,8 +113,8 @@ contract! {
         for (cause, reason) in [("cancelled", "cancelled"), ("goodwill:1", "a friendly gesture")] {
             let event = world.event("PAYMENT_REFUNDED", refunded(&world, 1_000, cause));
             world.hear(&event).await.unwrap();
-            let mails = world.of_kind(Kind::Refund).await;
-            let found = mails.iter().any(|mail| mail.facts.reason.as_deref() == Some(reason));
+            let mails = world.of_kind(MailKind::Refund).await;
+            let found = mails.iter().any(|mail| mail.data.reason.as_deref() == Some(reason));
             assert!(found, "{mails:?}");
         }
     }
@@ -122,14 +122,14 @@ contract! {
     async fn a_turn_may_be_told_of_with_little(world: World) {
         let (event_id, user_id) = (world.ids.next_id(), world.ids.next_id());
         let little = json!({"eventId": event_id, "userId": user_id, "estimatedWaitSeconds": null});
-        world.hear(&world.event("TURN_NEAR", little)).await.unwrap();
+        world.hear(&world.event("ADMISSION_NEAR", little)).await.unwrap();
         let mail = world.all().await.remove(0);
-        assert_eq!((mail.facts.event_id, mail.facts.position), (Some(event_id), None));
+        assert_eq!((mail.data.event_id, mail.data.position), (Some(event_id), None));
         assert_eq!(mail.useful_until, Some("2026-12-01T12:30:00Z".parse().unwrap()));
         let ends = json!({
             "eventId": event_id, "userId": user_id, "saleEndsAt": "2026-12-01T12:10:00Z",
         });
-        world.hear(&world.event("TURN_NEAR", ends)).await.unwrap();
+        world.hear(&world.event("ADMISSION_NEAR", ends)).await.unwrap();
         let ends: Vec<_> = world.all().await.iter().map(|mail| mail.useful_until).collect();
         assert!(ends.contains(&Some("2026-12-01T12:10:00Z".parse().unwrap())), "{ends:?}");
     }
@@ -140,7 +140,7 @@ contract! {
             assert_eq!(outcome.unwrap(), Handled::Ignored, "{other}");
         }
         for known in [
-            "RESERVATION_CONFIRMED", "RESERVATION_CANCELLED", "PAYMENT_REFUNDED", "TURN_NEAR",
+            "RESERVATION_CONFIRMED", "RESERVATION_CANCELLED", "PAYMENT_REFUNDED", "ADMISSION_NEAR",
         ] {
             let outcome = world.hear(&world.event(known, json!({"userId": 7}))).await;
             assert!(matches!(outcome, Err(HandleError::Poison(_))), "{known}: {outcome:?}");

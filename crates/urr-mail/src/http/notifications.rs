@@ -1,4 +1,4 @@
-//! What a user was told.
+//! A user's own notifications.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Mails;
+use crate::MailService;
 use crate::domain::mail::Mail;
-use crate::looking::MailFilter;
+use crate::MailFilter;
 
-pub fn routes() -> OpenApiRouter<Mails> {
+pub fn routes() -> OpenApiRouter<MailService> {
     OpenApiRouter::new().routes(routes!(list_notifications))
 }
 
@@ -20,12 +20,12 @@ pub fn routes() -> OpenApiRouter<Mails> {
 #[serde(rename_all = "camelCase")]
 struct NotificationView {
     id: Uuid,
-    /// `purchase`, `cancellation`, `refund` or `turn_near`.
+    /// `purchase`, `cancellation`, `refund` or `admission_near`.
     #[schema(example = "purchase")]
     kind: &'static str,
     #[schema(example = "예매가 완료되었습니다: 한강의 밤")]
     subject: String,
-    /// Where one can see more.
+    /// The page with more about it.
     link: String,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -38,11 +38,11 @@ struct NotificationListView {
 }
 
 impl NotificationView {
-    fn new(mails: &Mails, mail: &Mail) -> NotificationView {
-        let rendered = mails.preview(mail);
+    fn new(service: &MailService, mail: &Mail) -> NotificationView {
+        let rendered = service.preview_mail(mail);
         NotificationView {
             id: mail.id.0,
-            kind: mail.kind.name(),
+            kind: mail.kind.as_str(),
             subject: rendered.subject,
             link: rendered.link,
             created_at: mail.created_at,
@@ -50,7 +50,7 @@ impl NotificationView {
     }
 }
 
-/// What I was told, the newest first.
+/// Lists my notifications, the newest first.
 #[utoipa::path(
     get, path = "/api/notifications", tag = "mail", params(Page),
     responses(
@@ -60,13 +60,13 @@ impl NotificationView {
     ),
 )]
 async fn list_notifications(
-    State(mails): State<Mails>,
+    State(service): State<MailService>,
     User(identity): User,
     page: Page,
 ) -> Result<Json<NotificationListView>, ApiError> {
     let filter = MailFilter { user_id: Some(identity.user_id), ..MailFilter::default() };
-    let (list, total) = mails.list(filter, page).await?;
-    let views = list.iter().map(|mail| NotificationView::new(&mails, mail)).collect();
+    let (list, total) = service.list_mails(filter, page).await?;
+    let views = list.iter().map(|mail| NotificationView::new(&service, mail)).collect();
     let Paged { items: notifications, pagination } = Paged::new(views, total, page);
     Ok(Json(NotificationListView { notifications, pagination }))
 }
