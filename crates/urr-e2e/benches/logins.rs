@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use urr::DataFolder;
 use urr::compose::{System, World};
-use urr::config::{self, Config, LoadArgs, Mode, Overrides};
+use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use urr_auth::solve_challenge;
 use urr_service::serve;
 
@@ -86,8 +86,9 @@ fn main() {
 }
 
 fn configure(data_dir: PathBuf) -> Config {
-    let overrides = Overrides { data_dir: Some(data_dir), ..Overrides::default() };
-    let args = LoadArgs { mode: Mode::Embedded, config_file: None, overrides };
+    let overrides =
+        CommandLineOverrides { data_dir: Some(data_dir), ..CommandLineOverrides::default() };
+    let args = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
     let variables = [
         ("URR_GATEWAY_TRUSTED_PROXIES", "127.0.0.1/32"),
         ("URR_AUTH_BOT_CHECK_BITS", "4"),
@@ -100,7 +101,8 @@ fn configure(data_dir: PathBuf) -> Config {
 /// The whole system behind a port, with accounts.
 async fn start(config: &Config) -> (System, SocketAddr) {
     let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
-    let system = System::start(config, &urr::role::Role::all(), World::real(), Some(data)).await;
+    let system =
+        System::start(config, &urr::role::ProcessRole::all(), World::real(), Some(data)).await;
     let system = system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"));
     let public = system.public.clone().expect("the gateway runs here");
     for number in 0..ACCOUNTS {

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 use urr::DataFolder;
 use urr::compose::{System, World};
-use urr::config::{self, Config, LoadArgs, Mode, Overrides};
+use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use urr_auth::{Door, solve_challenge};
 use urr_bus::Bus;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
@@ -85,7 +85,7 @@ impl TestApp {
         let config = configure(folder.path().join("data"), variables);
         let clock = Clock::manual(START.parse::<Timestamp>().expect("a valid time"));
         let ids = IdSource::seeded(clock.clone(), SEED);
-        for role in urr::role::Role::ALL {
+        for role in urr::role::ProcessRole::ALL {
             urr::migrate_storage(&config, role, clock.now()).expect("the tables can be made");
         }
         Some(TestApp {
@@ -249,13 +249,14 @@ impl TestApp {
 async fn start_system(config: &Config, clock: &Clock, ids: &IdSource) -> System {
     let world = World { clock: clock.clone(), ids: ids.clone() };
     let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
-    let system = System::start(config, &urr::role::Role::all(), world, Some(data)).await;
+    let system = System::start(config, &urr::role::ProcessRole::all(), world, Some(data)).await;
     system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"))
 }
 
 fn configure(data_dir: PathBuf, variables: Vec<(&str, String)>) -> Config {
-    let overrides = Overrides { data_dir: Some(data_dir), ..Overrides::default() };
-    let args = LoadArgs { mode: Mode::Embedded, config_file: None, overrides };
+    let overrides =
+        CommandLineOverrides { data_dir: Some(data_dir), ..CommandLineOverrides::default() };
+    let args = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
     let variables = variables.into_iter();
     let environment = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     config::load(args, environment).unwrap_or_else(|errors| panic!("{errors}"))

@@ -3,4 +3,4 @@
 
 mod app;
 
-pub use app::{Deployment, TestApp, TestResponse};
+pub use app::{Deployment, TestApp, TestRequest, TestResponse};

@@ -5,8 +5,8 @@ create table payments (
     order_id text not null,
     user_id uuid not null,
     -- What is paid for: a reservation, a transfer or a membership, and which.
-    target_type text not null,
-    target_id uuid not null,
+    payable_kind text not null,
+    payable_id uuid not null,
     event_id uuid,
     -- The ticket that a transfer hands over.
     reservation_id uuid,
@@ -28,8 +28,8 @@ create table payments (
     step text,
     -- Whoever takes a step says until when nobody else should.
     claimed_until timestamptz,
-    next_look_at timestamptz,
-    looks integer not null,
+    next_attempt_at timestamptz,
+    attempts integer not null,
     -- When the provider was first asked to charge: from then on only it knows whether it did.
     charge_sent_at timestamptz,
     -- When it was last asked.
@@ -52,38 +52,38 @@ create table payments (
     confirmed_event_id uuid,
     created_at timestamptz not null,
     updated_at timestamptz not null,
-    constraint payments_target_type check (target_type in ('reservation', 'transfer', 'membership')),
+    constraint payments_payable_kind check (payable_kind in ('reservation', 'transfer', 'membership')),
     constraint payments_status check (status in
         ('pending', 'approving', 'confirmed', 'failed', 'unknown', 'refunding', 'refunded')),
     constraint payments_step check (step in
-        ('pin', 'charge', 'query', 'deliver', 'unpin', 'refund', 'tell')),
+        ('pin', 'charge', 'query', 'deliver', 'unpin', 'refund', 'report')),
     constraint payments_amount check (amount >= 0 and booking_fee >= 0 and booking_fee <= amount),
     constraint payments_refunded
         check (refunded_amount >= 0 and refunded_amount <= charged_amount),
     -- Whoever has something to do is looked at.
-    constraint payments_looked_at check (step is null or next_look_at is not null)
+    constraint payments_attempted check (step is null or next_attempt_at is not null)
 );
 
 create unique index payments_order on payments (order_id);
 -- A charge is of one order.
 create unique index payments_key on payments (provider, provider_key)
     where provider_key is not null;
--- The last guard: one charge at most per target that is under way or stands (M-11).
-create unique index payments_one_charge on payments (target_type, target_id)
-    where target_type <> 'membership' and status in ('approving', 'unknown', 'confirmed');
+-- The last guard: one charge at most per payable that is under way or stands (M-11).
+create unique index payments_one_charge on payments (payable_kind, payable_id)
+    where payable_kind <> 'membership' and status in ('approving', 'unknown', 'confirmed');
 -- A membership is paid once per term.
-create unique index payments_one_charge_of_term on payments (target_id, fencing_token)
-    where target_type = 'membership' and status in ('approving', 'unknown', 'confirmed');
+create unique index payments_one_charge_of_term on payments (payable_id, fencing_token)
+    where payable_kind = 'membership' and status in ('approving', 'unknown', 'confirmed');
 create index payments_of_user on payments (user_id, id);
-create index payments_of_target on payments (target_id);
+create index payments_of_payable on payments (payable_id);
 create index payments_of_status on payments (status, id);
 create index payments_of_provider on payments (provider, approved_at);
 -- A purchase that waits never waits behind money that goes back.
-create index payments_purchases_to_do on payments (next_look_at, id)
+create index payments_purchases_due on payments (next_attempt_at, id)
     where step in ('pin', 'charge', 'query', 'deliver', 'unpin');
-create index payments_returns_to_do on payments (next_look_at, id)
-    where step in ('refund', 'tell');
-create index payments_unmoved on payments (updated_at, id) where step is not null;
+create index payments_refunds_due on payments (next_attempt_at, id)
+    where step in ('refund', 'report');
+create index payments_stuck_since on payments (updated_at, id) where step is not null;
 
 -- A command is done once per order, action and key: inserted first, in the same transaction as its
 -- effect.
@@ -114,7 +114,7 @@ create table request_keys (
 create index request_keys_by_time on request_keys (created_at);
 
 -- Every call to a provider: written before it is made and completed afterwards.
-create table attempts (
+create table provider_calls (
     id uuid primary key,
     payment_id uuid not null references payments (id),
     refund_id uuid,
@@ -123,10 +123,10 @@ create table attempts (
     finished_at timestamptz,
     outcome text,
     code text,
-    constraint attempts_action check (action in ('confirm', 'query', 'cancel'))
+    constraint provider_calls_action check (action in ('confirm', 'query', 'cancel'))
 );
 
-create index attempts_of_payment on attempts (payment_id, started_at);
+create index provider_calls_of_payment on provider_calls (payment_id, started_at);
 
 -- Money that goes back. One per cause.
 create table refunds (
@@ -140,13 +140,13 @@ create table refunds (
     fee bigint not null,
     reason text not null,
     requested_by uuid,
-    -- What the ticket office expects to hear; null if it expects nothing.
-    office_amount bigint,
+    -- What the ticket service expects to hear; null if it expects nothing.
+    requested_amount bigint,
     status text not null,
     -- When the provider was first asked by the present key.
     sent_at timestamptz,
     -- The number of the key: providers repeat their answers by key.
-    attempt integer not null,
+    key_number integer not null,
     -- How often the provider has said no.
     declines integer not null,
     -- What the provider last said, if that was not yes.
@@ -155,7 +155,7 @@ create table refunds (
     causation_id uuid,
     created_at timestamptz not null,
     done_at timestamptz,
-    told_at timestamptz,
+    reported_at timestamptz,
     constraint refunds_amount check (amount >= 0 and fee >= 0),
     constraint refunds_status check (status in
         ('requested', 'unknown', 'done', 'closed', 'withdrawn'))
@@ -222,7 +222,7 @@ create index admin_audit_of_resource on admin_audit (resource_id, created_at);
 create index admin_audit_of_admin on admin_audit (admin_id, created_at);
 
 -- What is looked through again and again: how far that has come, and who is at it.
-create table checks (
+create table audit_runs (
     -- `books`, or `provider:` and the provider's name.
     name text primary key,
     -- One process at a time.
@@ -235,7 +235,7 @@ create table checks (
     succeeded_at timestamptz
 );
 
--- Payments that the books could not explain: they are looked at every time until they can.
+-- PaymentService that the books could not explain: they are looked at every time until they can.
 create table unexplained_payments (
     payment_id uuid primary key,
     found_at timestamptz not null

@@ -7,13 +7,13 @@ create table sandbox_payments (
     amount bigint not null,
     attempts integer not null,
     charged bigint not null,
-    returned bigint not null,
+    refunded bigint not null,
     -- Why it will never be charged.
     refusal text,
     created_at timestamptz not null,
     approved_at timestamptz,
     constraint sandbox_payments_amount check (amount > 0),
-    constraint sandbox_payments_returned check (returned >= 0 and returned <= charged)
+    constraint sandbox_payments_returned check (refunded >= 0 and refunded <= charged)
 );
 
 -- An order is charged once, however often its buyer went through the checkout.

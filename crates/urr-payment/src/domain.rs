@@ -1,8 +1,8 @@
 //! What a payment is and what it may do next. No clock, no database, no network.
 
-pub mod books;
 pub mod charge;
-pub mod patience;
+pub mod ledger;
+pub mod ledger_audit;
 pub mod payment;
-pub mod postings;
 pub mod refund;
+pub mod timeouts;

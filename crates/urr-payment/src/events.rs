@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use urr_kernel::{EventData, Timestamp, Uuid, Won};
 
-use crate::domain::payment::{Payment, TargetKind};
+use crate::domain::payment::{PayableKind, Payment};
 use crate::domain::refund::Refund;
 
 /// What every fact about a payment says of it.
@@ -32,8 +32,8 @@ impl PaymentFacts {
             payment_id: payment.id.0,
             order_id: payment.order_id.clone(),
             user_id: payment.user_id,
-            payment_type: payment.target.kind.name().to_owned(),
-            reference_id: payment.target.id,
+            payment_type: payment.payable.kind.name().to_owned(),
+            reference_id: payment.payable.id,
             reservation_id: payment.reservation(),
             event_id: payment.event_id,
             payment_method: method.to_owned(),
@@ -61,12 +61,12 @@ pub struct PaymentConfirmed {
 
 impl PaymentConfirmed {
     pub fn of(payment: &Payment, method: &str, now: Timestamp) -> PaymentConfirmed {
-        let fee_of = |kind| (payment.target.kind == kind).then_some(payment.booking_fee);
+        let fee_of = |kind| (payment.payable.kind == kind).then_some(payment.booking_fee);
         PaymentConfirmed {
             facts: PaymentFacts::of(payment, method, now),
             amount: payment.amount,
-            booking_fee: fee_of(TargetKind::Reservation).unwrap_or(Won::ZERO),
-            transfer_fee: fee_of(TargetKind::Transfer),
+            booking_fee: fee_of(PayableKind::Reservation).unwrap_or(Won::ZERO),
+            transfer_fee: fee_of(PayableKind::Transfer),
             fencing_token: payment.fencing_token,
         }
     }
@@ -82,7 +82,7 @@ pub struct PaymentRefunded {
     pub amount: Won,
     /// What was kept.
     pub fee: Won,
-    /// What the ticket office has asked for; missing if it has not asked.
+    /// What the ticket service has asked for; missing if it has not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_amount: Option<Won>,
     pub cause: String,
@@ -100,8 +100,8 @@ impl PaymentRefunded {
             refund_id: refund.id.0,
             amount: refund.amount,
             fee: refund.fee,
-            requested_amount: refund.office_amount,
-            cause: refund.cause.word().to_owned(),
+            requested_amount: refund.requested_amount,
+            cause: refund.cause.public_name().to_owned(),
             reason: refund.reason.clone(),
             is_whole: payment.remaining() == refund.amount,
         }

@@ -2,25 +2,25 @@
 
 mod admin;
 mod admin_log;
-mod answers;
-mod audit;
 mod errors;
-mod keys;
+mod idempotency;
+mod internal_audit;
 mod orders;
+mod payment_result;
 mod process;
 mod views;
 mod webhooks;
 
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::Payments;
+use crate::PaymentService;
 
-pub fn routes() -> OpenApiRouter<Payments> {
+pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new()
         .merge(orders::routes())
         .merge(process::routes())
         .merge(admin_log::routes())
         .merge(admin::routes())
         .merge(webhooks::routes())
-        .merge(audit::routes())
+        .merge(internal_audit::routes())
 }

@@ -12,10 +12,10 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use urr_storage::{StorageError, Tx};
 
-use crate::domain::payment::back_off;
-use crate::store::payments::{self, Lane};
-use crate::store::{keys, webhooks};
-use crate::{Payment, PaymentId, Payments};
+use crate::domain::payment::retry_delay;
+use crate::store::payments::{self, ResolverLane};
+use crate::store::{idempotency_keys, webhooks};
+use crate::{Payment, PaymentId, PaymentService};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const WATCH_EVERY: Duration = Duration::from_secs(30);
@@ -35,15 +35,15 @@ const FORGOTTEN_AT_ONCE: u32 = 1_000;
 const STEP_FAILED: &str = "STEP_FAILED";
 const STEP_PANICKED: &str = "STEP_PANICKED";
 
-impl Payments {
+impl PaymentService {
     /// Does it until it is told to stop. Others go on with what is under way then.
     pub async fn run_jobs(&self, stop: CancellationToken) {
         let jobs = async {
             tokio::join!(
                 self.run_resolver(),
-                self.run_watch(),
-                self.run_proof(),
-                self.run_forgetting()
+                self.run_stuck_watch(),
+                self.run_audits(),
+                self.run_cleanup()
             )
         };
         stop.run_until_cancelled(jobs).await;
@@ -55,17 +55,17 @@ impl Payments {
             let mut tick = every(LOOK_EVERY);
             loop {
                 tick.tick().await;
-                if let Err(error) = self.note_due().await {
+                if let Err(error) = self.set_due().await {
                     tracing::warn!(%error, "what is due could not be counted; tried again");
                 }
             }
         };
-        let lanes = join_all(Lane::ALL.map(|lane| self.run_lane(lane)));
+        let lanes = join_all(ResolverLane::ALL.map(|lane| self.run_lane(lane)));
         let ((), _) = tokio::join!(count, lanes);
     }
 
     /// Keeps so many at work. One that waits for its provider takes one place, and not everybody's.
-    async fn run_lane(&self, lane: Lane) {
+    async fn run_lane(&self, lane: ResolverLane) {
         let (mut tick, mut at_work) = (every(LOOK_EVERY), HashSet::new());
         let mut work = FuturesUnordered::new();
         loop {
@@ -97,14 +97,14 @@ impl Payments {
         }
     }
 
-    async fn run_watch(&self) {
+    async fn run_stuck_watch(&self) {
         let mut tick = every(WATCH_EVERY);
         loop {
             tick.tick().await;
             if let Err(error) = self.count_stuck().await {
                 tracing::warn!(%error, "payments could not be counted; tried again");
             }
-            if let Err(error) = self.note_checks().await {
+            if let Err(error) = self.update_audit_metrics().await {
                 tracing::warn!(%error, "what was looked through cannot be told; tried again");
             }
         }
@@ -114,7 +114,7 @@ impl Payments {
     pub async fn count_stuck(&self) -> Result<i64, StorageError> {
         let since = self.0.clock.now() - STUCK_AFTER;
         let stuck = self.0.db.read(move |tx| payments::payments_stuck(tx, since)).await?;
-        self.0.figures.note_stuck(stuck);
+        self.0.metrics.set_stuck(stuck);
         Ok(stuck)
     }
 
@@ -124,38 +124,39 @@ impl Payments {
         self.0.db.read(move |tx| payments::payments_stuck_list(tx, since, limit)).await
     }
 
-    async fn run_proof(&self) {
-        let mut tick = every(self.0.settings.proof_interval);
+    async fn run_audits(&self) {
+        let mut tick = every(self.0.settings.audit_interval);
         loop {
             tick.tick().await;
-            if let Err(error) = self.check_books().await {
+            if let Err(error) = self.audit_ledger_changes().await {
                 tracing::warn!(%error, "the books could not be read; tried again");
             }
-            if let Err(error) = self.check_providers().await {
+            if let Err(error) = self.reconcile_providers().await {
                 tracing::warn!(%error, "the books could not be compared; tried again");
             }
         }
     }
 
-    async fn run_forgetting(&self) {
+    async fn run_cleanup(&self) {
         let mut tick = every(FORGET_EVERY);
         loop {
             tick.tick().await;
-            if let Err(error) = self.forget_old().await {
+            if let Err(error) = self.delete_old_rows().await {
                 tracing::warn!(%error, "what is old could not be forgotten; tried again");
             }
         }
     }
 
     /// Forgets messages and keys that nobody will send again. Returns how many.
-    pub async fn forget_old(&self) -> Result<u64, StorageError> {
+    pub async fn delete_old_rows(&self) -> Result<u64, StorageError> {
         let now = self.0.clock.now();
         let mut forgotten = 0;
         loop {
             let step = self.0.db.write(move |tx| {
                 let messages =
-                    webhooks::webhooks_forget(tx, now - MESSAGES_KEPT, FORGOTTEN_AT_ONCE)?;
-                let keys = keys::keys_forget(tx, now - KEYS_KEPT, FORGOTTEN_AT_ONCE)?;
+                    webhooks::webhooks_delete_old(tx, now - MESSAGES_KEPT, FORGOTTEN_AT_ONCE)?;
+                let keys =
+                    idempotency_keys::keys_delete_old(tx, now - KEYS_KEPT, FORGOTTEN_AT_ONCE)?;
                 Ok::<_, StorageError>(messages + keys)
             });
             match step.await? {
@@ -166,22 +167,22 @@ impl Payments {
     }
 
     /// Goes on with every payment that is due: after a crash, an unclear answer, a silent ticket
-    /// office. Purchases do not wait for money that goes back. Returns how many got on.
+    /// tickets. Purchases do not wait for money that goes back. Returns how many got on.
     pub async fn resolve_due(&self) -> Result<usize, StorageError> {
-        self.note_due().await?;
+        self.set_due().await?;
         // A lane that fails does not break off what the other one is at.
-        let resolved = join_all(Lane::ALL.map(|lane| self.resolve_lane(lane))).await;
+        let resolved = join_all(ResolverLane::ALL.map(|lane| self.resolve_lane(lane))).await;
         resolved.into_iter().sum()
     }
 
-    async fn note_due(&self) -> Result<(), StorageError> {
+    async fn set_due(&self) -> Result<(), StorageError> {
         let now = self.0.clock.now();
         let count = move |tx: &mut Tx<'_>| payments::payments_due_count(tx, now, COUNTED_MAX);
-        self.0.figures.note_due(self.0.db.read(count).await?);
+        self.0.metrics.set_due(self.0.db.read(count).await?);
         Ok(())
     }
 
-    async fn resolve_lane(&self, lane: Lane) -> Result<usize, StorageError> {
+    async fn resolve_lane(&self, lane: ResolverLane) -> Result<usize, StorageError> {
         let mut resolved = 0;
         loop {
             let now = self.0.clock.now();
@@ -210,24 +211,24 @@ impl Payments {
                 STEP_PANICKED
             }
         };
-        self.0.figures.count_alarm(code);
-        if let Err(error) = self.put_off(id, code).await {
+        self.0.metrics.count_alarm(code);
+        if let Err(error) = self.postpone(id, code).await {
             tracing::warn!(payment = %id, %error, "nobody could be told to look later");
         }
         false
     }
 
-    async fn put_off(&self, id: PaymentId, code: &'static str) -> Result<(), StorageError> {
+    async fn postpone(&self, id: PaymentId, code: &'static str) -> Result<(), StorageError> {
         let now = self.0.clock.now();
-        let put_off = self.0.db.write(move |tx| {
+        let postpone = self.0.db.write(move |tx| {
             let Some(payment) = payments::payment_find(tx, id)? else { return Ok(()) };
-            payments::payment_put_off(tx, id, now + back_off(payment.looks), code)
+            payments::payment_postpone(tx, id, now + retry_delay(payment.attempts), code)
         });
-        put_off.await
+        postpone.await
     }
 }
 
-/// Turns that come late do not pile up.
+/// KeyedMutex that come late do not pile up.
 fn every(pause: Duration) -> Interval {
     let mut tick = interval(pause);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

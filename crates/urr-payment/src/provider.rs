@@ -3,7 +3,7 @@
 //! A provider never decides alone whether something worked. Its answer is one of three: it did, it
 //! did not, or nobody knows. What nobody knows is asked for later, never assumed.
 
-mod line;
+mod http;
 mod portone;
 mod sandbox;
 mod toss;
@@ -14,11 +14,11 @@ use std::time::Duration;
 use hyper::HeaderMap;
 use urr_kernel::{Timestamp, Won};
 
-pub use line::InvalidCredential;
-pub use portone::{PORTONE_ENDPOINT, PortOne, PortOneSettings};
-pub use sandbox::{Card, Sandbox};
-pub use toss::{TOSS_ENDPOINT, Toss, TossSettings};
-pub use webhook::{Hint, WebhookRejection};
+pub use http::InvalidProviderCredential;
+pub use portone::{PORTONE_ENDPOINT, PortOneClient, PortOneSettings};
+pub use sandbox::{Sandbox, TestCard};
+pub use toss::{TOSS_ENDPOINT, TossClient, TossSettings};
+pub use webhook::{WebhookNotice, WebhookRejection};
 
 /// Everything is paid in won.
 pub const CURRENCY: &str = "KRW";
@@ -77,7 +77,7 @@ pub(crate) fn is_final_answer(code: &str) -> bool {
 
 /// What somebody is to be charged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charge {
+pub struct ChargeRequest {
     pub order_id: String,
     /// What the provider gave the buyer's browser.
     pub payment_key: String,
@@ -88,7 +88,7 @@ pub struct Charge {
 
 /// What is to be given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Return {
+pub struct RefundRequest {
     pub order_id: String,
     pub payment_key: String,
     pub amount: Won,
@@ -112,7 +112,7 @@ pub struct ProviderPayment {
     pub currency: String,
     pub state: ProviderState,
     /// Given back so far.
-    pub returned: Won,
+    pub refunded: Won,
     pub method: String,
     pub approved_at: Option<Timestamp>,
     pub receipt_url: Option<String>,
@@ -133,14 +133,14 @@ pub enum ProviderState {
     Deposit,
     Paid,
     /// All of it was given back.
-    Returned,
+    Refunded,
     /// It will not be paid any more.
     Dead,
 }
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome<T> {
+pub enum ProviderOutcome<T> {
     Done(T),
     /// The provider says no, and that it has moved nothing.
     Declined {
@@ -158,10 +158,10 @@ pub enum Outcome<T> {
 
 /// What is known of a payment at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ProviderLookup {
     Payment(ProviderPayment),
     /// The provider has never heard of it: nothing was charged.
-    Nothing,
+    NotFound,
     /// No answer.
     Unknown {
         code: String,
@@ -172,11 +172,11 @@ pub enum Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedOrder {
     pub order_id: String,
-    pub standing: Standing,
+    pub state: ListedState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ListedState {
     Known(ProviderPayment),
     /// So much was taken, and nothing else happened in the span.
     Charged(Won),
@@ -186,49 +186,51 @@ pub enum Standing {
 
 /// What moved at the provider in a span of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listed {
+pub enum ProviderListing {
     /// Each order once.
     Orders(Vec<ListedOrder>),
     /// No answer, or not a whole one.
     Unknown { code: String },
 }
 
-impl<T> Outcome<T> {
-    fn declined(code: impl Into<String>) -> Outcome<T> {
-        Outcome::Declined { code: code.into() }
+impl<T> ProviderOutcome<T> {
+    fn declined(code: impl Into<String>) -> ProviderOutcome<T> {
+        ProviderOutcome::Declined { code: code.into() }
     }
 
-    fn unknown(code: impl Into<String>) -> Outcome<T> {
-        Outcome::Unknown { code: code.into() }
+    fn unknown(code: impl Into<String>) -> ProviderOutcome<T> {
+        ProviderOutcome::Unknown { code: code.into() }
     }
 }
 
-impl Found {
-    fn unknown(code: impl Into<String>) -> Found {
-        Found::Unknown { code: code.into() }
+impl ProviderLookup {
+    fn unknown(code: impl Into<String>) -> ProviderLookup {
+        ProviderLookup::Unknown { code: code.into() }
     }
 }
 
 impl ListedOrder {
     pub fn known(payment: ProviderPayment) -> ListedOrder {
-        ListedOrder { order_id: payment.order_id.clone(), standing: Standing::Known(payment) }
+        ListedOrder { order_id: payment.order_id.clone(), state: ListedState::Known(payment) }
     }
 }
 
 /// What is told of another order is told of none.
-fn of_order(order_id: &str, found: Found) -> Found {
+fn of_order(order_id: &str, found: ProviderLookup) -> ProviderLookup {
     match found {
-        Found::Payment(payment) if payment.order_id != order_id => Found::unknown(MISMATCH),
+        ProviderLookup::Payment(payment) if payment.order_id != order_id => {
+            ProviderLookup::unknown(MISMATCH)
+        }
         found => found,
     }
 }
 
 /// A provider and how it is reached.
 #[derive(Clone)]
-pub enum Provider {
+pub enum ProviderClient {
     Sandbox(Sandbox),
-    Toss(Toss),
-    PortOne(PortOne),
+    Toss(TossClient),
+    PortOne(PortOneClient),
 }
 
 /// A call may take so long.
@@ -237,51 +239,51 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 macro_rules! with_each {
     ($provider:expr, $each:ident => $call:expr) => {
         match $provider {
-            Provider::Sandbox($each) => $call,
-            Provider::Toss($each) => $call,
-            Provider::PortOne($each) => $call,
+            ProviderClient::Sandbox($each) => $call,
+            ProviderClient::Toss($each) => $call,
+            ProviderClient::PortOne($each) => $call,
         }
     };
 }
 
-impl Provider {
+impl ProviderClient {
     pub fn name(&self) -> &'static str {
         match self {
-            Provider::Sandbox(_) => "sandbox",
-            Provider::Toss(_) => "toss",
-            Provider::PortOne(_) => "portone",
+            ProviderClient::Sandbox(_) => "sandbox",
+            ProviderClient::Toss(_) => "toss",
+            ProviderClient::PortOne(_) => "portone",
         }
     }
 
     /// What the page shows the provider's script. It is public.
     pub fn client_key(&self) -> &str {
         match self {
-            Provider::Sandbox(_) => "sandbox",
-            Provider::Toss(toss) => toss.client_key(),
-            Provider::PortOne(portone) => portone.channel_key(),
+            ProviderClient::Sandbox(_) => "sandbox",
+            ProviderClient::Toss(toss) => toss.client_key(),
+            ProviderClient::PortOne(portone) => portone.channel_key(),
         }
     }
 
     /// The shop, where the provider's script asks for it. It is public.
     pub fn store_id(&self) -> Option<&str> {
         match self {
-            Provider::Sandbox(_) | Provider::Toss(_) => None,
-            Provider::PortOne(portone) => Some(portone.store_id()),
+            ProviderClient::Sandbox(_) | ProviderClient::Toss(_) => None,
+            ProviderClient::PortOne(portone) => Some(portone.store_id()),
         }
     }
 
     /// How long a call may take.
     pub(crate) fn timeout(&self) -> Duration {
         match self {
-            Provider::Sandbox(sandbox) => sandbox.timeout(),
-            Provider::Toss(toss) => toss.timeout(),
-            Provider::PortOne(portone) => portone.timeout(),
+            ProviderClient::Sandbox(sandbox) => sandbox.timeout(),
+            ProviderClient::Toss(toss) => toss.timeout(),
+            ProviderClient::PortOne(portone) => portone.timeout(),
         }
     }
 
     /// Takes the money that the buyer has agreed to. Done is done as asked: the same order, key,
     /// amount and currency; or the buyer was given an account to pay into.
-    pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+    pub async fn confirm(&self, charge: &ChargeRequest) -> ProviderOutcome<ProviderPayment> {
         let outcome = with_each!(self, provider => provider.confirm(charge).await);
         only_if(outcome, |payment| {
             is_charged(charge, payment) || is_account(&charge.order_id, payment)
@@ -289,11 +291,11 @@ impl Provider {
     }
 
     /// Closes the account that the buyer of an order was given. Done: nobody can pay into it.
-    pub async fn call_off(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+    pub async fn close_deposit(&self, charge: &ChargeRequest) -> ProviderOutcome<ProviderPayment> {
         let outcome = match self {
-            Provider::Sandbox(_) => Outcome::declined("NOT_FOUND_PAYMENT"),
-            Provider::Toss(toss) => toss.call_off(charge).await,
-            Provider::PortOne(portone) => portone.call_off(charge).await,
+            ProviderClient::Sandbox(_) => ProviderOutcome::declined("NOT_FOUND_PAYMENT"),
+            ProviderClient::Toss(toss) => toss.close_deposit(charge).await,
+            ProviderClient::PortOne(portone) => portone.close_deposit(charge).await,
         };
         only_if(outcome, |payment| {
             payment.order_id == charge.order_id && payment.state == ProviderState::Dead
@@ -301,41 +303,47 @@ impl Provider {
     }
 
     /// Gives money back. Done is done as asked: the same order, and no more is left than should be.
-    pub async fn cancel(&self, what: &Return) -> Outcome<ProviderPayment> {
+    pub async fn cancel(&self, what: &RefundRequest) -> ProviderOutcome<ProviderPayment> {
         let outcome = with_each!(self, provider => provider.cancel(what).await);
         only_if(outcome, |payment| is_returned(what, payment))
     }
 
     /// What the provider knows of an order.
-    pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> Found {
+    pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> ProviderLookup {
         let found = with_each!(self, provider => provider.find(order_id, payment_key).await);
         of_order(order_id, found)
     }
 
     /// The orders whose money moved from `from` on and before `to`, by the provider's clock.
     /// However this ends, it closes nothing to those who pay.
-    pub async fn list(&self, from: Timestamp, to: Timestamp) -> Listed {
+    pub async fn list(&self, from: Timestamp, to: Timestamp) -> ProviderListing {
         let orders = match self {
-            Provider::Sandbox(sandbox) => sandbox
+            ProviderClient::Sandbox(sandbox) => sandbox
                 .list(from, to)
                 .await
                 .map(|payments| payments.into_iter().map(ListedOrder::known).collect()),
-            Provider::Toss(toss) => toss.list_orders(from, to).await,
-            Provider::PortOne(portone) => portone.list_orders(from, to).await,
+            ProviderClient::Toss(toss) => toss.list_orders(from, to).await,
+            ProviderClient::PortOne(portone) => portone.list_orders(from, to).await,
         };
         match orders {
-            Ok(orders) => Listed::Orders(orders),
-            Err(code) => Listed::Unknown { code },
+            Ok(orders) => ProviderListing::Orders(orders),
+            Err(code) => ProviderListing::Unknown { code },
         }
     }
 
     /// What the provider knows of an order, for whoever compares the books: a breaker of their own
     /// sees to it that nobody who pays notices when that fails.
-    pub async fn find_for_books(&self, order_id: &str, payment_key: Option<&str>) -> Found {
+    pub async fn find_for_reconciliation(
+        &self,
+        order_id: &str,
+        payment_key: Option<&str>,
+    ) -> ProviderLookup {
         let found = match self {
-            Provider::Sandbox(sandbox) => sandbox.find(order_id, payment_key).await,
-            Provider::Toss(toss) => toss.find_for_books(order_id).await,
-            Provider::PortOne(portone) => portone.find_for_books(order_id, payment_key).await,
+            ProviderClient::Sandbox(sandbox) => sandbox.find(order_id, payment_key).await,
+            ProviderClient::Toss(toss) => toss.find_for_reconciliation(order_id).await,
+            ProviderClient::PortOne(portone) => {
+                portone.find_for_reconciliation(order_id, payment_key).await
+            }
         };
         of_order(order_id, found)
     }
@@ -347,11 +355,11 @@ impl Provider {
         headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
-    ) -> Result<Option<Hint>, WebhookRejection> {
+    ) -> Result<Option<WebhookNotice>, WebhookRejection> {
         match self {
-            Provider::Sandbox(_) => Err(WebhookRejection::Unexpected),
-            Provider::Toss(_) => webhook::read_toss(headers, body),
-            Provider::PortOne(portone) => portone.read_webhook(headers, body, now),
+            ProviderClient::Sandbox(_) => Err(WebhookRejection::Unexpected),
+            ProviderClient::Toss(_) => webhook::read_toss(headers, body),
+            ProviderClient::PortOne(portone) => portone.read_webhook(headers, body, now),
         }
     }
 }
@@ -359,30 +367,32 @@ impl Provider {
 /// A provider that did something else than it was asked for has not done it. What it did do, one
 /// has to ask.
 fn only_if(
-    outcome: Outcome<ProviderPayment>,
+    outcome: ProviderOutcome<ProviderPayment>,
     is_as_asked: impl FnOnce(&ProviderPayment) -> bool,
-) -> Outcome<ProviderPayment> {
+) -> ProviderOutcome<ProviderPayment> {
     match outcome {
-        Outcome::Done(payment) if !is_as_asked(&payment) => Outcome::unknown(MISMATCH),
+        ProviderOutcome::Done(payment) if !is_as_asked(&payment) => {
+            ProviderOutcome::unknown(MISMATCH)
+        }
         outcome => outcome,
     }
 }
 
-fn is_charged(charge: &Charge, payment: &ProviderPayment) -> bool {
+fn is_charged(charge: &ChargeRequest, payment: &ProviderPayment) -> bool {
     payment.state == ProviderState::Paid
         && payment.order_id == charge.order_id
         && payment.payment_key == charge.payment_key
         && payment.amount == charge.amount
         && payment.currency == CURRENCY
-        && payment.returned == Won::ZERO
+        && payment.refunded == Won::ZERO
 }
 
 fn is_account(order_id: &str, payment: &ProviderPayment) -> bool {
     payment.order_id == order_id && payment.state == ProviderState::Deposit
 }
 
-fn is_returned(what: &Return, payment: &ProviderPayment) -> bool {
-    let left = payment.amount.minus(payment.returned);
+fn is_returned(what: &RefundRequest, payment: &ProviderPayment) -> bool {
+    let left = payment.amount.minus(payment.refunded);
     let expected = what.remaining.minus(what.amount);
     payment.order_id == what.order_id
         && payment.currency == CURRENCY

@@ -4,18 +4,20 @@
 //! a call, then one transaction with everything that follows from the answer. Nothing is kept in
 //! memory between two steps, so any process can go on where another has stopped.
 
-mod asking;
-mod begin;
-mod close;
-mod drive;
-mod prepare;
-mod purchase;
-mod refund;
-mod request;
-mod settle;
+mod approve_order;
+mod close_refund;
+mod create_order;
+mod purchase_steps;
+mod record_charge;
+mod refund_steps;
+mod request_refund;
+mod runner;
+mod start_refund;
 
-pub use asking::{AdminRefund, OwnerCancel, RefundError};
-pub use begin::{ApproveError, ApproveOrder};
-pub use close::{CloseError, CloseRefund, Closing};
-pub use prepare::{CreateError, CreateOrder, Created, MessageContext, OrderRequest, PrepareError};
-pub(crate) use request::{NotRefundable, Undone, undone_request};
+pub use approve_order::{ApproveError, ApproveOrder};
+pub use close_refund::{CloseError, CloseRefundRequest, RefundClosure};
+pub use create_order::{
+    CommandContext, CreateError, CreateOrder, CreateResult, OrderRequest, PrepareError,
+};
+pub use request_refund::{AdminRefundRequest, OwnerCancelRequest, RefundError};
+pub(crate) use start_refund::{CancelledPurchase, RefundRejection, start_cancelled_refund};

@@ -31,7 +31,7 @@ pub struct ReservationRow {
 pub struct PaymentRow {
     /// `reservation`, `transfer` or `membership`, and which.
     pub kind: String,
-    pub target_id: Uuid,
+    pub payable_id: Uuid,
     pub order_id: String,
     /// The test card.
     pub card: Option<String>,
@@ -73,7 +73,7 @@ impl ServiceTables {
             paid.step.is_some() && paid.theirs == (0, 0) && cards.iter().any(is_of)
         };
         let aside: BTreeSet<Uuid> =
-            paid.values().filter(|paid| is_aside(paid)).map(|paid| paid.target_id).collect();
+            paid.values().filter(|paid| is_aside(paid)).map(|paid| paid.payable_id).collect();
         let mut found = Vec::new();
         for (id, payment) in paid.iter().filter(|(_, paid)| !is_aside(paid)) {
             check_payment(*id, payment, &reserved, &mut found);
@@ -121,23 +121,23 @@ impl ServiceTables {
     }
 
     pub async fn payments(&self) -> BTreeMap<Uuid, PaymentRow> {
-        let sql = "select id, target_type, target_id, order_id, payment_key, status, step, amount, \
+        let sql = "select id, payable_kind, payable_id, order_id, payment_key, status, step, amount, \
                    charged_amount, refunded_amount, confirmed_event_id, \
                    (select coalesce(sum(charged), 0)::bigint from sandbox_payments as s \
                     where s.order_id = payments.order_id) as charged, \
-                   (select coalesce(sum(returned), 0)::bigint from sandbox_payments as s \
-                    where s.order_id = payments.order_id) as returned from payments";
+                   (select coalesce(sum(refunded), 0)::bigint from sandbox_payments as s \
+                    where s.order_id = payments.order_id) as refunded from payments";
         let read = |row: &Row<'_>| {
             let paid = PaymentRow {
-                kind: row.get("target_type")?,
-                target_id: row.get("target_id")?,
+                kind: row.get("payable_kind")?,
+                payable_id: row.get("payable_id")?,
                 order_id: row.get("order_id")?,
                 card: row.get::<Option<String>>("payment_key")?.as_deref().and_then(card_of),
                 status: row.get("status")?,
                 step: row.get("step")?,
                 amount: row.get("amount")?,
                 ours: (row.get("charged_amount")?, row.get("refunded_amount")?),
-                theirs: (row.get("charged")?, row.get("returned")?),
+                theirs: (row.get("charged")?, row.get("refunded")?),
                 is_announced: row.get::<Option<Uuid>>("confirmed_event_id")?.is_some(),
             };
             Ok((row.get("id")?, paid))
@@ -250,7 +250,7 @@ fn check_reservation(
 ) {
     // Its first one, and that of whoever has bought the ticket since.
     let is_its = |(payment_id, paid): &(&Uuid, &PaymentRow)| {
-        paid.target_id == id || reservation.payment_id == Some(**payment_id)
+        paid.payable_id == id || reservation.payment_id == Some(**payment_id)
     };
     let payments = paid.iter().filter(is_its).map(|(_, paid)| paid);
     let kept: i64 = payments.clone().map(|paid| paid.theirs.0 - paid.theirs.1).sum();

@@ -24,8 +24,8 @@ use urr_storage::{
 use urr_test::servers;
 use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
-    Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Signer, Sweeper, Ticket,
-    TicketParts, Turns, Wanted,
+    Inventory, InventoryKind, RequestedItems, ReserveRequest, SCHEMA, SeatLocks, Signer,
+    SlotChecker, Sweeper, TicketParts, TicketService, TicketSettings,
 };
 
 const EVENTS: u32 = 4;
@@ -36,7 +36,7 @@ const CLIENTS: u32 = 32;
 const BASELINE: Duration = Duration::from_secs(3);
 
 struct Office {
-    ticket: Ticket,
+    ticket: TicketService,
     ids: IdSource,
     events: Vec<Uuid>,
     /// The next seat that is for sale, by event.
@@ -107,9 +107,9 @@ fn sell(office: &Office, stop: &Arc<AtomicBool>) -> JoinSet<(u64, Duration)> {
             let (mut sold, mut slowest) = (0, Duration::ZERO);
             while !stop.load(Ordering::Relaxed) {
                 let seat_id = next_seat.fetch_add(1, Ordering::Relaxed);
-                let wanted = Wanted::of_seats(vec![seat_id]).expect("one seat");
+                let requested = RequestedItems::of_seats(vec![seat_id]).expect("one seat");
                 let request =
-                    ReserveRequest { user_id: ids.next_id(), event_id, wanted, key: None };
+                    ReserveRequest { user_id: ids.next_id(), event_id, requested, key: None };
                 let begun = Instant::now();
                 let context = CallContext::root(ids.next_id());
                 ticket.reserve(request, context).await.expect("the seat is free");
@@ -143,14 +143,14 @@ async fn open_office(db: Db, clock: &Clock) -> Office {
             held.unwrap_or_else(|error: StorageError| panic!("{error}"));
         }
     }
-    let ticket = Ticket::new(TicketParts {
+    let ticket = TicketService::new(TicketParts {
         db,
         clock: clock.clone(),
         ids: ids.clone(),
-        settings: Settings::default(),
+        settings: TicketSettings::default(),
         locks: SeatLocks::memory(clock.clone()),
         signer: Signer::new(&Secret::new("a secret for the benchmark, never used elsewhere"), &[]),
-        turns: Turns::Unchecked,
+        slots: SlotChecker::AllowAll,
     });
     let next_seat = || Arc::new(AtomicU32::new(OVERDUE_PER_EVENT));
     Office { ticket, ids, events, next_seats: (0..EVENTS).map(|_| next_seat()).collect() }
@@ -202,7 +202,7 @@ fn new_sale(event_id: Uuid, clock: &Clock) -> NewSale {
     let layout: Layout = grid.to_layout().expect("a hall");
     let prices = BTreeMap::from([("R".to_owned(), Won::new(100_000))]);
     NewSale {
-        inventory: Inventory { event_id, kind: Kind::Seated, layout, prices },
+        inventory: Inventory { event_id, kind: InventoryKind::Seated, layout, prices },
         facts: SaleFacts {
             revision: 1,
             title: "한강의 밤".to_owned(),

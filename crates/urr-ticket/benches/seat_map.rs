@@ -31,8 +31,8 @@ use urr_service::{Limits, Metrics, ServiceKit, serve};
 use urr_storage::{Db, SqliteOptions, StorageError, migrate};
 use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
-    BestRequest, Inventory, Kind, ReserveRequest, SCHEMA, SeatLocks, Settings, Signer, Ticket,
-    TicketParts, Turns, Wanted, Wish,
+    BestSeatsRequest, Inventory, InventoryKind, RequestedItems, ReserveRequest, SCHEMA, SeatLocks,
+    SeatPreference, Signer, SlotChecker, TicketParts, TicketService, TicketSettings,
 };
 
 const CONNECTIONS: u32 = 64;
@@ -81,7 +81,7 @@ fn main() {
 }
 
 /// Reservations per second: of given free seats from the back of the hall, or of the best.
-async fn reserve_all(ticket: &Ticket, round: Option<u32>) -> f64 {
+async fn reserve_all(ticket: &TicketService, round: Option<u32>) -> f64 {
     let (begun, mut people) = (Instant::now(), JoinSet::new());
     let free = (0..50_000_u32).rev().filter(|seat_id| seat_id * 7_919 % 101 >= 67);
     let many = usize::try_from(CONNECTIONS * RESERVATIONS).expect("a small number");
@@ -95,14 +95,16 @@ async fn reserve_all(ticket: &Ticket, round: Option<u32>) -> f64 {
             for seat_id in seats {
                 let (user_id, context) = (ids.next_id(), CallContext::root(ids.next_id()));
                 if round.is_some() {
-                    let wanted = Wanted::of_seats(vec![seat_id]).expect("one seat");
-                    let request = ReserveRequest { user_id, event_id: EVENT, wanted, key: None };
+                    let requested = RequestedItems::of_seats(vec![seat_id]).expect("one seat");
+                    let request = ReserveRequest { user_id, event_id: EVENT, requested, key: None };
                     ticket.reserve(request, context).await.expect("it is free");
                 } else {
                     let grade = Some("S".to_owned());
-                    let wish = Wish { count: 1, grade, section: None, accessible: false };
-                    let request = BestRequest { user_id, event_id: EVENT, wish, key: None };
-                    ticket.reserve_best(request, context).await.expect("enough are free");
+                    let preference =
+                        SeatPreference { count: 1, grade, section: None, accessible: false };
+                    let request =
+                        BestSeatsRequest { user_id, event_id: EVENT, preference, key: None };
+                    ticket.reserve_best_seats(request, context).await.expect("enough are free");
                 }
             }
         });
@@ -112,7 +114,7 @@ async fn reserve_all(ticket: &Ticket, round: Option<u32>) -> f64 {
 }
 
 /// A ticket office that sells 50,000 seats, two thirds of them taken.
-async fn office(folder: &std::path::Path) -> Ticket {
+async fn office(folder: &std::path::Path) -> TicketService {
     let clock = Clock::System;
     let path = folder.join("reservation_service.db");
     migrate::migrate_sqlite(&path, &SCHEMA, clock.now()).expect("the schema is made");
@@ -131,14 +133,14 @@ async fn office(folder: &std::path::Path) -> Ticket {
     let sold: Result<u64, StorageError> = db.write(sell).await;
     sold.expect("the sale is made");
     let ids = IdSource::from_system_randomness(clock.clone());
-    Ticket::new(TicketParts {
+    TicketService::new(TicketParts {
         db,
         ids,
-        settings: Settings::default(),
+        settings: TicketSettings::default(),
         locks: SeatLocks::memory(clock.clone()),
         clock,
         signer: Signer::new(&Secret::generate(), &[]),
-        turns: Turns::Unchecked,
+        slots: SlotChecker::AllowAll,
     })
 }
 
@@ -165,7 +167,7 @@ fn new_sale(clock: &Clock) -> NewSale {
     let prices: BTreeMap<String, Won> =
         layout.grades().into_iter().map(|grade| (grade.to_owned(), Won::new(99_000))).collect();
     NewSale {
-        inventory: Inventory { event_id: EVENT, kind: Kind::Seated, layout, prices },
+        inventory: Inventory { event_id: EVENT, kind: InventoryKind::Seated, layout, prices },
         facts: SaleFacts {
             revision: 1,
             title: "한강의 밤".to_owned(),
@@ -260,7 +262,7 @@ async fn full_load(address: SocketAddr, request: &[u8]) -> f64 {
     clients.join_all().await.into_iter().sum::<u64>() as f64 / ROUND.as_secs_f64()
 }
 
-fn median(figures: &mut [f64]) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+fn median(summary: &mut [f64]) -> f64 {
+    summary.sort_by(f64::total_cmp);
+    summary[summary.len() / 2]
 }

@@ -4,7 +4,7 @@ create table artists (
     name text not null,
     membership_price bigint not null,
     -- When the catalogue said so; what is older does not overwrite it.
-    told_at timestamptz not null,
+    announced_at timestamptz not null,
     constraint artists_membership_price check (membership_price >= 0)
 );
 

@@ -10,9 +10,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Ticket;
+use crate::TicketService;
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new().routes(routes!(list_ticket_audit_log))
 }
 
@@ -80,7 +80,7 @@ struct AdminActionListView {
     ),
 )]
 async fn list_ticket_audit_log(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     _admin: Admin,
     Query(query): Query<AdminLogQuery>,
     page: Page,

@@ -9,9 +9,9 @@ use std::time::Duration;
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx};
 
-use crate::Ticket;
+use crate::TicketService;
 use crate::audit::store as audit;
-use crate::audit::store::Difference;
+use crate::audit::store::AuditDifference;
 
 /// More differences than this are not listed.
 pub const DIFFERENCES_MAX: usize = 100;
@@ -25,41 +25,41 @@ const EVENTS_AT_ONCE: u32 = 500;
 
 /// What an audit found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Audit {
+pub struct AuditReport {
     /// How many events were looked at.
     pub events: u64,
     /// At most [`DIFFERENCES_MAX`].
-    pub differences: Vec<Difference>,
+    pub differences: Vec<AuditDifference>,
 }
 
 /// Audits again and again, and passes over events that agreed and have not changed since.
 pub struct Auditor {
-    ticket: Ticket,
+    ticket: TicketService,
     agreed: HashMap<Uuid, i64>,
-    looks: u32,
+    runs: u32,
 }
 
 /// So many looks at what changed, then one at everything: the tables can also change by hand.
-const LOOKS_BETWEEN_WHOLE_AUDITS: u32 = 12;
+const RUNS_BETWEEN_FULL_AUDITS: u32 = 12;
 
-impl Ticket {
+impl TicketService {
     /// Audits every event.
-    pub async fn audit(&self) -> Result<Audit, StorageError> {
-        self.auditor().look().await
+    pub async fn audit(&self) -> Result<AuditReport, StorageError> {
+        self.auditor().run().await
     }
 
     pub fn auditor(&self) -> Auditor {
-        Auditor { ticket: self.clone(), agreed: HashMap::new(), looks: 0 }
+        Auditor { ticket: self.clone(), agreed: HashMap::new(), runs: 0 }
     }
 }
 
 impl Auditor {
     /// Audits what changed since the last look. What is found is logged and counted.
-    pub async fn look(&mut self) -> Result<Audit, StorageError> {
-        if self.looks.is_multiple_of(LOOKS_BETWEEN_WHOLE_AUDITS) {
+    pub async fn run(&mut self) -> Result<AuditReport, StorageError> {
+        if self.runs.is_multiple_of(RUNS_BETWEEN_FULL_AUDITS) {
             self.agreed.clear();
         }
-        self.looks = self.looks.wrapping_add(1);
+        self.runs = self.runs.wrapping_add(1);
         let limit = u32::try_from(DIFFERENCES_MAX).expect("it is small");
         let now = self.ticket.clock.now();
         let stuck = move |tx: &mut Tx<'_>| {
@@ -68,7 +68,7 @@ impl Auditor {
             Ok::<_, StorageError>(stuck)
         };
         let differences = self.ticket.db.read(stuck).await?;
-        let mut found = Audit { events: 0, differences };
+        let mut report = AuditReport { events: 0, differences };
         let mut after = Uuid::nil();
         loop {
             let list = move |tx: &mut Tx<'_>| audit::event_list(tx, after, EVENTS_AT_ONCE);
@@ -79,18 +79,18 @@ impl Auditor {
                 if self.agreed.get(&event_id) == Some(&fence) {
                     continue;
                 }
-                let look = move |tx: &mut Tx<'_>| audit::event_audit(tx, event_id, limit);
-                let differences: Vec<Difference> = self.ticket.db.read(look).await?;
-                found.events += 1;
+                let run = move |tx: &mut Tx<'_>| audit::event_audit(tx, event_id, limit);
+                let differences: Vec<AuditDifference> = self.ticket.db.read(run).await?;
+                report.events += 1;
                 match differences.is_empty() {
                     true => self.agreed.insert(event_id, fence),
                     false => self.agreed.remove(&event_id),
                 };
-                found.differences.extend(differences);
+                report.differences.extend(differences);
             }
         }
-        found.differences.truncate(DIFFERENCES_MAX);
-        self.ticket.figures.note_audit(&found);
-        Ok(found)
+        report.differences.truncate(DIFFERENCES_MAX);
+        self.ticket.metrics.record_audit(&report);
+        Ok(report)
     }
 }

@@ -9,15 +9,15 @@ use urr_layout::SeatId;
 use urr_service::admin_audit::{self, AdminAction};
 use urr_storage::StorageError;
 
-use crate::Ticket;
+use crate::TicketService;
 use crate::check_in::signature::InvalidPayload;
 use crate::check_in::store as check_in;
-use crate::check_in::store::{DoorCounts, DoorTicket, Entering};
+use crate::check_in::store::{CheckInAttempt, CheckInCounts, CheckInTicket};
 use crate::transfers::end_with_entry;
 
 /// A ticket that is shown at the door of an event.
 #[derive(Clone, Debug)]
-pub struct ShownTicket {
+pub struct ScannedTicket {
     /// The text of its QR code.
     pub payload: String,
     pub event_id: Uuid,
@@ -27,7 +27,7 @@ pub struct ShownTicket {
 
 /// A ticket that was let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckedIn {
+pub struct CheckedInTicket {
     pub ticket_id: Uuid,
     pub number: String,
     pub reservation_number: String,
@@ -45,7 +45,7 @@ pub enum CheckInError {
     #[error("the ticket is for another event")]
     OtherEvent { event_id: Uuid },
     #[error("we do not know this ticket")]
-    Unknown,
+    NotFound,
     #[error("the ticket was issued anew")]
     Reissued,
     #[error("the ticket was cancelled")]
@@ -56,30 +56,30 @@ pub enum CheckInError {
     Storage(#[from] StorageError),
 }
 
-impl Ticket {
+impl TicketService {
     /// Lets a ticket in: signature, event, issue, validity, and only once; one transaction.
-    pub async fn check_in(&self, shown: &ShownTicket) -> Result<CheckedIn, CheckInError> {
+    pub async fn check_in(&self, shown: &ScannedTicket) -> Result<CheckedInTicket, CheckInError> {
         let signed = self.signer.verify(&shown.payload)?;
         if signed.event_id != shown.event_id {
             return Err(CheckInError::OtherEvent { event_id: signed.event_id });
         }
         let (now, admin_id) = (self.clock.now(), shown.admin_id);
         let (ticket_id, issue) = (signed.ticket_id, signed.issue);
-        let entering = Entering { ticket_id, issue, admin_id, now };
+        let entering = CheckInAttempt { ticket_id, issue, admin_id, now };
         let action_id = self.ids.next_id();
-        let stamps = self.stamps(1, CallContext::root(self.ids.next_id()));
+        let prepared = self.prepared(1, CallContext::root(self.ids.next_id()));
         let write = move |tx: &mut urr_storage::Tx<'_>| {
             let entered = check_in::ticket_check_in(tx, &entering)?;
-            let ticket = check_in::ticket_find(tx, ticket_id)?.ok_or(CheckInError::Unknown)?;
+            let ticket = check_in::ticket_find(tx, ticket_id)?.ok_or(CheckInError::NotFound)?;
             if !entered {
                 return Err(refusal(&ticket, issue));
             }
-            end_with_entry(tx, ticket.reservation_id, &stamps, now)?;
+            end_with_entry(tx, ticket.reservation_id, &prepared, now)?;
             admin_audit::action_insert(tx, &audit(action_id, &ticket, &entering))?;
             Ok(ticket)
         };
         let ticket = self.db.write(write).await?;
-        Ok(CheckedIn {
+        Ok(CheckedInTicket {
             ticket_id,
             number: ticket.number,
             reservation_number: ticket.reservation_number,
@@ -91,13 +91,13 @@ impl Ticket {
     }
 
     /// How many of an event's tickets came in.
-    pub async fn count_check_ins(&self, event_id: Uuid) -> Result<DoorCounts, StorageError> {
-        self.db.read(move |tx| check_in::door_count(tx, event_id)).await
+    pub async fn count_check_ins(&self, event_id: Uuid) -> Result<CheckInCounts, StorageError> {
+        self.db.read(move |tx| check_in::check_in_count(tx, event_id)).await
     }
 }
 
 /// Why a ticket that exists was not let in.
-fn refusal(ticket: &DoorTicket, issue: u32) -> CheckInError {
+fn refusal(ticket: &CheckInTicket, issue: u32) -> CheckInError {
     if ticket.issue != issue {
         return CheckInError::Reissued;
     }
@@ -108,7 +108,7 @@ fn refusal(ticket: &DoorTicket, issue: u32) -> CheckInError {
     CheckInError::AlreadyCheckedIn { at, by: ticket.checked_in_by }
 }
 
-fn audit(id: Uuid, ticket: &DoorTicket, entering: &Entering) -> AdminAction {
+fn audit(id: Uuid, ticket: &CheckInTicket, entering: &CheckInAttempt) -> AdminAction {
     AdminAction {
         id,
         admin_id: entering.admin_id,

@@ -1,7 +1,7 @@
 //! What the ticket office learns from the catalogue (what is to be sold, and how) and from payments.
 //!
 //! What becomes of a sale does not depend on the order in which the news of an event arrive, nor on
-//! how often: they are merged into one row per event ([`news`]), and the sale follows that row.
+//! how often: they are merged into one row per event ([`state`]), and the sale follows that row.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{Event, EventData, Uuid};
 use urr_storage::{Tx, outbox};
 
-use crate::inventory::projection::News;
+use crate::inventory::projection::CatalogState;
 use crate::inventory::projection::payload::{
     EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
@@ -58,14 +58,14 @@ pub fn handle(
         "EVENT_UPDATED" => {
             let updated: EventUpdated = decode(event)?;
             updated.facts.to_sale_facts().map_err(HandleError::Poison)?;
-            follow(tx, updated.event_id, News::of_facts(updated.facts), event.id)
+            follow(tx, updated.event_id, CatalogState::of_facts(updated.facts), event.id)
         }
         "EVENT_CANCELLED" => {
             let cancelled: EventCancelled = decode(event)?;
-            follow(tx, cancelled.event_id, News::of_end(SaleStatus::Cancelled), event.id)
+            follow(tx, cancelled.event_id, CatalogState::of_end(SaleStatus::Cancelled), event.id)
         }
         "EVENT_DELETED" => delete_sale(tx, event, context),
-        "ARTIST_CREATED" | "ARTIST_UPDATED" => membership_events::artist_told(tx, event),
+        "ARTIST_CREATED" | "ARTIST_UPDATED" => membership_events::update_artist(tx, event),
         "PAYMENT_CONFIRMED" => events::payment_confirmed(tx, event, context),
         "PAYMENT_REFUNDED" => events::payment_refunded(tx, event, context),
         _ => Ok(Handled::Ignored),
@@ -81,10 +81,10 @@ fn create_sale(
     let created: EventCreated = decode(event)?;
     let (event_id, revision) = (created.event_id, created.facts.revision);
     let ordered = created.to_new_sale().map_err(HandleError::Poison)?;
-    let news = merge(tx, event_id, News::of_facts(created.facts))?;
-    let new = NewSale { facts: news.sale_facts().expect("it has those of the order"), ..ordered };
+    let state = merge(tx, event_id, CatalogState::of_facts(created.facts))?;
+    let new = NewSale { facts: state.sale_facts().expect("it has those of the order"), ..ordered };
     if !sales::sale_create(tx, &new, context.now)? {
-        return apply(tx, event_id, &news, event.id);
+        return apply(tx, event_id, &state, event.id);
     }
     let ready = InventoryReady { event_id, revision, ..store::inventory_count(tx, event_id)? };
     if ready.ticket_types as usize != new.ticket_types.len() {
@@ -92,7 +92,7 @@ fn create_sale(
         return Err(HandleError::Poison(reason.to_owned()));
     }
     outbox::append(tx, &context.stamp("ready", SOURCE), &ready)?;
-    apply(tx, event_id, &news, event.id)
+    apply(tx, event_id, &state, event.id)
 }
 
 /// Takes the sale out of sight. Of an event that has taken place nothing is given back: who was
@@ -103,8 +103,8 @@ fn delete_sale(
     context: &HandlerContext,
 ) -> Result<Handled, HandleError> {
     let EventDeleted { event_id, is_over } = decode(event)?;
-    let known = store::news_lock(tx, event_id)?;
-    let handled = follow(tx, event_id, News::of_end(SaleStatus::Deleted), event.id)?;
+    let known = store::catalog_state_lock(tx, event_id)?;
+    let handled = follow(tx, event_id, CatalogState::of_end(SaleStatus::Deleted), event.id)?;
     // Who was promised their money when the event was cancelled gets it, whatever is said later.
     let is_over = is_over.unwrap_or_else(|| known.has_taken_place(event.time));
     if is_over && known.status != SaleStatus::Cancelled {
@@ -117,18 +117,22 @@ fn delete_sale(
 fn follow(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    news: News,
+    state: CatalogState,
     cause: Uuid,
 ) -> Result<Handled, HandleError> {
-    let news = merge(tx, event_id, news)?;
-    apply(tx, event_id, &news, cause)
+    let state = merge(tx, event_id, state)?;
+    apply(tx, event_id, &state, cause)
 }
 
-fn merge(tx: &mut Tx<'_>, event_id: Uuid, news: News) -> Result<News, HandleError> {
-    let known = store::news_lock(tx, event_id)?;
-    let merged = known.clone().merge(news);
+fn merge(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    state: CatalogState,
+) -> Result<CatalogState, HandleError> {
+    let known = store::catalog_state_lock(tx, event_id)?;
+    let merged = known.clone().merge(state);
     if merged != known {
-        store::news_write(tx, event_id, &merged)?;
+        store::catalog_state_update(tx, event_id, &merged)?;
     }
     Ok(merged)
 }
@@ -137,14 +141,14 @@ fn merge(tx: &mut Tx<'_>, event_id: Uuid, news: News) -> Result<News, HandleErro
 fn apply(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    news: &News,
+    state: &CatalogState,
     cause: Uuid,
 ) -> Result<Handled, HandleError> {
-    if let Some(facts) = news.sale_facts() {
+    if let Some(facts) = state.sale_facts() {
         store::sale_update(tx, event_id, &facts)?;
     }
-    if news.status != SaleStatus::Open {
-        store::sale_end(tx, event_id, news.status, cause)?;
+    if state.status != SaleStatus::Open {
+        store::sale_end(tx, event_id, state.status, cause)?;
     }
     Ok(Handled::Done)
 }

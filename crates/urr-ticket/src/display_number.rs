@@ -7,7 +7,7 @@ const SIGNS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /// A letter and twelve signs in groups of four. They are the low bits of the id, which are random:
 /// too many to be guessed.
-pub fn number_for_people(letter: char, id: Uuid) -> String {
+pub fn display_number(letter: char, id: Uuid) -> String {
     let bits = id.as_u128();
     let mut number = String::from(letter);
     for place in (0..12_u32).rev() {
@@ -26,8 +26,8 @@ mod tests {
 
     #[test]
     fn a_number_is_made_of_the_last_sixty_bits_of_the_id() {
-        assert_eq!(number_for_people('R', Uuid::nil()), "R-0000-0000-0000");
-        assert_eq!(number_for_people('T', Uuid::max()), "T-ZZZZ-ZZZZ-ZZZZ");
-        assert_eq!(number_for_people('T', Uuid::from_u128(33)), "T-0000-0000-0011");
+        assert_eq!(display_number('R', Uuid::nil()), "R-0000-0000-0000");
+        assert_eq!(display_number('T', Uuid::max()), "T-ZZZZ-ZZZZ-ZZZZ");
+        assert_eq!(display_number('T', Uuid::from_u128(33)), "T-0000-0000-0011");
     }
 }

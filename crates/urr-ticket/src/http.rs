@@ -4,9 +4,9 @@ mod time;
 
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::Ticket;
+use crate::TicketService;
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .merge(crate::reserve::http::routes())
         .merge(crate::reserve::best_seats::http::routes())

@@ -5,15 +5,15 @@ use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::Ticket;
-use crate::reservations::expiry::{Sweeper, Swept};
+use crate::TicketService;
+use crate::reservations::expiry::{SweepReport, Sweeper};
 
 const EMPTYING_EVERY: Duration = Duration::from_secs(1);
 const ENDING_MEMBERSHIPS_EVERY: Duration = Duration::from_secs(60);
 const ENDING_TRANSFERS_EVERY: Duration = Duration::from_secs(10);
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
 
-impl Ticket {
+impl TicketService {
     /// Does what has to be done from time to time, until it is told to stop. What is under way then
     /// ends at its next wait; its transactions are whole by themselves.
     pub async fn run_jobs(&self, stop: CancellationToken) {
@@ -35,8 +35,8 @@ impl Ticket {
         loop {
             tick.tick().await;
             match sweeper.expire_overdue().await {
-                Ok(Swept { ended: 0, .. }) => {}
-                Ok(Swept { ended, .. }) => tracing::debug!(ended, "holds expired"),
+                Ok(SweepReport { ended: 0, .. }) => {}
+                Ok(SweepReport { ended, .. }) => tracing::debug!(ended, "holds expired"),
                 Err(error) => tracing::warn!(%error, "holds could not be ended; tried again"),
             }
         }
@@ -48,8 +48,8 @@ impl Ticket {
         loop {
             tick.tick().await;
             match sweeper.empty_closed_sales().await {
-                Ok(Swept { ended: 0, .. }) => {}
-                Ok(Swept { ended, .. }) => {
+                Ok(SweepReport { ended: 0, .. }) => {}
+                Ok(SweepReport { ended, .. }) => {
                     tracing::info!(ended, "reservations of closed sales were cancelled");
                 }
                 Err(error) => {
@@ -88,7 +88,7 @@ impl Ticket {
         let mut tick = every(AUDIT_EVERY);
         loop {
             tick.tick().await;
-            if let Err(error) = auditor.look().await {
+            if let Err(error) = auditor.run().await {
                 tracing::warn!(%error, "reservations could not be audited; tried again");
             }
         }

@@ -41,47 +41,55 @@ use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
-pub use audit::store::{Difference, DifferenceKind};
-pub use audit::{Audit, Auditor};
+pub use audit::store::{AuditDifference, AuditDifferenceKind};
+pub use audit::{AuditReport, Auditor};
 pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
-pub use check_in::{CheckInError, CheckedIn, ShownTicket};
-use inventory::cache::Inventories;
-pub use inventory::rules::{Inventory, Kind, NotOnSale, SalePolicy, SaleStatus, Tier};
-pub use inventory::ticket_types::rules::{ChangeRefused, TicketType};
+pub use check_in::{CheckInError, CheckedInTicket, ScannedTicket};
+use inventory::cache::InventoryCache;
+pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
+pub use inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
 pub use inventory::ticket_types::{
     ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged,
 };
-pub use locks::{SeatLocks, Taken};
+pub use locks::{LockResult, SeatLocks};
 pub use memberships::MembershipError;
-pub use memberships::points::Action;
-pub use memberships::points::store::{Members, PointLine};
+pub use memberships::points::PointAction;
+pub use memberships::points::store::{PointEntry, PointRecipients};
 pub use memberships::rules::{
-    Benefits, Membership, MembershipId, MembershipRefused, MembershipStatus, Term, TermPayment,
+    Benefits, Membership, MembershipId, MembershipRejection, MembershipStatus, MembershipTerm,
+    TermPaymentStatus,
 };
-use metrics::Figures;
+use metrics::TicketMetrics;
 pub use reservations::cancel::AdminCancel;
-pub use reservations::details::{Details, ReservationFilter};
-pub use reservations::expiry::{Sweeper, Swept};
+pub use reservations::details::{ReservationDetails, ReservationFilter};
+pub use reservations::expiry::{SweepReport, Sweeper};
 pub use reservations::model::{
-    Flow, Item, PaymentStatus, Reservation, ReservationId, Status, Subject,
+    EventChain, ItemSubject, Reservation, ReservationId, ReservationItem, ReservationPaymentStatus,
+    ReservationStatus,
 };
-pub use reservations::payment::{PaidPage, PaymentMade};
+pub use reservations::payment::{CompletedPayment, PaidReservationPage};
 pub use reservations::refund::RefundPreview;
 pub use reservations::refund::rules::{
-    Band, CancelPolicy, Fee, Grace, InvalidCancelPolicy, Refund, Rule,
+    CancelPolicy, FeeBand, FeeMode, GracePeriod, InvalidCancelPolicy, RefundQuote, RefundRule,
 };
-pub use reservations::rules::{Back, PaymentClaim, Record, Refused};
-pub use reservations::transition::StepError;
-pub use reserve::best_seats::choose::{NoneFits, Wish};
-pub use reserve::best_seats::{BestError, BestRequest};
+pub use reservations::rules::{
+    PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney,
+};
+pub use reservations::transition::TransitionError;
+pub use reserve::best_seats::choose::{NoSeatsFit, SeatPreference};
+pub use reserve::best_seats::{BestSeatsError, BestSeatsRequest};
 pub use reserve::change_seats::{ChangeError, ChangeSeats};
-pub use reserve::rules::{HeldItem, Hold, InvalidWanted, Refusal, Wanted, WantedTickets};
-pub use reserve::slots::{Purchase, Turn, TurnError, Turns};
+pub use reserve::rules::{
+    Hold, HoldItem, HoldRejection, InvalidRequestedItems, RequestedItems, RequestedTickets,
+};
+pub use reserve::slots::{Purchase, SlotChecker, SlotClaim, SlotError};
 pub use reserve::{ReserveError, ReserveRequest};
-pub use sales_health::{BookingFigures, Supply};
-pub use seat_map::{EventView, SeatMapSettings, SeatMaps, SeatStatus};
-pub use settings::Settings;
-pub use transfers::rules::{Offer, Transfer, TransferId, TransferRefused, TransferStatus};
+pub use sales_health::{BookingSummary, SaleSupply};
+pub use seat_map::{InventorySnapshot, SeatMapSettings, SeatMaps, SeatStatus};
+pub use settings::TicketSettings;
+pub use transfers::rules::{
+    Transfer, TransferId, TransferOffer, TransferRejection, TransferStatus,
+};
 pub use transfers::store::TransferFilter;
 pub use transfers::{TransferDetails, TransferError};
 pub use urr_kernel::{IdempotencyKey, InvalidIdempotencyKey, InvalidTicketType, TicketTypeDraft};
@@ -101,21 +109,21 @@ pub(crate) const SOURCE: &str = "urr/ticket";
 
 /// The ticket office with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct Ticket {
+pub struct TicketService {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
     pub(crate) ids: IdSource,
-    pub(crate) settings: Settings,
+    pub(crate) settings: TicketSettings,
     pub(crate) locks: SeatLocks,
-    pub(crate) desks: reserve::Desks,
-    pub(crate) best: reserve::best_seats::BestDesk,
-    pub(crate) inventories: Inventories,
+    pub(crate) batchers: reserve::ReserveBatchers,
+    pub(crate) best: reserve::best_seats::BestSeatsBatcher,
+    pub(crate) inventories: InventoryCache,
     pub(crate) maps: SeatMaps,
     pub(crate) signer: Arc<Signer>,
-    pub(crate) figures: Figures,
-    pub(crate) turns: Turns,
-    pub(crate) bookings: sales_health::Bookings,
-    pub(crate) stock_sums: sales_health::StockSums,
+    pub(crate) metrics: TicketMetrics,
+    pub(crate) slots: SlotChecker,
+    pub(crate) booking_stats: sales_health::BookingStats,
+    pub(crate) stock_totals: sales_health::StockTotalsCache,
 }
 
 /// What the ticket office is made of.
@@ -123,12 +131,12 @@ pub struct TicketParts {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub settings: Settings,
+    pub settings: TicketSettings,
     pub locks: SeatLocks,
     /// Signs tickets. What it does not know was not issued by us.
     pub signer: Signer,
     /// Whose turn it is to book.
-    pub turns: Turns,
+    pub slots: SlotChecker,
 }
 
 /// What the service answers to, for a process that does not run it.
@@ -136,30 +144,30 @@ pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
 
-impl Ticket {
-    pub fn new(parts: TicketParts) -> Ticket {
-        let TicketParts { db, clock, ids, settings, locks, signer, turns } = parts;
-        let inventories = Inventories::new(db.clone());
+impl TicketService {
+    pub fn new(parts: TicketParts) -> TicketService {
+        let TicketParts { db, clock, ids, settings, locks, signer, slots } = parts;
+        let inventories = InventoryCache::new(db.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let signer = Arc::new(signer);
-        let figures = Figures::default();
-        let desks = reserve::Desks::new(&db, &clock, &locks, &maps, &settings);
-        let best = reserve::best_seats::desk(&db, &clock, &locks, &maps, &settings);
-        Ticket {
-            bookings: sales_health::Bookings::new(),
-            stock_sums: sales_health::StockSums::default(),
+        let metrics = TicketMetrics::default();
+        let batchers = reserve::ReserveBatchers::new(&db, &clock, &locks, &maps, &settings);
+        let best = reserve::best_seats::batcher(&db, &clock, &locks, &maps, &settings);
+        TicketService {
+            booking_stats: sales_health::BookingStats::new(),
+            stock_totals: sales_health::StockTotalsCache::default(),
             db,
             clock,
             ids,
             settings,
             locks,
-            desks,
+            batchers,
             best,
             inventories,
             maps,
             signer,
-            figures,
-            turns,
+            metrics,
+            slots,
         }
     }
 
@@ -175,7 +183,7 @@ impl Ticket {
 
     /// The ticket office as a service on the network or within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
-        self.figures.register(&kit.metrics);
+        self.metrics.register(&kit.metrics);
         Service::new("ticket", http::routes().with_state(self.clone()), kit)
     }
 }

@@ -15,17 +15,17 @@ use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
 use crate::events::membership::{MembershipActivated, MembershipExpired};
-use crate::memberships::points::Action;
+use crate::memberships::points::PointAction;
 use crate::memberships::points::store as point_store;
-use crate::memberships::points::store::{Award, Members, PointLine};
+use crate::memberships::points::store::{PointAward, PointEntry, PointRecipients};
 use crate::memberships::rules::{
-    Membership, MembershipId, MembershipRefused, MembershipStatus, cut_span, decide_confirm,
-    decide_pay, decide_pin, decide_refunded, decide_subscribe, decide_unpin, next_span,
+    Membership, MembershipId, MembershipRejection, MembershipStatus, cut_period, decide_confirm,
+    decide_pay, decide_pin, decide_refunded, decide_subscribe, decide_unpin, next_period,
 };
-use crate::memberships::store::{EndedMembership, TermStep, WhichTerm};
+use crate::memberships::store::{EndedMembership, TermChange, TermSelector};
 use crate::memberships::tiers::{Fan, tier_list};
-use crate::reservations::rules::{PaymentClaim, Step};
-use crate::{PaymentMade, Ticket, Tier};
+use crate::reservations::rules::{PaymentClaim, Transition};
+use crate::{CompletedPayment, TicketService, Tier};
 
 /// Few enough that nobody waits for it.
 const ENDED_AT_ONCE: u32 = 250;
@@ -34,53 +34,53 @@ const ENDED_AT_ONCE: u32 = 250;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MembershipError {
     #[error(transparent)]
-    Refused(#[from] MembershipRefused),
+    Rejected(#[from] MembershipRejection),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 /// What a step found under the lock.
-enum Found {
-    Done(Membership),
-    Go(Membership),
+enum MembershipCheck {
+    AlreadyDone(Membership),
+    Apply(Membership),
 }
 
 /// Decides about a step under the lock of the membership. What is refused or was done before takes
 /// no lock and writes nothing.
-fn find(
+fn check_transition(
     tx: &mut Tx<'_>,
     id: MembershipId,
-    which: WhichTerm,
-    decide: impl Fn(&Membership) -> Result<Step, MembershipRefused>,
-) -> Result<Found, MembershipError> {
-    let membership = store::membership_find(tx, id, which)?.ok_or(MembershipRefused::NotFound)?;
-    if decide(&membership)? == Step::Done {
-        return Ok(Found::Done(membership));
+    which: TermSelector,
+    decide: impl Fn(&Membership) -> Result<Transition, MembershipRejection>,
+) -> Result<MembershipCheck, MembershipError> {
+    let membership = store::membership_find(tx, id, which)?.ok_or(MembershipRejection::NotFound)?;
+    if decide(&membership)? == Transition::AlreadyDone {
+        return Ok(MembershipCheck::AlreadyDone(membership));
     }
     store::membership_lock(tx, id)?;
     let membership = reload(tx, id, which)?;
     Ok(match decide(&membership)? {
-        Step::Done => Found::Done(membership),
-        Step::Go => Found::Go(membership),
+        Transition::AlreadyDone => MembershipCheck::AlreadyDone(membership),
+        Transition::Apply => MembershipCheck::Apply(membership),
     })
 }
 
 fn reload(
     tx: &mut Tx<'_>,
     id: MembershipId,
-    which: WhichTerm,
+    which: TermSelector,
 ) -> Result<Membership, MembershipError> {
     Ok(store::membership_find(tx, id, which)?.expect("memberships are never deleted"))
 }
 
-fn check_owner(membership: &Membership, user_id: Uuid) -> Result<(), MembershipRefused> {
+fn check_owner(membership: &Membership, user_id: Uuid) -> Result<(), MembershipRejection> {
     match membership.user_id == user_id {
         true => Ok(()),
-        false => Err(MembershipRefused::NotFound),
+        false => Err(MembershipRejection::NotFound),
     }
 }
 
-impl Ticket {
+impl TicketService {
     /// Begins to buy a year. One that waits to be paid is returned as it is.
     pub async fn subscribe(
         &self,
@@ -90,19 +90,19 @@ impl Ticket {
         let (new_id, now) = (MembershipId(self.ids.next_id()), self.clock.now());
         let subscribed = self.db.write(move |tx| {
             if store::artist_find(tx, artist_id)?.is_none() {
-                return Err(MembershipRefused::ArtistNotFound.into());
+                return Err(MembershipRejection::ArtistNotFound.into());
             }
             let found = store::membership_find_of_fan(tx, user_id, artist_id)?;
-            if decide_subscribe(found.as_ref(), now)? == Step::Done {
+            if decide_subscribe(found.as_ref(), now)? == Transition::AlreadyDone {
                 return Ok(found.expect("what is for sale is there"));
             }
             let id = store::membership_make(tx, new_id, user_id, artist_id, now)?;
-            let membership = reload(tx, id, WhichTerm::Last)?;
-            if decide_subscribe(Some(&membership), now)? == Step::Done {
+            let membership = reload(tx, id, TermSelector::Last)?;
+            if decide_subscribe(Some(&membership), now)? == Transition::AlreadyDone {
                 return Ok(membership);
             }
             store::term_offer(tx, &membership, now)?;
-            reload(tx, id, WhichTerm::Last)
+            reload(tx, id, TermSelector::Last)
         });
         subscribed.await
     }
@@ -126,15 +126,15 @@ impl Ticket {
         user_id: Uuid,
         artist_id: Uuid,
         page: Page,
-    ) -> Result<Option<(Membership, Vec<PointLine>, u64)>, StorageError> {
-        let find = move |tx: &mut Tx<'_>| {
+    ) -> Result<Option<(Membership, Vec<PointEntry>, u64)>, StorageError> {
+        let check_transition = move |tx: &mut Tx<'_>| {
             let found = store::membership_find_of_fan(tx, user_id, artist_id)?;
             let Some(membership) = found else { return Ok(None) };
-            let lines = point_store::point_line_list(tx, membership.id.0, page)?;
-            let count = point_store::point_line_count(tx, membership.id.0)?;
+            let lines = point_store::point_entry_list(tx, membership.id.0, page)?;
+            let count = point_store::point_entry_count(tx, membership.id.0)?;
             Ok(Some((membership, lines, count)))
         };
-        self.db.read(find).await
+        self.db.read(check_transition).await
     }
 
     /// A fan's standing with an artist; none is the general public.
@@ -144,15 +144,17 @@ impl Ticket {
         artist_id: Uuid,
     ) -> Result<Option<Tier>, StorageError> {
         let (fan, now) = (Fan { user_id, artist_id }, self.clock.now());
-        let find = move |tx: &mut Tx<'_>| Ok(tier_list(tx, &[fan], now)?.get(&fan).copied());
-        self.db.read(find).await
+        let check_transition =
+            move |tx: &mut Tx<'_>| Ok(tier_list(tx, &[fan], now)?.get(&fan).copied());
+        self.db.read(check_transition).await
     }
 
     /// A membership with its last term, whoever's it is.
     pub async fn find_membership(&self, id: MembershipId) -> Result<Membership, MembershipError> {
-        let find = move |tx: &mut Tx<'_>| store::membership_find(tx, id, WhichTerm::Last);
-        let found: Result<Option<Membership>, StorageError> = self.db.read(find).await;
-        Ok(found?.ok_or(MembershipRefused::NotFound)?)
+        let check_transition =
+            move |tx: &mut Tx<'_>| store::membership_find(tx, id, TermSelector::Last);
+        let found: Result<Option<Membership>, StorageError> = self.db.read(check_transition).await;
+        Ok(found?.ok_or(MembershipRejection::NotFound)?)
     }
 
     /// A user's membership if it can be paid now.
@@ -176,16 +178,16 @@ impl Ticket {
     ) -> Result<Membership, MembershipError> {
         let (number, now) = (claim.fencing_token, self.clock.now());
         let pinned = self.db.write(move |tx| {
-            let found = find(tx, id, WhichTerm::Number(number), |membership| {
+            let found = check_transition(tx, id, TermSelector::Number(number), |membership| {
                 check_owner(membership, user_id)?;
                 decide_pin(membership, &claim)
             })?;
             match found {
-                Found::Done(membership) => Ok(membership),
-                Found::Go(_) => {
-                    let step = TermStep { id, number, payment_id: claim.payment_id, now };
+                MembershipCheck::AlreadyDone(membership) => Ok(membership),
+                MembershipCheck::Apply(_) => {
+                    let step = TermChange { id, number, payment_id: claim.payment_id, now };
                     store::term_pin(tx, step, claim.amount)?;
-                    reload(tx, id, WhichTerm::Number(number))
+                    reload(tx, id, TermSelector::Number(number))
                 }
             }
         });
@@ -200,13 +202,15 @@ impl Ticket {
     ) -> Result<Membership, MembershipError> {
         let now = self.clock.now();
         let unpinned = self.db.write(move |tx| {
-            let which = WhichTerm::OfPayment(payment_id);
-            match find(tx, id, which, |membership| decide_unpin(membership, payment_id))? {
-                Found::Done(_) => reload(tx, id, WhichTerm::Last),
-                Found::Go(membership) => {
+            let which = TermSelector::OfPayment(payment_id);
+            match check_transition(tx, id, which, |membership| {
+                decide_unpin(membership, payment_id)
+            })? {
+                MembershipCheck::AlreadyDone(_) => reload(tx, id, TermSelector::Last),
+                MembershipCheck::Apply(membership) => {
                     let number = membership.term.expect("a pin is that of a term").number;
-                    store::term_unpin(tx, TermStep { id, number, payment_id, now })?;
-                    reload(tx, id, WhichTerm::Last)
+                    store::term_unpin(tx, TermChange { id, number, payment_id, now })?;
+                    reload(tx, id, TermSelector::Last)
                 }
             }
         });
@@ -217,13 +221,13 @@ impl Ticket {
     pub async fn activate_membership(
         &self,
         id: MembershipId,
-        made: PaymentMade,
+        made: CompletedPayment,
         context: CallContext,
     ) -> Result<Membership, MembershipError> {
-        let (stamps, now) = (self.stamps(2, context), self.clock.now());
+        let (prepared, now) = (self.prepared(2, context), self.clock.now());
         let activated = self.db.write(move |tx| {
-            let (ended, activated) = (&stamps.stamp(0), &stamps.stamp(1));
-            activate(tx, &Activating { id, made: &made, ended, activated, now })
+            let (ended, activated) = (&prepared.stamp(0), &prepared.stamp(1));
+            activate(tx, &MembershipActivation { id, made: &made, ended, activated, now })
         });
         activated.await
     }
@@ -242,23 +246,23 @@ impl Ticket {
     /// Rewards what was done in the community. Returns in how many memberships.
     pub async fn award_points(
         &self,
-        members: Members,
-        action: Action,
+        members: PointRecipients,
+        action: PointAction,
         reference_id: Uuid,
     ) -> Result<u64, StorageError> {
-        let award = Award { action, reference_id, now: self.clock.now() };
+        let award = PointAward { action, reference_id, now: self.clock.now() };
         self.db.write(move |tx| point_store::points_award_limited(tx, members, award)).await
     }
 
     /// What was rewarded is not there any more.
-    pub async fn take_points_back(
+    pub async fn revoke_points(
         &self,
-        action: Action,
+        action: PointAction,
         reference_id: Uuid,
     ) -> Result<(), StorageError> {
         let now = self.clock.now();
         let back =
-            move |tx: &mut Tx<'_>| point_store::points_take_back(tx, action, &[reference_id], now);
+            move |tx: &mut Tx<'_>| point_store::points_revoke(tx, action, &[reference_id], now);
         self.db.write(back).await
     }
 
@@ -267,12 +271,13 @@ impl Ticket {
         let mut ended = 0;
         loop {
             let context = CallContext::root(self.ids.next_id());
-            let (stamps, now) = (self.stamps(ENDED_AT_ONCE as usize, context), self.clock.now());
+            let (prepared, now) =
+                (self.prepared(ENDED_AT_ONCE as usize, context), self.clock.now());
             let batch = self.db.write(move |tx| {
                 let batch = store::membership_end_overdue(tx, now, ENDED_AT_ONCE)?;
                 let facts = batch.iter().enumerate();
                 let facts =
-                    facts.map(|(at, over)| (stamps.stamp(at), MembershipExpired::from(over)));
+                    facts.map(|(at, over)| (prepared.stamp(at), MembershipExpired::from(over)));
                 outbox::append_all(tx, &facts.collect::<Vec<_>>())?;
                 Ok::<_, StorageError>(u64::try_from(batch.len()).expect("a batch is small"))
             });
@@ -286,9 +291,9 @@ impl Ticket {
 }
 
 /// An activation with what its events are made of.
-pub(crate) struct Activating<'a> {
+pub(crate) struct MembershipActivation<'a> {
     pub id: MembershipId,
-    pub made: &'a PaymentMade,
+    pub made: &'a CompletedPayment,
     pub ended: &'a Stamp,
     pub activated: &'a Stamp,
     pub now: Timestamp,
@@ -298,25 +303,30 @@ pub(crate) struct Activating<'a> {
 /// if it is refused, nothing was written.
 pub(crate) fn activate(
     tx: &mut Tx<'_>,
-    activating: &Activating<'_>,
+    activating: &MembershipActivation<'_>,
 ) -> Result<Membership, MembershipError> {
-    let Activating { id, made, ended, activated, now } = *activating;
+    let MembershipActivation { id, made, ended, activated, now } = *activating;
     let PaymentClaim { payment_id, fencing_token: number, amount } = made.claim;
-    let which = WhichTerm::Number(number);
-    let found = find(tx, id, which, |membership| decide_confirm(membership, &made.claim))?;
+    let which = TermSelector::Number(number);
+    let found =
+        check_transition(tx, id, which, |membership| decide_confirm(membership, &made.claim))?;
     let before = match found {
-        Found::Done(membership) => return Ok(membership),
-        Found::Go(membership) => membership,
+        MembershipCheck::AlreadyDone(membership) => return Ok(membership),
+        MembershipCheck::Apply(membership) => membership,
     };
     // A year that was over before its end was told.
     if before.is_live && before.status(now) == MembershipStatus::Expired {
         outbox::append(tx, ended, &MembershipExpired::of(&before))?;
     }
-    let span = next_span(&before, now);
-    store::term_pay(tx, TermStep { id, number, payment_id, now }, span, &made.method)?;
+    let period = next_period(&before, now);
+    store::term_pay(tx, TermChange { id, number, payment_id, now }, period, &made.method)?;
     let is_renewal = before.joined_at.is_some();
-    let action = if is_renewal { Action::Renew } else { Action::Join };
-    point_store::points_award_member(tx, id.0, Award { action, reference_id: payment_id, now })?;
+    let action = if is_renewal { PointAction::Renew } else { PointAction::Join };
+    point_store::points_award_member(
+        tx,
+        id.0,
+        PointAward { action, reference_id: payment_id, now },
+    )?;
     let membership = reload(tx, id, which)?;
     let event = MembershipActivated {
         membership_id: id.0,
@@ -341,21 +351,22 @@ pub(crate) fn mark_refunded(
     amount: Option<Won>,
     now: Timestamp,
 ) -> Result<Membership, MembershipError> {
-    let which = WhichTerm::OfPayment(payment_id);
-    let membership = match find(tx, id, which, |membership| decide_refunded(membership, amount))? {
-        Found::Done(membership) => return Ok(membership),
-        Found::Go(membership) => membership,
-    };
+    let which = TermSelector::OfPayment(payment_id);
+    let membership =
+        match check_transition(tx, id, which, |membership| decide_refunded(membership, amount))? {
+            MembershipCheck::AlreadyDone(membership) => return Ok(membership),
+            MembershipCheck::Apply(membership) => membership,
+        };
     let term = membership.term.as_ref().expect("it was decided about");
-    let (number, span) = (term.number, term.span.expect("what is paid has a span"));
-    store::term_refund(tx, TermStep { id, number, payment_id, now })?;
-    let (cut, moved) = cut_span(span, &store::span_list_but(tx, id, number)?, now);
-    for (number, span) in moved {
-        store::term_move(tx, id, number, span, now)?;
+    let (number, period) = (term.number, term.period.expect("what is paid has a span"));
+    store::term_refund(tx, TermChange { id, number, payment_id, now })?;
+    let (cut, moved) = cut_period(period, &store::period_list_except(tx, id, number)?, now);
+    for (number, period) in moved {
+        store::term_update_period(tx, id, number, period, now)?;
     }
     store::membership_set_end(tx, id, membership.expires_at - cut)?;
-    for action in [Action::Join, Action::Renew] {
-        point_store::points_take_back(tx, action, &[payment_id], now)?;
+    for action in [PointAction::Join, PointAction::Renew] {
+        point_store::points_revoke(tx, action, &[payment_id], now)?;
     }
     reload(tx, id, which)
 }

@@ -8,23 +8,23 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use urr_service::Metrics;
 
-use crate::Status;
-use crate::audit::Audit;
+use crate::ReservationStatus;
+use crate::audit::AuditReport;
 
 /// Numbers for Prometheus. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Figures {
-    ended: Family<Ending, Counter>,
+pub struct TicketMetrics {
+    ended: Family<EndingLabel, Counter>,
     failed: Counter,
     differences: Gauge<i64, AtomicI64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ending {
+struct EndingLabel {
     ending: &'static str,
 }
 
-impl Figures {
+impl TicketMetrics {
     pub fn register(&self, metrics: &Metrics) {
         let ended = self.ended.clone();
         metrics.register("urr_reservations_ended", "Reservations that ended, by how", ended);
@@ -36,16 +36,16 @@ impl Figures {
         metrics.register("urr_reservation_audit_differences", help, differences);
     }
 
-    pub fn count_ended(&self, ending: Status, count: usize) {
+    pub fn count_ended(&self, ending: ReservationStatus, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.ended.get_or_create(&Ending { ending: ending.name() }).inc_by(count);
+        self.ended.get_or_create(&EndingLabel { ending: ending.name() }).inc_by(count);
     }
 
     pub fn count_failed(&self) {
         self.failed.inc();
     }
 
-    pub fn note_audit(&self, audit: &Audit) {
+    pub fn record_audit(&self, audit: &AuditReport) {
         self.differences.set(i64::try_from(audit.differences.len()).unwrap_or(i64::MAX));
         for difference in &audit.differences {
             tracing::error!(?difference, "reservations and seats do not agree");

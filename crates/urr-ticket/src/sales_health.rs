@@ -13,19 +13,19 @@ use urr_storage::{StorageError, Tx};
 
 use crate::inventory::store as sales;
 use crate::memberships::tiers::{Fan, tier_list};
-pub use crate::sales_health::booking_stats::{BookingFigures, Bookings};
+pub use crate::sales_health::booking_stats::{BookingStats, BookingSummary};
 use crate::sales_health::store as pulse;
-use crate::sales_health::store::StockSum;
-use crate::{EventView, Kind, Ticket, Tier};
+use crate::sales_health::store::StockTotals;
+use crate::{InventoryKind, InventorySnapshot, TicketService, Tier};
 
 /// So many sales are looked at side by side.
-const LOOKS_AT_ONCE: usize = 8;
+const READS_AT_ONCE: usize = 8;
 /// More sums than this and they are added up anew.
 const SUMS_MAX: usize = 1_000;
 
 /// How many seats or tickets of an event there are, and how many of them can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Supply {
+pub struct SaleSupply {
     pub available: u32,
     /// Not available now, but perhaps in a moment.
     pub held: u32,
@@ -35,15 +35,15 @@ pub struct Supply {
 /// Sums of the stock of standing events, by the number of the change they were made after. Clones
 /// share them.
 #[derive(Clone, Default)]
-pub(crate) struct StockSums(Arc<Mutex<HashMap<Uuid, (i64, StockSum)>>>);
+pub(crate) struct StockTotalsCache(Arc<Mutex<HashMap<Uuid, (i64, StockTotals)>>>);
 
-impl StockSums {
-    fn get(&self, event_id: Uuid, seen: i64) -> Option<StockSum> {
+impl StockTotalsCache {
+    fn get(&self, event_id: Uuid, seen: i64) -> Option<StockTotals> {
         let sums = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sums.get(&event_id).filter(|(known, _)| *known == seen).map(|(_, sum)| *sum)
     }
 
-    fn keep(&self, event_id: Uuid, seen: i64, sum: StockSum) {
+    fn insert(&self, event_id: Uuid, seen: i64, sum: StockTotals) {
         let mut sums = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if sums.len() >= SUMS_MAX && !sums.contains_key(&event_id) {
             sums.clear();
@@ -52,52 +52,53 @@ impl StockSums {
     }
 }
 
-impl Ticket {
+impl TicketService {
     /// What can be had of these events; those that are not known are left out. It costs no more of
     /// the database than people who look at the events.
-    pub async fn supplies(
+    pub async fn sale_supplies(
         &self,
         event_ids: Vec<Uuid>,
-    ) -> Result<Vec<(Uuid, Supply)>, StorageError> {
-        let looks = stream::iter(event_ids).map(async |event_id| {
-            let supply = match self.maps.look(event_id).await? {
-                Some(view) => Some((event_id, self.supply(&view).await?)),
+    ) -> Result<Vec<(Uuid, SaleSupply)>, StorageError> {
+        let reads = stream::iter(event_ids).map(async |event_id| {
+            let sale_supply = match self.maps.load(event_id).await? {
+                Some(view) => Some((event_id, self.sale_supply(&view).await?)),
                 None => None,
             };
-            Ok(supply)
+            Ok(sale_supply)
         });
-        let looks = looks.buffer_unordered(LOOKS_AT_ONCE);
-        looks.try_filter_map(async |supply| Ok(supply)).try_collect().await
+        let reads = reads.buffer_unordered(READS_AT_ONCE);
+        reads.try_filter_map(async |sale_supply| Ok(sale_supply)).try_collect().await
     }
 
-    async fn supply(&self, view: &EventView) -> Result<Supply, StorageError> {
+    async fn sale_supply(&self, view: &InventorySnapshot) -> Result<SaleSupply, StorageError> {
         let event_id = view.inventory.event_id;
         match view.inventory.kind {
-            Kind::Seated => {
-                let statuses = view.picture.statuses();
+            InventoryKind::Seated => {
+                let statuses = view.snapshot.statuses();
                 let (held, sold) = statuses.taken();
                 let total = statuses.count();
-                Ok(Supply { available: total - held - sold, held, total })
+                Ok(SaleSupply { available: total - held - sold, held, total })
             }
-            Kind::Standing => {
-                let sum = match self.stock_sums.get(event_id, view.seen) {
+            InventoryKind::Standing => {
+                let sum = match self.stock_totals.get(event_id, view.seen) {
                     Some(sum) => sum,
                     None => {
-                        let sum = self.db.read(move |tx| pulse::stock_sum(tx, event_id)).await?;
+                        let sum =
+                            self.db.read(move |tx| pulse::stock_totals_load(tx, event_id)).await?;
                         // It may be of a later change: then the next look adds up once more.
-                        self.stock_sums.keep(event_id, view.seen, sum);
+                        self.stock_totals.insert(event_id, view.seen, sum);
                         sum
                     }
                 };
-                let StockSum { available, held, total } = sum;
-                Ok(Supply { available, held, total })
+                let StockTotals { available, held, total } = sum;
+                Ok(SaleSupply { available, held, total })
             }
         }
     }
 
     /// How the bookings of this process went lately.
-    pub fn booking_figures(&self) -> BookingFigures {
-        self.bookings.figures()
+    pub fn booking_summary(&self) -> BookingSummary {
+        self.booking_stats.summary()
     }
 
     /// A fan's standing with the artist of an event; none is the general public.

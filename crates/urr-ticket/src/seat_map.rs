@@ -33,16 +33,16 @@ use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{Db, StorageError};
 
-use crate::inventory::cache::Inventories;
-use crate::seat_map::entry::{Marks, Nothing, Slot};
-use crate::seat_map::snapshot::Epoch;
-pub use crate::seat_map::snapshot::{Picture, SeatChange, SeatMapView};
+use crate::inventory::cache::InventoryCache;
+use crate::seat_map::entry::{ChangeCounts, LoadFailure, MapEntry};
+use crate::seat_map::snapshot::MapEpoch;
+pub use crate::seat_map::snapshot::{SeatChange, SeatMapView, SeatSnapshot};
 pub use crate::seat_map::statuses::SeatStatus;
 pub(crate) use crate::seat_map::statuses::Statuses;
 use crate::seat_map::store as map;
 use crate::seat_map::store::TicketTypeStock;
-use crate::seat_map::stream::Places;
-pub use crate::seat_map::stream::{TooManyStreams, changes};
+use crate::seat_map::stream::StreamPermits;
+pub use crate::seat_map::stream::{SeatMapStreamLimit, changes};
 use crate::{Inventory, SaleStatus};
 
 /// More ticket types than this and their events are looked up anew.
@@ -82,46 +82,49 @@ pub struct SeatMaps(Arc<Inner>);
 struct Inner {
     db: Db,
     clock: Clock,
-    inventories: Inventories,
+    inventories: InventoryCache,
     settings: SeatMapSettings,
-    slots: RwLock<HashMap<Uuid, Arc<Slot>>>,
+    entries: RwLock<HashMap<Uuid, Arc<MapEntry>>>,
     events_of_types: RwLock<HashMap<Uuid, Uuid>>,
-    streams: Arc<Places>,
-    epoch: Mutex<Epoch>,
+    streams: Arc<StreamPermits>,
+    epoch: Mutex<MapEpoch>,
     closing: CancellationToken,
     reads: AtomicU64,
 }
 
 /// An event as it was at one moment.
 #[derive(Debug)]
-pub struct EventView {
+pub struct InventorySnapshot {
     pub inventory: Arc<Inventory>,
-    pub picture: Arc<Picture>,
+    pub snapshot: Arc<SeatSnapshot>,
     pub ticket_types: Vec<TicketTypeStock>,
     /// Every change up to this number is in here. It may be larger than the picture's version.
     pub seen: i64,
     status: SaleStatus,
-    drawn_at: Timestamp,
+    read_at: Timestamp,
     /// The number of the attempt that drew it.
     attempt: u64,
-    marks: Marks,
+    change_counts: ChangeCounts,
 }
 
 impl SeatMaps {
     pub(crate) fn new(
         db: &Db,
         clock: &Clock,
-        inventories: &Inventories,
+        inventories: &InventoryCache,
         settings: &SeatMapSettings,
     ) -> SeatMaps {
         SeatMaps(Arc::new(Inner {
             db: db.clone(),
             clock: clock.clone(),
             inventories: inventories.clone(),
-            slots: RwLock::default(),
+            entries: RwLock::default(),
             events_of_types: RwLock::default(),
-            streams: Arc::new(Places::new(settings.streams_max, settings.streams_per_user_max)),
-            epoch: Mutex::new(Epoch::FIRST),
+            streams: Arc::new(StreamPermits::new(
+                settings.streams_max,
+                settings.streams_per_user_max,
+            )),
+            epoch: Mutex::new(MapEpoch::FIRST),
             closing: CancellationToken::new(),
             reads: AtomicU64::new(0),
             settings: settings.clone(),
@@ -129,50 +132,56 @@ impl SeatMaps {
     }
 
     /// The event as it is now; none if there is no such event, or no longer.
-    pub async fn look(&self, event_id: Uuid) -> Result<Option<Arc<EventView>>, StorageError> {
-        let slot = self.slot(event_id);
-        let arrived = slot.arrive(self.0.clock.now());
-        if let Some(view) = slot.fresh(&arrived, &self.0.clock, self.0.settings.refresh_interval) {
-            return Ok(shown(view));
+    pub async fn load(
+        &self,
+        event_id: Uuid,
+    ) -> Result<Option<Arc<InventorySnapshot>>, StorageError> {
+        let entry = self.entry(event_id);
+        let started = entry.begin_read(self.0.clock.now());
+        if let Some(view) = entry.current(&started, &self.0.clock, self.0.settings.refresh_interval)
+        {
+            return Ok(visible(view));
         }
         // Held until the view is shown: whoever waited for it must find it.
-        let _flight = slot.flight.lock().await;
-        if let Some(view) = slot.fresh(&arrived, &self.0.clock, self.0.settings.refresh_interval) {
-            return Ok(shown(view));
+        let _refreshing = entry.refreshing.lock().await;
+        if let Some(view) = entry.current(&started, &self.0.clock, self.0.settings.refresh_interval)
+        {
+            return Ok(visible(view));
         }
-        match slot.nothing_after(&arrived) {
-            Some(Nothing::Gone) => return Ok(None),
-            Some(Nothing::Failed(error)) => return Err(error),
+        match entry.failure_after(&started) {
+            Some(LoadFailure::NotFound) => return Ok(None),
+            Some(LoadFailure::Failed(error)) => return Err(error),
             None => {}
         }
-        let attempt = slot.begin();
-        match self.draw(event_id, &slot, attempt).await {
+        let attempt = entry.begin_refresh();
+        match self.refresh(event_id, &entry, attempt).await {
             Ok(Some(view)) => {
-                slot.show(Arc::clone(&view));
-                Ok(shown(view))
+                entry.publish(Arc::clone(&view));
+                Ok(visible(view))
             }
             Ok(None) => {
-                slot.show_nothing(attempt, Nothing::Gone);
-                self.forget(event_id, &slot);
+                entry.publish_failure(attempt, LoadFailure::NotFound);
+                self.forget(event_id, &entry);
                 Ok(None)
             }
             Err(error) => {
-                slot.show_nothing(attempt, Nothing::Failed(error.clone()));
+                entry.publish_failure(attempt, LoadFailure::Failed(error.clone()));
                 Err(error)
             }
         }
     }
 
     /// Brings the map of a slot up to date, or draws it for the first time.
-    async fn draw(
+    async fn refresh(
         &self,
         event_id: Uuid,
-        slot: &Slot,
+        entry: &MapEntry,
         attempt: u64,
-    ) -> Result<Option<Arc<EventView>>, StorageError> {
-        let (marks, drawn_at, epoch) = (slot.marks(), self.0.clock.now(), self.epoch());
-        let shown = slot.view();
-        let inventory = match &shown {
+    ) -> Result<Option<Arc<InventorySnapshot>>, StorageError> {
+        let (change_counts, read_at, epoch) =
+            (entry.change_counts(), self.0.clock.now(), self.epoch());
+        let visible = entry.view();
+        let inventory = match &visible {
             Some(view) => Arc::clone(&view.inventory),
             None => match self.0.inventories.get(event_id).await? {
                 Some(inventory) => inventory,
@@ -180,7 +189,7 @@ impl SeatMaps {
             },
         };
         self.0.reads.fetch_add(1, Ordering::Relaxed);
-        let before = shown.filter(|view| view.picture.epoch() == epoch);
+        let before = visible.filter(|view| view.snapshot.epoch() == epoch);
         let seen = before.as_ref().map(|view| view.seen);
         let read = move |tx: &mut urr_storage::Tx<'_>| {
             let Some(mark) = map::sale_mark(tx, event_id)? else { return Ok(None) };
@@ -192,40 +201,40 @@ impl SeatMaps {
             Ok(Some((mark, Some((changes, map::ticket_types_list(tx, event_id)?)))))
         };
         let found: Option<_> = self.0.db.read(read).await?;
-        let Some((mark, news)) = found else { return Ok(None) };
-        let blank = |epoch| Arc::new(Picture::blank(epoch, inventory.layout.seat_count()));
-        let picture = match &before {
+        let Some((mark, changed)) = found else { return Ok(None) };
+        let blank = |epoch| Arc::new(SeatSnapshot::blank(epoch, inventory.layout.seat_count()));
+        let snapshot = match &before {
             Some(view) if view.seen > mark.fence => {
-                tracing::warn!(%event_id, known = view.seen, fence = mark.fence, "numbers went back");
+                tracing::warn!(%event_id, find_entry = view.seen, fence = mark.fence, "numbers went back");
                 blank(self.epoch_after(epoch))
             }
-            Some(view) => Arc::clone(&view.picture),
+            Some(view) => Arc::clone(&view.snapshot),
             None => blank(epoch),
         };
-        let (picture, ticket_types) = match news {
-            Some((changes, types)) if changes.is_empty() => (picture, types),
-            Some((changes, types)) => (Arc::new(picture.after(&changes)), types),
-            None => (picture, before.map(|view| view.ticket_types.clone()).unwrap_or_default()),
+        let (snapshot, ticket_types) = match changed {
+            Some((changes, types)) if changes.is_empty() => (snapshot, types),
+            Some((changes, types)) => (Arc::new(snapshot.after(&changes)), types),
+            None => (snapshot, before.map(|view| view.ticket_types.clone()).unwrap_or_default()),
         };
         let (seen, status) = (mark.fence, mark.status);
-        Ok(Some(Arc::new(EventView {
+        Ok(Some(Arc::new(InventorySnapshot {
             inventory,
-            picture,
+            snapshot,
             ticket_types,
             seen,
             status,
-            drawn_at,
+            read_at,
             attempt,
-            marks,
+            change_counts,
         })))
     }
 
-    fn epoch(&self) -> Epoch {
+    fn epoch(&self) -> MapEpoch {
         *self.0.epoch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins another epoch, unless the map of another event did: a database is restored as a whole.
-    fn epoch_after(&self, ended: Epoch) -> Epoch {
+    fn epoch_after(&self, ended: MapEpoch) -> MapEpoch {
         let mut epoch = self.0.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         if *epoch == ended {
             *epoch = ended.next(self.0.clock.now());
@@ -234,41 +243,41 @@ impl SeatMaps {
     }
 
     /// The event of a ticket type, as it is now.
-    pub async fn look_for_type(
+    pub async fn load_by_ticket_type(
         &self,
         ticket_type_id: Uuid,
-    ) -> Result<Option<Arc<EventView>>, StorageError> {
-        let known = &self.0.events_of_types;
+    ) -> Result<Option<Arc<InventorySnapshot>>, StorageError> {
+        let find_entry = &self.0.events_of_types;
         let event_id =
-            known.read().unwrap_or_else(PoisonError::into_inner).get(&ticket_type_id).copied();
+            find_entry.read().unwrap_or_else(PoisonError::into_inner).get(&ticket_type_id).copied();
         let event_id = match event_id {
             Some(event_id) => event_id,
             None => {
                 let find =
                     move |tx: &mut urr_storage::Tx<'_>| map::ticket_type_event(tx, ticket_type_id);
                 let Some(event_id) = self.0.db.read(find).await? else { return Ok(None) };
-                let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
-                if known.len() >= TICKET_TYPES_MAX {
-                    known.clear();
+                let mut find_entry = find_entry.write().unwrap_or_else(PoisonError::into_inner);
+                if find_entry.len() >= TICKET_TYPES_MAX {
+                    find_entry.clear();
                 }
-                known.insert(ticket_type_id, event_id);
+                find_entry.insert(ticket_type_id, event_id);
                 event_id
             }
         };
-        self.look(event_id).await
+        self.load(event_id).await
     }
 
     /// To be called after a commit that changed something of the event: the next look sees it.
     pub fn mark_dirty(&self, event_id: Uuid) {
-        if let Some(slot) = self.known(event_id) {
-            slot.mark(true);
+        if let Some(entry) = self.find_entry(event_id) {
+            entry.mark(true);
         }
     }
 
     /// The same after a commit that only took seats: hints that others are taken stay good.
     pub fn mark_taken(&self, event_id: Uuid) {
-        if let Some(slot) = self.known(event_id) {
-            slot.mark(false);
+        if let Some(entry) = self.find_entry(event_id) {
+            entry.mark(false);
         }
     }
 
@@ -276,15 +285,15 @@ impl SeatMaps {
     ///
     /// It says nothing if nobody looked lately, or if a seat was freed since.
     pub fn taken_hint(&self, event_id: Uuid, seat_ids: &[SeatId]) -> Option<SeatId> {
-        let slot = self.known(event_id)?;
-        let view = slot.view()?;
+        let entry = self.find_entry(event_id)?;
+        let view = entry.view()?;
         let age_max = self.0.settings.refresh_interval;
         let is_recent = view.age(self.0.clock.now()).is_some_and(|age| age < age_max);
-        if !is_recent || view.marks.freed < slot.marks().freed {
+        if !is_recent || view.change_counts.freed < entry.change_counts().freed {
             return None;
         }
         let is_taken = |id: &SeatId| {
-            let status = view.picture.statuses().get(*id);
+            let status = view.snapshot.statuses().get(*id);
             status.is_some_and(|status| status != SeatStatus::Available)
         };
         seat_ids.iter().copied().find(is_taken)
@@ -293,8 +302,10 @@ impl SeatMaps {
     /// Whether a seat is known to have been free after the change with this number: a lock that
     /// carries the number is then left over.
     pub fn is_free_at(&self, event_id: Uuid, seat_id: SeatId, fence: i64) -> bool {
-        let view = self.known(event_id).and_then(|slot| slot.view());
-        view.is_some_and(|view| view.seen >= fence && view.picture.statuses().is_available(seat_id))
+        let view = self.find_entry(event_id).and_then(|entry| entry.view());
+        view.is_some_and(|view| {
+            view.seen >= fence && view.snapshot.statuses().is_available(seat_id)
+        })
     }
 
     /// How often the database was read to draw a map.
@@ -304,7 +315,7 @@ impl SeatMaps {
 
     /// How many events are in memory.
     pub fn events(&self) -> usize {
-        self.0.slots.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.entries.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Ends all streams and refuses new ones: a stream would outlast the shutdown's grace.
@@ -312,42 +323,42 @@ impl SeatMaps {
         self.0.closing.cancel();
     }
 
-    fn known(&self, event_id: Uuid) -> Option<Arc<Slot>> {
-        self.0.slots.read().unwrap_or_else(PoisonError::into_inner).get(&event_id).cloned()
+    fn find_entry(&self, event_id: Uuid) -> Option<Arc<MapEntry>> {
+        self.0.entries.read().unwrap_or_else(PoisonError::into_inner).get(&event_id).cloned()
     }
 
     /// The place of an event in memory, made if need be.
-    fn slot(&self, event_id: Uuid) -> Arc<Slot> {
-        if let Some(slot) = self.known(event_id) {
-            return slot;
+    fn entry(&self, event_id: Uuid) -> Arc<MapEntry> {
+        if let Some(entry) = self.find_entry(event_id) {
+            return entry;
         }
-        let mut slots = self.0.slots.write().unwrap_or_else(PoisonError::into_inner);
-        if slots.len() >= self.0.settings.events_max && !slots.contains_key(&event_id) {
-            let oldest = slots.iter().min_by_key(|(_, slot)| slot.looked_at());
+        let mut entries = self.0.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= self.0.settings.events_max && !entries.contains_key(&event_id) {
+            let oldest = entries.iter().min_by_key(|(_, entry)| entry.last_read_at());
             if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                slots.remove(&oldest);
+                entries.remove(&oldest);
             }
         }
-        Arc::clone(slots.entry(event_id).or_insert_with(|| Arc::new(Slot::new())))
+        Arc::clone(entries.entry(event_id).or_insert_with(|| Arc::new(MapEntry::new())))
     }
 
     /// An event that does not exist takes no place.
-    fn forget(&self, event_id: Uuid, slot: &Arc<Slot>) {
-        let mut slots = self.0.slots.write().unwrap_or_else(PoisonError::into_inner);
-        if slots.get(&event_id).is_some_and(|present| Arc::ptr_eq(present, slot)) {
-            slots.remove(&event_id);
+    fn forget(&self, event_id: Uuid, entry: &Arc<MapEntry>) {
+        let mut entries = self.0.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entries.get(&event_id).is_some_and(|present| Arc::ptr_eq(present, entry)) {
+            entries.remove(&event_id);
         }
     }
 }
 
-impl EventView {
+impl InventorySnapshot {
     /// None if the clock went back.
     fn age(&self, now: Timestamp) -> Option<Duration> {
-        Duration::try_from(now.duration_since(self.drawn_at)).ok()
+        Duration::try_from(now.duration_since(self.read_at)).ok()
     }
 }
 
 /// What was deleted is not shown.
-fn shown(view: Arc<EventView>) -> Option<Arc<EventView>> {
+fn visible(view: Arc<InventorySnapshot>) -> Option<Arc<InventorySnapshot>> {
     (view.status != SaleStatus::Deleted).then_some(view)
 }

@@ -7,7 +7,7 @@ use crate::{CancelPolicy, SeatMapSettings};
 
 /// The rules that an operator can change.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct TicketSettings {
     /// How long a hold waits for its payment.
     pub hold_ttl: Duration,
     /// How long the lock of a held seat lasts: longer than the hold.
@@ -23,9 +23,9 @@ pub struct Settings {
     pub dangerous_without_seat_guard: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for TicketSettings {
+    fn default() -> TicketSettings {
+        TicketSettings {
             hold_ttl: Duration::from_secs(300),
             lock_ttl: Duration::from_secs(420),
             expiry_interval: Duration::from_secs(1),

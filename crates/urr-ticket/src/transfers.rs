@@ -17,24 +17,28 @@ use urr_storage::{StorageError, Tx};
 
 use crate::events::transfer::{TransferCancelled, TransferCompleted};
 use crate::inventory::store as sales;
-use crate::memberships::points::Action;
-use crate::memberships::points::store::points_take_back;
+use crate::memberships::points::PointAction;
+use crate::memberships::points::store::points_revoke;
 use crate::memberships::tiers::{Fan, tier_list};
 use crate::reservations::details::shorten;
 use crate::reservations::payment::mark_refunded as mark_reservation_refunded;
-use crate::reservations::rules::{Back, PaymentClaim, Record, Refused, Step};
+use crate::reservations::rules::{
+    PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, Transition,
+};
 use crate::reservations::store as transitions;
 use crate::reservations::store::items;
 use crate::reservations::store::items::StoredItem;
-use crate::reservations::store::{Ended, Ending};
-use crate::reservations::transition::{Stamps, StepError};
+use crate::reservations::store::{EndedReservation, ReservationEnding};
+use crate::reservations::transition::{PreparedEvents, TransitionError};
 use crate::transfers::rules::{
-    Buyer, Offer, Transfer, TransferId, TransferRefused, decide_cancel, decide_complete,
-    decide_list, decide_pay, decide_pin, decide_refunded, decide_unpin,
+    Transfer, TransferBuyer, TransferId, TransferOffer, TransferRejection, decide_cancel,
+    decide_complete, decide_list, decide_pay, decide_pin, decide_refunded, decide_unpin,
 };
 use crate::transfers::store::TransferFilter;
-use crate::transfers::store::{NewTransfer, ShownTransfer, TransferStep};
-use crate::{Inventory, PaymentMade, PaymentStatus, ReservationId, Ticket, Tier};
+use crate::transfers::store::{NewTransfer, TransferChange, TransferSummary};
+use crate::{
+    CompletedPayment, Inventory, ReservationId, ReservationPaymentStatus, TicketService, Tier,
+};
 
 /// Few enough that nobody waits for it.
 const ENDED_AT_ONCE: u32 = 250;
@@ -47,7 +51,7 @@ const TICKET_USED: &str = "TICKET_USED";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
     #[error(transparent)]
-    Refused(#[from] TransferRefused),
+    Rejected(#[from] TransferRejection),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -55,34 +59,34 @@ pub enum TransferError {
 /// A transfer with its lines.
 #[derive(Clone, Debug)]
 pub struct TransferDetails {
-    pub shown: ShownTransfer,
+    pub shown: TransferSummary,
     pub items: Vec<StoredItem>,
     /// None: the seats of the event are not complete.
     pub inventory: Option<Arc<Inventory>>,
 }
 
 /// What a step found under the lock.
-enum Found {
-    Done(Offer),
-    Go { offer: Offer, is_used: bool },
+enum TransferCheck {
+    AlreadyDone(TransferOffer),
+    Apply { offer: TransferOffer, is_used: bool },
 }
 
-fn load(tx: &mut Tx<'_>, id: TransferId) -> Result<Offer, TransferError> {
-    let transfer = store::transfer_find(tx, id)?.ok_or(TransferRefused::NotFound)?;
+fn load(tx: &mut Tx<'_>, id: TransferId) -> Result<TransferOffer, TransferError> {
+    let transfer = store::transfer_find(tx, id)?.ok_or(TransferRejection::NotFound)?;
     let record = transitions::record_find(tx, transfer.reservation_id)?;
-    Ok(Offer { transfer, record: record.expect("reservations are never deleted") })
+    Ok(TransferOffer { transfer, record: record.expect("reservations are never deleted") })
 }
 
 /// Decides about a step under the locks. What is refused or was done before takes none and writes
 /// nothing.
-fn find(
+fn check_transition(
     tx: &mut Tx<'_>,
     id: TransferId,
-    decide: impl Fn(&mut Tx<'_>, &Offer) -> Result<Step, TransferError>,
-) -> Result<Found, TransferError> {
+    decide: impl Fn(&mut Tx<'_>, &TransferOffer) -> Result<Transition, TransferError>,
+) -> Result<TransferCheck, TransferError> {
     let offer = load(tx, id)?;
-    if decide(tx, &offer)? == Step::Done {
-        return Ok(Found::Done(offer));
+    if decide(tx, &offer)? == Transition::AlreadyDone {
+        return Ok(TransferCheck::AlreadyDone(offer));
     }
     let Transfer { event_id, reservation_id, .. } = offer.transfer;
     sales::sale_lock(tx, event_id, 1)?.expect("a transfer belongs to a sale");
@@ -90,14 +94,14 @@ fn find(
     store::transfer_lock(tx, id)?;
     let offer = load(tx, id)?;
     Ok(match decide(tx, &offer)? {
-        Step::Done => Found::Done(offer),
-        Step::Go => Found::Go { offer, is_used },
+        Transition::AlreadyDone => TransferCheck::AlreadyDone(offer),
+        Transition::Apply => TransferCheck::Apply { offer, is_used },
     })
 }
 
 fn tier_of(
     tx: &mut Tx<'_>,
-    record: &Record,
+    record: &ReservationRecord,
     user_id: Uuid,
     now: Timestamp,
 ) -> Result<Option<Tier>, StorageError> {
@@ -109,13 +113,13 @@ fn tier_of(
 /// What is asked of someone who buys.
 fn buyer_find(
     tx: &mut Tx<'_>,
-    offer: &Offer,
+    offer: &TransferOffer,
     user_id: Uuid,
     now: Timestamp,
-) -> Result<Buyer, StorageError> {
+) -> Result<TransferBuyer, StorageError> {
     let event_id = offer.transfer.event_id;
     let policy = sales::policy_find(tx, event_id)?.expect("a transfer belongs to a sale");
-    Ok(Buyer {
+    Ok(TransferBuyer {
         user_id,
         is_member: tier_of(tx, &offer.record, user_id, now)?.is_some(),
         live_quantity: store::live_quantity(tx, event_id, user_id)?,
@@ -123,7 +127,7 @@ fn buyer_find(
     })
 }
 
-impl Ticket {
+impl TicketService {
     /// Lists one's own paid reservation for others to buy.
     pub async fn list_for_transfer(
         &self,
@@ -135,11 +139,11 @@ impl Ticket {
             let decide = |tx: &mut Tx<'_>| {
                 let record = transitions::record_find(tx, reservation_id)?;
                 let record = record.filter(|record| record.reservation.user_id == user_id);
-                let record = record.ok_or(TransferRefused::ReservationNotFound)?;
+                let record = record.ok_or(TransferRejection::ReservationNotFound)?;
                 let tier = tier_of(tx, &record, user_id, now)?;
                 let price = decide_list(&record, tier, now)?;
-                match store::live_find(tx, reservation_id)? {
-                    Some(_) => Err(TransferError::Refused(TransferRefused::AlreadyListed)),
+                match store::active_listing_find(tx, reservation_id)? {
+                    Some(_) => Err(TransferError::Rejected(TransferRejection::AlreadyListed)),
                     None => Ok((record, price)),
                 }
             };
@@ -148,7 +152,7 @@ impl Ticket {
             sales::sale_lock(tx, event_id, 1)?.expect("a reservation belongs to a sale");
             let (record, price) = decide(tx)?;
             if transitions::ticket_was_used(tx, reservation_id)? {
-                return Err(TransferRefused::CheckedIn.into());
+                return Err(TransferRejection::CheckedIn.into());
             }
             let seller_payment_id = record.payment_id.expect("what is paid has a payment");
             let seller_id = user_id;
@@ -174,16 +178,17 @@ impl Ticket {
         user_id: Uuid,
         context: CallContext,
     ) -> Result<Transfer, TransferError> {
-        let (stamps, now) = (self.stamps(1, context), self.clock.now());
+        let (prepared, now) = (self.prepared(1, context), self.clock.now());
         let cancelled = self.db.write(move |tx| {
-            let decide = |_: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
-                Ok(decide_cancel(&offer.transfer, user_id)?)
-            };
-            match find(tx, id, decide)? {
-                Found::Done(offer) => Ok(offer.transfer),
-                Found::Go { .. } => {
+            let decide =
+                |_: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
+                    Ok(decide_cancel(&offer.transfer, user_id)?)
+                };
+            match check_transition(tx, id, decide)? {
+                TransferCheck::AlreadyDone(offer) => Ok(offer.transfer),
+                TransferCheck::Apply { .. } => {
                     let ended = store::transfer_cancel(tx, id, CANCELLED_BY_SELLER, now)?;
-                    announce_cancelled(tx, std::slice::from_ref(&ended), &stamps, 0)?;
+                    announce_cancelled(tx, std::slice::from_ref(&ended), &prepared, 0)?;
                     Ok(ended)
                 }
             }
@@ -192,7 +197,7 @@ impl Ticket {
     }
 
     /// A transfer and its reservation, in whatever state.
-    pub async fn find_transfer(&self, id: TransferId) -> Result<Offer, TransferError> {
+    pub async fn find_transfer(&self, id: TransferId) -> Result<TransferOffer, TransferError> {
         self.db.read(move |tx| load(tx, id)).await
     }
 
@@ -201,7 +206,7 @@ impl Ticket {
         &self,
         id: TransferId,
         user_id: Uuid,
-    ) -> Result<(Offer, String), TransferError> {
+    ) -> Result<(TransferOffer, String), TransferError> {
         let now = self.clock.now();
         let validated = self.db.read(move |tx| {
             let offer = load(tx, id)?;
@@ -221,18 +226,21 @@ impl Ticket {
         id: TransferId,
         user_id: Uuid,
         claim: PaymentClaim,
-    ) -> Result<Offer, TransferError> {
+    ) -> Result<TransferOffer, TransferError> {
         let now = self.clock.now();
         let pinned = self.db.write(move |tx| {
-            let decide = |tx: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
-                let buyer = buyer_find(tx, offer, user_id, now)?;
-                Ok(decide_pin(offer, &buyer, &claim, now)?)
-            };
-            match find(tx, id, decide)? {
-                Found::Done(offer) => Ok(offer),
-                Found::Go { is_used: true, .. } => Err(TransferRefused::CheckedIn.into()),
-                Found::Go { .. } => {
-                    let step = TransferStep { id, payment_id: claim.payment_id, now };
+            let decide =
+                |tx: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
+                    let buyer = buyer_find(tx, offer, user_id, now)?;
+                    Ok(decide_pin(offer, &buyer, &claim, now)?)
+                };
+            match check_transition(tx, id, decide)? {
+                TransferCheck::AlreadyDone(offer) => Ok(offer),
+                TransferCheck::Apply { is_used: true, .. } => {
+                    Err(TransferRejection::CheckedIn.into())
+                }
+                TransferCheck::Apply { .. } => {
+                    let step = TransferChange { id, payment_id: claim.payment_id, now };
                     store::transfer_pin(tx, step, user_id)?;
                     load(tx, id)
                 }
@@ -247,16 +255,17 @@ impl Ticket {
         &self,
         id: TransferId,
         payment_id: Uuid,
-    ) -> Result<Offer, TransferError> {
+    ) -> Result<TransferOffer, TransferError> {
         let now = self.clock.now();
         let unpinned = self.db.write(move |tx| {
-            let decide = |_: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
-                Ok(decide_unpin(&offer.transfer, payment_id)?)
-            };
-            match find(tx, id, decide)? {
-                Found::Done(offer) => Ok(offer),
-                Found::Go { .. } => {
-                    store::transfer_unpin(tx, TransferStep { id, payment_id, now })?;
+            let decide =
+                |_: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
+                    Ok(decide_unpin(&offer.transfer, payment_id)?)
+                };
+            match check_transition(tx, id, decide)? {
+                TransferCheck::AlreadyDone(offer) => Ok(offer),
+                TransferCheck::Apply { .. } => {
+                    store::transfer_unpin(tx, TransferChange { id, payment_id, now })?;
                     load(tx, id)
                 }
             }
@@ -268,16 +277,16 @@ impl Ticket {
     pub async fn complete_transfer(
         &self,
         id: TransferId,
-        made: PaymentMade,
+        made: CompletedPayment,
         context: CallContext,
-    ) -> Result<Offer, TransferError> {
+    ) -> Result<TransferOffer, TransferError> {
         // A confirmed reservation has as many tickets for ever.
         let quantity = self.find_transfer(id).await?.record.quantity;
         let number_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
-        let (stamps, now) = (self.stamps(1, context), self.clock.now());
+        let (prepared, now) = (self.prepared(1, context), self.clock.now());
         let completed = self.db.write(move |tx| {
-            let (made, number_ids, stamp) = (&made, &*number_ids, &stamps.stamp(0));
-            complete(tx, &Completing { id, made, number_ids, stamp, now })
+            let (made, number_ids, stamp) = (&made, &*number_ids, &prepared.stamp(0));
+            complete(tx, &TransferCompletion { id, made, number_ids, stamp, now })
         });
         completed.await
     }
@@ -287,8 +296,8 @@ impl Ticket {
         &self,
         id: TransferId,
         payment_id: Uuid,
-        back: Back,
-    ) -> Result<Offer, TransferError> {
+        back: ReturnedMoney,
+    ) -> Result<TransferOffer, TransferError> {
         let now = self.clock.now();
         self.db.write(move |tx| mark_refunded(tx, id, payment_id, back, now)).await
     }
@@ -300,10 +309,10 @@ impl Ticket {
         page: Page,
     ) -> Result<(Vec<TransferDetails>, u64), StorageError> {
         let read = move |tx: &mut Tx<'_>| {
-            let shown = store::shown_page(tx, &filter, page)?;
+            let shown = store::transfer_list(tx, &filter, page)?;
             let ids: Vec<Uuid> = shown.iter().map(|one| one.transfer.reservation_id.0).collect();
             let items = items::item_list_of(tx, &ids)?;
-            Ok::<_, StorageError>((shown, items, store::shown_count(tx, &filter)?))
+            Ok::<_, StorageError>((shown, items, store::transfer_count(tx, &filter)?))
         };
         let (shown, items, total) = self.db.read(read).await?;
         let mut details = Vec::with_capacity(shown.len());
@@ -319,7 +328,7 @@ impl Ticket {
     /// One of them.
     pub async fn transfer_details(&self, id: TransferId) -> Result<TransferDetails, TransferError> {
         let (mut found, _) = self.list_transfers(TransferFilter::One(id), Page::new(1, 1)).await?;
-        Ok(found.pop().ok_or(TransferRefused::NotFound)?)
+        Ok(found.pop().ok_or(TransferRejection::NotFound)?)
     }
 
     /// Ends what is listed of events that have begun, each announced once. Returns how many.
@@ -327,10 +336,11 @@ impl Ticket {
         let mut ended = 0;
         loop {
             let context = CallContext::root(self.ids.next_id());
-            let (stamps, now) = (self.stamps(ENDED_AT_ONCE as usize, context), self.clock.now());
+            let (prepared, now) =
+                (self.prepared(ENDED_AT_ONCE as usize, context), self.clock.now());
             let batch = self.db.write(move |tx| {
                 let batch = store::transfers_end_started(tx, EVENT_STARTED, now, ENDED_AT_ONCE)?;
-                announce_cancelled(tx, &batch, &stamps, 0)?;
+                announce_cancelled(tx, &batch, &prepared, 0)?;
                 Ok::<_, StorageError>(u64::try_from(batch.len()).expect("a batch is small"))
             });
             let batch: u64 = batch.await?;
@@ -343,10 +353,10 @@ impl Ticket {
 }
 
 impl TransferError {
-    fn of_reservation(error: StepError) -> TransferError {
+    fn of_reservation(error: TransitionError) -> TransferError {
         match error {
-            StepError::Refused(_) => TransferRefused::ReservationNotFound.into(),
-            StepError::Storage(error) => error.into(),
+            TransitionError::Rejected(_) => TransferRejection::ReservationNotFound.into(),
+            TransitionError::Storage(error) => error.into(),
         }
     }
 }
@@ -355,16 +365,16 @@ impl TransferError {
 fn already_listed(error: StorageError) -> TransferError {
     match error {
         StorageError::Constraint { ref name, .. } if name == store::ONE_LISTED => {
-            TransferRefused::AlreadyListed.into()
+            TransferRejection::AlreadyListed.into()
         }
         error => error.into(),
     }
 }
 
 /// A completion with what its event and its tickets are made of.
-pub(crate) struct Completing<'a> {
+pub(crate) struct TransferCompletion<'a> {
     pub id: TransferId,
-    pub made: &'a PaymentMade,
+    pub made: &'a CompletedPayment,
     /// One for everyone.
     pub number_ids: &'a [Uuid],
     pub stamp: &'a Stamp,
@@ -375,28 +385,30 @@ pub(crate) struct Completing<'a> {
 /// nothing happens (K-1); if it is refused, nothing was written.
 pub(crate) fn complete(
     tx: &mut Tx<'_>,
-    completing: &Completing<'_>,
-) -> Result<Offer, TransferError> {
-    let Completing { id, made, number_ids, stamp, now } = *completing;
-    let decide = |tx: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
+    completing: &TransferCompletion<'_>,
+) -> Result<TransferOffer, TransferError> {
+    let TransferCompletion { id, made, number_ids, stamp, now } = *completing;
+    let decide = |tx: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
         let buyer = match offer.transfer.buyer_id {
             Some(user_id) => Some(buyer_find(tx, offer, user_id, now)?),
             None => None,
         };
         Ok(decide_complete(offer, &made.claim, buyer.as_ref())?)
     };
-    let offer = match find(tx, id, decide)? {
-        Found::Done(offer) => return Ok(offer),
-        Found::Go { is_used: true, .. } => return Err(TransferRefused::CheckedIn.into()),
-        Found::Go { offer, .. } => offer,
+    let offer = match check_transition(tx, id, decide)? {
+        TransferCheck::AlreadyDone(offer) => return Ok(offer),
+        TransferCheck::Apply { is_used: true, .. } => {
+            return Err(TransferRejection::CheckedIn.into());
+        }
+        TransferCheck::Apply { offer, .. } => offer,
     };
     let (transfer, reservation_id) = (&offer.transfer, offer.transfer.reservation_id);
-    let step = TransferStep { id, payment_id: made.claim.payment_id, now };
+    let step = TransferChange { id, payment_id: made.claim.payment_id, now };
     store::transfer_complete(tx, step)?;
     store::reservation_hand_over(tx, transfer, step, &made.method)?;
     store::tickets_reissue(tx, reservation_id, number_ids)?;
     // What the seller had bought is paid back to them, so they have not bought it.
-    points_take_back(tx, Action::TicketPurchase, &[reservation_id.0], now)?;
+    points_revoke(tx, PointAction::TicketPurchase, &[reservation_id.0], now)?;
     outbox::append(tx, stamp, &TransferCompleted::of(transfer, made.claim.payment_id))?;
     load(tx, id)
 }
@@ -406,29 +418,31 @@ pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: TransferId,
     payment_id: Uuid,
-    back: Back,
+    back: ReturnedMoney,
     now: Timestamp,
-) -> Result<Offer, TransferError> {
-    let decide = |_: &mut Tx<'_>, offer: &Offer| -> Result<Step, TransferError> {
+) -> Result<TransferOffer, TransferError> {
+    let decide = |_: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
         Ok(decide_refunded(&offer.transfer, payment_id, back.asked)?)
     };
-    let offer = match find(tx, id, decide)? {
-        Found::Done(offer) => return Ok(offer),
-        Found::Go { offer, .. } => offer,
+    let offer = match check_transition(tx, id, decide)? {
+        TransferCheck::AlreadyDone(offer) => return Ok(offer),
+        TransferCheck::Apply { offer, .. } => offer,
     };
-    if offer.payment_status() == PaymentStatus::Paid {
-        return Err(TransferRefused::NotRefunding.into());
+    if offer.payment_status() == ReservationPaymentStatus::Paid {
+        return Err(TransferRejection::NotRefunding.into());
     }
     if offer.record.payment_id == Some(payment_id) {
         let reservation_id = offer.transfer.reservation_id;
         let marked = mark_reservation_refunded(tx, reservation_id, payment_id, back, now);
         marked.map_err(|error| match error {
-            StepError::Refused(Refused::WrongAmount) => TransferRefused::WrongAmount.into(),
-            StepError::Refused(_) => TransferRefused::NotRefunding.into(),
-            StepError::Storage(error) => TransferError::Storage(error),
+            TransitionError::Rejected(ReservationRejection::WrongAmount) => {
+                TransferRejection::WrongAmount.into()
+            }
+            TransitionError::Rejected(_) => TransferRejection::NotRefunding.into(),
+            TransitionError::Storage(error) => TransferError::Storage(error),
         })?;
     }
-    store::transfer_note_refund(tx, TransferStep { id, payment_id, now }, back.asked)?;
+    store::transfer_set_refund(tx, TransferChange { id, payment_id, now }, back.asked)?;
     load(tx, id)
 }
 
@@ -436,19 +450,19 @@ pub(crate) fn mark_refunded(
 /// reservations.
 pub(crate) fn end_with_reservations(
     tx: &mut Tx<'_>,
-    ended: &[Ended],
-    ending: Ending<'_>,
-    stamps: &Stamps,
+    ended: &[EndedReservation],
+    ending: ReservationEnding<'_>,
+    prepared: &PreparedEvents,
     now: Timestamp,
 ) -> Result<(), StorageError> {
-    let Ending::Cancelled { reason, .. } = ending else { return Ok(()) };
+    let ReservationEnding::Cancelled { reason, .. } = ending else { return Ok(()) };
     let paid = ended.iter().filter(|reservation| reservation.refund_amount.is_some());
     let paid: Vec<Uuid> = paid.map(|reservation| reservation.id).collect();
     if paid.is_empty() {
         return Ok(());
     }
     let listings = store::transfers_end_of(tx, &paid, reason, now)?;
-    announce_cancelled(tx, &listings, stamps, ended.len())
+    announce_cancelled(tx, &listings, prepared, ended.len())
 }
 
 /// Ends the listing of a reservation of which a ticket has just opened the door: who is in does not
@@ -456,21 +470,22 @@ pub(crate) fn end_with_reservations(
 pub(crate) fn end_with_entry(
     tx: &mut Tx<'_>,
     reservation_id: Uuid,
-    stamps: &Stamps,
+    prepared: &PreparedEvents,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let listings = store::transfers_end_of(tx, &[reservation_id], TICKET_USED, now)?;
-    announce_cancelled(tx, &listings, stamps, 0)
+    announce_cancelled(tx, &listings, prepared, 0)
 }
 
 fn announce_cancelled(
     tx: &mut Tx<'_>,
     ended: &[Transfer],
-    stamps: &Stamps,
+    prepared: &PreparedEvents,
     from: usize,
 ) -> Result<(), StorageError> {
     let facts = ended.iter().enumerate();
-    let facts = facts.map(|(at, ended)| (stamps.stamp(from + at), TransferCancelled::from(ended)));
+    let facts =
+        facts.map(|(at, ended)| (prepared.stamp(from + at), TransferCancelled::from(ended)));
     outbox::append_all(tx, &facts.collect::<Vec<_>>())
 }
 

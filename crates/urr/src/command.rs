@@ -20,10 +20,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
-use crate::config::{self, Config, LoadArgs, Mode, Overrides};
+use crate::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use crate::data_folder::DataFolder;
 use crate::engines;
-use crate::role::Role;
+use crate::role::ProcessRole;
 
 /// URR (우르르): fair ticket sales for a crowd.
 #[derive(Debug, Parser)]
@@ -56,7 +56,7 @@ enum Command {
     Serve {
         /// Which services run here: gateway, auth, catalog, queue, ticket, payment, stats, mail
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
-        roles: Vec<Role>,
+        roles: Vec<ProcessRole>,
         #[command(flatten)]
         door: DoorArgs,
     },
@@ -158,13 +158,13 @@ fn run_command(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Up(door) => {
             // The folder is taken before secrets are made in it: it explains itself better.
-            let seen = load(Mode::Inspect, shared.clone(), Some(door.clone()))?;
+            let seen = load(LoadMode::Inspect, shared.clone(), Some(door.clone()))?;
             let folder = DataFolder::take(&seen.data.dir)?;
-            run::up(load(Mode::Embedded, shared, Some(door))?, folder)
+            run::up(load(LoadMode::Embedded, shared, Some(door))?, folder)
         }
         Command::Serve { roles, door } => {
             let roles = roles.into_iter().collect();
-            run::serve(load(Mode::Distributed, shared, Some(door))?, &roles)
+            run::serve(load(LoadMode::Distributed, shared, Some(door))?, &roles)
         }
         Command::Worker => worker::run(&load_for_visit(shared)?),
         Command::Migrate => migrate::migrate(&load_for_visit(shared)?),
@@ -186,29 +186,29 @@ fn run_command(cli: Cli) -> Result<()> {
 
 /// A data folder is taken as `urr up` does it; on servers nothing of the folder is needed.
 fn seed_command(shared: SharedArgs) -> Result<()> {
-    let seen = load(Mode::Inspect, shared.clone(), None)?;
-    if !engines::is_on_sqlite(&seen, Role::Catalog) {
+    let seen = load(LoadMode::Inspect, shared.clone(), None)?;
+    if !engines::is_on_sqlite(&seen, ProcessRole::Catalog) {
         return seed::seed(&seen, None);
     }
     let folder = DataFolder::take(&seen.data.dir)?;
-    seed::seed(&load(Mode::Embedded, shared, None)?, Some(folder))
+    seed::seed(&load(LoadMode::Embedded, shared, None)?, Some(folder))
 }
 
 /// For a command that looks at an installation without running it: secrets that it does not need
 /// may be absent, and none are made.
 fn load_for_visit(shared: SharedArgs) -> Result<Config> {
-    load(Mode::Inspect, shared, None)
+    load(LoadMode::Inspect, shared, None)
 }
 
-fn load(mode: Mode, shared: SharedArgs, door: Option<DoorArgs>) -> Result<Config> {
+fn load(mode: LoadMode, shared: SharedArgs, door: Option<DoorArgs>) -> Result<Config> {
     let door = door.unwrap_or(DoorArgs { port: None, host: None });
-    let overrides = Overrides {
+    let overrides = CommandLineOverrides {
         data_dir: shared.data,
         host: door.host,
         port: door.port,
         log_format: shared.log_format,
     };
-    let args = LoadArgs { mode, config_file: shared.config, overrides };
+    let args = LoadOptions { mode, config_file: shared.config, overrides };
     Ok(config::load_for_process(args)?)
 }
 
@@ -216,7 +216,7 @@ fn show_config(shared: SharedArgs, json: bool, defaults: bool) -> Result<()> {
     if defaults {
         return say(config::DEFAULT_TOML.trim_end());
     }
-    let config = load(Mode::Inspect, shared, None)?;
+    let config = load(LoadMode::Inspect, shared, None)?;
     let text = if json { config.render_json() } else { config.render_text() };
     say(text.trim_end())
 }

@@ -21,7 +21,7 @@ use urr_auth::Auth;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::Catalog;
-use urr_gateway::{AddressRange, Gateway, Rates, RevocationFeed, Settings, Timeouts};
+use urr_gateway::{Gateway, Rates, RevocationFeed, Settings, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_limit::Limiter;
 use urr_queue::Queue;
@@ -33,19 +33,19 @@ use urr_service::{
 };
 use urr_stats::Stats;
 use urr_storage::{Db, StorageError};
-use urr_ticket::Turns;
+use urr_ticket::SlotChecker;
 
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::doors::private_door;
 use crate::engines;
-use crate::role::{Role, Roles};
+use crate::role::{ProcessRole, ProcessRoles};
 use crate::watch::Watch;
 
 pub use accounts::auth_parts;
 pub use notices::queue as notice_queue;
 pub use payments::payments;
-pub use tickets::office_to_read;
+pub use tickets::ticket_service_to_read;
 
 /// What the outside world gives: time and ids.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl System {
     /// Starts the services of `roles`. The folder is given when anything is stored in it.
     pub async fn start(
         config: &Config,
-        roles: &Roles,
+        roles: &ProcessRoles,
         world: World,
         folder: Option<DataFolder>,
     ) -> Result<System> {
@@ -122,7 +122,7 @@ impl System {
         let Started { auth, catalog, queue } = builder.start_services(roles, &world).await?;
         let names = builder.services.iter().map(Service::name);
         kit.metrics.watch_storages(names.zip(builder.databases.iter().cloned()).collect());
-        let public = match roles.contains(&Role::Gateway) {
+        let public = match roles.contains(&ProcessRole::Gateway) {
             true => Some(builder.public_door(roles).await?),
             false => None,
         };
@@ -229,44 +229,45 @@ struct Started {
 
 impl Builder<'_> {
     /// Starts the services of `roles`, each with what runs beside it.
-    async fn start_services(&mut self, roles: &Roles, world: &World) -> Result<Started> {
+    async fn start_services(&mut self, roles: &ProcessRoles, world: &World) -> Result<Started> {
         let (kit, mut auth, mut catalog, mut queue) = (self.kit, None, None, None);
-        if let Some(db) = self.open(roles, Role::Auth).await? {
+        if let Some(db) = self.open(roles, ProcessRole::Auth).await? {
             let service = accounts::start(self, db, world)?;
             self.services.push(service.service(kit));
             auth = Some(service);
         }
-        if let Some(db) = self.open(roles, Role::Catalog).await? {
+        if let Some(db) = self.open(roles, ProcessRole::Catalog).await? {
             let service = catalogue::start(self, db, world);
             self.services.push(service.service(kit));
             catalog = Some(service);
         }
-        if let Some(db) = self.open(roles, Role::Queue).await? {
+        if let Some(db) = self.open(roles, ProcessRole::Queue).await? {
             let service = queue::start(self, db, world).await?;
             self.services.push(service.service(kit));
             queue = Some(service);
         }
-        if let Some(db) = self.open(roles, Role::Ticket).await? {
-            let turns = Turns::room(self.upstream(Caller::Ticket, Role::Queue, roles)?);
-            let service = tickets::start(self, db, world, turns);
+        if let Some(db) = self.open(roles, ProcessRole::Ticket).await? {
+            let slots =
+                SlotChecker::queue(self.upstream(Caller::Ticket, ProcessRole::Queue, roles)?);
+            let service = tickets::start(self, db, world, slots);
             self.services.push(service);
         }
         if let Some(queue) = &queue {
             queue::connect(self, queue, roles)?;
         }
-        if let Some(db) = self.open(roles, Role::Payment).await? {
-            let office = self.upstream(Caller::Payment, Role::Ticket, roles)?;
+        if let Some(db) = self.open(roles, ProcessRole::Payment).await? {
+            let office = self.upstream(Caller::Payment, ProcessRole::Ticket, roles)?;
             let service = payments::start(self, db, world, office)?;
             self.services.push(service);
         }
-        if let Some(db) = self.open(roles, Role::Stats).await? {
+        if let Some(db) = self.open(roles, ProcessRole::Stats).await? {
             self.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
             self.services.push(Stats::new(db, world.clock.clone()).service(kit));
         }
-        if let Some(db) = self.open(roles, Role::Mail).await? {
+        if let Some(db) = self.open(roles, ProcessRole::Mail).await? {
             let neighbours = mail::Neighbours {
-                accounts: self.upstream(Caller::Mail, Role::Auth, roles)?,
-                office: self.upstream(Caller::Mail, Role::Ticket, roles)?,
+                accounts: self.upstream(Caller::Mail, ProcessRole::Auth, roles)?,
+                office: self.upstream(Caller::Mail, ProcessRole::Ticket, roles)?,
             };
             let service = mail::start(self, db, world, neighbours)?;
             self.services.push(service);
@@ -275,7 +276,12 @@ impl Builder<'_> {
     }
 
     /// A service as one of its callers sees it: in this process, or at the address that is known.
-    fn upstream(&self, caller: Caller, role: Role, roles: &Roles) -> Result<Upstream> {
+    fn upstream(
+        &self,
+        caller: Caller,
+        role: ProcessRole,
+        roles: &ProcessRoles,
+    ) -> Result<Upstream> {
         let here = self.services.iter().find(|service| service.name() == role.name());
         if let Some(service) = here {
             return Ok(Upstream::local(caller, role.name(), service.local_router(), self.kit));
@@ -290,7 +296,7 @@ impl Builder<'_> {
     }
 
     /// The storage of a role that runs here, with the relay of its outbox.
-    async fn open(&mut self, roles: &Roles, role: Role) -> Result<Option<Db>> {
+    async fn open(&mut self, roles: &ProcessRoles, role: ProcessRole) -> Result<Option<Db>> {
         if !roles.contains(&role) {
             return Ok(None);
         }
@@ -313,7 +319,7 @@ impl Builder<'_> {
 
     /// Who the relay is among those of its outbox. On SQLite it is always the same one, because the
     /// data folder has one process: after a crash it need not wait for its own lease to end.
-    fn relay_holder(&self, role: Role) -> Uuid {
+    fn relay_holder(&self, role: ProcessRole) -> Uuid {
         match engines::is_on_postgres(self.config, role) {
             true => self.kit.ids.next_id(),
             false => Uuid::max(),
@@ -386,13 +392,14 @@ impl Builder<'_> {
         }
     }
 
-    async fn public_door(&self, roles: &Roles) -> Result<Router> {
-        let roles_behind = Role::ALL.into_iter().filter(|role| *role != Role::Gateway);
+    async fn public_door(&self, roles: &ProcessRoles) -> Result<Router> {
+        let roles_behind =
+            ProcessRole::ALL.into_iter().filter(|role| *role != ProcessRole::Gateway);
         let upstreams = roles_behind.map(|role| self.upstream(Caller::Gateway, role, roles));
         let upstreams = upstreams.collect::<Result<Vec<Upstream>>>()?;
         let openapi = merge_openapi(
             env!("CARGO_PKG_VERSION"),
-            Role::ALL.into_iter().filter_map(Role::openapi),
+            ProcessRole::ALL.into_iter().filter_map(ProcessRole::openapi),
         );
         let limiter = match &self.redis {
             Some(redis) => Limiter::redis(redis.clone(), self.kit.clock.clone()),
@@ -433,11 +440,7 @@ fn gateway_settings(config: &Config) -> Settings {
     let entry_key = queue::entry_key(config);
     Settings {
         trusted_edge_secret: gateway.trusted_edge_secret.clone(),
-        trusted_proxies: gateway
-            .trusted_proxies
-            .iter()
-            .map(|range| AddressRange { address: range.address, prefix_bits: range.prefix_bits })
-            .collect(),
+        trusted_proxies: gateway.trusted_proxies.clone(),
         allowed_origins: gateway.cors_allowed_origins.clone(),
         rates: Rates {
             auth: gateway.rate_limit_auth_rpm,
@@ -462,8 +465,11 @@ fn gateway_settings(config: &Config) -> Settings {
 
 /// Events that are marked in PostgreSQL as published but exist only in a local folder are lost with
 /// that folder.
-fn warn_of_split_memory(config: &Config, roles: &Roles) {
-    if roles.contains(&Role::Queue) && *roles != Role::all() && engines::is_line_here(config) {
+fn warn_of_split_memory(config: &Config, roles: &ProcessRoles) {
+    if roles.contains(&ProcessRole::Queue)
+        && *roles != ProcessRole::all()
+        && engines::is_line_here(config)
+    {
         let folder = config.data.dir.display();
         warn!(
             %folder,
@@ -488,8 +494,12 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-fn remote_url(config: &Config, role: Role, roles: &Roles) -> Result<urr_service::ServiceUrl> {
-    let Some(url) = role.url(&config.services) else {
+fn remote_url(
+    config: &Config,
+    role: ProcessRole,
+    roles: &ProcessRoles,
+) -> Result<urr_service::ServiceUrl> {
+    let Some(url) = config.services.url(role) else {
         let here: Vec<&str> = roles.iter().map(|role| role.name()).collect();
         bail!(
             "the {role} service does not run here ({}) and its address is not known; \

@@ -4,16 +4,21 @@
 //! `urr.toml` in the data folder or the file given by `--config`; the environment; the command
 //! line. Everything wrong is reported at once.
 
+mod auth;
 mod check;
 mod describe;
-mod ignored;
+mod gateway;
 mod mail;
+mod payments;
+mod queue;
 mod reader;
 mod rule;
+mod seats;
 mod secrets;
-mod sections;
-mod selling;
+mod section;
+mod server;
 mod source;
+mod storage;
 #[cfg(test)]
 mod tests;
 
@@ -24,15 +29,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use auth::*;
 pub use describe::Setting;
-pub use ignored::IgnoredVariable;
+pub use gateway::*;
 pub use mail::*;
-pub use sections::*;
-pub use selling::*;
+pub use payments::*;
+pub use queue::*;
+pub use seats::*;
+pub use server::*;
 pub use source::DEFAULT_TOML;
+pub use storage::*;
 
-use reader::{Reader, Sources};
-use source::{Entries, Environment, parse_toml};
+use reader::{ConfigSources, SettingReader};
+use source::{Environment, TomlEntries, parse_toml};
 
 /// Everything that can be set. A section's fields are explained in `config/default.toml`.
 #[derive(Debug, Clone)]
@@ -40,7 +49,6 @@ pub struct Config {
     pub data: DataConfig,
     pub server: ServerConfig,
     pub log: LogConfig,
-    pub tracing: TracingConfig,
     pub demo: DemoConfig,
     pub database: DatabaseConfig,
     pub bus: BusConfig,
@@ -57,12 +65,11 @@ pub struct Config {
     pub mail: MailConfig,
     pub sqs: SqsConfig,
     settings: Vec<Setting>,
-    ignored: Vec<IgnoredVariable>,
 }
 
 /// What the configuration is read for. It decides what becomes of secrets that nobody gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum LoadMode {
     /// `urr up`: they are made and kept in the data folder.
     Embedded,
     /// `urr serve`: they are an error. Made ones would differ from replica to replica, so the file
@@ -74,16 +81,16 @@ pub enum Mode {
 
 /// What the command line says about the configuration.
 #[derive(Debug)]
-pub struct LoadArgs {
-    pub mode: Mode,
+pub struct LoadOptions {
+    pub mode: LoadMode,
     /// `--config`: read instead of `urr.toml` in the data folder.
     pub config_file: Option<PathBuf>,
-    pub overrides: Overrides,
+    pub overrides: CommandLineOverrides,
 }
 
 /// Settings given on the command line; they win over everything else.
 #[derive(Debug, Default)]
-pub struct Overrides {
+pub struct CommandLineOverrides {
     pub data_dir: Option<PathBuf>,
     pub host: Option<String>,
     pub port: Option<u16>,
@@ -104,13 +111,13 @@ impl fmt::Display for ConfigErrors {
 }
 
 /// Reads the configuration of this process. The only place that looks at its environment.
-pub fn load_for_process(args: LoadArgs) -> Result<Config, ConfigErrors> {
+pub fn load_for_process(args: LoadOptions) -> Result<Config, ConfigErrors> {
     load(args, std::env::vars_os())
 }
 
 /// Reads the configuration from files, `env` and the command line.
 pub fn load(
-    args: LoadArgs,
+    args: LoadOptions,
     env: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Config, ConfigErrors> {
     let mut problems = Vec::new();
@@ -119,13 +126,13 @@ pub fn load(
     problems.append(&mut read.problems);
     let missing = read.missing_secrets;
     // A file that could not be read may have held them.
-    if args.mode == Mode::Distributed && sources.file.is_some() {
+    if args.mode == LoadMode::Distributed && sources.file.is_some() {
         problems.extend(missing.iter().map(|key| explain_missing(key, &config)));
     }
     if !problems.is_empty() {
         return Err(ConfigErrors { problems });
     }
-    if args.mode != Mode::Embedded || missing.is_empty() {
+    if args.mode != LoadMode::Embedded || missing.is_empty() {
         return Ok(config);
     }
     let entries = secrets::create(&config.data.dir, &missing)
@@ -149,8 +156,12 @@ fn explain_missing(key: &str, config: &Config) -> String {
 }
 
 /// Collects what is written down. What cannot be read is noted and left out.
-fn gather(args: &LoadArgs, environment: Environment, problems: &mut Vec<String>) -> Sources {
-    let mut sources = Sources {
+fn gather(
+    args: &LoadOptions,
+    environment: Environment,
+    problems: &mut Vec<String>,
+) -> ConfigSources {
+    let mut sources = ConfigSources {
         defaults: parse_toml(DEFAULT_TOML, Path::new("config/default.toml"))
             .expect("the built-in defaults are valid TOML: a test loads them"),
         generated: None,
@@ -161,12 +172,12 @@ fn gather(args: &LoadArgs, environment: Environment, problems: &mut Vec<String>)
     if let Some(path) = &args.config_file {
         sources.file = read_file(path, problems).map(|entries| (path.clone(), entries));
     }
-    let data_dir = DataConfig::read(&mut Reader::new(&sources)).dir;
+    let data_dir = DataConfig::read(&mut SettingReader::new(&sources)).dir;
     if args.config_file.is_none() {
         sources.file = read_data_file(&data_dir, problems);
     }
     let secrets_path = secrets::secrets_path(&data_dir);
-    if args.mode != Mode::Distributed {
+    if args.mode != LoadMode::Distributed {
         match secrets::read(&secrets_path) {
             Ok(entries) => sources.generated = Some((secrets_path, entries)),
             Err(mut wrong) => problems.append(&mut wrong),
@@ -176,7 +187,7 @@ fn gather(args: &LoadArgs, environment: Environment, problems: &mut Vec<String>)
 }
 
 fn command_line(
-    overrides: &Overrides,
+    overrides: &CommandLineOverrides,
     problems: &mut Vec<String>,
 ) -> BTreeMap<&'static str, String> {
     let data_dir = overrides.data_dir.as_ref().and_then(|dir| {
@@ -196,10 +207,10 @@ fn command_line(
 }
 
 /// `urr.toml` of the data folder, which may be absent. The folder cannot be named from inside it.
-fn read_data_file(data_dir: &Path, problems: &mut Vec<String>) -> Option<(PathBuf, Entries)> {
+fn read_data_file(data_dir: &Path, problems: &mut Vec<String>) -> Option<(PathBuf, TomlEntries)> {
     let path = data_dir.join("urr.toml");
     if matches!(fs::metadata(&path), Err(error) if is_absent(&error)) {
-        return Some((path, Entries::new()));
+        return Some((path, TomlEntries::new()));
     }
     let mut entries = read_file(&path, problems)?;
     if let Some(entry) = entries.remove("data.dir") {
@@ -218,7 +229,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn read_file(path: &Path, problems: &mut Vec<String>) -> Option<Entries> {
+fn read_file(path: &Path, problems: &mut Vec<String>) -> Option<TomlEntries> {
     match fs::read_to_string(path) {
         Ok(text) => parse_toml(&text, path).map_err(|mut wrong| problems.append(&mut wrong)).ok(),
         Err(error) => {
@@ -228,13 +239,12 @@ fn read_file(path: &Path, problems: &mut Vec<String>) -> Option<Entries> {
     }
 }
 
-fn read_all(sources: &Sources) -> (Config, Reader<'_>) {
-    let mut read = Reader::new(sources);
+fn read_all(sources: &ConfigSources) -> (Config, SettingReader<'_>) {
+    let mut read = SettingReader::new(sources);
     let mut config = Config {
         data: DataConfig::read(&mut read),
         server: ServerConfig::read(&mut read),
         log: LogConfig::read(&mut read),
-        tracing: TracingConfig::read(&mut read),
         demo: DemoConfig::read(&mut read),
         database: DatabaseConfig::read(&mut read),
         bus: BusConfig::read(&mut read),
@@ -251,7 +261,6 @@ fn read_all(sources: &Sources) -> (Config, Reader<'_>) {
         mail: MailConfig::read(&mut read),
         sqs: SqsConfig::read(&mut read),
         settings: Vec::new(),
-        ignored: ignored::ignored_variables(&sources.environment),
     };
     read.refuse_unknown();
     // Without its file the settings are not those that would be in force: say nothing on how they

@@ -5,24 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use urr_bus::{Bus, KafkaOptions, TopicSpec};
-use urr_kernel::{Clock, Secret, Timestamp};
+use urr_contracts::events::TOPICS;
+use urr_kernel::{Clock, Secret, Timestamp, percent};
 use urr_redis::Redis;
 use urr_storage::{Db, PostgresOptions, Schema, ServiceRole, SqliteOptions, migrate, provision};
 
-use crate::config::{Config, RedisPlace};
-use crate::role::Role;
-
-/// Every topic of the platform.
-pub const TOPICS: &[&str] = &[
-    "catalog-events",
-    "inventory-events",
-    "membership-events",
-    "payment-events",
-    "queue-events",
-    "reservation-events",
-    "transfer-events",
-    "user-events",
-];
+use crate::config::Config;
+use crate::role::ProcessRole;
 
 /// The file of a role's tables in the data folder.
 pub fn sqlite_path(folder: &Path, schema: &Schema) -> PathBuf {
@@ -35,7 +24,7 @@ pub fn bus_path(folder: &Path) -> PathBuf {
 }
 
 /// The role's tables on SQLite, brought up to date, or on PostgreSQL, checked to be so.
-pub async fn open_storage(config: &Config, role: Role, clock: &Clock) -> Result<Option<Db>> {
+pub async fn open_storage(config: &Config, role: ProcessRole, clock: &Clock) -> Result<Option<Db>> {
     let Some(schema) = role.schema() else {
         return Ok(None);
     };
@@ -63,7 +52,7 @@ pub async fn open_storage(config: &Config, role: Role, clock: &Clock) -> Result<
 
 /// Whether waiting rooms live in the process that keeps them, and not in Redis.
 pub fn is_line_here(config: &Config) -> bool {
-    matches!(config.redis.place(), RedisPlace::InMemory)
+    config.redis.place().is_none()
 }
 
 /// The journal of waiting rooms that live in this process: always a file in the data folder.
@@ -84,7 +73,7 @@ fn sqlite_options(config: &Config) -> SqliteOptions {
 }
 
 /// Brings the role's tables up to date. Returns what was applied now.
-pub fn migrate_storage(config: &Config, role: Role, now: Timestamp) -> Result<Vec<String>> {
+pub fn migrate_storage(config: &Config, role: ProcessRole, now: Timestamp) -> Result<Vec<String>> {
     let Some(schema) = role.schema() else {
         return Ok(Vec::new());
     };
@@ -96,24 +85,24 @@ pub fn migrate_storage(config: &Config, role: Role, now: Timestamp) -> Result<Ve
 }
 
 /// The database of a role: its own, or the one that all share.
-fn admin_url(config: &Config, role: Role) -> Option<&Secret> {
-    let own = role.database(&config.database).and_then(|database| database.url.as_ref());
+fn admin_url(config: &Config, role: ProcessRole) -> Option<&Secret> {
+    let own = config.database.of(role).and_then(|database| database.url.as_ref());
     own.or(config.database.url.as_ref())
 }
 
 /// Whether the role keeps tables in a file of the data folder.
-pub fn is_on_sqlite(config: &Config, role: Role) -> bool {
+pub fn is_on_sqlite(config: &Config, role: ProcessRole) -> bool {
     role.schema().is_some() && admin_url(config, role).is_none()
 }
 
 /// Whether the role keeps tables on PostgreSQL.
-pub fn is_on_postgres(config: &Config, role: Role) -> bool {
+pub fn is_on_postgres(config: &Config, role: ProcessRole) -> bool {
     role.schema().is_some() && admin_url(config, role).is_some()
 }
 
 /// The role's login: as configured, or a password that follows from a secret of the installation.
-fn service_role(config: &Config, role: Role) -> Result<ServiceRole> {
-    let own = role.database(&config.database);
+fn service_role(config: &Config, role: ProcessRole) -> Result<ServiceRole> {
+    let own = config.database.of(role);
     let name = own.and_then(|database| database.username.clone());
     let name = name.unwrap_or_else(|| role.database_user().to_owned());
     let password = own.and_then(|database| database.password.clone());
@@ -130,7 +119,7 @@ fn service_role(config: &Config, role: Role) -> Result<ServiceRole> {
     Ok(ServiceRole { name, password })
 }
 
-fn service_url(config: &Config, role: Role) -> Result<Option<Secret>> {
+fn service_url(config: &Config, role: ProcessRole) -> Result<Option<Secret>> {
     let Some(url) = admin_url(config, role) else { return Ok(None) };
     Ok(Some(with_login(url, &service_role(config, role)?)))
 }
@@ -141,7 +130,7 @@ fn with_login(url: &Secret, role: &ServiceRole) -> Secret {
     // The login ends at the last `@` before the path: a password may hold one, a host may not.
     let authority_end = rest.find('/').unwrap_or(rest.len());
     let host_start = rest[..authority_end].rfind('@').map_or(0, |at| at + 1);
-    let (user, password) = (percent(&role.name), percent(role.password.expose()));
+    let (user, password) = (percent::encode(&role.name), percent::encode(role.password.expose()));
     let (place, query) = rest[host_start..].split_once('?').unwrap_or((&rest[host_start..], ""));
     // A login in the query would win over ours.
     let is_login = |pair: &&str| ["user=", "password="].iter().any(|name| pair.starts_with(name));
@@ -151,21 +140,12 @@ fn with_login(url: &Secret, role: &ServiceRole) -> Secret {
     Secret::new(format!("{scheme}://{user}:{password}@{place}{mark}{}", query.join("&")))
 }
 
-fn percent(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
-
 /// Redis, if it is configured. It need not answer yet.
 pub async fn open_redis(config: &Config) -> Result<Option<Redis>> {
-    let place = match config.redis.place() {
-        RedisPlace::InMemory => return Ok(None),
-        RedisPlace::Single(url) => urr_redis::RedisPlace::Single(url),
-        RedisPlace::Cluster(urls) => urr_redis::RedisPlace::Cluster(urls),
-    };
-    Ok(Some(Redis::connect(&place).await.context("redis")?))
+    match config.redis.place() {
+        Some(place) => Ok(Some(Redis::connect(&place).await.context("redis")?)),
+        None => Ok(None),
+    }
 }
 
 /// The bus, with every topic present.

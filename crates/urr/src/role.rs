@@ -7,11 +7,9 @@ use std::str::FromStr;
 use urr_storage::Schema;
 use utoipa::openapi::OpenApi;
 
-use crate::config::{DatabaseConfig, ServiceDatabase, ServicesConfig};
-
-/// A service that can run here or elsewhere.
+/// A service, or the gateway, as something that a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum ProcessRole {
     Gateway,
     Auth,
     Catalog,
@@ -23,124 +21,107 @@ pub enum Role {
 }
 
 /// A set of roles.
-pub type Roles = BTreeSet<Role>;
+pub type ProcessRoles = BTreeSet<ProcessRole>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a role; the roles are {known}", known = Role::ALL.map(Role::name).join(", "))]
-pub struct UnknownRole(String);
+#[error("{0:?} is not a role; the roles are {known}", known = ProcessRole::ALL.map(ProcessRole::name).join(", "))]
+pub struct UnknownProcessRole(String);
 
-impl Role {
-    pub const ALL: [Role; 8] = [
-        Role::Gateway,
-        Role::Auth,
-        Role::Catalog,
-        Role::Queue,
-        Role::Ticket,
-        Role::Payment,
-        Role::Stats,
-        Role::Mail,
+impl ProcessRole {
+    pub const ALL: [ProcessRole; 8] = [
+        ProcessRole::Gateway,
+        ProcessRole::Auth,
+        ProcessRole::Catalog,
+        ProcessRole::Queue,
+        ProcessRole::Ticket,
+        ProcessRole::Payment,
+        ProcessRole::Stats,
+        ProcessRole::Mail,
+    ];
+
+    /// The roles that keep tables: all but the gateway.
+    pub const SERVICES: [ProcessRole; 7] = [
+        ProcessRole::Auth,
+        ProcessRole::Catalog,
+        ProcessRole::Queue,
+        ProcessRole::Ticket,
+        ProcessRole::Payment,
+        ProcessRole::Stats,
+        ProcessRole::Mail,
     ];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Role::Gateway => "gateway",
-            Role::Auth => "auth",
-            Role::Catalog => "catalog",
-            Role::Queue => "queue",
-            Role::Ticket => "ticket",
-            Role::Payment => "payment",
-            Role::Stats => "stats",
-            Role::Mail => "mail",
+            ProcessRole::Gateway => "gateway",
+            ProcessRole::Auth => "auth",
+            ProcessRole::Catalog => "catalog",
+            ProcessRole::Queue => "queue",
+            ProcessRole::Ticket => "ticket",
+            ProcessRole::Payment => "payment",
+            ProcessRole::Stats => "stats",
+            ProcessRole::Mail => "mail",
         }
     }
 
-    /// The tables of the role. The gateway keeps nothing.
+    /// The tables of the role. The gateway has none.
     pub const fn schema(self) -> Option<Schema> {
         match self {
-            Role::Gateway => None,
-            Role::Auth => Some(urr_auth::SCHEMA),
-            Role::Catalog => Some(urr_catalog::SCHEMA),
-            Role::Queue => Some(urr_queue::SCHEMA),
-            Role::Ticket => Some(urr_ticket::SCHEMA),
-            Role::Payment => Some(urr_payment::SCHEMA),
-            Role::Stats => Some(urr_stats::SCHEMA),
-            Role::Mail => Some(urr_mail::SCHEMA),
+            ProcessRole::Gateway => None,
+            ProcessRole::Auth => Some(urr_auth::SCHEMA),
+            ProcessRole::Catalog => Some(urr_catalog::SCHEMA),
+            ProcessRole::Queue => Some(urr_queue::SCHEMA),
+            ProcessRole::Ticket => Some(urr_ticket::SCHEMA),
+            ProcessRole::Payment => Some(urr_payment::SCHEMA),
+            ProcessRole::Stats => Some(urr_stats::SCHEMA),
+            ProcessRole::Mail => Some(urr_mail::SCHEMA),
         }
     }
 
-    /// What the role answers to, wherever it runs.
+    /// The description of the routes that the role serves.
     pub fn openapi(self) -> Option<OpenApi> {
         match self {
-            Role::Gateway => None,
-            Role::Auth => Some(urr_auth::openapi()),
-            Role::Catalog => Some(urr_catalog::openapi()),
-            Role::Queue => Some(urr_queue::openapi()),
-            Role::Ticket => Some(urr_ticket::openapi()),
-            Role::Payment => Some(urr_payment::openapi()),
-            Role::Stats => Some(urr_stats::openapi()),
-            Role::Mail => Some(urr_mail::openapi()),
+            ProcessRole::Gateway => None,
+            ProcessRole::Auth => Some(urr_auth::openapi()),
+            ProcessRole::Catalog => Some(urr_catalog::openapi()),
+            ProcessRole::Queue => Some(urr_queue::openapi()),
+            ProcessRole::Ticket => Some(urr_ticket::openapi()),
+            ProcessRole::Payment => Some(urr_payment::openapi()),
+            ProcessRole::Stats => Some(urr_stats::openapi()),
+            ProcessRole::Mail => Some(urr_mail::openapi()),
         }
     }
 
     /// The login of the role on PostgreSQL, unless the configuration names another.
     pub const fn database_user(self) -> &'static str {
         match self {
-            Role::Gateway => "",
-            Role::Auth => urr_auth::DATABASE_USER,
-            Role::Catalog => "event_svc_user",
-            Role::Queue => urr_queue::DATABASE_USER,
-            Role::Ticket => "reservation_svc_user",
-            Role::Payment => urr_payment::DATABASE_USER,
-            Role::Stats => "stats_svc_user",
-            Role::Mail => urr_mail::DATABASE_USER,
+            ProcessRole::Gateway => "",
+            ProcessRole::Auth => urr_auth::DATABASE_USER,
+            ProcessRole::Catalog => "event_svc_user",
+            ProcessRole::Queue => urr_queue::DATABASE_USER,
+            ProcessRole::Ticket => "reservation_svc_user",
+            ProcessRole::Payment => urr_payment::DATABASE_USER,
+            ProcessRole::Stats => "stats_svc_user",
+            ProcessRole::Mail => urr_mail::DATABASE_USER,
         }
     }
 
-    /// What the configuration says about the role's own database.
-    pub fn database(self, config: &DatabaseConfig) -> Option<&ServiceDatabase> {
-        match self {
-            Role::Gateway => None,
-            Role::Auth => Some(&config.auth),
-            Role::Catalog => Some(&config.catalog),
-            Role::Queue => Some(&config.queue),
-            Role::Ticket => Some(&config.ticket),
-            Role::Payment => Some(&config.payment),
-            Role::Stats => Some(&config.stats),
-            Role::Mail => Some(&config.mail),
-        }
-    }
-
-    /// Where the role listens when it runs elsewhere.
-    pub fn url(self, config: &ServicesConfig) -> Option<&str> {
-        match self {
-            Role::Gateway => None,
-            Role::Auth => config.auth_url.as_deref(),
-            Role::Catalog => config.catalog_url.as_deref(),
-            Role::Queue => config.queue_url.as_deref(),
-            Role::Ticket => config.ticket_url.as_deref(),
-            Role::Payment => config.payment_url.as_deref(),
-            Role::Stats => config.stats_url.as_deref(),
-            Role::Mail => config.mail_url.as_deref(),
-        }
-    }
-
-    pub fn all() -> Roles {
-        Role::ALL.into_iter().collect()
+    pub fn all() -> ProcessRoles {
+        ProcessRole::ALL.into_iter().collect()
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for ProcessRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Role {
-    type Err = UnknownRole;
+impl FromStr for ProcessRole {
+    type Err = UnknownProcessRole;
 
-    fn from_str(text: &str) -> Result<Role, UnknownRole> {
-        let found = Role::ALL.into_iter().find(|role| role.name() == text.trim());
-        found.ok_or_else(|| UnknownRole(text.to_owned()))
+    fn from_str(text: &str) -> Result<ProcessRole, UnknownProcessRole> {
+        let found = ProcessRole::ALL.into_iter().find(|role| role.name() == text.trim());
+        found.ok_or_else(|| UnknownProcessRole(text.to_owned()))
     }
 }
 
@@ -150,10 +131,10 @@ mod tests {
 
     #[test]
     fn every_role_is_known_by_its_name() {
-        for role in Role::ALL {
+        for role in ProcessRole::ALL {
             assert_eq!(role.name().parse(), Ok(role));
         }
-        let error = "catalogue".parse::<Role>().unwrap_err().to_string();
+        let error = "catalogue".parse::<ProcessRole>().unwrap_err().to_string();
         assert_eq!(
             error,
             "\"catalogue\" is not a role; the roles are gateway, auth, catalog, queue, \
@@ -163,7 +144,7 @@ mod tests {
 
     #[test]
     fn every_operation_of_every_role_has_its_route_and_policy() {
-        for role in Role::ALL {
+        for role in ProcessRole::ALL {
             if let Some(openapi) = role.openapi() {
                 let uncovered = urr_gateway::check_coverage(&openapi);
                 assert_eq!(uncovered, Vec::<String>::new(), "{role}");

@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use urr::DataFolder;
 use urr::compose::{System, World};
-use urr::config::{self, Config, LoadArgs, Mode, Overrides};
-use urr::role::Role;
+use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
+use urr::role::ProcessRole;
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
 use urr_service::{Role as UserRole, serve};
@@ -96,11 +96,11 @@ impl BenchSystem {
         }
         let config = configure(folder.path().join("data"), variables);
         let data = DataFolder::take(&config.data.dir)?;
-        for role in Role::ALL {
+        for role in ProcessRole::ALL {
             urr::migrate_storage(&config, role, Clock::System.now())?;
         }
         let tables = Tables::open(&config.data.dir, postgres_url.as_deref())?;
-        let roles = Role::all();
+        let roles = ProcessRole::all();
         let starting = System::start(&config, &roles, World::real(), Some(data));
         let system = runtime.block_on(starting)?;
         let public = system.public.clone().context("the gateway runs here")?;
@@ -189,8 +189,9 @@ pub fn add(sum: &mut CommitCounts, more: &CommitCounts) {
 }
 
 fn configure(data_dir: PathBuf, variables: Vec<(&str, String)>) -> Config {
-    let overrides = Overrides { data_dir: Some(data_dir), ..Overrides::default() };
-    let args = LoadArgs { mode: Mode::Embedded, config_file: None, overrides };
+    let overrides =
+        CommandLineOverrides { data_dir: Some(data_dir), ..CommandLineOverrides::default() };
+    let args = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
     let variables = variables.into_iter();
     let environment = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     config::load(args, environment).unwrap_or_else(|errors| panic!("{errors}"))

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use urr::role::Role;
+use urr::role::ProcessRole;
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Db, PostgresOptions, SqliteOptions, StorageError, params};
 
@@ -25,7 +25,7 @@ pub struct Delays {
 
 impl Tables {
     pub fn open(folder: &Path, postgres_url: Option<&str>) -> Result<Tables> {
-        let open = |role: Role| -> Result<Db> {
+        let open = |role: ProcessRole| -> Result<Db> {
             let schema = role.schema().context("the role has tables")?;
             Ok(match postgres_url {
                 None => {
@@ -39,9 +39,9 @@ impl Tables {
             })
         };
         Ok(Tables {
-            ticket: open(Role::Ticket)?,
-            payment: open(Role::Payment)?,
-            stats: open(Role::Stats)?,
+            ticket: open(ProcessRole::Ticket)?,
+            payment: open(ProcessRole::Payment)?,
+            stats: open(ProcessRole::Stats)?,
         })
     }
 
@@ -120,7 +120,7 @@ const OF_PURCHASES: &str =
 const CONFIRMED: &str = "select count(*) as n from reservations \
                          where status = 'confirmed' and payment_status = 'paid'";
 const LIVE_SEATS: &str = "select count(distinct seat_id) as n from reservation_items where is_live";
-const PAID: &str = "select count(distinct target_id) as n from payments \
+const PAID: &str = "select count(distinct payable_id) as n from payments \
                     where status = 'confirmed' and step is null";
 const CHARGED: &str =
     "select cast(sum(charged_amount - refunded_amount) as bigint) as n from payments";

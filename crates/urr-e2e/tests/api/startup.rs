@@ -7,23 +7,23 @@ use axum::http::Request;
 use serde_json::Value;
 use tower::ServiceExt;
 use urr::compose::{System, World};
-use urr::config::{self, LoadArgs, Mode, Overrides};
-use urr::role::Role;
+use urr::config::{self, CommandLineOverrides, LoadMode, LoadOptions};
+use urr::role::ProcessRole;
 
 /// D-20: without the list of revoked tokens it would let in who has logged out, so it is not ready.
 #[tokio::test]
 async fn d_20_a_gateway_that_cannot_reach_auth_lives_but_is_not_ready() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = Some(folder.path().join("data"));
-    let overrides = Overrides { data_dir, ..Overrides::default() };
-    let args = LoadArgs { mode: Mode::Embedded, config_file: None, overrides };
+    let overrides = CommandLineOverrides { data_dir, ..CommandLineOverrides::default() };
+    let args = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
     // Port 1 of loopback: nobody listens there.
-    let services = Role::ALL.into_iter().filter(|role| *role != Role::Gateway);
+    let services = ProcessRole::ALL.into_iter().filter(|role| *role != ProcessRole::Gateway);
     let names = services.map(|role| format!("URR_SERVICES_{}_URL", role.name().to_uppercase()));
     let environment =
         names.map(|name| (OsString::from(name), OsString::from("http://127.0.0.1:1")));
     let config = config::load(args, environment).unwrap();
-    let roles = [Role::Gateway].into_iter().collect();
+    let roles = [ProcessRole::Gateway].into_iter().collect();
     let system = System::start(&config, &roles, World::real(), None).await.unwrap();
     let ask = async |path: &str| {
         let request = Request::get(path).body(Body::empty()).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::task::block_in_place;
 use urr_e2e::{Deployment, TestApp};
 use urr_kernel::{Event, Uuid};
-use urr_payment::provider::Card;
+use urr_payment::provider::TestCard;
 use urr_storage::StorageError;
 
 use crate::fixture::{FAR, HeldSeats, Shop, run};
@@ -64,8 +64,8 @@ async fn sell(shop: &Shop<'_>) -> Vec<HeldSeats> {
         // Every other one in the cheaper rows, and some by a card whose answer is lost.
         let held = shop.hold(&[if seat % 2 == 0 { seat } else { 100 + seat }]).await;
         let (card, status) = match seat % 10 {
-            7 => (Card::ChargeThenFail, 202),
-            _ => (Card::Approve, 200),
+            7 => (TestCard::ChargeThenFail, 202),
+            _ => (TestCard::Approve, 200),
         };
         let paid = shop.pay(&held, card).await;
         assert_eq!(paid.status, status, "{paid:?}");

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::json;
 use urr_e2e::TestApp;
-use urr_payment::provider::Card;
+use urr_payment::provider::TestCard;
 
 use crate::fixture::{FAR, Shop, VIP};
 use crate::on_both_deployments;
@@ -31,7 +31,7 @@ on_both_deployments! {
     ) {
         let shop = Shop::open(&app, FAR).await;
         let held = shop.hold(&[0]).await;
-        let order = shop.prepare(&held, Card::Approve).await;
+        let order = shop.prepare(&held, TestCard::Approve).await;
         for answer in join_all((0..AT_ONCE).map(|_| shop.confirm(held.user_id, &order))).await {
             assert_eq!(answer.status, 200, "{answer:?}");
             assert_eq!(answer.json()["success"], true);

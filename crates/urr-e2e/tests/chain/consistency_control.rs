@@ -1,7 +1,7 @@
 //! The control: the comparison that all other cases rely on sees every kind of damage.
 
 use urr_e2e::{Deployment, TestApp};
-use urr_payment::provider::Card;
+use urr_payment::provider::TestCard;
 use urr_storage::StorageError;
 
 use crate::fixture::{FAR, Shop, run};
@@ -40,7 +40,7 @@ const DAMAGES: [(&str, &str, &str, &str); 9] = [
     ),
     (
         "payment",
-        "update payments set step = 'deliver', next_look_at = 4000000000000000",
+        "update payments set step = 'deliver', next_attempt_at = 4000000000000000",
         "update payments set step = null",
         "a payment has not come to its end",
     ),
@@ -70,7 +70,7 @@ fn every_kind_of_damage_is_seen() {
         let shop = Shop::open(&app, FAR).await;
         shop.buy(&[0]).await;
         let unpaid = shop.hold(&[1]).await;
-        assert_eq!(shop.pay(&unpaid, Card::Decline).await.status, 402);
+        assert_eq!(shop.pay(&unpaid, TestCard::Decline).await.status, 402);
         shop.settle().await;
         for (service, damage, repair, said) in DAMAGES {
             execute(&app, service, damage).await;
@@ -86,14 +86,14 @@ fn every_kind_of_damage_is_seen() {
 
 /// Another order of the same hold that was charged as well.
 async fn twice(app: &TestApp) {
-    const SECOND: &str = "insert into payments (id, order_id, user_id, target_type, target_id, \
-        order_name, amount, booking_fee, currency, provider, status, looks, charged_amount, \
+    const SECOND: &str = "insert into payments (id, order_id, user_id, payable_kind, payable_id, \
+        order_name, amount, booking_fee, currency, provider, status, attempts, charged_amount, \
         refunded_amount, correlation_id, created_at, updated_at) \
-        select user_id, order_id || '-2', user_id, target_type, target_id, order_name, amount, \
+        select user_id, order_id || '-2', user_id, payable_kind, payable_id, order_name, amount, \
         booking_fee, currency, provider, 'refunding', 0, charged_amount, 0, correlation_id, \
         created_at, updated_at from payments where charged_amount > 0";
     const CHARGE: &str = "insert into sandbox_payments (payment_key, order_id, amount, attempts, \
-        charged, returned, created_at) select payment_key || '-2', order_id || '-2', amount, 1, \
+        charged, refunded, created_at) select payment_key || '-2', order_id || '-2', amount, 1, \
         charged, 0, created_at from sandbox_payments where charged > 0";
     execute(app, "payment", SECOND).await;
     execute(app, "payment", CHARGE).await;

@@ -229,7 +229,7 @@ async fn announced_all(app: &TestApp, event_type: &str) -> Vec<Event> {
 }
 
 async fn set_target(app: &TestApp, id: Uuid, target: Uuid) {
-    let sql = "update payments set target_id = $2 where id = $1";
+    let sql = "update payments set payable_id = $2 where id = $1";
     let written: Result<u64, StorageError> =
         app.database("payment").write(move |tx| tx.execute(sql, params![id, target])).await;
     assert_eq!(written.unwrap(), 1);

@@ -150,7 +150,7 @@ on_both_deployments! {
         assert_eq!(app.register("fan@example.com", password).await.status, 201);
         let bought = shop.hold(&[0]).await;
         assert_eq!(shop.change(&bought, &[1, 100]).await.status, 200);
-        let paid = shop.pay(&bought, urr_payment::provider::Card::Approve).await;
+        let paid = shop.pay(&bought, urr_payment::provider::TestCard::Approve).await;
         assert_eq!(paid.status, 200, "{paid:?}");
         assert_eq!(shop.cancel(&bought).await.status, 200);
         let (called_off, order) = shop.buy(&[2]).await;

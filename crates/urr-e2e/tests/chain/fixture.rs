@@ -7,7 +7,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use urr_e2e::{Deployment, TestApp, TestResponse};
 use urr_kernel::{Uuid, Won};
-use urr_payment::provider::{Card, Sandbox};
+use urr_payment::provider::{Sandbox, TestCard};
 use urr_service::Role;
 use urr_test::{engines, eventually};
 
@@ -115,7 +115,7 @@ impl<'a> Shop<'a> {
         HeldSeats { user_id, entry, id, amount }
     }
 
-    pub async fn pay(&self, held: &HeldSeats, card: Card) -> TestResponse {
+    pub async fn pay(&self, held: &HeldSeats, card: TestCard) -> TestResponse {
         let body = json!({"reservationId": held.id, "paymentMethod": card.name()});
         self.send(held.user_id, Method::POST, "/api/payments/process", Some(body)).await
     }
@@ -127,13 +127,13 @@ impl<'a> Shop<'a> {
 
     pub async fn buy_as(&self, user_id: Uuid, seats: &[u32]) -> (HeldSeats, Order) {
         let held = self.hold_as(user_id, seats).await;
-        let paid = self.pay(&held, Card::Approve).await;
+        let paid = self.pay(&held, TestCard::Approve).await;
         assert_eq!(paid.status, 200, "{paid:?}");
         (held, order_of(&paid.json()["payment"]))
     }
 
     /// Makes an order and goes through the checkout, up to the confirmation.
-    pub async fn prepare(&self, held: &HeldSeats, card: Card) -> Value {
+    pub async fn prepare(&self, held: &HeldSeats, card: TestCard) -> Value {
         let body = json!({"reservationId": held.id, "amount": held.amount});
         let path = "/api/payments/prepare";
         let order = self.send(held.user_id, Method::POST, path, Some(body)).await;

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::json;
 use urr_e2e::TestApp;
-use urr_payment::provider::Card;
+use urr_payment::provider::TestCard;
 
 use crate::fixture::{FAR, HeldSeats, NEAR, Order, R, Shop, VIP, order_of};
 use crate::on_both_deployments;
@@ -31,7 +31,7 @@ on_both_deployments! {
         let (far, near) = (Shop::open(&app, FAR).await, Shop::open(&app, NEAR).await);
         let by_process = far.buy(&[0]).await;
         let held = far.hold(&[1]).await;
-        let order = far.prepare(&held, Card::Approve).await;
+        let order = far.prepare(&held, TestCard::Approve).await;
         let paid = far.confirm(held.user_id, &order).await;
         assert_eq!(paid.status, 200, "{paid:?}");
         let by_confirm = (held, order_of(&paid.json()["payment"]));
@@ -94,14 +94,14 @@ on_both_deployments! {
         let given = refund(&whole.1, json!({"reason": "중복 예매"})).await;
         assert_eq!(given.status, 200, "{given:?}");
         let held = shop.hold(&[2]).await;
-        let declined = shop.pay(&held, Card::Decline).await;
+        let declined = shop.pay(&held, TestCard::Decline).await;
         assert_eq!(declined.refusal(), (402, "PAYMENT_DECLINED".into()));
         shop.settle().await;
         assert_state(&shop, &part, BOUGHT, ("confirmed", 5_000)).await;
         assert_state(&shop, &whole, REFUNDED, ("refunded", VIP)).await;
         assert_eq!(shop.reservation(&held).await["reservation"]["status"], "pending");
         // The same hold with another card.
-        assert_eq!(shop.pay(&held, Card::Approve).await.status, 200);
+        assert_eq!(shop.pay(&held, TestCard::Approve).await.status, 200);
         // Of what was given back before, no won goes back twice.
         assert_eq!(shop.cancel(&part.0).await.status, 200);
         shop.settle().await;
@@ -116,7 +116,7 @@ on_both_deployments! {
     async fn m_9_when_an_event_is_cancelled_everybody_gets_everything_back(app: TestApp) {
         let shop = Shop::open(&app, NEAR).await;
         let bought = [shop.buy(&[0, 1]).await, shop.buy(&[100]).await, shop.buy(&[101]).await];
-        let cards = [Card::ChargeThenFail, Card::Duplicate];
+        let cards = [TestCard::ChargeThenFail, TestCard::Duplicate];
         let mut unclear = Vec::new();
         for (seat, card) in (10..).zip(cards) {
             let held = shop.hold(&[seat]).await;

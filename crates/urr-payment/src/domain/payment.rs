@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Uuid, Won, define_id};
 
 define_id!(
-    /// A payment. The ticket office knows it by this id.
+    /// A payment. The ticket service knows it by this id.
     PaymentId
 );
 
@@ -40,7 +40,7 @@ pub(crate) use named;
 
 named! {
     /// How far a payment is, as everybody sees it.
-    Status {
+    PaymentStatus {
         /// An order was made; nobody has agreed to pay it yet.
         Pending = "pending",
         Approving = "approving",
@@ -57,27 +57,27 @@ named! {
 
 named! {
     /// What is to be done next.
-    Step {
+    SagaStep {
         /// The hold must not expire any more.
         Pin = "pin",
         /// The provider was asked to charge, or is about to be.
         Charge = "charge",
         /// The provider is asked what it did.
         Query = "query",
-        /// The ticket office gives the ticket.
+        /// The ticket service gives the ticket.
         Deliver = "deliver",
         /// The hold may expire again.
         Unpin = "unpin",
         /// The provider gives money back.
         Refund = "refund",
-        /// The ticket office learns that the money is back.
-        Tell = "tell",
+        /// The ticket service learns that the money is back.
+        Report = "report",
     }
 }
 
 named! {
     /// What can be paid for.
-    TargetKind {
+    PayableKind {
         Reservation = "reservation",
         Transfer = "transfer",
         Membership = "membership",
@@ -86,14 +86,14 @@ named! {
 
 /// What is paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    pub kind: TargetKind,
+pub struct PayableRef {
+    pub kind: PayableKind,
     pub id: Uuid,
 }
 
-impl Target {
-    pub fn reservation(id: Uuid) -> Target {
-        Target { kind: TargetKind::Reservation, id }
+impl PayableRef {
+    pub fn reservation(id: Uuid) -> PayableRef {
+        PayableRef { kind: PayableKind::Reservation, id }
     }
 }
 
@@ -103,7 +103,7 @@ pub struct Payment {
     /// What the provider knows it by.
     pub order_id: String,
     pub user_id: Uuid,
-    pub target: Target,
+    pub payable: PayableRef,
     pub event_id: Option<Uuid>,
     /// The ticket that a transfer hands over.
     pub reservation_id: Option<Uuid>,
@@ -120,9 +120,9 @@ pub struct Payment {
     /// What the provider calls the charge.
     pub provider_key: Option<String>,
     pub method: Option<String>,
-    pub status: Status,
-    pub step: Option<Step>,
-    pub looks: u32,
+    pub status: PaymentStatus,
+    pub step: Option<SagaStep>,
+    pub attempts: u32,
     /// When the provider was first asked to charge.
     pub charge_sent_at: Option<Timestamp>,
     /// When it was last asked.
@@ -158,26 +158,26 @@ impl Payment {
     }
 
     /// Of an attempt to close the account that its buyer was given: closing it twice does no harm.
-    pub fn call_off_key(&self) -> String {
-        format!("{}:call-off:{}", self.id, self.looks)
+    pub fn close_deposit_key(&self) -> String {
+        format!("{}:close-deposit:{}", self.id, self.attempts)
     }
 
     /// The reservation that it pays for, by itself or by a transfer.
     pub fn reservation(&self) -> Option<Uuid> {
-        match self.target.kind {
-            TargetKind::Reservation => Some(self.target.id),
-            TargetKind::Transfer => self.reservation_id,
-            TargetKind::Membership => None,
+        match self.payable.kind {
+            PayableKind::Reservation => Some(self.payable.id),
+            PayableKind::Transfer => self.reservation_id,
+            PayableKind::Membership => None,
         }
     }
 
     /// Whether somebody has concluded that nothing was charged.
-    pub fn is_given_up(&self) -> bool {
-        self.status == Status::Failed && self.charged == Won::ZERO
+    pub fn is_abandoned(&self) -> bool {
+        self.status == PaymentStatus::Failed && self.charged == Won::ZERO
     }
 
     /// Whether nothing more happens to it by itself.
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         self.step.is_none()
     }
 }
@@ -192,7 +192,7 @@ pub struct Approval {
 
 /// What an approval of a payment leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approving {
+pub enum ApprovalDecision {
     Begin,
     /// This very approval was begun before.
     Begun,
@@ -200,7 +200,7 @@ pub enum Approving {
 
 /// Why an approval leads to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotApproved {
+pub enum ApprovalRejection {
     /// Another user's does not exist either.
     #[error("there is no such order")]
     NotFound,
@@ -217,46 +217,58 @@ pub enum NotApproved {
 }
 
 /// Decides about a buyer's approval. The caller locked the payment.
-pub fn decide_approval(payment: &Payment, approval: &Approval) -> Result<Approving, NotApproved> {
+pub fn decide_approval(
+    payment: &Payment,
+    approval: &Approval,
+) -> Result<ApprovalDecision, ApprovalRejection> {
     if payment.user_id != approval.user_id {
-        return Err(NotApproved::NotFound);
+        return Err(ApprovalRejection::NotFound);
     }
     if payment.amount != approval.amount {
-        return Err(NotApproved::AmountMismatch);
+        return Err(ApprovalRejection::AmountMismatch);
     }
     let is_same = payment.payment_key.as_deref() == Some(approval.payment_key.as_str());
     match payment.status {
-        Status::Pending => Ok(Approving::Begin),
-        Status::Approving | Status::Unknown | Status::Confirmed | Status::Failed if is_same => {
-            Ok(Approving::Begun)
+        PaymentStatus::Pending => Ok(ApprovalDecision::Begin),
+        PaymentStatus::Approving
+        | PaymentStatus::Unknown
+        | PaymentStatus::Confirmed
+        | PaymentStatus::Failed
+            if is_same =>
+        {
+            Ok(ApprovalDecision::Begun)
         }
-        Status::Refunding | Status::Refunded if is_same => Ok(Approving::Begun),
-        Status::Approving | Status::Unknown => Err(NotApproved::InProgress),
-        Status::Confirmed => Err(NotApproved::AlreadyPaid),
-        Status::Failed | Status::Refunding | Status::Refunded => Err(NotApproved::Over),
+        PaymentStatus::Refunding | PaymentStatus::Refunded if is_same => {
+            Ok(ApprovalDecision::Begun)
+        }
+        PaymentStatus::Approving | PaymentStatus::Unknown => Err(ApprovalRejection::InProgress),
+        PaymentStatus::Confirmed => Err(ApprovalRejection::AlreadyPaid),
+        PaymentStatus::Failed | PaymentStatus::Refunding | PaymentStatus::Refunded => {
+            Err(ApprovalRejection::Over)
+        }
     }
 }
 
-const LOOK_FIRST: Duration = Duration::from_secs(1);
-const LOOK_LAST: Duration = Duration::from_secs(5 * 60);
+const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// How long a payment that could not get on waits for the next look.
-pub fn back_off(looks: u32) -> Duration {
-    let factor = 1_u32.checked_shl(looks).unwrap_or(u32::MAX);
-    LOOK_FIRST.saturating_mul(factor).min(LOOK_LAST)
+pub fn retry_delay(attempts: u32) -> Duration {
+    let factor = 1_u32.checked_shl(attempts).unwrap_or(u32::MAX);
+    RETRY_DELAY_MIN.saturating_mul(factor).min(RETRY_DELAY_MAX)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn payment(status: Status, step: Option<Step>) -> Payment {
+    pub(crate) fn payment(status: PaymentStatus, step: Option<SagaStep>) -> Payment {
         let now: Timestamp = "2026-12-01T12:00:00Z".parse().unwrap();
         Payment {
             id: PaymentId(Uuid::from_u128(1)),
             order_id: "ORD_1".to_owned(),
             user_id: Uuid::from_u128(2),
-            target: Target { kind: TargetKind::Reservation, id: Uuid::from_u128(3) },
+            payable: PayableRef { kind: PayableKind::Reservation, id: Uuid::from_u128(3) },
             event_id: None,
             reservation_id: None,
             fencing_token: Some(7),
@@ -270,7 +282,7 @@ pub(crate) mod tests {
             method: None,
             status,
             step,
-            looks: 0,
+            attempts: 0,
             charge_sent_at: None,
             last_charge_at: None,
             failure_code: None,
@@ -298,16 +310,16 @@ pub(crate) mod tests {
 
     #[test]
     fn m_7_an_order_is_approved_once_and_its_end_is_an_end() {
-        use Approving::{Begin, Begun};
-        use NotApproved::{AlreadyPaid, InProgress, Over};
+        use ApprovalDecision::{Begin, Begun};
+        use ApprovalRejection::{AlreadyPaid, InProgress, Over};
         let table = [
-            (Status::Pending, Ok(Begin), Ok(Begin)),
-            (Status::Approving, Ok(Begun), Err(InProgress)),
-            (Status::Unknown, Ok(Begun), Err(InProgress)),
-            (Status::Confirmed, Ok(Begun), Err(AlreadyPaid)),
-            (Status::Failed, Ok(Begun), Err(Over)),
-            (Status::Refunding, Ok(Begun), Err(Over)),
-            (Status::Refunded, Ok(Begun), Err(Over)),
+            (PaymentStatus::Pending, Ok(Begin), Ok(Begin)),
+            (PaymentStatus::Approving, Ok(Begun), Err(InProgress)),
+            (PaymentStatus::Unknown, Ok(Begun), Err(InProgress)),
+            (PaymentStatus::Confirmed, Ok(Begun), Err(AlreadyPaid)),
+            (PaymentStatus::Failed, Ok(Begun), Err(Over)),
+            (PaymentStatus::Refunding, Ok(Begun), Err(Over)),
+            (PaymentStatus::Refunded, Ok(Begun), Err(Over)),
         ];
         for (status, same, another) in table {
             let payment = payment(status, None);
@@ -318,31 +330,40 @@ pub(crate) mod tests {
 
     #[test]
     fn a_foreign_order_and_another_amount_are_refused_whatever_the_state() {
-        for status in [Status::Pending, Status::Approving, Status::Confirmed, Status::Failed] {
+        for status in [
+            PaymentStatus::Pending,
+            PaymentStatus::Approving,
+            PaymentStatus::Confirmed,
+            PaymentStatus::Failed,
+        ] {
             let payment = payment(status, None);
             let foreign = Approval { user_id: Uuid::from_u128(9), ..approval("key") };
-            assert_eq!(decide_approval(&payment, &foreign), Err(NotApproved::NotFound));
+            assert_eq!(decide_approval(&payment, &foreign), Err(ApprovalRejection::NotFound));
             for amount in [0, -100_000, 99_999, 100_001, i64::MAX] {
                 let altered = Approval { amount: Won::new(amount), ..approval("key") };
-                assert_eq!(decide_approval(&payment, &altered), Err(NotApproved::AmountMismatch));
+                assert_eq!(
+                    decide_approval(&payment, &altered),
+                    Err(ApprovalRejection::AmountMismatch)
+                );
             }
         }
     }
 
     #[test]
     fn looks_become_rarer_up_to_five_minutes() {
-        let waits: Vec<u64> = [0, 1, 2, 5, 8, 9, 40].map(|looks| back_off(looks).as_secs()).into();
+        let waits: Vec<u64> =
+            [0, 1, 2, 5, 8, 9, 40].map(|attempts| retry_delay(attempts).as_secs()).into();
         assert_eq!(waits, [1, 2, 4, 32, 256, 300, 300]);
     }
 
     #[test]
     fn names_are_read_as_they_are_written() {
         for status in ["pending", "approving", "confirmed", "failed", "unknown", "refunded"] {
-            assert_eq!(Status::parse(status).unwrap().name(), status);
+            assert_eq!(PaymentStatus::parse(status).unwrap().name(), status);
         }
-        for step in ["pin", "charge", "query", "deliver", "unpin", "refund", "tell"] {
-            assert_eq!(Step::parse(step).unwrap().name(), step);
+        for step in ["pin", "charge", "query", "deliver", "unpin", "refund", "report"] {
+            assert_eq!(SagaStep::parse(step).unwrap().name(), step);
         }
-        assert_eq!((Status::parse("paid"), Step::parse("")), (None, None));
+        assert_eq!((PaymentStatus::parse("paid"), SagaStep::parse("")), (None, None));
     }
 }

@@ -12,18 +12,18 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::errors::not_found;
-use super::keys::{self, ClientKey};
+use super::idempotency::{self, ClientKey};
 use super::views::{AdminPaymentAnswerView, AdminPaymentListView, AdminPaymentView};
-use crate::Payments;
-use crate::domain::payment::{PaymentId, Status};
+use crate::PaymentService;
+use crate::domain::payment::{PaymentId, PaymentStatus};
 use crate::domain::refund::RefundId;
-use crate::ledger::Proof;
-use crate::saga::{AdminRefund, CloseRefund, Closing};
+use crate::ledger_audit::LedgerAudit;
+use crate::saga::{AdminRefundRequest, CloseRefundRequest, RefundClosure};
 use crate::store::listing::PaymentFilter;
 
 const REASON_CHARS_MAX: usize = 200;
 
-pub fn routes() -> OpenApiRouter<Payments> {
+pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new()
         .routes(routes!(list_payments))
         .routes(routes!(audit_payments))
@@ -54,19 +54,19 @@ struct AdminPaymentFilter {
     ),
 )]
 async fn list_payments(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     _admin: Admin,
     page: Page,
     Query(filter): Query<AdminPaymentFilter>,
 ) -> Result<Json<AdminPaymentListView>, ApiError> {
     let status = match filter.status.as_deref().filter(|name| !name.is_empty()) {
         None => None,
-        Some(name) => Some(Status::parse(name).ok_or_else(|| {
+        Some(name) => Some(PaymentStatus::parse(name).ok_or_else(|| {
             ApiError::bad_request("INVALID_STATUS", "There is no such state of a payment.")
         })?),
     };
-    let (user_id, target_id) = (filter.user_id, filter.reservation_id);
-    let (list, total) = payments.list(PaymentFilter { user_id, target_id, status }, page).await?;
+    let (user_id, payable_id) = (filter.user_id, filter.reservation_id);
+    let (list, total) = payments.list(PaymentFilter { user_id, payable_id, status }, page).await?;
     let views = list.iter().map(AdminPaymentView::new).collect();
     let Paged { items: payments, pagination } = Paged::new(views, total, page);
     Ok(Json(AdminPaymentListView { payments, pagination }))
@@ -94,13 +94,13 @@ struct ProofView {
 }
 
 impl ProofView {
-    fn new(proof: &Proof) -> ProofView {
-        let balance = |(account, balance): &(crate::Account, Won)| BalanceView {
+    fn new(proof: &LedgerAudit) -> ProofView {
+        let balance = |(account, balance): &(crate::LedgerAccount, Won)| BalanceView {
             account: account.name(),
             balance: *balance,
         };
         ProofView {
-            holds: proof.holds(),
+            holds: proof.is_balanced(),
             charged: proof.charged,
             refunded: proof.refunded,
             balances: proof.balances.iter().map(balance).collect(),
@@ -119,10 +119,10 @@ impl ProofView {
     ),
 )]
 async fn audit_payments(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     _admin: Admin,
 ) -> Result<Json<ProofView>, ApiError> {
-    Ok(Json(ProofView::new(&payments.prove().await?)))
+    Ok(Json(ProofView::new(&payments.audit_ledger().await?)))
 }
 
 /// Anybody's payment, with what went back of it.
@@ -137,7 +137,7 @@ async fn audit_payments(
     ),
 )]
 async fn get_payment(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     _admin: Admin,
     Path(id): Path<Uuid>,
 ) -> Result<Json<AdminPaymentAnswerView>, ApiError> {
@@ -172,7 +172,7 @@ struct RefundBody {
     ),
 )]
 async fn refund_payment(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     Admin(admin): Admin,
     Context(context): Context,
     headers: HeaderMap,
@@ -182,7 +182,7 @@ async fn refund_payment(
     let reason = one_line(&body.reason, REASON_CHARS_MAX)
         .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))?;
     let key = idempotency_key(&headers, None)?;
-    let refund = AdminRefund {
+    let refund = AdminRefundRequest {
         admin_id: admin.user_id,
         amount: body.amount.map(Won::new),
         reason: reason.to_owned(),
@@ -193,9 +193,9 @@ async fn refund_payment(
     };
     let client = ClientKey { user_id: admin.user_id, action: "refund", key: key.as_ref() };
     let request = format!("{id} {:?} {reason}", body.amount);
-    let held = keys::take(&payments, client, &request).await?;
+    let held = idempotency::take(&payments, client, &request).await?;
     let begun = payments.refund_as_admin(PaymentId(id), refund, &context).await;
-    held.keep_if_done(&payments, begun.map_err(ApiError::from)).await?;
+    held.release_if_refused(&payments, begun.map_err(ApiError::from)).await?;
     answer(&payments, PaymentId(id)).await
 }
 
@@ -225,7 +225,7 @@ struct CloseBody {
     ),
 )]
 async fn close_refund(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     Admin(admin): Admin,
     Path((id, refund_id)): Path<(Uuid, Uuid)>,
     Json(body): Json<CloseBody>,
@@ -233,14 +233,14 @@ async fn close_refund(
     let reason = one_line(&body.reason, REASON_CHARS_MAX)
         .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))?;
     let closing = match body.outcome.as_deref() {
-        None | Some("paid_otherwise") => Closing::PaidOtherwise,
-        Some("withdrawn") => Closing::Withdrawn,
+        None | Some("paid_otherwise") => RefundClosure::PaidOtherwise,
+        Some("withdrawn") => RefundClosure::Withdrawn,
         Some(_) => {
             let sentence = "A refund is paid_otherwise or withdrawn.";
             return Err(ApiError::bad_request("INVALID_OUTCOME", sentence));
         }
     };
-    let close = CloseRefund {
+    let close = CloseRefundRequest {
         admin_id: admin.user_id,
         refund_id: RefundId(refund_id),
         closing,
@@ -251,7 +251,7 @@ async fn close_refund(
 }
 
 async fn answer(
-    payments: &Payments,
+    payments: &PaymentService,
     id: PaymentId,
 ) -> Result<Json<AdminPaymentAnswerView>, ApiError> {
     let payment = payments.find(id).await?.ok_or_else(not_found)?;

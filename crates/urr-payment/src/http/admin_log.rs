@@ -10,9 +10,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Payments;
+use crate::PaymentService;
 
-pub fn routes() -> OpenApiRouter<Payments> {
+pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new().routes(routes!(list_payment_audit_log))
 }
 
@@ -77,7 +77,7 @@ struct PaymentActionListView {
     ),
 )]
 async fn list_payment_audit_log(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     _admin: Admin,
     Query(query): Query<PaymentLogQuery>,
     page: Page,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use urr_service::{ApiError, UpstreamError};
 
-use crate::domain::payment::NotApproved;
-use crate::office::OfficeError;
+use crate::domain::payment::ApprovalRejection;
 use crate::saga::{ApproveError, CloseError, CreateError, PrepareError, RefundError};
+use crate::ticket_client::TicketClientError;
 
 pub fn not_found() -> ApiError {
     ApiError::not_found("PAYMENT_NOT_FOUND", "There is no such payment.")
@@ -19,7 +19,7 @@ fn is_of_the_user(error: &UpstreamError) -> bool {
     refusal.is_some_and(|refusal| refusal.status == StatusCode::TOO_MANY_REQUESTS)
 }
 
-/// A refusal of the ticket office itself, also one that a service alone could take for a refusal of
+/// A refusal of the ticket service itself, also one that a service alone could take for a refusal of
 /// our credential.
 fn passed_on(error: UpstreamError) -> ApiError {
     match error.refusal() {
@@ -30,16 +30,16 @@ fn passed_on(error: UpstreamError) -> ApiError {
     }
 }
 
-/// What the ticket office says to a user, it says through us (M-12).
-impl From<OfficeError> for ApiError {
-    fn from(error: OfficeError) -> ApiError {
+/// What the ticket service says to a user, it says through us (M-12).
+impl From<TicketClientError> for ApiError {
+    fn from(error: TicketClientError) -> ApiError {
         match error {
-            OfficeError::Refused { source, .. } => passed_on(source),
-            OfficeError::Silent(Some(source)) if is_of_the_user(&source) => source.into(),
-            OfficeError::Silent(source) => {
+            TicketClientError::Refused { source, .. } => passed_on(source),
+            TicketClientError::NoAnswer(Some(source)) if is_of_the_user(&source) => source.into(),
+            TicketClientError::NoAnswer(source) => {
                 let error = ApiError::unavailable(
                     "SERVICE_UNAVAILABLE",
-                    "The ticket office does not answer. Please try again.",
+                    "The ticket service does not answer. Please try again.",
                     Duration::from_secs(1),
                 );
                 match source {
@@ -58,7 +58,7 @@ impl From<PrepareError> for ApiError {
                 let sentence = format!("The amount to pay is {amount}.");
                 ApiError::bad_request("AMOUNT_MISMATCH", sentence).with("amount", amount.amount())
             }
-            PrepareError::Office(error) => error.into(),
+            PrepareError::Tickets(error) => error.into(),
             PrepareError::Storage(error) => error.into(),
         }
     }
@@ -73,18 +73,18 @@ impl From<CreateError> for ApiError {
     }
 }
 
-impl From<NotApproved> for ApiError {
-    fn from(refused: NotApproved) -> ApiError {
+impl From<ApprovalRejection> for ApiError {
+    fn from(refused: ApprovalRejection) -> ApiError {
         match refused {
-            NotApproved::NotFound => not_found(),
-            NotApproved::AmountMismatch => {
+            ApprovalRejection::NotFound => not_found(),
+            ApprovalRejection::AmountMismatch => {
                 ApiError::bad_request("AMOUNT_MISMATCH", "This is not the amount of the order.")
             }
-            NotApproved::InProgress => {
+            ApprovalRejection::InProgress => {
                 ApiError::conflict("PAYMENT_IN_PROGRESS", "A payment of this is under way.")
             }
-            NotApproved::AlreadyPaid => ApiError::conflict("ALREADY_PAID", "This is paid."),
-            NotApproved::Over => {
+            ApprovalRejection::AlreadyPaid => ApiError::conflict("ALREADY_PAID", "This is paid."),
+            ApprovalRejection::Over => {
                 ApiError::conflict("ORDER_OVER", "This order has ended. Please begin again.")
             }
         }
@@ -122,7 +122,7 @@ impl From<RefundError> for ApiError {
             RefundError::NotCancellable => {
                 ApiError::conflict("NOT_CANCELLABLE", "A membership is not given back on request.")
             }
-            RefundError::Office(error) => error.into(),
+            RefundError::Tickets(error) => error.into(),
             RefundError::Storage(error) => error.into(),
         }
     }

@@ -10,20 +10,20 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::answers::{PaidView, answer};
 use super::errors::not_found;
-use super::keys::{self, ClientKey};
+use super::idempotency::{self, ClientKey};
+use super::payment_result::{PaidView, answer};
 use super::views::{PaymentAnswerView, PaymentListView, PaymentView};
-use crate::Payments;
-use crate::domain::payment::{Approval, Target, TargetKind};
-use crate::saga::{ApproveOrder, OrderRequest, OwnerCancel};
+use crate::PaymentService;
+use crate::domain::payment::{Approval, PayableKind, PayableRef};
+use crate::saga::{ApproveOrder, OrderRequest, OwnerCancelRequest};
 use crate::store::listing::PaymentFilter;
 
 const KEY_CHARS_MAX: usize = 200;
 const ORDER_CHARS_MAX: usize = 64;
 const REASON_CHARS_MAX: usize = 200;
 
-pub fn routes() -> OpenApiRouter<Payments> {
+pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new()
         .routes(routes!(prepare_payment))
         .routes(routes!(confirm_payment))
@@ -60,7 +60,7 @@ struct OrderView {
 
 /// Makes an order for a hold: what the provider is to be shown.
 ///
-/// The amount must be that of the ticket office. Asking again for the same hold gives the same
+/// The amount must be that of the ticket tickets. Asking again for the same hold gives the same
 /// order.
 #[utoipa::path(
     post, path = "/api/payments/prepare", tag = "payments", request_body = PrepareBody,
@@ -73,7 +73,7 @@ struct OrderView {
     ),
 )]
 async fn prepare_payment(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     User(user): User,
     Context(context): Context,
     headers: HeaderMap,
@@ -82,7 +82,7 @@ async fn prepare_payment(
     let kind = body.payment_type.as_deref();
     let request = OrderRequest {
         user_id: user.user_id,
-        target: parse_target(kind, body.reservation_id, body.reference_id)?,
+        payable: parse_payable(kind, body.reservation_id, body.reference_id)?,
         amount: Some(Won::new(body.amount)),
         key: idempotency_key(&headers, None)?,
     };
@@ -99,24 +99,24 @@ async fn prepare_payment(
 }
 
 /// What is to be paid for: a reservation by either id, anything else as a reference.
-pub(super) fn parse_target(
+pub(super) fn parse_payable(
     kind: Option<&str>,
     reservation_id: Option<Uuid>,
     reference_id: Option<Uuid>,
-) -> Result<Target, ApiError> {
-    let kind = TargetKind::parse(kind.unwrap_or("reservation")).ok_or_else(|| {
+) -> Result<PayableRef, ApiError> {
+    let kind = PayableKind::parse(kind.unwrap_or("reservation")).ok_or_else(|| {
         let sentence = "A payment is for a reservation, a transfer or a membership.";
         ApiError::bad_request("INVALID_PAYMENT_TYPE", sentence)
     })?;
     let reservation_id = reservation_id.filter(|id| Some(*id) != reference_id);
     match (reservation_id, reference_id) {
-        (Some(id), None) if kind == TargetKind::Reservation => Ok(Target { kind, id }),
-        (None, Some(id)) => Ok(Target { kind, id }),
+        (Some(id), None) if kind == PayableKind::Reservation => Ok(PayableRef { kind, id }),
+        (None, Some(id)) => Ok(PayableRef { kind, id }),
         (Some(_), Some(_)) => {
             let sentence = "The two ids differ.";
             Err(ApiError::bad_request("AMBIGUOUS_REFERENCE", sentence))
         }
-        (None, None) if kind == TargetKind::Reservation => {
+        (None, None) if kind == PayableKind::Reservation => {
             let sentence = "The id of the reservation is missing.";
             Err(ApiError::bad_request("RESERVATION_ID_REQUIRED", sentence))
         }
@@ -158,7 +158,7 @@ struct ConfirmBody {
     ),
 )]
 async fn confirm_payment(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     User(user): User,
     Context(context): Context,
     headers: HeaderMap,
@@ -184,9 +184,9 @@ async fn confirm_payment(
     };
     let client = ClientKey { user_id: user.user_id, action: "confirm", key: order.key.as_ref() };
     let request = format!("{} {} {}", order.order_id, body.payment_key, body.amount);
-    let held = keys::take(&payments, client, &request).await?;
+    let held = idempotency::take(&payments, client, &request).await?;
     let paid = payments.approve_detached(order, context).await.map_err(ApiError::from);
-    answer(&held.keep_if_done(&payments, paid).await?)
+    answer(&held.release_if_refused(&payments, paid).await?)
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -222,7 +222,7 @@ struct CancelView {
     ),
 )]
 async fn cancel_payment(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     User(user): User,
     Context(context): Context,
     Path(payment_key): Path<String>,
@@ -232,7 +232,7 @@ async fn cancel_payment(
     let reason = reason.map(|reason| one_line(reason, REASON_CHARS_MAX)).transpose();
     let reason = reason
         .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))?;
-    let owner = OwnerCancel { user_id: user.user_id, reason: reason.map(str::to_owned) };
+    let owner = OwnerCancelRequest { user_id: user.user_id, reason: reason.map(str::to_owned) };
     let (_, refund_amount) = payments.cancel_by_owner(&payment_key, owner, &context).await?;
     let message = "The reservation is cancelled and the refund has begun.";
     Ok(Json(CancelView { success: true, message, refund_amount }))
@@ -250,7 +250,7 @@ async fn cancel_payment(
     ),
 )]
 async fn get_order(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     User(user): User,
     Path(order_id): Path<String>,
 ) -> Result<Json<PaymentAnswerView>, ApiError> {
@@ -270,7 +270,7 @@ async fn get_order(
     ),
 )]
 async fn list_my_payments(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     User(user): User,
     page: Page,
 ) -> Result<Json<PaymentListView>, ApiError> {

@@ -10,17 +10,17 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::answers::{PaidView, answer};
-use super::keys::{self, ClientKey, HeldKey};
-use super::orders::parse_target;
-use crate::domain::payment::{Approval, Status, Target, TargetKind};
-use crate::provider::{Card, Provider, Sandbox};
+use super::idempotency::{self, ClaimedKey, ClientKey};
+use super::orders::parse_payable;
+use super::payment_result::{PaidView, answer};
+use crate::domain::payment::{Approval, PayableKind, PayableRef, PaymentStatus};
+use crate::provider::{ProviderClient, Sandbox, TestCard};
 use crate::saga::{ApproveOrder, OrderRequest};
-use crate::{Payment, Payments};
+use crate::{Payment, PaymentService};
 
 const METHOD_CHARS_MAX: usize = 50;
 
-pub fn routes() -> OpenApiRouter<Payments> {
+pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new().routes(routes!(process_payment))
 }
 
@@ -36,10 +36,10 @@ struct ProcessBody {
 }
 
 /// What is to be paid at once, and by whom.
-struct AtOnce {
+struct TestCardPayment {
     user_id: Uuid,
-    target: Target,
-    card: Card,
+    payable: PayableRef,
+    card: TestCard,
     key: Option<IdempotencyKey>,
 }
 
@@ -61,13 +61,13 @@ struct AtOnce {
     ),
 )]
 async fn process_payment(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     User(user): User,
     Context(context): Context,
     headers: HeaderMap,
     Json(body): Json<ProcessBody>,
 ) -> Result<Response, ApiError> {
-    let Provider::Sandbox(sandbox) = payments.provider() else {
+    let ProviderClient::Sandbox(sandbox) = payments.provider() else {
         let sentence = "Payments are made at the provider's checkout.";
         return Err(ApiError::conflict("CHECKOUT_REQUIRED", sentence));
     };
@@ -75,30 +75,30 @@ async fn process_payment(
         ApiError::bad_request("INVALID_PAYMENT_METHOD", format!("The payment method {unfit}."))
     })?;
     let kind = body.payment_type.as_deref();
-    let wanted = AtOnce {
+    let wanted = TestCardPayment {
         user_id: user.user_id,
-        target: parse_target(kind, body.reservation_id, body.reference_id)?,
-        card: Card::parse(method).unwrap_or(Card::Approve),
+        payable: parse_payable(kind, body.reservation_id, body.reference_id)?,
+        card: TestCard::parse(method).unwrap_or(TestCard::Approve),
         key: idempotency_key(&headers, None)?,
     };
     let client = ClientKey { user_id: user.user_id, action: "process", key: wanted.key.as_ref() };
-    let request = format!("{} {} {method}", kind.unwrap_or("reservation"), wanted.target.id);
-    let held = keys::take(&payments, client, &request).await?;
+    let request = format!("{} {} {method}", kind.unwrap_or("reservation"), wanted.payable.id);
+    let held = idempotency::take(&payments, client, &request).await?;
     let paid = pay(&payments, sandbox, &wanted, &held, &context).await;
-    answer(&held.keep_if_done(&payments, paid).await?)
+    answer(&held.release_if_refused(&payments, paid).await?)
 }
 
 /// The payment of the same key or of another click, or else a new one.
 async fn pay(
-    payments: &Payments,
+    payments: &PaymentService,
     sandbox: &Sandbox,
-    wanted: &AtOnce,
-    held: &HeldKey,
+    wanted: &TestCardPayment,
+    held: &ClaimedKey,
     context: &CallContext,
 ) -> Result<Payment, ApiError> {
     if let Some(order_id) = &held.order_id
         && let Some(known) = payments.find_order(order_id).await?
-        && known.status != Status::Pending
+        && known.status != PaymentStatus::Pending
     {
         return wait_for(payments, known, context).await;
     }
@@ -118,20 +118,20 @@ async fn pay(
 }
 
 async fn pay_anew(
-    payments: &Payments,
+    payments: &PaymentService,
     sandbox: &Sandbox,
-    wanted: &AtOnce,
-    held: &HeldKey,
+    wanted: &TestCardPayment,
+    held: &ClaimedKey,
     context: &CallContext,
 ) -> Result<Payment, ApiError> {
     let request = OrderRequest {
         user_id: wanted.user_id,
-        target: wanted.target,
+        payable: wanted.payable,
         amount: None,
         key: wanted.key.clone(),
     };
     let order = payments.prepare(request, context).await?;
-    held.note_order(payments, &order.order_id).await?;
+    held.set_order(payments, &order.order_id).await?;
     let payment_key = match order.amount {
         Won::ZERO => order.order_id.clone(),
         amount => sandbox.issue_key(wanted.card, &order.order_id, amount).await?,
@@ -141,23 +141,29 @@ async fn pay_anew(
     Ok(payments.approve_detached(order, *context).await?)
 }
 
-/// A membership that is paid can be paid for another term, if the ticket office says so (M-7c).
+/// A membership that is paid can be paid for another term, if the ticket service says so (M-7c).
 fn may_be_renewed(payment: &Payment) -> bool {
-    payment.target.kind == TargetKind::Membership && payment.status == Status::Confirmed
+    payment.payable.kind == PayableKind::Membership && payment.status == PaymentStatus::Confirmed
 }
 
 /// A user's payment of something that is paid or being paid.
-async fn paid_before(payments: &Payments, wanted: &AtOnce) -> Result<Option<Payment>, ApiError> {
-    let all = payments.list_of_target(wanted.target.id).await?;
+async fn paid_before(
+    payments: &PaymentService,
+    wanted: &TestCardPayment,
+) -> Result<Option<Payment>, ApiError> {
+    let all = payments.list_by_payable(wanted.payable.id).await?;
     let stands = |payment: &Payment| {
-        matches!(payment.status, Status::Approving | Status::Unknown | Status::Confirmed)
+        matches!(
+            payment.status,
+            PaymentStatus::Approving | PaymentStatus::Unknown | PaymentStatus::Confirmed
+        )
     };
     Ok(all.into_iter().find(|payment| payment.user_id == wanted.user_id && stands(payment)))
 }
 
 /// What becomes of a payment that was begun: the same approval once more waits for the first.
 async fn wait_for(
-    payments: &Payments,
+    payments: &PaymentService,
     known: Payment,
     context: &CallContext,
 ) -> Result<Payment, ApiError> {

@@ -5,7 +5,7 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Pagination;
 use utoipa::ToSchema;
 
-use crate::domain::payment::{Payment, Status, Step};
+use crate::domain::payment::{Payment, PaymentStatus, SagaStep};
 use crate::domain::refund::Refund;
 
 /// A payment, as its buyer sees it.
@@ -56,13 +56,13 @@ impl PaymentView {
             currency: payment.currency.clone(),
             method: payment.method.clone(),
             status: payment.status.name(),
-            is_settled: payment.is_at_rest(),
+            is_settled: payment.is_settled(),
             failure_code: payment.failure_code.clone().filter(|_| has_failed(payment)),
             approved_at: payment.approved_at,
             receipt_url: payment.receipt_url.clone(),
             refunded_amount: payment.refunded,
-            payment_type: payment.target.kind.name(),
-            reference_id: payment.target.id,
+            payment_type: payment.payable.kind.name(),
+            reference_id: payment.payable.id,
             reservation_id: payment.reservation(),
             event_id: payment.event_id,
             provider: payment.provider.clone(),
@@ -74,7 +74,10 @@ impl PaymentView {
 
 /// While nobody knows yet, nothing has failed.
 fn has_failed(payment: &Payment) -> bool {
-    matches!(payment.status, Status::Failed | Status::Refunding | Status::Refunded)
+    matches!(
+        payment.status,
+        PaymentStatus::Failed | PaymentStatus::Refunding | PaymentStatus::Refunded
+    )
 }
 
 #[derive(Serialize, ToSchema)]
@@ -116,7 +119,7 @@ impl RefundView {
     fn new(refund: &Refund) -> RefundView {
         RefundView {
             id: refund.id.0,
-            cause: refund.cause.word(),
+            cause: refund.cause.public_name(),
             amount: refund.amount,
             fee: refund.fee,
             reason: refund.reason.clone(),
@@ -152,7 +155,7 @@ impl AdminPaymentView {
         AdminPaymentView {
             payment: PaymentView::new(payment),
             user_id: payment.user_id,
-            step: payment.step.map(Step::name),
+            step: payment.step.map(SagaStep::name),
             charged_amount: payment.charged,
             wait_code: payment.wait_code.clone(),
             cancel_reason: payment.cancel_reason.clone(),

@@ -8,12 +8,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Payments;
+use crate::PaymentService;
 use crate::provider::WebhookRejection;
 
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-pub fn routes() -> OpenApiRouter<Payments> {
+pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new().routes(routes!(receive_webhook))
 }
 
@@ -35,7 +35,7 @@ struct ReceivedView {
     ),
 )]
 async fn receive_webhook(
-    State(payments): State<Payments>,
+    State(payments): State<PaymentService>,
     Path(name): Path<String>,
     headers: HeaderMap,
     RawBody(body): RawBody,
@@ -49,7 +49,7 @@ async fn receive_webhook(
         return Err(ApiError::not_found("PROVIDER_NOT_FOUND", "There is no such provider here."));
     };
     match provider.read_webhook(&headers, &body, payments.0.clock.now())? {
-        Some(hint) => payments.take_hint(provider.name(), hint).await?,
+        Some(hint) => payments.handle_webhook(provider.name(), hint).await?,
         None => tracing::debug!(provider = name, "a message that does not concern us"),
     }
     Ok(Json(ReceivedView { received: true }))

@@ -15,14 +15,14 @@ use serde_json::json;
 use urr_kernel::{Clock, Secret, Timestamp, Won};
 use urr_outbound::{Outbound, OutboundResponse, encode_form};
 
-use super::line::{
-    self, InvalidCredential, Line, LineOptions, METHOD_CHARS_MAX, Silence, clean_credential,
-    code_of, path_segment, sensitive,
+use super::http::{
+    self, InvalidProviderCredential, METHOD_CHARS_MAX, NoAnswer, ProviderHttp, ProviderHttpOptions,
+    error_code, path_segment, sensitive, trim_credential,
 };
 use super::webhook::{self, SECRETS_MAX, WebhookSecret};
 use super::{
-    CURRENCY, Charge, Found, Hint, ListedOrder, Outcome, ProviderPayment, ProviderState, Return,
-    Standing, UNREADABLE, WebhookRejection,
+    CURRENCY, ChargeRequest, ListedOrder, ListedState, ProviderLookup, ProviderOutcome,
+    ProviderPayment, ProviderState, RefundRequest, UNREADABLE, WebhookNotice, WebhookRejection,
 };
 
 /// Where PortOne answers.
@@ -65,12 +65,12 @@ pub struct PortOneSettings {
 
 /// PortOne as a provider. Clones share the connections and the breaker.
 #[derive(Clone)]
-pub struct PortOne(Arc<Inner>);
+pub struct PortOneClient(Arc<Inner>);
 
 struct Inner {
-    line: Line,
+    http: ProviderHttp,
     /// For whoever compares the books: what fails there closes nothing to buyers.
-    books: Line,
+    reconciliation: ProviderHttp,
     store_id: String,
     channel_key: String,
     webhook_secrets: Vec<WebhookSecret>,
@@ -136,21 +136,22 @@ struct PortOneEvent {
     payment_id: String,
 }
 
-impl PortOne {
+impl PortOneClient {
     pub fn new(
         settings: PortOneSettings,
         outbound: Outbound,
         clock: Clock,
-    ) -> Result<PortOne, InvalidCredential> {
-        let secret = clean_credential(settings.api_secret.expose())?;
-        let authorization = sensitive(&format!("PortOne {secret}"))?;
+    ) -> Result<PortOneClient, InvalidProviderCredential> {
+        let secret = trim_credential(settings.api_secret.expose())?;
+        let authorization = sensitive(&format!("PortOneClient {secret}"))?;
         let PortOneSettings { store_id, channel_key, webhook_secrets, endpoint, timeout, .. } =
             settings;
         let secrets: Option<Vec<WebhookSecret>> =
             webhook_secrets.iter().map(WebhookSecret::parse).collect();
-        let webhook_secrets =
-            secrets.filter(|secrets| secrets.len() <= SECRETS_MAX).ok_or(InvalidCredential)?;
-        let options = LineOptions {
+        let webhook_secrets = secrets
+            .filter(|secrets| secrets.len() <= SECRETS_MAX)
+            .ok_or(InvalidProviderCredential)?;
+        let options = ProviderHttpOptions {
             outbound,
             clock,
             endpoint,
@@ -160,11 +161,18 @@ impl PortOne {
             is_failure: |answer| {
                 let code = refusal_code(answer);
                 let is_ill = answer.status.is_server_error() && code != DECLINED_BEHIND;
-                is_ill || line::is_refused(answer.status, &code)
+                is_ill || http::is_refused(answer.status, &code)
             },
         };
-        let (books, line) = (Line::new(options.clone()), Line::new(options));
-        Ok(PortOne(Arc::new(Inner { line, books, store_id, channel_key, webhook_secrets })))
+        let (reconciliation, http) =
+            (ProviderHttp::new(options.clone()), ProviderHttp::new(options));
+        Ok(PortOneClient(Arc::new(Inner {
+            http,
+            reconciliation,
+            store_id,
+            channel_key,
+            webhook_secrets,
+        })))
     }
 
     pub fn store_id(&self) -> &str {
@@ -176,10 +184,10 @@ impl PortOne {
     }
 
     pub(super) fn timeout(&self) -> Duration {
-        self.0.line.timeout()
+        self.0.http.timeout()
     }
 
-    pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+    pub async fn confirm(&self, charge: &ChargeRequest) -> ProviderOutcome<ProviderPayment> {
         let path = format!("/payments/{}/confirm", path_segment(&charge.order_id));
         let body = json!({
             "storeId": self.0.store_id,
@@ -188,7 +196,7 @@ impl PortOne {
             "currency": CURRENCY,
         });
         let key = idempotency_key(&charge.idempotency_key);
-        let answer = match self.0.line.post(&path, key, &body).await {
+        let answer = match self.0.http.post(&path, key, &body).await {
             Ok(answer) => answer,
             Err(silence) => return silence.outcome(),
         };
@@ -197,12 +205,12 @@ impl PortOne {
         }
         let code = refusal_code(&answer);
         match CONFIRM_REFUSED.contains(&code.as_str()) && self.is_unpaid(charge, &code).await {
-            true => Outcome::Declined { code },
-            false => Outcome::Unknown { code },
+            true => ProviderOutcome::Declined { code },
+            false => ProviderOutcome::Unknown { code },
         }
     }
 
-    pub async fn cancel(&self, what: &Return) -> Outcome<ProviderPayment> {
+    pub async fn cancel(&self, what: &RefundRequest) -> ProviderOutcome<ProviderPayment> {
         let path = format!("/payments/{}/cancel", path_segment(&what.order_id));
         let body = json!({
             "storeId": self.0.store_id,
@@ -211,7 +219,7 @@ impl PortOne {
             "reason": what.reason,
         });
         let key = idempotency_key(&what.idempotency_key);
-        let answer = match self.0.line.post(&path, key, &body).await {
+        let answer = match self.0.http.post(&path, key, &body).await {
             Ok(answer) => answer,
             Err(silence) => return silence.outcome(),
         };
@@ -219,65 +227,79 @@ impl PortOne {
             let code = refusal_code(&answer);
             let is_refusal = answer.status.is_client_error();
             return match is_refusal && CANCEL_DECLINED.contains(&code.as_str()) {
-                true => Outcome::Declined { code },
-                false => Outcome::Unknown { code },
+                true => ProviderOutcome::Declined { code },
+                false => ProviderOutcome::Unknown { code },
             };
         }
         match answer.json::<PortOneCancelled>().map(|cancelled| cancelled.cancellation.status) {
             Ok(status) if status == "SUCCEEDED" => {
                 self.read_back(&what.order_id, &what.payment_key).await
             }
-            Ok(status) if status == "FAILED" => Outcome::declined("CANCELLATION_FAILED"),
+            Ok(status) if status == "FAILED" => ProviderOutcome::declined("CANCELLATION_FAILED"),
             // Asked for, and not done yet.
-            Ok(status) if status == "REQUESTED" => Outcome::unknown("CANCELLATION_REQUESTED"),
-            _ => Outcome::unknown(UNREADABLE),
+            Ok(status) if status == "REQUESTED" => {
+                ProviderOutcome::unknown("CANCELLATION_REQUESTED")
+            }
+            _ => ProviderOutcome::unknown(UNREADABLE),
         }
     }
 
-    pub(super) async fn call_off(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+    pub(super) async fn close_deposit(
+        &self,
+        charge: &ChargeRequest,
+    ) -> ProviderOutcome<ProviderPayment> {
         let store = encode_form(&[("storeId", &self.0.store_id)]);
         let order = path_segment(&charge.order_id);
         let path = format!("/payments/{order}/virtual-account/close?{store}");
         let key = idempotency_key(&charge.idempotency_key);
-        let answer = match self.0.line.post(&path, key, &json!({})).await {
+        let answer = match self.0.http.post(&path, key, &json!({})).await {
             Ok(answer) => answer,
             Err(silence) => return silence.outcome(),
         };
         match answer.status.is_success() {
             true => self.read_back(&charge.order_id, &charge.payment_key).await,
-            false => Outcome::unknown(refusal_code(&answer)),
+            false => ProviderOutcome::unknown(refusal_code(&answer)),
         }
     }
 
-    pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> Found {
-        self.find_on(&self.0.line, order_id, payment_key).await
+    pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> ProviderLookup {
+        self.find_on(&self.0.http, order_id, payment_key).await
     }
 
-    pub(super) async fn find_for_books(&self, order_id: &str, payment_key: Option<&str>) -> Found {
-        self.find_on(&self.0.books, order_id, payment_key).await
+    pub(super) async fn find_for_reconciliation(
+        &self,
+        order_id: &str,
+        payment_key: Option<&str>,
+    ) -> ProviderLookup {
+        self.find_on(&self.0.reconciliation, order_id, payment_key).await
     }
 
-    async fn find_on(&self, line: &Line, order_id: &str, payment_key: Option<&str>) -> Found {
+    async fn find_on(
+        &self,
+        http: &ProviderHttp,
+        order_id: &str,
+        payment_key: Option<&str>,
+    ) -> ProviderLookup {
         // A payment of a shop that is not the first one is not found without the shop's id.
         let store = encode_form(&[("storeId", &self.0.store_id)]);
         let path = format!("/payments/{}?{store}", path_segment(order_id));
-        let answer = match line.get(&path).await {
+        let answer = match http.get(&path).await {
             Ok(answer) => answer,
-            Err(Silence(code)) => return Found::unknown(code),
+            Err(NoAnswer(code)) => return ProviderLookup::unknown(code),
         };
         if answer.status.is_success() {
             let payment = answer.json().ok();
             return match payment.and_then(|payment| into_payment(payment, payment_key)) {
-                Some(payment) => Found::Payment(payment),
-                None => Found::unknown(UNREADABLE),
+                Some(payment) => ProviderLookup::Payment(payment),
+                None => ProviderLookup::unknown(UNREADABLE),
             };
         }
         match refusal_code(&answer) {
             // Only this code in this place says so. A 404 of anybody on the way does not.
             code if answer.status == StatusCode::NOT_FOUND && code == "PAYMENT_NOT_FOUND" => {
-                Found::Nothing
+                ProviderLookup::NotFound
             }
-            code => Found::unknown(code),
+            code => ProviderLookup::unknown(code),
         }
     }
 
@@ -302,7 +324,8 @@ impl PortOne {
             }
             let query = encode_form(&[("requestBody", &asked.to_string())]);
             let path = format!("/payment-events-by-cursor?{query}");
-            let answer = self.0.books.get(&path).await.map_err(|Silence(code)| code.to_owned())?;
+            let answer =
+                self.0.reconciliation.get(&path).await.map_err(|NoAnswer(code)| code.to_owned())?;
             if !answer.status.is_success() {
                 return Err(refusal_code(&answer));
             }
@@ -311,8 +334,8 @@ impl PortOne {
             cursor = page.items.last().map(|item| item.cursor.clone());
             for PortOneItem { event, .. } in page.items {
                 if known.insert(event.payment_id.clone()) {
-                    let standing = Standing::Unclear;
-                    orders.push(ListedOrder { order_id: event.payment_id, standing });
+                    let state = ListedState::Unclear;
+                    orders.push(ListedOrder { order_id: event.payment_id, state });
                 }
             }
             if is_last {
@@ -327,37 +350,41 @@ impl PortOne {
         headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
-    ) -> Result<Option<Hint>, WebhookRejection> {
+    ) -> Result<Option<WebhookNotice>, WebhookRejection> {
         webhook::read_portone(headers, body, &self.0.webhook_secrets, now)
     }
 
     /// The payment after a change that PortOne says was made.
-    async fn read_back(&self, order_id: &str, payment_key: &str) -> Outcome<ProviderPayment> {
+    async fn read_back(
+        &self,
+        order_id: &str,
+        payment_key: &str,
+    ) -> ProviderOutcome<ProviderPayment> {
         match self.find(order_id, Some(payment_key)).await {
-            Found::Payment(payment) => Outcome::Done(payment),
-            Found::Nothing => Outcome::unknown("PAYMENT_NOT_FOUND"),
-            Found::Unknown { code } => Outcome::Unknown { code },
+            ProviderLookup::Payment(payment) => ProviderOutcome::Done(payment),
+            ProviderLookup::NotFound => ProviderOutcome::unknown("PAYMENT_NOT_FOUND"),
+            ProviderLookup::Unknown { code } => ProviderOutcome::Unknown { code },
         }
     }
 
     /// Whether a refused payment surely was not paid by an earlier attempt. One that the provider
     /// behind PortOne has declined must be seen to be dead: open, it may still be under way.
-    async fn is_unpaid(&self, charge: &Charge, code: &str) -> bool {
+    async fn is_unpaid(&self, charge: &ChargeRequest, code: &str) -> bool {
         match self.find(&charge.order_id, Some(&charge.payment_key)).await {
-            Found::Payment(payment) => match payment.state {
+            ProviderLookup::Payment(payment) => match payment.state {
                 ProviderState::Dead => true,
                 ProviderState::Open => code != DECLINED_BEHIND,
-                ProviderState::Deposit | ProviderState::Paid | ProviderState::Returned => false,
+                ProviderState::Deposit | ProviderState::Paid | ProviderState::Refunded => false,
             },
-            Found::Nothing => code != DECLINED_BEHIND,
-            Found::Unknown { .. } => false,
+            ProviderLookup::NotFound => code != DECLINED_BEHIND,
+            ProviderLookup::Unknown { .. } => false,
         }
     }
 }
 
 fn refusal_code(answer: &OutboundResponse) -> String {
     let refusal = answer.json::<PortOneRefusal>().ok();
-    code_of(refusal.as_ref().map(|refusal| refusal.kind.as_str()), answer.status)
+    error_code(refusal.as_ref().map(|refusal| refusal.kind.as_str()), answer.status)
 }
 
 /// None if it is in a state that is not known, or its amounts make no sense.
@@ -368,7 +395,7 @@ fn into_payment(payment: PortOnePayment, payment_key: Option<&str>) -> Option<Pr
         "PAID" | "PARTIAL_CANCELLED" => ProviderState::Paid,
         // An account nobody paid into is cancelled, too.
         "CANCELLED" if payment.amount.cancelled == 0 => ProviderState::Dead,
-        "CANCELLED" => ProviderState::Returned,
+        "CANCELLED" => ProviderState::Refunded,
         "FAILED" => ProviderState::Dead,
         _ => return None,
     };
@@ -382,10 +409,10 @@ fn into_payment(payment: PortOnePayment, payment_key: Option<&str>) -> Option<Pr
         amount: Won::new(total),
         currency: payment.currency,
         state,
-        returned: Won::new(cancelled),
-        method: line::one_line(payment.method.and_then(|method| method.kind), METHOD_CHARS_MAX),
-        approved_at: line::time(payment.paid_at),
-        receipt_url: line::link(payment.receipt_url),
+        refunded: Won::new(cancelled),
+        method: http::one_line(payment.method.and_then(|method| method.kind), METHOD_CHARS_MAX),
+        approved_at: http::time(payment.paid_at),
+        receipt_url: http::link(payment.receipt_url),
     })
 }
 

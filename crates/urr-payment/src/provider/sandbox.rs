@@ -4,8 +4,8 @@
 //! transactions: to the rest it is as far away as a real provider. The card within the payment key
 //! decides what it does, so that everything that can go wrong elsewhere can be seen here.
 
-mod books;
-mod card;
+mod store;
+mod test_card;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,12 @@ use std::time::Duration;
 use urr_kernel::{Clock, IdSource, Timestamp, Won};
 use urr_storage::{Db, StorageError};
 
-use self::books::{Agreement, Entry};
-pub use self::card::Card;
-use super::{CALL_TIMEOUT, Charge, Found, Outcome, ProviderPayment, Return, TIMEOUT, UNREACHABLE};
+use self::store::{CheckoutAgreement, SandboxOutcome};
+pub use self::test_card::TestCard;
+use super::{
+    CALL_TIMEOUT, ChargeRequest, ProviderLookup, ProviderOutcome, ProviderPayment, RefundRequest,
+    TIMEOUT, UNREACHABLE,
+};
 
 /// The sandbox. Clones share its books.
 #[derive(Clone)]
@@ -24,7 +27,7 @@ pub struct Sandbox {
     db: Db,
     clock: Clock,
     ids: IdSource,
-    pace: Pace,
+    delays: SandboxDelays,
     /// The longest that whoever asks waits for an answer.
     time_limit: Duration,
     is_down: Arc<AtomicBool>,
@@ -32,7 +35,7 @@ pub struct Sandbox {
 
 /// How long it takes its time.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+struct SandboxDelays {
     slow: Duration,
     timeout: Duration,
 }
@@ -40,13 +43,13 @@ struct Pace {
 impl Sandbox {
     /// `db` has the tables of the sandbox.
     pub fn new(db: Db, clock: Clock, ids: IdSource) -> Sandbox {
-        let pace = Pace { slow: Duration::from_secs(3), timeout: CALL_TIMEOUT };
-        Sandbox { db, clock, ids, pace, time_limit: CALL_TIMEOUT, is_down: Arc::default() }
+        let delays = SandboxDelays { slow: Duration::from_secs(3), timeout: CALL_TIMEOUT };
+        Sandbox { db, clock, ids, delays, time_limit: CALL_TIMEOUT, is_down: Arc::default() }
     }
 
     /// The same with another time limit: so long it says nothing where an answer is lost.
     pub fn with_time_limit(self, time_limit: Duration) -> Sandbox {
-        Sandbox { pace: Pace { timeout: time_limit, ..self.pace }, time_limit, ..self }
+        Sandbox { delays: SandboxDelays { timeout: time_limit, ..self.delays }, time_limit, ..self }
     }
 
     pub(crate) fn timeout(&self) -> Duration {
@@ -55,7 +58,7 @@ impl Sandbox {
 
     /// The same, but slow answers and time-outs are told at once: for tests.
     pub fn without_waiting(self) -> Sandbox {
-        Sandbox { pace: Pace { slow: Duration::ZERO, timeout: Duration::ZERO }, ..self }
+        Sandbox { delays: SandboxDelays { slow: Duration::ZERO, timeout: Duration::ZERO }, ..self }
     }
 
     /// Whether it cannot be reached, for this handle and its clones.
@@ -66,7 +69,7 @@ impl Sandbox {
     /// What the checkout gives the buyer's browser: the buyer has agreed to this order and amount.
     pub async fn issue_key(
         &self,
-        card: Card,
+        card: TestCard,
         order_id: &str,
         amount: Won,
     ) -> Result<String, StorageError> {
@@ -74,54 +77,56 @@ impl Sandbox {
         let (key, order_id) = (payment_key.clone(), order_id.to_owned());
         let now = self.clock.now();
         let insert = move |tx: &mut urr_storage::Tx<'_>| {
-            let agreed = Agreement { payment_key: &key, order_id: &order_id, amount };
-            books::payment_insert(tx, &agreed, now)
+            let agreed = CheckoutAgreement { payment_key: &key, order_id: &order_id, amount };
+            store::payment_insert(tx, &agreed, now)
         };
         self.db.write(insert).await?;
         Ok(payment_key)
     }
 
-    pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+    pub async fn confirm(&self, charge: &ChargeRequest) -> ProviderOutcome<ProviderPayment> {
         if self.is_down() {
-            return Outcome::Unsent { code: UNREACHABLE.to_owned() };
+            return ProviderOutcome::Unsent { code: UNREACHABLE.to_owned() };
         }
-        let Some(card) = Card::of_key(&charge.payment_key) else {
-            return Outcome::declined("NOT_FOUND_PAYMENT");
+        let Some(card) = TestCard::of_key(&charge.payment_key) else {
+            return ProviderOutcome::declined("NOT_FOUND_PAYMENT");
         };
         let (charge, now) = (charge.clone(), self.clock.now());
-        let entry = self.db.write(move |tx| books::payment_charge(tx, &charge, card, now)).await;
+        let entry = self.db.write(move |tx| store::payment_charge(tx, &charge, card, now)).await;
         match entry {
-            Ok(Entry::Moved(payment)) => self.tell_of_charge(card, payment).await,
+            Ok(SandboxOutcome::Moved(payment)) => self.tell_of_charge(card, payment).await,
             entry => self.tell(entry).await,
         }
     }
 
-    pub async fn cancel(&self, what: &Return) -> Outcome<ProviderPayment> {
+    pub async fn cancel(&self, what: &RefundRequest) -> ProviderOutcome<ProviderPayment> {
         if self.is_down() {
-            return Outcome::Unsent { code: UNREACHABLE.to_owned() };
+            return ProviderOutcome::Unsent { code: UNREACHABLE.to_owned() };
         }
-        let Some(card) = Card::of_key(&what.payment_key) else {
-            return Outcome::declined("NOT_FOUND_PAYMENT");
+        let Some(card) = TestCard::of_key(&what.payment_key) else {
+            return ProviderOutcome::declined("NOT_FOUND_PAYMENT");
         };
         let (what, now) = (what.clone(), self.clock.now());
-        let entry = self.db.write(move |tx| books::payment_return(tx, &what, card, now)).await;
+        let entry = self.db.write(move |tx| store::payment_return(tx, &what, card, now)).await;
         match entry {
-            Ok(Entry::Moved(_)) if card == Card::RefundTimesOut => self.time_out().await,
+            Ok(SandboxOutcome::Moved(_)) if card == TestCard::RefundTimesOut => {
+                self.time_out().await
+            }
             entry => self.tell(entry).await,
         }
     }
 
-    pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> Found {
+    pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> ProviderLookup {
         if self.is_down() {
-            return Found::unknown(UNREACHABLE);
+            return ProviderLookup::unknown(UNREACHABLE);
         }
         let (order_id, key) = (order_id.to_owned(), payment_key.map(str::to_owned));
         let found =
-            self.db.read(move |tx| books::payment_find(tx, &order_id, key.as_deref())).await;
+            self.db.read(move |tx| store::payment_find(tx, &order_id, key.as_deref())).await;
         match found {
-            Ok(Some(payment)) => Found::Payment(payment),
-            Ok(None) => Found::Nothing,
-            Err(error) => Found::unknown(storage_code(&error)),
+            Ok(Some(payment)) => ProviderLookup::Payment(payment),
+            Ok(None) => ProviderLookup::NotFound,
+            Err(error) => ProviderLookup::unknown(storage_code(&error)),
         }
     }
 
@@ -134,7 +139,7 @@ impl Sandbox {
         if self.is_down() {
             return Err(UNREACHABLE.to_owned());
         }
-        let listed = self.db.read(move |tx| books::payment_list(tx, from, to)).await;
+        let listed = self.db.read(move |tx| store::payment_list(tx, from, to)).await;
         listed.map_err(|error| storage_code(&error).to_owned())
     }
 
@@ -145,34 +150,41 @@ impl Sandbox {
     /// The money is taken. What the caller hears of it is up to the card.
     async fn tell_of_charge(
         &self,
-        card: Card,
+        card: TestCard,
         payment: ProviderPayment,
-    ) -> Outcome<ProviderPayment> {
+    ) -> ProviderOutcome<ProviderPayment> {
         match card {
-            Card::ChargeThenTimeOut => self.time_out().await,
-            Card::ChargeThenFail => Outcome::unknown("FAILED_INTERNAL_SYSTEM_PROCESSING"),
-            Card::Duplicate => Outcome::unknown("ALREADY_PROCESSED_PAYMENT"),
-            Card::Slow => {
-                tokio::time::sleep(self.pace.slow).await;
-                Outcome::Done(payment)
+            TestCard::ChargeThenTimeOut => self.time_out().await,
+            TestCard::ChargeThenFail => {
+                ProviderOutcome::unknown("FAILED_INTERNAL_SYSTEM_PROCESSING")
             }
-            _ => Outcome::Done(payment),
+            TestCard::Duplicate => ProviderOutcome::unknown("ALREADY_PROCESSED_PAYMENT"),
+            TestCard::Slow => {
+                tokio::time::sleep(self.delays.slow).await;
+                ProviderOutcome::Done(payment)
+            }
+            _ => ProviderOutcome::Done(payment),
         }
     }
 
-    async fn tell(&self, entry: Result<Entry, StorageError>) -> Outcome<ProviderPayment> {
+    async fn tell(
+        &self,
+        entry: Result<SandboxOutcome, StorageError>,
+    ) -> ProviderOutcome<ProviderPayment> {
         match entry {
-            Ok(Entry::Moved(payment) | Entry::MovedBefore(payment)) => Outcome::Done(payment),
-            Ok(Entry::Refused(code)) => Outcome::Declined { code },
-            Ok(Entry::Unclear(code)) => Outcome::unknown(code),
-            Ok(Entry::Lost) => self.time_out().await,
-            Err(error) => Outcome::unknown(storage_code(&error)),
+            Ok(SandboxOutcome::Moved(payment) | SandboxOutcome::MovedBefore(payment)) => {
+                ProviderOutcome::Done(payment)
+            }
+            Ok(SandboxOutcome::Refused(code)) => ProviderOutcome::Declined { code },
+            Ok(SandboxOutcome::Unclear(code)) => ProviderOutcome::unknown(code),
+            Ok(SandboxOutcome::Lost) => self.time_out().await,
+            Err(error) => ProviderOutcome::unknown(storage_code(&error)),
         }
     }
 
-    async fn time_out(&self) -> Outcome<ProviderPayment> {
-        tokio::time::sleep(self.pace.timeout).await;
-        Outcome::unknown(TIMEOUT)
+    async fn time_out(&self) -> ProviderOutcome<ProviderPayment> {
+        tokio::time::sleep(self.delays.timeout).await;
+        ProviderOutcome::unknown(TIMEOUT)
     }
 }
 

@@ -20,13 +20,13 @@ use serde_json::json;
 use urr_kernel::{Clock, Secret, Timestamp, Won};
 use urr_outbound::{Outbound, OutboundResponse, encode_form};
 
-use super::line::{
-    self, InvalidCredential, Line, LineOptions, METHOD_CHARS_MAX, Silence, clean_credential,
-    code_of, path_segment, sensitive,
+use super::http::{
+    self, InvalidProviderCredential, METHOD_CHARS_MAX, NoAnswer, ProviderHttp, ProviderHttpOptions,
+    error_code, path_segment, sensitive, trim_credential,
 };
 use super::{
-    CURRENCY, Charge, Found, ListedOrder, Outcome, ProviderPayment, ProviderState, Return,
-    Standing, UNREADABLE,
+    CURRENCY, ChargeRequest, ListedOrder, ListedState, ProviderLookup, ProviderOutcome,
+    ProviderPayment, ProviderState, RefundRequest, UNREADABLE,
 };
 
 /// Where Toss answers.
@@ -34,7 +34,7 @@ pub const TOSS_ENDPOINT: &str = "https://api.tosspayments.com";
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 300;
 const REASON_CHARS_MAX: usize = 200;
 /// "This method of payment is not supported."
-const CALLED_OFF: &str = "지원하지 않는 결제 수단입니다.";
+const DEPOSIT_CLOSED_REASON: &str = "지원하지 않는 결제 수단입니다.";
 /// So many transactions fit the longest answer that is read.
 const PAGE_SIZE: usize = 1_000;
 /// A span with more transactions is not listed.
@@ -53,12 +53,12 @@ pub struct TossSettings {
 
 /// Toss as a provider. Clones share the connections and the breaker.
 #[derive(Clone)]
-pub struct Toss(Arc<Inner>);
+pub struct TossClient(Arc<Inner>);
 
 struct Inner {
-    line: Line,
+    http: ProviderHttp,
     /// For whoever compares the books: what fails there closes nothing to buyers.
-    books: Line,
+    reconciliation: ProviderHttp,
     client_key: String,
 }
 
@@ -98,12 +98,12 @@ struct TossTransaction {
 }
 
 impl TossTransaction {
-    fn standing(&self) -> Standing {
+    fn state(&self) -> ListedState {
         let is_charge = self.status.as_deref() == Some("DONE");
         let is_won = self.currency.as_deref() == Some(CURRENCY);
         match self.amount {
-            Some(amount) if is_charge && is_won => Standing::Charged(Won::new(amount)),
-            _ => Standing::Unclear,
+            Some(amount) if is_charge && is_won => ListedState::Charged(Won::new(amount)),
+            _ => ListedState::Unclear,
         }
     }
 }
@@ -111,19 +111,19 @@ impl TossTransaction {
 /// The orders of a list, in its order. Of one that moved more than once the list does not tell how
 /// it stands.
 #[derive(Default)]
-struct Moves {
+struct TossOrders {
     orders: Vec<ListedOrder>,
     known: HashMap<String, usize>,
 }
 
-impl Moves {
+impl TossOrders {
     fn add(&mut self, transaction: TossTransaction) {
         match self.known.get(&transaction.order_id) {
-            Some(at) => self.orders[*at].standing = Standing::Unclear,
+            Some(at) => self.orders[*at].state = ListedState::Unclear,
             None => {
                 self.known.insert(transaction.order_id.clone(), self.orders.len());
-                let standing = transaction.standing();
-                self.orders.push(ListedOrder { order_id: transaction.order_id, standing });
+                let state = transaction.state();
+                self.orders.push(ListedOrder { order_id: transaction.order_id, state });
             }
         }
     }
@@ -133,13 +133,13 @@ impl Moves {
     }
 }
 
-impl Toss {
+impl TossClient {
     pub fn new(
         settings: TossSettings,
         outbound: Outbound,
         clock: Clock,
-    ) -> Result<Toss, InvalidCredential> {
-        let secret = clean_credential(settings.secret_key.expose())?;
+    ) -> Result<TossClient, InvalidProviderCredential> {
+        let secret = trim_credential(settings.secret_key.expose())?;
         // The colon belongs there: the key is a name without a password.
         let authorization = sensitive(&format!("Basic {}", STANDARD.encode(format!("{secret}:"))))?;
         let TossSettings { client_key, endpoint, timeout, .. } = settings;
@@ -147,11 +147,16 @@ impl Toss {
             let code = refusal_code(answer);
             let is_of_one = codes::FAILED_FOR_ONE.contains(&code.as_str());
             let is_ill = answer.status.is_server_error() && !is_of_one;
-            is_ill || line::is_refused(answer.status, &code)
+            is_ill || http::is_refused(answer.status, &code)
         };
-        let options = LineOptions { outbound, clock, endpoint, authorization, timeout, is_failure };
-        let books = Line::new(options.clone());
-        Ok(Toss(Arc::new(Inner { line: Line::new(options), books, client_key })))
+        let options =
+            ProviderHttpOptions { outbound, clock, endpoint, authorization, timeout, is_failure };
+        let reconciliation = ProviderHttp::new(options.clone());
+        Ok(TossClient(Arc::new(Inner {
+            http: ProviderHttp::new(options),
+            reconciliation,
+            client_key,
+        })))
     }
 
     pub fn client_key(&self) -> &str {
@@ -159,43 +164,46 @@ impl Toss {
     }
 
     pub(super) fn timeout(&self) -> Duration {
-        self.0.line.timeout()
+        self.0.http.timeout()
     }
 
-    pub async fn confirm(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+    pub async fn confirm(&self, charge: &ChargeRequest) -> ProviderOutcome<ProviderPayment> {
         let body = json!({
             "paymentKey": charge.payment_key,
             "orderId": charge.order_id,
             "amount": charge.amount.amount(),
         });
         let key = idempotency_key(&charge.idempotency_key);
-        let answer = self.0.line.post("/v1/payments/confirm", key, &body).await;
+        let answer = self.0.http.post("/v1/payments/confirm", key, &body).await;
         sort(answer, codes::CONFIRM_DECLINED)
     }
 
     /// The amount is always named: without one, Toss gives everything back.
-    pub async fn cancel(&self, what: &Return) -> Outcome<ProviderPayment> {
+    pub async fn cancel(&self, what: &RefundRequest) -> ProviderOutcome<ProviderPayment> {
         let path = format!("/v1/payments/{}/cancel", path_segment(&what.payment_key));
         let reason: String = what.reason.chars().take(REASON_CHARS_MAX).collect();
         let body = json!({ "cancelReason": reason, "cancelAmount": what.amount.amount() });
         let key = idempotency_key(&what.idempotency_key);
-        sort(self.0.line.post(&path, key, &body).await, codes::CANCEL_DECLINED)
+        sort(self.0.http.post(&path, key, &body).await, codes::CANCEL_DECLINED)
     }
 
     /// Nothing was paid, so no amount is named: Toss takes none of an account that waits.
-    pub(super) async fn call_off(&self, charge: &Charge) -> Outcome<ProviderPayment> {
+    pub(super) async fn close_deposit(
+        &self,
+        charge: &ChargeRequest,
+    ) -> ProviderOutcome<ProviderPayment> {
         let path = format!("/v1/payments/{}/cancel", path_segment(&charge.payment_key));
-        let body = json!({ "cancelReason": CALLED_OFF });
+        let body = json!({ "cancelReason": DEPOSIT_CLOSED_REASON });
         let key = idempotency_key(&charge.idempotency_key);
-        sort(self.0.line.post(&path, key, &body).await, codes::CANCEL_DECLINED)
+        sort(self.0.http.post(&path, key, &body).await, codes::CANCEL_DECLINED)
     }
 
-    pub async fn find(&self, order_id: &str, _payment_key: Option<&str>) -> Found {
-        find_on(&self.0.line, order_id).await
+    pub async fn find(&self, order_id: &str, _payment_key: Option<&str>) -> ProviderLookup {
+        find_on(&self.0.http, order_id).await
     }
 
-    pub(super) async fn find_for_books(&self, order_id: &str) -> Found {
-        find_on(&self.0.books, order_id).await
+    pub(super) async fn find_for_reconciliation(&self, order_id: &str) -> ProviderLookup {
+        find_on(&self.0.reconciliation, order_id).await
     }
 
     /// The orders with transactions, which are charges and returns, in the span: each once. Or a
@@ -205,7 +213,7 @@ impl Toss {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<ListedOrder>, String> {
-        let mut moves = Moves::default();
+        let mut orders = TossOrders::default();
         let mut after: Option<String> = None;
         for _ in 0..PAGES_MAX {
             let (start, end) = (local(from), local(to));
@@ -216,65 +224,69 @@ impl Toss {
                 fields.push(("startingAfter", after));
             }
             let path = format!("/v1/transactions?{}", encode_form(&fields));
-            let answer = self.0.books.get(&path).await.map_err(|Silence(code)| code.to_owned())?;
+            let answer =
+                self.0.reconciliation.get(&path).await.map_err(|NoAnswer(code)| code.to_owned())?;
             if !answer.status.is_success() {
                 return Err(refusal_code(&answer));
             }
             let page: Vec<TossTransaction> = answer.json().map_err(|_| UNREADABLE.to_owned())?;
             let is_last = page.len() < PAGE_SIZE;
             after = page.last().map(|transaction| transaction.transaction_key.clone());
-            page.into_iter().for_each(|transaction| moves.add(transaction));
+            page.into_iter().for_each(|transaction| orders.add(transaction));
             if is_last {
-                return Ok(moves.into_orders());
+                return Ok(orders.into_orders());
             }
         }
         Err("TOO_MANY_TRANSACTIONS".to_owned())
     }
 }
 
-async fn find_on(line: &Line, order_id: &str) -> Found {
+async fn find_on(http: &ProviderHttp, order_id: &str) -> ProviderLookup {
     let path = format!("/v1/payments/orders/{}", path_segment(order_id));
-    let answer = match line.get(&path).await {
+    let answer = match http.get(&path).await {
         Ok(answer) => answer,
-        Err(Silence(code)) => return Found::unknown(code),
+        Err(NoAnswer(code)) => return ProviderLookup::unknown(code),
     };
     if answer.status.is_success() {
         return match read_payment(&answer) {
-            Some(payment) => Found::Payment(payment),
-            None => Found::unknown(UNREADABLE),
+            Some(payment) => ProviderLookup::Payment(payment),
+            None => ProviderLookup::unknown(UNREADABLE),
         };
     }
     match refusal_code(&answer) {
         // Only this code in this place says so. A 404 of anybody on the way does not.
         code if answer.status == StatusCode::NOT_FOUND && code == "NOT_FOUND_PAYMENT" => {
-            Found::Nothing
+            ProviderLookup::NotFound
         }
-        code => Found::unknown(code),
+        code => ProviderLookup::unknown(code),
     }
 }
 
 /// One of three: done, declined by a code that is known to mean so, and everything else.
-fn sort(answer: Result<OutboundResponse, Silence>, declined: &[&str]) -> Outcome<ProviderPayment> {
+fn sort(
+    answer: Result<OutboundResponse, NoAnswer>,
+    declined: &[&str],
+) -> ProviderOutcome<ProviderPayment> {
     let answer = match answer {
         Ok(answer) => answer,
         Err(silence) => return silence.outcome(),
     };
     if answer.status.is_success() {
         return match read_payment(&answer) {
-            Some(payment) => Outcome::Done(payment),
-            None => Outcome::unknown(UNREADABLE),
+            Some(payment) => ProviderOutcome::Done(payment),
+            None => ProviderOutcome::unknown(UNREADABLE),
         };
     }
     let code = refusal_code(&answer);
     match answer.status.is_client_error() && declined.contains(&code.as_str()) {
-        true => Outcome::Declined { code },
-        false => Outcome::Unknown { code },
+        true => ProviderOutcome::Declined { code },
+        false => ProviderOutcome::Unknown { code },
     }
 }
 
 fn refusal_code(answer: &OutboundResponse) -> String {
     let refusal = answer.json::<TossRefusal>().ok();
-    code_of(refusal.as_ref().map(|refusal| refusal.code.as_str()), answer.status)
+    error_code(refusal.as_ref().map(|refusal| refusal.code.as_str()), answer.status)
 }
 
 /// None if it is no payment, or one in a state that is not known.
@@ -286,27 +298,27 @@ fn read_payment(answer: &OutboundResponse) -> Option<ProviderPayment> {
         "DONE" | "PARTIAL_CANCELED" => ProviderState::Paid,
         // An account nobody paid into is cancelled, too.
         "CANCELED" if payment.approved_at.is_none() => ProviderState::Dead,
-        "CANCELED" => ProviderState::Returned,
+        "CANCELED" => ProviderState::Refunded,
         "ABORTED" | "EXPIRED" => ProviderState::Dead,
         _ => return None,
     };
-    let returned = match state {
-        ProviderState::Paid | ProviderState::Returned => {
+    let refunded = match state {
+        ProviderState::Paid | ProviderState::Refunded => {
             payment.total_amount.checked_sub(payment.balance_amount)?
         }
         ProviderState::Open | ProviderState::Deposit | ProviderState::Dead => 0,
     };
-    (0..=payment.total_amount).contains(&returned).then_some(ProviderPayment {
+    (0..=payment.total_amount).contains(&refunded).then_some(ProviderPayment {
         order_id: payment.order_id,
         payment_key: payment.payment_key,
         transaction_id: None,
         amount: Won::new(payment.total_amount),
         currency: payment.currency,
         state,
-        returned: Won::new(returned),
-        method: line::one_line(payment.method, METHOD_CHARS_MAX),
-        approved_at: line::time(payment.approved_at),
-        receipt_url: line::link(payment.receipt.and_then(|receipt| receipt.url)),
+        refunded: Won::new(refunded),
+        method: http::one_line(payment.method, METHOD_CHARS_MAX),
+        approved_at: http::time(payment.approved_at),
+        receipt_url: http::link(payment.receipt.and_then(|receipt| receipt.url)),
     })
 }
 

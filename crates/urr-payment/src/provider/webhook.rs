@@ -19,7 +19,7 @@ pub(super) const SECRETS_MAX: usize = 2;
 
 /// Something may have happened to a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hint {
+pub struct WebhookNotice {
     /// The same for every delivery of one message.
     pub message_id: String,
     pub order_id: String,
@@ -60,7 +60,7 @@ struct TossData {
 pub(super) fn read_toss(
     headers: &HeaderMap,
     body: &[u8],
-) -> Result<Option<Hint>, WebhookRejection> {
+) -> Result<Option<WebhookNotice>, WebhookRejection> {
     let message: TossMessage =
         serde_json::from_slice(body).map_err(|_| WebhookRejection::Unreadable)?;
     let order_id = match message.event_type.as_deref() {
@@ -74,7 +74,7 @@ pub(super) fn read_toss(
         Some(id) => parse_message_id(id)?,
         None => format!("sha256:{}", hex(&Sha256::digest(body))),
     };
-    Ok(Some(Hint { message_id, order_id }))
+    Ok(Some(WebhookNotice { message_id, order_id }))
 }
 
 #[derive(Deserialize)]
@@ -96,7 +96,7 @@ pub(super) fn read_portone(
     body: &[u8],
     secrets: &[WebhookSecret],
     now: Timestamp,
-) -> Result<Option<Hint>, WebhookRejection> {
+) -> Result<Option<WebhookNotice>, WebhookRejection> {
     let header = |name| only_header(headers, name).ok_or(WebhookRejection::HeadersMissing);
     let (id, timestamp) = (header("webhook-id")?, header("webhook-timestamp")?);
     let signatures = header("webhook-signature")?;
@@ -122,7 +122,7 @@ pub(super) fn read_portone(
     match order_id.filter(|_| is_of_payment) {
         Some(order_id) => {
             let (message_id, order_id) = (parse_message_id(id)?, parse_order_id(order_id)?);
-            Ok(Some(Hint { message_id, order_id }))
+            Ok(Some(WebhookNotice { message_id, order_id }))
         }
         None => Ok(None),
     }

@@ -3,9 +3,9 @@
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{StorageError, Tx, Value, params};
 
-use crate::domain::books::{BookLine, PaymentAccount};
+use crate::domain::ledger::{EntryKind, LedgerAccount, Posting};
+use crate::domain::ledger_audit::{LedgerLine, PaymentTotals};
 use crate::domain::payment::PaymentId;
-use crate::domain::postings::{Account, Kind, Posting};
 use crate::domain::refund::RefundId;
 
 /// What an entry belongs to.
@@ -41,7 +41,7 @@ pub(super) const ENTRY_EXISTS: &str =
 pub fn entry_exists(
     tx: &mut Tx<'_>,
     payment_id: PaymentId,
-    kind: Kind,
+    kind: EntryKind,
 ) -> Result<bool, StorageError> {
     let entries: i64 =
         tx.query_one(ENTRY_EXISTS, params![payment_id.0, kind.name()], |row| row.get("entries"))?;
@@ -52,7 +52,7 @@ pub fn entry_exists(
 pub fn balance_of(
     tx: &mut Tx<'_>,
     payment_id: PaymentId,
-    account: Account,
+    account: LedgerAccount,
 ) -> Result<Won, StorageError> {
     tx.query_one(
         "select cast(coalesce(sum(l.amount), 0) as bigint) as balance \
@@ -67,15 +67,15 @@ pub fn balance_of(
 pub fn refund_lines(
     tx: &mut Tx<'_>,
     refund_id: RefundId,
-) -> Result<Vec<(Account, Won)>, StorageError> {
+) -> Result<Vec<(LedgerAccount, Won)>, StorageError> {
     tx.query(
         "select l.account, l.amount from ledger_entries as e \
          join ledger_lines as l on l.entry_id = e.id \
          where e.refund_id = $1 and e.kind = $2 order by l.account",
-        params![refund_id.0, Kind::Cancel.name()],
+        params![refund_id.0, EntryKind::Cancel.name()],
         |row| {
             let account: String = row.get("account")?;
-            let account = Account::parse(&account).expect("only known names are stored");
+            let account = LedgerAccount::parse(&account).expect("only known names are stored");
             Ok((account, row.get("amount")?))
         },
     )
@@ -83,9 +83,9 @@ pub fn refund_lines(
 
 /// A stretch of the books: those of the payments after one, or those written in a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stretch {
+pub enum LedgerRange {
     /// Of payments after the first id, up to the second.
-    Payments { after: Uuid, until: Uuid },
+    PaymentService { after: Uuid, until: Uuid },
     /// Of payments with an entry after the first mark, up to the second.
     Entries { after: EntryMark, until: EntryMark },
     /// Of one payment.
@@ -99,29 +99,31 @@ pub struct EntryMark {
     pub id: Uuid,
 }
 
-impl Stretch {
+impl LedgerRange {
     /// What the column with a payment's id must be.
     fn condition(&self, column: &str) -> String {
         match self {
-            Stretch::Payments { .. } => format!("{column} > $1 and {column} <= $2"),
-            Stretch::Entries { .. } => format!(
+            LedgerRange::PaymentService { .. } => format!("{column} > $1 and {column} <= $2"),
+            LedgerRange::Entries { .. } => format!(
                 "{column} in (select payment_id from ledger_entries \
                  where (at, id) > ($1, $2) and (at, id) <= ($3, $4))"
             ),
-            Stretch::One(_) => format!("{column} = $1"),
+            LedgerRange::One(_) => format!("{column} = $1"),
         }
     }
 
     fn values(&self) -> Vec<Value<'static>> {
         match *self {
-            Stretch::Payments { after, until } => vec![Value::Uuid(after), Value::Uuid(until)],
-            Stretch::Entries { after, until } => vec![
+            LedgerRange::PaymentService { after, until } => {
+                vec![Value::Uuid(after), Value::Uuid(until)]
+            }
+            LedgerRange::Entries { after, until } => vec![
                 Value::Time(after.at),
                 Value::Uuid(after.id),
                 Value::Time(until.at),
                 Value::Uuid(until.id),
             ],
-            Stretch::One(id) => vec![Value::Uuid(id)],
+            LedgerRange::One(id) => vec![Value::Uuid(id)],
         }
     }
 
@@ -144,21 +146,24 @@ impl Stretch {
 }
 
 /// What payments say of themselves.
-pub fn accounts(tx: &mut Tx<'_>, stretch: &Stretch) -> Result<Vec<PaymentAccount>, StorageError> {
+pub fn accounts(
+    tx: &mut Tx<'_>,
+    stretch: &LedgerRange,
+) -> Result<Vec<PaymentTotals>, StorageError> {
     tx.query(&stretch.accounts_sql(), &stretch.values(), |row| {
-        Ok(PaymentAccount {
+        Ok(PaymentTotals {
             id: row.get("id")?,
             charged: row.get("charged_amount")?,
             refunded: row.get("refunded_amount")?,
-            is_at_rest: row.get::<Option<String>>("step")?.is_none(),
+            is_settled: row.get::<Option<String>>("step")?.is_none(),
         })
     })
 }
 
 /// What the books say of payments.
-pub fn lines(tx: &mut Tx<'_>, stretch: &Stretch) -> Result<Vec<BookLine>, StorageError> {
+pub fn lines(tx: &mut Tx<'_>, stretch: &LedgerRange) -> Result<Vec<LedgerLine>, StorageError> {
     tx.query(&stretch.lines_sql(), &stretch.values(), |row| {
-        Ok(BookLine {
+        Ok(LedgerLine {
             payment_id: row.get("payment_id")?,
             entry_id: row.get("id")?,
             kind: row.get("kind")?,

@@ -5,14 +5,14 @@ use urr_service::Page;
 use urr_storage::{StorageError, ToValue, Tx, Value};
 
 use super::payments::{COLUMNS, read};
-use crate::domain::payment::{Payment, Status};
+use crate::domain::payment::{Payment, PaymentStatus};
 
 /// Which payments are wanted. What is not named does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PaymentFilter {
     pub user_id: Option<Uuid>,
-    pub target_id: Option<Uuid>,
-    pub status: Option<Status>,
+    pub payable_id: Option<Uuid>,
+    pub status: Option<PaymentStatus>,
 }
 
 impl PaymentFilter {
@@ -28,8 +28,8 @@ impl PaymentFilter {
         if let Some(user_id) = self.user_id {
             ask("user_id", Value::Uuid(user_id));
         }
-        if let Some(target_id) = self.target_id {
-            ask("target_id", Value::Uuid(target_id));
+        if let Some(payable_id) = self.payable_id {
+            ask("payable_id", Value::Uuid(payable_id));
         }
         if let Some(status) = self.status {
             ask("status", Value::Text(status.name()));

@@ -5,25 +5,30 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::domain::payment::{Payment, PaymentId, Status, Step, Target, TargetKind};
+use crate::domain::payment::{
+    PayableKind, PayableRef, Payment, PaymentId, PaymentStatus, SagaStep,
+};
 use crate::provider::ProviderPayment;
 
-pub(super) const COLUMNS: &str = "id, order_id, user_id, target_type, target_id, event_id, \
+pub(super) const COLUMNS: &str = "id, order_id, user_id, payable_kind, payable_id, event_id, \
     reservation_id, fencing_token, order_name, amount, booking_fee, currency, provider, \
-    payment_key, provider_key, method, status, step, looks, charge_sent_at, last_charge_at, \
+    payment_key, provider_key, method, status, step, attempts, charge_sent_at, last_charge_at, \
     failure_code, wait_code, cancel_reason, approved_at, receipt_url, charged_amount, \
     refunded_amount, correlation_id, cause_event_id, confirmed_event_id, created_at, \
     updated_at";
 
 pub(super) fn read(row: &Row<'_>) -> Result<Payment, StorageError> {
-    let (kind, status): (String, String) = (row.get("target_type")?, row.get("status")?);
+    let (kind, status): (String, String) = (row.get("payable_kind")?, row.get("status")?);
     let step: Option<String> = row.get("step")?;
     let known = "only known names are stored";
     Ok(Payment {
         id: PaymentId(row.get("id")?),
         order_id: row.get("order_id")?,
         user_id: row.get("user_id")?,
-        target: Target { kind: TargetKind::parse(&kind).expect(known), id: row.get("target_id")? },
+        payable: PayableRef {
+            kind: PayableKind::parse(&kind).expect(known),
+            id: row.get("payable_id")?,
+        },
         event_id: row.get("event_id")?,
         reservation_id: row.get("reservation_id")?,
         fencing_token: row.get("fencing_token")?,
@@ -35,9 +40,9 @@ pub(super) fn read(row: &Row<'_>) -> Result<Payment, StorageError> {
         payment_key: row.get("payment_key")?,
         provider_key: row.get("provider_key")?,
         method: row.get("method")?,
-        status: Status::parse(&status).expect(known),
-        step: step.map(|step| Step::parse(&step).expect(known)),
-        looks: row.get("looks")?,
+        status: PaymentStatus::parse(&status).expect(known),
+        step: step.map(|step| SagaStep::parse(&step).expect(known)),
+        attempts: row.get("attempts")?,
         charge_sent_at: row.get("charge_sent_at")?,
         last_charge_at: row.get("last_charge_at")?,
         failure_code: row.get("failure_code")?,
@@ -59,8 +64,8 @@ pub(super) fn read(row: &Row<'_>) -> Result<Payment, StorageError> {
 pub fn payment_insert(tx: &mut Tx<'_>, payment: &Payment) -> Result<bool, StorageError> {
     let p = payment;
     let rows = tx.execute(
-        "insert into payments (id, order_id, user_id, target_type, target_id, event_id, \
-         fencing_token, order_name, amount, booking_fee, currency, provider, status, looks, \
+        "insert into payments (id, order_id, user_id, payable_kind, payable_id, event_id, \
+         fencing_token, order_name, amount, booking_fee, currency, provider, status, attempts, \
          charged_amount, refunded_amount, correlation_id, cause_event_id, created_at, updated_at, \
          reservation_id) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, 0, $14, $15, $16, \
@@ -70,8 +75,8 @@ pub fn payment_insert(tx: &mut Tx<'_>, payment: &Payment) -> Result<bool, Storag
             p.id.0,
             p.order_id,
             p.user_id,
-            p.target.kind.name(),
-            p.target.id,
+            p.payable.kind.name(),
+            p.payable.id,
             p.event_id,
             p.fencing_token,
             p.order_name,
@@ -98,12 +103,15 @@ pub fn payment_lock(tx: &mut Tx<'_>, id: PaymentId) -> Result<Option<Payment>, S
     tx.query_opt(&sql, params![id.0], read)
 }
 
-pub fn payment_of_order(tx: &mut Tx<'_>, order_id: &str) -> Result<Option<Payment>, StorageError> {
+pub fn payment_find_by_order(
+    tx: &mut Tx<'_>,
+    order_id: &str,
+) -> Result<Option<Payment>, StorageError> {
     let sql = format!("select {COLUMNS} from payments where order_id = $1");
     tx.query_opt(&sql, params![order_id], read)
 }
 
-pub fn payment_of_order_lock(
+pub fn payment_lock_by_order(
     tx: &mut Tx<'_>,
     order_id: &str,
 ) -> Result<Option<Payment>, StorageError> {
@@ -112,7 +120,7 @@ pub fn payment_of_order_lock(
 }
 
 /// The one of a user with what the provider calls it: the one that was paid, if several were begun.
-pub fn payment_of_key(
+pub fn payment_find_by_key(
     tx: &mut Tx<'_>,
     user_id: Uuid,
     payment_key: &str,
@@ -126,42 +134,44 @@ pub fn payment_of_key(
 }
 
 /// An order of the user's own that nobody has paid yet, of the very hold (M-7).
-pub fn payment_pending(
+pub fn payment_find_pending(
     tx: &mut Tx<'_>,
     user_id: Uuid,
-    target: Target,
+    payable: PayableRef,
 ) -> Result<Option<Payment>, StorageError> {
     let sql = format!(
-        "select {COLUMNS} from payments where target_id = $1 and target_type = $2 \
+        "select {COLUMNS} from payments where payable_id = $1 and payable_kind = $2 \
          and user_id = $3 and status = 'pending' order by id desc limit 1"
     );
-    tx.query_opt(&sql, params![target.id, target.kind.name(), user_id], read)
+    tx.query_opt(&sql, params![payable.id, payable.kind.name(), user_id], read)
 }
 
-/// Another payment of the same target that is under way or stands. A membership is paid anew for
+/// Another payment of the same payable that is under way or stands. A membership is paid anew for
 /// each term.
-pub fn payment_rival(tx: &mut Tx<'_>, payment: &Payment) -> Result<Option<Status>, StorageError> {
-    let rival =
-        tx.query_opt(
-            "select status from payments where target_type = $1 and target_id = $2 and id <> $3 \
+pub fn payment_find_rival(
+    tx: &mut Tx<'_>,
+    payment: &Payment,
+) -> Result<Option<PaymentStatus>, StorageError> {
+    let rival = tx.query_opt(
+        "select status from payments where payable_kind = $1 and payable_id = $2 and id <> $3 \
          and status in ('approving', 'unknown', 'confirmed') \
-         and (target_type <> 'membership' or fencing_token = $4) limit 1",
-            params![
-                payment.target.kind.name(),
-                payment.target.id,
-                payment.id.0,
-                payment.fencing_token,
-            ],
-            |row| row.get::<String>("status"),
-        )?;
-    Ok(rival.map(|status| Status::parse(&status).expect("only known names are stored")))
+         and (payable_kind <> 'membership' or fencing_token = $4) limit 1",
+        params![
+            payment.payable.kind.name(),
+            payment.payable.id,
+            payment.id.0,
+            payment.fencing_token,
+        ],
+        |row| row.get::<String>("status"),
+    )?;
+    Ok(rival.map(|status| PaymentStatus::parse(&status).expect("only known names are stored")))
 }
 
 /// A command is done once per order, action and key. The answer is whether this is the first time.
 pub fn command_insert(
     tx: &mut Tx<'_>,
     order_id: &str,
-    action: Action,
+    action: CommandAction,
     key: &str,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
@@ -176,80 +186,90 @@ pub fn command_insert(
 
 /// What can be commanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum CommandAction {
     Create,
     Approve,
     Refund,
 }
 
-impl Action {
+impl CommandAction {
     fn name(self) -> &'static str {
         match self {
-            Action::Create => "CREATE",
-            Action::Approve => "APPROVE",
-            Action::Refund => "REFUND",
+            CommandAction::Create => "CREATE",
+            CommandAction::Approve => "APPROVE",
+            CommandAction::Refund => "REFUND",
         }
     }
 }
 
 /// Where a payment was, so that only one of two who move it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct From {
+pub struct TransitionFrom {
     pub id: PaymentId,
-    pub status: Status,
-    pub step: Option<Step>,
+    pub status: PaymentStatus,
+    pub step: Option<SagaStep>,
 }
 
-impl From {
-    pub fn of(payment: &Payment) -> From {
-        From { id: payment.id, status: payment.status, step: payment.step }
+impl TransitionFrom {
+    pub fn of(payment: &Payment) -> TransitionFrom {
+        TransitionFrom { id: payment.id, status: payment.status, step: payment.step }
     }
 }
 
 /// Where it goes. With a step, whoever moves it takes that step as well: others wait until
 /// `claimed_until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct To {
-    pub status: Status,
-    pub step: Option<Step>,
+pub struct TransitionTo {
+    pub status: PaymentStatus,
+    pub step: Option<SagaStep>,
     pub claimed_until: Option<Timestamp>,
-    /// When somebody looks who has no claim.
-    pub look_at: Timestamp,
+    /// When somebody attempts who has no claim.
+    pub attempt_at: Timestamp,
     pub now: Timestamp,
 }
 
 /// Moves a payment. False: it was not there any more.
-pub fn payment_move(tx: &mut Tx<'_>, from: From, to: To) -> Result<bool, StorageError> {
+pub fn payment_transition(
+    tx: &mut Tx<'_>,
+    from: TransitionFrom,
+    to: TransitionTo,
+) -> Result<bool, StorageError> {
     let rows = tx.execute(
-        "update payments set status = $4, step = $5, claimed_until = $6, next_look_at = $7, \
-         looks = 0, wait_code = null, updated_at = $8 \
+        "update payments set status = $4, step = $5, claimed_until = $6, next_attempt_at = $7, \
+         attempts = 0, wait_code = null, updated_at = $8 \
          where id = $1 and status = $2 and coalesce(step, '') = $3",
         params![
             from.id.0,
             from.status.name(),
-            from.step.map_or("", Step::name),
+            from.step.map_or("", SagaStep::name),
             to.status.name(),
-            to.step.map(Step::name),
+            to.step.map(SagaStep::name),
             to.step.and(to.claimed_until),
-            to.step.map(|_| to.look_at),
+            to.step.map(|_| to.attempt_at),
             to.now,
         ],
     )?;
     Ok(rows == 1)
 }
 
-/// It could not get on: somebody looks again later.
-pub fn payment_wait(
+/// It could not get on: somebody attempts again later.
+pub fn payment_retry_at(
     tx: &mut Tx<'_>,
-    from: From,
-    look_at: Timestamp,
+    from: TransitionFrom,
+    attempt_at: Timestamp,
     code: Option<&str>,
 ) -> Result<bool, StorageError> {
     let rows = tx.execute(
-        "update payments set claimed_until = null, next_look_at = $4, looks = looks + 1, \
+        "update payments set claimed_until = null, next_attempt_at = $4, attempts = attempts + 1, \
          wait_code = coalesce($5, wait_code) \
          where id = $1 and status = $2 and coalesce(step, '') = $3",
-        params![from.id.0, from.status.name(), from.step.map_or("", Step::name), look_at, code,],
+        params![
+            from.id.0,
+            from.status.name(),
+            from.step.map_or("", SagaStep::name),
+            attempt_at,
+            code,
+        ],
     )?;
     Ok(rows == 1)
 }
@@ -271,29 +291,29 @@ pub fn payment_claim(
 
 /// What somebody has to go on with. Neither sort waits for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum ResolverLane {
     Purchases,
     /// Money that goes back.
-    Returns,
+    Refunds,
 }
 
-impl Lane {
-    pub const ALL: [Lane; 2] = [Lane::Purchases, Lane::Returns];
+impl ResolverLane {
+    pub const ALL: [ResolverLane; 2] = [ResolverLane::Purchases, ResolverLane::Refunds];
 
     /// As the index of each has it: another wording is not found there.
     fn steps(self) -> &'static str {
         match self {
-            Lane::Purchases => "step in ('pin', 'charge', 'query', 'deliver', 'unpin')",
-            Lane::Returns => "step in ('refund', 'tell')",
+            ResolverLane::Purchases => "step in ('pin', 'charge', 'query', 'deliver', 'unpin')",
+            ResolverLane::Refunds => "step in ('refund', 'report')",
         }
     }
 
     pub(super) fn due(self) -> String {
         let steps = self.steps();
         format!(
-            "select id from payments where {steps} and next_look_at <= $1 \
+            "select id from payments where {steps} and next_attempt_at <= $1 \
              and (claimed_until is null or claimed_until <= $1) \
-             order by next_look_at, id limit $2"
+             order by next_attempt_at, id limit $2"
         )
     }
 }
@@ -301,7 +321,7 @@ impl Lane {
 /// Those of a lane that have something to do now, the oldest first.
 pub fn payments_due(
     tx: &mut Tx<'_>,
-    lane: Lane,
+    lane: ResolverLane,
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<PaymentId>, StorageError> {
@@ -315,24 +335,24 @@ pub fn payments_due_count(
     limit: u32,
 ) -> Result<i64, StorageError> {
     let mut due = 0;
-    for lane in Lane::ALL {
+    for lane in ResolverLane::ALL {
         let sql = format!("select count(*) as due from ({}) as due_now", lane.due());
         due += tx.query_one(&sql, params![now, limit], |row| row.get::<i64>("due"))?;
     }
     Ok(due)
 }
 
-/// It broke while somebody was at it: somebody looks again later.
-pub fn payment_put_off(
+/// It broke while somebody was at it: somebody attempts again later.
+pub fn payment_postpone(
     tx: &mut Tx<'_>,
     id: PaymentId,
-    look_at: Timestamp,
+    attempt_at: Timestamp,
     code: &str,
 ) -> Result<(), StorageError> {
     tx.execute(
-        "update payments set claimed_until = null, next_look_at = $2, looks = looks + 1, \
+        "update payments set claimed_until = null, next_attempt_at = $2, attempts = attempts + 1, \
          wait_code = $3 where id = $1 and step is not null",
-        params![id.0, look_at, code],
+        params![id.0, attempt_at, code],
     )?;
     Ok(())
 }
@@ -360,7 +380,7 @@ pub fn payments_stuck_list(
 
 /// Which of what is paid for: the ids after one, up to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TargetSpan {
+pub struct PayableRange {
     pub after: Uuid,
     pub until: Uuid,
 }
@@ -369,14 +389,14 @@ pub struct TargetSpan {
 /// reservations.
 pub fn payments_of_reservations(
     tx: &mut Tx<'_>,
-    span: TargetSpan,
+    span: PayableRange,
     limit: u32,
 ) -> Result<Vec<Payment>, StorageError> {
     let sql = format!(
-        "select {COLUMNS} from payments where target_id > $1 and target_id <= $2 \
-         and target_type = 'reservation' \
+        "select {COLUMNS} from payments where payable_id > $1 and payable_id <= $2 \
+         and payable_kind = 'reservation' \
          and (status in ('confirmed', 'refunding', 'refunded') or step is not null) \
-         order by target_id, id limit $3"
+         order by payable_id, id limit $3"
     );
     tx.query(&sql, params![span.after, span.until, limit], read)
 }
@@ -398,19 +418,26 @@ pub fn payments_charged(
 }
 
 /// Somebody has reason to believe that a look is worth while, by then at the latest.
-pub fn payment_hurry(tx: &mut Tx<'_>, id: PaymentId, at: Timestamp) -> Result<(), StorageError> {
+pub fn payment_attempt_by(
+    tx: &mut Tx<'_>,
+    id: PaymentId,
+    at: Timestamp,
+) -> Result<(), StorageError> {
     tx.execute(
-        "update payments set next_look_at = $2 \
-         where id = $1 and step is not null and next_look_at > $2",
+        "update payments set next_attempt_at = $2 \
+         where id = $1 and step is not null and next_attempt_at > $2",
         params![id.0, at],
     )?;
     Ok(())
 }
 
-/// When somebody looks at a payment; none if nobody does.
-pub fn payment_look_at(tx: &mut Tx<'_>, id: PaymentId) -> Result<Option<Timestamp>, StorageError> {
-    let sql = "select next_look_at from payments where id = $1 and step is not null";
-    Ok(tx.query_opt(sql, params![id.0], |row| row.get("next_look_at"))?.flatten())
+/// When somebody attempts at a payment; none if nobody does.
+pub fn payment_next_attempt(
+    tx: &mut Tx<'_>,
+    id: PaymentId,
+) -> Result<Option<Timestamp>, StorageError> {
+    let sql = "select next_attempt_at from payments where id = $1 and step is not null";
+    Ok(tx.query_opt(sql, params![id.0], |row| row.get("next_attempt_at"))?.flatten())
 }
 
 /// What the buyer says, and the flow in which they say it.
@@ -452,7 +479,7 @@ pub fn cancel_reason_set(tx: &mut Tx<'_>, id: PaymentId, reason: &str) -> Result
 }
 
 /// What the provider says of the charge. Without a name of its own it may be another order's.
-pub fn charge_note(
+pub fn charge_set(
     tx: &mut Tx<'_>,
     id: PaymentId,
     paid: &ProviderPayment,

@@ -4,10 +4,10 @@ use urr_kernel::Timestamp;
 use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::domain::payment::PaymentId;
-use crate::domain::refund::{Cause, Refund, RefundId, RefundStatus};
+use crate::domain::refund::{Refund, RefundCause, RefundId, RefundStatus};
 
-const COLUMNS: &str = "id, payment_id, cause, amount, fee, reason, requested_by, office_amount, \
-    status, sent_at, attempt, declines, failure_code, correlation_id, causation_id, created_at, \
+const COLUMNS: &str = "id, payment_id, cause, amount, fee, reason, requested_by, requested_amount, \
+    status, sent_at, key_number, declines, failure_code, correlation_id, causation_id, created_at, \
     done_at";
 
 fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
@@ -16,15 +16,15 @@ fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
     Ok(Refund {
         id: RefundId(row.get("id")?),
         payment_id: PaymentId(row.get("payment_id")?),
-        cause: Cause::parse(&cause).expect(known),
+        cause: RefundCause::parse(&cause).expect(known),
         amount: row.get("amount")?,
         fee: row.get("fee")?,
         reason: row.get("reason")?,
         requested_by: row.get("requested_by")?,
-        office_amount: row.get("office_amount")?,
+        requested_amount: row.get("requested_amount")?,
         status: RefundStatus::parse(&status).expect(known),
         sent_at: row.get("sent_at")?,
-        attempt: row.get("attempt")?,
+        key_number: row.get("key_number")?,
         declines: row.get("declines")?,
         failure_code: row.get("failure_code")?,
         correlation_id: row.get("correlation_id")?,
@@ -39,7 +39,7 @@ pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> Result<bool, StorageEr
     let r = refund;
     let rows = tx.execute(
         "insert into refunds (id, payment_id, cause, amount, fee, reason, requested_by, \
-         office_amount, status, attempt, declines, correlation_id, causation_id, created_at) \
+         requested_amount, status, key_number, declines, correlation_id, causation_id, created_at) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12) \
          on conflict (payment_id, cause) do nothing",
         params![
@@ -50,7 +50,7 @@ pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> Result<bool, StorageEr
             r.fee,
             r.reason,
             r.requested_by,
-            r.office_amount,
+            r.requested_amount,
             r.status.name(),
             r.correlation_id,
             r.causation_id,
@@ -66,17 +66,17 @@ pub fn refund_list(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, Storag
     tx.query(&sql, params![id.0], read)
 }
 
-/// Those whose money is back and that the ticket office has not heard of.
-pub fn refund_untold(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
+/// Those whose money is back and that the ticket service has not heard of.
+pub fn refund_list_unreported(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
     let sql = format!(
         "select {COLUMNS} from refunds where payment_id = $1 \
-         and status in ('done', 'closed') and told_at is null order by created_at, id"
+         and status in ('done', 'closed') and reported_at is null order by created_at, id"
     );
     tx.query(&sql, params![id.0], read)
 }
 
 /// From now on only the provider knows whether it was given back.
-pub fn refund_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<(), StorageError> {
+pub fn refund_mark_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<(), StorageError> {
     tx.execute(
         "update refunds set status = 'unknown', sent_at = coalesce(sent_at, $2) \
          where id = $1 and status in ('requested', 'unknown')",
@@ -86,9 +86,9 @@ pub fn refund_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<(), 
 }
 
 /// The next question is another one for the provider.
-pub fn refund_renew(tx: &mut Tx<'_>, id: RefundId) -> Result<(), StorageError> {
+pub fn refund_renew_key(tx: &mut Tx<'_>, id: RefundId) -> Result<(), StorageError> {
     tx.execute(
-        "update refunds set attempt = attempt + 1, sent_at = null \
+        "update refunds set key_number = key_number + 1, sent_at = null \
          where id = $1 and status in ('requested', 'unknown')",
         params![id.0],
     )?;
@@ -96,7 +96,7 @@ pub fn refund_renew(tx: &mut Tx<'_>, id: RefundId) -> Result<(), StorageError> {
 }
 
 /// The provider has said something that tells nothing.
-pub fn refund_unclear(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
+pub fn refund_mark_unclear(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
     tx.execute(
         "update refunds set failure_code = $2 where id = $1 and status = 'unknown'",
         params![id.0, code],
@@ -105,10 +105,10 @@ pub fn refund_unclear(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), S
 }
 
 /// The provider has said no: the next attempt is another one for it.
-pub fn refund_decline(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
+pub fn refund_mark_declined(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
     tx.execute(
         "update refunds set status = 'requested', declines = declines + 1, \
-         attempt = attempt + 1, sent_at = null, failure_code = $2 \
+         key_number = key_number + 1, sent_at = null, failure_code = $2 \
          where id = $1 and status in ('requested', 'unknown')",
         params![id.0, code],
     )?;
@@ -130,7 +130,11 @@ pub fn refund_close(
 }
 
 /// The money is back. False: that was known.
-pub fn refund_done(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<bool, StorageError> {
+pub fn refund_mark_done(
+    tx: &mut Tx<'_>,
+    id: RefundId,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
     let rows = tx.execute(
         "update refunds set status = 'done', done_at = $2 \
          where id = $1 and status in ('requested', 'unknown')",
@@ -139,10 +143,14 @@ pub fn refund_done(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<bool
     Ok(rows == 1)
 }
 
-pub fn refunds_told(tx: &mut Tx<'_>, id: PaymentId, now: Timestamp) -> Result<(), StorageError> {
+pub fn refunds_mark_reported(
+    tx: &mut Tx<'_>,
+    id: PaymentId,
+    now: Timestamp,
+) -> Result<(), StorageError> {
     tx.execute(
-        "update refunds set told_at = $2 \
-         where payment_id = $1 and status in ('done', 'closed') and told_at is null",
+        "update refunds set reported_at = $2 \
+         where payment_id = $1 and status in ('done', 'closed') and reported_at is null",
         params![id.0, now],
     )?;
     Ok(())

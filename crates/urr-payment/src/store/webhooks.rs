@@ -41,7 +41,7 @@ pub fn webhook_count(
     tx.query_one(COUNT, params![order_id, since], |row| row.get("messages"))
 }
 
-pub fn webhooks_forget(
+pub fn webhooks_delete_old(
     tx: &mut Tx<'_>,
     before: Timestamp,
     limit: u32,

@@ -3,26 +3,26 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 use urr_kernel::Uuid;
-use urr_payment::provider::Card;
+use urr_payment::provider::TestCard;
 use urr_service::Role;
 
+use crate::api_client::{ApiClient, headers};
 use crate::contract;
-use crate::door::{Door, headers};
+use crate::fake_ticket_service::FakePayable;
 use crate::fixture::World;
-use crate::office::Held;
 
 /// A thief with a hold and an order of their own, and a victim who has paid.
 struct Scene {
-    door: Door,
-    thief: Held,
+    api: ApiClient,
+    thief: FakePayable,
     order_id: String,
     /// Of the thief's own order, as the checkout gives it.
     key: String,
-    victim: Held,
+    victim: FakePayable,
     victim_order: String,
     victim_key: String,
     /// A victim who is at the checkout.
-    waiting: Held,
+    waiting: FakePayable,
     waiting_order: String,
     waiting_key: String,
     vectors: usize,
@@ -30,14 +30,14 @@ struct Scene {
 
 impl Scene {
     async fn new(world: &World) -> Scene {
-        let (victim, paid) = world.pay(Card::Approve).await;
+        let (victim, paid) = world.pay(TestCard::Approve).await;
         let (thief, waiting) = (world.hold(), world.hold());
         let order = world.order(&thief).await;
-        let key = world.approval(&order, Card::Approve).await.approval.payment_key;
+        let key = world.approval(&order, TestCard::Approve).await.approval.payment_key;
         let theirs = world.order(&waiting).await;
-        let waiting_key = world.approval(&theirs, Card::Approve).await.approval.payment_key;
+        let waiting_key = world.approval(&theirs, TestCard::Approve).await.approval.payment_key;
         Scene {
-            door: Door::new(world),
+            api: ApiClient::new(world),
             thief,
             order_id: order.order_id,
             key,
@@ -54,7 +54,7 @@ impl Scene {
     /// One attempt, that must be refused.
     async fn refused(&mut self, user: Option<Uuid>, path: &str, body: Value) {
         self.vectors += 1;
-        let (status, answer) = self.door.post(user, path, &body).await;
+        let (status, answer) = self.api.post(user, path, &body).await;
         assert!(status.is_client_error(), "{path} {body}: {status} {answer}");
     }
 
@@ -91,10 +91,10 @@ contract! {
             scene.refused(Some(user), "/api/payments/prepare", body).await;
         }
         assert_eq!(scene.vectors, 24);
-        assert_eq!(world.office.get(scene.thief.id).tickets, 0);
+        assert_eq!(world.tickets.get(scene.thief.id).tickets, 0);
         assert_eq!(world.provider_books().await.len(), 1, "only the victim has paid");
         // The control: the right amount works.
-        let (status, _) = scene.door.confirm(user, &key, &order, 102_000).await;
+        let (status, _) = scene.api.confirm(user, &key, &order, 102_000).await;
         assert_eq!(status, 200);
         world.assert_whole().await;
     }
@@ -112,17 +112,17 @@ contract! {
         ];
         for key in forged {
             // Each attempt ends the order, so each has one of its own.
-            world.office.change(scene.thief.id, |held| held.pinned_by = None);
-            let order = world.order(&world.office.get(scene.thief.id)).await;
+            world.tickets.change(scene.thief.id, |held| held.pinned_by = None);
+            let order = world.order(&world.tickets.get(scene.thief.id)).await;
             scene.confirm(user, &key, &order.order_id, json!(102_000)).await;
             world.settle_now().await;
-            assert_eq!(world.office.get(scene.thief.id).tickets, 0, "{key:?}");
+            assert_eq!(world.tickets.get(scene.thief.id).tickets, 0, "{key:?}");
         }
         assert_eq!(scene.vectors, 15);
         assert_eq!(world.provider_books().await.len(), 1, "only the victim has paid");
         // The one at the checkout can still pay: nobody has used up their key.
-        let Scene { door, waiting, waiting_key, waiting_order, .. } = &scene;
-        let (status, _) = door.confirm(waiting.user_id, waiting_key, waiting_order, 102_000).await;
+        let Scene { api, waiting, waiting_key, waiting_order, .. } = &scene;
+        let (status, _) = api.confirm(waiting.user_id, waiting_key, waiting_order, 102_000).await;
         assert_eq!(status, 200);
     }
 
@@ -150,10 +150,10 @@ contract! {
             scene.refused(Some(user), "/api/payments/process", process).await;
         }
         assert_eq!(scene.vectors, 19);
-        let victim = world.office.get(scene.victim.id);
+        let victim = world.tickets.get(scene.victim.id);
         assert_eq!((victim.status, victim.tickets), ("confirmed", 1));
-        assert_eq!(world.office.get(scene.waiting.id).pinned_by, None);
-        assert_eq!(world.office.get(scene.thief.id).tickets, 0);
+        assert_eq!(world.tickets.get(scene.waiting.id).pinned_by, None);
+        assert_eq!(world.tickets.get(scene.thief.id).tickets, 0);
         world.assert_whole().await;
     }
 
@@ -162,24 +162,24 @@ contract! {
         let (victim, order, key) =
             (scene.victim.user_id, scene.victim_order.clone(), scene.victim_key.clone());
         // The same again is a success without effect; anything else is refused.
-        let (status, _) = scene.door.confirm(victim, &key, &order, 102_000).await;
+        let (status, _) = scene.api.confirm(victim, &key, &order, 102_000).await;
         assert_eq!(status, 200);
         let amount = scene.victim.amount;
-        let another = world.sandbox.issue_key(Card::Approve, &order, amount).await.unwrap();
+        let another = world.sandbox.issue_key(TestCard::Approve, &order, amount).await.unwrap();
         scene.confirm(victim, &another, &order, json!(102_000)).await;
         let prepare = json!({"reservationId": scene.victim.id, "amount": 102_000});
         scene.refused(Some(victim), "/api/payments/prepare", prepare).await;
         // M-7: a refunded order does not pay a second time.
         let cancel = format!("/api/payments/{key}/cancel");
         for _ in 0..3 {
-            assert_eq!(scene.door.post(Some(victim), &cancel, &json!({})).await.0, 200);
+            assert_eq!(scene.api.post(Some(victim), &cancel, &json!({})).await.0, 200);
         }
         world.settle().await;
         scene.confirm(victim, &key, &order, json!(102_000)).await;
         scene.confirm(victim, &another, &order, json!(102_000)).await;
-        assert_eq!(world.office.get(scene.victim.id).tickets, 1);
+        assert_eq!(world.tickets.get(scene.victim.id).tickets, 1);
         let books = world.provider_books().await;
-        assert_eq!((books.len(), books[0].returned), (1, scene.victim.amount), "given back once");
+        assert_eq!((books.len(), books[0].refunded), (1, scene.victim.amount), "given back once");
         world.assert_whole().await;
     }
 
@@ -213,7 +213,7 @@ contract! {
         let body = json!({"paymentKey": key, "orderId": order, "amount": 102_000});
         scene.refused(None, "/api/payments/confirm", body).await;
         assert_eq!(scene.vectors, 17);
-        assert_eq!(world.office.get(id).tickets, 0);
+        assert_eq!(world.tickets.get(id).tickets, 0);
         world.assert_whole().await;
     }
 
@@ -227,11 +227,11 @@ contract! {
         for provider in ["sandbox", "toss", "portone", "nobody", "..%2Fconfirm"] {
             let path = format!("/api/payments/webhooks/{provider}");
             let headers = headers(None, Role::User);
-            let sent = scene.door.send(Method::POST, &path, &headers, message.to_string()).await;
+            let sent = scene.api.send(Method::POST, &path, &headers, message.to_string()).await;
             assert_eq!(sent.0, 404, "{provider}: only the sandbox is here, and it sends nothing");
         }
         world.settle_now().await;
-        assert_eq!(world.office.get(scene.thief.id).tickets, 0);
+        assert_eq!(world.tickets.get(scene.thief.id).tickets, 0);
         assert_eq!(world.number("select count(*) as number from webhooks").await, 0);
     }
 }

@@ -7,36 +7,37 @@ use std::time::Duration;
 
 use urr_kernel::{Secret, Won};
 use urr_outbound::Outbound;
-use urr_payment::provider::{Card, Provider, Toss, TossSettings};
+use urr_payment::provider::{ProviderClient, TestCard, TossClient, TossSettings};
 use urr_payment::{
-    Approval, ApproveOrder, OrderRequest, Payment, Payments, RefundStatus, Status, Step, Target,
+    Approval, ApproveOrder, OrderRequest, PayableRef, Payment, PaymentService, PaymentStatus,
+    RefundStatus, SagaStep,
 };
 use urr_service::{Limits, Metrics, ServiceKit};
 
 use crate::contract;
-use crate::desk::{Account, Desk, Fault, PATIENCE, Sale};
+use crate::fake_provider::{Account, FakeProvider, Fault, PATIENCE, Sale};
+use crate::fake_ticket_service::FakePayable;
 use crate::fake_toss;
 use crate::fixture::{PRICE, World};
-use crate::office::Held;
 
 /// A process that sells by Toss.
 struct Shop {
-    desk: Arc<Desk>,
-    payments: Payments,
+    fake: Arc<FakeProvider>,
+    payments: PaymentService,
     metrics: Metrics,
 }
 
 impl Shop {
     async fn open(world: &World) -> Shop {
-        let (desk, endpoint) = fake_toss::start().await;
+        let (fake, endpoint) = fake_toss::start().await;
         let settings = TossSettings {
             secret_key: Secret::new(fake_toss::SECRET_KEY),
             client_key: "test_ck_docs".to_owned(),
             endpoint,
             timeout: PATIENCE,
         };
-        let toss = Toss::new(settings, Outbound::new(), world.clock.clone()).unwrap();
-        let payments = world.instance_of(Provider::Toss(toss));
+        let toss = TossClient::new(settings, Outbound::new(), world.clock.clone()).unwrap();
+        let payments = world.instance_of(ProviderClient::Toss(toss));
         let metrics = Metrics::new();
         payments.service(&ServiceKit {
             clock: world.clock.clone(),
@@ -44,20 +45,20 @@ impl Shop {
             metrics: metrics.clone(),
             limits: Limits::default(),
         });
-        Shop { desk, payments, metrics }
+        Shop { fake, payments, metrics }
     }
 
     /// A buyer who has been at the checkout.
-    async fn agree(&self, world: &World, held: &Held) -> ApproveOrder {
+    async fn agree(&self, world: &World, held: &FakePayable) -> ApproveOrder {
         let request = OrderRequest {
             user_id: held.user_id,
-            target: Target::reservation(held.id),
+            payable: PayableRef::reservation(held.id),
             amount: None,
             key: None,
         };
         let order = self.payments.prepare(request, &world.context()).await.unwrap();
         let payment_key = format!("tviva{}", order.id.0.simple());
-        self.desk.books().sales.push(Sale {
+        self.fake.books().sales.push(Sale {
             order_id: order.order_id.clone(),
             payment_key: payment_key.clone(),
             amount: order.amount.amount(),
@@ -70,21 +71,21 @@ impl Shop {
         ApproveOrder { order_id: order.order_id, approval, key: None }
     }
 
-    async fn pay(&self, world: &World) -> (Held, Payment) {
+    async fn pay(&self, world: &World) -> (FakePayable, Payment) {
         let held = world.hold();
         let order = self.agree(world, &held).await;
         let payment = self.payments.approve(order, &world.context()).await.unwrap();
-        (world.office.get(held.id), payment)
+        (world.tickets.get(held.id), payment)
     }
 
     /// The keys by which money was asked back.
     fn cancel_keys(&self) -> BTreeSet<String> {
-        let seen = self.desk.seen().into_iter().filter(|seen| seen.path.ends_with("/cancel"));
+        let seen = self.fake.seen().into_iter().filter(|seen| seen.path.ends_with("/cancel"));
         seen.map(|seen| seen.headers["idempotency-key"].to_str().unwrap().to_owned()).collect()
     }
 
-    fn returned(&self, payment: &Payment) -> Vec<i64> {
-        self.desk.books().of_order(&payment.order_id).unwrap().returns.clone()
+    fn refunded(&self, payment: &Payment) -> Vec<i64> {
+        self.fake.books().of_order(&payment.order_id).unwrap().returns.clone()
     }
 
     fn alarms(&self, code: &str) -> bool {
@@ -100,11 +101,11 @@ impl Shop {
     }
 }
 
-async fn cancel(world: &World, held: &Held, fee: i64) {
-    world.office.change(held.id, |held| held.cancel_fee = Won::new(fee));
-    world.office.cancel(held.id);
-    let cancelled = world.office.take_cancelled().pop().unwrap();
-    world.hear(&world.cancelled_event(&cancelled)).await.unwrap();
+async fn cancel(world: &World, held: &FakePayable, fee: i64) {
+    world.tickets.change(held.id, |held| held.cancel_fee = Won::new(fee));
+    world.tickets.cancel(held.id);
+    let cancelled = world.tickets.take_cancelled().pop().unwrap();
+    world.consume(&world.cancelled_event(&cancelled)).await.unwrap();
 }
 
 contract! {
@@ -112,17 +113,17 @@ contract! {
     async fn a_return_at_which_the_provider_failed_is_asked_for_by_another_key(world: World) {
         let shop = Shop::open(&world).await;
         let (held, payment) = shop.pay(&world).await;
-        assert_eq!(payment.status, Status::Confirmed);
-        shop.desk.fail_next_change(Fault::RefusalForGood(500, "FAILED_REFUND_PROCESS"));
+        assert_eq!(payment.status, PaymentStatus::Confirmed);
+        shop.fake.fail_next_change(Fault::RefusalForGood(500, "FAILED_REFUND_PROCESS"));
         cancel(&world, &held, 2_000).await;
         shop.live(&world, 40).await;
         assert_eq!(shop.cancel_keys().len(), 1, "at first it may still be at it");
-        assert!(shop.returned(&payment).is_empty());
+        assert!(shop.refunded(&payment).is_empty());
         shop.live(&world, 120).await;
         assert_eq!(shop.cancel_keys().len(), 2, "then it is another question");
-        assert_eq!(shop.returned(&payment), [100_000]);
+        assert_eq!(shop.refunded(&payment), [100_000]);
         let payment = world.find(payment.id).await;
-        assert_eq!((payment.status, payment.step), (Status::Refunded, None));
+        assert_eq!((payment.status, payment.step), (PaymentStatus::Refunded, None));
     }
 
     /// The control: without an answer nobody knows what became of it, and the key stays.
@@ -130,12 +131,12 @@ contract! {
         let shop = Shop::open(&world).await;
         let (held, payment) = shop.pay(&world).await;
         for _ in 0..4 {
-            shop.desk.fail_next_change(Fault::Reset);
+            shop.fake.fail_next_change(Fault::Reset);
         }
         cancel(&world, &held, 2_000).await;
         shop.live(&world, 200).await;
         assert_eq!(shop.cancel_keys().len(), 1);
-        assert_eq!(shop.returned(&payment), [100_000]);
+        assert_eq!(shop.refunded(&payment), [100_000]);
         let refunds = shop.payments.list_refunds(payment.id).await.unwrap();
         assert_eq!(refunds[0].status, RefundStatus::Done);
     }
@@ -146,22 +147,22 @@ contract! {
         for is_answer_lost in [false, true] {
             let held = world.hold();
             let order = shop.agree(&world, &held).await;
-            shop.desk.books().of_order(&order.order_id).unwrap().account = Account::Wanted;
+            shop.fake.books().of_order(&order.order_id).unwrap().account = Account::Wanted;
             if is_answer_lost {
-                shop.desk.fail_next_change(Fault::Says("method", "가상계좌"));
-                shop.desk.fail_next_change(Fault::ActThenReset);
+                shop.fake.fail_next_change(Fault::Says("method", "가상계좌"));
+                shop.fake.fail_next_change(Fault::ActThenReset);
             }
             let payment = shop.payments.approve(order.clone(), &world.context()).await.unwrap();
-            let account = shop.desk.books().of_order(&order.order_id).unwrap().account;
+            let account = shop.fake.books().of_order(&order.order_id).unwrap().account;
             assert_eq!(account, Account::Closed, "at once");
             if is_answer_lost {
-                assert_eq!((payment.status, payment.step), (Status::Unknown, Some(Step::Query)));
+                assert_eq!((payment.status, payment.step), (PaymentStatus::Unknown, Some(SagaStep::Query)));
                 shop.live(&world, 3).await;
             }
             let payment = world.find(payment.id).await;
-            assert_eq!((payment.status, payment.step), (Status::Failed, None));
+            assert_eq!((payment.status, payment.step), (PaymentStatus::Failed, None));
             assert_eq!(payment.failure_code.as_deref(), Some("METHOD_NOT_SUPPORTED"));
-            let held = world.office.get(held.id);
+            let held = world.tickets.get(held.id);
             assert_eq!((held.status, held.pinned_by), ("pending", None));
         }
     }
@@ -171,11 +172,11 @@ contract! {
         let shop = Shop::open(&world).await;
         let held = world.hold();
         let order = shop.agree(&world, &held).await;
-        shop.desk.books().of_order(&order.order_id).unwrap().account = Account::Wanted;
+        shop.fake.books().of_order(&order.order_id).unwrap().account = Account::Wanted;
         let payment = shop.payments.approve(order.clone(), &world.context()).await.unwrap();
-        assert_eq!(payment.status, Status::Failed);
-        world.office.change(held.id, |held| held.status = "expired");
-        shop.desk.books().of_order(&order.order_id).unwrap().charges.push(PRICE.amount());
+        assert_eq!(payment.status, PaymentStatus::Failed);
+        world.tickets.change(held.id, |held| held.status = "expired");
+        shop.fake.books().of_order(&order.order_id).unwrap().charges.push(PRICE.amount());
         assert!(!shop.alarms("PAID_AFTER_ALL"));
         world.clock.advance(Duration::from_secs(600));
         let now = world.clock.now();
@@ -185,8 +186,8 @@ contract! {
         shop.live(&world, 3).await;
         assert!(shop.alarms("PAID_AFTER_ALL"));
         let payment = world.find(payment.id).await;
-        assert_eq!((payment.status, payment.refunded), (Status::Refunded, PRICE));
-        assert_eq!(shop.returned(&payment), [PRICE.amount()]);
+        assert_eq!((payment.status, payment.refunded), (PaymentStatus::Refunded, PRICE));
+        assert_eq!(shop.refunded(&payment), [PRICE.amount()]);
     }
 
     /// P-10: no transaction is open while somebody else is waited for.
@@ -194,38 +195,38 @@ contract! {
         let shop = Shop::open(&world).await;
         let (paid, _) = shop.pay(&world).await;
         let hangs = async |work: tokio::task::JoinHandle<()>| {
-            shop.desk.arrival().await;
+            shop.fake.arrival().await;
             let others = async {
-                let (held, payment) = world.pay(Card::Approve).await;
-                assert_eq!(payment.status, Status::Confirmed);
+                let (held, payment) = world.pay(TestCard::Approve).await;
+                assert_eq!(payment.status, PaymentStatus::Confirmed);
                 cancel(&world, &held, 0).await;
                 world.payments.resume(payment.id).await.unwrap();
-                assert_eq!(world.find(payment.id).await.status, Status::Refunded);
+                assert_eq!(world.find(payment.id).await.status, PaymentStatus::Refunded);
             };
             let others = tokio::time::timeout(PATIENCE / 2, others).await;
             others.expect("nobody waits for the one that hangs");
-            shop.desk.release();
+            shop.fake.release();
             work.await.unwrap();
         };
         let held = world.hold();
         let order = shop.agree(&world, &held).await;
-        shop.desk.fail_next_change(Fault::Slow);
+        shop.fake.fail_next_change(Fault::Slow);
         let (payments, context) = (shop.payments.clone(), world.context());
         hangs(tokio::spawn(async move {
             let payment = payments.approve(order, &context).await.unwrap();
-            assert_eq!(payment.status, Status::Confirmed);
+            assert_eq!(payment.status, PaymentStatus::Confirmed);
         }))
         .await;
         cancel(&world, &paid, 0).await;
-        let returning = shop.payments.list_of_target(paid.id).await.unwrap().pop().unwrap();
-        shop.desk.fail_next_change(Fault::Slow);
+        let returning = shop.payments.list_by_payable(paid.id).await.unwrap().pop().unwrap();
+        shop.fake.fail_next_change(Fault::Slow);
         let payments = shop.payments.clone();
         hangs(tokio::spawn(async move {
             let payment = payments.resume(returning.id).await.unwrap().unwrap();
-            assert_eq!(payment.status, Status::Refunded);
+            assert_eq!(payment.status, PaymentStatus::Refunded);
         }))
         .await;
-        assert_eq!(world.office.get(held.id).tickets, 1);
+        assert_eq!(world.tickets.get(held.id).tickets, 1);
     }
 
     /// What does not pass by itself is not waited for in silence.
@@ -234,9 +235,9 @@ contract! {
         let lost = async |fault: Fault| {
             let held = world.hold();
             let order = shop.agree(&world, &held).await;
-            shop.desk.fail_next_change(fault);
+            shop.fake.fail_next_change(fault);
             let payment = shop.payments.approve(order.clone(), &world.context()).await.unwrap();
-            assert_eq!(payment.status, Status::Unknown);
+            assert_eq!(payment.status, PaymentStatus::Unknown);
             order.order_id
         };
         lost(Fault::Refusal(401, "UNAUTHORIZED_KEY")).await;
@@ -244,12 +245,12 @@ contract! {
         lost(Fault::Refusal(400, "SOMETHING_NEW")).await;
         assert!(!shop.alarms("MISMATCH") && !shop.alarms("PARTLY_RETURNED"), "the control");
         let order_id = lost(Fault::ActThenReset).await;
-        shop.desk.fail_next_look(Fault::Says("orderId", "ORD_of_somebody_else"));
+        shop.fake.fail_next_look(Fault::Says("orderId", "ORD_of_somebody_else"));
         let payment = shop.payments.find_order(&order_id).await.unwrap().unwrap();
         world.clock.advance(Duration::from_secs(2));
         shop.payments.resume(payment.id).await.unwrap();
         assert!(shop.alarms("MISMATCH"));
-        shop.desk.books().of_order(&order_id).unwrap().returns.push(7);
+        shop.fake.books().of_order(&order_id).unwrap().returns.push(7);
         world.clock.advance(Duration::from_secs(4));
         shop.payments.resume(payment.id).await.unwrap();
         assert!(shop.alarms("PARTLY_RETURNED"));

@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use urr_bus::{HandleError, Handled, HandlerContext};
 use urr_kernel::{CallContext, Clock, Event, IdSource, Uuid, Won};
-use urr_payment::provider::{Card, Provider, ProviderPayment, Sandbox};
+use urr_payment::provider::{ProviderClient, ProviderPayment, Sandbox, TestCard};
 use urr_payment::{
-    Account, Approval, ApproveError, ApproveOrder, Faults, Moment, OrderRequest, Payment,
-    PaymentId, PaymentParts, Payments, Point, PrepareError, SCHEMA, Settings, Status, Target,
-    TargetKind, consume,
+    Approval, ApproveError, ApproveOrder, FaultMoment, FaultPoint, FaultPoints, LedgerAccount,
+    OrderRequest, PayableKind, PayableRef, Payment, PaymentId, PaymentParts, PaymentService,
+    PaymentSettings, PaymentStatus, PrepareError, SCHEMA, consumer,
 };
 use urr_service::{Caller, Limits, Metrics, ServiceKit, Upstream};
 use urr_storage::{Db, Row, StorageError, TIME_MAX, TIME_MIN};
 use urr_test::engines::{Database, Engine, block_on};
 
-use crate::office::{HandedOver, Held, Office};
+use crate::fake_ticket_service::{CompletedTransfer, FakePayable, FakeTicketService};
 
 pub const PRICE: Won = Won::new(102_000);
 pub const BOOKING_FEE: Won = Won::new(2_000);
@@ -32,8 +32,8 @@ pub struct World {
     pub clock: Clock,
     pub ids: IdSource,
     pub sandbox: Sandbox,
-    pub office: Office,
-    pub payments: Payments,
+    pub tickets: FakeTicketService,
+    pub payments: PaymentService,
     _database: Database,
 }
 
@@ -62,38 +62,38 @@ impl World {
         let ids = IdSource::seeded(clock.clone(), 20_261_201);
         let db = database.db.clone();
         let sandbox = Sandbox::new(db.clone(), clock.clone(), ids.clone()).without_waiting();
-        let office = Office::new(clock.clone());
+        let tickets = FakeTicketService::new(clock.clone());
         let parts = (&db, &clock, &ids, &sandbox);
-        let payments = make(parts, &office, Faults::default(), settings());
-        World { db, clock, ids, sandbox, office, payments, _database: database }
+        let payments = make(parts, &tickets, FaultPoints::default(), settings());
+        World { db, clock, ids, sandbox, tickets, payments, _database: database }
     }
 
     /// Another process on the same tables.
-    pub fn instance(&self, faults: Faults) -> Payments {
+    pub fn instance(&self, faults: FaultPoints) -> PaymentService {
         self.instance_with(faults, settings())
     }
 
-    pub fn instance_with(&self, faults: Faults, settings: Settings) -> Payments {
+    pub fn instance_with(&self, faults: FaultPoints, settings: PaymentSettings) -> PaymentService {
         let parts = (&self.db, &self.clock, &self.ids, &self.sandbox);
-        make(parts, &self.office, faults, settings)
+        make(parts, &self.tickets, faults, settings)
     }
 
     /// A process that sells by another provider, and knows the sandbox as well.
-    pub fn instance_of(&self, provider: Provider) -> Payments {
+    pub fn instance_of(&self, provider: ProviderClient) -> PaymentService {
         let parts = PaymentParts {
             db: self.db.clone(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
-            settings: Settings::default(),
-            providers: vec![provider, Provider::Sandbox(self.sandbox.clone())],
-            faults: Faults::default(),
+            settings: PaymentSettings::default(),
+            providers: vec![provider, ProviderClient::Sandbox(self.sandbox.clone())],
+            faults: FaultPoints::default(),
         };
-        connected(parts, &self.office)
+        connected(parts, &self.tickets)
     }
 
     /// Somebody's hold, to be paid within five minutes.
-    pub fn hold(&self) -> Held {
-        let held = Held {
+    pub fn hold(&self) -> FakePayable {
+        let held = FakePayable {
             id: self.ids.next_id(),
             kind: "reservation",
             reservation_id: None,
@@ -114,21 +114,22 @@ impl World {
             tickets: 0,
             cancel_fee: Won::ZERO,
         };
-        self.office.hold(held.clone());
+        self.tickets.hold(held.clone());
         held
     }
 
     /// A membership that somebody wants, for a term.
-    pub fn membership(&self, term: i64) -> Held {
-        let held = Held { kind: "membership", booking_fee: Won::ZERO, fence: term, ..self.hold() };
-        self.office.hold(held.clone());
+    pub fn membership(&self, term: i64) -> FakePayable {
+        let held =
+            FakePayable { kind: "membership", booking_fee: Won::ZERO, fence: term, ..self.hold() };
+        self.tickets.hold(held.clone());
         held
     }
 
     /// A ticket that its owner has offered: anybody else can buy it for its price and a fee.
-    pub fn listing(&self, reservation: &Held) -> Held {
+    pub fn listing(&self, reservation: &FakePayable) -> FakePayable {
         let fee = Won::new(reservation.amount.amount() / 10);
-        let listing = Held {
+        let listing = FakePayable {
             kind: "transfer",
             user_id: reservation.user_id,
             event_id: reservation.event_id,
@@ -138,16 +139,20 @@ impl World {
             expires_at: TIME_MAX,
             ..self.hold()
         };
-        self.office.hold(listing.clone());
+        self.tickets.hold(listing.clone());
         listing
     }
 
     /// An order for something of any kind, by anybody.
-    pub async fn order_of(&self, held: &Held, user_id: Uuid) -> Result<Payment, PrepareError> {
-        let kind = TargetKind::parse(held.kind).unwrap();
+    pub async fn order_of(
+        &self,
+        held: &FakePayable,
+        user_id: Uuid,
+    ) -> Result<Payment, PrepareError> {
+        let kind = PayableKind::parse(held.kind).unwrap();
         let request = OrderRequest {
             user_id,
-            target: Target { kind, id: held.id },
+            payable: PayableRef { kind, id: held.id },
             amount: Some(held.amount),
             key: None,
         };
@@ -158,10 +163,10 @@ impl World {
         CallContext::root(self.ids.next_id())
     }
 
-    pub async fn order(&self, held: &Held) -> Payment {
+    pub async fn order(&self, held: &FakePayable) -> Payment {
         let request = OrderRequest {
             user_id: held.user_id,
-            target: Target::reservation(held.id),
+            payable: PayableRef::reservation(held.id),
             amount: Some(held.amount),
             key: None,
         };
@@ -169,7 +174,7 @@ impl World {
     }
 
     /// The order, and what the checkout gave its buyer for it.
-    pub async fn approval(&self, order: &Payment, card: Card) -> ApproveOrder {
+    pub async fn approval(&self, order: &Payment, card: TestCard) -> ApproveOrder {
         let amount = order.amount;
         let payment_key = self.sandbox.issue_key(card, &order.order_id, amount).await.unwrap();
         let approval = Approval { user_id: order.user_id, payment_key, amount };
@@ -181,12 +186,12 @@ impl World {
     }
 
     /// Pays a new hold with a card.
-    pub async fn pay(&self, card: Card) -> (Held, Payment) {
+    pub async fn pay(&self, card: TestCard) -> (FakePayable, Payment) {
         let held = self.hold();
         let order = self.order(&held).await;
         let approval = self.approval(&order, card).await;
         let payment = self.approve(&approval).await.unwrap();
-        (self.office.get(held.id), payment)
+        (self.tickets.get(held.id), payment)
     }
 
     pub async fn find(&self, id: PaymentId) -> Payment {
@@ -194,7 +199,7 @@ impl World {
     }
 
     /// A ticket that is paid, and what is announced when it is cancelled.
-    pub fn cancelled_event(&self, held: &Held) -> Event {
+    pub fn cancelled_event(&self, held: &FakePayable) -> Event {
         let data = json!({
             "reservationId": held.id,
             "reservationNumber": "R12345",
@@ -211,8 +216,9 @@ impl World {
     }
 
     /// What is announced when a ticket has another owner.
-    pub fn handed_over_event(&self, handed_over: &HandedOver) -> Event {
-        let HandedOver { transfer, seller_id, seller_payment_id, seller_payout } = handed_over;
+    pub fn transfer_completed_event(&self, handed_over: &CompletedTransfer) -> Event {
+        let CompletedTransfer { transfer, seller_id, seller_payment_id, seller_payout } =
+            handed_over;
         let data = json!({
             "transferId": transfer.id,
             "reservationId": transfer.reservation_id,
@@ -246,23 +252,23 @@ impl World {
     }
 
     /// What the consumer does with an event, without its inbox.
-    pub async fn hear(&self, event: &Event) -> Result<Handled, HandleError> {
-        let context = HandlerContext::new(consume::GROUP, event, self.clock.now());
+    pub async fn consume(&self, event: &Event) -> Result<Handled, HandleError> {
+        let context = HandlerContext::new(consumer::GROUP, event, self.clock.now());
         let event = event.clone();
-        self.db.write(move |tx| consume::handle(tx, &event, &context)).await
+        self.db.write(move |tx| consumer::handle(tx, &event, &context)).await
     }
 
     /// Lets time pass and everybody do their work, until nothing is left to do.
     pub async fn settle(&self) {
         for _ in 0..60 {
-            for held in self.office.take_cancelled() {
-                self.hear(&self.cancelled_event(&held)).await.unwrap();
+            for held in self.tickets.take_cancelled() {
+                self.consume(&self.cancelled_event(&held)).await.unwrap();
             }
-            for handed_over in self.office.take_handed_over() {
-                self.hear(&self.handed_over_event(&handed_over)).await.unwrap();
+            for handed_over in self.tickets.take_completed_transfers() {
+                self.consume(&self.transfer_completed_event(&handed_over)).await.unwrap();
             }
             self.payments.resolve_due().await.unwrap();
-            if self.open().await == 0 && !self.office.has_news() {
+            if self.open().await == 0 && !self.tickets.has_announcements() {
                 return;
             }
             self.clock.advance(LONG);
@@ -339,33 +345,33 @@ impl World {
              where status in ('approving', 'unknown', 'refunding')",
         );
         assert_eq!(moving.await, 0, "{:?}", self.rows().await);
-        let proof = self.payments.prove().await.unwrap();
-        assert!(proof.holds(), "{proof}");
+        let proof = self.payments.audit_ledger().await.unwrap();
+        assert!(proof.is_balanced(), "{proof}");
         let mut at_provider = 0;
         for paid in self.provider_books().await {
             let ours = self.payments.find_order(&paid.order_id).await.unwrap().unwrap();
-            assert_eq!((ours.charged, ours.refunded), (paid.amount, paid.returned), "{ours:?}");
-            at_provider += paid.amount.amount() - paid.returned.amount();
+            assert_eq!((ours.charged, ours.refunded), (paid.amount, paid.refunded), "{ours:?}");
+            at_provider += paid.amount.amount() - paid.refunded.amount();
         }
-        assert_eq!(proof.balance(Account::Provider).amount(), at_provider, "{proof}");
-        for held in self.office.all() {
+        assert_eq!(proof.balance(LedgerAccount::Provider).amount(), at_provider, "{proof}");
+        for held in self.tickets.all() {
             self.assert_held_whole(&held).await;
         }
         self.assert_announced_whole().await;
     }
 
     /// What must be true of one reservation and the payments for it.
-    pub async fn assert_held_whole(&self, held: &Held) {
+    pub async fn assert_held_whole(&self, held: &FakePayable) {
         assert_eq!(held.pinned_by, None, "a hold stays pinned: {held:?}");
         assert!(held.tickets <= 1, "{held:?}");
-        let payments = self.payments.list_of_target(held.id).await.unwrap();
-        let standing = payments.iter().filter(|payment| payment.status == Status::Confirmed);
+        let payments = self.payments.list_by_payable(held.id).await.unwrap();
+        let standing = payments.iter().filter(|payment| payment.status == PaymentStatus::Confirmed);
         let standing: Vec<&Payment> = standing.collect();
         let kept: i64 = payments.iter().map(|p| p.remaining().amount()).sum();
         if held.is_taken_over {
             assert_eq!((standing.len(), kept), (0, 0), "the seller has the money: {payments:?}");
             let paid_by = PaymentId(held.payment_id.unwrap());
-            let stands = self.find(paid_by).await.status == Status::Confirmed;
+            let stands = self.find(paid_by).await.status == PaymentStatus::Confirmed;
             assert_eq!(stands, held.status == "confirmed", "{held:?}");
             return;
         }
@@ -394,45 +400,45 @@ impl World {
         let count = |kind: &str| announced.iter().filter(|e| e.event_type == kind).count();
         let told = "select count(*) as number from payments where confirmed_event_id is not null";
         assert_eq!(i64::try_from(count("PAYMENT_CONFIRMED")).unwrap(), self.number(told).await);
-        let returned = "select count(*) as number from refunds as r join payments as p \
+        let refunded = "select count(*) as number from refunds as r join payments as p \
                         on p.id = r.payment_id \
                         where r.status in ('done', 'closed') and p.confirmed_event_id is not null";
-        assert_eq!(i64::try_from(count("PAYMENT_REFUNDED")).unwrap(), self.number(returned).await);
+        assert_eq!(i64::try_from(count("PAYMENT_REFUNDED")).unwrap(), self.number(refunded).await);
     }
 }
 
 /// Nobody waits.
-pub fn settings() -> Settings {
-    Settings { second_look_after: Duration::ZERO, ..Settings::default() }
+pub fn settings() -> PaymentSettings {
+    PaymentSettings { recheck_after: Duration::ZERO, ..PaymentSettings::default() }
 }
 
 fn make(
     (db, clock, ids, sandbox): (&Db, &Clock, &IdSource, &Sandbox),
-    office: &Office,
-    faults: Faults,
-    settings: Settings,
-) -> Payments {
+    tickets: &FakeTicketService,
+    faults: FaultPoints,
+    settings: PaymentSettings,
+) -> PaymentService {
     let parts = PaymentParts {
         db: db.clone(),
         clock: clock.clone(),
         ids: ids.clone(),
         settings,
-        providers: vec![Provider::Sandbox(sandbox.clone())],
+        providers: vec![ProviderClient::Sandbox(sandbox.clone())],
         faults,
     };
-    connected(parts, office)
+    connected(parts, tickets)
 }
 
-fn connected(parts: PaymentParts, office: &Office) -> Payments {
+fn connected(parts: PaymentParts, tickets: &FakeTicketService) -> PaymentService {
     let kit = ServiceKit {
         clock: parts.clock.clone(),
         ids: parts.ids.clone(),
         metrics: Metrics::new(),
         limits: Limits::default(),
     };
-    let payments = Payments::new(parts);
-    let upstream = Upstream::local(Caller::Payment, "ticket", office.router(), &kit);
-    payments.connect_office(upstream);
+    let payments = PaymentService::new(parts);
+    let upstream = Upstream::local(Caller::Payment, "ticket", tickets.router(), &kit);
+    payments.connect_tickets(upstream);
     payments
 }
 
@@ -447,12 +453,12 @@ pub struct Pause {
 }
 
 impl Pause {
-    pub fn at(name: &'static str) -> (Faults, Pause) {
+    pub fn at(name: &'static str) -> (FaultPoints, Pause) {
         let pause = Pause { reached: Arc::default(), go_on: Arc::default() };
         let (reached, go_on) = (Arc::clone(&pause.reached), Arc::clone(&pause.go_on));
-        let faults = Faults::listening(move |point| {
+        let faults = FaultPoints::listening(move |point| {
             let (reached, go_on) = (Arc::clone(&reached), Arc::clone(&go_on));
-            let is_here = point == Point { moment: Moment::After, name };
+            let is_here = point == FaultPoint { moment: FaultMoment::After, name };
             async move {
                 if is_here {
                     reached.notify_one();

@@ -1,32 +1,32 @@
 //! The contract of the payment service: the same cases on SQLite and on PostgreSQL, with the
-//! sandbox's durable books and a ticket office that fails when it is told to.
+//! sandbox's durable books and a ticket service that fails when it is told to.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod api_client;
 mod attacks;
-mod auditing;
-mod books;
-mod buying;
-mod checking;
+mod audit;
 mod checkout;
-mod clicks;
-mod commands;
-mod crashing;
-mod crowding;
-mod declining;
-mod door;
+mod concurrency;
+mod crash_matrix;
+mod create_order;
+mod declined_refunds;
+mod fake_ticket_service;
 mod fixture;
-mod hints;
-mod office;
-mod others;
-mod paying;
-mod reconciling;
-mod refunding;
-mod resolving;
-mod unclear;
+mod http;
+mod ledger;
+mod memberships_and_transfers;
+mod periodic_audit;
+mod provider_reconciliation;
+mod purchase;
+mod refunds;
+mod repeated_requests;
+mod resolver;
+mod unknown_outcomes;
+mod webhooks;
 
-#[path = "../providers/desk.rs"]
+#[path = "../providers/fake_provider.rs"]
 #[expect(dead_code, reason = "the providers' own tests use all of it")]
-mod desk;
+mod fake_provider;
 #[path = "../providers/fake_toss.rs"]
 mod fake_toss;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use urr_payment::provider::{Found, Listed, Outcome};
+use urr_payment::provider::{ProviderListing, ProviderLookup, ProviderOutcome};
 
-use crate::desk::Fault;
-use crate::world::{Kind, ORDER, PATIENCE, charge, code, connect};
+use crate::fake_provider::Fault;
+use crate::fixture::{Kind, ORDER, PATIENCE, charge, code, connect};
 
 /// So many failures in a row open the breaker.
 const FAILURES: usize = 10;
@@ -17,26 +17,26 @@ both_providers! {
             let outcome = world.confirm_with(Fault::Page(503)).await;
             assert_eq!(code(&outcome), "HTTP_503");
         }
-        let calls = world.desk.seen().len();
+        let calls = world.fake.seen().len();
         assert_eq!(code(&world.confirm().await), "CIRCUIT_OPEN");
-        assert_eq!(world.find().await, Found::Unknown { code: "CIRCUIT_OPEN".to_owned() });
-        assert_eq!(world.desk.seen().len(), calls);
+        assert_eq!(world.find().await, ProviderLookup::Unknown { code: "CIRCUIT_OPEN".to_owned() });
+        assert_eq!(world.fake.seen().len(), calls);
         world.clock.advance(OPEN_FOR);
-        assert!(matches!(world.confirm().await, Outcome::Done(_)));
+        assert!(matches!(world.confirm().await, ProviderOutcome::Done(_)));
     }
 
     /// Who compares the books asks for a lot, and nobody waits for it.
     async fn what_fails_for_the_books_closes_nothing_to_buyers(world: World) {
         let (from, to) = (world.clock.now() - OPEN_FOR, world.clock.now());
         for _ in 0..FAILURES {
-            world.desk.fail_next_look(Fault::Page(503));
+            world.fake.fail_next_look(Fault::Page(503));
             let listed = world.provider.list(from, to).await;
-            assert_eq!(listed, Listed::Unknown { code: "HTTP_503".to_owned() });
+            assert_eq!(listed, ProviderListing::Unknown { code: "HTTP_503".to_owned() });
         }
         let open = "CIRCUIT_OPEN".to_owned();
-        let found = world.provider.find_for_books(ORDER, None).await;
-        assert_eq!(found, Found::Unknown { code: open }, "the control");
-        assert!(matches!(world.confirm().await, Outcome::Done(_)));
+        let found = world.provider.find_for_reconciliation(ORDER, None).await;
+        assert_eq!(found, ProviderLookup::Unknown { code: open }, "the control");
+        assert!(matches!(world.confirm().await, ProviderOutcome::Done(_)));
     }
 
     /// M-12: otherwise buyers with bad cards would close the provider to everybody.
@@ -52,10 +52,10 @@ both_providers! {
         for _ in 0..2 * FAILURES {
             for fault in [refusal, others[0], refusal, others[1]] {
                 let outcome = world.confirm_with(fault).await;
-                assert!(!matches!(outcome, Outcome::Done(_)));
+                assert!(!matches!(outcome, ProviderOutcome::Done(_)));
             }
         }
-        assert!(matches!(world.confirm().await, Outcome::Done(_)));
+        assert!(matches!(world.confirm().await, ProviderOutcome::Done(_)));
     }
 
     /// Nobody gets through until somebody has looked at the credential.
@@ -66,9 +66,9 @@ both_providers! {
         };
         for _ in 0..FAILURES {
             let outcome = world.confirm_with(fault).await;
-            assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+            assert!(matches!(outcome, ProviderOutcome::Unknown { .. }), "{outcome:?}");
         }
-        let unsent = Outcome::Unsent { code: "CIRCUIT_OPEN".to_owned() };
+        let unsent = ProviderOutcome::Unsent { code: "CIRCUIT_OPEN".to_owned() };
         assert_eq!(world.confirm().await, unsent);
     }
 
@@ -76,9 +76,9 @@ both_providers! {
     /// who have asked first.
     async fn what_may_have_arrived_is_not_sent_again(world: World) {
         for fault in [Fault::ActThenReset, Fault::Reset, Fault::Page(503), Fault::ActThenFail] {
-            let calls = world.desk.seen().len();
-            assert!(matches!(world.confirm_with(fault).await, Outcome::Unknown { .. }));
-            assert_eq!(world.desk.seen().len(), calls + 1, "{fault:?}");
+            let calls = world.fake.seen().len();
+            assert!(matches!(world.confirm_with(fault).await, ProviderOutcome::Unknown { .. }));
+            assert_eq!(world.fake.seen().len(), calls + 1, "{fault:?}");
         }
     }
 
@@ -93,6 +93,6 @@ both_providers! {
         for _ in 0..FAILURES / 2 {
             assert_eq!(code(&world.confirm_with(Fault::Page(503)).await), "HTTP_503");
         }
-        assert!(matches!(world.provider.find(ORDER, None).await, Found::Payment(_)));
+        assert!(matches!(world.provider.find(ORDER, None).await, ProviderLookup::Payment(_)));
     }
 }

@@ -10,34 +10,34 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::desk::{Account, Answer, Books, Desk, Sale, send, serve};
+use crate::fake_provider::{Account, Answer, Books, FakeProvider, Sale, send, serve};
 
 pub const API_SECRET: &str = "f0VCMTI3OUZBMEVGNEZDRDlBNDE0RjhCQzQ2NDcx";
 pub const STORE_ID: &str = "store-4ff4af41-85e3-4559-8eb8-0d08a2c6ceec";
 
-type Shared = State<Arc<Desk>>;
+type Shared = State<Arc<FakeProvider>>;
 
-pub async fn start() -> (Arc<Desk>, String) {
-    let desk = Arc::new(Desk::new(|code| json!({ "type": code, "message": "안 됩니다." })));
+pub async fn start() -> (Arc<FakeProvider>, String) {
+    let fake = Arc::new(FakeProvider::new(|code| json!({ "type": code, "message": "안 됩니다." })));
     let router = Router::new()
         .route("/payments/{payment_id}/confirm", post(confirm))
         .route("/payments/{payment_id}/cancel", post(cancel))
         .route("/payments/{payment_id}/virtual-account/close", post(close_account))
         .route("/payments/{payment_id}", get(find))
         .route("/payment-events-by-cursor", get(list))
-        .with_state(Arc::clone(&desk));
-    (desk, serve(router).await)
+        .with_state(Arc::clone(&fake));
+    (fake, serve(router).await)
 }
 
 async fn confirm(
-    State(desk): Shared,
+    State(fake): Shared,
     Path(payment_id): Path<String>,
     headers: HeaderMap,
     body: String,
 ) -> Response {
     let body: Value = serde_json::from_str(&body).unwrap();
-    desk.note(format!("/payments/{payment_id}/confirm"), &headers, &body);
-    let key = match check(&desk, &headers) {
+    fake.note(format!("/payments/{payment_id}/confirm"), &headers, &body);
+    let key = match check(&fake, &headers) {
         Ok(key) => format!("confirm {payment_id} {key}"),
         Err(refusal) => return send(refusal),
     };
@@ -45,16 +45,16 @@ async fn confirm(
         let off_by = books.off_by;
         let sale = books.of_order(&payment_id).filter(|_| body["storeId"] == STORE_ID);
         let Some(sale) = sale else {
-            return desk.refuse(404, "PAYMENT_NOT_FOUND");
+            return fake.refuse(404, "PAYMENT_NOT_FOUND");
         };
         if !sale.charges.is_empty() {
-            return desk.refuse(409, "ALREADY_PAID");
+            return fake.refuse(409, "ALREADY_PAID");
         }
         if body["paymentToken"] != sale.payment_key {
-            return desk.refuse(400, "INVALID_PAYMENT_TOKEN");
+            return fake.refuse(400, "INVALID_PAYMENT_TOKEN");
         }
         if body["totalAmount"] != sale.amount || body["currency"] != "KRW" {
-            return desk.refuse(409, "INFORMATION_MISMATCH");
+            return fake.refuse(409, "INFORMATION_MISMATCH");
         }
         match sale.account {
             Account::Wanted => sale.account = Account::Waiting,
@@ -62,18 +62,18 @@ async fn confirm(
         }
         (200, json!({ "payment": { "pgTxId": "pg-1", "paidAt": "2026-12-01T12:00:00Z" } }))
     };
-    desk.change(key, act).await
+    fake.change(key, act).await
 }
 
 async fn cancel(
-    State(desk): Shared,
+    State(fake): Shared,
     Path(payment_id): Path<String>,
     headers: HeaderMap,
     body: String,
 ) -> Response {
     let body: Value = serde_json::from_str(&body).unwrap();
-    desk.note(format!("/payments/{payment_id}/cancel"), &headers, &body);
-    let key = match check(&desk, &headers) {
+    fake.note(format!("/payments/{payment_id}/cancel"), &headers, &body);
+    let key = match check(&fake, &headers) {
         Ok(key) => format!("cancel {payment_id} {key}"),
         Err(refusal) => return send(refusal),
     };
@@ -81,24 +81,24 @@ async fn cancel(
         let off_by = books.off_by;
         let sale = books.of_order(&payment_id).filter(|_| body["storeId"] == STORE_ID);
         let Some(sale) = sale else {
-            return desk.refuse(404, "PAYMENT_NOT_FOUND");
+            return fake.refuse(404, "PAYMENT_NOT_FOUND");
         };
         if body["reason"].as_str().is_none_or(str::is_empty) {
-            return desk.refuse(400, "INVALID_REQUEST");
+            return fake.refuse(400, "INVALID_REQUEST");
         }
-        let left = sale.charged() - sale.returned();
+        let left = sale.charged() - sale.refunded();
         if sale.charges.is_empty() {
-            return desk.refuse(409, "PAYMENT_NOT_PAID");
+            return fake.refuse(409, "PAYMENT_NOT_PAID");
         }
         if left == 0 {
-            return desk.refuse(409, "PAYMENT_ALREADY_CANCELLED");
+            return fake.refuse(409, "PAYMENT_ALREADY_CANCELLED");
         }
         if body["currentCancellableAmount"].as_i64().is_some_and(|current| current != left) {
-            return desk.refuse(409, "CANCELLABLE_AMOUNT_CONSISTENCY_BROKEN");
+            return fake.refuse(409, "CANCELLABLE_AMOUNT_CONSISTENCY_BROKEN");
         }
         let amount = body["amount"].as_i64().unwrap_or(left);
         if amount < 1 || amount > left {
-            return desk.refuse(409, "CANCEL_AMOUNT_EXCEEDS_CANCELLABLE_AMOUNT");
+            return fake.refuse(409, "CANCEL_AMOUNT_EXCEEDS_CANCELLABLE_AMOUNT");
         }
         sale.returns.push(amount + off_by);
         let cancellation = json!({
@@ -108,17 +108,17 @@ async fn cancel(
         });
         (200, json!({ "cancellation": cancellation }))
     };
-    desk.change(key, act).await
+    fake.change(key, act).await
 }
 
 async fn close_account(
-    State(desk): Shared,
+    State(fake): Shared,
     Path(payment_id): Path<String>,
     Query(shop): Query<Shop>,
     headers: HeaderMap,
 ) -> Response {
-    desk.note(format!("/payments/{payment_id}/virtual-account/close"), &headers, &Value::Null);
-    let key = match check(&desk, &headers) {
+    fake.note(format!("/payments/{payment_id}/virtual-account/close"), &headers, &Value::Null);
+    let key = match check(&fake, &headers) {
         Ok(key) => format!("close {payment_id} {key}"),
         Err(refusal) => return send(refusal),
     };
@@ -128,10 +128,10 @@ async fn close_account(
             sale.account = Account::Closed;
             (200, json!({ "closedAt": "2026-12-01T12:00:00Z" }))
         }
-        Some(_) => desk.refuse(409, "PAYMENT_NOT_WAITING_FOR_DEPOSIT"),
-        None => desk.refuse(404, "PAYMENT_NOT_FOUND"),
+        Some(_) => fake.refuse(409, "PAYMENT_NOT_WAITING_FOR_DEPOSIT"),
+        None => fake.refuse(404, "PAYMENT_NOT_FOUND"),
     };
-    desk.change(key, act).await
+    fake.change(key, act).await
 }
 
 #[derive(Deserialize)]
@@ -141,22 +141,22 @@ struct Shop {
 }
 
 async fn find(
-    State(desk): Shared,
+    State(fake): Shared,
     Path(payment_id): Path<String>,
     Query(shop): Query<Shop>,
     headers: HeaderMap,
 ) -> Response {
-    desk.note(format!("/payments/{payment_id}"), &headers, &Value::Null);
-    if let Err(refusal) = check_credential(&desk, &headers) {
+    fake.note(format!("/payments/{payment_id}"), &headers, &Value::Null);
+    if let Err(refusal) = check_credential(&fake, &headers) {
         return send(refusal);
     }
     // Without an id of a shop, another one is meant.
     let is_ours = shop.store_id.is_some_and(|id| id == STORE_ID);
     let look = |books: &mut Books| match books.of_order(&payment_id) {
         Some(sale) if is_ours => (200, payment(sale)),
-        _ => desk.refuse(404, "PAYMENT_NOT_FOUND"),
+        _ => fake.refuse(404, "PAYMENT_NOT_FOUND"),
     };
-    desk.look(look).await
+    fake.look(look).await
 }
 
 #[derive(Deserialize)]
@@ -165,10 +165,10 @@ struct Asked {
     request_body: String,
 }
 
-async fn list(State(desk): Shared, headers: HeaderMap, Query(asked): Query<Asked>) -> Response {
+async fn list(State(fake): Shared, headers: HeaderMap, Query(asked): Query<Asked>) -> Response {
     let asked: Value = serde_json::from_str(&asked.request_body).unwrap();
-    desk.note("/payment-events-by-cursor".to_owned(), &headers, &asked);
-    if let Err(refusal) = check_credential(&desk, &headers) {
+    fake.note("/payment-events-by-cursor".to_owned(), &headers, &asked);
+    if let Err(refusal) = check_credential(&fake, &headers) {
         return send(refusal);
     }
     let begin: usize = asked["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
@@ -187,25 +187,25 @@ async fn list(State(desk): Shared, headers: HeaderMap, Query(asked): Query<Asked
             .collect();
         (200, json!({ "items": items }))
     };
-    desk.look(look).await
+    fake.look(look).await
 }
 
 /// The idempotency key of an allowed request: a quoted string of 16 to 256 characters.
-fn check(desk: &Desk, headers: &HeaderMap) -> Result<String, Answer> {
-    check_credential(desk, headers)?;
+fn check(fake: &FakeProvider, headers: &HeaderMap) -> Result<String, Answer> {
+    check_credential(fake, headers)?;
     let key = headers.get("idempotency-key").map(|key| key.to_str().unwrap());
     let key = key.and_then(|key| key.strip_prefix('"')?.strip_suffix('"'));
     match key.filter(|key| (16..=256).contains(&key.len())) {
         Some(key) => Ok(key.to_owned()),
-        None => Err(desk.refuse(400, "INVALID_REQUEST")),
+        None => Err(fake.refuse(400, "INVALID_REQUEST")),
     }
 }
 
-fn check_credential(desk: &Desk, headers: &HeaderMap) -> Result<(), Answer> {
+fn check_credential(fake: &FakeProvider, headers: &HeaderMap) -> Result<(), Answer> {
     let expected = format!("PortOne {API_SECRET}");
     match headers.get("authorization").is_some_and(|value| *value == expected) {
         true => Ok(()),
-        false => Err(desk.refuse(401, "UNAUTHORIZED")),
+        false => Err(fake.refuse(401, "UNAUTHORIZED")),
     }
 }
 
@@ -219,8 +219,8 @@ fn payment(sale: &Sale) -> Value {
             Account::Waiting => "VIRTUAL_ACCOUNT_ISSUED",
             Account::Closed => "CANCELLED",
         },
-        (true, _) if sale.returned() == total => "CANCELLED",
-        (true, _) if sale.returned() > 0 => "PARTIAL_CANCELLED",
+        (true, _) if sale.refunded() == total => "CANCELLED",
+        (true, _) if sale.refunded() > 0 => "PARTIAL_CANCELLED",
         (true, _) => "PAID",
     };
     let mut payment = json!({
@@ -235,7 +235,7 @@ fn payment(sale: &Sale) -> Value {
         "amount": {
             "total": total, "taxFree": 0, "discount": 0,
             "paid": if is_charged { total } else { 0 },
-            "cancelled": sale.returned(), "cancelledTaxFree": 0,
+            "cancelled": sale.refunded(), "cancelledTaxFree": 0,
         },
         "currency": "KRW",
         "customer": {},

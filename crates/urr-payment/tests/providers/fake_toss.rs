@@ -10,42 +10,42 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::desk::{Account, Answer, Books, Desk, Sale, send, serve};
+use crate::fake_provider::{Account, Answer, Books, FakeProvider, Sale, send, serve};
 
 pub const SECRET_KEY: &str = "test_sk_docs_Ovk5rk1EwkEbP0W43n07xlzm";
 /// The key and a colon, in base64.
 const AUTHORIZATION: &str = "Basic dGVzdF9za19kb2NzX092azVyazFFd2tFYlAwVzQzbjA3eGx6bTo=";
 
-type Shared = State<Arc<Desk>>;
+type Shared = State<Arc<FakeProvider>>;
 
-pub async fn start() -> (Arc<Desk>, String) {
-    let desk = Arc::new(Desk::new(|code| json!({ "code": code, "message": "안 됩니다." })));
+pub async fn start() -> (Arc<FakeProvider>, String) {
+    let fake = Arc::new(FakeProvider::new(|code| json!({ "code": code, "message": "안 됩니다." })));
     let router = Router::new()
         .route("/v1/payments/confirm", post(confirm))
         .route("/v1/payments/{payment_key}/cancel", post(cancel))
         .route("/v1/payments/orders/{order_id}", get(find))
         .route("/v1/transactions", get(list))
-        .with_state(Arc::clone(&desk));
-    (desk, serve(router).await)
+        .with_state(Arc::clone(&fake));
+    (fake, serve(router).await)
 }
 
-async fn confirm(State(desk): Shared, headers: HeaderMap, body: String) -> Response {
+async fn confirm(State(fake): Shared, headers: HeaderMap, body: String) -> Response {
     let body: Value = serde_json::from_str(&body).unwrap();
-    desk.note("/v1/payments/confirm".to_owned(), &headers, &body);
-    let key = match check(&desk, &headers) {
+    fake.note("/v1/payments/confirm".to_owned(), &headers, &body);
+    let key = match check(&fake, &headers) {
         Ok(key) => format!("confirm {key}"),
         Err(refusal) => return send(refusal),
     };
     let act = |books: &mut Books| {
         let off_by = books.off_by;
         let Some(sale) = books.of_key(body["paymentKey"].as_str().unwrap()) else {
-            return desk.refuse(404, "NOT_FOUND_PAYMENT");
+            return fake.refuse(404, "NOT_FOUND_PAYMENT");
         };
         if body["orderId"] != sale.order_id || body["amount"] != sale.amount {
-            return desk.refuse(400, "INVALID_REQUEST");
+            return fake.refuse(400, "INVALID_REQUEST");
         }
         if !sale.charges.is_empty() {
-            return desk.refuse(400, "ALREADY_PROCESSED_PAYMENT");
+            return fake.refuse(400, "ALREADY_PROCESSED_PAYMENT");
         }
         match sale.account {
             Account::Wanted => sale.account = Account::Waiting,
@@ -53,18 +53,18 @@ async fn confirm(State(desk): Shared, headers: HeaderMap, body: String) -> Respo
         }
         (200, payment(sale))
     };
-    desk.change(key, act).await
+    fake.change(key, act).await
 }
 
 async fn cancel(
-    State(desk): Shared,
+    State(fake): Shared,
     Path(payment_key): Path<String>,
     headers: HeaderMap,
     body: String,
 ) -> Response {
     let body: Value = serde_json::from_str(&body).unwrap();
-    desk.note(format!("/v1/payments/{payment_key}/cancel"), &headers, &body);
-    let key = match check(&desk, &headers) {
+    fake.note(format!("/v1/payments/{payment_key}/cancel"), &headers, &body);
+    let key = match check(&fake, &headers) {
         Ok(key) => format!("cancel {payment_key} {key}"),
         Err(refusal) => return send(refusal),
     };
@@ -72,42 +72,42 @@ async fn cancel(
     let act = |books: &mut Books| {
         let off_by = books.off_by;
         let Some(sale) = books.of_key(&payment_key) else {
-            return desk.refuse(404, "NOT_FOUND_PAYMENT");
+            return fake.refuse(404, "NOT_FOUND_PAYMENT");
         };
         if !(1..=200).contains(&reason.chars().count()) {
-            return desk.refuse(400, "INVALID_REQUEST");
+            return fake.refuse(400, "INVALID_REQUEST");
         }
         if sale.account == Account::Waiting && sale.charges.is_empty() {
             if !body["cancelAmount"].is_null() {
-                return desk.refuse(403, "NOT_ALLOWED_PARTIAL_REFUND_WAITING_DEPOSIT");
+                return fake.refuse(403, "NOT_ALLOWED_PARTIAL_REFUND_WAITING_DEPOSIT");
             }
             sale.account = Account::Closed;
             return (200, payment(sale));
         }
-        let left = sale.charged() - sale.returned();
+        let left = sale.charged() - sale.refunded();
         if left == 0 {
-            return desk.refuse(400, "ALREADY_CANCELED_PAYMENT");
+            return fake.refuse(400, "ALREADY_CANCELED_PAYMENT");
         }
         let amount = body["cancelAmount"].as_i64().unwrap_or(left);
         if amount < 1 || amount > left {
-            return desk.refuse(403, "NOT_CANCELABLE_AMOUNT");
+            return fake.refuse(403, "NOT_CANCELABLE_AMOUNT");
         }
         sale.returns.push(amount + off_by);
         (200, payment(sale))
     };
-    desk.change(key, act).await
+    fake.change(key, act).await
 }
 
-async fn find(State(desk): Shared, Path(order_id): Path<String>, headers: HeaderMap) -> Response {
-    desk.note(format!("/v1/payments/orders/{order_id}"), &headers, &Value::Null);
-    if let Err(refusal) = check_credential(&desk, &headers) {
+async fn find(State(fake): Shared, Path(order_id): Path<String>, headers: HeaderMap) -> Response {
+    fake.note(format!("/v1/payments/orders/{order_id}"), &headers, &Value::Null);
+    if let Err(refusal) = check_credential(&fake, &headers) {
         return send(refusal);
     }
     let look = |books: &mut Books| match books.of_order(&order_id) {
         Some(sale) => (200, payment(sale)),
-        None => desk.refuse(404, "NOT_FOUND_PAYMENT"),
+        None => fake.refuse(404, "NOT_FOUND_PAYMENT"),
     };
-    desk.look(look).await
+    fake.look(look).await
 }
 
 #[derive(Deserialize)]
@@ -120,10 +120,10 @@ struct Span {
 }
 
 /// One transaction per charge and per return, a page of them.
-async fn list(State(desk): Shared, headers: HeaderMap, Query(span): Query<Span>) -> Response {
+async fn list(State(fake): Shared, headers: HeaderMap, Query(span): Query<Span>) -> Response {
     let told = json!([span.start_date, span.end_date, span.starting_after, span.limit]);
-    desk.note("/v1/transactions".to_owned(), &headers, &told);
-    if let Err(refusal) = check_credential(&desk, &headers) {
+    fake.note("/v1/transactions".to_owned(), &headers, &told);
+    if let Err(refusal) = check_credential(&fake, &headers) {
         return send(refusal);
     }
     let look = |books: &mut Books| {
@@ -146,30 +146,30 @@ async fn list(State(desk): Shared, headers: HeaderMap, Query(span): Query<Span>)
         let page: Vec<Value> = all.skip_while(from).skip(skipped).take(span.limit).collect();
         (200, json!(page))
     };
-    desk.look(look).await
+    fake.look(look).await
 }
 
 /// The idempotency key of an allowed request.
-fn check(desk: &Desk, headers: &HeaderMap) -> Result<String, Answer> {
-    check_credential(desk, headers)?;
+fn check(fake: &FakeProvider, headers: &HeaderMap) -> Result<String, Answer> {
+    check_credential(fake, headers)?;
     let key = headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned());
     let is_json = headers.get("content-type").is_some_and(|kind| kind == "application/json");
     match key.filter(|key| is_json && (1..=300).contains(&key.len())) {
         Some(key) => Ok(key),
-        None => Err(desk.refuse(400, "INVALID_IDEMPOTENCY_KEY")),
+        None => Err(fake.refuse(400, "INVALID_IDEMPOTENCY_KEY")),
     }
 }
 
-fn check_credential(desk: &Desk, headers: &HeaderMap) -> Result<(), Answer> {
+fn check_credential(fake: &FakeProvider, headers: &HeaderMap) -> Result<(), Answer> {
     match headers.get("authorization").is_some_and(|value| value == AUTHORIZATION) {
         true => Ok(()),
-        false => Err(desk.refuse(401, "UNAUTHORIZED_KEY")),
+        false => Err(fake.refuse(401, "UNAUTHORIZED_KEY")),
     }
 }
 
 fn payment(sale: &Sale) -> Value {
     let total = if sale.charges.is_empty() { sale.amount } else { sale.charged() };
-    let left = total - sale.returned();
+    let left = total - sale.refunded();
     let status = match (sale.charges.is_empty(), sale.is_dead) {
         (true, true) => "ABORTED",
         (true, false) => match sale.account {

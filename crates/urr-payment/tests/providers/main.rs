@@ -6,15 +6,15 @@
 )]
 
 #[macro_use]
-mod world;
+mod fixture;
 
 mod breaker;
-mod charging;
-mod desk;
+mod charges;
 mod fake_portone;
+mod fake_provider;
 mod fake_toss;
 mod portone;
-mod returning;
+mod refunds;
 mod sandbox;
 mod toss;
 mod webhooks;

@@ -4,20 +4,21 @@ use serde_json::json;
 use urr_kernel::{Clock, Secret, Timestamp, Won};
 use urr_outbound::Outbound;
 use urr_payment::provider::{
-    Charge, Found, InvalidCredential, Listed, ListedOrder, Outcome, PORTONE_ENDPOINT, PortOne,
-    PortOneSettings, ProviderState, Standing,
+    ChargeRequest, InvalidProviderCredential, ListedOrder, ListedState, PORTONE_ENDPOINT,
+    PortOneClient, PortOneSettings, ProviderListing, ProviderLookup, ProviderOutcome,
+    ProviderState,
 };
 
-use crate::desk::Fault;
 use crate::fake_portone::STORE_ID;
-use crate::world::{KEY, Kind, ORDER, PRICE, WEBHOOK_SECRETS, World, charge, code, giving_back};
+use crate::fake_provider::Fault;
+use crate::fixture::{KEY, Kind, ORDER, PRICE, WEBHOOK_SECRETS, World, charge, code, giving_back};
 
 #[tokio::test]
 async fn requests_are_written_as_portone_wants_them() {
     let world = World::new(Kind::PortOne).await;
-    assert!(matches!(world.confirm().await, Outcome::Done(_)));
-    assert!(matches!(world.provider.cancel(&giving_back(2_000)).await, Outcome::Done(_)));
-    let seen = world.desk.seen();
+    assert!(matches!(world.confirm().await, ProviderOutcome::Done(_)));
+    assert!(matches!(world.provider.cancel(&giving_back(2_000)).await, ProviderOutcome::Done(_)));
+    let seen = world.fake.seen();
     assert_eq!(seen[0].path, format!("/payments/{ORDER}/confirm"));
     let body = json!({
         "storeId": STORE_ID, "paymentToken": KEY, "totalAmount": PRICE, "currency": "KRW",
@@ -43,11 +44,11 @@ async fn a_declined_card_is_a_decline_once_the_payment_is_seen_to_be_dead() {
     let declined = Fault::Refusal(502, "PG_PROVIDER");
     // Open, it may still be under way.
     assert_eq!(code(&world.confirm_with(declined).await), "PG_PROVIDER");
-    world.desk.fail_next_look(Fault::Page(500));
+    world.fake.fail_next_look(Fault::Page(500));
     assert_eq!(code(&world.confirm_with(declined).await), "PG_PROVIDER");
-    world.desk.books().of_order(ORDER).unwrap().is_dead = true;
+    world.fake.books().of_order(ORDER).unwrap().is_dead = true;
     let outcome = world.confirm_with(declined).await;
-    assert_eq!(outcome, Outcome::Declined { code: "PG_PROVIDER".to_owned() });
+    assert_eq!(outcome, ProviderOutcome::Declined { code: "PG_PROVIDER".to_owned() });
 }
 
 /// A token may be good for one use. If that one worked, the refusal of the next is no news.
@@ -56,7 +57,7 @@ async fn a_used_up_token_of_a_paid_payment_is_not_a_decline() {
     let world = World::new(Kind::PortOne).await;
     let used_up = Fault::Refusal(400, "INVALID_PAYMENT_TOKEN");
     let outcome = world.confirm_with(used_up).await;
-    assert_eq!(outcome, Outcome::Declined { code: "INVALID_PAYMENT_TOKEN".to_owned() });
+    assert_eq!(outcome, ProviderOutcome::Declined { code: "INVALID_PAYMENT_TOKEN".to_owned() });
     assert_eq!(code(&world.confirm_with(Fault::ActThenReset).await), "INTERRUPTED");
     assert_eq!(code(&world.confirm_with(used_up).await), "INVALID_PAYMENT_TOKEN");
     assert_eq!(world.state().await, ProviderState::Paid);
@@ -66,22 +67,22 @@ async fn a_used_up_token_of_a_paid_payment_is_not_a_decline() {
 #[tokio::test]
 async fn a_charge_that_cannot_be_seen_is_unknown() {
     let world = World::new(Kind::PortOne).await;
-    world.desk.fail_next_look(Fault::Page(500));
+    world.fake.fail_next_look(Fault::Page(500));
     assert_eq!(code(&world.confirm().await), "HTTP_500");
     assert_eq!(world.state().await, ProviderState::Paid);
-    world.desk.fail_next_look(Fault::Reset);
+    world.fake.fail_next_look(Fault::Reset);
     assert_eq!(code(&world.provider.cancel(&giving_back(1_000)).await), "INTERRUPTED");
-    assert_eq!(world.payment().await.returned, Won::new(1_000));
+    assert_eq!(world.payment().await.refunded, Won::new(1_000));
 }
 
 /// An earlier attempt that did work would cause it: the amount is checked against what is left.
 #[tokio::test]
 async fn an_amount_that_no_longer_fits_is_unknown() {
     let world = World::new(Kind::PortOne).await;
-    assert!(matches!(world.confirm().await, Outcome::Done(_)));
-    assert!(matches!(world.provider.cancel(&giving_back(1_000)).await, Outcome::Done(_)));
+    assert!(matches!(world.confirm().await, ProviderOutcome::Done(_)));
+    assert!(matches!(world.provider.cancel(&giving_back(1_000)).await, ProviderOutcome::Done(_)));
     let key = "019a8c1e-0000-7000-8000-00000000000a".to_owned();
-    let late = urr_payment::provider::Return { idempotency_key: key, ..giving_back(1_000) };
+    let late = urr_payment::provider::RefundRequest { idempotency_key: key, ..giving_back(1_000) };
     let outcome = world.provider.cancel(&late).await;
     assert_eq!(code(&outcome), "CANCELLABLE_AMOUNT_CONSISTENCY_BROKEN");
     assert_eq!(world.returns(), [1_000]);
@@ -91,13 +92,13 @@ async fn an_amount_that_no_longer_fits_is_unknown() {
 async fn what_was_not_paid_is_not_given_back() {
     let world = World::new(Kind::PortOne).await;
     let outcome = world.provider.cancel(&giving_back(1_000)).await;
-    assert_eq!(outcome, Outcome::Declined { code: "PAYMENT_NOT_PAID".to_owned() });
+    assert_eq!(outcome, ProviderOutcome::Declined { code: "PAYMENT_NOT_PAID".to_owned() });
 }
 
 #[tokio::test]
 async fn without_a_key_a_found_payment_is_named_by_its_transaction() {
     let world = World::new(Kind::PortOne).await;
-    let Found::Payment(payment) = world.provider.find(ORDER, None).await else {
+    let ProviderLookup::Payment(payment) = world.provider.find(ORDER, None).await else {
         panic!("the order is known");
     };
     assert_eq!(payment.payment_key, "019a0000-0000-7000-8000-000000000000");
@@ -107,7 +108,7 @@ async fn without_a_key_a_found_payment_is_named_by_its_transaction() {
 #[should_panic(expected = "16 to 256 plain characters")]
 async fn a_key_that_portone_would_refuse_is_a_bug_of_ours() {
     let world = World::new(Kind::PortOne).await;
-    let short = Charge { idempotency_key: "short".to_owned(), ..charge() };
+    let short = ChargeRequest { idempotency_key: "short".to_owned(), ..charge() };
     drop(world.provider.confirm(&short).await);
 }
 
@@ -122,13 +123,13 @@ fn credentials_that_cannot_be_used_are_refused_at_the_start() {
             endpoint: PORTONE_ENDPOINT.to_owned(),
             timeout: std::time::Duration::from_secs(10),
         };
-        PortOne::new(settings, Outbound::new(), Clock::System).err()
+        PortOneClient::new(settings, Outbound::new(), Clock::System).err()
     };
     let [first, second] = WEBHOOK_SECRETS;
     assert_eq!(refused("secret", &[first, second]), None);
-    assert_eq!(refused("", &[]), Some(InvalidCredential));
+    assert_eq!(refused("", &[]), Some(InvalidProviderCredential));
     for webhooks in [&["whsec_"][..], &["whsec_not base64"], &[first, second, first]] {
-        assert_eq!(refused("secret", webhooks), Some(InvalidCredential), "{webhooks:?}");
+        assert_eq!(refused("secret", webhooks), Some(InvalidProviderCredential), "{webhooks:?}");
     }
 }
 
@@ -136,22 +137,22 @@ fn credentials_that_cannot_be_used_are_refused_at_the_start() {
 async fn orders_with_events_in_a_span_are_listed_each_once() {
     let world = World::new(Kind::PortOne).await;
     world.agree("ORD_never_charged", "never");
-    assert!(matches!(world.confirm().await, Outcome::Done(_)));
+    assert!(matches!(world.confirm().await, ProviderOutcome::Done(_)));
     world.agree("ORD_other", "other");
     {
-        let mut books = world.desk.books();
+        let mut books = world.fake.books();
         books.of_order(ORDER).unwrap().returns.extend([1; 250]);
         books.of_order("ORD_other").unwrap().charges.push(PRICE);
     }
     let (from, to): (Timestamp, Timestamp) =
         ("2026-12-01T00:00:00Z".parse().unwrap(), "2026-12-02T00:00:00Z".parse().unwrap());
     let unclear = |order_id: &str| {
-        let standing = Standing::Unclear;
-        ListedOrder { order_id: order_id.to_owned(), standing }
+        let state = ListedState::Unclear;
+        ListedOrder { order_id: order_id.to_owned(), state }
     };
-    let both = Listed::Orders(vec![unclear(ORDER), unclear("ORD_other")]);
+    let both = ProviderListing::Orders(vec![unclear(ORDER), unclear("ORD_other")]);
     assert_eq!(world.provider.list(from, to).await, both);
-    let pages = world.desk.seen().into_iter();
+    let pages = world.fake.seen().into_iter();
     let pages: Vec<_> = pages.filter(|seen| seen.path == "/payment-events-by-cursor").collect();
     assert_eq!(pages.len(), 3);
     let asked = json!({
@@ -159,7 +160,7 @@ async fn orders_with_events_in_a_span_are_listed_each_once() {
         "size": 100, "cursor": "200",
     });
     assert_eq!(pages[2].body, asked);
-    world.desk.fail_next_look(Fault::ActThenGarbage);
+    world.fake.fail_next_look(Fault::ActThenGarbage);
     let listed = world.provider.list(from, to).await;
-    assert_eq!(listed, Listed::Unknown { code: "UNREADABLE".to_owned() });
+    assert_eq!(listed, ProviderListing::Unknown { code: "UNREADABLE".to_owned() });
 }

@@ -7,13 +7,13 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::Sha256;
 use urr_kernel::{Clock, Timestamp};
-use urr_payment::provider::{Hint, Provider, WebhookRejection};
+use urr_payment::provider::{ProviderClient, WebhookNotice, WebhookRejection};
 
-use crate::world::{Kind, ORDER, PATIENCE, WEBHOOK_SECRETS, connect};
+use crate::fixture::{Kind, ORDER, PATIENCE, WEBHOOK_SECRETS, connect};
 
-type Read = Result<Option<Hint>, WebhookRejection>;
+type Read = Result<Option<WebhookNotice>, WebhookRejection>;
 
-fn provider(kind: Kind) -> Provider {
+fn provider(kind: Kind) -> ProviderClient {
     connect(kind, "http://127.0.0.1:9", &Clock::System, PATIENCE)
 }
 
@@ -29,7 +29,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 fn hint(message_id: &str) -> Read {
-    Ok(Some(Hint { message_id: message_id.to_owned(), order_id: ORDER.to_owned() }))
+    Ok(Some(WebhookNotice { message_id: message_id.to_owned(), order_id: ORDER.to_owned() }))
 }
 
 fn read_toss(pairs: &[(&'static str, &str)], body: &str) -> Read {

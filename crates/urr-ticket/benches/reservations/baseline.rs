@@ -12,7 +12,7 @@ use urr_ticket::SCHEMA;
 use urr_ticket::inventory::store::sale_create;
 
 use crate::crowd::Measured;
-use crate::office::{Office, new_sale};
+use crate::service::{BenchService, new_sale};
 use crate::{ROUND, SEATS};
 
 const BODY: &str = r#"{"specversion":"1.0","id":"01938d2c-8a00-7000-8000-000000000001","source":"urr/ticket","type":"RESERVATION_CREATED","subject":"01938d2c-8a00-7000-8000-000000000002","time":"2026-12-01T12:00:00Z","datacontenttype":"application/json","data":{"eventId":"01938d2c-8a00-7000-8000-000000000003","expiresAt":"2026-12-01T12:05:00Z","quantity":1,"reservationId":"01938d2c-8a00-7000-8000-000000000002","reservationNumber":"R-0000-0000-0000","seatIds":[12],"totalAmount":99000,"userId":"01938d2c-8a00-7000-8000-000000000004"},"correlationid":"01938d2c-8a00-7000-8000-000000000005","traceparent":"00-01938d2c8a0070008000000000000005-8000000000000005-01"}"#;
@@ -56,7 +56,7 @@ impl BareSqlite {
         Ok(BareSqlite { connection, ids, event_id, next_seat: SEATS, fence: 0, path })
     }
 
-    /// The office's statements in a loop on one thread, committed in groups of the same size.
+    /// The service's statements in a loop on one thread, committed in groups of the same size.
     pub fn run(&mut self, group: usize, measured: &mut Measured) -> Result<()> {
         self.open_sale()?;
         let mut count = 0;
@@ -134,10 +134,10 @@ impl BareSqlite {
 }
 
 /// Reservations per second by pgbench, of an event of its own.
-pub fn pgbench(office: &Office) -> Result<f64> {
-    let url = office.postgres_url.as_deref().context("the office is on PostgreSQL")?;
+pub fn pgbench(service: &BenchService) -> Result<f64> {
+    let url = service.postgres_url.as_deref().context("the service is on PostgreSQL")?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let (event_id, _) = runtime.block_on(office.open_sale());
+    let (event_id, _) = runtime.block_on(service.open_sale());
     let folder = tempfile::tempdir()?;
     let script = folder.path().join("reserve.sql");
     std::fs::write(&script, pgbench_script(event_id))?;

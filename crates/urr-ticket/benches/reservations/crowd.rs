@@ -10,11 +10,11 @@ use tokio::task::JoinSet;
 use urr_kernel::{IdSource, Uuid};
 use urr_service::Caller;
 
-use crate::office::Office;
+use crate::service::BenchService;
 use crate::{CLIENTS, ROUND, SEATS};
 
 #[derive(Clone, Copy)]
-pub enum Wish {
+pub enum SeatPreference {
     SeatOfOnesOwn,
     HotSeat { with_key: bool },
 }
@@ -54,11 +54,11 @@ impl Measured {
 }
 
 /// One round of a crowd. It ends early if all seats are sold.
-pub async fn run(office: &Office, event_id: Uuid, wish: Wish) -> Measured {
-    let head = head(office, event_id);
-    if let Wish::HotSeat { .. } = wish {
+pub async fn run(service: &BenchService, event_id: Uuid, preference: SeatPreference) -> Measured {
+    let head = head(service, event_id);
+    if let SeatPreference::HotSeat { .. } = preference {
         // Somebody has it; nobody minds if that is so already.
-        let mut client = Client::connect(office, &head, event_id).await;
+        let mut client = Client::connect(service, &head, event_id).await;
         client.reserve(0, None).await;
     }
     let next_seat = Arc::new(AtomicU32::new(0));
@@ -66,8 +66,8 @@ pub async fn run(office: &Office, event_id: Uuid, wish: Wish) -> Measured {
     let started = Instant::now();
     for _ in 0..CLIENTS {
         let (client, next_seat) =
-            (Client::connect(office, &head, event_id).await, Arc::clone(&next_seat));
-        clients.spawn(client.run(wish, next_seat, started + ROUND));
+            (Client::connect(service, &head, event_id).await, Arc::clone(&next_seat));
+        clients.spawn(client.run(preference, next_seat, started + ROUND));
     }
     let mut measured = Measured::default();
     for latencies in clients.join_all().await {
@@ -79,8 +79,8 @@ pub async fn run(office: &Office, event_id: Uuid, wish: Wish) -> Measured {
 }
 
 /// What the headers of all requests have in common.
-fn head(office: &Office, event_id: Uuid) -> String {
-    let credential = office.credentials.for_caller(Caller::Gateway);
+fn head(service: &BenchService, event_id: Uuid) -> String {
+    let credential = service.credentials.for_caller(Caller::Gateway);
     format!(
         "POST /api/seats/reserve HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          x-urr-caller: gateway\r\nx-urr-credential: {}\r\nx-urr-entry-event: {event_id}\r\n\
@@ -98,19 +98,24 @@ struct Client {
 }
 
 impl Client {
-    async fn connect(office: &Office, head: &str, event_id: Uuid) -> Client {
-        let stream = TcpStream::connect(office.address).await.expect("the office listens");
+    async fn connect(service: &BenchService, head: &str, event_id: Uuid) -> Client {
+        let stream = TcpStream::connect(service.address).await.expect("the service listens");
         stream.set_nodelay(true).expect("the socket is open");
-        let (head, ids) = (head.to_owned(), office.ids.clone());
+        let (head, ids) = (head.to_owned(), service.ids.clone());
         Client { stream, head, event_id, ids, buffer: vec![0; 8_192] }
     }
 
-    async fn run(mut self, wish: Wish, next_seat: Arc<AtomicU32>, end: Instant) -> Vec<Duration> {
+    async fn run(
+        mut self,
+        preference: SeatPreference,
+        next_seat: Arc<AtomicU32>,
+        end: Instant,
+    ) -> Vec<Duration> {
         let mut latencies = Vec::new();
         while Instant::now() < end {
             let begun = Instant::now();
-            match wish {
-                Wish::SeatOfOnesOwn => {
+            match preference {
+                SeatPreference::SeatOfOnesOwn => {
                     let seat_id = next_seat.fetch_add(1, Ordering::Relaxed);
                     if seat_id >= SEATS {
                         break;
@@ -118,7 +123,7 @@ impl Client {
                     self.reserve(seat_id, None).await;
                     self.must_say(b"201");
                 }
-                Wish::HotSeat { with_key } => {
+                SeatPreference::HotSeat { with_key } => {
                     let key = with_key.then(|| self.ids.next_id());
                     self.reserve(0, key).await;
                     self.must_say(b"409");
@@ -143,11 +148,11 @@ impl Client {
         let length = body.len();
         let request =
             format!("{head}x-user-id: {user_id}\r\ncontent-length: {length}\r\n\r\n{body}");
-        self.stream.write_all(request.as_bytes()).await.expect("the office reads");
+        self.stream.write_all(request.as_bytes()).await.expect("the service reads");
         let mut filled = 0;
         while answer_length(&self.buffer[..filled]).is_none_or(|length| filled < length) {
             let read = self.stream.read(&mut self.buffer[filled..]).await;
-            let read = read.expect("the office answers");
+            let read = read.expect("the service answers");
             assert!(read > 0, "closed: {}", String::from_utf8_lossy(&self.buffer[..filled]));
             filled += read;
         }

@@ -15,7 +15,7 @@
 
 mod baseline;
 mod crowd;
-mod office;
+mod service;
 
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,8 @@ use urr_redis::{Redis, RedisPlace};
 use urr_test::servers::{self, Server};
 use urr_ticket::SeatLocks;
 
-use crowd::{Measured, Wish};
-use office::Office;
+use crowd::{Measured, SeatPreference};
+use service::BenchService;
 
 /// Ours and the baseline take turns, so that a busy moment of the machine hits both.
 const ROUNDS: u32 = 4;
@@ -57,18 +57,19 @@ fn bench_sqlite(runtime: &Runtime) -> Result<bool> {
     println!("SQLite");
     let folder = tempfile::tempdir()?;
     let locks = SeatLocks::memory(Clock::System);
-    let office = runtime.block_on(Office::on_sqlite(&folder.path().join("ours.db"), locks))?;
+    let service =
+        runtime.block_on(BenchService::on_sqlite(&folder.path().join("ours.db"), locks))?;
     let mut bare = baseline::BareSqlite::open(&folder.path().join("bare.db"))?;
     let (mut ours, mut base) = (Measured::default(), Measured::default());
     let mut passed = true;
-    warm_up(runtime, &office);
+    warm_up(runtime, &service);
     for _ in 0..ROUNDS {
-        let (event_id, took) = runtime.block_on(office.open_sale());
+        let (event_id, took) = runtime.block_on(service.open_sale());
         passed &= took < CREATION_MAX;
         report_creation(took);
-        let before = office.db.stats();
-        let round = runtime.block_on(crowd::run(&office, event_id, Wish::SeatOfOnesOwn));
-        let commits = office.db.stats().groups - before.groups;
+        let before = service.db.stats();
+        let round = runtime.block_on(crowd::run(&service, event_id, SeatPreference::SeatOfOnesOwn));
+        let commits = service.db.stats().groups - before.groups;
         let group = round.count / usize::try_from(commits.max(1))?;
         println!("  {group} reservations per commit");
         ours.add(round);
@@ -76,39 +77,39 @@ fn bench_sqlite(runtime: &Runtime) -> Result<bool> {
     }
     ours.print("SQLite");
     passed &= report(ours.rate(), "bare rusqlite, same groups", base.rate(), SQLITE_RATIO_MIN);
-    bench_refusals(runtime, &office);
-    office.close();
+    bench_refusals(runtime, &service);
+    service.close();
     Ok(passed)
 }
 
 fn bench_postgres(runtime: &Runtime, locks: SeatLocks, name: &str) -> Result<bool> {
     println!("PostgreSQL, {name}");
-    let office = runtime.block_on(Office::on_postgres(locks))?;
+    let service = runtime.block_on(BenchService::on_postgres(locks))?;
     let (mut ours, mut base) = (Measured::default(), 0.0);
     let mut passed = true;
-    warm_up(runtime, &office);
+    warm_up(runtime, &service);
     for _ in 0..ROUNDS {
-        let (event_id, took) = runtime.block_on(office.open_sale());
+        let (event_id, took) = runtime.block_on(service.open_sale());
         passed &= took < CREATION_MAX;
         report_creation(took);
-        let before = office.db.stats();
-        let round = runtime.block_on(crowd::run(&office, event_id, Wish::SeatOfOnesOwn));
-        let commits = office.db.stats().groups - before.groups;
+        let before = service.db.stats();
+        let round = runtime.block_on(crowd::run(&service, event_id, SeatPreference::SeatOfOnesOwn));
+        let commits = service.db.stats().groups - before.groups;
         println!("  {} reservations per commit", round.count / usize::try_from(commits.max(1))?);
         ours.add(round);
-        base += baseline::pgbench(&office)? / f64::from(ROUNDS);
+        base += baseline::pgbench(&service)? / f64::from(ROUNDS);
     }
     ours.print("PostgreSQL");
     passed &= report(ours.rate(), "pgbench, one transaction each", base, POSTGRES_RATIO_MIN);
-    bench_refusals(runtime, &office);
-    office.close();
+    bench_refusals(runtime, &service);
+    service.close();
     Ok(passed)
 }
 
 /// A round that does not count: memory is touched for the first time, connections are made.
-fn warm_up(runtime: &Runtime, office: &Office) {
-    let (event_id, _) = runtime.block_on(office.open_sale());
-    runtime.block_on(crowd::run(office, event_id, Wish::SeatOfOnesOwn));
+fn warm_up(runtime: &Runtime, service: &BenchService) {
+    let (event_id, _) = runtime.block_on(service.open_sale());
+    runtime.block_on(crowd::run(service, event_id, SeatPreference::SeatOfOnesOwn));
 }
 
 fn report_creation(took: Duration) {
@@ -124,13 +125,13 @@ fn report(ours: f64, baseline_name: &str, baseline: f64, target: f64) -> bool {
 }
 
 /// Everybody wants the one seat that somebody has.
-fn bench_refusals(runtime: &Runtime, office: &Office) {
-    let (event_id, _) = runtime.block_on(office.open_sale());
-    for (wish, name) in [
-        (Wish::HotSeat { with_key: false }, "refusals, one hot seat"),
-        (Wish::HotSeat { with_key: true }, "refusals, each with its own key"),
+fn bench_refusals(runtime: &Runtime, service: &BenchService) {
+    let (event_id, _) = runtime.block_on(service.open_sale());
+    for (preference, name) in [
+        (SeatPreference::HotSeat { with_key: false }, "refusals, one hot seat"),
+        (SeatPreference::HotSeat { with_key: true }, "refusals, each with its own key"),
     ] {
-        let mut refused = runtime.block_on(crowd::run(office, event_id, wish));
+        let mut refused = runtime.block_on(crowd::run(service, event_id, preference));
         println!("{name:<34} {:>9.0} refusals/s", refused.rate());
         refused.print_latencies();
     }

@@ -6,7 +6,7 @@ use urr_storage::{Row, StorageError, Tx, params};
 
 /// What does not agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DifferenceKind {
+pub enum AuditDifferenceKind {
     /// An event does not have the seats of its layout.
     SeatCount,
     /// A seat is held or sold, but its reservation does not have it.
@@ -40,44 +40,44 @@ pub enum DifferenceKind {
 
 /// One thing that does not agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
-    pub kind: DifferenceKind,
+pub struct AuditDifference {
+    pub kind: AuditDifferenceKind,
     pub event_id: Uuid,
     pub reservation_id: Option<Uuid>,
     pub seat_id: Option<SeatId>,
     pub ticket_type_id: Option<Uuid>,
 }
 
-impl DifferenceKind {
+impl AuditDifferenceKind {
     pub fn name(self) -> &'static str {
         match self {
-            DifferenceKind::SeatCount => "seatCount",
-            DifferenceKind::SeatWithoutItem => "seatWithoutItem",
-            DifferenceKind::ItemWithoutSeat => "itemWithoutSeat",
-            DifferenceKind::SeatStatus => "seatStatus",
-            DifferenceKind::ItemStatus => "itemStatus",
-            DifferenceKind::Amount => "amount",
-            DifferenceKind::Stock => "stock",
-            DifferenceKind::Tickets => "tickets",
-            DifferenceKind::Payment => "payment",
-            DifferenceKind::Points => "points",
-            DifferenceKind::Transfer => "transfer",
-            DifferenceKind::Overdue => "overdue",
-            DifferenceKind::OldPin => "oldPin",
+            AuditDifferenceKind::SeatCount => "seatCount",
+            AuditDifferenceKind::SeatWithoutItem => "seatWithoutItem",
+            AuditDifferenceKind::ItemWithoutSeat => "itemWithoutSeat",
+            AuditDifferenceKind::SeatStatus => "seatStatus",
+            AuditDifferenceKind::ItemStatus => "itemStatus",
+            AuditDifferenceKind::Amount => "amount",
+            AuditDifferenceKind::Stock => "stock",
+            AuditDifferenceKind::Tickets => "tickets",
+            AuditDifferenceKind::Payment => "payment",
+            AuditDifferenceKind::Points => "points",
+            AuditDifferenceKind::Transfer => "transfer",
+            AuditDifferenceKind::Overdue => "overdue",
+            AuditDifferenceKind::OldPin => "oldPin",
         }
     }
 }
 
 /// Each question has the event as `$1` and how many answers are wanted as `$2`.
-const QUESTIONS: [(DifferenceKind, &str); 11] = [
+const CHECKS: [(AuditDifferenceKind, &str); 11] = [
     (
-        DifferenceKind::SeatCount,
+        AuditDifferenceKind::SeatCount,
         "select null::uuid as reservation_id, null::integer as seat_id, \
          null::uuid as ticket_type_id from sales where event_id = $1 and is_complete \
          and seats_total <> (select count(*) from seats where event_id = $1) limit $2",
     ),
     (
-        DifferenceKind::SeatWithoutItem,
+        AuditDifferenceKind::SeatWithoutItem,
         "select s.reservation_id, s.seat_id, null::uuid as ticket_type_id from seats as s \
          where s.event_id = $1 and s.reservation_id is not null and not exists (\
              select 1 from reservation_items as i where i.event_id = s.event_id \
@@ -85,7 +85,7 @@ const QUESTIONS: [(DifferenceKind, &str); 11] = [
          ) order by s.seat_id limit $2",
     ),
     (
-        DifferenceKind::ItemWithoutSeat,
+        AuditDifferenceKind::ItemWithoutSeat,
         "select i.reservation_id, i.seat_id, null::uuid as ticket_type_id \
          from reservation_items as i where i.event_id = $1 and i.is_live \
          and i.seat_id is not null and not exists (\
@@ -94,20 +94,20 @@ const QUESTIONS: [(DifferenceKind, &str); 11] = [
          ) order by i.seat_id limit $2",
     ),
     (
-        DifferenceKind::SeatStatus,
+        AuditDifferenceKind::SeatStatus,
         "select s.reservation_id, s.seat_id, null::uuid as ticket_type_id from seats as s \
          join reservations as r on r.id = s.reservation_id where s.event_id = $1 \
          and not (s.status = 'held' and r.status = 'pending') \
          and not (s.status = 'sold' and r.status = 'confirmed') order by s.seat_id limit $2",
     ),
     (
-        DifferenceKind::ItemStatus,
+        AuditDifferenceKind::ItemStatus,
         "select r.id as reservation_id, i.seat_id, i.ticket_type_id from reservations as r \
          join reservation_items as i on i.reservation_id = r.id where r.event_id = $1 \
          and (r.status in ('pending', 'confirmed')) <> i.is_live order by r.id limit $2",
     ),
     (
-        DifferenceKind::Amount,
+        AuditDifferenceKind::Amount,
         "select r.id as reservation_id, null::integer as seat_id, null::uuid as ticket_type_id \
          from reservations as r where r.event_id = $1 and (\
              r.quantity <> (select coalesce(sum(i.quantity), 0) from reservation_items as i \
@@ -117,7 +117,7 @@ const QUESTIONS: [(DifferenceKind, &str); 11] = [
          ) order by r.id limit $2",
     ),
     (
-        DifferenceKind::Stock,
+        AuditDifferenceKind::Stock,
         "select null::uuid as reservation_id, null::integer as seat_id, t.id as ticket_type_id \
          from ticket_types as t where t.event_id = $1 and t.total - t.available <> (\
              select coalesce(sum(i.quantity), 0) from reservation_items as i \
@@ -126,7 +126,7 @@ const QUESTIONS: [(DifferenceKind, &str); 11] = [
          ) order by t.id limit $2",
     ),
     (
-        DifferenceKind::Tickets,
+        AuditDifferenceKind::Tickets,
         "select r.id as reservation_id, null::integer as seat_id, null::uuid as ticket_type_id \
          from reservations as r where r.event_id = $1 and (\
              select count(*) from tickets as t where t.reservation_id = r.id and t.is_valid\
@@ -134,7 +134,7 @@ const QUESTIONS: [(DifferenceKind, &str); 11] = [
          order by r.id limit $2",
     ),
     (
-        DifferenceKind::Payment,
+        AuditDifferenceKind::Payment,
         "select r.id as reservation_id, null::integer as seat_id, null::uuid as ticket_type_id \
          from reservations as r where r.event_id = $1 and not (case r.status \
              when 'confirmed' then r.payment_status = 'paid' and r.payment_id is not null \
@@ -143,7 +143,7 @@ const QUESTIONS: [(DifferenceKind, &str); 11] = [
              else r.payment_status = 'unpaid' end) order by r.id limit $2",
     ),
     (
-        DifferenceKind::Points,
+        AuditDifferenceKind::Points,
         "select r.id as reservation_id, null::integer as seat_id, null::uuid as ticket_type_id \
          from reservations as r join membership_points as given on given.reference_id = r.id \
          and given.action = 'TICKET_PURCHASE' join memberships as m on m.id = given.membership_id \
@@ -155,7 +155,7 @@ const QUESTIONS: [(DifferenceKind, &str); 11] = [
          )) order by r.id limit $2",
     ),
     (
-        DifferenceKind::Transfer,
+        AuditDifferenceKind::Transfer,
         "select r.id as reservation_id, null::integer as seat_id, null::uuid as ticket_type_id \
          from transfers as t join reservations as r on r.id = t.reservation_id \
          where t.event_id = $1 and not (case t.status \
@@ -175,9 +175,9 @@ pub fn event_audit(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     limit: u32,
-) -> Result<Vec<Difference>, StorageError> {
+) -> Result<Vec<AuditDifference>, StorageError> {
     let mut differences = Vec::new();
-    for (kind, sql) in QUESTIONS {
+    for (kind, sql) in CHECKS {
         let found =
             tx.query(sql, params![event_id, limit], |row| difference_read(row, kind, event_id))?;
         differences.extend(found);
@@ -187,10 +187,10 @@ pub fn event_audit(
 
 fn difference_read(
     row: &Row<'_>,
-    kind: DifferenceKind,
+    kind: AuditDifferenceKind,
     event_id: Uuid,
-) -> Result<Difference, StorageError> {
-    Ok(Difference {
+) -> Result<AuditDifference, StorageError> {
+    Ok(AuditDifference {
         kind,
         event_id,
         reservation_id: row.get("reservation_id")?,
@@ -204,12 +204,12 @@ pub fn overdue_audit(
     tx: &mut Tx<'_>,
     before: Timestamp,
     limit: u32,
-) -> Result<Vec<Difference>, StorageError> {
+) -> Result<Vec<AuditDifference>, StorageError> {
     tx.query(
         "select id, event_id from reservations where status = 'pending' and pinned_by is null \
          and expires_at < $1 order by expires_at, id limit $2",
         params![before, limit],
-        |row| hold_read(row, DifferenceKind::Overdue),
+        |row| hold_read(row, AuditDifferenceKind::Overdue),
     )
 }
 
@@ -218,18 +218,18 @@ pub fn old_pin_audit(
     tx: &mut Tx<'_>,
     before: Timestamp,
     limit: u32,
-) -> Result<Vec<Difference>, StorageError> {
+) -> Result<Vec<AuditDifference>, StorageError> {
     tx.query(
         "select id, event_id, pinned_at from reservations where status = 'pending' \
          and pinned_at < $1 union all select reservation_id, event_id, pinned_at from transfers \
          where status = 'listed' and pinned_at < $1 order by pinned_at, id limit $2",
         params![before, limit],
-        |row| hold_read(row, DifferenceKind::OldPin),
+        |row| hold_read(row, AuditDifferenceKind::OldPin),
     )
 }
 
-fn hold_read(row: &Row<'_>, kind: DifferenceKind) -> Result<Difference, StorageError> {
-    Ok(Difference {
+fn hold_read(row: &Row<'_>, kind: AuditDifferenceKind) -> Result<AuditDifference, StorageError> {
+    Ok(AuditDifference {
         kind,
         event_id: row.get("event_id")?,
         reservation_id: row.get("id")?,

@@ -10,13 +10,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::check_in::signature::InvalidPayload;
-use crate::check_in::{CheckInError, CheckedIn, ShownTicket};
+use crate::check_in::{CheckInError, CheckedInTicket, ScannedTicket};
 use crate::seat_map::http::no_event;
-use crate::{Inventory, Ticket};
+use crate::{Inventory, TicketService};
 
 const PAYLOAD_CHARS_MAX: usize = 500;
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new().routes(routes!(check_in_ticket)).routes(routes!(count_check_ins))
 }
 
@@ -43,7 +43,7 @@ struct CheckedInView {
     reservation_number: String,
     event_id: Uuid,
     /// Where the holder sits; nothing for a standing ticket.
-    seat: Option<DoorSeatView>,
+    seat: Option<CheckInSeatView>,
     ticket_type_name: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     checked_in_at: Timestamp,
@@ -51,7 +51,7 @@ struct CheckedInView {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct DoorSeatView {
+struct CheckInSeatView {
     id: SeatId,
     #[schema(example = "1층 A-12-7")]
     label: String,
@@ -61,10 +61,10 @@ struct DoorSeatView {
     grade: String,
 }
 
-impl DoorSeatView {
-    fn of(inventory: &Inventory, id: SeatId) -> Option<DoorSeatView> {
+impl CheckInSeatView {
+    fn of(inventory: &Inventory, id: SeatId) -> Option<CheckInSeatView> {
         let place = inventory.layout.place(id)?;
-        Some(DoorSeatView {
+        Some(CheckInSeatView {
             id,
             label: place.label(),
             section: place.section.name.clone(),
@@ -76,13 +76,13 @@ impl DoorSeatView {
 }
 
 impl CheckedInView {
-    fn of(checked_in: CheckedIn, inventory: &Inventory) -> CheckedInView {
+    fn of(checked_in: CheckedInTicket, inventory: &Inventory) -> CheckedInView {
         CheckedInView {
             id: checked_in.ticket_id,
             number: checked_in.number,
             reservation_number: checked_in.reservation_number,
             event_id: checked_in.event_id,
-            seat: checked_in.seat_id.and_then(|id| DoorSeatView::of(inventory, id)),
+            seat: checked_in.seat_id.and_then(|id| CheckInSeatView::of(inventory, id)),
             ticket_type_name: checked_in.ticket_type_name,
             checked_in_at: checked_in.checked_in_at,
         }
@@ -105,7 +105,7 @@ impl CheckedInView {
     ),
 )]
 async fn check_in_ticket(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     Admin(admin): Admin,
     Json(body): Json<CheckInBody>,
 ) -> Result<Json<CheckInView>, ApiError> {
@@ -114,7 +114,7 @@ async fn check_in_ticket(
     }
     let event_id = body.event_id;
     let inventory = ticket.inventories.get(event_id).await?.ok_or_else(no_event)?;
-    let shown = ShownTicket { payload: body.payload, event_id, admin_id: admin.user_id };
+    let shown = ScannedTicket { payload: body.payload, event_id, admin_id: admin.user_id };
     let checked_in = ticket.check_in(&shown).await?;
     Ok(Json(CheckInView { ticket: CheckedInView::of(checked_in, &inventory) }))
 }
@@ -147,7 +147,7 @@ struct CheckInsView {
     ),
 )]
 async fn count_check_ins(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     _admin: Admin,
     Query(query): Query<CheckInsQuery>,
 ) -> Result<Json<CheckInsView>, ApiError> {
@@ -180,7 +180,7 @@ impl From<CheckInError> for ApiError {
                 ApiError::conflict("TICKET_FOR_OTHER_EVENT", sentence)
                     .with("ticketEventId", event_id.to_string())
             }
-            CheckInError::Unknown => {
+            CheckInError::NotFound => {
                 ApiError::not_found("TICKET_NOT_FOUND", "We do not know this ticket.")
             }
             CheckInError::Reissued => ApiError::conflict(

@@ -6,7 +6,7 @@ use urr_storage::{StorageError, Tx, params};
 
 /// A ticket as the door sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DoorTicket {
+pub struct CheckInTicket {
     pub id: Uuid,
     pub reservation_id: Uuid,
     pub number: String,
@@ -23,14 +23,14 @@ pub struct DoorTicket {
 
 /// How many of an event's tickets there are, and how many were shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DoorCounts {
+pub struct CheckInCounts {
     pub valid: u64,
     pub checked_in: u64,
 }
 
 /// Which ticket comes in, which issue of it, and who lets it in.
 #[derive(Clone, Copy, Debug)]
-pub struct Entering {
+pub struct CheckInAttempt {
     pub ticket_id: Uuid,
     pub issue: u32,
     pub admin_id: Uuid,
@@ -39,7 +39,7 @@ pub struct Entering {
 
 /// Lets a ticket in if it is the last issue, valid and not in yet. Of two at the same moment one
 /// waits for the other's row and then finds it changed.
-pub fn ticket_check_in(tx: &mut Tx<'_>, entering: &Entering) -> Result<bool, StorageError> {
+pub fn ticket_check_in(tx: &mut Tx<'_>, entering: &CheckInAttempt) -> Result<bool, StorageError> {
     let rows = tx.execute(
         "update tickets set checked_in_at = $3, checked_in_by = $4 \
          where id = $1 and issue = $2 and is_valid and checked_in_at is null",
@@ -48,7 +48,7 @@ pub fn ticket_check_in(tx: &mut Tx<'_>, entering: &Entering) -> Result<bool, Sto
     Ok(rows == 1)
 }
 
-pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<DoorTicket>, StorageError> {
+pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<CheckInTicket>, StorageError> {
     tx.query_opt(
         "select t.id, t.reservation_id, t.number, r.number as reservation_number, t.event_id, \
          t.seat_id, y.name as ticket_type_name, t.issue, t.is_valid, t.checked_in_at, \
@@ -59,7 +59,7 @@ pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<DoorTicket>, Stor
          left join ticket_types y on y.id = i.ticket_type_id where t.id = $1",
         params![id],
         |row| {
-            Ok(DoorTicket {
+            Ok(CheckInTicket {
                 id: row.get("id")?,
                 reservation_id: row.get("reservation_id")?,
                 number: row.get("number")?,
@@ -76,11 +76,11 @@ pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<DoorTicket>, Stor
     )
 }
 
-pub fn door_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<DoorCounts, StorageError> {
+pub fn check_in_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<CheckInCounts, StorageError> {
     tx.query_one(
         "select count(*) as valid, count(checked_in_at) as checked_in from tickets \
          where event_id = $1 and is_valid",
         params![event_id],
-        |row| Ok(DoorCounts { valid: row.get("valid")?, checked_in: row.get("checked_in")? }),
+        |row| Ok(CheckInCounts { valid: row.get("valid")?, checked_in: row.get("checked_in")? }),
     )
 }

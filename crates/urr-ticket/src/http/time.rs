@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Ticket;
+use crate::TicketService;
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new().routes(routes!(get_time))
 }
 
@@ -24,6 +24,6 @@ struct TimeView {
 #[utoipa::path(
     get, path = "/api/time", tag = "tickets", responses((status = 200, body = TimeView)),
 )]
-async fn get_time(State(ticket): State<Ticket>) -> Json<TimeView> {
+async fn get_time(State(ticket): State<TicketService>) -> Json<TimeView> {
     Json(TimeView { time: ticket.clock.now() })
 }

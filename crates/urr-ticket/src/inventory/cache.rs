@@ -11,95 +11,97 @@ use urr_kernel::Uuid;
 use urr_storage::{Db, StorageError};
 
 use crate::Inventory;
-use crate::batcher::{Desk, NoAnswer};
+use crate::batcher::{Batcher, BatcherError};
 use crate::inventory::store as sales;
 
 /// More events than this in memory at once and the one that was not asked for longest is forgotten.
 const INVENTORIES_MAX: usize = 1_000;
 
-type Found = Result<Option<Arc<Inventory>>, StorageError>;
+type InventoryResult = Result<Option<Arc<Inventory>>, StorageError>;
 
 /// The inventories of the events that were asked for. Clones share them.
 #[derive(Clone)]
-pub struct Inventories {
-    memory: Arc<Memory>,
-    desk: Desk<(), Found>,
+pub struct InventoryCache {
+    memory: Arc<InventoryMap>,
+    batcher: Batcher<(), InventoryResult>,
 }
 
-struct Memory {
+struct InventoryMap {
     db: Db,
     max: usize,
-    known: RwLock<HashMap<Uuid, Known>>,
+    cached: RwLock<HashMap<Uuid, CachedInventory>>,
     /// Grows whenever someone asks.
     asked: AtomicU64,
     reads: AtomicU64,
 }
 
-struct Known {
+struct CachedInventory {
     inventory: Arc<Inventory>,
     last_asked: AtomicU64,
 }
 
-impl Inventories {
-    pub fn new(db: Db) -> Inventories {
-        Inventories::with_max(db, INVENTORIES_MAX)
+impl InventoryCache {
+    pub fn new(db: Db) -> InventoryCache {
+        InventoryCache::with_max(db, INVENTORIES_MAX)
     }
 
-    fn with_max(db: Db, max: usize) -> Inventories {
-        let memory = Arc::new(Memory {
+    fn with_max(db: Db, max: usize) -> InventoryCache {
+        let memory = Arc::new(InventoryMap {
             db,
             max,
-            known: RwLock::default(),
+            cached: RwLock::default(),
             asked: AtomicU64::new(0),
             reads: AtomicU64::new(0),
         });
         let reading = Arc::clone(&memory);
-        let work = move |event_id, questions: Vec<()>| {
+        let work = move |event_id, requests: Vec<()>| {
             let memory = Arc::clone(&reading);
-            async move { vec![memory.load(event_id).await; questions.len()] }
+            async move { vec![memory.load(event_id).await; requests.len()] }
         };
-        Inventories { memory, desk: Desk::new(work, |_| {}) }
+        InventoryCache { memory, batcher: Batcher::new(work, |_| {}) }
     }
 
     /// What an event sells; none while the ticket office has not heard of it.
-    pub async fn get(&self, event_id: Uuid) -> Found {
+    pub async fn get(&self, event_id: Uuid) -> InventoryResult {
         if let Some(inventory) = self.memory.get(event_id) {
             return Ok(Some(inventory));
         }
-        match self.desk.ask(event_id, ()).await {
+        match self.batcher.submit(event_id, ()).await {
             Ok(found) => found,
-            Err(NoAnswer::Full) => Err(StorageError::Overloaded),
-            Err(NoAnswer::Lost) => Err(StorageError::Panicked("the desk broke down".to_owned())),
+            Err(BatcherError::Full) => Err(StorageError::Overloaded),
+            Err(BatcherError::Failed) => {
+                Err(StorageError::Panicked("the desk broke down".to_owned()))
+            }
         }
     }
 }
 
-impl Memory {
+impl InventoryMap {
     fn get(&self, event_id: Uuid) -> Option<Arc<Inventory>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get(&event_id)?;
-        known.last_asked.store(self.tick(), Ordering::Relaxed);
-        Some(Arc::clone(&known.inventory))
+        let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
+        let cached = cached.get(&event_id)?;
+        cached.last_asked.store(self.tick(), Ordering::Relaxed);
+        Some(Arc::clone(&cached.inventory))
     }
 
     /// One at a time for an event.
-    async fn load(&self, event_id: Uuid) -> Found {
+    async fn load(&self, event_id: Uuid) -> InventoryResult {
         if let Some(inventory) = self.get(event_id) {
             return Ok(Some(inventory));
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
         let found = self.db.read(move |tx| sales::inventory_find(tx, event_id)).await?;
         let Some(inventory) = found.map(Arc::new) else { return Ok(None) };
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= self.max {
-            let last_asked = |known: &Known| known.last_asked.load(Ordering::Relaxed);
-            let oldest = known.iter().min_by_key(|(_, known)| last_asked(known));
+        let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
+        if cached.len() >= self.max {
+            let last_asked = |cached: &CachedInventory| cached.last_asked.load(Ordering::Relaxed);
+            let oldest = cached.iter().min_by_key(|(_, cached)| last_asked(cached));
             if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                known.remove(&oldest);
+                cached.remove(&oldest);
             }
         }
         let last_asked = AtomicU64::new(self.tick());
-        known.insert(event_id, Known { inventory: Arc::clone(&inventory), last_asked });
+        cached.insert(event_id, CachedInventory { inventory: Arc::clone(&inventory), last_asked });
         Ok(Some(inventory))
     }
 
@@ -119,7 +121,7 @@ mod tests {
     use urr_storage::{SqliteOptions, Tx, migrate};
 
     use super::*;
-    use crate::Kind;
+    use crate::InventoryKind;
     use crate::SCHEMA;
     use crate::inventory::store::NewSale;
     use crate::inventory::store::SaleFacts;
@@ -129,7 +131,7 @@ mod tests {
         let layout = Layout { sections: Vec::new() };
         let prices = std::collections::BTreeMap::new();
         NewSale {
-            inventory: Inventory { event_id, kind: Kind::Standing, layout, prices },
+            inventory: Inventory { event_id, kind: InventoryKind::Standing, layout, prices },
             facts: SaleFacts {
                 revision: 1,
                 title: "한강의 밤".to_owned(),
@@ -146,7 +148,7 @@ mod tests {
     }
 
     /// A memory for two events of three.
-    async fn memory_for_two() -> (tempfile::TempDir, Inventories, [Uuid; 3]) {
+    async fn memory_for_two() -> (tempfile::TempDir, InventoryCache, [Uuid; 3]) {
         let folder = tempfile::tempdir().expect("there is space");
         let path = folder.path().join("tickets.db");
         let now = Timestamp::UNIX_EPOCH;
@@ -157,7 +159,7 @@ mod tests {
             let create = move |tx: &mut Tx<'_>| sales::sale_create(tx, &new_sale(event_id), now);
             assert_eq!(db.write(create).await, Ok(true));
         }
-        (folder, Inventories::with_max(db, 2), events)
+        (folder, InventoryCache::with_max(db, 2), events)
     }
 
     #[tokio::test]

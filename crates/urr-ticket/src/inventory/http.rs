@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Ticket;
+use crate::TicketService;
 use crate::check_in::signature::PublicKey;
-use crate::seat_map::EventView;
+use crate::seat_map::InventorySnapshot;
 use crate::seat_map::http::no_event;
 use crate::seat_map::store::TicketTypeStock;
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(get_event_availability))
         .routes(routes!(get_ticket_type_availability))
@@ -28,7 +28,7 @@ struct EventAvailabilityView {
     /// The seats by grade, in the order of the hall; none for a standing event.
     grades: Vec<GradeView>,
     /// The tickets without a seat, the dearest first.
-    ticket_types: Vec<TicketTypeView>,
+    ticket_types: Vec<TicketTypeStockView>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -45,7 +45,7 @@ struct GradeView {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct TicketTypeView {
+struct TicketTypeStockView {
     id: Uuid,
     name: String,
     description: String,
@@ -57,7 +57,7 @@ struct TicketTypeView {
 }
 
 impl EventAvailabilityView {
-    fn of(view: &EventView) -> EventAvailabilityView {
+    fn of(view: &InventorySnapshot) -> EventAvailabilityView {
         let inventory = &view.inventory;
         let layout = &inventory.layout;
         let grade = |grade: &str| GradeView {
@@ -69,19 +69,19 @@ impl EventAvailabilityView {
                 .filter(|s| s.grade == grade)
                 .map(|s| s.seat_count())
                 .sum(),
-            available: view.picture.available(layout, grade),
+            available: view.snapshot.available(layout, grade),
         };
         EventAvailabilityView {
             event_id: inventory.event_id,
             grades: layout.grades().into_iter().map(grade).collect(),
-            ticket_types: view.ticket_types.iter().map(TicketTypeView::of).collect(),
+            ticket_types: view.ticket_types.iter().map(TicketTypeStockView::of).collect(),
         }
     }
 }
 
-impl TicketTypeView {
-    fn of(stock: &TicketTypeStock) -> TicketTypeView {
-        TicketTypeView {
+impl TicketTypeStockView {
+    fn of(stock: &TicketTypeStock) -> TicketTypeStockView {
+        TicketTypeStockView {
             id: stock.id,
             name: stock.name.clone(),
             description: stock.description.clone(),
@@ -103,10 +103,10 @@ impl TicketTypeView {
     ),
 )]
 async fn get_event_availability(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<EventAvailabilityView>, ApiError> {
-    let view = ticket.maps.look(event_id).await?.ok_or_else(no_event)?;
+    let view = ticket.maps.load(event_id).await?.ok_or_else(no_event)?;
     Ok(Json(EventAvailabilityView::of(&view)))
 }
 
@@ -127,10 +127,10 @@ struct AvailabilityView {
     ),
 )]
 async fn get_ticket_type_availability(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     Path(ticket_type_id): Path<Uuid>,
 ) -> Result<Json<AvailabilityView>, ApiError> {
-    let view = ticket.maps.look_for_type(ticket_type_id).await?;
+    let view = ticket.maps.load_by_ticket_type(ticket_type_id).await?;
     let types = view.iter().flat_map(|view| &view.ticket_types);
     let stock = types.into_iter().find(|stock| stock.id == ticket_type_id).ok_or_else(|| {
         ApiError::not_found("TICKET_TYPE_NOT_FOUND", "There are no tickets with this id.")
@@ -170,7 +170,7 @@ impl From<&PublicKey> for TicketKeyView {
     get, path = "/api/tickets/keys", tag = "tickets",
     responses((status = 200, body = TicketKeysView)),
 )]
-async fn list_ticket_keys(State(ticket): State<Ticket>) -> Json<TicketKeysView> {
+async fn list_ticket_keys(State(ticket): State<TicketService>) -> Json<TicketKeysView> {
     let keys = ticket.signer.public_keys().iter().map(TicketKeyView::from).collect();
     Json(TicketKeysView { keys })
 }

@@ -12,27 +12,27 @@ use crate::inventory::projection::payload::EventFacts;
 
 /// The newest facts, and whether the event is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct CatalogState {
     pub status: SaleStatus,
     /// None: only its end was heard of so far.
     pub facts: Option<EventFacts>,
 }
 
-impl News {
-    pub fn of_facts(facts: EventFacts) -> News {
+impl CatalogState {
+    pub fn of_facts(facts: EventFacts) -> CatalogState {
         let status = if facts.is_cancelled() { SaleStatus::Cancelled } else { SaleStatus::Open };
-        News { status, facts: Some(facts) }
+        CatalogState { status, facts: Some(facts) }
     }
 
-    pub fn of_end(status: SaleStatus) -> News {
-        News { status, facts: None }
+    pub fn of_end(status: SaleStatus) -> CatalogState {
+        CatalogState { status, facts: None }
     }
 
     /// The newer facts and the later status. What is over stays over, whatever an edit says.
-    pub fn merge(self, other: News) -> News {
+    pub fn merge(self, other: CatalogState) -> CatalogState {
         let newer = |facts: &EventFacts| facts.revision;
         let facts = self.facts.into_iter().chain(other.facts).max_by_key(newer);
-        News { status: self.status.max(other.status), facts }
+        CatalogState { status: self.status.max(other.status), facts }
     }
 
     /// Whether it has taken place, as far as is known: it has begun and was not cancelled.

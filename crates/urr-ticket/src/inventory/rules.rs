@@ -11,14 +11,14 @@ use urr_layout::{Layout, SeatId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory {
     pub event_id: Uuid,
-    pub kind: Kind,
+    pub kind: InventoryKind,
     pub layout: Layout,
     /// By grade; every grade of the layout has one.
     pub prices: BTreeMap<String, Won>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum InventoryKind {
     Seated,
     Standing,
 }
@@ -48,31 +48,33 @@ pub enum SaleStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOnSale {
     #[error("there is no such event")]
-    Unknown,
+    NotFound,
     #[error("the seats are not ready yet")]
     Incomplete,
     #[error("the event was cancelled")]
     Cancelled,
     #[error("the sale has not begun")]
-    NotYet { opens_at: Timestamp },
+    NotOpen { opens_at: Timestamp },
     /// The sale has begun, but only for members of a higher tier.
     #[error("only members can buy at the moment")]
     Presale { opens_at: Timestamp },
     #[error("the sale is over")]
-    Over,
+    Ended,
 }
 
-impl Kind {
+impl InventoryKind {
     /// As it is stored and sent.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Seated => "seated",
-            Kind::Standing => "standing",
+            InventoryKind::Seated => "seated",
+            InventoryKind::Standing => "standing",
         }
     }
 
-    pub fn parse(name: &str) -> Option<Kind> {
-        [Kind::Seated, Kind::Standing].into_iter().find(|kind| kind.name() == name)
+    pub fn parse(name: &str) -> Option<InventoryKind> {
+        [InventoryKind::Seated, InventoryKind::Standing]
+            .into_iter()
+            .find(|kind| kind.name() == name)
     }
 }
 
@@ -125,20 +127,20 @@ impl SalePolicy {
         match self.status {
             SaleStatus::Open => {}
             SaleStatus::Cancelled => return Err(NotOnSale::Cancelled),
-            SaleStatus::Deleted => return Err(NotOnSale::Unknown),
+            SaleStatus::Deleted => return Err(NotOnSale::NotFound),
         }
         if !self.is_complete {
             return Err(NotOnSale::Incomplete);
         }
         if now >= self.sale_ends_at {
-            return Err(NotOnSale::Over);
+            return Err(NotOnSale::Ended);
         }
         let opens_at = self.opens_at(tier);
         if now >= opens_at {
             return Ok(());
         }
         match now < self.sale_starts_at {
-            true => Err(NotOnSale::NotYet { opens_at }),
+            true => Err(NotOnSale::NotOpen { opens_at }),
             false => Err(NotOnSale::Presale { opens_at }),
         }
     }
@@ -184,7 +186,7 @@ mod tests {
             let opens_at = at(opens_at);
             let just_before = opens_at - Duration::from_micros(1);
             let refused = match tier {
-                Some(Tier::Diamond) => NotOnSale::NotYet { opens_at },
+                Some(Tier::Diamond) => NotOnSale::NotOpen { opens_at },
                 _ => NotOnSale::Presale { opens_at },
             };
             assert_eq!(policy().check_open(tier, just_before), Err(refused), "{tier:?}");
@@ -216,14 +218,14 @@ mod tests {
         let open = SalePolicy { has_presale: false, ..policy() };
         let during = at("2026-12-05T00:00:00Z");
         assert_eq!(open.check_open(None, during), Ok(()));
-        assert_eq!(open.check_open(None, open.sale_ends_at), Err(NotOnSale::Over));
+        assert_eq!(open.check_open(None, open.sale_ends_at), Err(NotOnSale::Ended));
         let opens_at = open.sale_starts_at;
         let early = at("2026-11-30T00:00:00Z");
-        assert_eq!(open.check_open(None, early), Err(NotOnSale::NotYet { opens_at }));
+        assert_eq!(open.check_open(None, early), Err(NotOnSale::NotOpen { opens_at }));
         let cancelled = SalePolicy { status: SaleStatus::Cancelled, ..open.clone() };
         assert_eq!(cancelled.check_open(None, during), Err(NotOnSale::Cancelled));
         let deleted = SalePolicy { status: SaleStatus::Deleted, ..open.clone() };
-        assert_eq!(deleted.check_open(None, during), Err(NotOnSale::Unknown));
+        assert_eq!(deleted.check_open(None, during), Err(NotOnSale::NotFound));
         let incomplete = SalePolicy { is_complete: false, ..open };
         assert_eq!(incomplete.check_open(None, during), Err(NotOnSale::Incomplete));
     }

@@ -7,7 +7,7 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::Layout;
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::{Inventory, Kind, SalePolicy, SaleStatus};
+use crate::{Inventory, InventoryKind, SalePolicy, SaleStatus};
 
 /// Everything about a sale that is about to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,7 +190,7 @@ pub fn inventory_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<Inventor
                 serde_json::from_value(prices).expect("only prices are stored");
             let layout: Layout =
                 serde_json::from_value(layout).expect("only checked layouts are stored");
-            let kind = Kind::parse(&kind).expect("only known kinds are stored");
+            let kind = InventoryKind::parse(&kind).expect("only known kinds are stored");
             Ok(Inventory { event_id, kind, layout, prices })
         },
     )

@@ -18,8 +18,8 @@ use urr_storage::{StorageError, Tx};
 use crate::consumer::InventoryReady;
 use crate::inventory::store as sales;
 use crate::inventory::store::NewTicketType;
-use crate::inventory::ticket_types::rules::{ChangeRefused, TicketType};
-use crate::{Kind, SOURCE, SaleStatus, Ticket};
+use crate::inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
+use crate::{InventoryKind, SOURCE, SaleStatus, TicketService};
 
 /// A ticket type is new or different.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,12 +69,12 @@ pub enum ChangeTicketTypeError {
     #[error("the event has another ticket type of this name")]
     NameTaken,
     #[error(transparent)]
-    Refused(#[from] ChangeRefused),
+    Rejected(#[from] TicketTypeRejection),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
-impl Ticket {
+impl TicketService {
     /// Adds a ticket type to a standing event; one transaction.
     pub async fn create_ticket_type(
         &self,
@@ -82,10 +82,10 @@ impl Ticket {
         context: CallContext,
         event_id: Uuid,
         draft: TicketTypeDraft,
-    ) -> Result<TicketType, CreateTicketTypeError> {
+    ) -> Result<TicketTypeStock, CreateTicketTypeError> {
         use CreateTicketTypeError::{EventHasSeats, EventNotFound, NameTaken, TooMany};
         let inventory = self.inventories.get(event_id).await?.ok_or(EventNotFound)?;
-        if inventory.kind == Kind::Seated {
+        if inventory.kind == InventoryKind::Seated {
             return Err(EventHasSeats);
         }
         let new = NewTicketType::new(self.ids.next_id(), &draft);
@@ -125,7 +125,7 @@ impl Ticket {
         context: CallContext,
         id: Uuid,
         draft: TicketTypeDraft,
-    ) -> Result<TicketType, ChangeTicketTypeError> {
+    ) -> Result<TicketTypeStock, ChangeTicketTypeError> {
         use ChangeTicketTypeError::{EventCancelled, NameTaken, NotFound};
         let action = self.stock_action(admin_id, "TICKET_TYPE_UPDATED", id, String::new());
         let stamp = self.stock_stamp(context);
@@ -184,7 +184,7 @@ impl Ticket {
 /// catalogue.
 fn finish(
     tx: &mut Tx<'_>,
-    to: &TicketType,
+    to: &TicketTypeStock,
     fence: i64,
     action: &AdminAction,
     stamp: &Stamp,
@@ -205,7 +205,7 @@ fn finish(
 }
 
 /// What differs, for the people who read the log.
-fn changes(before: &TicketType, after: &TicketType) -> String {
+fn changes(before: &TicketTypeStock, after: &TicketTypeStock) -> String {
     let mut changes = Vec::new();
     if before.name != after.name {
         changes.push(format!("name {} → {}", before.name, after.name));

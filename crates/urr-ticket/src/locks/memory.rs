@@ -15,14 +15,14 @@ use std::time::Duration;
 use urr_kernel::{Clock, Uuid};
 use urr_layout::SeatId;
 
-use crate::locks::{DECIDING_TTL, Taken};
+use crate::locks::{DECIDING_TTL, LockResult};
 
 const SHARDS: usize = 64;
 const SWEEP_EVERY_US: i64 = 1_000_000;
 /// About a hundred bytes each, so 50 MiB.
 const LOCKS_MAX: usize = 1 << 19;
 
-pub(crate) struct Memory {
+pub(crate) struct MemoryLocks {
     clock: Clock,
     names: RandomState,
     shards: Vec<Mutex<Shard>>,
@@ -33,27 +33,27 @@ pub(crate) struct Memory {
     next_sweep_shard: AtomicUsize,
 }
 
-type Shard = HashMap<(Uuid, SeatId), Lock>;
+type Shard = HashMap<(Uuid, SeatId), SeatLock>;
 
-struct Lock {
+struct SeatLock {
     holder: Uuid,
-    mark: Mark,
+    state: LockState,
     over_at_us: i64,
 }
 
 #[derive(PartialEq, Eq)]
-enum Mark {
+enum LockState {
     Deciding { attempt: Uuid },
     Kept { token: i64 },
 }
 
-impl Memory {
-    pub fn new(clock: Clock) -> Memory {
-        Memory::with_count_max(clock, LOCKS_MAX)
+impl MemoryLocks {
+    pub fn new(clock: Clock) -> MemoryLocks {
+        MemoryLocks::with_count_max(clock, LOCKS_MAX)
     }
 
-    fn with_count_max(clock: Clock, count_max: usize) -> Memory {
-        Memory {
+    fn with_count_max(clock: Clock, count_max: usize) -> MemoryLocks {
+        MemoryLocks {
             clock,
             names: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -64,18 +64,24 @@ impl Memory {
         }
     }
 
-    pub fn take(&self, event_id: Uuid, seat_ids: &[SeatId], holder: Uuid, attempt: Uuid) -> Taken {
+    pub fn acquire(
+        &self,
+        event_id: Uuid,
+        seat_ids: &[SeatId],
+        holder: Uuid,
+        attempt: Uuid,
+    ) -> LockResult {
         let now_us = self.now_us();
         self.sweep_if_due(now_us);
         let mut shard = self.shard_of(event_id);
         for seat_id in seat_ids {
             let lock = shard.get(&(event_id, *seat_id)).filter(|lock| lock.over_at_us > now_us);
             if let Some(lock) = lock.filter(|lock| lock.holder != holder) {
-                return Taken::No { seat_id: *seat_id, token: lock.mark.token() };
+                return LockResult::Refused { seat_id: *seat_id, token: lock.state.token() };
             }
         }
         if !self.has_room(seat_ids.len()) {
-            return Taken::Unknown;
+            return LockResult::Unknown;
         }
         for seat_id in seat_ids {
             let key = (event_id, *seat_id);
@@ -84,14 +90,14 @@ impl Memory {
                 self.put(
                     &mut shard,
                     key,
-                    Lock { holder, mark: Mark::Deciding { attempt }, over_at_us },
+                    SeatLock { holder, state: LockState::Deciding { attempt }, over_at_us },
                 );
             }
         }
-        Taken::Yes
+        LockResult::Acquired
     }
 
-    pub fn keep(
+    pub fn confirm(
         &self,
         event_id: Uuid,
         seat_ids: &[SeatId],
@@ -107,35 +113,39 @@ impl Memory {
         let mut shard = self.shard_of(event_id);
         for seat_id in seat_ids {
             let key = (event_id, *seat_id);
-            let stands = shard.get(&key).filter(|lock| lock.over_at_us > now_us);
-            let is_stale = stands.and_then(|lock| lock.mark.token()).is_some_and(|at| at > token);
+            let current = shard.get(&key).filter(|lock| lock.over_at_us > now_us);
+            let is_stale = current.and_then(|lock| lock.state.token()).is_some_and(|at| at > token);
             if !is_stale {
                 let over_at_us = after(now_us, ttl);
-                self.put(&mut shard, key, Lock { holder, mark: Mark::Kept { token }, over_at_us });
+                self.put(
+                    &mut shard,
+                    key,
+                    SeatLock { holder, state: LockState::Kept { token }, over_at_us },
+                );
             }
         }
     }
 
-    pub fn give_up(&self, event_id: Uuid, seat_ids: &[SeatId], attempt: Uuid) {
-        self.remove_marked(event_id, seat_ids, &Mark::Deciding { attempt });
+    pub fn abandon(&self, event_id: Uuid, seat_ids: &[SeatId], attempt: Uuid) {
+        self.remove_marked(event_id, seat_ids, &LockState::Deciding { attempt });
     }
 
     pub fn release(&self, event_id: Uuid, seat_ids: &[SeatId], token: i64) {
-        self.remove_marked(event_id, seat_ids, &Mark::Kept { token });
+        self.remove_marked(event_id, seat_ids, &LockState::Kept { token });
     }
 
-    fn remove_marked(&self, event_id: Uuid, seat_ids: &[SeatId], mark: &Mark) {
+    fn remove_marked(&self, event_id: Uuid, seat_ids: &[SeatId], state: &LockState) {
         let mut shard = self.shard_of(event_id);
         for seat_id in seat_ids {
             let key = (event_id, *seat_id);
-            if shard.get(&key).is_some_and(|lock| lock.mark == *mark) {
+            if shard.get(&key).is_some_and(|lock| lock.state == *state) {
                 shard.remove(&key);
                 self.count.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }
 
-    fn put(&self, shard: &mut Shard, key: (Uuid, SeatId), lock: Lock) {
+    fn put(&self, shard: &mut Shard, key: (Uuid, SeatId), lock: SeatLock) {
         if shard.insert(key, lock).is_none() {
             self.count.fetch_add(1, Ordering::Relaxed);
         }
@@ -176,11 +186,11 @@ impl Memory {
     }
 }
 
-impl Mark {
+impl LockState {
     fn token(&self) -> Option<i64> {
         match self {
-            Mark::Deciding { .. } => None,
-            Mark::Kept { token } => Some(*token),
+            LockState::Deciding { .. } => None,
+            LockState::Kept { token } => Some(*token),
         }
     }
 }
@@ -203,7 +213,7 @@ mod tests {
         Uuid::from_u128(number)
     }
 
-    fn locks(memory: &Memory) -> usize {
+    fn locks(memory: &MemoryLocks) -> usize {
         let kept = memory.shards.iter().map(|shard| lock(shard).len()).sum();
         assert_eq!(memory.count.load(Ordering::Relaxed), kept, "the count is true");
         kept
@@ -212,42 +222,50 @@ mod tests {
     #[test]
     fn locks_that_are_over_are_removed_while_others_come() {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
-        let memory = Memory::new(clock.clone());
+        let memory = MemoryLocks::new(clock.clone());
         for number in 0..20_000 {
             // A hundred new locks a second, each over after ten.
             clock.advance(Duration::from_millis(10));
-            let taken =
-                memory.take(id(number % 300), &[u32::try_from(number).unwrap()], id(1), id(number));
-            assert_eq!(taken, Taken::Yes);
+            let taken = memory.acquire(
+                id(number % 300),
+                &[u32::try_from(number).unwrap()],
+                id(1),
+                id(number),
+            );
+            assert_eq!(taken, LockResult::Acquired);
         }
         // What lives and what became over since the last round through the shards.
         let kept = locks(&memory);
         assert!((1_000..100 * (10 + SHARDS + 1)).contains(&kept), "{kept}");
-        memory.give_up(id(19_999 % 300), &[19_999], id(19_999));
+        memory.abandon(id(19_999 % 300), &[19_999], id(19_999));
         assert_eq!(locks(&memory), kept - 1);
     }
 
     #[test]
     fn a_full_memory_asks_the_database_until_there_is_room() {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
-        let memory = Memory::with_count_max(clock.clone(), 3);
-        assert_eq!(memory.take(id(1), &[0, 1], id(1), id(1)), Taken::Yes);
-        assert_eq!(memory.take(id(1), &[2, 3], id(2), id(2)), Taken::Unknown);
-        memory.keep(id(1), &[2, 3], id(2), 7, Duration::from_secs(60));
+        let memory = MemoryLocks::with_count_max(clock.clone(), 3);
+        assert_eq!(memory.acquire(id(1), &[0, 1], id(1), id(1)), LockResult::Acquired);
+        assert_eq!(memory.acquire(id(1), &[2, 3], id(2), id(2)), LockResult::Unknown);
+        memory.confirm(id(1), &[2, 3], id(2), 7, Duration::from_secs(60));
         assert_eq!(locks(&memory), 2, "all or none");
-        let refused = Taken::No { seat_id: 1, token: None };
-        assert_eq!(memory.take(id(1), &[1, 2, 3], id(2), id(3)), refused, "what stands is known");
+        let refused = LockResult::Refused { seat_id: 1, token: None };
+        assert_eq!(
+            memory.acquire(id(1), &[1, 2, 3], id(2), id(3)),
+            refused,
+            "what stands is known"
+        );
         for _ in 0..=SHARDS {
             clock.advance(DECIDING_TTL);
             memory.sweep_if_due(memory.now_us());
         }
-        assert_eq!(memory.take(id(1), &[1, 2, 3], id(2), id(4)), Taken::Yes);
+        assert_eq!(memory.acquire(id(1), &[1, 2, 3], id(2), id(4)), LockResult::Acquired);
     }
 
     #[test]
     fn a_clock_that_is_set_back_does_not_stop_the_sweeping() {
         let clock = Clock::manual("2026-12-01T00:00:00Z".parse().unwrap());
-        let memory = Memory::new(clock);
+        let memory = MemoryLocks::new(clock);
         let day_us = 86_400_000_000;
         memory.sweep_if_due(day_us);
         memory.sweep_if_due(0);

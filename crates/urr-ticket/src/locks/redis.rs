@@ -12,10 +12,10 @@ use urr_kernel::Uuid;
 use urr_layout::SeatId;
 use urr_redis::{FromRedisValue, Redis, RedisError, Script, ToRedisArgs, hash_tag};
 
-use crate::locks::{DECIDING_TTL, Taken};
+use crate::locks::{DECIDING_TTL, LockResult};
 
-static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
-static KEEP: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("keep.lua")));
+static ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("acquire.lua")));
+static CONFIRM: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("confirm.lua")));
 static REMOVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("remove.lua")));
 
 pub(crate) struct RedisLocks {
@@ -29,28 +29,28 @@ impl RedisLocks {
         RedisLocks { redis, is_refused: AtomicBool::new(false) }
     }
 
-    pub async fn take(
+    pub async fn acquire(
         &self,
         event_id: Uuid,
         seat_ids: &[SeatId],
         holder: Uuid,
         attempt: Uuid,
-    ) -> Taken {
+    ) -> LockResult {
         if seat_ids.is_empty() {
-            return Taken::Yes;
+            return LockResult::Acquired;
         }
         let arguments = (holder.to_string(), attempt.to_string(), millis(DECIDING_TTL));
-        match self.run::<(usize, String)>(&TAKE, event_id, seat_ids, arguments).await {
-            None => Taken::Unknown,
-            Some((0, _)) => Taken::Yes,
+        match self.run::<(usize, String)>(&ACQUIRE, event_id, seat_ids, arguments).await {
+            None => LockResult::Unknown,
+            Some((0, _)) => LockResult::Acquired,
             Some((number, token)) => {
                 let seat_id = seat_ids[number - 1];
-                Taken::No { seat_id, token: token.parse().ok() }
+                LockResult::Refused { seat_id, token: token.parse().ok() }
             }
         }
     }
 
-    pub async fn keep(
+    pub async fn confirm(
         &self,
         event_id: Uuid,
         seat_ids: &[SeatId],
@@ -59,10 +59,10 @@ impl RedisLocks {
         ttl: Duration,
     ) {
         let arguments = (holder.to_string(), token, millis(ttl));
-        self.run::<i64>(&KEEP, event_id, seat_ids, arguments).await;
+        self.run::<i64>(&CONFIRM, event_id, seat_ids, arguments).await;
     }
 
-    pub async fn give_up(&self, event_id: Uuid, seat_ids: &[SeatId], attempt: Uuid) {
+    pub async fn abandon(&self, event_id: Uuid, seat_ids: &[SeatId], attempt: Uuid) {
         self.run::<i64>(&REMOVE, event_id, seat_ids, format!("deciding:{attempt}:")).await;
     }
 

@@ -10,9 +10,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::memberships::rules::tier_name;
-use crate::{Benefits, Membership, MembershipError, MembershipRefused, PointLine, Ticket, Tier};
+use crate::{
+    Benefits, Membership, MembershipError, MembershipRejection, PointEntry, TicketService, Tier,
+};
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(subscribe_membership))
         .routes(routes!(list_my_memberships))
@@ -109,9 +111,9 @@ struct PointLineView {
     created_at: Timestamp,
 }
 
-impl From<PointLine> for PointLineView {
-    fn from(line: PointLine) -> PointLineView {
-        let PointLine { action, reference_id, points, created_at } = line;
+impl From<PointEntry> for PointLineView {
+    fn from(line: PointEntry) -> PointLineView {
+        let PointEntry { action, reference_id, points, created_at } = line;
         PointLineView { action_type: action, reference_id, points, created_at }
     }
 }
@@ -187,7 +189,7 @@ struct MyMembershipView {
     ),
 )]
 async fn subscribe_membership(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Json(body): Json<SubscribeBody>,
 ) -> Result<(StatusCode, Json<SubscribedView>), ApiError> {
@@ -213,7 +215,7 @@ async fn subscribe_membership(
     ),
 )]
 async fn list_my_memberships(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     page: Page,
 ) -> Result<Json<MembershipListView>, ApiError> {
@@ -235,7 +237,7 @@ async fn list_my_memberships(
     ),
 )]
 async fn get_my_membership(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Path(artist_id): Path<Uuid>,
     page: Page,
@@ -265,7 +267,7 @@ async fn get_my_membership(
     ),
 )]
 async fn get_membership_benefits(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Path(artist_id): Path<Uuid>,
 ) -> Result<Json<BenefitsView>, ApiError> {
@@ -273,37 +275,37 @@ async fn get_membership_benefits(
     Ok(Json(BenefitsView::new(tier)))
 }
 
-impl From<MembershipRefused> for ApiError {
-    fn from(refused: MembershipRefused) -> ApiError {
+impl From<MembershipRejection> for ApiError {
+    fn from(refused: MembershipRejection) -> ApiError {
         let (code, sentence) = match refused {
-            MembershipRefused::NotFound => {
+            MembershipRejection::NotFound => {
                 let sentence = "There is no such membership.";
                 return ApiError::not_found("MEMBERSHIP_NOT_FOUND", sentence);
             }
-            MembershipRefused::ArtistNotFound => {
+            MembershipRejection::ArtistNotFound => {
                 return ApiError::not_found("ARTIST_NOT_FOUND", "There is no such artist.");
             }
-            MembershipRefused::AlreadyMember => {
+            MembershipRejection::AlreadyMember => {
                 ("ALREADY_MEMBER", "You are a member, and for longer than a month.")
             }
-            MembershipRefused::NotForSale => {
+            MembershipRejection::NotForSale => {
                 ("MEMBERSHIP_NOT_FOR_SALE", "Nothing of this membership is to be paid.")
             }
-            MembershipRefused::PaymentInProgress => {
+            MembershipRejection::PaymentInProgress => {
                 ("MEMBERSHIP_BEING_PAID", "A payment of this membership is under way.")
             }
-            MembershipRefused::NotPinned => {
+            MembershipRejection::NotPinned => {
                 ("NOT_PINNED", "This payment has not pinned the membership.")
             }
-            MembershipRefused::Paid => ("MEMBERSHIP_PAID", "This year is paid."),
-            MembershipRefused::Refunded => ("MEMBERSHIP_REFUNDED", "This year was refunded."),
-            MembershipRefused::NotRefunding => {
+            MembershipRejection::Paid => ("MEMBERSHIP_PAID", "This year is paid."),
+            MembershipRejection::Refunded => ("MEMBERSHIP_REFUNDED", "This year was refunded."),
+            MembershipRejection::NotRefunding => {
                 ("NOT_REFUNDING", "This payment has not paid for the membership.")
             }
-            MembershipRefused::StaleToken => {
+            MembershipRejection::StaleToken => {
                 ("STALE_FENCING_TOKEN", "The membership has changed in the meantime.")
             }
-            MembershipRefused::WrongAmount => {
+            MembershipRejection::WrongAmount => {
                 ("WRONG_AMOUNT", "This is not the amount of the membership.")
             }
         };
@@ -314,7 +316,7 @@ impl From<MembershipRefused> for ApiError {
 impl From<MembershipError> for ApiError {
     fn from(error: MembershipError) -> ApiError {
         match error {
-            MembershipError::Refused(refused) => refused.into(),
+            MembershipError::Rejected(refused) => refused.into(),
             MembershipError::Storage(error) => error.into(),
         }
     }

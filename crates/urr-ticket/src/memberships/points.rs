@@ -19,60 +19,62 @@ pub const TIERS: [(Tier, i64); 3] =
 
 /// What points are given for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum PointAction {
     Join,
     Renew,
     TicketPurchase,
     Post,
     Comment,
-    News,
+    NewsArticle,
 }
 
-impl Action {
-    pub const ALL: [Action; 6] = [
-        Action::Join,
-        Action::Renew,
-        Action::TicketPurchase,
-        Action::Post,
-        Action::Comment,
-        Action::News,
+impl PointAction {
+    pub const ALL: [PointAction; 6] = [
+        PointAction::Join,
+        PointAction::Renew,
+        PointAction::TicketPurchase,
+        PointAction::Post,
+        PointAction::Comment,
+        PointAction::NewsArticle,
     ];
 
     /// As it is stored and sent.
     pub fn name(self) -> &'static str {
         match self {
-            Action::Join => "MEMBERSHIP_JOIN",
-            Action::Renew => "MEMBERSHIP_RENEW",
-            Action::TicketPurchase => "TICKET_PURCHASE",
-            Action::Post => "COMMUNITY_POST",
-            Action::Comment => "COMMUNITY_COMMENT",
-            Action::News => "NEWS_CREATION",
+            PointAction::Join => "MEMBERSHIP_JOIN",
+            PointAction::Renew => "MEMBERSHIP_RENEW",
+            PointAction::TicketPurchase => "TICKET_PURCHASE",
+            PointAction::Post => "COMMUNITY_POST",
+            PointAction::Comment => "COMMUNITY_COMMENT",
+            PointAction::NewsArticle => "NEWS_CREATION",
         }
     }
 
     /// What is noted when its points are taken back.
     pub fn name_of_return(self) -> &'static str {
         match self {
-            Action::Join => "MEMBERSHIP_JOIN_RETURNED",
-            Action::Renew => "MEMBERSHIP_RENEW_RETURNED",
-            Action::TicketPurchase => "TICKET_PURCHASE_RETURNED",
-            Action::Post => "COMMUNITY_POST_RETURNED",
-            Action::Comment => "COMMUNITY_COMMENT_RETURNED",
-            Action::News => "NEWS_CREATION_RETURNED",
+            PointAction::Join => "MEMBERSHIP_JOIN_RETURNED",
+            PointAction::Renew => "MEMBERSHIP_RENEW_RETURNED",
+            PointAction::TicketPurchase => "TICKET_PURCHASE_RETURNED",
+            PointAction::Post => "COMMUNITY_POST_RETURNED",
+            PointAction::Comment => "COMMUNITY_COMMENT_RETURNED",
+            PointAction::NewsArticle => "NEWS_CREATION_RETURNED",
         }
     }
 
     /// What the community may report.
-    pub fn parse_of_community(name: &str) -> Option<Action> {
-        [Action::Post, Action::Comment, Action::News].into_iter().find(|a| a.name() == name)
+    pub fn parse_of_community(name: &str) -> Option<PointAction> {
+        [PointAction::Post, PointAction::Comment, PointAction::NewsArticle]
+            .into_iter()
+            .find(|a| a.name() == name)
     }
 
     pub fn points(self) -> i64 {
         match self {
-            Action::Join | Action::Renew => 200,
-            Action::TicketPurchase => 100,
-            Action::Post | Action::News => 30,
-            Action::Comment => 10,
+            PointAction::Join | PointAction::Renew => 200,
+            PointAction::TicketPurchase => 100,
+            PointAction::Post | PointAction::NewsArticle => 30,
+            PointAction::Comment => 10,
         }
     }
 
@@ -80,9 +82,9 @@ impl Action {
     /// taken back counts: who writes and deletes all day gains nothing.
     pub fn per_day_max(self) -> Option<u32> {
         match self {
-            Action::Join | Action::Renew | Action::TicketPurchase => None,
-            Action::Post | Action::News => Some(3),
-            Action::Comment => Some(10),
+            PointAction::Join | PointAction::Renew | PointAction::TicketPurchase => None,
+            PointAction::Post | PointAction::NewsArticle => Some(3),
+            PointAction::Comment => Some(10),
         }
     }
 }
@@ -113,22 +115,26 @@ mod tests {
     /// A return that had the name of an award would stand in its way.
     #[test]
     fn awards_and_their_returns_have_names_of_their_own() {
-        let names = Action::ALL.iter().flat_map(|action| [action.name(), action.name_of_return()]);
-        assert_eq!(names.collect::<HashSet<_>>().len(), 2 * Action::ALL.len());
+        let names =
+            PointAction::ALL.iter().flat_map(|action| [action.name(), action.name_of_return()]);
+        assert_eq!(names.collect::<HashSet<_>>().len(), 2 * PointAction::ALL.len());
     }
 
     #[test]
     fn the_community_cannot_report_what_is_paid_for() {
-        let reported = Action::ALL
+        let reported = PointAction::ALL
             .into_iter()
-            .filter(|action| Action::parse_of_community(action.name()).is_some());
-        assert_eq!(reported.collect::<Vec<_>>(), [Action::Post, Action::Comment, Action::News]);
+            .filter(|action| PointAction::parse_of_community(action.name()).is_some());
+        assert_eq!(
+            reported.collect::<Vec<_>>(),
+            [PointAction::Post, PointAction::Comment, PointAction::NewsArticle]
+        );
         assert!(reported_without_limit().is_empty());
     }
 
-    fn reported_without_limit() -> Vec<Action> {
-        let reported = Action::ALL.into_iter();
-        let reported = reported.filter(|a| Action::parse_of_community(a.name()).is_some());
+    fn reported_without_limit() -> Vec<PointAction> {
+        let reported = PointAction::ALL.into_iter();
+        let reported = reported.filter(|a| PointAction::parse_of_community(a.name()).is_some());
         reported.filter(|action| action.per_day_max().is_none()).collect()
     }
 }

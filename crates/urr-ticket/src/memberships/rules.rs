@@ -1,7 +1,7 @@
 //! Fan memberships: years that are bought one after the other, and points that make a tier.
 //!
 //! Whoever asks loaded the membership under its lock and writes what is decided here. Every step of
-//! a payment can be asked for again: [`Step::Done`] says that it was taken before.
+//! a payment can be asked for again: [`Transition::Done`] says that it was taken before.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use urr_kernel::{Timestamp, Uuid, Won, define_id};
 
 use crate::inventory::rules::{Tier, presale_fee};
 use crate::memberships::points::{DIAMOND_FROM, GOLD_FROM};
-use crate::reservations::rules::{PaymentClaim, Step};
+use crate::reservations::rules::{PaymentClaim, Transition};
 
 define_id!(
     /// Which membership.
@@ -25,7 +25,7 @@ const RENEWABLE_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// An artist as the catalogue announced them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Artist {
+pub struct MembershipArtist {
     pub name: String,
     /// What a year costs now.
     pub price: Won,
@@ -38,7 +38,7 @@ pub struct Membership {
     pub user_id: Uuid,
     pub artist_id: Uuid,
     /// None: nothing was heard of the artist.
-    pub artist: Option<Artist>,
+    pub artist: Option<MembershipArtist>,
     /// By its points, whether it counts at the moment or not.
     pub tier: Tier,
     pub points: i64,
@@ -49,31 +49,31 @@ pub struct Membership {
     pub is_live: bool,
     /// The number of the last term.
     pub last_term: i64,
-    pub term: Option<Term>,
+    pub term: Option<MembershipTerm>,
 }
 
 /// A year that can be bought, or was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct MembershipTerm {
     pub number: i64,
-    pub payment_status: TermPayment,
+    pub payment_status: TermPaymentStatus,
     /// What is charged: fixed when a payment begins.
     pub amount: Option<Won>,
     pub pinned_by: Option<Uuid>,
     pub payment_id: Option<Uuid>,
     /// None: it is not paid.
-    pub span: Option<Span>,
+    pub period: Option<TermPeriod>,
 }
 
 /// When a term begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct TermPeriod {
     pub starts_at: Timestamp,
     pub ends_at: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TermPayment {
+pub enum TermPaymentStatus {
     Unpaid,
     Paid,
     Refunded,
@@ -90,7 +90,7 @@ pub enum MembershipStatus {
 
 /// Why a membership cannot take a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MembershipRefused {
+pub enum MembershipRejection {
     #[error("there is no such membership")]
     NotFound,
     #[error("there is no such artist")]
@@ -115,18 +115,18 @@ pub enum MembershipRefused {
     WrongAmount,
 }
 
-impl TermPayment {
+impl TermPaymentStatus {
     /// As it is stored and sent.
     pub fn name(self) -> &'static str {
         match self {
-            TermPayment::Unpaid => "unpaid",
-            TermPayment::Paid => "paid",
-            TermPayment::Refunded => "refunded",
+            TermPaymentStatus::Unpaid => "unpaid",
+            TermPaymentStatus::Paid => "paid",
+            TermPaymentStatus::Refunded => "refunded",
         }
     }
 
-    pub fn parse(name: &str) -> Option<TermPayment> {
-        let all = [TermPayment::Unpaid, TermPayment::Paid, TermPayment::Refunded];
+    pub fn parse(name: &str) -> Option<TermPaymentStatus> {
+        let all = [TermPaymentStatus::Unpaid, TermPaymentStatus::Paid, TermPaymentStatus::Refunded];
         all.into_iter().find(|status| status.name() == name)
     }
 }
@@ -161,8 +161,8 @@ impl Membership {
         self.joined_at.map(|_| self.expires_at - RENEWABLE_FOR)
     }
 
-    fn unpaid_term(&self) -> Option<&Term> {
-        self.term.as_ref().filter(|term| term.payment_status == TermPayment::Unpaid)
+    fn unpaid_term(&self) -> Option<&MembershipTerm> {
+        self.term.as_ref().filter(|term| term.payment_status == TermPaymentStatus::Unpaid)
     }
 
     /// Whether a year is waiting to be paid.
@@ -172,43 +172,42 @@ impl Membership {
 
     /// What the term costs, or has cost.
     pub fn amount(&self) -> Won {
-        let fixed = self
-            .term
-            .as_ref()
-            .filter(|term| term.pinned_by.is_some() || term.payment_status != TermPayment::Unpaid);
+        let fixed = self.term.as_ref().filter(|term| {
+            term.pinned_by.is_some() || term.payment_status != TermPaymentStatus::Unpaid
+        });
         let price = self.artist.as_ref().map(|artist| artist.price);
         fixed.and_then(|term| term.amount).or(price).unwrap_or(Won::ZERO)
     }
 }
 
-/// Whether a fan may begin to buy a year: [`Step::Done`] is one that waits to be paid already.
+/// Whether a fan may begin to buy a year: [`Transition::Done`] is one that waits to be paid already.
 pub fn decide_subscribe(
     membership: Option<&Membership>,
     now: Timestamp,
-) -> Result<Step, MembershipRefused> {
-    let Some(membership) = membership else { return Ok(Step::Go) };
+) -> Result<Transition, MembershipRejection> {
+    let Some(membership) = membership else { return Ok(Transition::Apply) };
     if membership.is_for_sale() {
-        return Ok(Step::Done);
+        return Ok(Transition::AlreadyDone);
     }
     match membership.renewable_from() {
-        Some(from) if now < from => Err(MembershipRefused::AlreadyMember),
-        _ => Ok(Step::Go),
+        Some(from) if now < from => Err(MembershipRejection::AlreadyMember),
+        _ => Ok(Transition::Apply),
     }
 }
 
 /// Whether the last term can be paid now, and for how much.
-pub fn decide_pay(membership: &Membership) -> Result<Won, MembershipRefused> {
-    let term = membership.term.as_ref().ok_or(MembershipRefused::NotForSale)?;
+pub fn decide_pay(membership: &Membership) -> Result<Won, MembershipRejection> {
+    let term = membership.term.as_ref().ok_or(MembershipRejection::NotForSale)?;
     match term.payment_status {
-        TermPayment::Unpaid if term.pinned_by.is_some() => {
-            Err(MembershipRefused::PaymentInProgress)
+        TermPaymentStatus::Unpaid if term.pinned_by.is_some() => {
+            Err(MembershipRejection::PaymentInProgress)
         }
-        TermPayment::Unpaid => {
-            let artist = membership.artist.as_ref().ok_or(MembershipRefused::ArtistNotFound)?;
+        TermPaymentStatus::Unpaid => {
+            let artist = membership.artist.as_ref().ok_or(MembershipRejection::ArtistNotFound)?;
             Ok(artist.price)
         }
-        TermPayment::Paid => Err(MembershipRefused::Paid),
-        TermPayment::Refunded => Err(MembershipRefused::NotForSale),
+        TermPaymentStatus::Paid => Err(MembershipRejection::Paid),
+        TermPaymentStatus::Refunded => Err(MembershipRejection::NotForSale),
     }
 }
 
@@ -216,24 +215,29 @@ pub fn decide_pay(membership: &Membership) -> Result<Won, MembershipRefused> {
 pub fn decide_pin(
     membership: &Membership,
     claim: &PaymentClaim,
-) -> Result<Step, MembershipRefused> {
-    let term = membership.term.as_ref().ok_or(MembershipRefused::StaleToken)?;
+) -> Result<Transition, MembershipRejection> {
+    let term = membership.term.as_ref().ok_or(MembershipRejection::StaleToken)?;
     if term.number != membership.last_term {
-        return Err(MembershipRefused::StaleToken);
+        return Err(MembershipRejection::StaleToken);
     }
     if term.pinned_by == Some(claim.payment_id) {
-        return check_amount(claim, term.amount).map(|()| Step::Done);
+        return check_amount(claim, term.amount).map(|()| Transition::AlreadyDone);
     }
     let price = decide_pay(membership)?;
-    check_amount(claim, Some(price)).map(|()| Step::Go)
+    check_amount(claim, Some(price)).map(|()| Transition::Apply)
 }
 
 /// A payment has come to nothing. The term is the one that it has to do with, if there is any.
-pub fn decide_unpin(membership: &Membership, payment_id: Uuid) -> Result<Step, MembershipRefused> {
+pub fn decide_unpin(
+    membership: &Membership,
+    payment_id: Uuid,
+) -> Result<Transition, MembershipRejection> {
     match &membership.term {
-        Some(term) if term.pinned_by == Some(payment_id) => Ok(Step::Go),
-        Some(term) if term.payment_status == TermPayment::Paid => Err(MembershipRefused::Paid),
-        _ => Ok(Step::Done),
+        Some(term) if term.pinned_by == Some(payment_id) => Ok(Transition::Apply),
+        Some(term) if term.payment_status == TermPaymentStatus::Paid => {
+            Err(MembershipRejection::Paid)
+        }
+        _ => Ok(Transition::AlreadyDone),
     }
 }
 
@@ -241,24 +245,24 @@ pub fn decide_unpin(membership: &Membership, payment_id: Uuid) -> Result<Step, M
 pub fn decide_confirm(
     membership: &Membership,
     claim: &PaymentClaim,
-) -> Result<Step, MembershipRefused> {
-    let term = membership.term.as_ref().ok_or(MembershipRefused::StaleToken)?;
+) -> Result<Transition, MembershipRejection> {
+    let term = membership.term.as_ref().ok_or(MembershipRejection::StaleToken)?;
     let is_its_own = term.payment_id == Some(claim.payment_id);
     let step = match (term.payment_status, term.pinned_by) {
-        (TermPayment::Unpaid, Some(by)) if by == claim.payment_id => Step::Go,
-        (TermPayment::Unpaid, Some(_)) => return Err(MembershipRefused::PaymentInProgress),
-        (TermPayment::Unpaid, None) => return Err(MembershipRefused::NotPinned),
-        (TermPayment::Paid, _) if is_its_own => Step::Done,
-        (TermPayment::Paid, _) => return Err(MembershipRefused::Paid),
-        (TermPayment::Refunded, _) => return Err(MembershipRefused::Refunded),
+        (TermPaymentStatus::Unpaid, Some(by)) if by == claim.payment_id => Transition::Apply,
+        (TermPaymentStatus::Unpaid, Some(_)) => return Err(MembershipRejection::PaymentInProgress),
+        (TermPaymentStatus::Unpaid, None) => return Err(MembershipRejection::NotPinned),
+        (TermPaymentStatus::Paid, _) if is_its_own => Transition::AlreadyDone,
+        (TermPaymentStatus::Paid, _) => return Err(MembershipRejection::Paid),
+        (TermPaymentStatus::Refunded, _) => return Err(MembershipRejection::Refunded),
     };
     check_amount(claim, term.amount).map(|()| step)
 }
 
-fn check_amount(claim: &PaymentClaim, amount: Option<Won>) -> Result<(), MembershipRefused> {
+fn check_amount(claim: &PaymentClaim, amount: Option<Won>) -> Result<(), MembershipRejection> {
     match amount == Some(claim.amount) {
         true => Ok(()),
-        false => Err(MembershipRefused::WrongAmount),
+        false => Err(MembershipRejection::WrongAmount),
     }
 }
 
@@ -266,21 +270,21 @@ fn check_amount(claim: &PaymentClaim, amount: Option<Won>) -> Result<(), Members
 pub fn decide_refunded(
     membership: &Membership,
     amount: Option<Won>,
-) -> Result<Step, MembershipRefused> {
-    let term = membership.term.as_ref().ok_or(MembershipRefused::NotRefunding)?;
+) -> Result<Transition, MembershipRejection> {
+    let term = membership.term.as_ref().ok_or(MembershipRejection::NotRefunding)?;
     let step = match term.payment_status {
-        TermPayment::Unpaid => return Err(MembershipRefused::NotRefunding),
-        TermPayment::Paid => Step::Go,
-        TermPayment::Refunded => Step::Done,
+        TermPaymentStatus::Unpaid => return Err(MembershipRejection::NotRefunding),
+        TermPaymentStatus::Paid => Transition::Apply,
+        TermPaymentStatus::Refunded => Transition::AlreadyDone,
     };
     match amount.is_none_or(|amount| term.amount == Some(amount)) {
         true => Ok(step),
-        false => Err(MembershipRefused::WrongAmount),
+        false => Err(MembershipRejection::WrongAmount),
     }
 }
 
 /// The year that is bought now: behind the present one if that is not over.
-pub fn next_span(membership: &Membership, now: Timestamp) -> Span {
+pub fn next_period(membership: &Membership, now: Timestamp) -> TermPeriod {
     let starts_at = match membership.status(now) {
         MembershipStatus::Active => membership.expires_at,
         MembershipStatus::Pending | MembershipStatus::Expired => now,
@@ -288,17 +292,21 @@ pub fn next_span(membership: &Membership, now: Timestamp) -> Span {
     let year = jiff::Span::new().years(1);
     let end = KOREA.to_datetime(starts_at).checked_add(year);
     let ends_at = end.and_then(|end| KOREA.to_timestamp(end));
-    Span { starts_at, ends_at: ends_at.expect("the calendar goes on for thousands of years") }
+    TermPeriod { starts_at, ends_at: ends_at.expect("the calendar goes on for thousands of years") }
 }
 
 /// Takes a term out of a membership: what is left of it is cut, what comes behind moves forward.
 /// `paid` are the numbered spans of the other paid terms. Returns those that move.
-pub fn cut_span(gone: Span, paid: &[(i64, Span)], now: Timestamp) -> (Duration, Vec<(i64, Span)>) {
+pub fn cut_period(
+    gone: TermPeriod,
+    paid: &[(i64, TermPeriod)],
+    now: Timestamp,
+) -> (Duration, Vec<(i64, TermPeriod)>) {
     let from = gone.starts_at.max(now);
     let cut = Duration::try_from(gone.ends_at.duration_since(from)).unwrap_or(Duration::ZERO);
-    let is_behind = |(_, span): &&(i64, Span)| span.starts_at >= gone.ends_at;
-    let moved = paid.iter().filter(is_behind).map(|(number, span)| {
-        (*number, Span { starts_at: span.starts_at - cut, ends_at: span.ends_at - cut })
+    let is_behind = |(_, period): &&(i64, TermPeriod)| period.starts_at >= gone.ends_at;
+    let moved = paid.iter().filter(is_behind).map(|(number, period)| {
+        (*number, TermPeriod { starts_at: period.starts_at - cut, ends_at: period.ends_at - cut })
     });
     (cut, moved.collect())
 }

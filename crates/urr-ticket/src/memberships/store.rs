@@ -6,11 +6,13 @@ use urr_service::Page;
 use urr_storage::{Row, StorageError, Tx, Value, params};
 
 use crate::Tier;
-use crate::memberships::rules::{Artist, Membership, MembershipId, Span, Term, TermPayment};
+use crate::memberships::rules::{
+    Membership, MembershipArtist, MembershipId, MembershipTerm, TermPaymentStatus, TermPeriod,
+};
 
 /// Which term of a membership is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhichTerm {
+pub enum TermSelector {
     Last,
     Number(i64),
     /// The one that the payment has pinned or paid.
@@ -19,29 +21,30 @@ pub enum WhichTerm {
 
 /// An artist as the catalogue announces them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArtistNews {
+pub struct ArtistUpdate {
     pub id: Uuid,
     pub name: String,
     pub membership_price: Won,
-    pub told_at: Timestamp,
+    pub announced_at: Timestamp,
 }
 
 /// What is older does not overwrite what is newer.
-pub fn artist_follow(tx: &mut Tx<'_>, news: &ArtistNews) -> Result<(), StorageError> {
+pub fn artist_upsert(tx: &mut Tx<'_>, update: &ArtistUpdate) -> Result<(), StorageError> {
     tx.execute(
-        "insert into artists (id, name, membership_price, told_at) values ($1, $2, $3, $4) \
+        "insert into artists (id, name, membership_price, announced_at) values ($1, $2, $3, $4) \
          on conflict (id) do update set name = excluded.name, \
-         membership_price = excluded.membership_price, told_at = excluded.told_at \
-         where artists.told_at <= excluded.told_at",
-        params![news.id, news.name, news.membership_price, news.told_at],
+         membership_price = excluded.membership_price, announced_at = excluded.announced_at \
+         where artists.announced_at <= excluded.announced_at",
+        params![update.id, update.name, update.membership_price, update.announced_at],
     )?;
     Ok(())
 }
 
-pub fn artist_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<Artist>, StorageError> {
+pub fn artist_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<MembershipArtist>, StorageError> {
     let sql = "select name, membership_price from artists where id = $1";
-    let read =
-        |row: &Row<'_>| Ok(Artist { name: row.get("name")?, price: row.get("membership_price")? });
+    let read = |row: &Row<'_>| {
+        Ok(MembershipArtist { name: row.get("name")?, price: row.get("membership_price")? })
+    };
     tx.query_opt(sql, params![id], read)
 }
 
@@ -54,12 +57,12 @@ const MEMBERSHIP: &str = "select m.id, m.user_id, m.artist_id, m.tier, m.points,
 pub fn membership_find(
     tx: &mut Tx<'_>,
     id: MembershipId,
-    which: WhichTerm,
+    which: TermSelector,
 ) -> Result<Option<Membership>, StorageError> {
     let (condition, wanted) = match which {
-        WhichTerm::Last => ("t.number = m.term", None),
-        WhichTerm::Number(number) => ("t.number = $2", Some(Value::Int(number))),
-        WhichTerm::OfPayment(id) => {
+        TermSelector::Last => ("t.number = m.term", None),
+        TermSelector::Number(number) => ("t.number = $2", Some(Value::Int(number))),
+        TermSelector::OfPayment(id) => {
             ("(t.payment_id = $2 or t.pinned_by = $2)", Some(Value::Uuid(id)))
         }
     };
@@ -105,7 +108,7 @@ fn membership_read(row: &Row<'_>) -> Result<Membership, StorageError> {
         id: MembershipId(row.get("id")?),
         user_id: row.get("user_id")?,
         artist_id: row.get("artist_id")?,
-        artist: name.zip(price).map(|(name, price)| Artist { name, price }),
+        artist: name.zip(price).map(|(name, price)| MembershipArtist { name, price }),
         tier: Tier::parse(&tier).expect("only known tiers are stored"),
         points: row.get("points")?,
         joined_at: row.get("joined_at")?,
@@ -116,23 +119,24 @@ fn membership_read(row: &Row<'_>) -> Result<Membership, StorageError> {
     })
 }
 
-fn term_read(row: &Row<'_>) -> Result<Option<Term>, StorageError> {
+fn term_read(row: &Row<'_>) -> Result<Option<MembershipTerm>, StorageError> {
     let Some(number) = row.get::<Option<i64>>("number")? else { return Ok(None) };
     let payment_status: String = row.get("payment_status")?;
-    Ok(Some(Term {
+    Ok(Some(MembershipTerm {
         number,
-        payment_status: TermPayment::parse(&payment_status).expect("only known states are stored"),
+        payment_status: TermPaymentStatus::parse(&payment_status)
+            .expect("only known states are stored"),
         amount: row.get("amount")?,
         pinned_by: row.get("pinned_by")?,
         payment_id: row.get("payment_id")?,
-        span: span_read(row)?,
+        period: period_read(row)?,
     }))
 }
 
-fn span_read(row: &Row<'_>) -> Result<Option<Span>, StorageError> {
+fn period_read(row: &Row<'_>) -> Result<Option<TermPeriod>, StorageError> {
     let (starts_at, ends_at): (Option<Timestamp>, Option<Timestamp>) =
         (row.get("starts_at")?, row.get("ends_at")?);
-    Ok(starts_at.zip(ends_at).map(|(starts_at, ends_at)| Span { starts_at, ends_at }))
+    Ok(starts_at.zip(ends_at).map(|(starts_at, ends_at)| TermPeriod { starts_at, ends_at }))
 }
 
 /// Nobody else changes the membership until this transaction ends.
@@ -179,7 +183,7 @@ pub fn term_offer(
 
 /// What a payment does to a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TermStep {
+pub struct TermChange {
     pub id: MembershipId,
     pub number: i64,
     pub payment_id: Uuid,
@@ -187,7 +191,7 @@ pub struct TermStep {
 }
 
 /// A payment begins, at this price.
-pub fn term_pin(tx: &mut Tx<'_>, step: TermStep, amount: Won) -> Result<(), StorageError> {
+pub fn term_pin(tx: &mut Tx<'_>, step: TermChange, amount: Won) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update membership_terms set pinned_by = $3, pinned_at = $4, amount = $5, updated_at = $4 \
          where membership_id = $1 and number = $2 and payment_status = 'unpaid' \
@@ -198,7 +202,7 @@ pub fn term_pin(tx: &mut Tx<'_>, step: TermStep, amount: Won) -> Result<(), Stor
     Ok(())
 }
 
-pub fn term_unpin(tx: &mut Tx<'_>, step: TermStep) -> Result<(), StorageError> {
+pub fn term_unpin(tx: &mut Tx<'_>, step: TermChange) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update membership_terms set pinned_by = null, pinned_at = null, updated_at = $4 \
          where membership_id = $1 and number = $2 and pinned_by = $3",
@@ -211,8 +215,8 @@ pub fn term_unpin(tx: &mut Tx<'_>, step: TermStep) -> Result<(), StorageError> {
 /// The term is paid, and the membership lasts until its end.
 pub fn term_pay(
     tx: &mut Tx<'_>,
-    step: TermStep,
-    span: Span,
+    step: TermChange,
+    period: TermPeriod,
     method: &str,
 ) -> Result<(), StorageError> {
     let rows = tx.execute(
@@ -225,8 +229,8 @@ pub fn term_pay(
             step.number,
             step.payment_id,
             method,
-            span.starts_at,
-            span.ends_at,
+            period.starts_at,
+            period.ends_at,
             step.now
         ],
     )?;
@@ -234,30 +238,30 @@ pub fn term_pay(
     tx.execute(
         "update memberships set status = 'active', joined_at = coalesce(joined_at, $2), \
          expires_at = $3, is_live = true where id = $1",
-        params![step.id.0, step.now, span.ends_at],
+        params![step.id.0, step.now, period.ends_at],
     )?;
     Ok(())
 }
 
 /// The spans of the terms that are paid, but this one.
-pub fn span_list_but(
+pub fn period_list_except(
     tx: &mut Tx<'_>,
     id: MembershipId,
     number: i64,
-) -> Result<Vec<(i64, Span)>, StorageError> {
+) -> Result<Vec<(i64, TermPeriod)>, StorageError> {
     tx.query(
         "select number, starts_at, ends_at from membership_terms where membership_id = $1 \
          and number <> $2 and payment_status = 'paid' order by number",
         params![id.0, number],
         |row| {
-            let span = span_read(row)?.expect("what is paid has a span");
-            Ok((row.get("number")?, span))
+            let period = period_read(row)?.expect("what is paid has a span");
+            Ok((row.get("number")?, period))
         },
     )
 }
 
 /// The money of a term is back.
-pub fn term_refund(tx: &mut Tx<'_>, step: TermStep) -> Result<(), StorageError> {
+pub fn term_refund(tx: &mut Tx<'_>, step: TermChange) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update membership_terms set payment_status = 'refunded', updated_at = $4 \
          where membership_id = $1 and number = $2 and payment_id = $3 and payment_status = 'paid'",
@@ -267,17 +271,17 @@ pub fn term_refund(tx: &mut Tx<'_>, step: TermStep) -> Result<(), StorageError> 
     Ok(())
 }
 
-pub fn term_move(
+pub fn term_update_period(
     tx: &mut Tx<'_>,
     id: MembershipId,
     number: i64,
-    span: Span,
+    period: TermPeriod,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     tx.execute(
         "update membership_terms set starts_at = $3, ends_at = $4, updated_at = $5 \
          where membership_id = $1 and number = $2",
-        params![id.0, number, span.starts_at, span.ends_at, now],
+        params![id.0, number, period.starts_at, period.ends_at, now],
     )?;
     Ok(())
 }

@@ -14,9 +14,12 @@ use urr_storage::Tx;
 use crate::consumer::decode;
 use crate::payables::membership_events as memberships;
 use crate::payables::transfer_events as transfers;
-use crate::reservations::payment::{Confirming, confirm, mark_refunded};
+use crate::reservations::payment::{HoldConfirmation, confirm, mark_refunded};
 use crate::reservations::store as transitions;
-use crate::{Back, PaymentClaim, PaymentMade, Refused, ReservationId, SOURCE, StepError};
+use crate::{
+    CompletedPayment, PaymentClaim, ReservationId, ReservationRejection, ReturnedMoney, SOURCE,
+    TransitionError,
+};
 
 const OF_RESERVATION: &str = "reservation";
 const OF_MEMBERSHIP: &str = "membership";
@@ -113,12 +116,12 @@ fn reservation_paid(
     let PaymentConfirmed { payment_id, amount, fencing_token, payment_method, .. } = paid;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
     let Some(record) = transitions::record_find(tx, id)? else {
-        return outcome(event, Err(Refused::NotFound.into()));
+        return outcome(event, Err(ReservationRejection::NotFound.into()));
     };
     let ticket_id = |number| context.derived_id(&format!("ticket {number}"));
-    let confirming = Confirming {
+    let confirming = HoldConfirmation {
         id,
-        made: &PaymentMade::new(claim, payment_method.as_deref()),
+        made: &CompletedPayment::new(claim, payment_method.as_deref()),
         ticket_ids: &(0..record.quantity).map(ticket_id).collect::<Vec<Uuid>>(),
         stamp: &context.stamp("confirmed", SOURCE),
         now: context.now,
@@ -136,16 +139,19 @@ fn reservation_refunded(
     if back.cause.as_deref().is_some_and(|cause| cause != CAUSE_CANCELLED) {
         return Ok(Handled::Ignored);
     }
-    let came = Back { asked: back.requested_amount.unwrap_or(back.amount), returned: back.amount };
+    let came = ReturnedMoney {
+        asked: back.requested_amount.unwrap_or(back.amount),
+        returned: back.amount,
+    };
     let marked = mark_refunded(tx, back.target.id()?, back.payment_id, came, context.now);
     outcome(event, marked.map(|_| ()))
 }
 
-fn outcome(event: &Event, step: Result<(), StepError>) -> Result<Handled, HandleError> {
+fn outcome(event: &Event, step: Result<(), TransitionError>) -> Result<Handled, HandleError> {
     match step {
         Ok(()) => Ok(Handled::Done),
-        Err(StepError::Storage(error)) => Err(error.into()),
-        Err(StepError::Refused(refused)) => Ok(refusal(event, &refused)),
+        Err(TransitionError::Storage(error)) => Err(error.into()),
+        Err(TransitionError::Rejected(refused)) => Ok(refusal(event, &refused)),
     }
 }
 

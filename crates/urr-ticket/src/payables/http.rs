@@ -8,15 +8,16 @@ use urr_service::{ApiError, Caller, Context, Internal, Json, Path, Query};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::reservations::http::admin::parse_reason;
-use crate::reservations::store::list::Listed;
+use crate::reservations::store::list::ListedReservation;
 use crate::{
-    AdminCancel, Back, Fee, Flow, PaymentClaim, PaymentMade, Record, ReservationId, Ticket,
+    AdminCancel, CompletedPayment, EventChain, FeeMode, PaymentClaim, ReservationId,
+    ReservationRecord, ReturnedMoney, TicketService,
 };
 
 const PAID_PER_PAGE: u32 = 200;
 
 /// They are not part of the public description.
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .route("/internal/ticket/paid", get(list_paid))
         .route("/internal/ticket/reservations/{id}", get(get_state))
@@ -72,15 +73,17 @@ struct PayableAnswer {
     reservation: PayableView,
 }
 
-fn answer(ticket: &Ticket, record: Record) -> Json<StateAnswer> {
+fn answer(ticket: &TicketService, record: ReservationRecord) -> Json<StateAnswer> {
     Json(StateAnswer { reservation: StateView::new(record, ticket.clock.now()) })
 }
 
 impl StateView {
-    fn new(record: Record, now: Timestamp) -> StateView {
+    fn new(record: ReservationRecord, now: Timestamp) -> StateView {
         let status = record.status(now).name();
         let cancellation_fee = record.cancellation_fee();
-        let Record { reservation, quantity, payment_id, refund_amount, updated_at, .. } = record;
+        let ReservationRecord {
+            reservation, quantity, payment_id, refund_amount, updated_at, ..
+        } = record;
         StateView {
             id: reservation.id.0,
             reservation_number: reservation.number,
@@ -111,7 +114,7 @@ pub(crate) fn only_payments(caller: Internal) -> Result<(), ApiError> {
 
 /// A reservation in whatever state, for reconciliation.
 async fn get_state(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
 ) -> Result<Json<StateAnswer>, ApiError> {
@@ -135,7 +138,7 @@ struct PaidAnswer {
 
 /// Whatever was ever paid, in the order of its ids, a page at a time: for those who compare books.
 async fn list_paid(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Query(query): Query<PaidQuery>,
 ) -> Result<Json<PaidAnswer>, ApiError> {
@@ -154,7 +157,7 @@ pub(crate) struct ValidateQuery {
 
 /// A user's reservation if it can be paid now.
 async fn validate(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Query(query): Query<ValidateQuery>,
@@ -163,7 +166,7 @@ async fn validate(
     let details = ticket.validate_for_payment(ReservationId(id), query.user_id).await?;
     let order_name = details.order_name();
     let state = StateView::new(details.listed.record, ticket.clock.now());
-    let Flow { correlation_id, last_event_id } = ticket.find_flow(ReservationId(id)).await?;
+    let EventChain { correlation_id, last_event_id } = ticket.find_flow(ReservationId(id)).await?;
     let reservation = PayableView { state, order_name, correlation_id, last_event_id };
     Ok(Json(PayableAnswer { reservation }))
 }
@@ -178,7 +181,7 @@ pub(crate) struct PinBody {
 }
 
 async fn pin(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Json(body): Json<PinBody>,
@@ -197,7 +200,7 @@ pub(crate) struct UnpinBody {
 }
 
 async fn unpin(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Json(body): Json<UnpinBody>,
@@ -217,7 +220,7 @@ pub(crate) struct ConfirmBody {
 }
 
 async fn confirm(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Context(context): Context,
     Path(id): Path<Uuid>,
@@ -226,7 +229,7 @@ async fn confirm(
     only_payments(caller)?;
     let ConfirmBody { payment_id, fencing_token, amount, payment_method } = body;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
-    let made = PaymentMade::new(claim, payment_method.as_deref());
+    let made = CompletedPayment::new(claim, payment_method.as_deref());
     let record = ticket.confirm_reservation(ReservationId(id), made, context).await?;
     Ok(answer(&ticket, record))
 }
@@ -242,14 +245,14 @@ pub(crate) struct RefundedBody {
 }
 
 async fn refunded(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Json(body): Json<RefundedBody>,
 ) -> Result<Json<StateAnswer>, ApiError> {
     only_payments(caller)?;
     let RefundedBody { payment_id, amount: asked, returned_amount } = body;
-    let back = Back { asked, returned: returned_amount.unwrap_or(asked) };
+    let back = ReturnedMoney { asked, returned: returned_amount.unwrap_or(asked) };
     let record = ticket.mark_refunded(ReservationId(id), payment_id, back).await?;
     Ok(answer(&ticket, record))
 }
@@ -271,7 +274,7 @@ struct CancelBody {
 /// Someone asks for their money where they paid. What goes back is decided and announced here; the
 /// payment service obeys the announcement, so that there is one way only.
 async fn cancel(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Context(context): Context,
     Path(id): Path<Uuid>,
@@ -284,7 +287,7 @@ async fn cancel(
         (None, Some(admin_id)) => {
             let reason = parse_reason(&body.reason)?;
             let by =
-                AdminCancel { admin_id, reason, fee: Fee::Waived, payment_id: body.payment_id };
+                AdminCancel { admin_id, reason, fee: FeeMode::Waived, payment_id: body.payment_id };
             ticket.cancel_as_admin(id, by, context).await?
         }
         _ => {
@@ -316,7 +319,7 @@ struct SummaryAnswer {
 
 /// What a mail says of a reservation. Only the mail service is let in.
 async fn summary(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
 ) -> Result<Json<SummaryAnswer>, ApiError> {
@@ -325,7 +328,7 @@ async fn summary(
     }
     let details = ticket.reservation_details(ReservationId(id)).await?;
     let places = details.places();
-    let Listed { record, event_title, venue_name } = details.listed;
+    let ListedReservation { record, event_title, venue_name } = details.listed;
     Ok(Json(SummaryAnswer {
         reservation: SummaryView {
             reservation_number: record.reservation.number,

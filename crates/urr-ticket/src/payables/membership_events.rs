@@ -7,29 +7,29 @@ use urr_kernel::{Event, Uuid, Won};
 use urr_storage::{Tx, storable};
 
 use crate::consumer::decode;
-use crate::memberships::store::{ArtistNews, artist_follow};
-use crate::memberships::{Activating, activate, mark_refunded};
+use crate::memberships::store::{ArtistUpdate, artist_upsert};
+use crate::memberships::{MembershipActivation, activate, mark_refunded};
 use crate::payables::events::refusal;
-use crate::{MembershipError, MembershipId, PaymentClaim, PaymentMade, SOURCE};
+use crate::{CompletedPayment, MembershipError, MembershipId, PaymentClaim, SOURCE};
 
 /// `ARTIST_CREATED`, `ARTIST_UPDATED`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ArtistTold {
+struct ArtistChanged {
     artist_id: Uuid,
     name: String,
     membership_price: Won,
 }
 
-pub fn artist_told(tx: &mut Tx<'_>, event: &Event) -> Result<Handled, HandleError> {
-    let ArtistTold { artist_id: id, name, membership_price } = decode(event)?;
+pub fn update_artist(tx: &mut Tx<'_>, event: &Event) -> Result<Handled, HandleError> {
+    let ArtistChanged { artist_id: id, name, membership_price } = decode(event)?;
     if membership_price < Won::ZERO {
         return Err(HandleError::Poison(format!(
             "the price of a membership is {membership_price}"
         )));
     }
-    let told_at = storable(event.time);
-    artist_follow(tx, &ArtistNews { id, name, membership_price, told_at })?;
+    let announced_at = storable(event.time);
+    artist_upsert(tx, &ArtistUpdate { id, name, membership_price, announced_at })?;
     Ok(Handled::Done)
 }
 
@@ -53,9 +53,9 @@ pub fn membership_paid(
     let paid: MembershipPaid = decode(event)?;
     let MembershipPaid { payment_id, amount, fencing_token, payment_method, .. } = paid;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
-    let activating = Activating {
+    let activating = MembershipActivation {
         id: MembershipId(paid.reference_id),
-        made: &PaymentMade::new(claim, payment_method.as_deref()),
+        made: &CompletedPayment::new(claim, payment_method.as_deref()),
         ended: &context.stamp("membership ended", SOURCE),
         activated: &context.stamp("membership activated", SOURCE),
         now: context.now,
@@ -98,6 +98,6 @@ fn outcome(event: &Event, step: Result<(), MembershipError>) -> Result<Handled, 
     match step {
         Ok(()) => Ok(Handled::Done),
         Err(MembershipError::Storage(error)) => Err(error.into()),
-        Err(MembershipError::Refused(refused)) => Ok(refusal(event, &refused)),
+        Err(MembershipError::Rejected(refused)) => Ok(refusal(event, &refused)),
     }
 }

@@ -13,11 +13,12 @@ use crate::payables::http::{
 };
 use crate::reservations::details::shorten;
 use crate::{
-    Action, Members, Membership, MembershipId, PaymentClaim, PaymentMade, TermPayment, Ticket,
+    CompletedPayment, Membership, MembershipId, PaymentClaim, PointAction, PointRecipients,
+    TermPaymentStatus, TicketService,
 };
 
 /// They are not part of the public description.
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .route("/internal/ticket/memberships/{id}", get(get_state))
         .route("/internal/ticket/memberships/{id}/validate", get(validate))
@@ -54,9 +55,9 @@ struct StateAnswer {
     membership: StateView,
 }
 
-fn answer(ticket: &Ticket, membership: &Membership) -> Json<StateAnswer> {
+fn answer(ticket: &TicketService, membership: &Membership) -> Json<StateAnswer> {
     let term = membership.term.as_ref();
-    let is_refunded = term.is_some_and(|term| term.payment_status == TermPayment::Refunded);
+    let is_refunded = term.is_some_and(|term| term.payment_status == TermPaymentStatus::Refunded);
     let view = StateView {
         id: membership.id.0,
         order_name: None,
@@ -64,7 +65,7 @@ fn answer(ticket: &Ticket, membership: &Membership) -> Json<StateAnswer> {
         artist_id: membership.artist_id,
         event_id: None,
         status: membership.status(ticket.clock.now()).name(),
-        payment_status: term.map_or(TermPayment::Unpaid, |term| term.payment_status).name(),
+        payment_status: term.map_or(TermPaymentStatus::Unpaid, |term| term.payment_status).name(),
         total_amount: membership.amount(),
         booking_fee: Won::ZERO,
         fencing_token: term.map_or(membership.last_term, |term| term.number),
@@ -77,7 +78,7 @@ fn answer(ticket: &Ticket, membership: &Membership) -> Json<StateAnswer> {
 
 /// A membership in whatever state, for reconciliation.
 async fn get_state(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
 ) -> Result<Json<StateAnswer>, ApiError> {
@@ -88,7 +89,7 @@ async fn get_state(
 
 /// A user's membership if it can be paid now.
 async fn validate(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Query(query): Query<ValidateQuery>,
@@ -103,7 +104,7 @@ async fn validate(
 }
 
 async fn pin(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Json(body): Json<PinBody>,
@@ -116,7 +117,7 @@ async fn pin(
 }
 
 async fn unpin(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Json(body): Json<UnpinBody>,
@@ -127,7 +128,7 @@ async fn unpin(
 }
 
 async fn confirm(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Context(context): Context,
     Path(id): Path<Uuid>,
@@ -136,13 +137,13 @@ async fn confirm(
     only_payments(caller)?;
     let ConfirmBody { payment_id, fencing_token, amount, payment_method } = body;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
-    let made = PaymentMade::new(claim, payment_method.as_deref());
+    let made = CompletedPayment::new(claim, payment_method.as_deref());
     let membership = ticket.activate_membership(MembershipId(id), made, context).await?;
     Ok(answer(&ticket, &membership))
 }
 
 async fn refunded(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Json(body): Json<RefundedBody>,
@@ -160,8 +161,8 @@ fn only_the_community(caller: Internal) -> Result<(), ApiError> {
     }
 }
 
-fn parse_action(name: &str) -> Result<Action, ApiError> {
-    Action::parse_of_community(name).ok_or_else(|| {
+fn parse_action(name: &str) -> Result<PointAction, ApiError> {
+    PointAction::parse_of_community(name).ok_or_else(|| {
         let sentence = "Points are for COMMUNITY_POST, COMMUNITY_COMMENT and NEWS_CREATION.";
         ApiError::bad_request("INVALID_ACTION", sentence)
     })
@@ -189,13 +190,13 @@ struct AwardedView {
 }
 
 async fn award_points(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Json(body): Json<AwardBody>,
 ) -> Result<Json<AwardedView>, ApiError> {
     only_the_community(caller)?;
     let action = parse_action(&body.action_type)?;
-    let members = Members { user_id: body.user_id, artist_id: body.artist_id };
+    let members = PointRecipients { user_id: body.user_id, artist_id: body.artist_id };
     let memberships = ticket.award_points(members, action, body.reference_id).await?;
     Ok(Json(AwardedView { points: action.points(), memberships }))
 }
@@ -214,12 +215,12 @@ struct ReturnedView {
 
 /// What was rewarded was deleted.
 async fn return_points(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Json(body): Json<ReturnBody>,
 ) -> Result<Json<ReturnedView>, ApiError> {
     only_the_community(caller)?;
     let action = parse_action(&body.action_type)?;
-    ticket.take_points_back(action, body.reference_id).await?;
+    ticket.revoke_points(action, body.reference_id).await?;
     Ok(Json(ReturnedView { ok: true }))
 }

@@ -9,8 +9,11 @@ use crate::consumer::decode;
 use crate::payables::events::refusal;
 use crate::reservations::store::record_find;
 use crate::transfers::store::transfer_find;
-use crate::transfers::{Completing, complete, mark_refunded};
-use crate::{Back, PaymentClaim, PaymentMade, SOURCE, TransferError, TransferId, TransferRefused};
+use crate::transfers::{TransferCompletion, complete, mark_refunded};
+use crate::{
+    CompletedPayment, PaymentClaim, ReturnedMoney, SOURCE, TransferError, TransferId,
+    TransferRejection,
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,15 +36,15 @@ pub fn transfer_paid(
     let TransferPaid { payment_id, amount, fencing_token, payment_method, .. } = paid;
     let id = TransferId(paid.reference_id);
     let Some(transfer) = transfer_find(tx, id)? else {
-        return outcome(event, Err(TransferRefused::NotFound.into()));
+        return outcome(event, Err(TransferRejection::NotFound.into()));
     };
     let record = record_find(tx, transfer.reservation_id)?;
     let quantity = record.expect("reservations are never deleted").quantity;
     let number_id = |number| context.derived_id(&format!("reissued ticket {number}"));
     let claim = PaymentClaim { payment_id, fencing_token, amount };
-    let completing = Completing {
+    let completing = TransferCompletion {
         id,
-        made: &PaymentMade::new(claim, payment_method.as_deref()),
+        made: &CompletedPayment::new(claim, payment_method.as_deref()),
         number_ids: &(0..quantity).map(number_id).collect::<Vec<Uuid>>(),
         stamp: &context.stamp("transfer completed", SOURCE),
         now: context.now,
@@ -73,7 +76,10 @@ pub fn transfer_refunded(
         return Ok(Handled::Ignored);
     }
     let id = TransferId(back.reference_id);
-    let came = Back { asked: back.requested_amount.unwrap_or(back.amount), returned: back.amount };
+    let came = ReturnedMoney {
+        asked: back.requested_amount.unwrap_or(back.amount),
+        returned: back.amount,
+    };
     let marked = mark_refunded(tx, id, back.payment_id, came, context.now);
     outcome(event, marked.map(|_| ()))
 }
@@ -82,6 +88,6 @@ fn outcome(event: &Event, step: Result<(), TransferError>) -> Result<Handled, Ha
     match step {
         Ok(()) => Ok(Handled::Done),
         Err(TransferError::Storage(error)) => Err(error.into()),
-        Err(TransferError::Refused(refused)) => Ok(refusal(event, &refused)),
+        Err(TransferError::Rejected(refused)) => Ok(refusal(event, &refused)),
     }
 }

@@ -10,10 +10,12 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::payables::http::{
     ConfirmBody, PinBody, RefundedBody, UnpinBody, ValidateQuery, only_payments,
 };
-use crate::{Back, Offer, PaymentClaim, PaymentMade, Ticket, TransferId};
+use crate::{
+    CompletedPayment, PaymentClaim, ReturnedMoney, TicketService, TransferId, TransferOffer,
+};
 
 /// They are not part of the public description.
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .route("/internal/ticket/transfers/{id}", get(get_state))
         .route("/internal/ticket/transfers/{id}/validate", get(validate))
@@ -52,7 +54,7 @@ struct StateAnswer {
     transfer: StateView,
 }
 
-fn answer(offer: &Offer) -> Json<StateAnswer> {
+fn answer(offer: &TransferOffer) -> Json<StateAnswer> {
     let transfer = &offer.transfer;
     let view = StateView {
         id: transfer.id.0,
@@ -77,7 +79,7 @@ fn answer(offer: &Offer) -> Json<StateAnswer> {
 
 /// A transfer in whatever state, for reconciliation.
 async fn get_state(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
 ) -> Result<Json<StateAnswer>, ApiError> {
@@ -87,7 +89,7 @@ async fn get_state(
 
 /// A transfer if this user can buy it now.
 async fn validate(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Query(query): Query<ValidateQuery>,
@@ -101,7 +103,7 @@ async fn validate(
 }
 
 async fn pin(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Json(body): Json<PinBody>,
@@ -113,7 +115,7 @@ async fn pin(
 }
 
 async fn unpin(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Json(body): Json<UnpinBody>,
@@ -123,7 +125,7 @@ async fn unpin(
 }
 
 async fn confirm(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Context(context): Context,
     Path(id): Path<Uuid>,
@@ -132,18 +134,18 @@ async fn confirm(
     only_payments(caller)?;
     let ConfirmBody { payment_id, fencing_token, amount, payment_method } = body;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
-    let made = PaymentMade::new(claim, payment_method.as_deref());
+    let made = CompletedPayment::new(claim, payment_method.as_deref());
     Ok(answer(&ticket.complete_transfer(TransferId(id), made, context).await?))
 }
 
 async fn refunded(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path(id): Path<Uuid>,
     Json(body): Json<RefundedBody>,
 ) -> Result<Json<StateAnswer>, ApiError> {
     only_payments(caller)?;
     let RefundedBody { payment_id, amount: asked, returned_amount } = body;
-    let back = Back { asked, returned: returned_amount.unwrap_or(asked) };
+    let back = ReturnedMoney { asked, returned: returned_amount.unwrap_or(asked) };
     Ok(answer(&ticket.mark_transfer_refunded(TransferId(id), payment_id, back).await?))
 }

@@ -8,19 +8,19 @@ use urr_service::admin_audit::{self, ActionFilter, NotedAction};
 use urr_storage::{StorageError, Tx};
 
 use crate::reservations::cancel::check_owner;
-use crate::reservations::rules::Refused;
+use crate::reservations::rules::ReservationRejection;
 use crate::reservations::store::items;
 use crate::reservations::store::items::StoredItem;
 use crate::reservations::store::list as listing;
-pub use crate::reservations::store::list::Filter as ReservationFilter;
-use crate::reservations::store::list::{Listed, StoredTicket};
-use crate::reservations::transition::StepError;
-use crate::{Inventory, ReservationId, Subject, Ticket};
+pub use crate::reservations::store::list::ReservationFilter;
+use crate::reservations::store::list::{ListedReservation, StoredTicket};
+use crate::reservations::transition::TransitionError;
+use crate::{Inventory, ItemSubject, ReservationId, TicketService};
 
 /// A reservation with all that belongs to it.
 #[derive(Clone, Debug)]
-pub struct Details {
-    pub listed: Listed,
+pub struct ReservationDetails {
+    pub listed: ListedReservation,
     pub items: Vec<StoredItem>,
     pub tickets: Vec<StoredTicket>,
     /// What the event sells: a seat's label follows from it. None: its seats are not complete.
@@ -30,7 +30,7 @@ pub struct Details {
 /// Providers of payments do not take longer ones.
 const ORDER_NAME_CHARS_MAX: usize = 100;
 
-impl Details {
+impl ReservationDetails {
     /// What it is called where it is paid: the event, and how many of what.
     pub fn order_name(&self) -> String {
         let mut counts: Vec<(&str, u32)> = Vec::new();
@@ -51,11 +51,11 @@ impl Details {
     /// Labels of seats, and standing tickets with their number.
     pub fn places(&self) -> Vec<String> {
         let place = |stored: &StoredItem| match (stored.item.subject, &self.inventory) {
-            (Subject::Seat(seat_id), Some(inventory)) => {
+            (ItemSubject::Seat(seat_id), Some(inventory)) => {
                 inventory.layout.place(seat_id).map(|place| place.label())
             }
-            (Subject::Seat(_), None) => None,
-            (Subject::TicketType(_), _) => {
+            (ItemSubject::Seat(_), None) => None,
+            (ItemSubject::TicketType(_), _) => {
                 let name = stored.name.as_deref().unwrap_or_default();
                 Some(format!("{name} × {}", stored.item.quantity))
             }
@@ -66,7 +66,7 @@ impl Details {
     /// The ticket type, or the grade of the seat.
     fn item_name<'a>(&'a self, stored: &'a StoredItem) -> &'a str {
         match (stored.item.subject, &self.inventory) {
-            (Subject::Seat(seat_id), Some(inventory)) => {
+            (ItemSubject::Seat(seat_id), Some(inventory)) => {
                 inventory.layout.place(seat_id).map_or("", |place| &place.section.grade)
             }
             _ => stored.name.as_deref().unwrap_or_default(),
@@ -81,27 +81,34 @@ pub(crate) fn shorten(name: String) -> String {
     name.chars().take(ORDER_NAME_CHARS_MAX - 1).chain(['…']).collect()
 }
 
-impl Ticket {
+impl TicketService {
     /// One's own reservation; someone else's is not found.
     pub async fn my_reservation(
         &self,
         id: ReservationId,
         user_id: Uuid,
-    ) -> Result<Details, StepError> {
+    ) -> Result<ReservationDetails, TransitionError> {
         let details = self.reservation_details(id).await?;
         check_owner(&details.listed.record, user_id)?;
         Ok(details)
     }
 
     /// Anybody's reservation.
-    pub async fn reservation_details(&self, id: ReservationId) -> Result<Details, StepError> {
+    pub async fn reservation_details(
+        &self,
+        id: ReservationId,
+    ) -> Result<ReservationDetails, TransitionError> {
         let found = self.db.read(move |tx| {
-            let listed = listing::listed_find(tx, id)?.ok_or(Refused::NotFound)?;
-            Ok::<_, StepError>((listed, items::item_list(tx, id)?, listing::ticket_list(tx, id)?))
+            let listed = listing::listed_find(tx, id)?.ok_or(ReservationRejection::NotFound)?;
+            Ok::<_, TransitionError>((
+                listed,
+                items::item_list(tx, id)?,
+                listing::ticket_list(tx, id)?,
+            ))
         });
         let (listed, items, tickets) = found.await?;
         let inventory = self.inventories.get(listed.record.reservation.event_id).await?;
-        Ok(Details { listed, items, tickets, inventory })
+        Ok(ReservationDetails { listed, items, tickets, inventory })
     }
 
     /// One page of reservations, the newest first, and how many there are.
@@ -109,7 +116,7 @@ impl Ticket {
         &self,
         filter: ReservationFilter,
         page: Page,
-    ) -> Result<(Vec<Details>, u64), StorageError> {
+    ) -> Result<(Vec<ReservationDetails>, u64), StorageError> {
         let read = move |tx: &mut Tx<'_>| {
             let listed = listing::listed_page(tx, &filter, page)?;
             let ids: Vec<Uuid> = listed.iter().map(|one| one.record.reservation.id.0).collect();
@@ -122,7 +129,7 @@ impl Ticket {
             let reservation = &one.record.reservation;
             let items = items.remove(&reservation.id.0).unwrap_or_default();
             let inventory = self.inventories.get(reservation.event_id).await?;
-            details.push(Details { listed: one, items, tickets: Vec::new(), inventory });
+            details.push(ReservationDetails { listed: one, items, tickets: Vec::new(), inventory });
         }
         Ok((details, total))
     }

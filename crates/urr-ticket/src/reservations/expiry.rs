@@ -11,14 +11,14 @@ use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::{StorageError, Tx};
 
 use crate::inventory::store as sales;
-use crate::reservations::rules::{Phase, Record};
+use crate::reservations::rules::{ReservationPhase, ReservationRecord};
 use crate::reservations::store as transitions;
 use crate::reservations::store::overdue;
 use crate::reservations::store::overdue::{ClosedSale, Overdue};
-use crate::reservations::store::{Ended, Ending};
+use crate::reservations::store::{EndedReservation, ReservationEnding};
 use crate::reservations::transition::announce;
 use crate::transfers::end_with_reservations;
-use crate::{ReservationId, SaleStatus, Status, Ticket};
+use crate::{ReservationId, ReservationStatus, SaleStatus, TicketService};
 
 /// Few enough that a sale does not feel the lock, many enough to share a commit.
 pub const BATCH_MAX: u32 = 250;
@@ -42,7 +42,7 @@ const EVENT_DELETED: &str = "EVENT_DELETED";
 
 /// What a sweep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     pub ended: u64,
     /// They could not be ended.
     pub failed: Vec<Uuid>,
@@ -52,14 +52,14 @@ pub struct Swept {
 
 /// Sweeps again and again, and remembers what it cannot end.
 pub struct Sweeper {
-    ticket: Ticket,
+    ticket: TicketService,
     set_aside: HashMap<Uuid, Timestamp>,
-    slow: HashMap<Uuid, Slow>,
+    slow: HashMap<Uuid, SlowSale>,
 }
 
 /// A sale that did not answer in time.
 #[derive(Clone, Copy)]
-struct Slow {
+struct SlowSale {
     until: Timestamp,
     /// How many it is asked to end at once.
     batch_max: usize,
@@ -67,7 +67,7 @@ struct Slow {
 
 /// How it went with a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turned {
+enum BatchEnd {
     Done,
     /// Someone else is at the sale.
     Busy,
@@ -76,7 +76,7 @@ enum Turned {
 
 /// Whether a batch waits for its turn at the sale.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum LockWait {
     /// Leaves a sale alone at which someone else is busy.
     Skip,
     Wait,
@@ -84,23 +84,23 @@ enum Turn {
 
 /// Reservations of one event that are to end together.
 #[derive(Clone)]
-struct Batch {
+struct EndingBatch {
     event_id: Uuid,
     ids: Vec<Uuid>,
-    ending: Ending<'static>,
+    ending: ReservationEnding<'static>,
     /// The event that ends them, if it was not the time.
     cause: Option<Uuid>,
 }
 
 impl Sweeper {
-    pub fn new(ticket: Ticket) -> Sweeper {
+    pub fn new(ticket: TicketService) -> Sweeper {
         Sweeper { ticket, set_aside: HashMap::new(), slow: HashMap::new() }
     }
 
     /// Ends every hold whose time is over.
-    pub async fn expire_overdue(&mut self) -> Result<Swept, StorageError> {
+    pub async fn expire_overdue(&mut self) -> Result<SweepReport, StorageError> {
         let now = self.forget_old();
-        let (mut swept, mut after) = (Swept::default(), Overdue::FIRST);
+        let (mut swept, mut after) = (SweepReport::default(), Overdue::FIRST);
         loop {
             let list = move |tx: &mut Tx<'_>| overdue::hold_list(tx, now, after, BATCH_MAX);
             let due: Vec<Overdue> = self.ticket.db.read(list).await?;
@@ -110,12 +110,12 @@ impl Sweeper {
             // First where nobody is busy: another process may be at the same event.
             let mut busy = Vec::new();
             for batch in batches {
-                if self.end(batch.clone(), Turn::Skip, &mut swept).await? == Turned::Busy {
+                if self.end(batch.clone(), LockWait::Skip, &mut swept).await? == BatchEnd::Busy {
                     busy.push(batch);
                 }
             }
             for batch in busy {
-                self.end(batch, Turn::Wait, &mut swept).await?;
+                self.end(batch, LockWait::Wait, &mut swept).await?;
             }
         }
     }
@@ -128,19 +128,19 @@ impl Sweeper {
         now
     }
 
-    fn batches(&self, due: Vec<Overdue>) -> Vec<Batch> {
+    fn batches(&self, due: Vec<Overdue>) -> Vec<EndingBatch> {
         let mut by_event: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
         for hold in due.into_iter().filter(|hold| !self.set_aside.contains_key(&hold.id)) {
             by_event.entry(hold.event_id).or_default().push(hold.id);
         }
-        by_event.into_iter().map(|(event_id, ids)| Batch::expired(event_id, ids)).collect()
+        by_event.into_iter().map(|(event_id, ids)| EndingBatch::expired(event_id, ids)).collect()
     }
 
     /// Cancels what is reserved of sales that were closed: everything, or only the holds if the event
     /// has begun. A hold that is being paid is left until its payment is decided.
-    pub async fn empty_closed_sales(&mut self) -> Result<Swept, StorageError> {
+    pub async fn empty_closed_sales(&mut self) -> Result<SweepReport, StorageError> {
         let now = self.forget_old();
-        let (mut swept, mut after) = (Swept::default(), Uuid::nil());
+        let (mut swept, mut after) = (SweepReport::default(), Uuid::nil());
         loop {
             let list = move |tx: &mut Tx<'_>| {
                 overdue::sale_list_to_empty(tx, now, after, CLOSED_SALES_AT_ONCE)
@@ -161,7 +161,7 @@ impl Sweeper {
     async fn empty_sale(
         &mut self,
         sale: ClosedSale,
-        swept: &mut Swept,
+        swept: &mut SweepReport,
     ) -> Result<(), StorageError> {
         let event_id = sale.event_id;
         let reason = match sale.status {
@@ -169,8 +169,8 @@ impl Sweeper {
             SaleStatus::Open | SaleStatus::Cancelled => EVENT_CANCELLED,
         };
         let ending = match sale.took_place {
-            true => Ending::Withdrawn { reason },
-            false => Ending::Cancelled { reason, refund: None },
+            true => ReservationEnding::Withdrawn { reason },
+            false => ReservationEnding::Cancelled { reason, refund: None },
         };
         let mut after = Uuid::nil();
         loop {
@@ -182,8 +182,8 @@ impl Sweeper {
             let Some(last) = ids.last().copied() else { break };
             after = last;
             ids.retain(|id| !self.set_aside.contains_key(id));
-            let batch = Batch { event_id, ids, ending, cause: sale.closed_by };
-            self.end(batch, Turn::Wait, swept).await?;
+            let batch = EndingBatch { event_id, ids, ending, cause: sale.closed_by };
+            self.end(batch, LockWait::Wait, swept).await?;
         }
         let now = self.ticket.clock.now();
         self.ticket.db.write(move |tx| overdue::sale_mark_emptied(tx, &sale, now)).await
@@ -192,43 +192,43 @@ impl Sweeper {
     /// Ends a batch; one that fails is halved until what is to blame is alone.
     async fn end(
         &mut self,
-        batch: Batch,
-        mut turn: Turn,
-        swept: &mut Swept,
-    ) -> Result<Turned, StorageError> {
+        batch: EndingBatch,
+        mut lock_wait: LockWait,
+        swept: &mut SweepReport,
+    ) -> Result<BatchEnd, StorageError> {
         let event_id = batch.event_id;
         if self.is_put_off(event_id) {
-            return Ok(Turned::PutOff);
+            return Ok(BatchEnd::PutOff);
         }
         let batch_max = self.slow.get(&event_id).map_or(usize::MAX, |slow| slow.batch_max);
         let mut waiting = batch.split(batch_max);
         let begun = Instant::now();
         while let Some(mut batch) = waiting.pop() {
-            match self.ticket.end_batch(batch.clone(), turn).await {
-                Ok(None) => return Ok(Turned::Busy),
+            match self.ticket.end_batch(batch.clone(), lock_wait).await {
+                Ok(None) => return Ok(BatchEnd::Busy),
                 Ok(Some(ended)) => swept.ended += ended,
                 Err(error) if is_everyones(&error) => return Err(error),
                 Err(error @ (StorageError::Timeout | StorageError::Contention)) => {
                     self.put_off(event_id, &error, swept);
-                    return Ok(Turned::PutOff);
+                    return Ok(BatchEnd::PutOff);
                 }
                 Err(error) if batch.ids.len() == 1 => {
                     tracing::error!(%error, reservation = %batch.ids[0], "it could not be ended");
-                    self.ticket.figures.count_failed();
+                    self.ticket.metrics.count_failed();
                     self.set_aside(batch.ids[0]);
                     swept.failed.push(batch.ids[0]);
                 }
                 Err(_) => {
                     let ids = batch.ids.split_off(batch.ids.len() / 2);
-                    waiting.extend([Batch { ids, ..batch.clone() }, batch]);
+                    waiting.extend([EndingBatch { ids, ..batch.clone() }, batch]);
                 }
             }
             // What was begun is finished.
-            turn = Turn::Wait;
+            lock_wait = LockWait::Wait;
         }
         // The sale has at least as much of the database's time as the sweep.
         tokio::time::sleep(begun.elapsed().min(PAUSE_MAX)).await;
-        Ok(Turned::Done)
+        Ok(BatchEnd::Done)
     }
 
     fn is_put_off(&self, event_id: Uuid) -> bool {
@@ -238,11 +238,11 @@ impl Sweeper {
 
     /// Leaves a sale alone for a while. It may be that someone keeps its lock, or that its batches
     /// take too long: so they are smaller from then on.
-    fn put_off(&mut self, event_id: Uuid, error: &StorageError, swept: &mut Swept) {
+    fn put_off(&mut self, event_id: Uuid, error: &StorageError, swept: &mut SweepReport) {
         tracing::warn!(%error, %event_id, "a sale did not answer in time; it is tried again");
         let until = self.ticket.clock.now() + PUT_OFF_FOR;
         let before = self.slow.get(&event_id).map_or(BATCH_MAX as usize, |slow| slow.batch_max);
-        self.slow.insert(event_id, Slow { until, batch_max: (before / 2).max(1) });
+        self.slow.insert(event_id, SlowSale { until, batch_max: (before / 2).max(1) });
         swept.put_off.push(event_id);
     }
 
@@ -254,16 +254,16 @@ impl Sweeper {
     }
 }
 
-impl Batch {
+impl EndingBatch {
     /// Holds whose time is over.
-    fn expired(event_id: Uuid, ids: Vec<Uuid>) -> Batch {
-        Batch { event_id, ids, ending: Ending::Expired, cause: None }
+    fn expired(event_id: Uuid, ids: Vec<Uuid>) -> EndingBatch {
+        EndingBatch { event_id, ids, ending: ReservationEnding::Expired, cause: None }
     }
 
     /// Parts of at most so many; none if it is empty.
-    fn split(self, size: usize) -> Vec<Batch> {
-        let Batch { event_id, ids, ending, cause } = self;
-        let part = |ids: &[Uuid]| Batch { event_id, ids: ids.to_vec(), ending, cause };
+    fn split(self, size: usize) -> Vec<EndingBatch> {
+        let EndingBatch { event_id, ids, ending, cause } = self;
+        let part = |ids: &[Uuid]| EndingBatch { event_id, ids: ids.to_vec(), ending, cause };
         ids.chunks(size).map(part).collect()
     }
 }
@@ -274,46 +274,50 @@ fn is_everyones(error: &StorageError) -> bool {
     matches!(error, Closed | DiskFull | Overloaded | Unavailable(_))
 }
 
-impl Ticket {
+impl TicketService {
     /// Ends a hold whose time is over, if no sweep has done so yet: it stands in the way of its
     /// owner's next one. `false`: it is not over.
     pub async fn end_if_overdue(&self, id: ReservationId) -> Result<bool, StorageError> {
         let find = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
-        let found: Option<Record> = self.db.read(find).await?;
+        let found: Option<ReservationRecord> = self.db.read(find).await?;
         let Some(record) = found else { return Ok(false) };
-        if record.phase(self.clock.now()) != Phase::Expired {
+        if record.phase(self.clock.now()) != ReservationPhase::Expired {
             return Ok(false);
         }
-        if record.reservation.status == Status::Pending {
+        if record.reservation.status == ReservationStatus::Pending {
             let (event_id, ids) = (record.reservation.event_id, vec![id.0]);
-            self.end_batch(Batch::expired(event_id, ids), Turn::Wait).await?;
+            self.end_batch(EndingBatch::expired(event_id, ids), LockWait::Wait).await?;
         }
         Ok(true)
     }
 
     /// Ends those of the batch that still can end so. None: the sale was busy.
-    async fn end_batch(&self, batch: Batch, turn: Turn) -> Result<Option<u64>, StorageError> {
+    async fn end_batch(
+        &self,
+        batch: EndingBatch,
+        lock_wait: LockWait,
+    ) -> Result<Option<u64>, StorageError> {
         let context = CallContext::root(self.ids.next_id());
         let context = CallContext { causation_id: batch.cause, ..context };
         let status = batch.ending.status();
-        let (stamps, now) = (self.stamps(2 * batch.ids.len(), context), self.clock.now());
+        let (prepared, now) = (self.prepared(2 * batch.ids.len(), context), self.clock.now());
         let ended = self.db.write(move |tx| {
-            let Batch { event_id, ids, ending, .. } = &batch;
-            if turn == Turn::Skip && !overdue::sale_is_free(tx, *event_id)? {
+            let EndingBatch { event_id, ids, ending, .. } = &batch;
+            if lock_wait == LockWait::Skip && !overdue::sale_is_free(tx, *event_id)? {
                 return Ok(None);
             }
             let Some(sale) = sales::sale_lock(tx, *event_id, 1)? else {
                 return Ok(Some(Vec::new()));
             };
             let ended = transitions::reservations_end(tx, sale.fence, ids, *ending, now)?;
-            announce(tx, &ended, *ending, &stamps)?;
-            end_with_reservations(tx, &ended, *ending, &stamps, now)?;
+            announce(tx, &ended, *ending, &prepared)?;
+            end_with_reservations(tx, &ended, *ending, &prepared, now)?;
             Ok::<_, StorageError>(Some(ended))
         });
-        let ended: Option<Vec<Ended>> = ended.await?;
+        let ended: Option<Vec<EndedReservation>> = ended.await?;
         let Some(ended) = ended else { return Ok(None) };
-        self.give_back(&ended).await;
-        self.figures.count_ended(status, ended.len());
+        self.release_seats(&ended).await;
+        self.metrics.count_ended(status, ended.len());
         Ok(Some(u64::try_from(ended.len()).unwrap_or(u64::MAX)))
     }
 }

@@ -15,11 +15,11 @@ use utoipa_axum::routes;
 use crate::reservations::http::views::{ReservationDetailView, ReservationView};
 use crate::reserve::slots::http::EntrySlot;
 use crate::{
-    ChangeError, ChangeSeats, Refused, ReservationFilter, ReservationId, ReserveError, Status,
-    StepError, Ticket, Wanted,
+    ChangeError, ChangeSeats, RequestedItems, ReservationFilter, ReservationId,
+    ReservationRejection, ReservationStatus, ReserveError, TicketService, TransitionError,
 };
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(list_my_reservations))
         .routes(routes!(get_reservation, release_hold))
@@ -50,7 +50,7 @@ struct MyFilter {
 }
 
 /// A state by its name.
-pub fn parse_status(name: Option<&str>) -> Result<Option<Status>, ApiError> {
+pub fn parse_status(name: Option<&str>) -> Result<Option<ReservationStatus>, ApiError> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let unknown = || {
         ApiError::bad_request(
@@ -58,7 +58,7 @@ pub fn parse_status(name: Option<&str>) -> Result<Option<Status>, ApiError> {
             "The status must be pending, confirmed, cancelled or expired.",
         )
     };
-    Status::parse(name).map(Some).ok_or_else(unknown)
+    ReservationStatus::parse(name).map(Some).ok_or_else(unknown)
 }
 
 /// One's own reservations, the newest first.
@@ -71,7 +71,7 @@ pub fn parse_status(name: Option<&str>) -> Result<Option<Status>, ApiError> {
     ),
 )]
 async fn list_my_reservations(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     page: Page,
     Query(filter): Query<MyFilter>,
@@ -97,7 +97,7 @@ async fn list_my_reservations(
     ),
 )]
 async fn get_reservation(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Path(id): Path<Uuid>,
 ) -> Result<Json<ReservationAnswerView>, ApiError> {
@@ -115,7 +115,7 @@ async fn get_reservation(
     ),
 )]
 async fn get_seat_reservation(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Path(id): Path<Uuid>,
 ) -> Result<Json<ReservationAnswerView>, ApiError> {
@@ -138,7 +138,7 @@ async fn get_seat_reservation(
     ),
 )]
 async fn cancel_reservation(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Context(context): Context,
     Path(id): Path<Uuid>,
@@ -168,7 +168,7 @@ struct ReleaseQuery {
     ),
 )]
 async fn release_hold(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Context(context): Context,
     Path(id): Path<Uuid>,
@@ -208,7 +208,7 @@ struct ChangeSeatsBody {
     ),
 )]
 async fn change_seats(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     slot: EntrySlot,
     Context(context): Context,
@@ -217,7 +217,7 @@ async fn change_seats(
 ) -> Result<Json<ReservationAnswerView>, ApiError> {
     let request = ChangeSeats {
         user_id: user.user_id,
-        seat_ids: Wanted::of_seats(body.seat_ids)?.seat_ids().to_vec(),
+        seat_ids: RequestedItems::of_seats(body.seat_ids)?.seat_ids().to_vec(),
         fencing_token: body.fencing_token,
     };
     // It takes seats like any booking: whose turn is over may keep what they hold, and no more.
@@ -230,7 +230,7 @@ async fn change_seats(
 
 /// The reservation as it is now.
 async fn answer(
-    ticket: &Ticket,
+    ticket: &TicketService,
     id: ReservationId,
     user_id: Uuid,
 ) -> Result<Json<ReservationAnswerView>, ApiError> {
@@ -239,54 +239,66 @@ async fn answer(
     Ok(Json(ReservationAnswerView { reservation: view }))
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> ApiError {
+impl From<ReservationRejection> for ApiError {
+    fn from(refused: ReservationRejection) -> ApiError {
         let (code, sentence) = match refused {
-            Refused::NotFound => {
+            ReservationRejection::NotFound => {
                 return ApiError::not_found(
                     "RESERVATION_NOT_FOUND",
                     "There is no such reservation.",
                 );
             }
-            Refused::PaymentInProgress => {
+            ReservationRejection::PaymentInProgress => {
                 ("PAYMENT_IN_PROGRESS", "A payment of this reservation is under way.")
             }
-            Refused::NotPinned => ("NOT_PINNED", "This payment has not pinned the reservation."),
-            Refused::Confirmed => ("RESERVATION_CONFIRMED", "This reservation is paid."),
-            Refused::Cancelled => ("RESERVATION_CANCELLED", "This reservation was cancelled."),
-            Refused::Expired => {
+            ReservationRejection::NotPinned => {
+                ("NOT_PINNED", "This payment has not pinned the reservation.")
+            }
+            ReservationRejection::Confirmed => {
+                ("RESERVATION_CONFIRMED", "This reservation is paid.")
+            }
+            ReservationRejection::Cancelled => {
+                ("RESERVATION_CANCELLED", "This reservation was cancelled.")
+            }
+            ReservationRejection::Expired => {
                 ("RESERVATION_EXPIRED", "The time to pay for this reservation is over.")
             }
-            Refused::NotRefunding => {
+            ReservationRejection::NotRefunding => {
                 ("NOT_REFUNDING", "Nothing of this reservation is to be refunded.")
             }
-            Refused::StaleToken => {
+            ReservationRejection::StaleToken => {
                 ("STALE_FENCING_TOKEN", "The reservation has changed in the meantime.")
             }
-            Refused::WrongAmount => ("WRONG_AMOUNT", "This is not the amount of the reservation."),
-            Refused::EventStarted => {
+            ReservationRejection::WrongAmount => {
+                ("WRONG_AMOUNT", "This is not the amount of the reservation.")
+            }
+            ReservationRejection::EventStarted => {
                 ("EVENT_STARTED", "The event has begun. It cannot be cancelled any more.")
             }
-            Refused::EventCancelled => ("EVENT_CANCELLED", "This event was cancelled."),
-            Refused::CheckedIn => {
+            ReservationRejection::EventCancelled => {
+                ("EVENT_CANCELLED", "This event was cancelled.")
+            }
+            ReservationRejection::CheckedIn => {
                 ("ALREADY_CHECKED_IN", "A ticket of this reservation has been used.")
             }
-            Refused::Listed => {
+            ReservationRejection::Listed => {
                 ("RESERVATION_LISTED", "This is for sale. Take the listing back before you cancel.")
             }
-            Refused::BeingBought => ("TRANSFER_BEING_PAID", "Someone is paying for this ticket."),
-            Refused::SoldOn => ("TICKET_TRANSFERRED", "The ticket was handed over."),
-            Refused::SeatLost => ("SEAT_LOST", "A seat of this reservation was lost."),
+            ReservationRejection::BeingBought => {
+                ("TRANSFER_BEING_PAID", "Someone is paying for this ticket.")
+            }
+            ReservationRejection::SoldOn => ("TICKET_TRANSFERRED", "The ticket was handed over."),
+            ReservationRejection::SeatLost => ("SEAT_LOST", "A seat of this reservation was lost."),
         };
         ApiError::conflict(code, sentence)
     }
 }
 
-impl From<StepError> for ApiError {
-    fn from(error: StepError) -> ApiError {
+impl From<TransitionError> for ApiError {
+    fn from(error: TransitionError) -> ApiError {
         match error {
-            StepError::Refused(refused) => refused.into(),
-            StepError::Storage(error) => error.into(),
+            TransitionError::Rejected(refused) => refused.into(),
+            TransitionError::Storage(error) => error.into(),
         }
     }
 }
@@ -294,7 +306,7 @@ impl From<StepError> for ApiError {
 impl From<ChangeError> for ApiError {
     fn from(error: ChangeError) -> ApiError {
         match error {
-            ChangeError::Refused(refused) => refused.into(),
+            ChangeError::NotChangeable(refused) => refused.into(),
             ChangeError::NotSeated => {
                 ApiError::conflict("EVENT_IS_STANDING", "This reservation has no seats.")
             }

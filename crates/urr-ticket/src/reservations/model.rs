@@ -11,7 +11,7 @@ define_id!(
 /// A hold is a pending reservation. It ends as exactly one of the others; only a confirmed one can
 /// still be cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum ReservationStatus {
     Pending,
     Confirmed,
     Cancelled,
@@ -19,7 +19,7 @@ pub enum Status {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PaymentStatus {
+pub enum ReservationPaymentStatus {
     Unpaid,
     Paid,
     /// Cancelled after it was paid: the money is on its way back.
@@ -35,8 +35,8 @@ pub struct Reservation {
     pub number: String,
     pub user_id: Uuid,
     pub event_id: Uuid,
-    pub status: Status,
-    pub payment_status: PaymentStatus,
+    pub status: ReservationStatus,
+    pub payment_status: ReservationPaymentStatus,
     /// What it costs: its items and the booking fee.
     pub total_amount: Won,
     /// What its owner has paid beside the items: the surcharge of a pre-sale, and the fees of the
@@ -52,14 +52,14 @@ pub struct Reservation {
 
 /// What the story of a reservation belongs to, and how far it was told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flow {
+pub struct EventChain {
     /// Of the request that made the reservation.
     pub correlation_id: Option<Uuid>,
     /// What was last announced of it while it lived.
     pub last_event_id: Option<Uuid>,
 }
 
-impl Flow {
+impl EventChain {
     /// The context of what comes next: the same flow, caused by what the call names, or else by what
     /// came before.
     pub fn follow(self, call: CallContext) -> CallContext {
@@ -73,55 +73,59 @@ impl Flow {
 
 /// One line of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item {
-    pub subject: Subject,
+pub struct ReservationItem {
+    pub subject: ItemSubject,
     pub quantity: u32,
     pub unit_price: Won,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum ItemSubject {
     Seat(SeatId),
     TicketType(Uuid),
 }
 
-impl Status {
-    pub const ALL: [Status; 4] =
-        [Status::Pending, Status::Confirmed, Status::Cancelled, Status::Expired];
+impl ReservationStatus {
+    pub const ALL: [ReservationStatus; 4] = [
+        ReservationStatus::Pending,
+        ReservationStatus::Confirmed,
+        ReservationStatus::Cancelled,
+        ReservationStatus::Expired,
+    ];
 
     /// As it is stored and sent.
     pub fn name(self) -> &'static str {
         match self {
-            Status::Pending => "pending",
-            Status::Confirmed => "confirmed",
-            Status::Cancelled => "cancelled",
-            Status::Expired => "expired",
+            ReservationStatus::Pending => "pending",
+            ReservationStatus::Confirmed => "confirmed",
+            ReservationStatus::Cancelled => "cancelled",
+            ReservationStatus::Expired => "expired",
         }
     }
 
-    pub fn parse(name: &str) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.name() == name)
+    pub fn parse(name: &str) -> Option<ReservationStatus> {
+        ReservationStatus::ALL.into_iter().find(|status| status.name() == name)
     }
 }
 
-impl PaymentStatus {
-    pub const ALL: [PaymentStatus; 4] = [
-        PaymentStatus::Unpaid,
-        PaymentStatus::Paid,
-        PaymentStatus::Refunding,
-        PaymentStatus::Refunded,
+impl ReservationPaymentStatus {
+    pub const ALL: [ReservationPaymentStatus; 4] = [
+        ReservationPaymentStatus::Unpaid,
+        ReservationPaymentStatus::Paid,
+        ReservationPaymentStatus::Refunding,
+        ReservationPaymentStatus::Refunded,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            PaymentStatus::Unpaid => "unpaid",
-            PaymentStatus::Paid => "paid",
-            PaymentStatus::Refunding => "refunding",
-            PaymentStatus::Refunded => "refunded",
+            ReservationPaymentStatus::Unpaid => "unpaid",
+            ReservationPaymentStatus::Paid => "paid",
+            ReservationPaymentStatus::Refunding => "refunding",
+            ReservationPaymentStatus::Refunded => "refunded",
         }
     }
 
-    pub fn parse(name: &str) -> Option<PaymentStatus> {
-        PaymentStatus::ALL.into_iter().find(|status| status.name() == name)
+    pub fn parse(name: &str) -> Option<ReservationPaymentStatus> {
+        ReservationPaymentStatus::ALL.into_iter().find(|status| status.name() == name)
     }
 }

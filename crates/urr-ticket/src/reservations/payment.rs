@@ -7,73 +7,77 @@ use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::display_number::number_for_people;
+use crate::display_number::display_number;
 use crate::events::{ReservationConfirmed, ReservationFacts};
-use crate::memberships::points::Action;
-use crate::memberships::points::store::{Award, points_award_ticket};
+use crate::memberships::points::PointAction;
+use crate::memberships::points::store::{PointAward, points_award_ticket};
 use crate::reservations::cancel::check_owner;
 use crate::reservations::rules::{
-    Back, PaymentClaim, Record, Refused, decide_confirm, decide_pay, decide_pin, decide_refunded,
-    decide_unpin,
+    PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, decide_confirm,
+    decide_pay, decide_pin, decide_refunded, decide_unpin,
 };
 use crate::reservations::store as transitions;
 use crate::reservations::store::confirm as confirmation;
-use crate::reservations::store::confirm::{Confirmation, NewTicket};
+use crate::reservations::store::confirm::{NewTicket, SoldHold};
 use crate::reservations::store::items;
 use crate::reservations::store::items::StoredItem;
 use crate::reservations::store::list as listing;
-use crate::reservations::transition::{Found, StepError, find, reload};
+use crate::reservations::transition::{TransitionCheck, TransitionError, check_transition, reload};
 use crate::transfers::store::was_sold_by;
-use crate::{Details, Flow, Purchase, ReservationId, Subject, Ticket};
+use crate::{EventChain, ItemSubject, Purchase, ReservationDetails, ReservationId, TicketService};
 
 const METHOD_CHARS_MAX: usize = 50;
 const METHOD_UNKNOWN: &str = "unknown";
 
 /// A payment that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PaymentMade {
+pub struct CompletedPayment {
     pub claim: PaymentClaim,
     pub method: String,
 }
 
-impl PaymentMade {
+impl CompletedPayment {
     /// What was paid is sold, whatever its provider says of the method, or does not say.
-    pub fn new(claim: PaymentClaim, method: Option<&str>) -> PaymentMade {
+    pub fn new(claim: PaymentClaim, method: Option<&str>) -> CompletedPayment {
         let method = method.map(str::trim).filter(|method| !method.is_empty());
         let method = method.unwrap_or(METHOD_UNKNOWN).chars().take(METHOD_CHARS_MAX).collect();
-        PaymentMade { claim, method }
+        CompletedPayment { claim, method }
     }
 }
 
 /// Some of the reservations that were ever paid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PaidPage {
+pub struct PaidReservationPage {
     /// In the order of their ids.
-    pub records: Vec<Record>,
+    pub records: Vec<ReservationRecord>,
     /// Whether there are others behind them.
     pub more: bool,
 }
 
-impl Ticket {
+impl TicketService {
     /// The reservations that were ever paid, so many at a time.
     pub async fn list_paid(
         &self,
         after: Option<ReservationId>,
         limit: u32,
-    ) -> Result<PaidPage, StorageError> {
+    ) -> Result<PaidReservationPage, StorageError> {
         let read = move |tx: &mut Tx<'_>| listing::paid_page(tx, after, limit.saturating_add(1));
-        let mut records: Vec<Record> = self.db.read(read).await?;
+        let mut records: Vec<ReservationRecord> = self.db.read(read).await?;
         let limit = usize::try_from(limit).expect("32 bits fit");
         let more = records.len() > limit;
         records.truncate(limit);
-        Ok(PaidPage { records, more })
+        Ok(PaidReservationPage { records, more })
     }
 
     /// A reservation, whoever's it is.
-    pub async fn find_reservation(&self, id: ReservationId) -> Result<Record, StepError> {
-        let find = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
-        let found: Result<Option<Record>, StorageError> = self.db.read(find).await;
-        Ok(found?.ok_or(Refused::NotFound)?)
+    pub async fn find_reservation(
+        &self,
+        id: ReservationId,
+    ) -> Result<ReservationRecord, TransitionError> {
+        let check_transition = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
+        let found: Result<Option<ReservationRecord>, StorageError> =
+            self.db.read(check_transition).await;
+        Ok(found?.ok_or(ReservationRejection::NotFound)?)
     }
 
     /// A user's reservation if it can be paid now.
@@ -81,14 +85,14 @@ impl Ticket {
         &self,
         id: ReservationId,
         user_id: Uuid,
-    ) -> Result<Details, StepError> {
+    ) -> Result<ReservationDetails, TransitionError> {
         let details = self.my_reservation(id, user_id).await?;
         decide_pay(&details.listed.record, self.clock.now())?;
         Ok(details)
     }
 
     /// What a payment of a reservation belongs to.
-    pub async fn find_flow(&self, id: ReservationId) -> Result<Flow, StorageError> {
+    pub async fn find_flow(&self, id: ReservationId) -> Result<EventChain, StorageError> {
         self.db.read(move |tx| transitions::flow_find(tx, id)).await
     }
 
@@ -98,16 +102,16 @@ impl Ticket {
         id: ReservationId,
         user_id: Uuid,
         claim: PaymentClaim,
-    ) -> Result<Record, StepError> {
+    ) -> Result<ReservationRecord, TransitionError> {
         let now = self.clock.now();
         let pinned = self.db.write(move |tx| {
-            let found = find(tx, id, |record| {
+            let found = check_transition(tx, id, |record| {
                 check_owner(record, user_id)?;
                 decide_pin(record, &claim, now)
             })?;
             match found {
-                Found::Done(record) => Ok(record),
-                Found::Go { .. } => {
+                TransitionCheck::AlreadyDone(record) => Ok(record),
+                TransitionCheck::Apply { .. } => {
                     transitions::hold_pin(tx, id, claim.payment_id, now)?;
                     reload(tx, id)
                 }
@@ -121,12 +125,12 @@ impl Ticket {
         &self,
         id: ReservationId,
         payment_id: Uuid,
-    ) -> Result<Record, StepError> {
+    ) -> Result<ReservationRecord, TransitionError> {
         let now = self.clock.now();
         let unpinned = self.db.write(move |tx| {
-            match find(tx, id, |record| decide_unpin(record, payment_id))? {
-                Found::Done(record) => Ok(record),
-                Found::Go { .. } => {
+            match check_transition(tx, id, |record| decide_unpin(record, payment_id))? {
+                TransitionCheck::AlreadyDone(record) => Ok(record),
+                TransitionCheck::Apply { .. } => {
                     transitions::hold_unpin(tx, id, payment_id, now)?;
                     reload(tx, id)
                 }
@@ -139,23 +143,23 @@ impl Ticket {
     pub async fn confirm_reservation(
         &self,
         id: ReservationId,
-        made: PaymentMade,
+        made: CompletedPayment,
         context: CallContext,
-    ) -> Result<Record, StepError> {
+    ) -> Result<ReservationRecord, TransitionError> {
         // How many tickets there will be: what is pinned cannot be changed any more.
         let quantity = self.find_reservation(id).await?.quantity;
         let ticket_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
-        let (stamps, now) = (self.stamps(1, context), self.clock.now());
+        let (prepared, now) = (self.prepared(1, context), self.clock.now());
         let confirmed = self.db.write(move |tx| {
-            let (made, ticket_ids, stamp) = (&made, &*ticket_ids, &stamps.stamp(0));
-            confirm(tx, &Confirming { id, made, ticket_ids, stamp, now })
+            let (made, ticket_ids, stamp) = (&made, &*ticket_ids, &prepared.stamp(0));
+            confirm(tx, &HoldConfirmation { id, made, ticket_ids, stamp, now })
         });
         let (record, is_new) = confirmed.await?;
         if is_new {
             let (event_id, user_id) = (record.reservation.event_id, record.reservation.user_id);
             self.maps.mark_taken(event_id);
             // Only the first time: by the next one they may be in again, to buy something else.
-            self.turns.finish(Purchase { event_id, user_id, bought_at: now }, context).await;
+            self.slots.finish(Purchase { event_id, user_id, bought_at: now }, context).await;
         }
         Ok(record)
     }
@@ -165,17 +169,17 @@ impl Ticket {
         &self,
         id: ReservationId,
         payment_id: Uuid,
-        back: Back,
-    ) -> Result<Record, StepError> {
+        back: ReturnedMoney,
+    ) -> Result<ReservationRecord, TransitionError> {
         let now = self.clock.now();
         self.db.write(move |tx| mark_refunded(tx, id, payment_id, back, now)).await
     }
 }
 
 /// A confirmation with the ids of what it makes.
-pub(crate) struct Confirming<'a> {
+pub(crate) struct HoldConfirmation<'a> {
     pub id: ReservationId,
-    pub made: &'a PaymentMade,
+    pub made: &'a CompletedPayment,
     /// One for everyone.
     pub ticket_ids: &'a [Uuid],
     pub stamp: &'a Stamp,
@@ -186,30 +190,30 @@ pub(crate) struct Confirming<'a> {
 /// refused, nothing was written.
 pub(crate) fn confirm(
     tx: &mut Tx<'_>,
-    confirming: &Confirming<'_>,
-) -> Result<(Record, bool), StepError> {
-    let Confirming { id, made, ticket_ids, stamp, now } = *confirming;
-    let found = find(tx, id, |record| decide_confirm(record, &made.claim, now));
-    if found == Err(StepError::Refused(Refused::Confirmed))
+    confirming: &HoldConfirmation<'_>,
+) -> Result<(ReservationRecord, bool), TransitionError> {
+    let HoldConfirmation { id, made, ticket_ids, stamp, now } = *confirming;
+    let found = check_transition(tx, id, |record| decide_confirm(record, &made.claim, now));
+    if found == Err(TransitionError::Rejected(ReservationRejection::Confirmed))
         && was_sold_by(tx, id, made.claim.payment_id)?
     {
         // It has confirmed it, before its owner sold it.
         return reload(tx, id).map(|record| (record, false));
     }
-    let Found::Go { record, fence } = found? else {
+    let TransitionCheck::Apply { record, fence } = found? else {
         return reload(tx, id).map(|record| (record, false));
     };
-    let seats = confirmation::own_seats_count(tx, id)?.ok_or(Refused::SeatLost)?;
+    let seats = confirmation::own_seats_count(tx, id)?.ok_or(ReservationRejection::SeatLost)?;
     let (payment_id, payment_method) = (made.claim.payment_id, made.method.as_str());
     let event_id = stamp.event_id;
-    let sold = Confirmation { id, payment_id, payment_method, seats, fence, event_id, now };
+    let sold = SoldHold { id, payment_id, payment_method, seats, fence, event_id, now };
     confirmation::hold_confirm(tx, &sold)?;
     let items = items::item_list(tx, id)?;
     for ticket in tickets_of(&items, ticket_ids) {
         confirmation::ticket_insert(tx, &record.reservation, &ticket, now)?;
     }
     if let Some(artist_id) = record.artist_id {
-        let award = Award { action: Action::TicketPurchase, reference_id: id.0, now };
+        let award = PointAward { action: PointAction::TicketPurchase, reference_id: id.0, now };
         points_award_ticket(tx, record.reservation.user_id, artist_id, award)?;
     }
     announce_confirmed(tx, &record, &items, made, stamp)?;
@@ -221,12 +225,12 @@ pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: ReservationId,
     payment_id: Uuid,
-    back: Back,
+    back: ReturnedMoney,
     now: Timestamp,
-) -> Result<Record, StepError> {
-    match find(tx, id, |record| decide_refunded(record, payment_id, back))? {
-        Found::Done(record) => Ok(record),
-        Found::Go { .. } => {
+) -> Result<ReservationRecord, TransitionError> {
+    match check_transition(tx, id, |record| decide_refunded(record, payment_id, back))? {
+        TransitionCheck::AlreadyDone(record) => Ok(record),
+        TransitionCheck::Apply { .. } => {
             transitions::reservation_mark_refunded(tx, id, back.returned, now)?;
             reload(tx, id)
         }
@@ -247,12 +251,12 @@ fn tickets_of(items: &[StoredItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
         .zip(ticket_ids)
         .map(|((stored, unit), id)| NewTicket {
             id: *id,
-            number: number_for_people('T', *id),
+            number: display_number('T', *id),
             position: stored.position,
             unit,
             seat_id: match stored.item.subject {
-                Subject::Seat(seat_id) => Some(seat_id),
-                Subject::TicketType(_) => None,
+                ItemSubject::Seat(seat_id) => Some(seat_id),
+                ItemSubject::TicketType(_) => None,
             },
         })
         .collect()
@@ -260,9 +264,9 @@ fn tickets_of(items: &[StoredItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
 
 fn announce_confirmed(
     tx: &mut Tx<'_>,
-    record: &Record,
+    record: &ReservationRecord,
     items: &[StoredItem],
-    made: &PaymentMade,
+    made: &CompletedPayment,
     stamp: &Stamp,
 ) -> Result<(), StorageError> {
     let event = ReservationConfirmed {
@@ -273,7 +277,11 @@ fn announce_confirmed(
     outbox::append(tx, stamp, &event)
 }
 
-pub(crate) fn facts(record: &Record, items: &[StoredItem], now: Timestamp) -> ReservationFacts {
+pub(crate) fn facts(
+    record: &ReservationRecord,
+    items: &[StoredItem],
+    now: Timestamp,
+) -> ReservationFacts {
     let reservation = &record.reservation;
     ReservationFacts {
         reservation_id: reservation.id.0,

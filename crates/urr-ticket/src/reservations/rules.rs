@@ -1,16 +1,16 @@
 //! Which steps a reservation may take: held, pinned while it is paid, then exactly one end.
 //!
 //! Whoever asks loaded the record under the lock of its sale and writes what is decided here.
-//! Every step can be asked for again: [`Step::Done`] says that it was taken before.
+//! Every step can be asked for again: [`Transition::Done`] says that it was taken before.
 
 use urr_kernel::{Timestamp, Uuid, Won};
 
 use crate::inventory::rules::SaleStatus;
-use crate::reservations::model::{PaymentStatus, Reservation, Status};
+use crate::reservations::model::{Reservation, ReservationPaymentStatus, ReservationStatus};
 
 /// A reservation with everything that decides about its next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct ReservationRecord {
     pub reservation: Reservation,
     /// Seats or standing tickets together.
     pub quantity: u32,
@@ -28,7 +28,7 @@ pub struct Record {
 
 /// What a reservation is at a moment. A hold whose time is over is over, swept or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ReservationPhase {
     Held,
     Pinned { by: Uuid },
     Confirmed,
@@ -38,15 +38,15 @@ pub enum Phase {
 
 /// What remains to be done for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    Go,
+pub enum Transition {
+    Apply,
     /// This very step was taken before.
-    Done,
+    AlreadyDone,
 }
 
 /// Why a reservation cannot take a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum ReservationRejection {
     #[error("there is no such reservation")]
     NotFound,
     #[error("a payment of the reservation is under way")]
@@ -84,7 +84,7 @@ pub enum Refused {
 
 /// Who cancels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Canceller {
+pub enum CancelActor {
     /// Up to the beginning of the event.
     Owner,
     /// At any time.
@@ -99,16 +99,18 @@ pub struct PaymentClaim {
     pub amount: Won,
 }
 
-impl Record {
-    pub fn phase(&self, now: Timestamp) -> Phase {
+impl ReservationRecord {
+    pub fn phase(&self, now: Timestamp) -> ReservationPhase {
         let reservation = &self.reservation;
         match (reservation.status, reservation.pinned_by) {
-            (Status::Pending, Some(by)) => Phase::Pinned { by },
-            (Status::Pending, None) if now >= reservation.expires_at => Phase::Expired,
-            (Status::Pending, None) => Phase::Held,
-            (Status::Confirmed, _) => Phase::Confirmed,
-            (Status::Cancelled, _) => Phase::Cancelled,
-            (Status::Expired, _) => Phase::Expired,
+            (ReservationStatus::Pending, Some(by)) => ReservationPhase::Pinned { by },
+            (ReservationStatus::Pending, None) if now >= reservation.expires_at => {
+                ReservationPhase::Expired
+            }
+            (ReservationStatus::Pending, None) => ReservationPhase::Held,
+            (ReservationStatus::Confirmed, _) => ReservationPhase::Confirmed,
+            (ReservationStatus::Cancelled, _) => ReservationPhase::Cancelled,
+            (ReservationStatus::Expired, _) => ReservationPhase::Expired,
         }
     }
 
@@ -119,147 +121,178 @@ impl Record {
     }
 
     /// The state as users see it.
-    pub fn status(&self, now: Timestamp) -> Status {
+    pub fn status(&self, now: Timestamp) -> ReservationStatus {
         match self.phase(now) {
-            Phase::Held | Phase::Pinned { .. } => Status::Pending,
-            Phase::Confirmed => Status::Confirmed,
-            Phase::Cancelled => Status::Cancelled,
-            Phase::Expired => Status::Expired,
+            ReservationPhase::Held | ReservationPhase::Pinned { .. } => ReservationStatus::Pending,
+            ReservationPhase::Confirmed => ReservationStatus::Confirmed,
+            ReservationPhase::Cancelled => ReservationStatus::Cancelled,
+            ReservationPhase::Expired => ReservationStatus::Expired,
         }
     }
 
-    fn check_token(&self, token: Option<i64>) -> Result<(), Refused> {
+    fn check_token(&self, token: Option<i64>) -> Result<(), ReservationRejection> {
         match token {
-            Some(token) if token != self.reservation.fence => Err(Refused::StaleToken),
+            Some(token) if token != self.reservation.fence => Err(ReservationRejection::StaleToken),
             _ => Ok(()),
         }
     }
 
-    fn check_claim(&self, claim: &PaymentClaim) -> Result<(), Refused> {
+    fn check_claim(&self, claim: &PaymentClaim) -> Result<(), ReservationRejection> {
         self.check_token(Some(claim.fencing_token))?;
         if claim.amount != self.reservation.total_amount {
-            return Err(Refused::WrongAmount);
+            return Err(ReservationRejection::WrongAmount);
         }
         Ok(())
     }
 }
 
 /// Whether someone may pay now.
-pub fn decide_pay(record: &Record, now: Timestamp) -> Result<(), Refused> {
+pub fn decide_pay(record: &ReservationRecord, now: Timestamp) -> Result<(), ReservationRejection> {
     match record.phase(now) {
-        Phase::Held if record.sale_status != SaleStatus::Open => Err(Refused::EventCancelled),
-        Phase::Held => Ok(()),
-        Phase::Pinned { .. } => Err(Refused::PaymentInProgress),
-        Phase::Confirmed => Err(Refused::Confirmed),
-        Phase::Cancelled => Err(Refused::Cancelled),
-        Phase::Expired => Err(Refused::Expired),
+        ReservationPhase::Held if record.sale_status != SaleStatus::Open => {
+            Err(ReservationRejection::EventCancelled)
+        }
+        ReservationPhase::Held => Ok(()),
+        ReservationPhase::Pinned { .. } => Err(ReservationRejection::PaymentInProgress),
+        ReservationPhase::Confirmed => Err(ReservationRejection::Confirmed),
+        ReservationPhase::Cancelled => Err(ReservationRejection::Cancelled),
+        ReservationPhase::Expired => Err(ReservationRejection::Expired),
     }
 }
 
 /// A payment is about to charge. The time is looked at here, for the last time: from now on the
 /// hold waits for the payment (M-16).
-pub fn decide_pin(record: &Record, claim: &PaymentClaim, now: Timestamp) -> Result<Step, Refused> {
-    if record.phase(now) == (Phase::Pinned { by: claim.payment_id }) {
-        return record.check_claim(claim).map(|()| Step::Done);
+pub fn decide_pin(
+    record: &ReservationRecord,
+    claim: &PaymentClaim,
+    now: Timestamp,
+) -> Result<Transition, ReservationRejection> {
+    if record.phase(now) == (ReservationPhase::Pinned { by: claim.payment_id }) {
+        return record.check_claim(claim).map(|()| Transition::AlreadyDone);
     }
     decide_pay(record, now)?;
-    record.check_claim(claim).map(|()| Step::Go)
+    record.check_claim(claim).map(|()| Transition::Apply)
 }
 
 /// A payment has come to nothing. Where it has no pin, nothing is left to do; what it has confirmed
 /// stays confirmed.
-pub fn decide_unpin(record: &Record, payment_id: Uuid) -> Result<Step, Refused> {
+pub fn decide_unpin(
+    record: &ReservationRecord,
+    payment_id: Uuid,
+) -> Result<Transition, ReservationRejection> {
     if record.reservation.pinned_by == Some(payment_id) {
-        return Ok(Step::Go);
+        return Ok(Transition::Apply);
     }
-    let is_confirmed = record.reservation.status == Status::Confirmed;
+    let is_confirmed = record.reservation.status == ReservationStatus::Confirmed;
     match is_confirmed && record.payment_id == Some(payment_id) {
-        true => Err(Refused::Confirmed),
-        false => Ok(Step::Done),
+        true => Err(ReservationRejection::Confirmed),
+        false => Ok(Transition::AlreadyDone),
     }
 }
 
 /// A payment was made. Only the one that pinned the hold can confirm it.
 pub fn decide_confirm(
-    record: &Record,
+    record: &ReservationRecord,
     claim: &PaymentClaim,
     now: Timestamp,
-) -> Result<Step, Refused> {
+) -> Result<Transition, ReservationRejection> {
     let step = match record.phase(now) {
-        Phase::Pinned { by } if by == claim.payment_id => Step::Go,
-        Phase::Pinned { .. } => return Err(Refused::PaymentInProgress),
-        Phase::Confirmed if record.payment_id == Some(claim.payment_id) => Step::Done,
-        Phase::Confirmed => return Err(Refused::Confirmed),
-        Phase::Held => return Err(Refused::NotPinned),
-        Phase::Cancelled => return Err(Refused::Cancelled),
-        Phase::Expired => return Err(Refused::Expired),
+        ReservationPhase::Pinned { by } if by == claim.payment_id => Transition::Apply,
+        ReservationPhase::Pinned { .. } => return Err(ReservationRejection::PaymentInProgress),
+        ReservationPhase::Confirmed if record.payment_id == Some(claim.payment_id) => {
+            Transition::AlreadyDone
+        }
+        ReservationPhase::Confirmed => return Err(ReservationRejection::Confirmed),
+        ReservationPhase::Held => return Err(ReservationRejection::NotPinned),
+        ReservationPhase::Cancelled => return Err(ReservationRejection::Cancelled),
+        ReservationPhase::Expired => return Err(ReservationRejection::Expired),
     };
     record.check_claim(claim).map(|()| step)
 }
 
 /// The money of a cancelled reservation is back. Seats and stock have no part in it: they were
 /// given back when it was cancelled and may be someone else's by now (M-13).
-pub fn decide_refunded(record: &Record, payment_id: Uuid, back: Back) -> Result<Step, Refused> {
+pub fn decide_refunded(
+    record: &ReservationRecord,
+    payment_id: Uuid,
+    back: ReturnedMoney,
+) -> Result<Transition, ReservationRejection> {
     let is_ours = record.payment_id == Some(payment_id);
     match record.reservation.payment_status {
-        PaymentStatus::Refunding | PaymentStatus::Refunded if !is_ours => {
-            Err(Refused::NotRefunding)
+        ReservationPaymentStatus::Refunding | ReservationPaymentStatus::Refunded if !is_ours => {
+            Err(ReservationRejection::NotRefunding)
         }
-        PaymentStatus::Refunded => Ok(Step::Done),
-        PaymentStatus::Refunding => {
+        ReservationPaymentStatus::Refunded => Ok(Transition::AlreadyDone),
+        ReservationPaymentStatus::Refunding => {
             let is_right = record.refund_amount == Some(back.asked) && back.returned <= back.asked;
-            if is_right { Ok(Step::Go) } else { Err(Refused::WrongAmount) }
+            if is_right { Ok(Transition::Apply) } else { Err(ReservationRejection::WrongAmount) }
         }
-        PaymentStatus::Unpaid | PaymentStatus::Paid => Err(Refused::NotRefunding),
+        ReservationPaymentStatus::Unpaid | ReservationPaymentStatus::Paid => {
+            Err(ReservationRejection::NotRefunding)
+        }
     }
 }
 
 /// Money that is back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Back {
+pub struct ReturnedMoney {
     /// What we asked for.
     pub asked: Won,
     /// What of that came: less if a part had been given back before.
     pub returned: Won,
 }
 
-impl Back {
-    pub fn whole(amount: Won) -> Back {
-        Back { asked: amount, returned: amount }
+impl ReturnedMoney {
+    pub fn whole(amount: Won) -> ReturnedMoney {
+        ReturnedMoney { asked: amount, returned: amount }
     }
 }
 
 /// Whether a reservation may be cancelled. What is cancelled stays so: asking again is harmless,
 /// and what is over gives nothing back a second time (M-2).
-pub fn decide_cancel(record: &Record, by: Canceller, now: Timestamp) -> Result<Step, Refused> {
+pub fn decide_cancel(
+    record: &ReservationRecord,
+    by: CancelActor,
+    now: Timestamp,
+) -> Result<Transition, ReservationRejection> {
     match (record.phase(now), by) {
-        (Phase::Held, _) | (Phase::Confirmed, Canceller::Admin) => Ok(Step::Go),
-        (Phase::Confirmed, Canceller::Owner) if now < record.starts_at => Ok(Step::Go),
-        (Phase::Confirmed, Canceller::Owner) => Err(Refused::EventStarted),
-        (Phase::Pinned { .. }, _) => Err(Refused::PaymentInProgress),
-        (Phase::Cancelled, _) => Ok(Step::Done),
-        (Phase::Expired, _) => Err(Refused::Expired),
+        (ReservationPhase::Held, _) | (ReservationPhase::Confirmed, CancelActor::Admin) => {
+            Ok(Transition::Apply)
+        }
+        (ReservationPhase::Confirmed, CancelActor::Owner) if now < record.starts_at => {
+            Ok(Transition::Apply)
+        }
+        (ReservationPhase::Confirmed, CancelActor::Owner) => {
+            Err(ReservationRejection::EventStarted)
+        }
+        (ReservationPhase::Pinned { .. }, _) => Err(ReservationRejection::PaymentInProgress),
+        (ReservationPhase::Cancelled, _) => Ok(Transition::AlreadyDone),
+        (ReservationPhase::Expired, _) => Err(ReservationRejection::Expired),
     }
 }
 
 /// Whether a hold may be released. A token is not needed, but a stale one releases nothing.
 pub fn decide_release(
-    record: &Record,
+    record: &ReservationRecord,
     token: Option<i64>,
     now: Timestamp,
-) -> Result<Step, Refused> {
+) -> Result<Transition, ReservationRejection> {
     let step = match record.phase(now) {
-        Phase::Held => Step::Go,
-        Phase::Cancelled => Step::Done,
-        Phase::Pinned { .. } => return Err(Refused::PaymentInProgress),
-        Phase::Confirmed => return Err(Refused::Confirmed),
-        Phase::Expired => return Err(Refused::Expired),
+        ReservationPhase::Held => Transition::Apply,
+        ReservationPhase::Cancelled => Transition::AlreadyDone,
+        ReservationPhase::Pinned { .. } => return Err(ReservationRejection::PaymentInProgress),
+        ReservationPhase::Confirmed => return Err(ReservationRejection::Confirmed),
+        ReservationPhase::Expired => return Err(ReservationRejection::Expired),
     };
     record.check_token(token).map(|()| step)
 }
 
 /// Whether the seats of a hold may be changed.
-pub fn decide_change(record: &Record, token: Option<i64>, now: Timestamp) -> Result<(), Refused> {
+pub fn decide_change(
+    record: &ReservationRecord,
+    token: Option<i64>,
+    now: Timestamp,
+) -> Result<(), ReservationRejection> {
     decide_pay(record, now)?;
     record.check_token(token)
 }
@@ -279,19 +312,19 @@ mod tests {
     }
 
     /// A reservation in one of the states of the table below; its hold ends at 12:05.
-    fn record(state: &str) -> Record {
+    fn record(state: &str) -> ReservationRecord {
         let (status, payment_status) = match state {
-            "held" | "pinned" => (Status::Pending, PaymentStatus::Unpaid),
-            "paid" => (Status::Confirmed, PaymentStatus::Paid),
-            "given back" => (Status::Cancelled, PaymentStatus::Unpaid),
-            "refunding" => (Status::Cancelled, PaymentStatus::Refunding),
-            "refunded" => (Status::Cancelled, PaymentStatus::Refunded),
-            "expired" => (Status::Expired, PaymentStatus::Unpaid),
+            "held" | "pinned" => (ReservationStatus::Pending, ReservationPaymentStatus::Unpaid),
+            "paid" => (ReservationStatus::Confirmed, ReservationPaymentStatus::Paid),
+            "given back" => (ReservationStatus::Cancelled, ReservationPaymentStatus::Unpaid),
+            "refunding" => (ReservationStatus::Cancelled, ReservationPaymentStatus::Refunding),
+            "refunded" => (ReservationStatus::Cancelled, ReservationPaymentStatus::Refunded),
+            "expired" => (ReservationStatus::Expired, ReservationPaymentStatus::Unpaid),
             other => panic!("no such state: {other}"),
         };
-        let was_paid = payment_status != PaymentStatus::Unpaid;
+        let was_paid = payment_status != ReservationPaymentStatus::Unpaid;
         let amount = Won::new(100_000);
-        Record {
+        ReservationRecord {
             reservation: Reservation {
                 id: ReservationId(Uuid::nil()),
                 number: "R".to_owned(),
@@ -309,7 +342,7 @@ mod tests {
             quantity: 1,
             payment_id: was_paid.then_some(OURS),
             payment_method: None,
-            refund_amount: (was_paid && status == Status::Cancelled).then_some(amount),
+            refund_amount: (was_paid && status == ReservationStatus::Cancelled).then_some(amount),
             end_reason: None,
             updated_at: at("12:00"),
             sale_status: SaleStatus::Open,
@@ -325,9 +358,9 @@ mod tests {
     /// `go`, `done` or why not, for each step in each state.
     fn row(state: &str, now: &str) -> String {
         let (record, now) = (record(state), at(now));
-        let word = |step: Result<Step, Refused>| match step {
-            Ok(Step::Go) => "go".to_owned(),
-            Ok(Step::Done) => "done".to_owned(),
+        let word = |step: Result<Transition, ReservationRejection>| match step {
+            Ok(Transition::Apply) => "go".to_owned(),
+            Ok(Transition::AlreadyDone) => "done".to_owned(),
             Err(refused) => format!("{refused:?}"),
         };
         let steps = [
@@ -335,10 +368,10 @@ mod tests {
             word(decide_unpin(&record, OURS)),
             word(decide_confirm(&record, &claim(OURS), now)),
             word(decide_release(&record, Some(7), now)),
-            word(decide_change(&record, Some(7), now).map(|()| Step::Go)),
-            word(decide_cancel(&record, Canceller::Owner, now)),
-            word(decide_cancel(&record, Canceller::Admin, now)),
-            word(decide_refunded(&record, OURS, Back::whole(Won::new(100_000)))),
+            word(decide_change(&record, Some(7), now).map(|()| Transition::Apply)),
+            word(decide_cancel(&record, CancelActor::Owner, now)),
+            word(decide_cancel(&record, CancelActor::Admin, now)),
+            word(decide_refunded(&record, OURS, ReturnedMoney::whole(Won::new(100_000)))),
         ];
         steps.join(" ")
     }
@@ -384,15 +417,18 @@ mod tests {
         let now = at("12:30");
         let (pinned, paid) = (record("pinned"), record("paid"));
         for decide in [decide_pin, decide_confirm] {
-            assert_eq!(decide(&pinned, &claim(THEIRS), now), Err(Refused::PaymentInProgress));
-            assert_eq!(decide(&paid, &claim(THEIRS), now), Err(Refused::Confirmed));
+            assert_eq!(
+                decide(&pinned, &claim(THEIRS), now),
+                Err(ReservationRejection::PaymentInProgress)
+            );
+            assert_eq!(decide(&paid, &claim(THEIRS), now), Err(ReservationRejection::Confirmed));
         }
         for record in [&pinned, &paid] {
-            assert_eq!(decide_unpin(record, THEIRS), Ok(Step::Done));
+            assert_eq!(decide_unpin(record, THEIRS), Ok(Transition::AlreadyDone));
         }
         let refunding = record("refunding");
-        let refunded = decide_refunded(&refunding, THEIRS, Back::whole(Won::new(100_000)));
-        assert_eq!(refunded, Err(Refused::NotRefunding));
+        let refunded = decide_refunded(&refunding, THEIRS, ReturnedMoney::whole(Won::new(100_000)));
+        assert_eq!(refunded, Err(ReservationRejection::NotRefunding));
     }
 
     #[test]
@@ -402,32 +438,60 @@ mod tests {
         let cheap = PaymentClaim { amount: Won::new(99_999), ..claim(OURS) };
         for state in ["held", "pinned"] {
             let record = record(state);
-            assert_eq!(decide_pin(&record, &stale, now), Err(Refused::StaleToken), "{state}");
-            assert_eq!(decide_pin(&record, &cheap, now), Err(Refused::WrongAmount), "{state}");
+            assert_eq!(
+                decide_pin(&record, &stale, now),
+                Err(ReservationRejection::StaleToken),
+                "{state}"
+            );
+            assert_eq!(
+                decide_pin(&record, &cheap, now),
+                Err(ReservationRejection::WrongAmount),
+                "{state}"
+            );
         }
         for state in ["pinned", "paid"] {
             let record = record(state);
-            assert_eq!(decide_confirm(&record, &stale, now), Err(Refused::StaleToken), "{state}");
-            assert_eq!(decide_confirm(&record, &cheap, now), Err(Refused::WrongAmount), "{state}");
+            assert_eq!(
+                decide_confirm(&record, &stale, now),
+                Err(ReservationRejection::StaleToken),
+                "{state}"
+            );
+            assert_eq!(
+                decide_confirm(&record, &cheap, now),
+                Err(ReservationRejection::WrongAmount),
+                "{state}"
+            );
         }
-        assert_eq!(decide_release(&record("held"), Some(6), now), Err(Refused::StaleToken));
-        assert_eq!(decide_change(&record("held"), Some(6), now), Err(Refused::StaleToken));
+        assert_eq!(
+            decide_release(&record("held"), Some(6), now),
+            Err(ReservationRejection::StaleToken)
+        );
+        assert_eq!(
+            decide_change(&record("held"), Some(6), now),
+            Err(ReservationRejection::StaleToken)
+        );
         let (asked, half) = (Won::new(100_000), Won::new(50_000));
         let back = |back| decide_refunded(&record("refunding"), OURS, back);
-        assert_eq!(back(Back::whole(half)), Err(Refused::WrongAmount));
-        assert_eq!(back(Back { asked: half, returned: asked }), Err(Refused::WrongAmount));
-        assert_eq!(back(Back { asked, returned: half }), Ok(Step::Go));
+        assert_eq!(back(ReturnedMoney::whole(half)), Err(ReservationRejection::WrongAmount));
+        assert_eq!(
+            back(ReturnedMoney { asked: half, returned: asked }),
+            Err(ReservationRejection::WrongAmount)
+        );
+        assert_eq!(back(ReturnedMoney { asked, returned: half }), Ok(Transition::Apply));
     }
 
     #[test]
     fn m_9_a_hold_of_a_cancelled_event_can_only_be_given_back() {
-        let closed = Record { sale_status: SaleStatus::Cancelled, ..record("held") };
+        let closed = ReservationRecord { sale_status: SaleStatus::Cancelled, ..record("held") };
         let now = at("12:04");
-        assert_eq!(decide_pin(&closed, &claim(OURS), now), Err(Refused::EventCancelled));
-        assert_eq!(decide_change(&closed, None, now), Err(Refused::EventCancelled));
-        assert_eq!(decide_cancel(&closed, Canceller::Owner, now), Ok(Step::Go));
+        assert_eq!(
+            decide_pin(&closed, &claim(OURS), now),
+            Err(ReservationRejection::EventCancelled)
+        );
+        assert_eq!(decide_change(&closed, None, now), Err(ReservationRejection::EventCancelled));
+        assert_eq!(decide_cancel(&closed, CancelActor::Owner, now), Ok(Transition::Apply));
         // What is being paid is decided first.
-        let paying = Record { sale_status: SaleStatus::Cancelled, ..record("pinned") };
-        assert_eq!(decide_confirm(&paying, &claim(OURS), now), Ok(Step::Go));
+        let paying = ReservationRecord { sale_status: SaleStatus::Cancelled, ..record("pinned") };
+        assert_eq!(decide_confirm(&paying, &claim(OURS), now), Ok(Transition::Apply));
     }
 }

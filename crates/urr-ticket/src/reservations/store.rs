@@ -13,18 +13,24 @@ use urr_layout::SeatId;
 use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::in_list::for_each_chunk;
-use crate::memberships::points::Action;
-use crate::memberships::points::store::points_take_back;
-use crate::reservations::rules::Record;
-use crate::{CancelPolicy, Flow, PaymentStatus, Reservation, ReservationId, SaleStatus, Status};
+use crate::memberships::points::PointAction;
+use crate::memberships::points::store::points_revoke;
+use crate::reservations::rules::ReservationRecord;
+use crate::{
+    CancelPolicy, EventChain, Reservation, ReservationId, ReservationPaymentStatus,
+    ReservationStatus, SaleStatus,
+};
 
-/// The columns of a [`Record`], of `reservations as r` joined with `sales as s`.
+/// The columns of a [`ReservationRecord`], of `reservations as r` joined with `sales as s`.
 pub(crate) const RECORD: &str = "r.id, r.number, r.user_id, r.event_id, r.status, \
     r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
     r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
     s.status as sale_status, s.starts_at, s.artist_id";
 
-pub fn record_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Record>, StorageError> {
+pub fn record_find(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+) -> Result<Option<ReservationRecord>, StorageError> {
     let sql = format!(
         "select {RECORD} from reservations as r join sales as s on s.event_id = r.event_id \
          where r.id = $1"
@@ -32,18 +38,18 @@ pub fn record_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Record>,
     tx.query_opt(&sql, params![id.0], record_read)
 }
 
-pub(crate) fn record_read(row: &Row<'_>) -> Result<Record, StorageError> {
+pub(crate) fn record_read(row: &Row<'_>) -> Result<ReservationRecord, StorageError> {
     let (status, payment_status): (String, String) =
         (row.get("status")?, row.get("payment_status")?);
     let sale_status: String = row.get("sale_status")?;
-    Ok(Record {
+    Ok(ReservationRecord {
         reservation: Reservation {
             id: ReservationId(row.get("id")?),
             number: row.get("number")?,
             user_id: row.get("user_id")?,
             event_id: row.get("event_id")?,
-            status: Status::parse(&status).expect("only known states are stored"),
-            payment_status: PaymentStatus::parse(&payment_status)
+            status: ReservationStatus::parse(&status).expect("only known states are stored"),
+            payment_status: ReservationPaymentStatus::parse(&payment_status)
                 .expect("only known states are stored"),
             total_amount: row.get("total_amount")?,
             booking_fee: row.get("booking_fee")?,
@@ -75,13 +81,13 @@ pub fn cancel_policy_find(
 }
 
 /// What a reservation's next event belongs to.
-pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Flow, StorageError> {
+pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<EventChain, StorageError> {
     let sql = "select correlation_id, last_event_id from reservations where id = $1";
     tx.query_one(sql, params![id.0], flow_read)
 }
 
-fn flow_read(row: &Row<'_>) -> Result<Flow, StorageError> {
-    Ok(Flow {
+fn flow_read(row: &Row<'_>) -> Result<EventChain, StorageError> {
+    Ok(EventChain {
         correlation_id: row.get("correlation_id")?,
         last_event_id: row.get("last_event_id")?,
     })
@@ -89,7 +95,7 @@ fn flow_read(row: &Row<'_>) -> Result<Flow, StorageError> {
 
 /// How reservations end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending<'a> {
+pub enum ReservationEnding<'a> {
     /// Holds whose time is over.
     Expired,
     /// Holds and confirmed reservations. Of what was paid so much is to be refunded; none: all.
@@ -98,18 +104,20 @@ pub enum Ending<'a> {
     Withdrawn { reason: &'a str },
 }
 
-impl Ending<'_> {
-    pub fn status(self) -> Status {
+impl ReservationEnding<'_> {
+    pub fn status(self) -> ReservationStatus {
         match self {
-            Ending::Expired => Status::Expired,
-            Ending::Cancelled { .. } | Ending::Withdrawn { .. } => Status::Cancelled,
+            ReservationEnding::Expired => ReservationStatus::Expired,
+            ReservationEnding::Cancelled { .. } | ReservationEnding::Withdrawn { .. } => {
+                ReservationStatus::Cancelled
+            }
         }
     }
 }
 
 /// A reservation that has just ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedReservation {
     pub id: Uuid,
     pub number: String,
     pub user_id: Uuid,
@@ -122,7 +130,7 @@ pub struct Ended {
     /// None: it was never paid.
     pub refund_amount: Option<Won>,
     pub payment_id: Option<Uuid>,
-    pub flow: Flow,
+    pub flow: EventChain,
     /// What it had, in order.
     pub seat_ids: Vec<SeatId>,
     /// How many of them were not its own, which only a bug or a hand can cause.
@@ -135,18 +143,18 @@ pub fn reservations_end(
     tx: &mut Tx<'_>,
     fence: i64,
     ids: &[Uuid],
-    ending: Ending<'_>,
+    ending: ReservationEnding<'_>,
     now: Timestamp,
-) -> Result<Vec<Ended>, StorageError> {
+) -> Result<Vec<EndedReservation>, StorageError> {
     let mut ended = match ending {
-        Ending::Expired => reservations_expire(tx, ids, now)?,
-        Ending::Cancelled { reason, refund } => {
+        ReservationEnding::Expired => reservations_expire(tx, ids, now)?,
+        ReservationEnding::Cancelled { reason, refund } => {
             assert!(refund.is_none() || ids.len() == 1, "an amount is that of one reservation");
-            let cancel = Cancel { reason, refund, condition: CANCELLABLE };
+            let cancel = CancelStatement { reason, refund, condition: CANCELLABLE };
             reservations_cancel(tx, ids, cancel, now)?
         }
-        Ending::Withdrawn { reason } => {
-            let cancel = Cancel { reason, refund: None, condition: FREE_HOLD };
+        ReservationEnding::Withdrawn { reason } => {
+            let cancel = CancelStatement { reason, refund: None, condition: FREE_HOLD };
             reservations_cancel(tx, ids, cancel, now)?
         }
     };
@@ -158,7 +166,7 @@ pub fn reservations_end(
     let paid: Vec<Uuid> = paid.collect();
     tickets_invalidate(tx, &paid)?;
     if !paid.is_empty() {
-        points_take_back(tx, Action::TicketPurchase, &paid, now)?;
+        points_revoke(tx, PointAction::TicketPurchase, &paid, now)?;
     }
     for reservation in &mut ended {
         reservation.seat_ids = seats.remove(&reservation.id).unwrap_or_default();
@@ -172,8 +180,8 @@ pub fn reservations_end(
 const ENDED: &str = "returning id, number, user_id, event_id, total_amount, booking_fee, \
                      quantity, fence, refund_amount, payment_id, correlation_id, last_event_id";
 
-fn ended_read(row: &Row<'_>) -> Result<Ended, StorageError> {
-    Ok(Ended {
+fn ended_read(row: &Row<'_>) -> Result<EndedReservation, StorageError> {
+    Ok(EndedReservation {
         id: row.get("id")?,
         number: row.get("number")?,
         user_id: row.get("user_id")?,
@@ -194,7 +202,7 @@ fn reservations_expire(
     tx: &mut Tx<'_>,
     ids: &[Uuid],
     now: Timestamp,
-) -> Result<Vec<Ended>, StorageError> {
+) -> Result<Vec<EndedReservation>, StorageError> {
     let mut ended = Vec::new();
     for_each_chunk(ids, params![now], |list, values| {
         let sql = format!(
@@ -211,7 +219,7 @@ fn reservations_expire(
 const FREE_HOLD: &str = "status = 'pending' and pinned_by is null";
 const CANCELLABLE: &str = "status = 'confirmed' or (status = 'pending' and pinned_by is null)";
 
-struct Cancel<'a> {
+struct CancelStatement<'a> {
     reason: &'a str,
     /// None: all that was paid.
     refund: Option<Won>,
@@ -222,10 +230,10 @@ struct Cancel<'a> {
 fn reservations_cancel(
     tx: &mut Tx<'_>,
     ids: &[Uuid],
-    cancel: Cancel<'_>,
+    cancel: CancelStatement<'_>,
     now: Timestamp,
-) -> Result<Vec<Ended>, StorageError> {
-    let Cancel { reason, refund, condition } = cancel;
+) -> Result<Vec<EndedReservation>, StorageError> {
+    let CancelStatement { reason, refund, condition } = cancel;
     let mut ended = Vec::new();
     for_each_chunk(ids, params![now, reason, refund], |list, values| {
         let sql = format!(

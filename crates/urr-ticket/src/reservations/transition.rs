@@ -9,81 +9,84 @@ use urr_storage::{StorageError, Tx};
 
 use crate::events::{ReservationCancelled, ReservationExpired, ReservationFacts};
 use crate::inventory::store as sales;
-use crate::reservations::rules::{Record, Refused, Step};
+use crate::reservations::rules::{ReservationRecord, ReservationRejection, Transition};
 use crate::reservations::store as transitions;
-use crate::reservations::store::{Ended, Ending};
-use crate::{Flow, ReservationId, SOURCE, Ticket};
+use crate::reservations::store::{EndedReservation, ReservationEnding};
+use crate::{EventChain, ReservationId, SOURCE, TicketService};
 
 /// Enough to hide the way to Redis.
 const RELEASES_AT_ONCE: usize = 32;
 
 /// Why a step was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StepError {
+pub enum TransitionError {
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Rejected(#[from] ReservationRejection),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 /// What a step found.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum TransitionCheck {
     /// It was taken before.
-    Done(Record),
+    AlreadyDone(ReservationRecord),
     /// It is to be taken now: the sale is locked, and this is the number of the change.
-    Go { record: Record, fence: i64 },
+    Apply { record: ReservationRecord, fence: i64 },
 }
 
 /// Decides about a step under the lock of the sale.
 ///
 /// It decides without the lock first: what is refused or was done before takes no lock and writes
 /// nothing, so that it neither delays a sale nor spoils a group commit.
-pub(crate) fn find(
+pub(crate) fn check_transition(
     tx: &mut Tx<'_>,
     id: ReservationId,
-    decide: impl Fn(&Record) -> Result<Step, Refused>,
-) -> Result<Found, StepError> {
-    let record = transitions::record_find(tx, id)?.ok_or(Refused::NotFound)?;
-    if decide(&record)? == Step::Done {
-        return Ok(Found::Done(record));
+    decide: impl Fn(&ReservationRecord) -> Result<Transition, ReservationRejection>,
+) -> Result<TransitionCheck, TransitionError> {
+    let record = transitions::record_find(tx, id)?.ok_or(ReservationRejection::NotFound)?;
+    if decide(&record)? == Transition::AlreadyDone {
+        return Ok(TransitionCheck::AlreadyDone(record));
     }
     let event_id = record.reservation.event_id;
     let sale = sales::sale_lock(tx, event_id, 1)?.expect("a reservation belongs to a sale");
     let record = transitions::record_find(tx, id)?.expect("reservations are never deleted");
     Ok(match decide(&record)? {
-        Step::Done => Found::Done(record),
-        Step::Go => Found::Go { record, fence: sale.fence },
+        Transition::AlreadyDone => TransitionCheck::AlreadyDone(record),
+        Transition::Apply => TransitionCheck::Apply { record, fence: sale.fence },
     })
 }
 
 /// The reservation as it is after the step.
-pub(crate) fn reload(tx: &mut Tx<'_>, id: ReservationId) -> Result<Record, StepError> {
+pub(crate) fn reload(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+) -> Result<ReservationRecord, TransitionError> {
     Ok(transitions::record_find(tx, id)?.expect("reservations are never deleted"))
 }
 
 /// Ids and time of the events of a change, made before its transaction.
 #[derive(Clone, Debug)]
-pub(crate) struct Stamps {
+pub(crate) struct PreparedEvents {
     event_ids: Vec<Uuid>,
     time: Timestamp,
     context: CallContext,
 }
 
-impl Stamps {
+impl PreparedEvents {
     pub(crate) fn stamp(&self, position: usize) -> Stamp {
         let (event_id, time, context) = (self.event_ids[position], self.time, self.context);
         Stamp { event_id, source: SOURCE, time, context }
     }
 
     /// Of an event that goes on with the story of a reservation.
-    pub(crate) fn stamp_in(&self, flow: Flow, position: usize) -> Stamp {
+    pub(crate) fn stamp_in(&self, flow: EventChain, position: usize) -> Stamp {
         let stamp = self.stamp(position);
         Stamp { context: flow.follow(stamp.context), ..stamp }
     }
 }
 
-impl Ended {
+impl EndedReservation {
     /// What is kept of what was paid. None: it was never paid.
     fn cancellation_fee(&self) -> Option<Won> {
         let kept = self.total_amount.minus(self.refund_amount?);
@@ -108,21 +111,21 @@ impl Ended {
 /// Announces reservations that have ended, each by one event.
 pub(crate) fn announce(
     tx: &mut Tx<'_>,
-    ended: &[Ended],
-    ending: Ending<'_>,
-    stamps: &Stamps,
+    ended: &[EndedReservation],
+    ending: ReservationEnding<'_>,
+    prepared: &PreparedEvents,
 ) -> Result<(), StorageError> {
     let stamped = ended.iter().enumerate();
-    let stamped = stamped.map(|(at, ended)| (stamps.stamp_in(ended.flow, at), ended));
+    let stamped = stamped.map(|(at, ended)| (prepared.stamp_in(ended.flow, at), ended));
     match ending {
-        Ending::Expired => {
-            let fact = |(stamp, reservation): (Stamp, &Ended)| {
+        ReservationEnding::Expired => {
+            let fact = |(stamp, reservation): (Stamp, &EndedReservation)| {
                 (stamp, ReservationExpired { facts: reservation.facts(stamp.time) })
             };
             outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
         }
-        Ending::Cancelled { reason, .. } | Ending::Withdrawn { reason } => {
-            let fact = |(stamp, reservation): (Stamp, &Ended)| {
+        ReservationEnding::Cancelled { reason, .. } | ReservationEnding::Withdrawn { reason } => {
+            let fact = |(stamp, reservation): (Stamp, &EndedReservation)| {
                 let cancelled = ReservationCancelled {
                     facts: reservation.facts(stamp.time),
                     reason: reason.to_owned(),
@@ -137,19 +140,20 @@ pub(crate) fn announce(
     }
 }
 
-impl Ticket {
-    pub(crate) fn stamps(&self, events_max: usize, context: CallContext) -> Stamps {
+impl TicketService {
+    pub(crate) fn prepared(&self, events_max: usize, context: CallContext) -> PreparedEvents {
         let event_ids = (0..events_max).map(|_| self.ids.next_id()).collect();
-        Stamps { event_ids, time: self.clock.now(), context }
+        PreparedEvents { event_ids, time: self.clock.now(), context }
     }
 
     /// After the commit: others may have the seats.
-    pub(crate) async fn give_back(&self, ended: &[Ended]) {
+    pub(crate) async fn release_seats(&self, ended: &[EndedReservation]) {
         for chunk in ended.chunks(RELEASES_AT_ONCE) {
             let releases = chunk.iter().filter(|reservation| !reservation.seat_ids.is_empty());
-            let releases = releases.map(|Ended { event_id, seat_ids, fence, .. }| {
-                self.locks.release(*event_id, seat_ids, *fence)
-            });
+            let releases =
+                releases.map(|EndedReservation { event_id, seat_ids, fence, .. }| {
+                    self.locks.release(*event_id, seat_ids, *fence)
+                });
             join_all(releases).await;
         }
         for reservation in ended.iter().filter(|reservation| reservation.seats_lost > 0) {

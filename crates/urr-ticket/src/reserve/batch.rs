@@ -11,9 +11,12 @@ use urr_storage::{Db, StorageError, Tx};
 use crate::events::{ReservationCreated, ReservationFacts};
 use crate::inventory::rules::NotOnSale;
 use crate::reserve::rules::{
-    Decision, Hold, HoldRequest, Refusal, RequestKey, Terms, Wanted, decide_hold,
+    Hold, HoldDecision, HoldRejection, HoldRequest, HoldRequestKey, HoldTerms, RequestedItems,
+    decide_hold,
 };
-use crate::reserve::store::{NewHold, board_load, holds_find, holds_write, kept_list};
+use crate::reserve::store::{
+    NewHold, earlier_request_list, holds_find, holds_write, sale_state_load,
+};
 use crate::{Inventory, ReservationId, SOURCE};
 
 /// A lone request that failed because of a collision is tried so often.
@@ -21,15 +24,15 @@ const ATTEMPTS_MAX: u32 = 3;
 
 /// Requests of one event.
 #[derive(Clone)]
-pub struct Batch {
+pub struct HoldBatch {
     pub inventory: Arc<Inventory>,
-    pub terms: Terms,
-    pub requests: Vec<Entry>,
+    pub terms: HoldTerms,
+    pub requests: Vec<HoldEntry>,
 }
 
 /// A request with what its announcement needs.
 #[derive(Clone)]
-pub struct Entry {
+pub struct HoldEntry {
     pub request: HoldRequest,
     pub announcement_id: Uuid,
     pub context: CallContext,
@@ -37,18 +40,18 @@ pub struct Entry {
 
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum HoldOutcome {
     Held(Hold),
     /// The answer to a request that was made before, as it stands now.
     Repeated(Hold),
-    Refused(Refusal),
+    Rejected(HoldRejection),
 }
 
 /// Why a batch was not committed.
 #[derive(Debug)]
 pub enum NotCommitted {
     /// There was nothing to commit: everyone was refused, or answered before.
-    NothingNew(Vec<Outcome>),
+    NothingNew(Vec<HoldOutcome>),
     /// A row was not as it had been read, although the sale was locked.
     GuardRefused,
     Storage(StorageError),
@@ -62,7 +65,7 @@ impl From<StorageError> for NotCommitted {
 
 /// Decides a batch and commits it. If one request breaks it, the batch is halved until that one is
 /// alone, so that the others do not suffer.
-pub async fn decide_batch(db: &Db, batch: Batch) -> Vec<Result<Outcome, StorageError>> {
+pub async fn decide_batch(db: &Db, batch: HoldBatch) -> Vec<Result<HoldOutcome, StorageError>> {
     let mut outcomes = Vec::with_capacity(batch.requests.len());
     // Another event may have used the same key in the same moment: the second attempt sees it.
     let mut attempts_max = 2;
@@ -78,7 +81,7 @@ pub async fn decide_batch(db: &Db, batch: Batch) -> Vec<Result<Outcome, StorageE
                 outcomes.extend(part.requests.iter().map(|_| Err(error.clone())));
             }
             Err(failure) => match part.requests.as_slice() {
-                [alone] => outcomes.push(last_guard(failure, &alone.request.wanted)),
+                [alone] => outcomes.push(last_guard(failure, &alone.request.requested)),
                 _ => parts.extend(part.halves()),
             },
         }
@@ -90,9 +93,9 @@ pub async fn decide_batch(db: &Db, batch: Batch) -> Vec<Result<Outcome, StorageE
 /// Decides a part of a batch. A collision is tried again.
 async fn decide_part(
     db: &Db,
-    part: &Arc<Batch>,
+    part: &Arc<HoldBatch>,
     attempts_max: u32,
-) -> Result<Vec<Outcome>, NotCommitted> {
+) -> Result<Vec<HoldOutcome>, NotCommitted> {
     let mut attempt = 0;
     loop {
         attempt += 1;
@@ -119,11 +122,11 @@ impl NotCommitted {
     }
 }
 
-impl Batch {
+impl HoldBatch {
     /// The second half, and the first: the order in which they are put on a pile.
-    fn halves(&self) -> [Batch; 2] {
+    fn halves(&self) -> [HoldBatch; 2] {
         let (first, second) = self.requests.split_at(self.requests.len() / 2);
-        [second, first].map(|requests| Batch {
+        [second, first].map(|requests| HoldBatch {
             inventory: Arc::clone(&self.inventory),
             terms: self.terms.clone(),
             requests: requests.to_vec(),
@@ -138,14 +141,17 @@ pub fn is_ones_fault(error: &StorageError) -> bool {
 }
 
 /// What it means that a guard of the schema refused again and again.
-fn last_guard(failure: NotCommitted, wanted: &Wanted) -> Result<Outcome, StorageError> {
+fn last_guard(
+    failure: NotCommitted,
+    requested: &RequestedItems,
+) -> Result<HoldOutcome, StorageError> {
     let taken = |seat_ids: &[SeatId]| {
         tracing::error!(?seat_ids, "seats that look free are held or sold: run the audit");
-        Ok(Outcome::Refused(Refusal::SeatsTaken { seat_ids: seat_ids.to_vec() }))
+        Ok(HoldOutcome::Rejected(HoldRejection::SeatsTaken { seat_ids: seat_ids.to_vec() }))
     };
-    match (failure, wanted) {
-        (NotCommitted::GuardRefused, Wanted::Seats(seat_ids)) => taken(seat_ids),
-        (NotCommitted::Storage(error), Wanted::Seats(seat_ids))
+    match (failure, requested) {
+        (NotCommitted::GuardRefused, RequestedItems::Seats(seat_ids)) => taken(seat_ids),
+        (NotCommitted::Storage(error), RequestedItems::Seats(seat_ids))
             if error.violates("reservation_items_one_live_per_seat") =>
         {
             taken(seat_ids)
@@ -157,29 +163,32 @@ fn last_guard(failure: NotCommitted, wanted: &Wanted) -> Result<Outcome, Storage
     }
 }
 
-async fn write(db: &Db, batch: Arc<Batch>) -> Result<Vec<Outcome>, NotCommitted> {
+async fn write(db: &Db, batch: Arc<HoldBatch>) -> Result<Vec<HoldOutcome>, NotCommitted> {
     db.write(move |tx| decide_together(tx, &batch)).await
 }
 
 /// Loads, decides, writes, announces. The caller's transaction commits if it is `Ok`.
-pub fn decide_together(tx: &mut Tx<'_>, batch: &Batch) -> Result<Vec<Outcome>, NotCommitted> {
-    let Batch { inventory, terms, requests } = batch;
+pub fn decide_together(
+    tx: &mut Tx<'_>,
+    batch: &HoldBatch,
+) -> Result<Vec<HoldOutcome>, NotCommitted> {
+    let HoldBatch { inventory, terms, requests } = batch;
     let asked: Vec<HoldRequest> = requests.iter().map(|entry| entry.request.clone()).collect();
-    let Some(mut board) = board_load(tx, inventory.event_id, &asked, terms.now)? else {
-        let unknown = Outcome::Refused(Refusal::NotOnSale(NotOnSale::Unknown));
+    let Some(mut state) = sale_state_load(tx, inventory.event_id, &asked, terms.now)? else {
+        let unknown = HoldOutcome::Rejected(HoldRejection::NotOnSale(NotOnSale::NotFound));
         return Err(NotCommitted::NothingNew(vec![unknown; requests.len()]));
     };
-    let decisions: Vec<Result<Decision, Refusal>> =
-        asked.iter().map(|request| decide_hold(&mut board, request, inventory, terms)).collect();
+    let decisions: Vec<Result<HoldDecision, HoldRejection>> =
+        asked.iter().map(|request| decide_hold(&mut state, request, inventory, terms)).collect();
     let mut holds: Vec<NewHold<'_>> = Vec::new();
     let mut announcements = Vec::new();
     for (decision, entry) in decisions.iter().zip(requests) {
-        if let Ok(Decision::Hold(hold)) = decision {
+        if let Ok(HoldDecision::Hold(hold)) = decision {
             holds.push((hold, entry.request.key.as_ref()));
             announcements.push((entry.stamp(terms), created(hold, terms.now)));
         }
     }
-    if !holds_write(tx, &board, &holds, &announcements, terms)? {
+    if !holds_write(tx, &state, &holds, &announcements, terms)? {
         return Err(NotCommitted::GuardRefused);
     }
     let is_new = !holds.is_empty();
@@ -190,26 +199,26 @@ pub fn decide_together(tx: &mut Tx<'_>, batch: &Batch) -> Result<Vec<Outcome>, N
 /// What comes of decisions; those that repeat an earlier one are looked up together.
 fn outcomes(
     tx: &mut Tx<'_>,
-    decisions: Vec<Result<Decision, Refusal>>,
-) -> Result<Vec<Outcome>, StorageError> {
-    let repeated = |decision: &Result<Decision, Refusal>| match decision {
-        Ok(Decision::Repeated(id)) => Some(*id),
+    decisions: Vec<Result<HoldDecision, HoldRejection>>,
+) -> Result<Vec<HoldOutcome>, StorageError> {
+    let repeated = |decision: &Result<HoldDecision, HoldRejection>| match decision {
+        Ok(HoldDecision::Repeated(id)) => Some(*id),
         _ => None,
     };
     let repeated: BTreeSet<ReservationId> = decisions.iter().filter_map(repeated).collect();
-    let kept = holds_find(tx, &repeated)?;
+    let earlier = holds_find(tx, &repeated)?;
     let outcome = |decision| match decision {
-        Ok(Decision::Hold(hold)) => Outcome::Held(hold),
-        Ok(Decision::Repeated(id)) => {
-            Outcome::Repeated(kept.get(&id).expect("reservations are not deleted").clone())
+        Ok(HoldDecision::Hold(hold)) => HoldOutcome::Held(hold),
+        Ok(HoldDecision::Repeated(id)) => {
+            HoldOutcome::Repeated(earlier.get(&id).expect("reservations are not deleted").clone())
         }
-        Err(refusal) => Outcome::Refused(refusal),
+        Err(refusal) => HoldOutcome::Rejected(refusal),
     };
     Ok(decisions.into_iter().map(outcome).collect())
 }
 
-impl Entry {
-    fn stamp(&self, terms: &Terms) -> Stamp {
+impl HoldEntry {
+    fn stamp(&self, terms: &HoldTerms) -> Stamp {
         let (event_id, context) = (self.announcement_id, self.context);
         Stamp { event_id, source: SOURCE, time: terms.now, context }
     }
@@ -237,8 +246,8 @@ fn created(hold: &Hold, now: Timestamp) -> ReservationCreated {
 pub fn find_repeated(
     tx: &mut Tx<'_>,
     user_id: Uuid,
-    key: &RequestKey,
-) -> Result<Option<Outcome>, StorageError> {
+    key: &HoldRequestKey,
+) -> Result<Option<HoldOutcome>, StorageError> {
     let found = find_all_repeated(tx, &[(user_id, key.clone())])?;
     Ok(found.into_iter().next().expect("one key, one answer"))
 }
@@ -246,17 +255,18 @@ pub fn find_repeated(
 /// What each of these keys stands for, if it was used before.
 pub fn find_all_repeated(
     tx: &mut Tx<'_>,
-    asked: &[(Uuid, RequestKey)],
-) -> Result<Vec<Option<Outcome>>, StorageError> {
-    let kept = kept_list(tx, asked)?;
-    let decide = |(user_id, key): &(Uuid, RequestKey)| {
-        let kept = kept.get(&(*user_id, key.text.clone()))?;
-        Some(match kept.digest == key.digest {
-            true => Ok(Decision::Repeated(kept.reservation_id)),
-            false => Err(Refusal::KeyReused),
+    asked: &[(Uuid, HoldRequestKey)],
+) -> Result<Vec<Option<HoldOutcome>>, StorageError> {
+    let earlier = earlier_request_list(tx, asked)?;
+    let decide = |(user_id, key): &(Uuid, HoldRequestKey)| {
+        let earlier = earlier.get(&(*user_id, key.text.clone()))?;
+        Some(match earlier.digest == key.digest {
+            true => Ok(HoldDecision::Repeated(earlier.reservation_id)),
+            false => Err(HoldRejection::KeyReused),
         })
     };
-    let decisions: Vec<Option<Result<Decision, Refusal>>> = asked.iter().map(decide).collect();
+    let decisions: Vec<Option<Result<HoldDecision, HoldRejection>>> =
+        asked.iter().map(decide).collect();
     let is_known: Vec<bool> = decisions.iter().map(Option::is_some).collect();
     let mut outcomes = outcomes(tx, decisions.into_iter().flatten().collect())?.into_iter();
     let outcome =

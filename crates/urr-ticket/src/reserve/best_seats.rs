@@ -17,18 +17,21 @@ use sha2::{Digest, Sha256};
 use urr_kernel::{CallContext, Clock, Uuid};
 use urr_storage::{Db, StorageError, Tx};
 
-use crate::batcher::{Desk, Limits};
+use crate::batcher::{Batcher, BatcherLimits};
 use crate::inventory::rules::NotOnSale;
 use crate::inventory::store as sales;
 use crate::reserve::batch::{
-    Batch, Entry, NotCommitted, Outcome, decide_together, find_repeated, is_ones_fault,
+    HoldBatch, HoldEntry, HoldOutcome, NotCommitted, decide_together, find_repeated, is_ones_fault,
 };
-use crate::reserve::best_seats::choose::{NoneFits, Wish, choose_best};
-use crate::reserve::rules::{Hold, HoldRequest, Refusal, RequestKey, Terms, Wanted};
+use crate::reserve::best_seats::choose::{NoSeatsFit, SeatPreference, choose_best};
+use crate::reserve::rules::{
+    Hold, HoldRejection, HoldRequest, HoldRequestKey, HoldTerms, RequestedItems,
+};
 use crate::seat_map::store as map;
-use crate::seat_map::{EventView, SeatStatus, Statuses};
+use crate::seat_map::{InventorySnapshot, SeatStatus, Statuses};
 use crate::{
-    IdempotencyKey, Kind, ReservationId, ReserveError, SeatLocks, SeatMaps, Settings, Ticket,
+    IdempotencyKey, InventoryKind, ReservationId, ReserveError, SeatLocks, SeatMaps, TicketService,
+    TicketSettings,
 };
 
 /// A collision of two requests with one key is over by the second attempt.
@@ -36,39 +39,39 @@ const ATTEMPTS_MAX: u32 = 3;
 
 /// They are chosen for one after the other, so the first of a batch waits for all of it; and who
 /// comes when more than this wait would wait for longer than they like.
-const LIMITS: Limits = Limits { batch_max: 32, line_max: 256 };
+const LIMITS: BatcherLimits = BatcherLimits { batch_max: 32, pending_max: 256 };
 
 /// Someone asks for the best seats.
 #[derive(Clone, Debug)]
-pub struct BestRequest {
+pub struct BestSeatsRequest {
     pub user_id: Uuid,
     pub event_id: Uuid,
-    pub wish: Wish,
+    pub preference: SeatPreference,
     pub key: Option<IdempotencyKey>,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum BestError {
+pub enum BestSeatsError {
     #[error("there is no such grade")]
     GradeNotFound,
     #[error("there is no such section")]
     SectionNotFound,
     #[error(transparent)]
-    NoneFits(#[from] NoneFits),
+    NoneFits(#[from] NoSeatsFit),
     #[error(transparent)]
     Reserve(#[from] ReserveError),
 }
 
 /// Seats that fitted and what came of asking for them, or that none did.
-type Decided = Result<Outcome, NoneFits>;
-type Answer = Result<Decided, StorageError>;
+type BestSeatsOutcome = Result<HoldOutcome, NoSeatsFit>;
+type BestSeatsAnswer = Result<BestSeatsOutcome, StorageError>;
 
-pub(crate) type BestDesk = Desk<Asking, Answer>;
+pub(crate) type BestSeatsBatcher = Batcher<BestSeatsJob, BestSeatsAnswer>;
 
 /// Why nothing was committed.
 enum Failed {
     /// There was nothing to commit.
-    NothingNew(Vec<Decided>),
+    NothingNew(Vec<BestSeatsOutcome>),
     GuardRefused,
     Storage(StorageError),
 }
@@ -80,16 +83,16 @@ impl From<StorageError> for Failed {
 }
 
 /// The desk where the best seats are asked for.
-pub(crate) fn desk(
+pub(crate) fn batcher(
     db: &Db,
     clock: &Clock,
     locks: &SeatLocks,
     maps: &SeatMaps,
-    settings: &Settings,
-) -> BestDesk {
+    settings: &TicketSettings,
+) -> BestSeatsBatcher {
     let (db, clock, maps, terms_of) = (db.clone(), clock.clone(), maps.clone(), settings.clone());
     let work = move |event_id, requests| {
-        let terms = Terms {
+        let terms = HoldTerms {
             now: clock.now(),
             hold_ttl: terms_of.hold_ttl,
             cancel_policy: Arc::clone(&terms_of.cancel_policy),
@@ -97,9 +100,10 @@ pub(crate) fn desk(
         };
         let (db, maps) = (db.clone(), maps.clone());
         async move {
-            let answers = answer_all(&db, Asked { terms, requests }).await;
+            let answers = answer_all(&db, BestSeatsBatch { terms, requests }).await;
             // Before anyone is answered: who reserves and then looks sees it.
-            if answers.iter().any(|answer| matches!(answer, Ok(Ok(Outcome::Held(_))) | Err(_))) {
+            if answers.iter().any(|answer| matches!(answer, Ok(Ok(HoldOutcome::Held(_))) | Err(_)))
+            {
                 maps.mark_taken(event_id);
             }
             answers
@@ -107,114 +111,114 @@ pub(crate) fn desk(
     };
     let (locks, lock_ttl) = (locks.clone(), settings.lock_ttl);
     // Who asked has gone away: their hold stands until it expires, and so should its lock.
-    let abandoned = move |answer: Answer| {
+    let abandoned = move |answer: BestSeatsAnswer| {
         let locks = locks.clone();
         tokio::spawn(async move { keep_locks(&locks, &answer, lock_ttl).await });
     };
-    Desk::with_limits(LIMITS, work, abandoned)
+    Batcher::with_limits(LIMITS, work, abandoned)
 }
 
-async fn keep_locks(locks: &SeatLocks, answer: &Answer, lock_ttl: Duration) {
-    if let Ok(Ok(Outcome::Held(hold))) = answer {
+async fn keep_locks(locks: &SeatLocks, answer: &BestSeatsAnswer, lock_ttl: Duration) {
+    if let Ok(Ok(HoldOutcome::Held(hold))) = answer {
         let reservation = &hold.reservation;
         let (event_id, user_id) = (reservation.event_id, reservation.user_id);
-        locks.keep(event_id, &hold.seat_ids(), user_id, reservation.fence, lock_ttl).await;
+        locks.confirm(event_id, &hold.seat_ids(), user_id, reservation.fence, lock_ttl).await;
     }
 }
 
-impl Ticket {
+impl TicketService {
     /// Holds the best seats for someone: the same rules as for seats that were picked by hand.
-    pub async fn reserve_best(
+    pub async fn reserve_best_seats(
         &self,
-        request: BestRequest,
+        request: BestSeatsRequest,
         context: CallContext,
-    ) -> Result<Hold, BestError> {
-        use ReserveError::Refused;
-        match self.reserve_best_once(request.clone(), context).await {
+    ) -> Result<Hold, BestSeatsError> {
+        use ReserveError::Rejected;
+        match self.reserve_best_seats_once(request.clone(), context).await {
             // Its time may be over, and no sweep has come by yet.
-            Err(BestError::Reserve(Refused(Refusal::HoldInProgress { reservation_id })))
-                if self.end_if_overdue(reservation_id).await.map_err(ReserveError::from)? =>
-            {
-                self.reserve_best_once(request, context).await
+            Err(BestSeatsError::Reserve(Rejected(HoldRejection::HoldInProgress {
+                reservation_id,
+            }))) if self.end_if_overdue(reservation_id).await.map_err(ReserveError::from)? => {
+                self.reserve_best_seats_once(request, context).await
             }
             answer => answer,
         }
     }
 
-    async fn reserve_best_once(
+    async fn reserve_best_seats_once(
         &self,
-        request: BestRequest,
+        request: BestSeatsRequest,
         context: CallContext,
-    ) -> Result<Hold, BestError> {
+    ) -> Result<Hold, BestSeatsError> {
         let event_id = request.event_id;
-        let view = self.maps.look(event_id).await.map_err(ReserveError::from)?;
+        let view = self.maps.load(event_id).await.map_err(ReserveError::from)?;
         let view = view.ok_or(ReserveError::EventNotFound)?;
-        check_wish(&view, &request.wish)?;
-        let digest = digest(event_id, &request.wish);
-        let asking = Asking {
+        check_preference(&view, &request.preference)?;
+        let digest = digest(event_id, &request.preference);
+        let job = BestSeatsJob {
             view,
-            wish: request.wish,
+            preference: request.preference,
             user_id: request.user_id,
-            key: request.key.map(|key| RequestKey { text: key.as_str().to_owned(), digest }),
+            key: request.key.map(|key| HoldRequestKey { text: key.as_str().to_owned(), digest }),
             reservation_id: ReservationId(self.ids.next_id()),
             announcement_id: self.ids.next_id(),
             context,
         };
-        let answer = self.best.ask(event_id, asking).await.map_err(ReserveError::from)?;
+        let answer = self.best.submit(event_id, job).await.map_err(ReserveError::from)?;
         keep_locks(&self.locks, &answer, self.settings.lock_ttl).await;
         match answer.map_err(ReserveError::from)?? {
-            Outcome::Held(hold) | Outcome::Repeated(hold) => Ok(hold),
-            Outcome::Refused(Refusal::NotOnSale(NotOnSale::Unknown)) => {
+            HoldOutcome::Held(hold) | HoldOutcome::Repeated(hold) => Ok(hold),
+            HoldOutcome::Rejected(HoldRejection::NotOnSale(NotOnSale::NotFound)) => {
                 Err(ReserveError::EventNotFound.into())
             }
-            Outcome::Refused(refusal) => Err(ReserveError::from(refusal).into()),
+            HoldOutcome::Rejected(refusal) => Err(ReserveError::from(refusal).into()),
         }
     }
 }
 
 /// Someone asks, with all that the closure needs.
 #[derive(Clone)]
-pub(crate) struct Asking {
-    view: Arc<EventView>,
-    wish: Wish,
+pub(crate) struct BestSeatsJob {
+    view: Arc<InventorySnapshot>,
+    preference: SeatPreference,
     user_id: Uuid,
-    key: Option<RequestKey>,
+    key: Option<HoldRequestKey>,
     reservation_id: ReservationId,
     announcement_id: Uuid,
     context: CallContext,
 }
 
 /// Those who ask for seats of one event together.
-struct Asked {
-    terms: Terms,
-    requests: Vec<Asking>,
+struct BestSeatsBatch {
+    terms: HoldTerms,
+    requests: Vec<BestSeatsJob>,
 }
 
 /// One transaction for all. If one request breaks it, each has its own, so that the others do not
 /// suffer.
-async fn answer_all(db: &Db, asked: Asked) -> Vec<Answer> {
-    let asked = Arc::new(asked);
-    match write(db, &asked).await {
+async fn answer_all(db: &Db, batch: BestSeatsBatch) -> Vec<BestSeatsAnswer> {
+    let batch = Arc::new(batch);
+    match write(db, &batch).await {
         Ok(decided) | Err(Failed::NothingNew(decided)) => {
             return decided.into_iter().map(Ok).collect();
         }
         Err(Failed::Storage(error)) if !is_ones_fault(&error) => {
-            return vec![Err(error); asked.requests.len()];
+            return vec![Err(error); batch.requests.len()];
         }
         Err(Failed::GuardRefused | Failed::Storage(_)) => {}
     }
-    let mut answers = Vec::with_capacity(asked.requests.len());
-    for request in &asked.requests {
-        let alone = Asked { terms: asked.terms.clone(), requests: vec![request.clone()] };
+    let mut answers = Vec::with_capacity(batch.requests.len());
+    for request in &batch.requests {
+        let alone = BestSeatsBatch { terms: batch.terms.clone(), requests: vec![request.clone()] };
         answers.push(answer_alone(db, Arc::new(alone)).await);
     }
     answers
 }
 
 /// Another event may have used the same key in the same moment: the next attempt sees it.
-async fn answer_alone(db: &Db, asked: Arc<Asked>) -> Answer {
+async fn answer_alone(db: &Db, batch: Arc<BestSeatsBatch>) -> BestSeatsAnswer {
     for _ in 0..ATTEMPTS_MAX {
-        match write(db, &asked).await {
+        match write(db, &batch).await {
             Ok(decided) | Err(Failed::NothingNew(decided)) => {
                 return Ok(decided.into_iter().next().expect("one request, one outcome"));
             }
@@ -225,37 +229,41 @@ async fn answer_alone(db: &Db, asked: Arc<Asked>) -> Answer {
     Err(StorageError::Contention)
 }
 
-async fn write(db: &Db, asked: &Arc<Asked>) -> Result<Vec<Decided>, Failed> {
-    let asked = Arc::clone(asked);
-    db.write(move |tx| asked.decide(tx)).await
+async fn write(db: &Db, batch: &Arc<BestSeatsBatch>) -> Result<Vec<BestSeatsOutcome>, Failed> {
+    let batch = Arc::clone(batch);
+    db.write(move |tx| batch.decide(tx)).await
 }
 
-impl Asked {
+impl BestSeatsBatch {
     /// Locks the sale; then each is decided in turn, after what those before got.
-    fn decide(&self, tx: &mut Tx<'_>) -> Result<Vec<Decided>, Failed> {
+    fn decide(&self, tx: &mut Tx<'_>) -> Result<Vec<BestSeatsOutcome>, Failed> {
         let newest = &self.requests.last().expect("a batch is not empty").view;
         let event_id = newest.inventory.event_id;
         let Some(sale) = sales::sale_lock_only(tx, event_id)? else {
-            let unknown = Ok(Outcome::Refused(NotOnSale::Unknown.into()));
+            let unknown = Ok(HoldOutcome::Rejected(NotOnSale::NotFound.into()));
             return Err(Failed::NothingNew(vec![unknown; self.requests.len()]));
         };
         let mut statuses = statuses_load(tx, newest, sale.fence)?;
         let mut decided = Vec::with_capacity(self.requests.len());
         for request in &self.requests {
             let outcome = request.decide(tx, &statuses, &self.terms)?;
-            if let Ok(Outcome::Held(hold)) = &outcome {
+            if let Ok(HoldOutcome::Held(hold)) = &outcome {
                 hold.seat_ids().into_iter().for_each(|id| statuses.set(id, SeatStatus::Held));
             }
             decided.push(outcome);
         }
-        let is_new = decided.iter().any(|decided| matches!(decided, Ok(Outcome::Held(_))));
+        let is_new = decided.iter().any(|decided| matches!(decided, Ok(HoldOutcome::Held(_))));
         if is_new { Ok(decided) } else { Err(Failed::NothingNew(decided)) }
     }
 }
 
 /// The seats as they are: a map, and what changed since. The sale is locked.
-fn statuses_load(tx: &mut Tx<'_>, view: &EventView, fence: i64) -> Result<Statuses, StorageError> {
-    let known = view.picture.statuses();
+fn statuses_load(
+    tx: &mut Tx<'_>,
+    view: &InventorySnapshot,
+    fence: i64,
+) -> Result<Statuses, StorageError> {
+    let known = view.snapshot.statuses();
     // After a restore the map is of changes that did not happen.
     let (mut statuses, after) = match view.seen <= fence {
         true => (known.clone(), view.seen),
@@ -267,14 +275,14 @@ fn statuses_load(tx: &mut Tx<'_>, view: &EventView, fence: i64) -> Result<Status
     Ok(statuses)
 }
 
-impl Asking {
+impl BestSeatsJob {
     /// Replay, choose; then the way of every request for seats.
     fn decide(
         &self,
         tx: &mut Tx<'_>,
         statuses: &Statuses,
-        terms: &Terms,
-    ) -> Result<Decided, Failed> {
+        terms: &HoldTerms,
+    ) -> Result<BestSeatsOutcome, Failed> {
         if let Some(key) = &self.key
             && let Some(outcome) = find_repeated(tx, self.user_id, key)?
         {
@@ -282,22 +290,25 @@ impl Asking {
         }
         let inventory = &self.view.inventory;
         let is_free = |id| statuses.is_available(id);
-        let seat_ids = match choose_best(&inventory.layout, &self.wish, is_free) {
+        let seat_ids = match choose_best(&inventory.layout, &self.preference, is_free) {
             Ok(seat_ids) => seat_ids,
             Err(none_fits) => return Ok(Err(none_fits)),
         };
-        let entry = Entry {
+        let entry = HoldEntry {
             request: HoldRequest {
                 reservation_id: self.reservation_id,
                 user_id: self.user_id,
-                wanted: Wanted::Seats(seat_ids),
+                requested: RequestedItems::Seats(seat_ids),
                 key: self.key.clone(),
             },
             announcement_id: self.announcement_id,
             context: self.context,
         };
-        let batch =
-            Batch { inventory: Arc::clone(inventory), terms: terms.clone(), requests: vec![entry] };
+        let batch = HoldBatch {
+            inventory: Arc::clone(inventory),
+            terms: terms.clone(),
+            requests: vec![entry],
+        };
         match decide_together(tx, &batch) {
             Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => {
                 Ok(Ok(outcomes.into_iter().next().expect("one request, one outcome")))
@@ -309,36 +320,39 @@ impl Asking {
 }
 
 /// What can be said without looking at what is left.
-fn check_wish(view: &EventView, wish: &Wish) -> Result<(), BestError> {
+fn check_preference(
+    view: &InventorySnapshot,
+    preference: &SeatPreference,
+) -> Result<(), BestSeatsError> {
     let inventory = &view.inventory;
-    if inventory.kind != Kind::Seated {
+    if inventory.kind != InventoryKind::Seated {
         return Err(ReserveError::OtherKind(inventory.kind).into());
     }
     let mut sections = inventory.layout.sections.iter();
-    if let Some(name) = &wish.section {
+    if let Some(name) = &preference.section {
         let section = sections.find(|section| section.name == *name);
-        let section = section.ok_or(BestError::SectionNotFound)?;
-        return match &wish.grade {
-            Some(grade) if *grade != section.grade => Err(BestError::GradeNotFound),
+        let section = section.ok_or(BestSeatsError::SectionNotFound)?;
+        return match &preference.grade {
+            Some(grade) if *grade != section.grade => Err(BestSeatsError::GradeNotFound),
             _ => Ok(()),
         };
     }
-    match &wish.grade {
+    match &preference.grade {
         Some(grade) if !sections.any(|section| section.grade == *grade) => {
-            Err(BestError::GradeNotFound)
+            Err(BestSeatsError::GradeNotFound)
         }
         _ => Ok(()),
     }
 }
 
 /// Two requests with the same digest ask for the same.
-fn digest(event_id: Uuid, wish: &Wish) -> [u8; 32] {
+fn digest(event_id: Uuid, preference: &SeatPreference) -> [u8; 32] {
     let mut hasher = Sha256::new();
     hasher.update(event_id.as_bytes());
     hasher.update(b"best");
-    hasher.update(wish.count.to_be_bytes());
-    hasher.update([u8::from(wish.accessible)]);
-    for name in [&wish.grade, &wish.section] {
+    hasher.update(preference.count.to_be_bytes());
+    hasher.update([u8::from(preference.accessible)]);
+    for name in [&preference.grade, &preference.section] {
         // Their Debug form has quotes, so that a letter cannot move from one name to the other.
         hasher.update(format!("{name:?}").as_bytes());
     }

@@ -15,8 +15,8 @@ use utoipa_axum::routes;
 
 use crate::reserve::slots::http::EntrySlot;
 use crate::{
-    HeldItem, Hold, InvalidWanted, Inventory, Kind, NotOnSale, Refusal, ReserveError,
-    ReserveRequest, Subject, Ticket, Wanted, WantedTickets,
+    Hold, HoldItem, HoldRejection, InvalidRequestedItems, Inventory, InventoryKind, ItemSubject,
+    NotOnSale, RequestedItems, RequestedTickets, ReserveError, ReserveRequest, TicketService,
 };
 
 const ENTRY_EVENT: HeaderName = HeaderName::from_static("x-urr-entry-event");
@@ -24,14 +24,14 @@ const ENTRY_EVENT: HeaderName = HeaderName::from_static("x-urr-entry-event");
 /// By then it has been decided who gets the seat.
 const SEAT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new().routes(routes!(reserve_seats)).routes(routes!(reserve_tickets))
 }
 
 /// Extractor: the event whose queue the user has passed, as the gateway says.
-pub struct EntryEvent(Option<Uuid>);
+pub struct AdmittedEvent(Option<Uuid>);
 
-impl EntryEvent {
+impl AdmittedEvent {
     /// Who was admitted to one event does not book another (D-5).
     pub fn check(&self, event_id: Uuid) -> Result<(), ApiError> {
         match self.0 {
@@ -45,12 +45,12 @@ impl EntryEvent {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for EntryEvent {
+impl<S: Sync> FromRequestParts<S> for AdmittedEvent {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<EntryEvent, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<AdmittedEvent, ApiError> {
         let told = parts.headers.get(ENTRY_EVENT).and_then(|value| value.to_str().ok());
-        Ok(EntryEvent(told.and_then(|text| text.parse().ok())))
+        Ok(AdmittedEvent(told.and_then(|text| text.parse().ok())))
     }
 }
 
@@ -86,9 +86,9 @@ struct ReserveSeatsBody {
     ),
 )]
 async fn reserve_seats(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
-    entry: EntryEvent,
+    entry: AdmittedEvent,
     slot: EntrySlot,
     Context(context): Context,
     headers: HeaderMap,
@@ -98,11 +98,11 @@ async fn reserve_seats(
     let request = ReserveRequest {
         user_id: user.user_id,
         event_id: body.event_id,
-        wanted: Wanted::of_seats(body.seat_ids)?,
+        requested: RequestedItems::of_seats(body.seat_ids)?,
         key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
     };
     slot.check(&ticket, request.event_id, request.user_id, context).await?;
-    let hold = ticket.bookings.watch(ticket.reserve(request, context)).await?;
+    let hold = ticket.booking_stats.measure(ticket.reserve(request, context)).await?;
     Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
 }
 
@@ -112,7 +112,7 @@ struct ReserveTicketsBody {
     event_id: Uuid,
     /// Each ticket type once.
     #[schema(min_items = 1, max_items = 10)]
-    items: Vec<WantedItemBody>,
+    items: Vec<RequestedItemBody>,
     /// See the reservation of seats.
     #[schema(min_length = 1, max_length = 64)]
     idempotency_key: Option<String>,
@@ -120,7 +120,7 @@ struct ReserveTicketsBody {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WantedItemBody {
+struct RequestedItemBody {
     ticket_type_id: Uuid,
     #[schema(minimum = 1, maximum = 10)]
     quantity: u32,
@@ -143,27 +143,27 @@ struct WantedItemBody {
     ),
 )]
 async fn reserve_tickets(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
-    entry: EntryEvent,
+    entry: AdmittedEvent,
     slot: EntrySlot,
     Context(context): Context,
     headers: HeaderMap,
     Json(body): Json<ReserveTicketsBody>,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), ApiError> {
     entry.check(body.event_id)?;
-    let line = |item: WantedItemBody| WantedTickets {
+    let line = |item: RequestedItemBody| RequestedTickets {
         ticket_type_id: item.ticket_type_id,
         quantity: item.quantity,
     };
     let request = ReserveRequest {
         user_id: user.user_id,
         event_id: body.event_id,
-        wanted: Wanted::of_tickets(body.items.into_iter().map(line).collect())?,
+        requested: RequestedItems::of_tickets(body.items.into_iter().map(line).collect())?,
         key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
     };
     slot.check(&ticket, request.event_id, request.user_id, context).await?;
-    let hold = ticket.bookings.watch(ticket.reserve(request, context)).await?;
+    let hold = ticket.booking_stats.measure(ticket.reserve(request, context)).await?;
     Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
 }
 
@@ -222,7 +222,7 @@ pub struct HeldTicketsView {
     subtotal: Won,
 }
 
-impl Ticket {
+impl TicketService {
     /// A hold as the client is told of it.
     pub(crate) async fn reservation_answer(
         &self,
@@ -255,16 +255,16 @@ impl HoldView {
 
 /// What a reservation is for: seats or ticket types.
 pub(crate) fn item_views(
-    held: Vec<HeldItem>,
+    held: Vec<HoldItem>,
     inventory: &Inventory,
 ) -> (Vec<HeldSeatView>, Vec<HeldTicketsView>) {
     let (mut seats, mut items) = (Vec::new(), Vec::new());
-    for HeldItem { item, name } in held {
+    for HoldItem { item, name } in held {
         match item.subject {
-            Subject::Seat(seat_id) => {
+            ItemSubject::Seat(seat_id) => {
                 seats.push(HeldSeatView::new(seat_id, item.unit_price, inventory));
             }
-            Subject::TicketType(ticket_type_id) => items.push(HeldTicketsView {
+            ItemSubject::TicketType(ticket_type_id) => items.push(HeldTicketsView {
                 ticket_type_id,
                 name: name.unwrap_or_default(),
                 quantity: item.quantity,
@@ -294,12 +294,12 @@ impl HeldSeatView {
     }
 }
 
-impl From<InvalidWanted> for ApiError {
-    fn from(invalid: InvalidWanted) -> ApiError {
+impl From<InvalidRequestedItems> for ApiError {
+    fn from(invalid: InvalidRequestedItems) -> ApiError {
         let code = match invalid {
-            InvalidWanted::Nothing => "NOTHING_CHOSEN",
-            InvalidWanted::TooMany => "TOO_MANY_CHOSEN",
-            InvalidWanted::Twice => "CHOSEN_TWICE",
+            InvalidRequestedItems::Empty => "NOTHING_CHOSEN",
+            InvalidRequestedItems::TooMany => "TOO_MANY_CHOSEN",
+            InvalidRequestedItems::Duplicate => "CHOSEN_TWICE",
         };
         ApiError::bad_request(code, invalid.to_string())
     }
@@ -311,10 +311,10 @@ impl From<ReserveError> for ApiError {
             ReserveError::EventNotFound => {
                 ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id.")
             }
-            ReserveError::OtherKind(Kind::Seated) => {
+            ReserveError::OtherKind(InventoryKind::Seated) => {
                 ApiError::conflict("EVENT_HAS_SEATS", "This event has seats. Please choose some.")
             }
-            ReserveError::OtherKind(Kind::Standing) => ApiError::conflict(
+            ReserveError::OtherKind(InventoryKind::Standing) => ApiError::conflict(
                 "EVENT_IS_STANDING",
                 "This event has no seats. Please choose from its ticket types.",
             ),
@@ -322,43 +322,43 @@ impl From<ReserveError> for ApiError {
                 ApiError::not_found("SEAT_NOT_FOUND", "The event has no such seat.")
                     .with("seatIds", seat_ids)
             }
-            ReserveError::Refused(refusal) => refusal.into(),
+            ReserveError::Rejected(refusal) => refusal.into(),
             ReserveError::Storage(error) => error.into(),
         }
     }
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> ApiError {
+impl From<HoldRejection> for ApiError {
+    fn from(refusal: HoldRejection) -> ApiError {
         match refusal {
-            Refusal::NotOnSale(reason) => reason.into(),
-            Refusal::HoldInProgress { reservation_id } => ApiError::conflict(
+            HoldRejection::NotOnSale(reason) => reason.into(),
+            HoldRejection::HoldInProgress { reservation_id } => ApiError::conflict(
                 "HOLD_IN_PROGRESS",
                 "You hold something of this event already. Pay for it or give it back first.",
             )
             .with("reservationId", reservation_id.to_string()),
-            Refusal::SeatLimit { seats_per_user_max, live_quantity } => {
+            HoldRejection::SeatLimit { seats_per_user_max, live_quantity } => {
                 let sentence =
                     format!("Nobody may have more than {seats_per_user_max} of this event.");
                 ApiError::conflict("SEAT_LIMIT", sentence)
                     .with("seatsPerUserMax", seats_per_user_max)
                     .with("alreadyYours", live_quantity)
             }
-            Refusal::SeatsTaken { seat_ids } => {
+            HoldRejection::SeatsTaken { seat_ids } => {
                 ApiError::conflict("SEAT_TAKEN", "This seat is no longer free.")
                     .with("seatIds", seat_ids)
             }
-            Refusal::SeatBeingDecided { seat_id } => ApiError::conflict(
+            HoldRejection::SeatBeingDecided { seat_id } => ApiError::conflict(
                 "SEAT_BEING_DECIDED",
                 "Someone else is asking for this seat. Please try again in a moment.",
             )
             .with("seatIds", vec![seat_id])
             .retry_after(SEAT_RETRY_AFTER),
-            Refusal::TicketTypeNotFound { ticket_type_id } => {
+            HoldRejection::TicketTypeNotFound { ticket_type_id } => {
                 ApiError::not_found("TICKET_TYPE_NOT_FOUND", "The event has no such ticket type.")
                     .with("ticketTypeId", ticket_type_id.to_string())
             }
-            Refusal::NotEnough { ticket_type_id, name, available } => {
+            HoldRejection::NotEnough { ticket_type_id, name, available } => {
                 let (code, sentence) = match available {
                     0 => ("SOLD_OUT", format!("{name} is sold out.")),
                     _ => ("NOT_ENOUGH", format!("Only {available} of {name} are left.")),
@@ -367,7 +367,7 @@ impl From<Refusal> for ApiError {
                     .with("ticketTypeId", ticket_type_id.to_string())
                     .with("available", available)
             }
-            Refusal::KeyReused => ApiError::unprocessable(
+            HoldRejection::KeyReused => ApiError::unprocessable(
                 "IDEMPOTENCY_KEY_REUSED",
                 "This idempotency key was used for another request.",
             ),
@@ -378,14 +378,14 @@ impl From<Refusal> for ApiError {
 impl From<NotOnSale> for ApiError {
     fn from(reason: NotOnSale) -> ApiError {
         match reason {
-            NotOnSale::Unknown => ReserveError::EventNotFound.into(),
+            NotOnSale::NotFound => ReserveError::EventNotFound.into(),
             NotOnSale::Incomplete => {
                 ApiError::conflict("SALE_NOT_READY", "The seats of this event are not ready yet.")
             }
             NotOnSale::Cancelled => {
                 ApiError::conflict("EVENT_CANCELLED", "This event was cancelled.")
             }
-            NotOnSale::NotYet { opens_at } => {
+            NotOnSale::NotOpen { opens_at } => {
                 ApiError::forbidden("SALE_NOT_OPEN", "The sale has not begun.")
                     .with("opensAt", opens_at.to_string())
             }
@@ -393,7 +393,7 @@ impl From<NotOnSale> for ApiError {
                 ApiError::forbidden("PRESALE", "Only members can buy at the moment.")
                     .with("opensAt", opens_at.to_string())
             }
-            NotOnSale::Over => ApiError::forbidden("SALE_OVER", "The sale is over."),
+            NotOnSale::Ended => ApiError::forbidden("SALE_OVER", "The sale is over."),
         }
     }
 }

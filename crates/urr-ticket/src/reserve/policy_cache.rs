@@ -10,62 +10,62 @@ use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_storage::Db;
 
 use crate::SalePolicy;
-use crate::batcher::Desk;
+use crate::batcher::Batcher;
 use crate::inventory::store::policy_find;
 
 /// Older ones are read again.
 const AGE_MAX: Duration = Duration::from_secs(1);
 
 /// About two hundred bytes each, so 2 MiB.
-const KNOWN_MAX: usize = 10_000;
+const POLICIES_MAX: usize = 10_000;
 
 /// The policies of a process. Clones share them.
 #[derive(Clone)]
-pub struct Policies {
-    memory: Arc<Memory>,
+pub struct PolicyCache {
+    policies: Arc<PolicyMap>,
     /// However many ask at once, a policy is read once.
-    desk: Desk<(), Option<Arc<SalePolicy>>>,
+    batcher: Batcher<(), Option<Arc<SalePolicy>>>,
 }
 
-struct Memory {
+struct PolicyMap {
     db: Db,
     clock: Clock,
-    known: Mutex<HashMap<Uuid, Known>>,
+    cached: Mutex<HashMap<Uuid, CachedPolicy>>,
 }
 
-struct Known {
+struct CachedPolicy {
     policy: Arc<SalePolicy>,
     /// A moment before it was read.
     read_at: Timestamp,
 }
 
-impl Policies {
-    pub fn new(db: &Db, clock: &Clock) -> Policies {
-        let (db, clock, known) = (db.clone(), clock.clone(), Mutex::default());
-        let memory = Arc::new(Memory { db, clock, known });
-        let reading = Arc::clone(&memory);
-        let work = move |event_id, questions: Vec<()>| {
-            let memory = Arc::clone(&reading);
-            async move { vec![memory.load(event_id).await; questions.len()] }
+impl PolicyCache {
+    pub fn new(db: &Db, clock: &Clock) -> PolicyCache {
+        let (db, clock, cached) = (db.clone(), clock.clone(), Mutex::default());
+        let policies = Arc::new(PolicyMap { db, clock, cached });
+        let reading = Arc::clone(&policies);
+        let work = move |event_id, requests: Vec<()>| {
+            let policies = Arc::clone(&reading);
+            async move { vec![policies.load(event_id).await; requests.len()] }
         };
-        Policies { memory, desk: Desk::new(work, |_| {}) }
+        PolicyCache { policies, batcher: Batcher::new(work, |_| {}) }
     }
 
     /// None: there is no such sale, or it cannot be told now. Then the database will tell.
     pub async fn get(&self, event_id: Uuid) -> Option<Arc<SalePolicy>> {
-        match self.memory.get(event_id) {
+        match self.policies.get(event_id) {
             Some(policy) => Some(policy),
-            None => self.desk.ask(event_id, ()).await.ok().flatten(),
+            None => self.batcher.submit(event_id, ()).await.ok().flatten(),
         }
     }
 }
 
-impl Memory {
+impl PolicyMap {
     fn get(&self, event_id: Uuid) -> Option<Arc<SalePolicy>> {
         let now = self.clock.now();
-        let known = self.known();
-        let known = known.get(&event_id).filter(|known| known.is_fresh(now))?;
-        Some(Arc::clone(&known.policy))
+        let cached = self.cached();
+        let cached = cached.get(&event_id).filter(|cached| cached.is_fresh(now))?;
+        Some(Arc::clone(&cached.policy))
     }
 
     /// One at a time for an event.
@@ -81,22 +81,22 @@ impl Memory {
                 return None;
             }
         };
-        let mut known = self.known();
-        if known.len() >= KNOWN_MAX {
-            known.retain(|_, known| known.is_fresh(read_at));
+        let mut cached = self.cached();
+        if cached.len() >= POLICIES_MAX {
+            cached.retain(|_, cached| cached.is_fresh(read_at));
         }
-        if known.len() < KNOWN_MAX {
-            known.insert(event_id, Known { policy: Arc::clone(&policy), read_at });
+        if cached.len() < POLICIES_MAX {
+            cached.insert(event_id, CachedPolicy { policy: Arc::clone(&policy), read_at });
         }
         Some(policy)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Uuid, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, HashMap<Uuid, CachedPolicy>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl CachedPolicy {
     /// A clock that was set back makes nothing young.
     fn is_fresh(&self, now: Timestamp) -> bool {
         self.read_at <= now && now < self.read_at + AGE_MAX

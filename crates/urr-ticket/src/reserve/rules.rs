@@ -7,10 +7,11 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 
-use crate::display_number::number_for_people;
+use crate::display_number::display_number;
 use crate::inventory::rules::{Inventory, NotOnSale, SalePolicy, Tier};
 use crate::reservations::model::{
-    Item, PaymentStatus, Reservation, ReservationId, Status, Subject,
+    ItemSubject, Reservation, ReservationId, ReservationItem, ReservationPaymentStatus,
+    ReservationStatus,
 };
 use crate::reservations::refund::rules::CancelPolicy;
 
@@ -20,26 +21,26 @@ pub struct HoldRequest {
     /// What the reservation will be called if there is one.
     pub reservation_id: ReservationId,
     pub user_id: Uuid,
-    pub wanted: Wanted,
-    pub key: Option<RequestKey>,
+    pub requested: RequestedItems,
+    pub key: Option<HoldRequestKey>,
 }
 
 /// At least one, each only once, in the order of their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedItems {
     Seats(Vec<SeatId>),
-    Tickets(Vec<WantedTickets>),
+    Tickets(Vec<RequestedTickets>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WantedTickets {
+pub struct RequestedTickets {
     pub ticket_type_id: Uuid,
     pub quantity: u32,
 }
 
 /// The word by which a client's second attempt is recognised, and what it asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestKey {
+pub struct HoldRequestKey {
     pub text: String,
     pub digest: [u8; 32],
 }
@@ -47,20 +48,20 @@ pub struct RequestKey {
 /// What the requests of one event are decided on. It is loaded under the lock of the sale, and each
 /// request that wins changes it for those behind.
 #[derive(Clone, Debug)]
-pub struct Board {
+pub struct SaleState {
     pub policy: SalePolicy,
     /// The last fencing token that was given out.
     pub fence: i64,
     /// Every seat that is asked for, and whether it is free.
     pub seats: HashMap<SeatId, bool>,
-    pub stock: HashMap<Uuid, Stock>,
-    pub buyers: HashMap<Uuid, Buyer>,
+    pub stock: HashMap<Uuid, AvailableStock>,
+    pub buyers: HashMap<Uuid, BuyerHoldings>,
     /// Earlier reservations by user and key.
-    pub kept: HashMap<(Uuid, String), Kept>,
+    pub earlier: HashMap<(Uuid, String), EarlierRequest>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stock {
+pub struct AvailableStock {
     pub name: String,
     pub price: Won,
     pub available: u32,
@@ -68,7 +69,7 @@ pub struct Stock {
 
 /// What someone has of the event already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Buyer {
+pub struct BuyerHoldings {
     pub tier: Option<Tier>,
     /// Seats or tickets that are held or bought.
     pub live_quantity: u32,
@@ -76,18 +77,18 @@ pub struct Buyer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct EarlierRequest {
     pub digest: [u8; 32],
     pub reservation_id: ReservationId,
 }
 
 /// What is the same for all requests that are decided together.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct HoldTerms {
     pub now: Timestamp,
     pub hold_ttl: Duration,
     pub cancel_policy: Arc<CancelPolicy>,
-    /// See [`crate::Settings::dangerous_without_seat_guard`].
+    /// See [`crate::TicketSettings::dangerous_without_seat_guard`].
     pub dangerous_without_seat_guard: bool,
 }
 
@@ -95,18 +96,18 @@ pub struct Terms {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub reservation: Reservation,
-    pub items: Vec<HeldItem>,
+    pub items: Vec<HoldItem>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldItem {
-    pub item: Item,
+pub struct HoldItem {
+    pub item: ReservationItem,
     /// The name of the ticket type; a seat's follows from its number.
     pub name: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum HoldDecision {
     Hold(Hold),
     /// It was answered before.
     Repeated(ReservationId),
@@ -114,7 +115,7 @@ pub enum Decision {
 
 /// Why someone does not get what they asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum HoldRejection {
     #[error(transparent)]
     NotOnSale(#[from] NotOnSale),
     #[error("another hold of this event waits for its payment")]
@@ -135,61 +136,63 @@ pub enum Refusal {
 }
 
 /// Nobody may have more seats or tickets of an event than this.
-pub const WANTED_MAX: usize = 10;
+pub const REQUESTED_MAX: usize = 10;
 
 /// A request that makes no sense for any event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidWanted {
+pub enum InvalidRequestedItems {
     #[error("Please choose at least one.")]
-    Nothing,
+    Empty,
     #[error("At most 10 can be asked for at once.")]
     TooMany,
     #[error("The same is asked for twice.")]
-    Twice,
+    Duplicate,
 }
 
-impl Wanted {
-    pub fn of_seats(mut seat_ids: Vec<SeatId>) -> Result<Wanted, InvalidWanted> {
+impl RequestedItems {
+    pub fn of_seats(mut seat_ids: Vec<SeatId>) -> Result<RequestedItems, InvalidRequestedItems> {
         check_count(seat_ids.len())?;
         seat_ids.sort_unstable();
         match seat_ids.is_sorted_by(|a, b| a < b) {
-            true => Ok(Wanted::Seats(seat_ids)),
-            false => Err(InvalidWanted::Twice),
+            true => Ok(RequestedItems::Seats(seat_ids)),
+            false => Err(InvalidRequestedItems::Duplicate),
         }
     }
 
-    pub fn of_tickets(mut lines: Vec<WantedTickets>) -> Result<Wanted, InvalidWanted> {
+    pub fn of_tickets(
+        mut lines: Vec<RequestedTickets>,
+    ) -> Result<RequestedItems, InvalidRequestedItems> {
         check_count(lines.len())?;
         lines.sort_unstable_by_key(|line| line.ticket_type_id);
         if !lines.is_sorted_by(|a, b| a.ticket_type_id < b.ticket_type_id) {
-            return Err(InvalidWanted::Twice);
+            return Err(InvalidRequestedItems::Duplicate);
         }
         for line in &lines {
             check_count(usize::try_from(line.quantity).unwrap_or(usize::MAX))?;
         }
-        Ok(Wanted::Tickets(lines))
+        Ok(RequestedItems::Tickets(lines))
     }
 
     /// Seats or tickets together.
     pub fn quantity(&self) -> u32 {
         match self {
-            Wanted::Seats(seat_ids) => u32::try_from(seat_ids.len()).unwrap_or(u32::MAX),
-            Wanted::Tickets(lines) => lines.iter().map(|line| line.quantity).sum(),
+            RequestedItems::Seats(seat_ids) => u32::try_from(seat_ids.len()).unwrap_or(u32::MAX),
+            RequestedItems::Tickets(lines) => lines.iter().map(|line| line.quantity).sum(),
         }
     }
 
     /// The seats; none if it is about standing tickets.
     pub fn seat_ids(&self) -> &[SeatId] {
         match self {
-            Wanted::Seats(seat_ids) => seat_ids,
-            Wanted::Tickets(_) => &[],
+            RequestedItems::Seats(seat_ids) => seat_ids,
+            RequestedItems::Tickets(_) => &[],
         }
     }
 
-    pub fn tickets(&self) -> &[WantedTickets] {
+    pub fn tickets(&self) -> &[RequestedTickets] {
         match self {
-            Wanted::Seats(_) => &[],
-            Wanted::Tickets(lines) => lines,
+            RequestedItems::Seats(_) => &[],
+            RequestedItems::Tickets(lines) => lines,
         }
     }
 }
@@ -200,133 +203,139 @@ impl Hold {
     }
 
     pub fn seat_ids(&self) -> Vec<SeatId> {
-        let seat_id = |held: &HeldItem| match held.item.subject {
-            Subject::Seat(seat_id) => Some(seat_id),
-            Subject::TicketType(_) => None,
+        let seat_id = |held: &HoldItem| match held.item.subject {
+            ItemSubject::Seat(seat_id) => Some(seat_id),
+            ItemSubject::TicketType(_) => None,
         };
         self.items.iter().filter_map(seat_id).collect()
     }
 }
 
-fn check_count(count: usize) -> Result<(), InvalidWanted> {
+fn check_count(count: usize) -> Result<(), InvalidRequestedItems> {
     match count {
-        0 => Err(InvalidWanted::Nothing),
-        1..=WANTED_MAX => Ok(()),
-        _ => Err(InvalidWanted::TooMany),
+        0 => Err(InvalidRequestedItems::Empty),
+        1..=REQUESTED_MAX => Ok(()),
+        _ => Err(InvalidRequestedItems::TooMany),
     }
 }
 
 /// Decides one request and notes on the board what it takes.
 pub fn decide_hold(
-    board: &mut Board,
+    state: &mut SaleState,
     request: &HoldRequest,
     inventory: &Inventory,
-    terms: &Terms,
-) -> Result<Decision, Refusal> {
-    if let Some(reservation_id) = find_repeated(board, request)? {
-        return Ok(Decision::Repeated(reservation_id));
+    terms: &HoldTerms,
+) -> Result<HoldDecision, HoldRejection> {
+    if let Some(reservation_id) = find_repeated(state, request)? {
+        return Ok(HoldDecision::Repeated(reservation_id));
     }
-    let buyer = board.buyers.get(&request.user_id).copied().unwrap_or_default();
-    board.policy.check_open(buyer.tier, terms.now)?;
+    let buyer = state.buyers.get(&request.user_id).copied().unwrap_or_default();
+    state.policy.check_open(buyer.tier, terms.now)?;
     if let Some(reservation_id) = buyer.pending {
-        return Err(Refusal::HoldInProgress { reservation_id });
+        return Err(HoldRejection::HoldInProgress { reservation_id });
     }
-    let quantity = request.wanted.quantity();
-    let seats_per_user_max = board.policy.seats_per_user_max;
+    let quantity = request.requested.quantity();
+    let seats_per_user_max = state.policy.seats_per_user_max;
     if buyer.live_quantity.saturating_add(quantity) > seats_per_user_max {
         let live_quantity = buyer.live_quantity;
-        return Err(Refusal::SeatLimit { seats_per_user_max, live_quantity });
+        return Err(HoldRejection::SeatLimit { seats_per_user_max, live_quantity });
     }
-    let items = match &request.wanted {
-        Wanted::Seats(seat_ids) => take_seats(board, seat_ids, inventory, terms)?,
-        Wanted::Tickets(lines) => take_tickets(board, lines)?,
+    let items = match &request.requested {
+        RequestedItems::Seats(seat_ids) => take_seats(state, seat_ids, inventory, terms)?,
+        RequestedItems::Tickets(lines) => take_tickets(state, lines)?,
     };
-    board.fence += 1;
-    let booking_fee = board.policy.booking_fee(buyer.tier, terms.now);
-    let priced = Priced { items, booking_fee };
-    let hold = make_hold(board.fence, request, priced, inventory, terms);
-    note_hold(board, request, &hold);
-    Ok(Decision::Hold(hold))
+    state.fence += 1;
+    let booking_fee = state.policy.booking_fee(buyer.tier, terms.now);
+    let priced = PricedItems { items, booking_fee };
+    let hold = make_hold(state.fence, request, priced, inventory, terms);
+    record_hold(state, request, &hold);
+    Ok(HoldDecision::Hold(hold))
 }
 
 /// The reservation that this very request made before.
-fn find_repeated(board: &Board, request: &HoldRequest) -> Result<Option<ReservationId>, Refusal> {
+fn find_repeated(
+    state: &SaleState,
+    request: &HoldRequest,
+) -> Result<Option<ReservationId>, HoldRejection> {
     let Some(key) = &request.key else { return Ok(None) };
-    match board.kept.get(&(request.user_id, key.text.clone())) {
+    match state.earlier.get(&(request.user_id, key.text.clone())) {
         None => Ok(None),
-        Some(kept) if kept.digest == key.digest => Ok(Some(kept.reservation_id)),
-        Some(_) => Err(Refusal::KeyReused),
+        Some(earlier) if earlier.digest == key.digest => Ok(Some(earlier.reservation_id)),
+        Some(_) => Err(HoldRejection::KeyReused),
     }
 }
 
 fn take_seats(
-    board: &mut Board,
+    state: &mut SaleState,
     seat_ids: &[SeatId],
     inventory: &Inventory,
-    terms: &Terms,
-) -> Result<Vec<HeldItem>, Refusal> {
+    terms: &HoldTerms,
+) -> Result<Vec<HoldItem>, HoldRejection> {
     let is_taken = |seat_id: &&SeatId| {
-        let is_free = board.seats.get(*seat_id).expect("the caller loads every seat asked for");
+        let is_free = state.seats.get(*seat_id).expect("the caller loads every seat asked for");
         !is_free && !terms.dangerous_without_seat_guard
     };
     let taken: Vec<SeatId> = seat_ids.iter().filter(is_taken).copied().collect();
     if !taken.is_empty() {
-        return Err(Refusal::SeatsTaken { seat_ids: taken });
+        return Err(HoldRejection::SeatsTaken { seat_ids: taken });
     }
     let take = |&seat_id: &SeatId| {
-        board.seats.insert(seat_id, false);
+        state.seats.insert(seat_id, false);
         let unit_price = inventory.price(seat_id).expect("the caller knows the seats");
-        HeldItem {
-            item: Item { subject: Subject::Seat(seat_id), quantity: 1, unit_price },
+        HoldItem {
+            item: ReservationItem { subject: ItemSubject::Seat(seat_id), quantity: 1, unit_price },
             name: None,
         }
     };
     Ok(seat_ids.iter().map(take).collect())
 }
 
-fn take_tickets(board: &mut Board, lines: &[WantedTickets]) -> Result<Vec<HeldItem>, Refusal> {
-    for &WantedTickets { ticket_type_id, quantity } in lines {
-        let stock = board.stock.get(&ticket_type_id);
-        let stock = stock.ok_or(Refusal::TicketTypeNotFound { ticket_type_id })?;
+fn take_tickets(
+    state: &mut SaleState,
+    lines: &[RequestedTickets],
+) -> Result<Vec<HoldItem>, HoldRejection> {
+    for &RequestedTickets { ticket_type_id, quantity } in lines {
+        let stock = state.stock.get(&ticket_type_id);
+        let stock = stock.ok_or(HoldRejection::TicketTypeNotFound { ticket_type_id })?;
         if stock.available < quantity {
             let (name, available) = (stock.name.clone(), stock.available);
-            return Err(Refusal::NotEnough { ticket_type_id, name, available });
+            return Err(HoldRejection::NotEnough { ticket_type_id, name, available });
         }
     }
-    let take = |&WantedTickets { ticket_type_id, quantity }: &WantedTickets| {
-        let stock = board.stock.get_mut(&ticket_type_id).expect("it was found above");
+    let take = |&RequestedTickets { ticket_type_id, quantity }: &RequestedTickets| {
+        let stock = state.stock.get_mut(&ticket_type_id).expect("it was found above");
         stock.available -= quantity;
-        let subject = Subject::TicketType(ticket_type_id);
-        let item = Item { subject, quantity, unit_price: stock.price };
-        HeldItem { item, name: Some(stock.name.clone()) }
+        let subject = ItemSubject::TicketType(ticket_type_id);
+        let item = ReservationItem { subject, quantity, unit_price: stock.price };
+        HoldItem { item, name: Some(stock.name.clone()) }
     };
     Ok(lines.iter().map(take).collect())
 }
 
 /// What is paid for.
-struct Priced {
-    items: Vec<HeldItem>,
+struct PricedItems {
+    items: Vec<HoldItem>,
     booking_fee: Won,
 }
 
 fn make_hold(
     fence: i64,
     request: &HoldRequest,
-    priced: Priced,
+    priced: PricedItems,
     inventory: &Inventory,
-    terms: &Terms,
+    terms: &HoldTerms,
 ) -> Hold {
-    let Priced { items, booking_fee } = priced;
+    let PricedItems { items, booking_fee } = priced;
     let total_amount = items.iter().try_fold(booking_fee, |sum, held| {
         sum.plus(held.item.unit_price.times(i64::from(held.item.quantity))?)
     });
     let reservation = Reservation {
         id: request.reservation_id,
-        number: number_for_people('R', request.reservation_id.0),
+        number: display_number('R', request.reservation_id.0),
         user_id: request.user_id,
         event_id: inventory.event_id,
-        status: Status::Pending,
-        payment_status: PaymentStatus::Unpaid,
+        status: ReservationStatus::Pending,
+        payment_status: ReservationPaymentStatus::Unpaid,
         total_amount: total_amount.expect("prices are bounded where they enter"),
         booking_fee,
         fence,
@@ -338,14 +347,14 @@ fn make_hold(
 }
 
 /// What those behind in the line must know.
-fn note_hold(board: &mut Board, request: &HoldRequest, hold: &Hold) {
+fn record_hold(state: &mut SaleState, request: &HoldRequest, hold: &Hold) {
     let reservation_id = hold.reservation.id;
-    let buyer = board.buyers.entry(request.user_id).or_default();
+    let buyer = state.buyers.entry(request.user_id).or_default();
     buyer.pending = Some(reservation_id);
     buyer.live_quantity += hold.quantity();
     if let Some(key) = &request.key {
-        let kept = Kept { digest: key.digest, reservation_id };
-        board.kept.insert((request.user_id, key.text.clone()), kept);
+        let earlier = EarlierRequest { digest: key.digest, reservation_id };
+        state.earlier.insert((request.user_id, key.text.clone()), earlier);
     }
 }
 

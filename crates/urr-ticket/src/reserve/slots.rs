@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::{CallPolicy, Upstream};
 
-use crate::batcher::{Desk, NoAnswer};
+use crate::batcher::{Batcher, BatcherError};
 
 /// Longer than the waiting room takes, and short enough for the person who waits.
 const ASKING_MAX: Duration = Duration::from_secs(2);
@@ -28,22 +28,22 @@ const TELLING_AWAITED: Duration = Duration::from_millis(300);
 
 /// How the ticket office learns whose turn it is. Clones share it.
 #[derive(Clone)]
-pub enum Turns {
+pub enum SlotChecker {
     /// Whoever the gateway lets through: for a ticket office that is tested alone.
-    Unchecked,
-    Room(Room),
+    AllowAll,
+    Queue(QueueSlots),
 }
 
 /// The waiting room, as it is asked from here.
 #[derive(Clone)]
-pub struct Room {
+pub struct QueueSlots {
     queue: Upstream,
-    desk: Desk<Question, Result<bool, RoomSilent>>,
+    batcher: Batcher<SlotQuestion, Result<bool, QueueUnavailable>>,
 }
 
 /// The turn that someone claims to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct SlotClaim {
     pub event_id: Uuid,
     pub user_id: Uuid,
     /// As the gateway read it from the entry token.
@@ -60,19 +60,19 @@ pub struct Purchase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TurnError {
+pub enum SlotError {
     #[error("their turn is over, or never was")]
-    Over,
+    NotLive,
     #[error("the waiting room does not answer")]
-    RoomSilent,
+    QueueUnavailable,
 }
 
 /// Nobody answered, or not what was asked.
 #[derive(Clone, Copy, Debug)]
-struct RoomSilent;
+struct QueueUnavailable;
 
-struct Question {
-    ask: SlotAsk,
+struct SlotQuestion {
+    submit: SlotAsk,
     context: CallContext,
 }
 
@@ -94,25 +94,25 @@ struct SlotsAnswer {
     live: Vec<bool>,
 }
 
-impl Turns {
+impl SlotChecker {
     /// Asks the waiting room behind `queue`.
-    pub fn room(queue: Upstream) -> Turns {
+    pub fn queue(queue: Upstream) -> SlotChecker {
         let asked = queue.clone();
-        let work = move |_, questions: Vec<Question>| ask_together(asked.clone(), questions);
-        Turns::Room(Room { queue, desk: Desk::new(work, |_| {}) })
+        let work = move |_, questions: Vec<SlotQuestion>| check_together(asked.clone(), questions);
+        SlotChecker::Queue(QueueSlots { queue, batcher: Batcher::new(work, |_| {}) })
     }
 
     /// Whether it is someone's turn to book.
-    pub async fn check(&self, turn: Turn, context: CallContext) -> Result<(), TurnError> {
-        let Turns::Room(room) = self else { return Ok(()) };
-        let Turn { event_id, user_id, slot_id } = turn;
-        let slot_id = slot_id.ok_or(TurnError::Over)?;
-        let question = Question { ask: SlotAsk { event_id, user_id, slot_id }, context };
-        match room.desk.ask(event_id, question).await {
+    pub async fn check(&self, turn: SlotClaim, context: CallContext) -> Result<(), SlotError> {
+        let SlotChecker::Queue(room) = self else { return Ok(()) };
+        let SlotClaim { event_id, user_id, slot_id } = turn;
+        let slot_id = slot_id.ok_or(SlotError::NotLive)?;
+        let question = SlotQuestion { submit: SlotAsk { event_id, user_id, slot_id }, context };
+        match room.batcher.submit(event_id, question).await {
             Ok(Ok(true)) => Ok(()),
-            Ok(Ok(false)) => Err(TurnError::Over),
-            Ok(Err(RoomSilent)) | Err(NoAnswer::Full | NoAnswer::Lost) => {
-                Err(TurnError::RoomSilent)
+            Ok(Ok(false)) => Err(SlotError::NotLive),
+            Ok(Err(QueueUnavailable)) | Err(BatcherError::Full | BatcherError::Failed) => {
+                Err(SlotError::QueueUnavailable)
             }
         }
     }
@@ -120,7 +120,7 @@ impl Turns {
     /// Ends the turn of someone who has bought. It waits for that only a moment: a slow waiting room
     /// must not slow payments. A failure is left to the event.
     pub async fn finish(&self, purchase: Purchase, context: CallContext) {
-        let Turns::Room(room) = self else { return };
+        let SlotChecker::Queue(room) = self else { return };
         let queue = room.queue.clone();
         let telling = tokio::spawn(async move {
             let policy = CallPolicy::idempotent(TELLING_MAX);
@@ -135,9 +135,12 @@ impl Turns {
 }
 
 /// One call for all of them. It goes by the context of the first, who would have made it alone.
-async fn ask_together(queue: Upstream, questions: Vec<Question>) -> Vec<Result<bool, RoomSilent>> {
+async fn check_together(
+    queue: Upstream,
+    questions: Vec<SlotQuestion>,
+) -> Vec<Result<bool, QueueUnavailable>> {
     let context = questions.first().expect("a batch is not empty").context;
-    let asks: Vec<SlotAsk> = questions.iter().map(|question| question.ask).collect();
+    let asks: Vec<SlotAsk> = questions.iter().map(|question| question.submit).collect();
     let (path, policy) = ("/internal/queue/slots", CallPolicy::idempotent(ASKING_MAX));
     let count = asks.len();
     match queue.post_json::<_, SlotsAnswer>(path, &SlotsBody { asks }, &context, policy).await {
@@ -145,11 +148,11 @@ async fn ask_together(queue: Upstream, questions: Vec<Question>) -> Vec<Result<b
         Ok(SlotsAnswer { live }) => {
             let answered = live.len();
             tracing::error!(asked = count, answered, "the waiting room answers something else");
-            vec![Err(RoomSilent); count]
+            vec![Err(QueueUnavailable); count]
         }
         Err(error) => {
             tracing::warn!(%error, asked = count, "nobody can book: whose turn it is is not known");
-            vec![Err(RoomSilent); count]
+            vec![Err(QueueUnavailable); count]
         }
     }
 }

@@ -15,64 +15,68 @@ use crate::events::ReservationCreated;
 use crate::inventory::store as sales;
 use crate::memberships::tiers::{Fan, tier_list};
 use crate::reserve::rules::{
-    Board, Buyer, HeldItem, Hold, HoldRequest, Kept, RequestKey, Stock, Terms,
+    AvailableStock, BuyerHoldings, EarlierRequest, Hold, HoldItem, HoldRequest, HoldRequestKey,
+    HoldTerms, SaleState,
 };
 use crate::reserve::store_postgres as reserve_postgres;
-use crate::{CancelPolicy, Item, PaymentStatus, Reservation, ReservationId, Status, Subject};
+use crate::{
+    CancelPolicy, ItemSubject, Reservation, ReservationId, ReservationItem,
+    ReservationPaymentStatus, ReservationStatus,
+};
 
 /// Loads all that these requests are decided on, under the lock of the sale. None: there is no such
 /// sale.
-pub fn board_load(
+pub fn sale_state_load(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     requests: &[HoldRequest],
     now: Timestamp,
-) -> Result<Option<Board>, StorageError> {
+) -> Result<Option<SaleState>, StorageError> {
     let Some(sale) = sales::sale_lock_only(tx, event_id)? else { return Ok(None) };
-    let mut board = Board {
+    let mut state = SaleState {
         policy: sale.policy,
         fence: sale.fence,
         seats: HashMap::new(),
         stock: HashMap::new(),
         buyers: HashMap::new(),
-        kept: HashMap::new(),
+        earlier: HashMap::new(),
     };
     match tx.is_postgres() {
-        true => reserve_postgres::board_fill(tx, event_id, requests, &mut board)?,
-        false => board_fill(tx, event_id, requests, &mut board)?,
+        true => reserve_postgres::sale_state_fill(tx, event_id, requests, &mut state)?,
+        false => sale_state_fill(tx, event_id, requests, &mut state)?,
     }
-    if board.policy.is_before_general_sale(now)
-        && let Some(artist_id) = board.policy.artist_id
+    if state.policy.is_before_general_sale(now)
+        && let Some(artist_id) = state.policy.artist_id
     {
         let fan = |request: &HoldRequest| Fan { user_id: request.user_id, artist_id };
         let fans: Vec<Fan> = requests.iter().map(fan).collect();
         for (fan, tier) in tier_list(tx, &fans, now)? {
-            board.buyers.entry(fan.user_id).or_default().tier = Some(tier);
+            state.buyers.entry(fan.user_id).or_default().tier = Some(tier);
         }
     }
-    if requests.iter().any(|request| !request.wanted.tickets().is_empty()) {
-        board.stock = stock_list(tx, event_id)?;
+    if requests.iter().any(|request| !request.requested.tickets().is_empty()) {
+        state.stock = stock_list(tx, event_id)?;
     }
-    Ok(Some(board))
+    Ok(Some(state))
 }
 
-fn board_fill(
+fn sale_state_fill(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     requests: &[HoldRequest],
-    board: &mut Board,
+    state: &mut SaleState,
 ) -> Result<(), StorageError> {
     for request in requests {
-        for &seat_id in request.wanted.seat_ids() {
+        for &seat_id in request.requested.seat_ids() {
             let sql = "select status from seats where event_id = $1 and seat_id = $2";
             let status: Option<String> =
                 tx.query_opt(sql, params![event_id, seat_id], |row| row.get("status"))?;
-            board.seats.insert(seat_id, status.as_deref() == Some("available"));
+            state.seats.insert(seat_id, status.as_deref() == Some("available"));
         }
         if let std::collections::hash_map::Entry::Vacant(place) =
-            board.buyers.entry(request.user_id)
+            state.buyers.entry(request.user_id)
         {
-            let mut buyer = Buyer::default();
+            let mut buyer = BuyerHoldings::default();
             tx.query(
                 "select id, status, quantity from reservations where event_id = $1 \
                  and user_id = $2 and status in ('pending', 'confirmed')",
@@ -84,90 +88,96 @@ fn board_fill(
     }
     let with_key = requests.iter().filter_map(|request| Some((request, request.key.as_ref()?)));
     for (request, key) in with_key {
-        kept_find(tx, request.user_id, key, &mut board.kept)?;
+        earlier_request_find(tx, request.user_id, key, &mut state.earlier)?;
     }
     Ok(())
 }
 
 /// Adds one live reservation to what someone has.
-pub(crate) fn buyer_add(buyer: &mut Buyer, row: &Row<'_>) -> Result<(), StorageError> {
+pub(crate) fn buyer_add(buyer: &mut BuyerHoldings, row: &Row<'_>) -> Result<(), StorageError> {
     buyer.live_quantity += row.get::<u32>("quantity")?;
-    if row.get::<String>("status")? == Status::Pending.name() {
+    if row.get::<String>("status")? == ReservationStatus::Pending.name() {
         buyer.pending = Some(ReservationId(row.get("id")?));
     }
     Ok(())
 }
 
-pub(crate) fn kept_read(row: &Row<'_>) -> Result<Kept, StorageError> {
+pub(crate) fn earlier_request_read(row: &Row<'_>) -> Result<EarlierRequest, StorageError> {
     let digest: Vec<u8> = row.get("request_digest")?;
     let digest = digest.try_into().expect("a digest has 32 bytes");
-    Ok(Kept { digest, reservation_id: ReservationId(row.get("id")?) })
+    Ok(EarlierRequest { digest, reservation_id: ReservationId(row.get("id")?) })
 }
 
 /// The reservations that were made with keys, by user and key.
-pub type KeptByKey = HashMap<(Uuid, String), Kept>;
+pub type EarlierRequests = HashMap<(Uuid, String), EarlierRequest>;
 
 /// The reservations that were made with these keys.
-pub fn kept_list(tx: &mut Tx<'_>, asked: &[(Uuid, RequestKey)]) -> Result<KeptByKey, StorageError> {
+pub fn earlier_request_list(
+    tx: &mut Tx<'_>,
+    asked: &[(Uuid, HoldRequestKey)],
+) -> Result<EarlierRequests, StorageError> {
     if tx.is_postgres() {
-        return reserve_postgres::kept_list(tx, asked);
+        return reserve_postgres::earlier_request_list(tx, asked);
     }
     let mut found = HashMap::new();
     for (user_id, key) in asked {
-        kept_find(tx, *user_id, key, &mut found)?;
+        earlier_request_find(tx, *user_id, key, &mut found)?;
     }
     Ok(found)
 }
 
-fn kept_find(
+fn earlier_request_find(
     tx: &mut Tx<'_>,
     user_id: Uuid,
-    key: &RequestKey,
-    found: &mut KeptByKey,
+    key: &HoldRequestKey,
+    found: &mut EarlierRequests,
 ) -> Result<(), StorageError> {
-    let kept = tx.query_opt(
+    let earlier = tx.query_opt(
         "select id, request_digest from reservations \
          where user_id = $1 and idempotency_key = $2",
         params![user_id, key.text],
-        kept_read,
+        earlier_request_read,
     )?;
-    found.extend(kept.map(|kept| ((user_id, key.text.clone()), kept)));
+    found.extend(earlier.map(|earlier| ((user_id, key.text.clone()), earlier)));
     Ok(())
 }
 
 /// All ticket types of an event: there are few, and the sale's lock keeps them still.
-fn stock_list(tx: &mut Tx<'_>, event_id: Uuid) -> Result<HashMap<Uuid, Stock>, StorageError> {
+fn stock_list(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+) -> Result<HashMap<Uuid, AvailableStock>, StorageError> {
     let rows = tx.query(
         "select id, name, price, available from ticket_types where event_id = $1",
         params![event_id],
         |row| {
             let (name, price) = (row.get("name")?, row.get("price")?);
-            Ok((row.get("id")?, Stock { name, price, available: row.get("available")? }))
+            Ok((row.get("id")?, AvailableStock { name, price, available: row.get("available")? }))
         },
     )?;
     Ok(rows.into_iter().collect())
 }
 
 /// A hold that is about to be written, with the key of its request.
-pub type NewHold<'a> = (&'a Hold, Option<&'a RequestKey>);
+pub type NewHold<'a> = (&'a Hold, Option<&'a HoldRequestKey>);
 
 /// Writes holds that were decided on this board, and announces them. `false`: a seat or the stock
 /// was not as the board said, and the transaction must not be committed.
 pub fn holds_write(
     tx: &mut Tx<'_>,
-    board: &Board,
+    state: &SaleState,
     holds: &[NewHold<'_>],
     announcements: &[(Stamp, ReservationCreated)],
-    terms: &Terms,
+    terms: &HoldTerms,
 ) -> Result<bool, StorageError> {
     let Some((first, _)) = holds.first() else { return Ok(true) };
     let event_id = first.reservation.event_id;
     if tx.is_postgres() {
-        if !reserve_postgres::holds_write(tx, board, holds, announcements, terms)? {
+        if !reserve_postgres::holds_write(tx, state, holds, announcements, terms)? {
             return Ok(false);
         }
     } else {
-        sales::sale_number(tx, event_id, board.fence)?;
+        sales::sale_number(tx, event_id, state.fence)?;
         assert_eq!(holds.len(), announcements.len(), "every hold is announced");
         for ((hold, key), (stamp, _)) in holds.iter().zip(announcements) {
             if !seats_hold(tx, hold, terms)? {
@@ -180,7 +190,7 @@ pub fn holds_write(
     stock_take(tx, holds)
 }
 
-fn seats_hold(tx: &mut Tx<'_>, hold: &Hold, terms: &Terms) -> Result<bool, StorageError> {
+fn seats_hold(tx: &mut Tx<'_>, hold: &Hold, terms: &HoldTerms) -> Result<bool, StorageError> {
     let reservation = &hold.reservation;
     for seat_id in hold.seat_ids() {
         let rows = tx.execute(
@@ -204,9 +214,9 @@ fn seats_hold(tx: &mut Tx<'_>, hold: &Hold, terms: &Terms) -> Result<bool, Stora
 fn hold_insert(
     tx: &mut Tx<'_>,
     hold: &Hold,
-    key: Option<&RequestKey>,
+    key: Option<&HoldRequestKey>,
     stamp: &Stamp,
-    terms: &Terms,
+    terms: &HoldTerms,
 ) -> Result<(), StorageError> {
     let reservation = &hold.reservation;
     tx.execute(
@@ -259,10 +269,10 @@ pub(crate) fn policy_json(policy: &CancelPolicy) -> Json {
     serde_json::to_value(policy).expect("a policy is JSON")
 }
 
-pub(crate) fn subject_columns(subject: Subject) -> (Option<SeatId>, Option<Uuid>) {
+pub(crate) fn subject_columns(subject: ItemSubject) -> (Option<SeatId>, Option<Uuid>) {
     match subject {
-        Subject::Seat(seat_id) => (Some(seat_id), None),
-        Subject::TicketType(ticket_type_id) => (None, Some(ticket_type_id)),
+        ItemSubject::Seat(seat_id) => (Some(seat_id), None),
+        ItemSubject::TicketType(ticket_type_id) => (None, Some(ticket_type_id)),
     }
 }
 
@@ -270,7 +280,7 @@ pub(crate) fn subject_columns(subject: Subject) -> (Option<SeatId>, Option<Uuid>
 fn stock_take(tx: &mut Tx<'_>, holds: &[NewHold<'_>]) -> Result<bool, StorageError> {
     let mut needed: BTreeMap<Uuid, u32> = BTreeMap::new();
     for held in holds.iter().flat_map(|(hold, _)| &hold.items) {
-        if let Subject::TicketType(ticket_type_id) = held.item.subject {
+        if let ItemSubject::TicketType(ticket_type_id) = held.item.subject {
             *needed.entry(ticket_type_id).or_default() += held.item.quantity;
         }
     }
@@ -334,8 +344,8 @@ fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
         number: row.get("number")?,
         user_id: row.get("user_id")?,
         event_id: row.get("event_id")?,
-        status: Status::parse(&status).expect("only known states are stored"),
-        payment_status: PaymentStatus::parse(&payment_status)
+        status: ReservationStatus::parse(&status).expect("only known states are stored"),
+        payment_status: ReservationPaymentStatus::parse(&payment_status)
             .expect("only known states are stored"),
         total_amount: row.get("total_amount")?,
         booking_fee: row.get("booking_fee")?,
@@ -347,12 +357,12 @@ fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
 }
 
 /// None if the reservation has no item.
-fn item_read(row: &Row<'_>) -> Result<Option<HeldItem>, StorageError> {
+fn item_read(row: &Row<'_>) -> Result<Option<HoldItem>, StorageError> {
     let Some(quantity) = row.get::<Option<u32>>("quantity")? else { return Ok(None) };
     let subject = match row.get::<Option<SeatId>>("seat_id")? {
-        Some(seat_id) => Subject::Seat(seat_id),
-        None => Subject::TicketType(row.get("ticket_type_id")?),
+        Some(seat_id) => ItemSubject::Seat(seat_id),
+        None => ItemSubject::TicketType(row.get("ticket_type_id")?),
     };
-    let item = Item { subject, quantity, unit_price: row.get::<Won>("unit_price")? };
-    Ok(Some(HeldItem { item, name: row.get("name")? }))
+    let item = ReservationItem { subject, quantity, unit_price: row.get::<Won>("unit_price")? };
+    Ok(Some(HoldItem { item, name: row.get("name")? }))
 }

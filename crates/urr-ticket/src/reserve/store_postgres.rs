@@ -14,45 +14,46 @@ use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::ReservationId;
 use crate::events::ReservationCreated;
-use crate::reserve::rules::{Board, HoldRequest, RequestKey, Terms};
+use crate::reserve::rules::{HoldRequest, HoldRequestKey, HoldTerms, SaleState};
 use crate::reserve::store::{
-    KeptByKey, NewHold, buyer_add, hold_find, kept_read, policy_json, subject_columns,
+    EarlierRequests, NewHold, buyer_add, earlier_request_read, hold_find, policy_json,
+    subject_columns,
 };
 
 /// Fills the board with the seats asked for, what the buyers have, and earlier answers: all by one
 /// statement, because the sale is locked while it travels.
-pub(crate) fn board_fill(
+pub(crate) fn sale_state_fill(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     requests: &[HoldRequest],
-    board: &mut Board,
+    state: &mut SaleState,
 ) -> Result<(), StorageError> {
     let seat_ids: Vec<SeatId> =
-        requests.iter().flat_map(|request| request.wanted.seat_ids()).copied().collect();
+        requests.iter().flat_map(|request| request.requested.seat_ids()).copied().collect();
     // A seat that does not exist is not free.
-    board.seats = seat_ids.iter().map(|&seat_id| (seat_id, false)).collect();
+    state.seats = seat_ids.iter().map(|&seat_id| (seat_id, false)).collect();
     let with_key = requests.iter().filter_map(|request| Some((request, request.key.as_ref()?)));
     let (owners, keys) = key_lists(with_key.map(|(request, key)| (request.user_id, key)));
     tx.query(
-        BOARD_FILL,
+        SALE_STATE_FILL,
         params![event_id, list(&seat_ids), user_ids(requests), owners, keys],
-        |row| board_add(board, row),
+        |row| sale_state_add(state, row),
     )?;
     Ok(())
 }
 
 /// Keys with their owners, as two lists. A key has no white space.
-fn key_lists<'a>(asked: impl Iterator<Item = (Uuid, &'a RequestKey)>) -> (String, String) {
+fn key_lists<'a>(asked: impl Iterator<Item = (Uuid, &'a HoldRequestKey)>) -> (String, String) {
     let (owners, keys): (Vec<Uuid>, Vec<&str>) =
         asked.map(|(user_id, key)| (user_id, key.text.as_str())).unzip();
     (list(&owners), keys.join(" "))
 }
 
 /// The reservations that were made with these keys.
-pub(crate) fn kept_list(
+pub(crate) fn earlier_request_list(
     tx: &mut Tx<'_>,
-    asked: &[(Uuid, RequestKey)],
-) -> Result<KeptByKey, StorageError> {
+    asked: &[(Uuid, HoldRequestKey)],
+) -> Result<EarlierRequests, StorageError> {
     let (owners, keys) = key_lists(asked.iter().map(|(user_id, key)| (*user_id, key)));
     let found = tx.query(
         "select sent.user_id, sent.key, kept.id, kept.request_digest \
@@ -61,7 +62,7 @@ pub(crate) fn kept_list(
          cross join lateral (select id, request_digest from reservations \
          where user_id = sent.user_id and idempotency_key = sent.key limit 1) as kept",
         params![owners, keys],
-        |row| Ok(((row.get("user_id")?, row.get("key")?), kept_read(row)?)),
+        |row| Ok(((row.get("user_id")?, row.get("key")?), earlier_request_read(row)?)),
     )?;
     Ok(found.into_iter().collect())
 }
@@ -81,7 +82,7 @@ pub(crate) fn holds_find(
     Ok(())
 }
 
-const BOARD_FILL: &str = "\
+const SALE_STATE_FILL: &str = "\
     select 'seat' as kind, asked.seat_id, null::uuid as id, null::uuid as user_id, seat.status, \
     0 as quantity, null::text as idempotency_key, null::bytea as request_digest \
     from unnest(string_to_array($2, ',')::integer[]) as asked (seat_id) \
@@ -99,16 +100,16 @@ const BOARD_FILL: &str = "\
     cross join lateral (select id, request_digest from reservations \
     where user_id = sent.user_id and idempotency_key = sent.key limit 1) as kept";
 
-fn board_add(board: &mut Board, row: &Row<'_>) -> Result<(), StorageError> {
+fn sale_state_add(state: &mut SaleState, row: &Row<'_>) -> Result<(), StorageError> {
     match row.get::<String>("kind")?.as_str() {
         "seat" => {
             let is_free = row.get::<String>("status")? == "available";
-            board.seats.insert(row.get("seat_id")?, is_free);
+            state.seats.insert(row.get("seat_id")?, is_free);
         }
-        "buyer" => buyer_add(board.buyers.entry(row.get("user_id")?).or_default(), row)?,
+        "buyer" => buyer_add(state.buyers.entry(row.get("user_id")?).or_default(), row)?,
         _ => {
             let owner = (row.get("user_id")?, row.get("idempotency_key")?);
-            board.kept.insert(owner, kept_read(row)?);
+            state.earlier.insert(owner, earlier_request_read(row)?);
         }
     }
     Ok(())
@@ -127,10 +128,10 @@ pub(crate) fn list<T: ToString>(values: &[T]) -> String {
 /// once. `false`: not every seat was free.
 pub(crate) fn holds_write(
     tx: &mut Tx<'_>,
-    board: &Board,
+    state: &SaleState,
     holds: &[NewHold<'_>],
     announcements: &[(Stamp, ReservationCreated)],
-    terms: &Terms,
+    terms: &HoldTerms,
 ) -> Result<bool, StorageError> {
     let (first, _) = holds.first().expect("the caller has something to write");
     let (items, facts) = (items_json(holds), outbox::rows_to_insert(tx, announcements));
@@ -139,7 +140,7 @@ pub(crate) fn holds_write(
         HOLDS_WRITE,
         params![
             first.reservation.event_id,
-            board.fence,
+            state.fence,
             holds_json(holds, announcements),
             items,
             first.reservation.expires_at,

@@ -12,19 +12,19 @@ const SECONDS: u64 = 10;
 const STEPS: u32 = 4;
 const BUCKETS: usize = 128;
 /// Who goes away earlier has changed their mind; who goes away later was not answered in time.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ABANDONED_AFTER: Duration = Duration::from_secs(2);
 
 /// The bookings of the last seconds. Clones share them.
 #[derive(Clone)]
-pub struct Bookings(Arc<Shared>);
+pub struct BookingStats(Arc<Inner>);
 
-struct Shared {
+struct Inner {
     begun_at: Instant,
-    seconds: Mutex<Vec<Second>>,
+    seconds: Mutex<Vec<SecondStats>>,
 }
 
 #[derive(Clone)]
-struct Second {
+struct SecondStats {
     number: u64,
     answered: u32,
     failed: u32,
@@ -33,7 +33,7 @@ struct Second {
 
 /// What became of the bookings of the last seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BookingFigures {
+pub struct BookingSummary {
     /// Held, or refused by a rule.
     pub answered: u64,
     /// Not answered in time, or by a failure of ours.
@@ -42,33 +42,33 @@ pub struct BookingFigures {
     pub p95: Duration,
 }
 
-impl Bookings {
-    pub fn new() -> Bookings {
-        let empty = Second { number: 0, answered: 0, failed: 0, by_duration: [0; BUCKETS] };
+impl BookingStats {
+    pub fn new() -> BookingStats {
+        let empty = SecondStats { number: 0, answered: 0, failed: 0, by_duration: [0; BUCKETS] };
         let seconds = (0..SECONDS).map(|_| empty.clone()).collect();
-        Bookings(Arc::new(Shared { begun_at: Instant::now(), seconds: Mutex::new(seconds) }))
+        BookingStats(Arc::new(Inner { begun_at: Instant::now(), seconds: Mutex::new(seconds) }))
     }
 
     /// Awaits a booking and notes what became of it, also if nobody waits for it to the end.
-    pub async fn watch<T, E: Into<ApiError>>(
+    pub async fn measure<T, E: Into<ApiError>>(
         &self,
         booking: impl Future<Output = Result<T, E>>,
     ) -> Result<T, ApiError> {
-        let mut under_way = UnderWay { bookings: self, begun: Instant::now(), is_noted: false };
+        let mut timer = BookingTimer { stats: self, begun: Instant::now(), is_recorded: false };
         let outcome = booking.await.map_err(E::into);
         let is_failed = matches!(&outcome, Err(error) if error.status().is_server_error());
-        under_way.is_noted = true;
-        self.note(under_way.begun.elapsed(), is_failed);
+        timer.is_recorded = true;
+        self.record(timer.begun.elapsed(), is_failed);
         outcome
     }
 
-    fn note(&self, took: Duration, is_failed: bool) {
+    fn record(&self, took: Duration, is_failed: bool) {
         let number = self.second();
         let mut seconds = self.0.seconds.lock().unwrap_or_else(PoisonError::into_inner);
         let place = usize::try_from(number % SECONDS).expect("it is small");
         let second = &mut seconds[place];
         if second.number != number {
-            *second = Second { number, answered: 0, failed: 0, by_duration: [0; BUCKETS] };
+            *second = SecondStats { number, answered: 0, failed: 0, by_duration: [0; BUCKETS] };
         }
         match is_failed {
             true => second.failed += 1,
@@ -77,7 +77,7 @@ impl Bookings {
         second.by_duration[bucket(took)] += 1;
     }
 
-    pub fn figures(&self) -> BookingFigures {
+    pub fn summary(&self) -> BookingSummary {
         let now = self.second();
         let (mut answered, mut failed, mut by_duration) = (0, 0, [0_u64; BUCKETS]);
         let seconds = self.0.seconds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ impl Bookings {
             }
         }
         drop(seconds);
-        BookingFigures { answered, failed, p95: percentile_95(&by_duration) }
+        BookingSummary { answered, failed, p95: percentile_95(&by_duration) }
     }
 
     fn second(&self) -> u64 {
@@ -98,17 +98,17 @@ impl Bookings {
 }
 
 /// A booking that is being awaited.
-struct UnderWay<'a> {
-    bookings: &'a Bookings,
+struct BookingTimer<'a> {
+    stats: &'a BookingStats,
     begun: Instant,
-    is_noted: bool,
+    is_recorded: bool,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for BookingTimer<'_> {
     fn drop(&mut self) {
         let took = self.begun.elapsed();
-        if !self.is_noted && took >= PATIENCE {
-            self.bookings.note(took, true);
+        if !self.is_recorded && took >= ABANDONED_AFTER {
+            self.stats.record(took, true);
         }
     }
 }
@@ -159,12 +159,12 @@ mod tests {
 
     const MILLI: Duration = Duration::from_millis(1);
 
-    async fn book(bookings: &Bookings, took: Duration, outcome: Result<(), ApiError>) {
+    async fn book(stats: &BookingStats, took: Duration, outcome: Result<(), ApiError>) {
         let booking = async {
             tokio::time::advance(took).await;
             outcome
         };
-        drop(bookings.watch(booking).await);
+        drop(stats.measure(booking).await);
     }
 
     #[test]
@@ -179,41 +179,41 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn refusals_are_answers_and_failures_of_ours_are_not() {
-        let bookings = Bookings::new();
-        let figures = BookingFigures::default();
-        assert_eq!(bookings.figures(), figures, "nobody has booked");
-        book(&bookings, MILLI, Ok(())).await;
-        book(&bookings, MILLI, Err(ApiError::conflict("SEAT_TAKEN", "Taken."))).await;
-        book(&bookings, MILLI, Err(ApiError::internal("a bug"))).await;
-        let figures = bookings.figures();
-        assert_eq!((figures.answered, figures.failed), (2, 1));
+        let stats = BookingStats::new();
+        let summary = BookingSummary::default();
+        assert_eq!(stats.summary(), summary, "nobody has booked");
+        book(&stats, MILLI, Ok(())).await;
+        book(&stats, MILLI, Err(ApiError::conflict("SEAT_TAKEN", "Taken."))).await;
+        book(&stats, MILLI, Err(ApiError::internal("a bug"))).await;
+        let summary = stats.summary();
+        assert_eq!((summary.answered, summary.failed), (2, 1));
         tokio::time::advance(Duration::from_secs(SECONDS)).await;
-        assert_eq!(bookings.figures(), BookingFigures::default(), "it is long ago");
+        assert_eq!(stats.summary(), BookingSummary::default(), "it is long ago");
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_slow_booking_of_twenty_does_not_count_and_two_do() {
-        let bookings = Bookings::new();
+        let stats = BookingStats::new();
         for _ in 0..18 {
-            book(&bookings, MILLI, Ok(())).await;
+            book(&stats, MILLI, Ok(())).await;
         }
-        book(&bookings, 100 * MILLI, Ok(())).await;
-        let p95 = bookings.figures().p95;
+        book(&stats, 100 * MILLI, Ok(())).await;
+        let p95 = stats.summary().p95;
         assert!((100 * MILLI..=125 * MILLI).contains(&p95), "one of nineteen: {p95:?}");
-        book(&bookings, MILLI, Ok(())).await;
-        let p95 = bookings.figures().p95;
+        book(&stats, MILLI, Ok(())).await;
+        let p95 = stats.summary().p95;
         assert!((MILLI..=2 * MILLI).contains(&p95), "one of twenty: {p95:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_was_kept_waiting_until_they_left_was_failed() {
-        let bookings = Bookings::new();
-        for wait in [PATIENCE, PATIENCE - MILLI] {
-            let booking = bookings.watch(pending::<Result<(), ApiError>>());
+        let stats = BookingStats::new();
+        for wait in [ABANDONED_AFTER, ABANDONED_AFTER - MILLI] {
+            let booking = stats.measure(pending::<Result<(), ApiError>>());
             assert!(tokio::time::timeout(wait, booking).await.is_err());
         }
-        assert_eq!(bookings.watch(ready(Ok::<_, ApiError>(7))).await.ok(), Some(7));
-        let figures = bookings.figures();
-        assert_eq!((figures.answered, figures.failed), (1, 1));
+        assert_eq!(stats.measure(ready(Ok::<_, ApiError>(7))).await.ok(), Some(7));
+        let summary = stats.summary();
+        assert_eq!((summary.answered, summary.failed), (1, 1));
     }
 }

@@ -9,15 +9,15 @@ use urr_kernel::Uuid;
 use urr_service::{ApiError, Caller, Internal, Json, Path};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::Ticket;
-use crate::sales_health::{BookingFigures, Supply};
+use crate::TicketService;
+use crate::sales_health::{BookingSummary, SaleSupply};
 
 const EVENTS_MAX: usize = 1_000;
 
 /// They are not part of the public description.
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
-        .route("/internal/ticket/pulse", post(take_pulse))
+        .route("/internal/ticket/pulse", post(get_sales_health))
         .route("/internal/ticket/tier/{event_id}/{user_id}", get(get_tier))
 }
 
@@ -30,12 +30,12 @@ fn only_the_waiting_room(caller: Internal) -> Result<(), ApiError> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PulseBody {
+struct SalesHealthBody {
     event_ids: Vec<Uuid>,
 }
 
 #[derive(Serialize)]
-struct PulseView {
+struct SalesHealthView {
     events: HashMap<Uuid, SupplyView>,
     booking: BookingView,
 }
@@ -56,19 +56,19 @@ struct BookingView {
 }
 
 /// What is left of these events, and how the bookings of this process went lately.
-async fn take_pulse(
-    State(ticket): State<Ticket>,
+async fn get_sales_health(
+    State(ticket): State<TicketService>,
     caller: Internal,
-    Json(body): Json<PulseBody>,
-) -> Result<Json<PulseView>, ApiError> {
+    Json(body): Json<SalesHealthBody>,
+) -> Result<Json<SalesHealthView>, ApiError> {
     only_the_waiting_room(caller)?;
     if body.event_ids.len() > EVENTS_MAX {
         let sentence = format!("Please ask for {EVENTS_MAX} events at most.");
         return Err(ApiError::bad_request("TOO_MANY_EVENTS", sentence));
     }
-    let supplies = ticket.supplies(body.event_ids).await?;
-    let events = supplies.into_iter().map(|(event_id, supply)| (event_id, supply.into()));
-    Ok(Json(PulseView { events: events.collect(), booking: ticket.booking_figures().into() }))
+    let sale_supplies = ticket.sale_supplies(body.event_ids).await?;
+    let events = sale_supplies.into_iter().map(|(event_id, supply)| (event_id, supply.into()));
+    Ok(Json(SalesHealthView { events: events.collect(), booking: ticket.booking_summary().into() }))
 }
 
 #[derive(Serialize)]
@@ -77,7 +77,7 @@ struct TierView {
 }
 
 async fn get_tier(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     caller: Internal,
     Path((event_id, user_id)): Path<(Uuid, Uuid)>,
 ) -> Result<Json<TierView>, ApiError> {
@@ -86,16 +86,16 @@ async fn get_tier(
     Ok(Json(TierView { tier: tier.map(|tier| tier.name()) }))
 }
 
-impl From<Supply> for SupplyView {
-    fn from(supply: Supply) -> SupplyView {
-        let Supply { available, held, total } = supply;
+impl From<SaleSupply> for SupplyView {
+    fn from(supply: SaleSupply) -> SupplyView {
+        let SaleSupply { available, held, total } = supply;
         SupplyView { available, held, total }
     }
 }
 
-impl From<BookingFigures> for BookingView {
-    fn from(figures: BookingFigures) -> BookingView {
-        let BookingFigures { answered, failed, p95 } = figures;
+impl From<BookingSummary> for BookingView {
+    fn from(summary: BookingSummary) -> BookingView {
+        let BookingSummary { answered, failed, p95 } = summary;
         let p95_micros = u64::try_from(p95.as_micros()).unwrap_or(u64::MAX);
         BookingView { answered, failed, p95_micros }
     }

@@ -5,7 +5,7 @@ use urr_storage::{Row, StorageError, Tx, params};
 
 /// Tickets without a seat, of all types of an event together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StockSum {
+pub struct StockTotals {
     pub available: u32,
     pub held: u32,
     pub total: u32,
@@ -13,7 +13,7 @@ pub struct StockSum {
 
 /// One statement, so that all three are of one moment: between two, what was held may have become
 /// available, and the event would look sold out.
-pub fn stock_sum(tx: &mut Tx<'_>, event_id: Uuid) -> Result<StockSum, StorageError> {
+pub fn stock_totals_load(tx: &mut Tx<'_>, event_id: Uuid) -> Result<StockTotals, StorageError> {
     let number = |row: &Row<'_>, column: &str| -> Result<u32, StorageError> {
         let number: i64 = row.get(column)?;
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
@@ -26,7 +26,7 @@ pub fn stock_sum(tx: &mut Tx<'_>, event_id: Uuid) -> Result<StockSum, StorageErr
          (select coalesce(sum(total), 0) from ticket_types where event_id = $1) as total",
         params![event_id],
         |row| {
-            Ok(StockSum {
+            Ok(StockTotals {
                 available: number(row, "available")?,
                 held: number(row, "held")?,
                 total: number(row, "total")?,

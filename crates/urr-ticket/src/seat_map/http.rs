@@ -15,8 +15,8 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::seat_map::{EventView, SeatMapView, TooManyStreams, changes};
-use crate::{Kind, Ticket};
+use crate::seat_map::{InventorySnapshot, SeatMapStreamLimit, SeatMapView, changes};
+use crate::{InventoryKind, TicketService};
 
 /// A sign of life on a stream without changes: shorter than any time-out on the way.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -24,7 +24,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Part of every entity tag: to be changed with the format of the answers.
 const FORMAT: u32 = 1;
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new().routes(routes!(get_seat_map)).routes(routes!(follow_seat_map))
 }
 
@@ -59,13 +59,13 @@ struct SeatMapQuery {
     ),
 )]
 async fn get_seat_map(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     Path(event_id): Path<Uuid>,
     Query(query): Query<SeatMapQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let view = look(&ticket, event_id).await?;
-    let tag = format!("\"{FORMAT}-{}\"", view.picture.version());
+    let view = load(&ticket, event_id).await?;
+    let tag = format!("\"{FORMAT}-{}\"", view.snapshot.version());
     if has_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
     }
@@ -73,20 +73,20 @@ async fn get_seat_map(
     Ok((headers, json(body(&view, &query))).into_response())
 }
 
-fn body(view: &EventView, query: &SeatMapQuery) -> Bytes {
+fn body(view: &InventorySnapshot, query: &SeatMapQuery) -> Bytes {
     let event_id = view.inventory.event_id;
     match (query.since, query.layout) {
         (Some(since), None | Some(false)) => {
-            view.picture.since(event_id, i64::try_from(since).unwrap_or(i64::MAX))
+            view.snapshot.since(event_id, i64::try_from(since).unwrap_or(i64::MAX))
         }
-        (None, Some(false)) => view.picture.without_layout(event_id),
-        (_, Some(true)) | (None, None) => view.picture.whole(&view.inventory),
+        (None, Some(false)) => view.snapshot.without_layout(event_id),
+        (_, Some(true)) | (None, None) => view.snapshot.whole(&view.inventory),
     }
 }
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct StreamQuery {
+struct SeatMapStreamQuery {
     /// The version that you have. A `Last-Event-ID` header says the same and goes first.
     since: Option<u64>,
 }
@@ -103,7 +103,7 @@ struct StreamQuery {
     get, path = "/api/seats/events/{eventId}/stream", tag = "seats",
     params(
         ("eventId" = Uuid, Path),
-        StreamQuery,
+        SeatMapStreamQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The version that you have."),
     ),
     responses(
@@ -120,13 +120,13 @@ struct StreamQuery {
     ),
 )]
 async fn follow_seat_map(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Path(event_id): Path<Uuid>,
-    Query(query): Query<StreamQuery>,
+    Query(query): Query<SeatMapStreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    look(&ticket, event_id).await?;
+    load(&ticket, event_id).await?;
     let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
     let known = last.or(query.since).map(|known| i64::try_from(known).unwrap_or(i64::MAX));
     let events = changes(&ticket.maps, user.user_id, event_id, known)?;
@@ -135,11 +135,14 @@ async fn follow_seat_map(
 }
 
 /// An event with numbered seats.
-async fn look(ticket: &Ticket, event_id: Uuid) -> Result<std::sync::Arc<EventView>, ApiError> {
-    let view = ticket.maps.look(event_id).await?.ok_or_else(no_event)?;
+async fn load(
+    ticket: &TicketService,
+    event_id: Uuid,
+) -> Result<std::sync::Arc<InventorySnapshot>, ApiError> {
+    let view = ticket.maps.load(event_id).await?.ok_or_else(no_event)?;
     match view.inventory.kind {
-        Kind::Seated => Ok(view),
-        Kind::Standing => Err(ApiError::not_found(
+        InventoryKind::Seated => Ok(view),
+        InventoryKind::Standing => Err(ApiError::not_found(
             "NO_SEAT_SELECTION",
             "This event has no numbered seats. Please choose tickets instead.",
         )),
@@ -154,16 +157,16 @@ fn json(bytes: Bytes) -> Response {
     ([(CONTENT_TYPE, "application/json")], bytes).into_response()
 }
 
-impl From<TooManyStreams> for ApiError {
-    fn from(error: TooManyStreams) -> ApiError {
+impl From<SeatMapStreamLimit> for ApiError {
+    fn from(error: SeatMapStreamLimit) -> ApiError {
         let again = Duration::from_secs(30);
         match error {
-            TooManyStreams::OfAll => {
+            SeatMapStreamLimit::OfAll => {
                 let sentence =
                     "Too many follow the map already. Please ask for it now and then instead.";
                 ApiError::unavailable("TOO_MANY_STREAMS", sentence, again)
             }
-            TooManyStreams::OfUser => {
+            SeatMapStreamLimit::OfUser => {
                 let sentence = "You follow too many maps at a time. Please close one of them.";
                 ApiError::too_many("STREAM_LIMIT", sentence, again)
             }

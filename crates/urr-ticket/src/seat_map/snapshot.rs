@@ -33,16 +33,16 @@ pub struct SeatChange {
 
 /// As long as an epoch lasts, a number stands for one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Epoch(i64);
+pub struct MapEpoch(i64);
 
-impl Epoch {
+impl MapEpoch {
     /// Of a process that has not seen numbers go back.
-    pub const FIRST: Epoch = Epoch(0);
+    pub const FIRST: MapEpoch = MapEpoch(0);
 
     /// Named by the time, not counted: processes that counted differently would give one name to
     /// two epochs.
-    pub fn next(self, now: Timestamp) -> Epoch {
-        let named = |seconds: i64| Epoch(1 + seconds.rem_euclid(EPOCHS - 1));
+    pub fn next(self, now: Timestamp) -> MapEpoch {
+        let named = |seconds: i64| MapEpoch(1 + seconds.rem_euclid(EPOCHS - 1));
         let next = named(now.as_second());
         if next == self { named(now.as_second() + 1) } else { next }
     }
@@ -51,8 +51,8 @@ impl Epoch {
 /// The seats at one version. A version is the number of the last change of any seat, so it names
 /// the same picture in every process.
 #[derive(Debug)]
-pub struct Picture {
-    epoch: Epoch,
+pub struct SeatSnapshot {
+    epoch: MapEpoch,
     /// The number of the last change.
     fence: i64,
     statuses: Statuses,
@@ -60,12 +60,12 @@ pub struct Picture {
     recent: VecDeque<(i64, SeatId)>,
     /// All changes after this one are in `recent`.
     recent_since: i64,
-    sent: Sent,
+    rendered: RenderedViews,
 }
 
 /// What was sent of this picture already.
 #[derive(Debug, Default)]
-struct Sent {
+struct RenderedViews {
     whole: OnceLock<Bytes>,
     statuses: OnceLock<Bytes>,
     changes: Mutex<HashMap<i64, Bytes>>,
@@ -103,29 +103,29 @@ pub struct SeatMapView<'a> {
     changes: Option<Vec<(SeatId, u8)>>,
 }
 
-impl Picture {
+impl SeatSnapshot {
     /// Before the first change.
-    pub fn blank(epoch: Epoch, seats: u32) -> Picture {
-        Picture {
+    pub fn blank(epoch: MapEpoch, seats: u32) -> SeatSnapshot {
+        SeatSnapshot {
             epoch,
             fence: 0,
             statuses: Statuses::all_available(seats),
             recent: VecDeque::new(),
             recent_since: 0,
-            sent: Sent::default(),
+            rendered: RenderedViews::default(),
         }
     }
 
     /// The picture after these changes, which come in the order of their numbers.
-    pub fn after(&self, changes: &[SeatChange]) -> Picture {
+    pub fn after(&self, changes: &[SeatChange]) -> SeatSnapshot {
         assert!(changes.is_sorted_by_key(|change| change.fence), "changes come in their order");
-        let mut next = Picture {
+        let mut next = SeatSnapshot {
             epoch: self.epoch,
             fence: changes.last().map_or(self.fence, |last| last.fence),
             statuses: self.statuses.clone(),
             recent: self.recent.clone(),
             recent_since: self.recent_since,
-            sent: Sent::default(),
+            rendered: RenderedViews::default(),
         };
         for change in changes {
             next.statuses.set(change.seat_id, change.status);
@@ -139,7 +139,7 @@ impl Picture {
         next
     }
 
-    pub fn epoch(&self) -> Epoch {
+    pub fn epoch(&self) -> MapEpoch {
         self.epoch
     }
 
@@ -178,18 +178,18 @@ impl Picture {
             let (layout, prices) = (Some(&inventory.layout), Some(&inventory.prices));
             render(&SeatMapView { layout, prices, ..self.view(inventory.event_id) })
         };
-        self.sent.whole.get_or_init(view).clone()
+        self.rendered.whole.get_or_init(view).clone()
     }
 
     /// The statuses, as they are sent to whoever knows the layout.
     pub fn without_layout(&self, event_id: Uuid) -> Bytes {
-        self.sent.statuses.get_or_init(|| render(&self.view(event_id))).clone()
+        self.rendered.statuses.get_or_init(|| render(&self.view(event_id))).clone()
     }
 
     /// What changed after a version, or all statuses if that is shorter or more is not known.
     pub fn since(&self, event_id: Uuid, version: i64) -> Bytes {
-        let mut sent = self.sent.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bytes) = sent.get(&version) {
+        let mut rendered = self.rendered.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = rendered.get(&version) {
             return bytes.clone();
         }
         let bytes = match self.changes_since(version) {
@@ -200,8 +200,8 @@ impl Picture {
             }
             _ => self.without_layout(event_id),
         };
-        if sent.len() < ANSWERS_MAX {
-            sent.insert(version, bytes.clone());
+        if rendered.len() < ANSWERS_MAX {
+            rendered.insert(version, bytes.clone());
         }
         bytes
     }
@@ -225,7 +225,7 @@ impl Picture {
     /// How many seats of a grade are available.
     pub fn available(&self, layout: &Layout, grade: &str) -> u32 {
         let count = || count_by_grade(layout, &self.statuses);
-        let counts = self.sent.available_by_grade.get_or_init(count);
+        let counts = self.rendered.available_by_grade.get_or_init(count);
         counts.get(grade).copied().unwrap_or(0)
     }
 }
@@ -258,12 +258,12 @@ mod tests {
     #[test]
     fn only_what_changed_after_a_version_is_told_and_only_once() {
         use SeatStatus::{Available, Held, Sold};
-        let picture =
-            Picture::blank(Epoch::FIRST, 10).after(&[change(1, Held, 3), change(2, Held, 3)]);
-        let picture = picture.after(&[change(7, Held, 5), change(1, Available, 6)]);
-        let picture = picture.after(&[change(7, Sold, 9)]);
-        assert_eq!(picture.version(), 9);
-        let since = |version| picture.changes_since(version).expect("it is recent");
+        let snapshot = SeatSnapshot::blank(MapEpoch::FIRST, 10)
+            .after(&[change(1, Held, 3), change(2, Held, 3)]);
+        let snapshot = snapshot.after(&[change(7, Held, 5), change(1, Available, 6)]);
+        let snapshot = snapshot.after(&[change(7, Sold, 9)]);
+        assert_eq!(snapshot.version(), 9);
+        let since = |version| snapshot.changes_since(version).expect("it is recent");
         assert_eq!(since(0), [(1, Available), (2, Held), (7, Sold)]);
         assert_eq!(since(3), [(1, Available), (7, Sold)]);
         assert_eq!(since(4), since(3), "numbers that changed no seat do not matter");
@@ -274,27 +274,27 @@ mod tests {
 
     #[test]
     fn whoever_is_too_far_behind_is_told_everything() {
-        let mut picture = Picture::blank(Epoch::FIRST, 10);
+        let mut snapshot = SeatSnapshot::blank(MapEpoch::FIRST, 10);
         let rounds = i64::try_from(CHANGES_MAX).expect("small") / 2 + 10;
         for fence in 1..=rounds {
             let status = SeatStatus::ALL[usize::try_from(fence % 3).expect("small")];
-            picture = picture.after(&[change(1, status, fence), change(2, status, fence)]);
+            snapshot = snapshot.after(&[change(1, status, fence), change(2, status, fence)]);
         }
-        assert_eq!(picture.changes_since(9), None);
+        assert_eq!(snapshot.changes_since(9), None);
         let forgotten = 10;
-        assert_eq!(picture.changes_since(forgotten).map(|changes| changes.len()), Some(2));
+        assert_eq!(snapshot.changes_since(forgotten).map(|changes| changes.len()), Some(2));
         let event_id = Uuid::nil();
-        assert_eq!(picture.since(event_id, 9), picture.without_layout(event_id));
-        assert_ne!(picture.since(event_id, 10), picture.without_layout(event_id));
+        assert_eq!(snapshot.since(event_id, 9), snapshot.without_layout(event_id));
+        assert_ne!(snapshot.since(event_id, 10), snapshot.without_layout(event_id));
     }
 
     #[test]
     fn whoever_knows_another_epoch_is_told_everything() {
         let event_id = Uuid::nil();
-        let old = Picture::blank(Epoch::FIRST, 10).after(&[change(1, SeatStatus::Held, 5)]);
-        let epoch = Epoch::FIRST.next(Timestamp::UNIX_EPOCH);
+        let old = SeatSnapshot::blank(MapEpoch::FIRST, 10).after(&[change(1, SeatStatus::Held, 5)]);
+        let epoch = MapEpoch::FIRST.next(Timestamp::UNIX_EPOCH);
         assert_ne!(epoch.next(Timestamp::UNIX_EPOCH), epoch, "twice in a second");
-        let new = Picture::blank(epoch, 10).after(&[change(2, SeatStatus::Held, 7)]);
+        let new = SeatSnapshot::blank(epoch, 10).after(&[change(2, SeatStatus::Held, 7)]);
         for (here, there) in [(&old, &new), (&new, &old)] {
             assert!(here.is_news_to(there.version()) && !here.is_news_to(here.version()));
             assert_eq!(here.since(event_id, there.version()), here.without_layout(event_id));
@@ -302,16 +302,16 @@ mod tests {
         assert_eq!(new.changes_since(new.version() - 1).map(|changes| changes.len()), Some(1));
         assert_eq!(new.changes_since(i64::MAX), None);
         let last = Timestamp::from_second(EPOCHS - 2).expect("a time");
-        assert!(Picture::blank(Epoch::FIRST.next(last), 1).version() < 1 << 53);
+        assert!(SeatSnapshot::blank(MapEpoch::FIRST.next(last), 1).version() < 1 << 53);
     }
 
     #[test]
     fn many_changes_are_told_as_statuses() {
         let taken: Vec<_> = (0..1_000).map(|id| change(id, SeatStatus::Held, 1)).collect();
-        let blank = Picture::blank(Epoch::FIRST, 1_000);
+        let blank = SeatSnapshot::blank(MapEpoch::FIRST, 1_000);
         let (few, many) = (blank.after(&taken[..20]), blank.after(&taken));
-        let is_changes = |picture: &Picture| {
-            let bytes = picture.since(Uuid::nil(), 0);
+        let is_changes = |snapshot: &SeatSnapshot| {
+            let bytes = snapshot.since(Uuid::nil(), 0);
             String::from_utf8_lossy(&bytes).contains("changes")
         };
         assert!(is_changes(&few) && !is_changes(&many));

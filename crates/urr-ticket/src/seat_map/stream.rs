@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// As many follow as may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TooManyStreams {
+pub enum SeatMapStreamLimit {
     #[error("too many follow the changes of maps")]
     OfAll,
     #[error("the user follows the changes of too many maps")]
@@ -31,65 +31,68 @@ pub enum TooManyStreams {
 
 /// The places of those who follow.
 #[derive(Debug)]
-pub struct Places {
+pub struct StreamPermits {
     max: usize,
     per_user_max: usize,
-    taken: Mutex<Taken>,
+    counts: Mutex<StreamCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct StreamCounts {
     count: usize,
     by_user: HashMap<Uuid, usize>,
 }
 
 /// Free again when it is dropped.
-struct Place {
-    places: Arc<Places>,
+struct StreamPermit {
+    permits: Arc<StreamPermits>,
     user_id: Uuid,
 }
 
-impl Places {
-    pub fn new(max: usize, per_user_max: usize) -> Places {
-        Places { max, per_user_max, taken: Mutex::default() }
+impl StreamPermits {
+    pub fn new(max: usize, per_user_max: usize) -> StreamPermits {
+        StreamPermits { max, per_user_max, counts: Mutex::default() }
     }
 
-    fn take(self: &Arc<Places>, user_id: Uuid) -> Result<Place, TooManyStreams> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_user = taken.by_user.get(&user_id).copied().unwrap_or(0);
+    fn acquire(
+        self: &Arc<StreamPermits>,
+        user_id: Uuid,
+    ) -> Result<StreamPermit, SeatMapStreamLimit> {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_user = counts.by_user.get(&user_id).copied().unwrap_or(0);
         if of_user >= self.per_user_max {
-            return Err(TooManyStreams::OfUser);
+            return Err(SeatMapStreamLimit::OfUser);
         }
-        if taken.count >= self.max {
-            return Err(TooManyStreams::OfAll);
+        if counts.count >= self.max {
+            return Err(SeatMapStreamLimit::OfAll);
         }
-        taken.count += 1;
-        taken.by_user.insert(user_id, of_user + 1);
-        Ok(Place { places: Arc::clone(self), user_id })
+        counts.count += 1;
+        counts.by_user.insert(user_id, of_user + 1);
+        Ok(StreamPermit { permits: Arc::clone(self), user_id })
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.count -= 1;
-        let of_user = taken.by_user.get_mut(&self.user_id).expect("its place is counted");
+        let mut counts = self.permits.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.count -= 1;
+        let of_user = counts.by_user.get_mut(&self.user_id).expect("its place is counted");
         *of_user -= 1;
         if *of_user == 0 {
-            taken.by_user.remove(&self.user_id);
+            counts.by_user.remove(&self.user_id);
         }
     }
 }
 
-struct Following {
+struct SeatMapStream {
     maps: SeatMaps,
     event_id: Uuid,
     /// The version that the client has; none if it has nothing yet.
     known: Option<i64>,
     /// None: at once.
-    next_look_at: Option<Instant>,
+    next_read_at: Option<Instant>,
     ends_at: Instant,
-    _place: Place,
+    _permit: StreamPermit,
 }
 
 /// What changed after `known`, then every change until the stream's time is over. Without `known`
@@ -99,22 +102,22 @@ pub fn changes(
     user_id: Uuid,
     event_id: Uuid,
     known: Option<i64>,
-) -> Result<impl Stream<Item = Result<Event, Infallible>> + Send + use<>, TooManyStreams> {
-    let following = Following {
+) -> Result<impl Stream<Item = Result<Event, Infallible>> + Send + use<>, SeatMapStreamLimit> {
+    let stream = SeatMapStream {
         maps: maps.clone(),
         event_id,
         known,
-        next_look_at: None,
+        next_read_at: None,
         ends_at: Instant::now() + maps.0.settings.stream_lifetime,
-        _place: maps.0.streams.take(user_id)?,
+        _permit: maps.0.streams.acquire(user_id)?,
     };
-    Ok(unfold(following, async |mut following| {
-        let event = following.next().await?;
-        Some((Ok(event), following))
+    Ok(unfold(stream, async |mut stream| {
+        let event = stream.next().await?;
+        Some((Ok(event), stream))
     }))
 }
 
-impl Following {
+impl SeatMapStream {
     /// None: the stream ends. Its client comes back by itself and says what it knows.
     async fn next(&mut self) -> Option<Event> {
         let closing = self.maps.0.closing.clone();
@@ -129,16 +132,16 @@ impl Following {
 
     async fn change(&mut self) -> Option<Event> {
         loop {
-            if let Some(at) = self.next_look_at {
+            if let Some(at) = self.next_read_at {
                 tokio::time::sleep_until(at).await;
             }
-            let view = self.maps.look(self.event_id).await.ok()??;
-            self.next_look_at = Some(Instant::now() + self.maps.0.settings.refresh_interval);
-            let version = view.picture.version();
+            let view = self.maps.load(self.event_id).await.ok()??;
+            self.next_read_at = Some(Instant::now() + self.maps.0.settings.refresh_interval);
+            let version = view.snapshot.version();
             let bytes = match self.known {
-                None => Some(view.picture.without_layout(self.event_id)),
-                Some(known) if view.picture.is_news_to(known) => {
-                    Some(view.picture.since(self.event_id, known))
+                None => Some(view.snapshot.without_layout(self.event_id)),
+                Some(known) if view.snapshot.is_news_to(known) => {
+                    Some(view.snapshot.since(self.event_id, known))
                 }
                 Some(_) => None,
             };

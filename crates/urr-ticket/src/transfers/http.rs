@@ -11,11 +11,11 @@ use utoipa_axum::routes;
 
 use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
 use crate::{
-    HeldItem, ReservationId, Ticket, TransferDetails, TransferError, TransferFilter, TransferId,
-    TransferRefused,
+    HoldItem, ReservationId, TicketService, TransferDetails, TransferError, TransferFilter,
+    TransferId, TransferRejection,
 };
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(create_transfer, list_transfers))
         .routes(routes!(list_my_transfers))
@@ -92,7 +92,7 @@ impl TransferView {
     fn new(details: &TransferDetails, viewer_id: Uuid) -> TransferView {
         let (shown, transfer) = (&details.shown, &details.shown.transfer);
         let held = details.items.iter();
-        let held = held.map(|stored| HeldItem { item: stored.item, name: stored.name.clone() });
+        let held = held.map(|stored| HoldItem { item: stored.item, name: stored.name.clone() });
         let (seats, items) = match &details.inventory {
             Some(inventory) => item_views(held.collect(), inventory),
             None => (Vec::new(), Vec::new()),
@@ -144,7 +144,7 @@ impl TransferView {
     ),
 )]
 async fn create_transfer(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Json(body): Json<CreateTransferBody>,
 ) -> Result<(StatusCode, Json<TransferAnswerView>), ApiError> {
@@ -172,7 +172,7 @@ struct ListedFilter {
     ),
 )]
 async fn list_transfers(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     page: Page,
     Query(filter): Query<ListedFilter>,
@@ -192,7 +192,7 @@ async fn list_transfers(
     ),
 )]
 async fn list_my_transfers(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     page: Page,
 ) -> Result<Json<TransferListView>, ApiError> {
@@ -200,7 +200,7 @@ async fn list_my_transfers(
 }
 
 async fn list(
-    ticket: &Ticket,
+    ticket: &TicketService,
     filter: TransferFilter,
     viewer_id: Uuid,
     page: Page,
@@ -222,7 +222,7 @@ async fn list(
     ),
 )]
 async fn get_transfer(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Path(id): Path<Uuid>,
 ) -> Result<Json<TransferAnswerView>, ApiError> {
@@ -244,7 +244,7 @@ async fn get_transfer(
     ),
 )]
 async fn cancel_transfer(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Context(context): Context,
     Path(id): Path<Uuid>,
@@ -255,7 +255,7 @@ async fn cancel_transfer(
 
 /// The transfer as it is now.
 async fn answer(
-    ticket: &Ticket,
+    ticket: &TicketService,
     id: TransferId,
     viewer_id: Uuid,
 ) -> Result<Json<TransferAnswerView>, ApiError> {
@@ -263,48 +263,50 @@ async fn answer(
     Ok(Json(TransferAnswerView { transfer: TransferView::new(&details, viewer_id) }))
 }
 
-impl From<TransferRefused> for ApiError {
-    fn from(refused: TransferRefused) -> ApiError {
+impl From<TransferRejection> for ApiError {
+    fn from(refused: TransferRejection) -> ApiError {
         let (code, sentence) = match refused {
-            TransferRefused::NotFound => {
+            TransferRejection::NotFound => {
                 return ApiError::not_found("TRANSFER_NOT_FOUND", "There is no such transfer.");
             }
-            TransferRefused::ReservationNotFound => {
+            TransferRejection::ReservationNotFound => {
                 let sentence = "There is no such reservation.";
                 return ApiError::not_found("RESERVATION_NOT_FOUND", sentence);
             }
-            TransferRefused::SellerNotMember => {
+            TransferRejection::SellerNotMember => {
                 let sentence = "Only members of the artist can pass tickets on.";
                 return ApiError::forbidden("MEMBERSHIP_REQUIRED", sentence);
             }
             // Payments ask on behalf of the buyer: to them it is the state of things.
-            TransferRefused::BuyerNotMember => {
+            TransferRejection::BuyerNotMember => {
                 ("MEMBERSHIP_REQUIRED", "Only members of the artist can buy this.")
             }
-            TransferRefused::NotConfirmed => {
+            TransferRejection::NotConfirmed => {
                 ("RESERVATION_NOT_CONFIRMED", "Only what is paid can be passed on.")
             }
-            TransferRefused::AlreadyListed => ("TRANSFER_LISTED", "This is for sale already."),
-            TransferRefused::OwnTransfer => ("OWN_TRANSFER", "This is your own ticket."),
-            TransferRefused::SeatLimit => {
+            TransferRejection::AlreadyListed => ("TRANSFER_LISTED", "This is for sale already."),
+            TransferRejection::OwnTransfer => ("OWN_TRANSFER", "This is your own ticket."),
+            TransferRejection::SeatLimit => {
                 ("SEAT_LIMIT", "With these there would be too many of this event.")
             }
-            TransferRefused::BeingPaid => ("TRANSFER_BEING_PAID", "Someone is paying for this."),
-            TransferRefused::NotPinned => ("NOT_PINNED", "This payment has not pinned it."),
-            TransferRefused::Sold => ("TRANSFER_SOLD", "This is sold."),
-            TransferRefused::Cancelled => ("TRANSFER_CANCELLED", "This is not for sale any more."),
-            TransferRefused::EventStarted => ("EVENT_STARTED", "The event has begun."),
-            TransferRefused::EventCancelled => ("EVENT_CANCELLED", "This event was cancelled."),
-            TransferRefused::CheckedIn => {
+            TransferRejection::BeingPaid => ("TRANSFER_BEING_PAID", "Someone is paying for this."),
+            TransferRejection::NotPinned => ("NOT_PINNED", "This payment has not pinned it."),
+            TransferRejection::Sold => ("TRANSFER_SOLD", "This is sold."),
+            TransferRejection::Cancelled => {
+                ("TRANSFER_CANCELLED", "This is not for sale any more.")
+            }
+            TransferRejection::EventStarted => ("EVENT_STARTED", "The event has begun."),
+            TransferRejection::EventCancelled => ("EVENT_CANCELLED", "This event was cancelled."),
+            TransferRejection::CheckedIn => {
                 ("ALREADY_CHECKED_IN", "A ticket of this reservation has been used.")
             }
-            TransferRefused::NotRefunding => {
+            TransferRejection::NotRefunding => {
                 ("NOT_REFUNDING", "Nothing of this payment is to be refunded.")
             }
-            TransferRefused::StaleToken => {
+            TransferRejection::StaleToken => {
                 ("STALE_FENCING_TOKEN", "This is another attempt to sell it.")
             }
-            TransferRefused::WrongAmount => ("WRONG_AMOUNT", "This is not its price."),
+            TransferRejection::WrongAmount => ("WRONG_AMOUNT", "This is not its price."),
         };
         ApiError::conflict(code, sentence)
     }
@@ -313,7 +315,7 @@ impl From<TransferRefused> for ApiError {
 impl From<TransferError> for ApiError {
     fn from(error: TransferError) -> ApiError {
         match error {
-            TransferError::Refused(refused) => refused.into(),
+            TransferError::Rejected(refused) => refused.into(),
             TransferError::Storage(error) => error.into(),
         }
     }

@@ -1,14 +1,14 @@
 //! Passing tickets on: an owner lists a paid reservation, and someone else buys it.
 //!
 //! Whoever asks loaded the offer under the lock of its sale and writes what is decided here. Every
-//! step of a payment can be asked for again: [`Step::Done`] says that it was taken before.
+//! step of a payment can be asked for again: [`Transition::Done`] says that it was taken before.
 
 use urr_kernel::{Timestamp, Uuid, Won, define_id};
 
 use crate::inventory::rules::{SaleStatus, Tier};
 use crate::memberships::rules::Benefits;
-use crate::reservations::model::{PaymentStatus, ReservationId, Status};
-use crate::reservations::rules::{PaymentClaim, Record, Step};
+use crate::reservations::model::{ReservationId, ReservationPaymentStatus, ReservationStatus};
+use crate::reservations::rules::{PaymentClaim, ReservationRecord, Transition};
 
 define_id!(
     /// Which attempt to sell a reservation.
@@ -35,7 +35,7 @@ pub struct Transfer {
     pub event_id: Uuid,
     pub seller_id: Uuid,
     pub seller_payment_id: Uuid,
-    pub price: Price,
+    pub price: TransferPrice,
     pub status: TransferStatus,
     pub end_reason: Option<String>,
     /// Of one that is being paid, or was sold.
@@ -50,7 +50,7 @@ pub struct Transfer {
 
 /// What a transfer costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Price {
+pub struct TransferPrice {
     /// What the seller had paid.
     pub original: Won,
     pub fee_percent: u8,
@@ -60,14 +60,14 @@ pub struct Price {
 
 /// A transfer and the reservation that it hands over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct TransferOffer {
     pub transfer: Transfer,
-    pub record: Record,
+    pub record: ReservationRecord,
 }
 
 /// What is asked of someone who buys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buyer {
+pub struct TransferBuyer {
     pub user_id: Uuid,
     /// Of the event's artist.
     pub is_member: bool,
@@ -78,7 +78,7 @@ pub struct Buyer {
 
 /// Why a transfer cannot take a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TransferRefused {
+pub enum TransferRejection {
     #[error("there is no such transfer")]
     NotFound,
     #[error("there is no such reservation")]
@@ -133,10 +133,10 @@ impl TransferStatus {
     }
 }
 
-impl Price {
-    pub fn new(original: Won, fee_percent: u8) -> Price {
+impl TransferPrice {
+    pub fn new(original: Won, fee_percent: u8) -> TransferPrice {
         let fee = original.percent(fee_percent).expect("prices are bounded");
-        Price { original, fee_percent, fee }
+        TransferPrice { original, fee_percent, fee }
     }
 
     /// What the buyer pays.
@@ -147,112 +147,116 @@ impl Price {
 
 impl Transfer {
     /// Whether it can be sold: neither sold nor called off.
-    fn check_listed(&self) -> Result<(), TransferRefused> {
+    fn check_listed(&self) -> Result<(), TransferRejection> {
         match self.status {
             TransferStatus::Listed => Ok(()),
-            TransferStatus::Completed => Err(TransferRefused::Sold),
-            TransferStatus::Cancelled => Err(TransferRefused::Cancelled),
+            TransferStatus::Completed => Err(TransferRejection::Sold),
+            TransferStatus::Cancelled => Err(TransferRejection::Cancelled),
         }
     }
 
-    fn check_claim(&self, claim: &PaymentClaim) -> Result<(), TransferRefused> {
+    fn check_claim(&self, claim: &PaymentClaim) -> Result<(), TransferRejection> {
         if claim.fencing_token != self.number {
-            return Err(TransferRefused::StaleToken);
+            return Err(TransferRejection::StaleToken);
         }
         match claim.amount == self.price.total() {
             true => Ok(()),
-            false => Err(TransferRefused::WrongAmount),
+            false => Err(TransferRejection::WrongAmount),
         }
     }
 }
 
-impl Offer {
+impl TransferOffer {
     /// Whether the reservation is paid by the buyer's payment of this transfer still.
     fn is_present(&self) -> bool {
         self.transfer.payment_id.is_some() && self.transfer.payment_id == self.record.payment_id
     }
 
     /// How it stands with the buyer's money.
-    pub fn payment_status(&self) -> PaymentStatus {
+    pub fn payment_status(&self) -> ReservationPaymentStatus {
         match self.transfer.status {
-            TransferStatus::Listed | TransferStatus::Cancelled => PaymentStatus::Unpaid,
+            TransferStatus::Listed | TransferStatus::Cancelled => ReservationPaymentStatus::Unpaid,
             TransferStatus::Completed if self.transfer.refund_amount.is_some() => {
-                PaymentStatus::Refunded
+                ReservationPaymentStatus::Refunded
             }
             TransferStatus::Completed if self.is_present() => {
                 self.record.reservation.payment_status
             }
             // They have sold it, too: they get back what they paid.
-            TransferStatus::Completed => PaymentStatus::Refunding,
+            TransferStatus::Completed => ReservationPaymentStatus::Refunding,
         }
     }
 
     /// What goes back of the buyer's money, or has gone.
     pub fn refund_amount(&self) -> Option<Won> {
         match self.payment_status() {
-            PaymentStatus::Unpaid | PaymentStatus::Paid => None,
-            PaymentStatus::Refunding | PaymentStatus::Refunded => {
+            ReservationPaymentStatus::Unpaid | ReservationPaymentStatus::Paid => None,
+            ReservationPaymentStatus::Refunding | ReservationPaymentStatus::Refunded => {
                 let asked = if self.is_present() { self.record.refund_amount } else { None };
                 self.transfer.refund_amount.or(asked).or(Some(self.transfer.price.total()))
             }
         }
     }
 
-    fn check_event(&self, now: Timestamp) -> Result<(), TransferRefused> {
+    fn check_event(&self, now: Timestamp) -> Result<(), TransferRejection> {
         check_event(&self.record, now)
     }
 
-    fn check_room(&self, buyer: &Buyer) -> Result<(), TransferRefused> {
+    fn check_room(&self, buyer: &TransferBuyer) -> Result<(), TransferRejection> {
         let quantity = buyer.live_quantity.saturating_add(self.record.quantity);
         match quantity <= buyer.seats_per_user_max {
             true => Ok(()),
-            false => Err(TransferRefused::SeatLimit),
+            false => Err(TransferRejection::SeatLimit),
         }
     }
 }
 
-fn check_event(record: &Record, now: Timestamp) -> Result<(), TransferRefused> {
+fn check_event(record: &ReservationRecord, now: Timestamp) -> Result<(), TransferRejection> {
     match record.sale_status {
         SaleStatus::Open if now < record.starts_at => Ok(()),
-        SaleStatus::Open => Err(TransferRefused::EventStarted),
-        SaleStatus::Cancelled | SaleStatus::Deleted => Err(TransferRefused::EventCancelled),
+        SaleStatus::Open => Err(TransferRejection::EventStarted),
+        SaleStatus::Cancelled | SaleStatus::Deleted => Err(TransferRejection::EventCancelled),
     }
 }
 
 /// Whether an owner may pass a reservation on now, and for how much.
 pub fn decide_list(
-    record: &Record,
+    record: &ReservationRecord,
     tier: Option<Tier>,
     now: Timestamp,
-) -> Result<Price, TransferRefused> {
+) -> Result<TransferPrice, TransferRejection> {
     let reservation = &record.reservation;
-    let is_paid = reservation.payment_status == PaymentStatus::Paid;
-    if reservation.status != Status::Confirmed || !is_paid {
-        return Err(TransferRefused::NotConfirmed);
+    let is_paid = reservation.payment_status == ReservationPaymentStatus::Paid;
+    if reservation.status != ReservationStatus::Confirmed || !is_paid {
+        return Err(TransferRejection::NotConfirmed);
     }
     check_event(record, now)?;
     let percent = match record.artist_id {
         None => FEE_PERCENT_WITHOUT_ARTIST,
         Some(_) => {
             let percent = Benefits::of(tier).transfer_fee_percent;
-            percent.ok_or(TransferRefused::SellerNotMember)?
+            percent.ok_or(TransferRejection::SellerNotMember)?
         }
     };
-    Ok(Price::new(reservation.total_amount, percent))
+    Ok(TransferPrice::new(reservation.total_amount, percent))
 }
 
 /// Whether someone may buy now.
-pub fn decide_pay(offer: &Offer, buyer: &Buyer, now: Timestamp) -> Result<(), TransferRefused> {
+pub fn decide_pay(
+    offer: &TransferOffer,
+    buyer: &TransferBuyer,
+    now: Timestamp,
+) -> Result<(), TransferRejection> {
     offer.transfer.check_listed()?;
     if offer.transfer.pinned_by.is_some() {
-        return Err(TransferRefused::BeingPaid);
+        return Err(TransferRejection::BeingPaid);
     }
     offer.check_event(now)?;
     if buyer.user_id == offer.transfer.seller_id {
-        return Err(TransferRefused::OwnTransfer);
+        return Err(TransferRejection::OwnTransfer);
     }
     if offer.record.artist_id.is_some() && !buyer.is_member {
-        return Err(TransferRefused::BuyerNotMember);
+        return Err(TransferRejection::BuyerNotMember);
     }
     offer.check_room(buyer)
 }
@@ -260,66 +264,69 @@ pub fn decide_pay(offer: &Offer, buyer: &Buyer, now: Timestamp) -> Result<(), Tr
 /// A payment is about to charge: until it is decided nobody else can buy, and the seller cannot
 /// change their mind (M-7, M-11).
 pub fn decide_pin(
-    offer: &Offer,
-    buyer: &Buyer,
+    offer: &TransferOffer,
+    buyer: &TransferBuyer,
     claim: &PaymentClaim,
     now: Timestamp,
-) -> Result<Step, TransferRefused> {
+) -> Result<Transition, TransferRejection> {
     let transfer = &offer.transfer;
     let is_its_own = transfer.pinned_by == Some(claim.payment_id);
     if is_its_own && transfer.buyer_id == Some(buyer.user_id) {
-        return transfer.check_claim(claim).map(|()| Step::Done);
+        return transfer.check_claim(claim).map(|()| Transition::AlreadyDone);
     }
     decide_pay(offer, buyer, now)?;
-    transfer.check_claim(claim).map(|()| Step::Go)
+    transfer.check_claim(claim).map(|()| Transition::Apply)
 }
 
 /// A payment has come to nothing. What it has bought stays bought.
-pub fn decide_unpin(transfer: &Transfer, payment_id: Uuid) -> Result<Step, TransferRefused> {
+pub fn decide_unpin(
+    transfer: &Transfer,
+    payment_id: Uuid,
+) -> Result<Transition, TransferRejection> {
     if transfer.pinned_by == Some(payment_id) {
-        return Ok(Step::Go);
+        return Ok(Transition::Apply);
     }
     match transfer.payment_id == Some(payment_id) {
-        true => Err(TransferRefused::Sold),
-        false => Ok(Step::Done),
+        true => Err(TransferRejection::Sold),
+        false => Ok(Transition::AlreadyDone),
     }
 }
 
 /// A payment was made. Only the one that pinned the transfer buys it. The beginning of the event is
 /// not looked at again, as it is not for a hold (M-16); what was cancelled is not handed over.
 pub fn decide_complete(
-    offer: &Offer,
+    offer: &TransferOffer,
     claim: &PaymentClaim,
-    buyer: Option<&Buyer>,
-) -> Result<Step, TransferRefused> {
+    buyer: Option<&TransferBuyer>,
+) -> Result<Transition, TransferRejection> {
     let transfer = &offer.transfer;
     if transfer.payment_id == Some(claim.payment_id) {
-        return transfer.check_claim(claim).map(|()| Step::Done);
+        return transfer.check_claim(claim).map(|()| Transition::AlreadyDone);
     }
     transfer.check_listed()?;
     match transfer.pinned_by {
         Some(by) if by == claim.payment_id => {}
-        Some(_) => return Err(TransferRefused::BeingPaid),
-        None => return Err(TransferRefused::NotPinned),
+        Some(_) => return Err(TransferRejection::BeingPaid),
+        None => return Err(TransferRejection::NotPinned),
     }
     transfer.check_claim(claim)?;
     if offer.record.sale_status != SaleStatus::Open {
-        return Err(TransferRefused::EventCancelled);
+        return Err(TransferRejection::EventCancelled);
     }
     offer.check_room(buyer.expect("a pin is that of a buyer"))?;
-    Ok(Step::Go)
+    Ok(Transition::Apply)
 }
 
 /// Whether a seller may take it back. What is sold is sold, whoever came first.
-pub fn decide_cancel(transfer: &Transfer, user_id: Uuid) -> Result<Step, TransferRefused> {
+pub fn decide_cancel(transfer: &Transfer, user_id: Uuid) -> Result<Transition, TransferRejection> {
     if transfer.seller_id != user_id {
-        return Err(TransferRefused::NotFound);
+        return Err(TransferRejection::NotFound);
     }
     match transfer.status {
-        TransferStatus::Listed if transfer.pinned_by.is_some() => Err(TransferRefused::BeingPaid),
-        TransferStatus::Listed => Ok(Step::Go),
-        TransferStatus::Cancelled => Ok(Step::Done),
-        TransferStatus::Completed => Err(TransferRefused::Sold),
+        TransferStatus::Listed if transfer.pinned_by.is_some() => Err(TransferRejection::BeingPaid),
+        TransferStatus::Listed => Ok(Transition::Apply),
+        TransferStatus::Cancelled => Ok(Transition::AlreadyDone),
+        TransferStatus::Completed => Err(TransferRejection::Sold),
     }
 }
 
@@ -328,15 +335,15 @@ pub fn decide_refunded(
     transfer: &Transfer,
     payment_id: Uuid,
     amount: Won,
-) -> Result<Step, TransferRefused> {
+) -> Result<Transition, TransferRejection> {
     if transfer.payment_id != Some(payment_id) {
-        return Err(TransferRefused::NotRefunding);
+        return Err(TransferRejection::NotRefunding);
     }
     match transfer.refund_amount {
-        Some(noted) if noted == amount => Ok(Step::Done),
-        Some(_) => Err(TransferRefused::WrongAmount),
-        None if amount > transfer.price.total() => Err(TransferRefused::WrongAmount),
-        None => Ok(Step::Go),
+        Some(noted) if noted == amount => Ok(Transition::AlreadyDone),
+        Some(_) => Err(TransferRejection::WrongAmount),
+        None if amount > transfer.price.total() => Err(TransferRejection::WrongAmount),
+        None => Ok(Transition::Apply),
     }
 }
 

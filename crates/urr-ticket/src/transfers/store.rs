@@ -7,9 +7,9 @@ use urr_service::Page;
 use urr_storage::{Row, StorageError, Tx, Value, params};
 
 use crate::ReservationId;
-use crate::display_number::number_for_people;
+use crate::display_number::display_number;
 use crate::in_list::for_each_chunk;
-use crate::transfers::rules::{Price, Transfer, TransferId, TransferStatus};
+use crate::transfers::rules::{Transfer, TransferId, TransferPrice, TransferStatus};
 
 /// The index that lets a reservation be listed once.
 pub const ONE_LISTED: &str = "transfers_one_listed";
@@ -27,7 +27,7 @@ fn transfer_read(row: &Row<'_>) -> Result<Transfer, StorageError> {
         event_id: row.get("event_id")?,
         seller_id: row.get("seller_id")?,
         seller_payment_id: row.get("seller_payment_id")?,
-        price: Price {
+        price: TransferPrice {
             original: row.get("original_price")?,
             fee_percent: u8::try_from(row.get::<u32>("fee_percent")?).expect("it is a percentage"),
             fee: row.get("fee")?,
@@ -56,15 +56,18 @@ pub fn transfer_lock(tx: &mut Tx<'_>, id: TransferId) -> Result<(), StorageError
 
 /// The transfer by which a reservation is for sale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LiveTransfer {
+pub struct ActiveListing {
     pub is_pinned: bool,
 }
 
-pub fn live_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<LiveTransfer>, StorageError> {
+pub fn active_listing_find(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+) -> Result<Option<ActiveListing>, StorageError> {
     tx.query_opt(
         "select pinned_by from transfers where reservation_id = $1 and status = 'listed'",
         params![id.0],
-        |row| Ok(LiveTransfer { is_pinned: row.get::<Option<Uuid>>("pinned_by")?.is_some() }),
+        |row| Ok(ActiveListing { is_pinned: row.get::<Option<Uuid>>("pinned_by")?.is_some() }),
     )
 }
 
@@ -76,7 +79,7 @@ pub struct NewTransfer {
     pub event_id: Uuid,
     pub seller_id: Uuid,
     pub seller_payment_id: Uuid,
-    pub price: Price,
+    pub price: TransferPrice,
     pub now: Timestamp,
 }
 
@@ -105,7 +108,7 @@ pub fn transfer_insert(tx: &mut Tx<'_>, new: &NewTransfer) -> Result<(), Storage
 
 /// What a payment does to a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransferStep {
+pub struct TransferChange {
     pub id: TransferId,
     pub payment_id: Uuid,
     pub now: Timestamp,
@@ -113,7 +116,7 @@ pub struct TransferStep {
 
 pub fn transfer_pin(
     tx: &mut Tx<'_>,
-    step: TransferStep,
+    step: TransferChange,
     buyer_id: Uuid,
 ) -> Result<(), StorageError> {
     let rows = tx.execute(
@@ -125,7 +128,7 @@ pub fn transfer_pin(
     Ok(())
 }
 
-pub fn transfer_unpin(tx: &mut Tx<'_>, step: TransferStep) -> Result<(), StorageError> {
+pub fn transfer_unpin(tx: &mut Tx<'_>, step: TransferChange) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update transfers set pinned_by = null, pinned_at = null, buyer_id = null, \
          updated_at = $3 where id = $1 and status = 'listed' and pinned_by = $2",
@@ -136,7 +139,7 @@ pub fn transfer_unpin(tx: &mut Tx<'_>, step: TransferStep) -> Result<(), Storage
 }
 
 /// A pinned transfer is sold.
-pub fn transfer_complete(tx: &mut Tx<'_>, step: TransferStep) -> Result<(), StorageError> {
+pub fn transfer_complete(tx: &mut Tx<'_>, step: TransferChange) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update transfers set status = 'completed', payment_id = pinned_by, pinned_by = null, \
          pinned_at = null, completed_at = $3, updated_at = $3 \
@@ -147,9 +150,9 @@ pub fn transfer_complete(tx: &mut Tx<'_>, step: TransferStep) -> Result<(), Stor
     Ok(())
 }
 
-pub fn transfer_note_refund(
+pub fn transfer_set_refund(
     tx: &mut Tx<'_>,
-    step: TransferStep,
+    step: TransferChange,
     amount: Won,
 ) -> Result<(), StorageError> {
     let rows = tx.execute(
@@ -166,7 +169,7 @@ pub fn transfer_note_refund(
 pub fn reservation_hand_over(
     tx: &mut Tx<'_>,
     transfer: &Transfer,
-    step: TransferStep,
+    step: TransferChange,
     payment_method: &str,
 ) -> Result<(), StorageError> {
     let rows = tx.execute(
@@ -206,7 +209,7 @@ pub fn tickets_reissue(
     for (ticket_id, number_id) in ids.iter().zip(number_ids) {
         tx.execute(
             "update tickets set issue = issue + 1, number = $2 where id = $1",
-            params![*ticket_id, number_for_people('T', *number_id)],
+            params![*ticket_id, display_number('T', *number_id)],
         )?;
     }
     Ok(())
@@ -303,7 +306,7 @@ pub fn transfers_end_started(
 
 /// A transfer with what people want to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShownTransfer {
+pub struct TransferSummary {
     pub transfer: Transfer,
     pub quantity: u32,
     pub event_title: String,
@@ -316,8 +319,8 @@ pub struct ShownTransfer {
 const FROM: &str = "from transfers as t join reservations as r on r.id = t.reservation_id \
     join sales as s on s.event_id = t.event_id left join artists as a on a.id = s.artist_id";
 
-fn shown_read(row: &Row<'_>) -> Result<ShownTransfer, StorageError> {
-    Ok(ShownTransfer {
+fn summary_read(row: &Row<'_>) -> Result<TransferSummary, StorageError> {
+    Ok(TransferSummary {
         transfer: transfer_read(row)?,
         quantity: row.get("quantity")?,
         event_title: row.get("title")?,
@@ -364,11 +367,11 @@ impl TransferFilter {
 }
 
 /// One page, the newest first: ids grow with time.
-pub fn shown_page(
+pub fn transfer_list(
     tx: &mut Tx<'_>,
     filter: &TransferFilter,
     page: Page,
-) -> Result<Vec<ShownTransfer>, StorageError> {
+) -> Result<Vec<TransferSummary>, StorageError> {
     let (wanted, mut values) = filter.condition();
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
@@ -377,10 +380,10 @@ pub fn shown_page(
          a.name as artist_name {FROM} where {wanted} \
          order by t.id desc limit ${limit} offset ${offset}"
     );
-    tx.query(&sql, &values, shown_read)
+    tx.query(&sql, &values, summary_read)
 }
 
-pub fn shown_count(tx: &mut Tx<'_>, filter: &TransferFilter) -> Result<u64, StorageError> {
+pub fn transfer_count(tx: &mut Tx<'_>, filter: &TransferFilter) -> Result<u64, StorageError> {
     let (wanted, values) = filter.condition();
     let sql = format!("select count(*) as total {FROM} where {wanted}");
     tx.query_one(&sql, &values, |row| row.get("total"))

@@ -51,7 +51,7 @@ on_all_forms!(
 );
 
 mod cases {
-    use urr_ticket::Taken;
+    use urr_ticket::LockResult;
 
     use crate::world::{DECIDING_TTL, HOLD_TTL, SECOND, SLACK, World, deciding, kept};
 
@@ -63,33 +63,37 @@ mod cases {
         for _ in 0..20 {
             let (world, ann) = (world.another_event(), world.fan());
             let (taken, attempt) = world.take(ann, &seat_ids).await;
-            assert_eq!(taken, Taken::Yes, "not even `Unknown`: that is what a refusal becomes");
-            let look = async |expected: fn(u32) -> Taken| {
+            assert_eq!(
+                taken,
+                LockResult::Acquired,
+                "not even `Unknown`: that is what a refusal becomes"
+            );
+            let look = async |expected: fn(u32) -> LockResult| {
                 for &seat_id in &seat_ids {
                     assert_eq!(world.look(seat_id).await, expected(seat_id));
                 }
             };
             look(deciding).await;
             world.give_up(&seat_ids, attempt).await;
-            look(|_| Taken::Yes).await;
+            look(|_| LockResult::Acquired).await;
             world.keep(ann, &seat_ids, 7).await;
             look(|seat_id| kept(seat_id, 7)).await;
             world.release(&seat_ids, 7).await;
-            look(|_| Taken::Yes).await;
+            look(|_| LockResult::Acquired).await;
         }
     }
 
     pub async fn several_seats_are_taken_all_or_none(world: World) {
         let (ann, ben) = (world.fan(), world.fan());
-        assert_eq!(world.take(ann, &[3]).await.0, Taken::Yes);
+        assert_eq!(world.take(ann, &[3]).await.0, LockResult::Acquired);
         assert_eq!(world.take(ben, &[1, 2, 3, 4]).await.0, deciding(3));
         for free in [1, 2, 4] {
-            assert_eq!(world.look(free).await, Taken::Yes, "{free}");
+            assert_eq!(world.look(free).await, LockResult::Acquired, "{free}");
         }
-        assert_eq!(world.take(ben, &[1, 2, 4]).await.0, Taken::Yes);
+        assert_eq!(world.take(ben, &[1, 2, 4]).await.0, LockResult::Acquired);
         for (seat_id, owner) in [(1, ben), (2, ben), (3, ann), (4, ben)] {
             assert_eq!(world.look(seat_id).await, deciding(seat_id));
-            assert_eq!(world.take(owner, &[seat_id]).await.0, Taken::Yes, "it is his");
+            assert_eq!(world.take(owner, &[seat_id]).await.0, LockResult::Acquired, "it is his");
         }
     }
 
@@ -102,7 +106,7 @@ mod cases {
         for taker in takers.collect::<Vec<_>>() {
             outcomes.push(taker.await.unwrap());
         }
-        let won = outcomes.iter().filter(|taken| **taken == Taken::Yes).count();
+        let won = outcomes.iter().filter(|taken| **taken == LockResult::Acquired).count();
         let lost = outcomes.iter().filter(|taken| **taken == deciding(5)).count();
         assert_eq!((won, lost), (1, 99));
     }
@@ -121,7 +125,7 @@ mod cases {
         let mut owner = [None; 8];
         for taker in takers.collect::<Vec<_>>() {
             let (fan, seat_ids, taken) = taker.await.unwrap();
-            if taken != Taken::Yes {
+            if taken != LockResult::Acquired {
                 continue;
             }
             for seat_id in seat_ids {
@@ -130,7 +134,7 @@ mod cases {
             }
         }
         for (seat_id, owner) in (0_u32..).zip(owner) {
-            let expected = if owner.is_some() { deciding(seat_id) } else { Taken::Yes };
+            let expected = if owner.is_some() { deciding(seat_id) } else { LockResult::Acquired };
             assert_eq!(world.look(seat_id).await, expected, "seat {seat_id}");
         }
         assert!(owner.iter().flatten().count() >= 4, "{owner:?}: someone always goes on");
@@ -139,8 +143,8 @@ mod cases {
     pub async fn events_do_not_share_locks(world: World) {
         let other = world.another_event();
         let fan = world.fan();
-        assert_eq!(world.take(fan, &[1]).await.0, Taken::Yes);
-        assert_eq!(other.look(1).await, Taken::Yes);
+        assert_eq!(world.take(fan, &[1]).await.0, LockResult::Acquired);
+        assert_eq!(other.look(1).await, LockResult::Acquired);
         other.keep(fan, &[1], 4).await;
         assert_eq!(world.look(1).await, deciding(1));
         assert_eq!(other.look(1).await, kept(1, 4));
@@ -148,15 +152,19 @@ mod cases {
 
     pub async fn taking_again_changes_nothing(world: World) {
         let fan = world.fan();
-        assert_eq!(world.take(fan, &[1]).await.0, Taken::Yes);
+        assert_eq!(world.take(fan, &[1]).await.0, LockResult::Acquired);
         world.pass(DECIDING_TTL - SLACK).await;
-        assert_eq!(world.take(fan, &[1]).await.0, Taken::Yes);
+        assert_eq!(world.take(fan, &[1]).await.0, LockResult::Acquired);
         assert_eq!(world.look(1).await, deciding(1));
         world.pass(SLACK).await;
-        assert_eq!(world.look(1).await, Taken::Yes, "who repeats does not block a seat for ever");
+        assert_eq!(
+            world.look(1).await,
+            LockResult::Acquired,
+            "who repeats does not block a seat for ever"
+        );
 
         world.keep(fan, &[1], 7).await;
-        assert_eq!(world.take(fan, &[1]).await.0, Taken::Yes);
+        assert_eq!(world.take(fan, &[1]).await.0, LockResult::Acquired);
         assert_eq!(world.look(1).await, kept(1, 7), "it did not become undecided");
         world.pass(HOLD_TTL - SLACK).await;
         assert_eq!(world.look(1).await, kept(1, 7), "its life did not become shorter");
@@ -165,12 +173,12 @@ mod cases {
     pub async fn m_14_a_double_click_never_weakens_the_hold(world: World) {
         let fan = world.fan();
         let (first, _) = world.take(fan, &[1, 2]).await;
-        assert_eq!(first, Taken::Yes);
+        assert_eq!(first, LockResult::Acquired);
         world.keep(fan, &[1, 2], 11).await;
 
         // The second click has another key. The lock lets him through and the database refuses.
         let (second, attempt) = world.take(fan, &[1, 2]).await;
-        assert_eq!(second, Taken::Yes);
+        assert_eq!(second, LockResult::Acquired);
         world.give_up(&[1, 2], attempt).await;
 
         for seat_id in [1, 2] {
@@ -186,7 +194,7 @@ mod cases {
         let (_, second) = world.take(fan, &[1, 2]).await;
         world.give_up(&[1, 2], second).await;
         assert_eq!(world.look(1).await, deciding(1), "the first attempt's");
-        assert_eq!(world.look(2).await, Taken::Yes, "the second attempt's");
+        assert_eq!(world.look(2).await, LockResult::Acquired, "the second attempt's");
 
         // The other way round: the second is decided first, and wins.
         let (_, second) = world.take(fan, &[1]).await;
@@ -200,14 +208,14 @@ mod cases {
         world: World,
     ) {
         let (crashed, next) = (world.fan(), world.fan());
-        assert_eq!(world.take(crashed, &[1, 2]).await.0, Taken::Yes);
+        assert_eq!(world.take(crashed, &[1, 2]).await.0, LockResult::Acquired);
         if let Some(life) = world.life(1).await {
             assert!(life <= DECIDING_TTL && life > DECIDING_TTL - SLACK, "{life:?}");
         }
         world.pass(DECIDING_TTL - SLACK).await;
         assert_eq!(world.take(next, &[1]).await.0, deciding(1));
         world.pass(SLACK).await;
-        assert_eq!(world.take(next, &[1]).await.0, Taken::Yes);
+        assert_eq!(world.take(next, &[1]).await.0, LockResult::Acquired);
     }
 
     pub async fn a_kept_seat_is_free_after_its_time(world: World) {
@@ -220,7 +228,7 @@ mod cases {
         world.pass(HOLD_TTL - SLACK).await;
         assert_eq!(world.look(1).await, kept(1, 1));
         world.pass(SLACK).await;
-        assert_eq!(world.look(1).await, Taken::Yes);
+        assert_eq!(world.look(1).await, LockResult::Acquired);
     }
 
     pub async fn a_higher_token_wins_and_a_lower_one_does_nothing(world: World) {
@@ -228,7 +236,7 @@ mod cases {
         world.keep(new, &[1], 1_000).await;
         world.keep(old, &[1], 999).await;
         assert_eq!(world.look(1).await, kept(1, 1_000), "numbers, not texts, are compared");
-        assert_eq!(world.take(new, &[1]).await.0, Taken::Yes);
+        assert_eq!(world.take(new, &[1]).await.0, LockResult::Acquired);
         assert_eq!(world.take(old, &[1]).await.0, kept(1, 1_000), "the owner stayed, too");
 
         // What arrives twice does no harm.
@@ -236,7 +244,7 @@ mod cases {
         world.keep(old, &[1], 1_001).await;
         world.keep(old, &[1], 1_001).await;
         assert_eq!(world.look(1).await, kept(1, 1_001));
-        assert_eq!(world.take(old, &[1]).await.0, Taken::Yes);
+        assert_eq!(world.take(old, &[1]).await.0, LockResult::Acquired);
         assert_eq!(world.take(new, &[1]).await.0, kept(1, 1_001));
     }
 
@@ -246,12 +254,12 @@ mod cases {
         world.take(slow, &[1]).await;
         world.pass(DECIDING_TTL + SECOND).await;
         let (taken, attempt) = world.take(other, &[1]).await;
-        assert_eq!(taken, Taken::Yes);
+        assert_eq!(taken, LockResult::Acquired);
         world.keep(slow, &[1], 6).await;
         assert_eq!(world.look(1).await, kept(1, 6));
         world.give_up(&[1], attempt).await;
         assert_eq!(world.look(1).await, kept(1, 6));
-        assert_eq!(world.take(slow, &[1]).await.0, Taken::Yes);
+        assert_eq!(world.take(slow, &[1]).await.0, LockResult::Acquired);
     }
 
     pub async fn only_its_own_token_releases_a_hold(world: World) {
@@ -262,13 +270,13 @@ mod cases {
             assert_eq!(world.look(1).await, kept(1, 20), "{other}");
         }
         world.release(&[1], 20).await;
-        assert_eq!(world.look(1).await, Taken::Yes);
+        assert_eq!(world.look(1).await, LockResult::Acquired);
 
         let (_, attempt) = world.take(fan, &[1]).await;
         world.release(&[1], 20).await;
         assert_eq!(world.look(1).await, deciding(1), "the next one is being decided");
         world.give_up(&[1], attempt).await;
-        assert_eq!(world.look(1).await, Taken::Yes);
+        assert_eq!(world.look(1).await, LockResult::Acquired);
     }
 
     pub async fn giving_up_undoes_what_this_attempt_took_and_nothing_else(world: World) {
@@ -279,7 +287,7 @@ mod cases {
         world.give_up(&[1, 2], of_ben).await;
         assert_eq!(world.look(1).await, deciding(1));
         world.give_up(&[1], of_ann).await;
-        assert_eq!(world.look(1).await, Taken::Yes);
+        assert_eq!(world.look(1).await, LockResult::Acquired);
         world.give_up(&[1], of_ann).await;
     }
 
@@ -287,17 +295,17 @@ mod cases {
         let fan = world.fan();
         world.take(fan, &[1, 2]).await;
         world.keep(fan, &[1, 2], 30).await;
-        assert_eq!(world.take(fan, &[2, 3]).await.0, Taken::Yes);
+        assert_eq!(world.take(fan, &[2, 3]).await.0, LockResult::Acquired);
         world.keep(fan, &[2, 3], 31).await;
         world.release(&[1, 2], 30).await;
-        assert_eq!(world.look(1).await, Taken::Yes);
+        assert_eq!(world.look(1).await, LockResult::Acquired);
         assert_eq!(world.look(2).await, kept(2, 31));
         assert_eq!(world.look(3).await, kept(3, 31));
     }
 
     pub async fn no_seats_are_everybodys(world: World) {
         let (taken, attempt) = world.take(world.fan(), &[]).await;
-        assert_eq!(taken, Taken::Yes);
+        assert_eq!(taken, LockResult::Acquired);
         world.keep(world.fan(), &[], 1).await;
         world.release(&[], 1).await;
         world.give_up(&[], attempt).await;
@@ -309,7 +317,10 @@ async fn without_locks_everyone_asks_the_database() {
     let locks = urr_ticket::SeatLocks::off();
     let id = urr_kernel::Uuid::from_u128;
     for fan in [1, 2] {
-        assert_eq!(locks.take(id(1), &[1], id(fan), id(fan)).await, urr_ticket::Taken::Unknown);
-        locks.keep(id(1), &[1], id(fan), 1, crate::world::HOLD_TTL).await;
+        assert_eq!(
+            locks.acquire(id(1), &[1], id(fan), id(fan)).await,
+            urr_ticket::LockResult::Unknown
+        );
+        locks.confirm(id(1), &[1], id(fan), 1, crate::world::HOLD_TTL).await;
     }
 }

@@ -6,7 +6,7 @@ use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_layout::SeatId;
 use urr_redis::{NO_ARGUMENTS, Redis, RedisOptions, RedisPlace, Script};
 use urr_test::servers::{self, Server};
-use urr_ticket::{SeatLocks, Taken};
+use urr_ticket::{LockResult, SeatLocks};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const DECIDING_TTL: Duration = Duration::from_secs(10);
@@ -80,17 +80,17 @@ impl World {
     }
 
     /// Takes seats with a fresh attempt.
-    pub async fn take(&self, fan: Fan, seat_ids: &[SeatId]) -> (Taken, Uuid) {
+    pub async fn take(&self, fan: Fan, seat_ids: &[SeatId]) -> (LockResult, Uuid) {
         let attempt = self.id();
-        (self.locks.take(self.event_id, seat_ids, fan.0, attempt).await, attempt)
+        (self.locks.acquire(self.event_id, seat_ids, fan.0, attempt).await, attempt)
     }
 
     pub async fn keep(&self, fan: Fan, seat_ids: &[SeatId], token: i64) {
-        self.locks.keep(self.event_id, seat_ids, fan.0, token, HOLD_TTL).await;
+        self.locks.confirm(self.event_id, seat_ids, fan.0, token, HOLD_TTL).await;
     }
 
     pub async fn give_up(&self, seat_ids: &[SeatId], attempt: Uuid) {
-        self.locks.give_up(self.event_id, seat_ids, attempt).await;
+        self.locks.abandon(self.event_id, seat_ids, attempt).await;
     }
 
     pub async fn release(&self, seat_ids: &[SeatId], token: i64) {
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// What a stranger learns who wants this seat; he takes nothing.
-    pub async fn look(&self, seat_id: SeatId) -> Taken {
+    pub async fn look(&self, seat_id: SeatId) -> LockResult {
         let (taken, attempt) = self.take(self.fan(), &[seat_id]).await;
         self.give_up(&[seat_id], attempt).await;
         taken
@@ -149,10 +149,10 @@ pub fn patient() -> RedisOptions {
     RedisOptions { connection_timeout: long, response_timeout: long, ..RedisOptions::default() }
 }
 
-pub fn deciding(seat_id: SeatId) -> Taken {
-    Taken::No { seat_id, token: None }
+pub fn deciding(seat_id: SeatId) -> LockResult {
+    LockResult::Refused { seat_id, token: None }
 }
 
-pub fn kept(seat_id: SeatId, token: i64) -> Taken {
-    Taken::No { seat_id, token: Some(token) }
+pub fn kept(seat_id: SeatId, token: i64) -> LockResult {
+    LockResult::Refused { seat_id, token: Some(token) }
 }

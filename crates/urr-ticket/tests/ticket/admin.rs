@@ -7,9 +7,9 @@ use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
 
-use crate::booking::Who;
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
+use crate::operations::CallerIdentity;
 
 const ADMIN: Uuid = Uuid::from_u128(99);
 
@@ -62,11 +62,11 @@ contract! {
         assert_eq!(made, json!({"ticketType": {"id": id, "eventId": event_id, "name": "앞줄",
             "description": "무대 앞", "price": 99_000, "total": 50, "available": 50}}));
 
-        let mut wanted = body();
-        wanted["total"] = json!(60);
+        let mut requested = body();
+        requested["total"] = json!(60);
         let path = format!("/api/admin/tickets/{id}");
         let (status, changed) =
-            call(&world, Some(Role::Admin), Method::PUT, &path, &wanted).await;
+            call(&world, Some(Role::Admin), Method::PUT, &path, &requested).await;
         assert_eq!(status, StatusCode::OK, "{changed}");
         assert_eq!(changed["ticketType"]["available"], 60);
         let noted = "select count(*) as n from admin_audit";
@@ -107,11 +107,11 @@ contract! {
             ("total", json!(u64::MAX), "INVALID_BODY"),
             ("available", json!(7), "INVALID_BODY"),
         ] {
-            let mut wanted = body();
-            wanted[field] = value;
+            let mut requested = body();
+            requested[field] = value;
             let expected = (400, code.to_owned());
-            assert_eq!(refusal(&world, Method::POST, &create, &wanted).await, expected, "{wanted}");
-            assert_eq!(refusal(&world, Method::PUT, &change, &wanted).await, expected, "{wanted}");
+            assert_eq!(refusal(&world, Method::POST, &create, &requested).await, expected, "{requested}");
+            assert_eq!(refusal(&world, Method::PUT, &change, &requested).await, expected, "{requested}");
         }
         for (path, expected) in [
             (format!("/api/admin/events/{seated}/tickets"), (409, "EVENT_HAS_SEATS")),
@@ -139,7 +139,7 @@ contract! {
         let other = world.ids.next_id();
         let cancel = format!("/api/admin/reservations/{}/cancel", held.id);
         let reason = json!({"reason": "중복"});
-        assert_eq!(world.call(Who::Admin(other), Method::POST, &cancel, reason).await.0, 200);
+        assert_eq!(world.call(CallerIdentity::Admin(other), Method::POST, &cancel, reason).await.0, 200);
         let log = async |query: &str| {
             let path = format!("/api/admin/ticket-audit-log{query}");
             let (status, body) =
@@ -190,9 +190,9 @@ contract! {
         world.execute("update ticket_types set available = 4").await;
         let path = format!("/api/admin/tickets/{type_id}");
         for (price, total, code) in [(88_000, 5, "TOTAL_BELOW_SOLD"), (1, 10, "PRICE_IS_FIXED")] {
-            let wanted = json!({"name": "스탠딩", "price": price, "total": total});
+            let requested = json!({"name": "스탠딩", "price": price, "total": total});
             let (status, told) =
-                call(&world, Some(Role::Admin), Method::PUT, &path, &wanted).await;
+                call(&world, Some(Role::Admin), Method::PUT, &path, &requested).await;
             assert_eq!((status.as_u16(), &told["code"]), (409, &json!(code)));
             assert_eq!(told["sold"], 6);
         }

@@ -9,7 +9,7 @@ use urr_ticket::SignedTicket;
 
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
-use crate::viewer::Viewer;
+use crate::reader::HttpReader;
 
 const CHECK_INS: &str = "/api/admin/check-ins";
 
@@ -47,8 +47,8 @@ fn shown(world: &World, ticket: &SignedTicket) -> Value {
     json!({"payload": world.ticket.signer().payload(ticket), "eventId": ticket.event_id})
 }
 
-fn scanner(world: &World) -> Viewer {
-    Viewer::new(world).logged_in(world.ids.next_id(), Role::Admin)
+fn scanner(world: &World) -> HttpReader {
+    HttpReader::new(world).logged_in(world.ids.next_id(), Role::Admin)
 }
 
 contract! {
@@ -141,7 +141,7 @@ contract! {
         let good = ticket(&world, event_id, Ok(1)).await;
         let body = shown(&world, &good);
         let counts = format!("{CHECK_INS}?eventId={event_id}");
-        let nobody = Viewer::new(&world);
+        let nobody = HttpReader::new(&world);
         let fan = nobody.logged_in(world.ids.next_id(), Role::User);
         nobody.post(CHECK_INS, &body).await.refused(401, "AUTHENTICATION_REQUIRED");
         nobody.get(&counts).await.refused(401, "AUTHENTICATION_REQUIRED");
@@ -171,7 +171,7 @@ contract! {
     }
 
     async fn the_key_to_verify_tickets_with_is_public(world: World) {
-        let keys = Viewer::new(&world).get("/api/tickets/keys").await.json();
+        let keys = HttpReader::new(&world).get("/api/tickets/keys").await.json();
         let published = &world.ticket.signer().public_keys()[0];
         assert_eq!(keys["keys"], json!([
             {"id": published.id, "algorithm": "Ed25519", "publicKey": published.text},

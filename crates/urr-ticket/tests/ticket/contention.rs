@@ -12,15 +12,15 @@ use urr_kernel::{Secret, Uuid};
 use urr_redis::{NO_ARGUMENTS, Redis, RedisPlace, Script};
 use urr_storage::{Db, StorageError};
 use urr_test::servers;
-use urr_ticket::{SeatLocks, Settings};
+use urr_ticket::{SeatLocks, TicketSettings};
 
 use crate::contract;
-use crate::door::{Door, Fan};
 use crate::fixture::{World, hall};
+use crate::gateway::{Fan, GatewayClient};
 
 /// Two offices before the same tables, and with the same locks.
-fn two_offices(world: &World, settings: &Settings, locks: &SeatLocks) -> [Door; 2] {
-    [(); 2].map(|()| Door::to(&world.ticket_with_locks(settings.clone(), locks), world))
+fn two_offices(world: &World, settings: &TicketSettings, locks: &SeatLocks) -> [GatewayClient; 2] {
+    [(); 2].map(|()| GatewayClient::to(&world.ticket_with_locks(settings.clone(), locks), world))
 }
 
 async fn connect(url: &str) -> Redis {
@@ -43,11 +43,11 @@ fn own_redis() -> Option<servers::RedisServer> {
 }
 
 /// How many of a thousand get the same seat at the same moment. The others get a clear 409.
-async fn rush_one_seat(world: &World, doors: &[Door; 2], event_id: Uuid) -> usize {
+async fn rush_one_seat(world: &World, doors: &[GatewayClient; 2], event_id: Uuid) -> usize {
     let mut asking = JoinSet::new();
     for number in 0..1_000 {
-        let (door, fan) = (doors[number % 2].clone(), Fan::new(world));
-        asking.spawn(async move { door.reserve(&fan, event_id, &[7]).await });
+        let (gateway, fan) = (doors[number % 2].clone(), Fan::new(world));
+        asking.spawn(async move { gateway.reserve(&fan, event_id, &[7]).await });
     }
     let mut sold = 0;
     for (status, body) in asking.join_all().await {
@@ -62,7 +62,7 @@ async fn rush_one_seat(world: &World, doors: &[Door; 2], event_id: Uuid) -> usiz
 
 async fn must_sell_one_seat_once(world: World, locks: SeatLocks) {
     let event_id = world.open_sale(hall(2, 10)).await;
-    let doors = two_offices(&world, &Settings::default(), &locks);
+    let doors = two_offices(&world, &TicketSettings::default(), &locks);
     assert_eq!(rush_one_seat(&world, &doors, event_id).await, 1);
     assert_eq!(world.number("select count(*) as n from reservations").await, 1);
     let left = doors[0].reserve(&Fan::new(&world), event_id, &[8]).await;
@@ -87,13 +87,13 @@ const FANS: u64 = 200;
 /// is left.
 async fn sell_out(
     world: &World,
-    doors: &[Door; 2],
+    doors: &[GatewayClient; 2],
     event_id: Uuid,
     sold: &Arc<watch::Sender<u32>>,
 ) {
     let mut crowd = JoinSet::new();
     for number in 0..FANS {
-        let door = doors[usize::try_from(number % 2).unwrap()].clone();
+        let gateway = doors[usize::try_from(number % 2).unwrap()].clone();
         let (db, ids, sold) = (world.db.clone(), world.ids.clone(), Arc::clone(sold));
         crowd.spawn(async move {
             let mut dice = Dice(number);
@@ -102,16 +102,16 @@ async fn sell_out(
                 if free.is_empty() {
                     return;
                 }
-                let wanted = pick(&mut dice, &free);
+                let requested = pick(&mut dice, &free);
                 // One hold at a time: who comes again is someone new.
                 let fan = Fan { user_id: ids.next_id() };
-                let (status, body) = door.reserve(&fan, event_id, &wanted).await;
+                let (status, body) = gateway.reserve(&fan, event_id, &requested).await;
                 match status {
                     StatusCode::CREATED => {
-                        let count = u32::try_from(wanted.len()).unwrap();
+                        let count = u32::try_from(requested.len()).unwrap();
                         sold.send_modify(|sold| *sold += count);
                     }
-                    _ => must_name_taken(&wanted, status, &body),
+                    _ => must_name_taken(&requested, status, &body),
                 }
             }
         });
@@ -127,15 +127,15 @@ async fn free_seats(db: &Db) -> Vec<u32> {
 
 fn pick(dice: &mut Dice, from: &[u32]) -> Vec<u32> {
     let length = u32::try_from(from.len()).unwrap();
-    let mut wanted: Vec<u32> =
+    let mut requested: Vec<u32> =
         (0..=dice.below(4)).map(|_| from[usize::try_from(dice.below(length)).unwrap()]).collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    wanted
+    requested.sort_unstable();
+    requested.dedup();
+    requested
 }
 
 /// Taken, or still being decided after a moment: a database under load may take longer.
-fn must_name_taken(wanted: &[u32], status: StatusCode, body: &Value) {
+fn must_name_taken(requested: &[u32], status: StatusCode, body: &Value) {
     assert_eq!(status.as_u16(), 409, "{body}");
     match body["code"].as_str() {
         Some("SEAT_TAKEN") => assert_eq!(body["retryAfter"], Value::Null),
@@ -143,7 +143,7 @@ fn must_name_taken(wanted: &[u32], status: StatusCode, body: &Value) {
         _ => panic!("{body}"),
     }
     let taken: Vec<u32> = serde_json::from_value(body["seatIds"].clone()).unwrap();
-    assert!(!taken.is_empty() && taken.iter().all(|seat_id| wanted.contains(seat_id)), "{body}");
+    assert!(!taken.is_empty() && taken.iter().all(|seat_id| requested.contains(seat_id)), "{body}");
 }
 
 /// Every seat is held, once, by a reservation that knows it, announced once.
@@ -167,14 +167,14 @@ async fn must_be_sold_out(world: &World) {
     }
 }
 
-async fn must_sell_out(world: &World, doors: &[Door; 2], event_id: Uuid) {
+async fn must_sell_out(world: &World, doors: &[GatewayClient; 2], event_id: Uuid) {
     let sold = Arc::new(watch::Sender::new(0));
     must_sell_out_counting(world, doors, event_id, &sold).await;
 }
 
 async fn must_sell_out_counting(
     world: &World,
-    doors: &[Door; 2],
+    doors: &[GatewayClient; 2],
     event_id: Uuid,
     sold: &Arc<watch::Sender<u32>>,
 ) {
@@ -209,7 +209,7 @@ async fn blocking(
 
 async fn run_sell_out(world: World, locks: SeatLocks) {
     let event_id = world.open_sale(hall(20, 25)).await;
-    let doors = two_offices(&world, &Settings::default(), &locks);
+    let doors = two_offices(&world, &TicketSettings::default(), &locks);
     must_sell_out(&world, &doors, event_id).await;
 }
 
@@ -247,7 +247,7 @@ contract! {
         let event_id = world.open_sale(hall(20, 25)).await;
         let office = || {
             let locks = SeatLocks::memory(world.clock.clone());
-            Door::to(&world.ticket_with_locks(Settings::default(), &locks), &world)
+            GatewayClient::to(&world.ticket_with_locks(TicketSettings::default(), &locks), &world)
         };
         let doors = [office(), office()];
         must_sell_out(&world, &doors, event_id).await;
@@ -256,7 +256,7 @@ contract! {
     async fn a_redis_that_is_flushed_killed_and_restarted_costs_no_seat(world: World) {
         let Some(redis) = own_redis() else { return };
         let event_id = world.open_sale(hall(20, 25)).await;
-        let doors = two_offices(&world, &Settings::default(), &redis_locks(&redis).await);
+        let doors = two_offices(&world, &TicketSettings::default(), &redis_locks(&redis).await);
         let sold = Arc::new(watch::Sender::new(0));
         let breaking = tokio::spawn(break_redis(redis, sold.subscribe()));
         must_sell_out_counting(&world, &doors, event_id, &sold).await;
@@ -266,7 +266,7 @@ contract! {
     /// The control: with neither layer the seat is sold again and again.
     async fn without_locks_and_without_the_guard_a_seat_is_sold_twice(world: World) {
         let event_id = world.open_sale(hall(2, 10)).await;
-        let careless = Settings { dangerous_without_seat_guard: true, ..Settings::default() };
+        let careless = TicketSettings { dangerous_without_seat_guard: true, ..TicketSettings::default() };
         let doors = two_offices(&world, &careless, &SeatLocks::off());
         assert!(rush_one_seat(&world, &doors, event_id).await > 1);
     }
@@ -275,14 +275,14 @@ contract! {
     async fn without_the_guard_a_forgotten_lock_sells_a_seat_twice(world: World) {
         let Some(redis) = own_redis() else { return };
         let event_id = world.open_sale(hall(2, 10)).await;
-        let careless = Settings { dangerous_without_seat_guard: true, ..Settings::default() };
+        let careless = TicketSettings { dangerous_without_seat_guard: true, ..TicketSettings::default() };
         let doors = two_offices(&world, &careless, &redis_locks(&redis).await);
         assert_eq!(rush_one_seat(&world, &doors, event_id).await, 1);
         flush(redis.url()).await;
         assert_eq!(rush_one_seat(&world, &doors, event_id).await, 1);
         assert_eq!(world.number("select count(*) as n from reservations").await, 2);
         // With the guard the same accident sells nothing.
-        let careful = two_offices(&world, &Settings::default(), &redis_locks(&redis).await);
+        let careful = two_offices(&world, &TicketSettings::default(), &redis_locks(&redis).await);
         flush(redis.url()).await;
         assert_eq!(rush_one_seat(&world, &careful, event_id).await, 0);
     }

@@ -14,7 +14,8 @@ use urr_storage::{
 use urr_test::servers;
 use urr_ticket::inventory::store::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{
-    Inventory, Kind, SCHEMA, SeatLocks, Settings, Signer, Ticket, TicketParts, Turns,
+    Inventory, InventoryKind, SCHEMA, SeatLocks, Signer, SlotChecker, TicketParts, TicketService,
+    TicketSettings,
 };
 
 const SQLITE_FILE: &str = "reservation_service.db";
@@ -40,7 +41,7 @@ pub struct World {
     pub ids: IdSource,
     /// The locks of `ticket`.
     pub locks: SeatLocks,
-    pub ticket: Ticket,
+    pub ticket: TicketService,
 }
 
 impl World {
@@ -78,34 +79,34 @@ impl World {
         };
         let ids = IdSource::seeded(clock.clone(), 20_261_201);
         let locks = SeatLocks::memory(clock.clone());
-        let ticket = make_ticket(&db, &clock, &ids, &locks, Settings::default());
+        let ticket = make_ticket(&db, &clock, &ids, &locks, TicketSettings::default());
         Some(World { folder, postgres, admin_url, db, clock, ids, locks, ticket })
     }
 
     /// The same tables, seen by a process that is set up otherwise.
-    pub fn ticket_with(&self, settings: Settings) -> Ticket {
+    pub fn ticket_with(&self, settings: TicketSettings) -> TicketService {
         self.ticket_with_locks(settings, &SeatLocks::memory(self.clock.clone()))
     }
 
-    pub fn ticket_with_locks(&self, settings: Settings, locks: &SeatLocks) -> Ticket {
+    pub fn ticket_with_locks(&self, settings: TicketSettings, locks: &SeatLocks) -> TicketService {
         make_ticket(&self.db, &self.clock, &self.ids, locks, settings)
     }
 
     /// The same tables, seen by a process that asks whose turn it is.
-    pub fn ticket_with_turns(&self, turns: Turns) -> Ticket {
-        let settings = Settings::default();
+    pub fn ticket_with_slots(&self, slots: SlotChecker) -> TicketService {
+        let settings = TicketSettings::default();
         let parts = ticket_parts(&self.db, &self.clock, &self.ids, &self.locks, settings);
-        Ticket::new(TicketParts { turns, ..parts })
+        TicketService::new(TicketParts { slots, ..parts })
     }
 
     /// The same tables, seen by a process whose statements may take only so long.
-    pub fn ticket_in_a_hurry(&self, statement_timeout: Duration) -> Ticket {
+    pub fn ticket_in_a_hurry(&self, statement_timeout: Duration) -> TicketService {
         self.ticket_on(&self.db_in_a_hurry(statement_timeout))
     }
 
     /// The office of a process that sees the tables through this.
-    pub fn ticket_on(&self, db: &Db) -> Ticket {
-        make_ticket(db, &self.clock, &self.ids, &self.locks, Settings::default())
+    pub fn ticket_on(&self, db: &Db) -> TicketService {
+        make_ticket(db, &self.clock, &self.ids, &self.locks, TicketSettings::default())
     }
 
     pub fn db_in_a_hurry(&self, statement_timeout: Duration) -> Db {
@@ -124,7 +125,7 @@ impl World {
     }
 
     /// The same world with another office.
-    pub fn with_ticket(self, ticket: Ticket) -> World {
+    pub fn with_ticket(self, ticket: TicketService) -> World {
         World { ticket, ..self }
     }
 
@@ -158,7 +159,7 @@ impl World {
     pub async fn open_standing(&self, total: u32) -> (Uuid, Uuid) {
         let (event_id, type_id) = (self.ids.next_id(), self.ids.next_id());
         let mut new = new_sale(event_id, Layout { sections: Vec::new() }, &self.clock);
-        new.inventory.kind = Kind::Standing;
+        new.inventory.kind = InventoryKind::Standing;
         new.inventory.prices.clear();
         new.ticket_types.push(NewTicketType {
             id: type_id,
@@ -231,9 +232,9 @@ fn make_ticket(
     clock: &Clock,
     ids: &IdSource,
     locks: &SeatLocks,
-    settings: Settings,
-) -> Ticket {
-    Ticket::new(ticket_parts(db, clock, ids, locks, settings))
+    settings: TicketSettings,
+) -> TicketService {
+    TicketService::new(ticket_parts(db, clock, ids, locks, settings))
 }
 
 fn ticket_parts(
@@ -241,13 +242,13 @@ fn ticket_parts(
     clock: &Clock,
     ids: &IdSource,
     locks: &SeatLocks,
-    settings: Settings,
+    settings: TicketSettings,
 ) -> TicketParts {
     let (db, clock, ids) = (db.clone(), clock.clone(), ids.clone());
     let locks = locks.clone();
     let signer = Signer::new(&Secret::new("of these tests"), &[]);
-    let turns = Turns::Unchecked;
-    TicketParts { db, clock, ids, settings, locks, signer, turns }
+    let slots = SlotChecker::AllowAll;
+    TicketParts { db, clock, ids, settings, locks, signer, slots }
 }
 
 /// A sale that is open for everybody from an hour ago until in ten days.
@@ -256,7 +257,7 @@ pub fn new_sale(event_id: Uuid, layout: Layout, clock: &Clock) -> NewSale {
     let price = |grade: &str| (grade.to_owned(), Won::new(100_000));
     let prices: BTreeMap<String, Won> = layout.grades().into_iter().map(price).collect();
     NewSale {
-        inventory: Inventory { event_id, kind: Kind::Seated, layout, prices },
+        inventory: Inventory { event_id, kind: InventoryKind::Seated, layout, prices },
         facts: SaleFacts {
             revision: 1,
             title: "한강의 밤".to_owned(),

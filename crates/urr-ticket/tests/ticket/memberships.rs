@@ -11,15 +11,15 @@ use urr_kernel::{Event, Timestamp, Uuid, Won};
 use urr_service::Caller;
 use urr_storage::{StorageError, params};
 use urr_ticket::{
-    Membership, MembershipError, MembershipId, MembershipRefused, MembershipStatus, PaymentClaim,
-    PaymentMade, Tier,
+    CompletedPayment, Membership, MembershipError, MembershipId, MembershipRejection,
+    MembershipStatus, PaymentClaim, Tier,
 };
 
-use crate::booking::Who;
 use crate::contract;
 use crate::fixture::World;
-use crate::inventory::deliver;
-use crate::paying::event;
+use crate::operations::CallerIdentity;
+use crate::payables::event;
+use crate::projection::deliver;
 
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub const PRICE: i64 = 30_000;
@@ -62,7 +62,7 @@ impl World {
         id: MembershipId,
         claim: PaymentClaim,
     ) -> Result<Membership, MembershipError> {
-        let made = PaymentMade::new(claim, Some("card"));
+        let made = CompletedPayment::new(claim, Some("card"));
         self.ticket.activate_membership(id, made, self.context()).await
     }
 
@@ -113,8 +113,8 @@ fn returned(world: &World, membership: &Membership, payment_id: Uuid, fields: Va
     event(world, "PAYMENT_REFUNDED", data)
 }
 
-fn refused<T>(refused: MembershipRefused) -> Result<T, MembershipError> {
-    Err(MembershipError::Refused(refused))
+fn refused<T>(refused: MembershipRejection) -> Result<T, MembershipError> {
+    Err(MembershipError::Rejected(refused))
 }
 
 fn at(text: &str) -> Timestamp {
@@ -122,10 +122,10 @@ fn at(text: &str) -> Timestamp {
 }
 
 async fn post(world: &World, caller: Caller, path: &str, body: Value) -> (u16, Value) {
-    world.call(Who::Service(caller), Method::POST, path, body).await
+    world.call(CallerIdentity::Service(caller), Method::POST, path, body).await
 }
 
-async fn get(world: &World, who: Who, path: &str) -> (u16, Value) {
+async fn get(world: &World, who: CallerIdentity, path: &str) -> (u16, Value) {
     world.call(who, Method::GET, path, Value::Null).await
 }
 
@@ -147,7 +147,7 @@ contract! {
         let (user_id, artist_id) = (world.ids.next_id(), world.ids.next_id());
         assert_eq!(
             world.ticket.subscribe(user_id, artist_id).await,
-            refused(MembershipRefused::ArtistNotFound)
+            refused(MembershipRejection::ArtistNotFound)
         );
         let old = artist_told(&world, "ARTIST_CREATED", artist_id, 10_000);
         world.clock.advance(DAY);
@@ -182,7 +182,7 @@ contract! {
 
     async fn a_fan_joins_over_the_calls_of_fans_and_payments(world: World) {
         let (user_id, artist_id) = (world.ids.next_id(), world.artist().await);
-        let fan = Who::User(user_id);
+        let fan = CallerIdentity::User(user_id);
         let body = json!({"artistId": artist_id});
         let (status, made) =
             world.call(fan, Method::POST, "/api/memberships/subscribe", body.clone()).await;
@@ -191,7 +191,7 @@ contract! {
         assert_eq!(made, json!({"membershipId": id, "artistId": artist_id, "price": PRICE,
             "artistName": "한강 밴드", "status": "pending", "isRenewal": false}));
         let path = format!("/internal/ticket/memberships/{id}");
-        let payments = Who::Service(Caller::Payment);
+        let payments = CallerIdentity::Service(Caller::Payment);
         let (_, payable) =
             get(&world, payments, &format!("{path}/validate?userId={user_id}")).await;
         let unpaid = json!({"membership": {
@@ -251,25 +251,25 @@ contract! {
         let (membership, _) = world.join(world.ids.next_id(), artist_id).await;
         let stranger = world.ids.next_id();
         let (status, mine) =
-            get(&world, Who::User(stranger), &format!("/api/memberships/my/{artist_id}")).await;
+            get(&world, CallerIdentity::User(stranger), &format!("/api/memberships/my/{artist_id}")).await;
         assert_eq!(status, 200);
         let bronze = json!({"tier": "bronze", "preSalePhase": null, "preSaleLabel": "일반예매",
             "bookingFeeSurcharge": 0, "transferAccess": false, "transferFeePercent": null,
             "nextTierThreshold": null});
         assert_eq!((&mine["membership"], &mine["pointHistory"], &mine["benefits"]),
             (&Value::Null, &json!([]), &bronze));
-        let (_, all) = get(&world, Who::User(stranger), "/api/memberships/my").await;
+        let (_, all) = get(&world, CallerIdentity::User(stranger), "/api/memberships/my").await;
         assert_eq!(all["memberships"], json!([]));
         for path in ["/api/memberships/my", &format!("/api/memberships/benefits/{artist_id}")] {
-            assert_eq!(get(&world, Who::Nobody, path).await.0, 401, "{path}");
+            assert_eq!(get(&world, CallerIdentity::Nobody, path).await.0, 401, "{path}");
         }
         let path = format!("/internal/ticket/memberships/{}", membership.id.0);
         let path = format!("{path}/validate?userId={stranger}");
-        let (status, body) = get(&world, Who::Service(Caller::Payment), &path).await;
+        let (status, body) = get(&world, CallerIdentity::Service(Caller::Payment), &path).await;
         assert_eq!((status, &body["code"]), (404, &json!("MEMBERSHIP_NOT_FOUND")));
         // The control: a member is not.
         let path = format!("/api/memberships/benefits/{artist_id}");
-        let (_, seen) = get(&world, Who::User(membership.user_id), &path).await;
+        let (_, seen) = get(&world, CallerIdentity::User(membership.user_id), &path).await;
         assert_eq!(seen["tier"], "silver");
     }
 
@@ -280,7 +280,7 @@ contract! {
         let all = json!({"paymentId": Uuid::nil(), "userId": Uuid::nil(), "fencingToken": 1,
             "amount": PRICE});
         for caller in Caller::ALL.into_iter().filter(|caller| *caller != Caller::Payment) {
-            assert_eq!(get(&world, Who::Service(caller), &path).await.0, 403, "{caller}");
+            assert_eq!(get(&world, CallerIdentity::Service(caller), &path).await.0, 403, "{caller}");
             let (status, _) = post(&world, caller, &format!("{path}/pin"), all.clone()).await;
             assert_eq!(status, 403, "{caller}");
         }
@@ -293,33 +293,33 @@ contract! {
         let (id, claim) = (membership.id, world.membership_claim(&membership));
         let pin = async |claim| world.ticket.pin_membership(id, user_id, claim).await;
         let cheap = PaymentClaim { amount: Won::new(1), ..claim };
-        assert_eq!(pin(cheap).await, refused(MembershipRefused::WrongAmount));
+        assert_eq!(pin(cheap).await, refused(MembershipRejection::WrongAmount));
         for fencing_token in [0, 2] {
             let stale = PaymentClaim { fencing_token, ..claim };
-            assert_eq!(pin(stale).await, refused(MembershipRefused::StaleToken));
+            assert_eq!(pin(stale).await, refused(MembershipRejection::StaleToken));
         }
         let someone = world.ids.next_id();
         let theirs = world.ticket.pin_membership(id, someone, claim).await;
-        assert_eq!(theirs, refused(MembershipRefused::NotFound));
-        assert_eq!(world.activate(id, claim).await, refused(MembershipRefused::NotPinned));
+        assert_eq!(theirs, refused(MembershipRejection::NotFound));
+        assert_eq!(world.activate(id, claim).await, refused(MembershipRejection::NotPinned));
         // The price changes between preparing and paying.
         world.tell_artist("ARTIST_UPDATED", artist_id, 35_000).await;
-        assert_eq!(pin(claim).await, refused(MembershipRefused::WrongAmount));
+        assert_eq!(pin(claim).await, refused(MembershipRejection::WrongAmount));
         let claim = PaymentClaim { amount: Won::new(35_000), ..claim };
         pin(claim).await.unwrap();
         world.tell_artist("ARTIST_UPDATED", artist_id, 40_000).await;
         let other = PaymentClaim { payment_id: world.ids.next_id(), ..claim };
-        assert_eq!(pin(other).await, refused(MembershipRefused::PaymentInProgress));
-        assert_eq!(world.activate(id, other).await, refused(MembershipRefused::PaymentInProgress));
+        assert_eq!(pin(other).await, refused(MembershipRejection::PaymentInProgress));
+        assert_eq!(world.activate(id, other).await, refused(MembershipRejection::PaymentInProgress));
         let path = format!("/internal/ticket/memberships/{}/validate?userId={user_id}", id.0);
-        let (status, body) = get(&world, Who::Service(Caller::Payment), &path).await;
+        let (status, body) = get(&world, CallerIdentity::Service(Caller::Payment), &path).await;
         assert_eq!((status, &body["code"]), (409, &json!("MEMBERSHIP_BEING_PAID")));
         let active = world.activate(id, claim).await.unwrap();
         assert_eq!(active.amount(), Won::new(35_000));
         assert_eq!(world.announced("MEMBERSHIP_ACTIVATED").await[0]["amount"], 35_000);
         // What is paid is not let go.
         let unpinned = world.ticket.unpin_membership(id, claim.payment_id).await;
-        assert_eq!(unpinned, refused(MembershipRefused::Paid));
+        assert_eq!(unpinned, refused(MembershipRejection::Paid));
     }
 
     async fn of_many_payments_at_once_one_pays(world: World) {
@@ -335,9 +335,9 @@ contract! {
             paying.join_all().await.into_iter().partition(|(_, pinned)| pinned.is_ok());
         assert_eq!(won.len(), 1);
         for (claim, pinned) in lost {
-            assert_eq!(pinned, refused(MembershipRefused::PaymentInProgress));
+            assert_eq!(pinned, refused(MembershipRejection::PaymentInProgress));
             let late = world.activate(id, claim).await;
-            assert_eq!(late, refused(MembershipRefused::PaymentInProgress));
+            assert_eq!(late, refused(MembershipRejection::PaymentInProgress));
         }
         assert_eq!(world.activate(id, won[0].0).await.unwrap().points, 200);
     }
@@ -353,7 +353,7 @@ contract! {
             assert_eq!(free.unwrap().term.unwrap().pinned_by, None);
         }
         let late = world.activate(membership.id, claim).await;
-        assert_eq!(late, refused(MembershipRefused::NotPinned));
+        assert_eq!(late, refused(MembershipRejection::NotPinned));
         assert_eq!(world.number("select count(*) as n from membership_points").await, 0);
         world.join(user_id, artist_id).await;
         assert_eq!(point_lines(&world).await, [("MEMBERSHIP_JOIN".to_owned(), 200)]);
@@ -427,7 +427,7 @@ contract! {
         let id = membership.id;
         world.clock.advance(334 * DAY);
         let early = world.ticket.subscribe(user_id, artist_id).await;
-        assert_eq!(early, refused(MembershipRefused::AlreadyMember));
+        assert_eq!(early, refused(MembershipRejection::AlreadyMember));
         world.clock.advance(DAY);
         let offered = world.subscribe(user_id, artist_id).await;
         assert_eq!((offered.id, offered.last_term), (id, 2));
@@ -471,7 +471,7 @@ contract! {
         world.clock.advance(Duration::from_micros(1));
         assert_eq!(world.ticket.tier_with(user_id, artist_id).await, Ok(None));
         let path = format!("/api/memberships/my/{artist_id}");
-        let (_, mine) = get(&world, Who::User(user_id), &path).await;
+        let (_, mine) = get(&world, CallerIdentity::User(user_id), &path).await;
         assert_eq!((&mine["membership"]["status"], &mine["membership"]["effectiveTier"]),
             (&json!("expired"), &json!("bronze")));
         // Two processes sweep at once.
@@ -565,7 +565,7 @@ contract! {
         assert_eq!(world.announced("MEMBERSHIP_EXPIRED").await[0]["expiresAt"],
             "2026-12-02T12:00:00Z");
         // A payment that was given back buys nothing any more.
-        assert_eq!(world.activate(id, claim).await, refused(MembershipRefused::Refunded));
+        assert_eq!(world.activate(id, claim).await, refused(MembershipRejection::Refunded));
         let (back, _) = world.join(user_id, artist_id).await;
         assert_eq!((back.last_term, back.points), (2, 200));
         world.assert_balances().await;
@@ -604,7 +604,7 @@ contract! {
         // Ten days were left of the first one.
         let left = world.membership(membership.id).await;
         assert_eq!(left.expires_at, at("2028-11-21T12:00:00Z"));
-        assert_eq!(left.term.unwrap().span.unwrap().starts_at, world.clock.now());
+        assert_eq!(left.term.unwrap().period.unwrap().starts_at, world.clock.now());
         assert_eq!(left.points, 200);
         assert_eq!(world.ticket.tier_with(user_id, artist_id).await, Ok(Some(Tier::Silver)));
         assert_eq!(world.ticket.end_memberships().await, Ok(0));

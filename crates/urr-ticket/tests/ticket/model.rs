@@ -10,8 +10,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{StorageError, params};
 use urr_ticket::{
-    Back, ChangeSeats, PaymentClaim, PaymentStatus, ReservationId, ReserveRequest, Status, Sweeper,
-    Wanted, WantedTickets,
+    ChangeSeats, PaymentClaim, RequestedItems, RequestedTickets, ReservationId,
+    ReservationPaymentStatus, ReservationStatus, ReserveRequest, ReturnedMoney, Sweeper,
 };
 
 use crate::fixture::{Form, SECOND, World, hall};
@@ -69,12 +69,12 @@ fn op() -> impl Strategy<Value = Op> {
 
 /// A reservation in the model, and what is compared with the office.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Booking {
+struct RefundBasis {
     user: usize,
     seats: BTreeSet<u32>,
     tickets: u32,
-    status: Status,
-    payment: PaymentStatus,
+    status: ReservationStatus,
+    payment: ReservationPaymentStatus,
     pinned: Option<usize>,
     paid_by: Option<usize>,
     token: i64,
@@ -83,13 +83,13 @@ struct Booking {
 
 #[derive(Clone, Debug, Default)]
 struct Model {
-    bookings: Vec<Booking>,
+    bookings: Vec<RefundBasis>,
     is_closed: bool,
 }
 
-impl Booking {
+impl RefundBasis {
     fn is_live(&self) -> bool {
-        matches!(self.status, Status::Pending | Status::Confirmed)
+        matches!(self.status, ReservationStatus::Pending | ReservationStatus::Confirmed)
     }
 
     fn is_seated(&self) -> bool {
@@ -102,14 +102,14 @@ impl Booking {
 
     /// It waits for its payment, and there is time.
     fn is_held(&self, now: Timestamp) -> bool {
-        self.status == Status::Pending && self.pinned.is_none() && now < self.expires_at
+        self.status == ReservationStatus::Pending && self.pinned.is_none() && now < self.expires_at
     }
 
     fn cancel(&mut self) {
-        if self.status == Status::Confirmed {
-            self.payment = PaymentStatus::Refunding;
+        if self.status == ReservationStatus::Confirmed {
+            self.payment = ReservationPaymentStatus::Refunding;
         }
-        self.status = Status::Cancelled;
+        self.status = ReservationStatus::Cancelled;
     }
 }
 
@@ -118,12 +118,12 @@ impl Model {
         let is_seated = tickets == 0;
         let quantity = tickets + u32::try_from(seats.len()).unwrap();
         let theirs = self.bookings.iter().filter(|b| b.is_seated() == is_seated && b.is_live());
-        let own: Vec<&Booking> = theirs.clone().filter(|b| b.user == user).collect();
+        let own: Vec<&RefundBasis> = theirs.clone().filter(|b| b.user == user).collect();
         let owned: u32 = own.iter().map(|b| b.quantity()).sum();
         let sold: u32 = theirs.clone().map(|b| b.tickets).sum();
         let is_free = theirs.clone().all(|b| b.seats.is_disjoint(seats));
         !(is_seated && self.is_closed)
-            && own.iter().all(|b| b.status != Status::Pending)
+            && own.iter().all(|b| b.status != ReservationStatus::Pending)
             && owned + quantity <= PER_USER_MAX
             && is_free
             && sold + tickets <= STOCK
@@ -134,21 +134,22 @@ impl Model {
         self.bookings.iter().position(|b| {
             let is_theirs = b.user == user && b.is_seated() == is_seated;
             let is_over = b.pinned.is_none() && now >= b.expires_at;
-            is_theirs && b.status == Status::Pending && is_over
+            is_theirs && b.status == ReservationStatus::Pending && is_over
         })
     }
 
     fn may_change(&self, at: usize, seats: &BTreeSet<u32>, stale: bool, now: Timestamp) -> bool {
-        let booking = &self.bookings[at];
+        let operations = &self.bookings[at];
         let others = self.bookings.iter().enumerate().filter(|(other, _)| *other != at);
-        let others: Vec<&Booking> =
+        let others: Vec<&RefundBasis> =
             others.map(|(_, b)| b).filter(|b| b.is_seated() && b.is_live()).collect();
-        let own: u32 = others.iter().filter(|b| b.user == booking.user).map(|b| b.quantity()).sum();
-        booking.is_seated()
-            && booking.is_held(now)
+        let own: u32 =
+            others.iter().filter(|b| b.user == operations.user).map(|b| b.quantity()).sum();
+        operations.is_seated()
+            && operations.is_held(now)
             && !self.is_closed
             && !stale
-            && (*seats == booking.seats
+            && (*seats == operations.seats
                 || own + u32::try_from(seats.len()).unwrap() <= PER_USER_MAX
                     && others.iter().all(|b| b.seats.is_disjoint(seats)))
     }
@@ -156,53 +157,58 @@ impl Model {
     /// What a step does to one reservation; `false` if it is refused.
     fn step(&mut self, op: &Op, at: usize, now: Timestamp) -> bool {
         let is_closed = self.is_closed;
-        let booking = &mut self.bookings[at];
-        let is_on_sale = !(booking.is_seated() && is_closed);
-        let is_pending = booking.status == Status::Pending;
+        let operations = &mut self.bookings[at];
+        let is_on_sale = !(operations.is_seated() && is_closed);
+        let is_pending = operations.status == ReservationStatus::Pending;
         match *op {
             Op::Pin { payment, stale, .. } => {
-                let again = is_pending && booking.pinned == Some(payment);
-                let allowed = !stale && (again || booking.is_held(now) && is_on_sale);
+                let again = is_pending && operations.pinned == Some(payment);
+                let allowed = !stale && (again || operations.is_held(now) && is_on_sale);
                 if allowed {
-                    booking.pinned = Some(payment);
+                    operations.pinned = Some(payment);
                 }
                 allowed
             }
             Op::Unpin { payment, .. } => {
-                if booking.pinned == Some(payment) {
-                    booking.pinned = None;
+                if operations.pinned == Some(payment) {
+                    operations.pinned = None;
                 }
-                !(booking.status == Status::Confirmed && booking.paid_by == Some(payment))
+                !(operations.status == ReservationStatus::Confirmed
+                    && operations.paid_by == Some(payment))
             }
             Op::Confirm { payment, stale, .. } => {
-                let again = booking.status == Status::Confirmed && booking.paid_by == Some(payment);
-                let first = is_pending && booking.pinned == Some(payment);
+                let again = operations.status == ReservationStatus::Confirmed
+                    && operations.paid_by == Some(payment);
+                let first = is_pending && operations.pinned == Some(payment);
                 if first && !stale {
-                    booking.status = Status::Confirmed;
-                    booking.payment = PaymentStatus::Paid;
-                    booking.paid_by = booking.pinned.take();
+                    operations.status = ReservationStatus::Confirmed;
+                    operations.payment = ReservationPaymentStatus::Paid;
+                    operations.paid_by = operations.pinned.take();
                 }
                 !stale && (first || again)
             }
             Op::Cancel { .. } => {
-                let is_live = booking.is_held(now) || booking.status == Status::Confirmed;
+                let is_live =
+                    operations.is_held(now) || operations.status == ReservationStatus::Confirmed;
                 if is_live {
-                    booking.cancel();
+                    operations.cancel();
                 }
-                is_live || booking.status == Status::Cancelled
+                is_live || operations.status == ReservationStatus::Cancelled
             }
             Op::Release { stale, .. } => {
-                let allowed = booking.is_held(now) || booking.status == Status::Cancelled;
+                let allowed =
+                    operations.is_held(now) || operations.status == ReservationStatus::Cancelled;
                 if allowed && !stale {
-                    booking.status = Status::Cancelled;
+                    operations.status = ReservationStatus::Cancelled;
                 }
                 allowed && !stale
             }
             Op::Refund { payment, .. } => {
-                let due = [PaymentStatus::Refunding, PaymentStatus::Refunded];
-                let allowed = due.contains(&booking.payment) && booking.paid_by == Some(payment);
+                let due = [ReservationPaymentStatus::Refunding, ReservationPaymentStatus::Refunded];
+                let allowed =
+                    due.contains(&operations.payment) && operations.paid_by == Some(payment);
                 if allowed {
-                    booking.payment = PaymentStatus::Refunded;
+                    operations.payment = ReservationPaymentStatus::Refunded;
                 }
                 allowed
             }
@@ -211,10 +217,10 @@ impl Model {
     }
 
     fn sweep(&mut self, now: Timestamp) {
-        for booking in &mut self.bookings {
-            let is_over = booking.pinned.is_none() && now >= booking.expires_at;
-            if booking.status == Status::Pending && is_over {
-                booking.status = Status::Expired;
+        for operations in &mut self.bookings {
+            let is_over = operations.pinned.is_none() && now >= operations.expires_at;
+            if operations.status == ReservationStatus::Pending && is_over {
+                operations.status = ReservationStatus::Expired;
             }
         }
     }
@@ -222,8 +228,8 @@ impl Model {
     fn empty(&mut self) {
         let is_closed = self.is_closed;
         let closed = self.bookings.iter_mut().filter(|b| is_closed && b.is_seated());
-        for booking in closed.filter(|b| b.is_live() && b.pinned.is_none()) {
-            booking.cancel();
+        for operations in closed.filter(|b| b.is_live() && b.pinned.is_none()) {
+            operations.cancel();
         }
     }
 }
@@ -257,34 +263,35 @@ impl Case<'_> {
         let overdue = self.model.find_overdue(user, tickets == 0, now);
         let mut without = self.model.clone();
         if let Some(at) = overdue {
-            without.bookings[at].status = Status::Expired;
+            without.bookings[at].status = ReservationStatus::Expired;
         }
         let expected = without.may_hold(user, seats, tickets);
-        let (event_id, wanted) = match tickets {
-            0 => (self.seated, Wanted::of_seats(seats.iter().copied().collect()).unwrap()),
+        let (event_id, requested) = match tickets {
+            0 => (self.seated, RequestedItems::of_seats(seats.iter().copied().collect()).unwrap()),
             quantity => {
                 let (event_id, ticket_type_id) = self.standing;
-                let lines = vec![WantedTickets { ticket_type_id, quantity }];
-                (event_id, Wanted::of_tickets(lines).unwrap())
+                let lines = vec![RequestedTickets { ticket_type_id, quantity }];
+                (event_id, RequestedItems::of_tickets(lines).unwrap())
             }
         };
-        let request = ReserveRequest { user_id: self.users[user], event_id, wanted, key: None };
+        let request = ReserveRequest { user_id: self.users[user], event_id, requested, key: None };
         let held = world.ticket.reserve(request, world.context()).await;
         // Who is refused for another reason may still have the old one, until it is swept.
         if let Some(at) = overdue {
-            let is_over = world.find(self.ids[at]).await.reservation.status == Status::Expired;
+            let is_over =
+                world.find(self.ids[at]).await.reservation.status == ReservationStatus::Expired;
             if is_over || held.is_ok() {
-                self.model.bookings[at].status = Status::Expired;
+                self.model.bookings[at].status = ReservationStatus::Expired;
             }
         }
         let Ok(hold) = held else { return (false, expected) };
         self.ids.push(hold.reservation.id);
-        self.model.bookings.push(Booking {
+        self.model.bookings.push(RefundBasis {
             user,
             seats: seats.clone(),
             tickets,
-            status: Status::Pending,
-            payment: PaymentStatus::Unpaid,
+            status: ReservationStatus::Pending,
+            payment: ReservationPaymentStatus::Unpaid,
             pinned: None,
             paid_by: None,
             token: hold.reservation.fence,
@@ -296,17 +303,17 @@ impl Case<'_> {
     async fn change(&mut self, at: usize, seats: &BTreeSet<u32>, stale: bool) -> (bool, bool) {
         let (world, now) = (self.world, self.world.clock.now());
         let expected = self.model.may_change(at, seats, stale, now);
-        let booking = &mut self.model.bookings[at];
+        let operations = &mut self.model.bookings[at];
         let request = ChangeSeats {
-            user_id: self.users[booking.user],
+            user_id: self.users[operations.user],
             seat_ids: seats.iter().copied().collect(),
-            fencing_token: Some(booking.token - i64::from(stale)),
+            fencing_token: Some(operations.token - i64::from(stale)),
         };
         let changed = world.ticket.change_seats(self.ids[at], request, world.context()).await;
         if let (Ok(record), true) = (&changed, expected) {
-            let is_new = record.reservation.fence > booking.token;
-            assert_eq!(is_new, *seats != booking.seats, "a change has a token of its own");
-            (booking.token, booking.seats) = (record.reservation.fence, seats.clone());
+            let is_new = record.reservation.fence > operations.token;
+            assert_eq!(is_new, *seats != operations.seats, "a change has a token of its own");
+            (operations.token, operations.seats) = (record.reservation.fence, seats.clone());
         }
         (changed.is_ok(), expected)
     }
@@ -314,11 +321,11 @@ impl Case<'_> {
     /// A step of one reservation at the office.
     async fn step(&self, op: &Op, at: usize) -> bool {
         let (ticket, world, id) = (&self.world.ticket, self.world, self.ids[at]);
-        let booking = &self.model.bookings[at];
-        let user_id = self.users[booking.user];
-        let price = if booking.is_seated() { 100_000 } else { 88_000 };
-        let amount = Won::new(price * i64::from(booking.quantity()));
-        let token = |stale: bool| booking.token - i64::from(stale);
+        let operations = &self.model.bookings[at];
+        let user_id = self.users[operations.user];
+        let price = if operations.is_seated() { 100_000 } else { 88_000 };
+        let amount = Won::new(price * i64::from(operations.quantity()));
+        let token = |stale: bool| operations.token - i64::from(stale);
         let claim = |payment: usize, stale: bool| PaymentClaim {
             payment_id: self.payments[payment],
             fencing_token: token(stale),
@@ -341,9 +348,10 @@ impl Case<'_> {
                 let token = Some(token(stale));
                 ticket.release_hold(id, user_id, token, world.context()).await.is_ok()
             }
-            Op::Refund { payment, .. } => {
-                ticket.mark_refunded(id, self.payments[payment], Back::whole(amount)).await.is_ok()
-            }
+            Op::Refund { payment, .. } => ticket
+                .mark_refunded(id, self.payments[payment], ReturnedMoney::whole(amount))
+                .await
+                .is_ok(),
             _ => unreachable!("the other operations are not about one reservation"),
         }
     }
@@ -401,7 +409,7 @@ impl Case<'_> {
     }
 
     /// The reservations as the office has them.
-    async fn state(&self) -> Vec<Booking> {
+    async fn state(&self) -> Vec<RefundBasis> {
         let mut bookings = Vec::new();
         for (id, model) in self.ids.iter().zip(&self.model.bookings) {
             let details = self.world.ticket.reservation_details(*id).await.unwrap();
@@ -414,12 +422,12 @@ impl Case<'_> {
                 .items
                 .iter()
                 .filter_map(|stored| match stored.item.subject {
-                    urr_ticket::Subject::Seat(seat_id) => Some(seat_id),
-                    urr_ticket::Subject::TicketType(_) => None,
+                    urr_ticket::ItemSubject::Seat(seat_id) => Some(seat_id),
+                    urr_ticket::ItemSubject::TicketType(_) => None,
                 })
                 .collect();
             let tickets = if seats.is_empty() { record.quantity } else { 0 };
-            bookings.push(Booking {
+            bookings.push(RefundBasis {
                 user: self.users.iter().position(|id| *id == reservation.user_id).unwrap(),
                 seats,
                 tickets,
@@ -445,7 +453,7 @@ async fn run_case(world: &World, ops: &[Op]) -> Result<(), TestCaseError> {
     }
     let mut auditor = world.ticket.auditor();
     // What this case left overdue or pinned is another's; only what does not agree counts.
-    let mut differences = auditor.look().await.unwrap().differences;
+    let mut differences = auditor.run().await.unwrap().differences;
     differences.retain(|difference| !["overdue", "oldPin"].contains(&difference.kind.name()));
     prop_assert!(differences.is_empty(), "{:?}", differences);
     Ok(())

@@ -11,12 +11,12 @@ use urr_storage::{StorageError, params};
 use urr_test::engines::writings;
 use urr_ticket::{Sweeper, Tier};
 
-use crate::booking::Who;
 use crate::contract;
 use crate::fixture::{Form, World, hall, new_sale, run};
-use crate::inventory::deliver;
 use crate::memberships::{DAY, point_lines};
-use crate::paying::confirmed;
+use crate::operations::CallerIdentity;
+use crate::payables::confirmed;
+use crate::projection::deliver;
 
 const AWARD: &str = "/internal/ticket/memberships/award-points";
 const RETURN: &str = "/internal/ticket/memberships/return-points";
@@ -37,7 +37,8 @@ impl World {
 
     async fn my_membership(&self, user_id: Uuid, artist_id: Uuid) -> Value {
         let path = format!("/api/memberships/my/{artist_id}");
-        let (_, mine) = self.call(Who::User(user_id), Method::GET, &path, Value::Null).await;
+        let (_, mine) =
+            self.call(CallerIdentity::User(user_id), Method::GET, &path, Value::Null).await;
         mine["membership"].clone()
     }
 
@@ -54,7 +55,7 @@ impl World {
     ) -> (u16, Value) {
         let body = json!({"userId": user_id, "actionType": action, "referenceId": reference_id,
             "artistId": artist_id});
-        self.call(Who::Service(Caller::Community), Method::POST, AWARD, body).await
+        self.call(CallerIdentity::Service(Caller::Community), Method::POST, AWARD, body).await
     }
 }
 
@@ -233,15 +234,15 @@ contract! {
         // Nobody says how many points something is worth.
         let body = json!({"userId": user_id, "actionType": "COMMUNITY_POST", "points": 5_000,
             "referenceId": world.ids.next_id(), "artistId": artist_id});
-        let community = Who::Service(Caller::Community);
+        let community = CallerIdentity::Service(Caller::Community);
         assert_eq!(world.call(community, Method::POST, AWARD, body.clone()).await.0, 400);
         for caller in Caller::ALL.into_iter().filter(|caller| *caller != Caller::Community) {
             let mut body = body.clone();
             body.as_object_mut().unwrap().remove("points");
-            let called = world.call(Who::Service(caller), Method::POST, AWARD, body).await;
+            let called = world.call(CallerIdentity::Service(caller), Method::POST, AWARD, body).await;
             assert_eq!(called.0, 403, "{caller}");
             let body = json!({"actionType": "COMMUNITY_POST", "referenceId": post});
-            let called = world.call(Who::Service(caller), Method::POST, RETURN, body).await;
+            let called = world.call(CallerIdentity::Service(caller), Method::POST, RETURN, body).await;
             assert_eq!(called.0, 403, "{caller}");
         }
         world.assert_balances().await;
@@ -252,7 +253,7 @@ contract! {
         world.join(user_id, artist_id).await;
         let post = world.ids.next_id();
         world.award_for("COMMUNITY_POST", user_id, Some(artist_id), post).await;
-        let community = Who::Service(Caller::Community);
+        let community = CallerIdentity::Service(Caller::Community);
         let back = async |action: &str, reference_id: Uuid| {
             let body = json!({"actionType": action, "referenceId": reference_id});
             world.call(community, Method::POST, RETURN, body).await
@@ -337,7 +338,7 @@ contract! {
         let mut seen = Vec::new();
         for page in 1..=3 {
             let path = format!("/api/memberships/my/{artist_id}?page={page}&limit=2");
-            let (_, mine) = world.call(Who::User(user_id), Method::GET, &path, Value::Null).await;
+            let (_, mine) = world.call(CallerIdentity::User(user_id), Method::GET, &path, Value::Null).await;
             assert_eq!(mine["pagination"],
                 json!({"page": page, "limit": 2, "total": 5, "totalPages": 3}));
             seen.extend(mine["pointHistory"].as_array().unwrap().clone());
@@ -357,7 +358,7 @@ contract! {
             format!("/api/memberships/my/{artist_id}"),
             format!("/api/memberships/benefits/{artist_id}"),
         ] {
-            let (status, _) = world.call(Who::User(user_id), Method::GET, &path, Value::Null).await;
+            let (status, _) = world.call(CallerIdentity::User(user_id), Method::GET, &path, Value::Null).await;
             assert_eq!(status, 200, "{path}");
         }
         assert_eq!(writings(&world.db).await, before);

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{StorageError, params};
 use urr_ticket::inventory::store::NewSale;
-use urr_ticket::{ChangeSeats, PaymentClaim, Refused, StepError, Taken};
+use urr_ticket::{ChangeSeats, LockResult, PaymentClaim, ReservationRejection, TransitionError};
 
-use crate::booking::Who;
 use crate::contract;
-use crate::door::{Door, Fan};
 use crate::fixture::{Form, MINUTE, World, hall, new_sale, run};
-use crate::stalling::Standstill;
+use crate::gateway::{Fan, GatewayClient};
+use crate::operations::CallerIdentity;
+use crate::stalls::Standstill;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const MICROSECOND: Duration = Duration::from_micros(1);
@@ -76,22 +76,22 @@ fn amounts(reservation: &Value) -> (i64, i64) {
 #[test]
 fn b_1_a_tier_that_cannot_be_looked_up_refuses_nobody() {
     run(Form::Sqlite, async |world: World| {
-        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let (gateway, presale) = (GatewayClient::new(&world), Presale::begun(&world, HOUR).await);
         let (event_id, gold) = (presale.event_id, presale.member(&world, "gold").await);
         world.execute("alter table memberships rename to lost").await;
-        let (status, body) = door.reserve(&gold, event_id, &[0]).await;
+        let (status, body) = gateway.reserve(&gold, event_id, &[0]).await;
         assert!(status.is_server_error(), "{body}");
         let (probe, attempt) = (world.ids.next_id(), world.ids.next_id());
-        assert_eq!(world.locks.take(event_id, &[0], probe, attempt).await, Taken::Yes);
-        world.locks.give_up(event_id, &[0], attempt).await;
+        assert_eq!(world.locks.acquire(event_id, &[0], probe, attempt).await, LockResult::Acquired);
+        world.locks.abandon(event_id, &[0], attempt).await;
         world.execute("alter table lost rename to memberships").await;
-        door.must_reserve(&gold, event_id, &[0]).await;
+        gateway.must_reserve(&gold, event_id, &[0]).await;
     });
 }
 
 contract! {
     async fn b_1_a_presale_asks_for_the_tier(world: World) {
-        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let (gateway, presale) = (GatewayClient::new(&world), Presale::begun(&world, HOUR).await);
         let now = world.clock.now();
         let members = [
             ("gold", "active", now + MINUTE, StatusCode::CREATED),
@@ -101,17 +101,17 @@ contract! {
         ];
         for (seat_id, (tier, status, until, expected)) in (0..).zip(members) {
             let fan = presale.member_until(&world, tier, status, until).await;
-            let (answered, body) = door.reserve(&fan, presale.event_id, &[seat_id]).await;
+            let (answered, body) = gateway.reserve(&fan, presale.event_id, &[seat_id]).await;
             assert_eq!(answered, expected, "{tier} {body}");
         }
-        let (status, body) = door.reserve(&Fan::new(&world), presale.event_id, &[8]).await;
+        let (status, body) = gateway.reserve(&Fan::new(&world), presale.event_id, &[8]).await;
         assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE")));
         assert_eq!(body["opensAt"], "2026-12-03T11:00:00Z");
     }
 
     /// The many who may not buy yet do not make a seat look busy for those who may.
     async fn b_1_who_may_not_buy_yet_is_refused_without_touching_a_seat(world: World) {
-        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let (gateway, presale) = (GatewayClient::new(&world), Presale::begun(&world, HOUR).await);
         let (event_id, gold) = (presale.event_id, presale.member(&world, "gold").await);
         let strangers = [Fan::new(&world), presale.member(&world, "silver").await];
         let stall = Standstill::begin(&world, event_id).await;
@@ -122,20 +122,20 @@ contract! {
         let before = decided(&world);
         for fan in &strangers {
             // Nothing can be decided now, and nothing has to be.
-            let (status, body) = door.reserve(fan, event_id, &[3, 4]).await;
+            let (status, body) = gateway.reserve(fan, event_id, &[3, 4]).await;
             assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE")));
         }
         assert_eq!(decided(&world), before);
         let (probe, attempt) = (world.ids.next_id(), world.ids.next_id());
-        assert_eq!(world.locks.take(event_id, &[3, 4], probe, attempt).await, Taken::Yes);
+        assert_eq!(world.locks.acquire(event_id, &[3, 4], probe, attempt).await, LockResult::Acquired);
         // Not even a seat that another one has is looked at.
-        let (_, body) = door.reserve(&strangers[0], event_id, &[3, 4]).await;
+        let (_, body) = gateway.reserve(&strangers[0], event_id, &[3, 4]).await;
         assert_eq!(body["code"], "PRESALE");
-        world.locks.give_up(event_id, &[3, 4], attempt).await;
-        let wanted = [3, 4];
+        world.locks.abandon(event_id, &[3, 4], attempt).await;
+        let requested = [3, 4];
         let (member, stranger, ()) = tokio::join!(
-            door.reserve(&gold, event_id, &wanted),
-            door.reserve(&strangers[0], event_id, &wanted),
+            gateway.reserve(&gold, event_id, &requested),
+            gateway.reserve(&strangers[0], event_id, &requested),
             stall.end(),
         );
         assert_eq!(member.0, StatusCode::CREATED, "{}", member.1);
@@ -144,51 +144,51 @@ contract! {
 
     /// A membership counts from the moment in which it is paid.
     async fn b_1_who_becomes_a_member_buys_at_once(world: World) {
-        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let (gateway, presale) = (GatewayClient::new(&world), Presale::begun(&world, HOUR).await);
         let until = world.clock.now() + HOUR;
         let fan = presale.member_until(&world, "diamond", "pending", until).await;
-        let (status, _) = door.reserve(&fan, presale.event_id, &[0]).await;
+        let (status, _) = gateway.reserve(&fan, presale.event_id, &[0]).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
         world.execute("update memberships set status = 'active'").await;
-        door.must_reserve(&fan, presale.event_id, &[0]).await;
+        gateway.must_reserve(&fan, presale.event_id, &[0]).await;
     }
 
     /// What was read a moment ago only refuses. It never lets anyone in.
     async fn b_1_the_database_decides_for_who_is_let_through(world: World) {
-        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let (gateway, presale) = (GatewayClient::new(&world), Presale::begun(&world, HOUR).await);
         world.execute("update sales set has_presale = false").await;
-        door.must_reserve(&Fan::new(&world), presale.event_id, &[0]).await;
+        gateway.must_reserve(&Fan::new(&world), presale.event_id, &[0]).await;
         world.execute("update sales set has_presale = true").await;
-        let (status, body) = door.reserve(&Fan::new(&world), presale.event_id, &[1]).await;
+        let (status, body) = gateway.reserve(&Fan::new(&world), presale.event_id, &[1]).await;
         assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE")));
         assert_eq!(world.number("select count(*) as n from reservations").await, 1);
     }
 
     async fn b_1_in_the_general_sale_nobody_is_asked_for_their_tier(world: World) {
-        let (door, presale) = (Door::new(&world), Presale::begun(&world, 48 * HOUR).await);
+        let (gateway, presale) = (GatewayClient::new(&world), Presale::begun(&world, 48 * HOUR).await);
         let plain = world.open_sale(hall(1, 10)).await;
         let mut statements = Vec::new();
         for event_id in [presale.event_id, plain] {
-            door.must_reserve(&Fan::new(&world), event_id, &[0]).await;
+            gateway.must_reserve(&Fan::new(&world), event_id, &[0]).await;
             let (fan, before) = (Fan::new(&world), world.db.stats().statements);
-            door.must_reserve(&fan, event_id, &[1]).await;
+            gateway.must_reserve(&fan, event_id, &[1]).await;
             statements.push(world.db.stats().statements - before);
         }
         assert_eq!(statements[0], statements[1]);
     }
 
     async fn b_3_each_tier_pays_its_fee_once_for_a_booking(world: World) {
-        let (door, presale) = (Door::new(&world), Presale::begun(&world, 24 * HOUR).await);
+        let (gateway, presale) = (GatewayClient::new(&world), Presale::begun(&world, 24 * HOUR).await);
         let tiers = [("diamond", 1_000), ("gold", 2_000), ("silver", 3_000)];
         for (row, (tier, fee)) in (0..).zip(tiers) {
             let fan = presale.member(&world, tier).await;
             let seat_ids = [10 * row, 10 * row + 1, 10 * row + 2];
-            let made = door.must_reserve(&fan, presale.event_id, &seat_ids).await;
+            let made = gateway.must_reserve(&fan, presale.event_id, &seat_ids).await;
             assert_eq!(amounts(&made), (fee, 300_000 + fee), "{tier}");
             let id = made["id"].as_str().unwrap();
             for path in [format!("/api/reservations/{id}"), "/api/reservations/my".to_owned()] {
                 let (_, body) =
-                    world.call(Who::User(fan.user_id), Method::GET, &path, Value::Null).await;
+                    world.call(CallerIdentity::User(fan.user_id), Method::GET, &path, Value::Null).await;
                 let seen = body.get("reservation").unwrap_or(&body["reservations"][0]);
                 assert_eq!(amounts(seen), (fee, 300_000 + fee), "{path}: {body}");
             }
@@ -201,12 +201,12 @@ contract! {
 
     /// From the first moment in which everybody may buy, nobody pays for buying early.
     async fn b_3_the_general_sale_has_no_fee_from_its_first_moment(world: World) {
-        let (door, presale) =
-            (Door::new(&world), Presale::begun(&world, 48 * HOUR - MICROSECOND).await);
+        let (gateway, presale) =
+            (GatewayClient::new(&world), Presale::begun(&world, 48 * HOUR - MICROSECOND).await);
         let gold = presale.member(&world, "gold").await;
-        let made = door.must_reserve(&gold, presale.event_id, &[0]).await;
+        let made = gateway.must_reserve(&gold, presale.event_id, &[0]).await;
         assert_eq!(amounts(&made), (2_000, 102_000));
-        let (status, _) = door.reserve(&Fan::new(&world), presale.event_id, &[1]).await;
+        let (status, _) = gateway.reserve(&Fan::new(&world), presale.event_id, &[1]).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
         world.clock.advance(MICROSECOND);
         let members = [
@@ -216,38 +216,38 @@ contract! {
             Fan::new(&world),
         ];
         for (seat_id, fan) in (1..).zip(&members) {
-            let made = door.must_reserve(fan, presale.event_id, &[seat_id]).await;
+            let made = gateway.must_reserve(fan, presale.event_id, &[seat_id]).await;
             assert_eq!(amounts(&made), (0, 100_000));
         }
         world.assert_agrees().await;
     }
 
     async fn b_3_an_event_without_a_presale_has_no_fee_for_anyone(world: World) {
-        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let (gateway, presale) = (GatewayClient::new(&world), Presale::begun(&world, HOUR).await);
         world.execute("update sales set has_presale = false").await;
         for (seat_id, tier) in (0..).zip(["diamond", "gold", "silver"]) {
             let fan = presale.member(&world, tier).await;
-            let made = door.must_reserve(&fan, presale.event_id, &[seat_id]).await;
+            let made = gateway.must_reserve(&fan, presale.event_id, &[seat_id]).await;
             assert_eq!(amounts(&made), (0, 100_000), "{tier}");
         }
-        let made = door.must_reserve(&Fan::new(&world), presale.event_id, &[9]).await;
+        let made = gateway.must_reserve(&Fan::new(&world), presale.event_id, &[9]).await;
         assert_eq!(amounts(&made), (0, 100_000));
     }
 
     async fn b_3_standing_tickets_and_the_best_seats_have_the_fee_too(world: World) {
-        let (door, presale) = (Door::new(&world), Presale::begun(&world, HOUR).await);
+        let (gateway, presale) = (GatewayClient::new(&world), Presale::begun(&world, HOUR).await);
         let gold = presale.member(&world, "gold").await;
-        let wish = json!({"eventId": presale.event_id, "grade": "R", "count": 2});
-        let (status, body) = door.post(&gold, presale.event_id, "/api/seats/best", wish).await;
+        let preference = json!({"eventId": presale.event_id, "grade": "R", "count": 2});
+        let (status, body) = gateway.post(&gold, presale.event_id, "/api/seats/best", preference).await;
         assert_eq!(status, StatusCode::CREATED, "{body}");
         assert_eq!(amounts(&body["reservation"]), (2_000, 202_000));
         let (event_id, type_id) = world.open_standing(9).await;
         let artist_id = presale.artist_id;
-        let turn = "update sales set has_presale = true, artist_id = $2 where event_id = $1";
-        let turned = world.db.write(move |tx| tx.execute(turn, params![event_id, artist_id]));
+        let claim = "update sales set has_presale = true, artist_id = $2 where event_id = $1";
+        let turned = world.db.write(move |tx| tx.execute(claim, params![event_id, artist_id]));
         assert_eq!(turned.await, Ok::<u64, StorageError>(1));
         let items = json!([{"ticketTypeId": type_id, "quantity": 3}]);
-        let (status, body) = door.reserve_tickets(&gold, event_id, items).await;
+        let (status, body) = gateway.reserve_tickets(&gold, event_id, items).await;
         assert_eq!(status, StatusCode::CREATED, "{body}");
         assert_eq!(amounts(&body["reservation"]), (2_000, 266_000));
         world.assert_agrees().await;
@@ -255,13 +255,13 @@ contract! {
 
     async fn b_3_requests_of_one_batch_have_each_their_own_fee(world: World) {
         let presale = Presale::begun(&world, 24 * HOUR).await;
-        let (door, mut asking) = (Door::new(&world), tokio::task::JoinSet::new());
+        let (gateway, mut asking) = (GatewayClient::new(&world), tokio::task::JoinSet::new());
         for seat_id in 0..30 {
             let tier = ["diamond", "gold", "silver"][seat_id % 3];
             let fan = presale.member(&world, tier).await;
-            let (door, event_id) = (door.clone(), presale.event_id);
+            let (gateway, event_id) = (gateway.clone(), presale.event_id);
             let seat_ids = [u32::try_from(seat_id).unwrap()];
-            asking.spawn(async move { (tier, door.must_reserve(&fan, event_id, &seat_ids).await) });
+            asking.spawn(async move { (tier, gateway.must_reserve(&fan, event_id, &seat_ids).await) });
         }
         for (tier, made) in asking.join_all().await {
             let fee = match tier {
@@ -304,7 +304,7 @@ contract! {
         // Who pays for the seats alone has not paid.
         let short = PaymentClaim { amount: Won::new(100_000), ..world.claim(&record) };
         let refused = world.ticket.pin_hold(record.reservation.id, gold.user_id, short).await;
-        assert_eq!(refused, Err(StepError::Refused(Refused::WrongAmount)));
+        assert_eq!(refused, Err(TransitionError::Rejected(ReservationRejection::WrongAmount)));
         let paid = world.pay(&record).await;
         world.ticket.cancel_reservation(paid.id(), gold.user_id, world.context()).await.unwrap();
         let cancelled = &world.announced("RESERVATION_CANCELLED").await[0];

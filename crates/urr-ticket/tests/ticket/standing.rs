@@ -6,13 +6,13 @@ use urr_kernel::Won;
 use urr_ticket::inventory::store::{NewTicketType, ticket_type_insert};
 
 use crate::contract;
-use crate::door::{Door, Fan};
+use crate::gateway::{Fan, GatewayClient};
 
 contract! {
     async fn tickets_are_held_with_their_price_and_taken_from_the_stock(world: World) {
-        let (door, (event_id, type_id)) = (Door::new(&world), world.open_standing(5).await);
+        let (gateway, (event_id, type_id)) = (GatewayClient::new(&world), world.open_standing(5).await);
         let items = json!([{"ticketTypeId": type_id, "quantity": 2}]);
-        let (status, body) = door.reserve_tickets(&Fan::new(&world), event_id, items).await;
+        let (status, body) = gateway.reserve_tickets(&Fan::new(&world), event_id, items).await;
         assert_eq!(status, StatusCode::CREATED, "{body}");
         let made = &body["reservation"];
         assert_eq!(made["totalAmount"], 176_000);
@@ -24,7 +24,7 @@ contract! {
     }
 
     async fn what_is_not_there_is_refused_and_nothing_is_taken(world: World) {
-        let (door, (event_id, type_id)) = (Door::new(&world), world.open_standing(3).await);
+        let (gateway, (event_id, type_id)) = (GatewayClient::new(&world), world.open_standing(3).await);
         let other = world.ids.next_id();
         let line = |id, quantity| json!({"ticketTypeId": id, "quantity": quantity});
         for (items, status, code) in [
@@ -37,15 +37,15 @@ contract! {
             (json!([line(type_id, 4)]), 409, "NOT_ENOUGH"),
         ] {
             let (answered, body) =
-                door.reserve_tickets(&Fan::new(&world), event_id, items).await;
+                gateway.reserve_tickets(&Fan::new(&world), event_id, items).await;
             assert_eq!((answered.as_u16(), &body["code"]), (status, &json!(code)), "{body}");
         }
         assert_eq!(world.number("select available as n from ticket_types").await, 3);
         let all = json!([line(type_id, 3)]);
-        let (status, _) = door.reserve_tickets(&Fan::new(&world), event_id, all).await;
+        let (status, _) = gateway.reserve_tickets(&Fan::new(&world), event_id, all).await;
         assert_eq!(status, StatusCode::CREATED);
         let one = json!([line(type_id, 1)]);
-        let (status, body) = door.reserve_tickets(&Fan::new(&world), event_id, one).await;
+        let (status, body) = gateway.reserve_tickets(&Fan::new(&world), event_id, one).await;
         assert_eq!((status.as_u16(), &body["code"]), (409, &json!("SOLD_OUT")));
         assert_eq!(body["available"], 0);
     }
@@ -65,18 +65,18 @@ contract! {
         assert_eq!(made, Ok::<bool, urr_storage::StorageError>(true));
         // Two processes, so that two transactions meet in the database.
         let doors = [
-            Door::new(&world),
-            Door::to(&world.ticket_with(urr_ticket::Settings::default()), &world),
+            GatewayClient::new(&world),
+            GatewayClient::to(&world.ticket_with(urr_ticket::TicketSettings::default()), &world),
         ];
         let asking: Vec<_> = (0..200_usize)
             .map(|number| {
-                let (door, fan) = (doors[number % 2].clone(), Fan::new(&world));
+                let (gateway, fan) = (doors[number % 2].clone(), Fan::new(&world));
                 let types = if number % 3 == 0 { [first, second] } else { [second, first] };
                 let items = json!([
                     {"ticketTypeId": types[0], "quantity": 1},
                     {"ticketTypeId": types[1], "quantity": 1},
                 ]);
-                tokio::spawn(async move { door.reserve_tickets(&fan, event_id, items).await })
+                tokio::spawn(async move { gateway.reserve_tickets(&fan, event_id, items).await })
             })
             .collect();
         let mut sold = 0;
@@ -95,12 +95,12 @@ contract! {
     }
 
     async fn r_4_a_key_stands_for_the_types_and_quantities_it_was_used_for(world: World) {
-        let (door, (event_id, type_id)) = (Door::new(&world), world.open_standing(5).await);
+        let (gateway, (event_id, type_id)) = (GatewayClient::new(&world), world.open_standing(5).await);
         let fan = Fan::new(&world);
         let ask = async |quantity: u32| {
             let items = json!([{"ticketTypeId": type_id, "quantity": quantity}]);
             let body = json!({"eventId": event_id, "items": items, "idempotencyKey": "k1"});
-            door.post(&fan, event_id, "/api/reservations", body).await
+            gateway.post(&fan, event_id, "/api/reservations", body).await
         };
         let first = ask(2).await;
         assert_eq!(first.0, StatusCode::CREATED, "{}", first.1);
@@ -112,10 +112,10 @@ contract! {
 
     /// The rows that were changed are counted: what was not taken from the stock is not sold.
     async fn f_13_tickets_that_are_not_taken_from_the_stock_are_not_sold(world: World) {
-        let (door, (event_id, type_id)) = (Door::new(&world), world.open_standing(5).await);
+        let (gateway, (event_id, type_id)) = (GatewayClient::new(&world), world.open_standing(5).await);
         world.skip_updates("ticket_types", "true").await;
         let items = json!([{"ticketTypeId": type_id, "quantity": 2}]);
-        let (status, body) = door.reserve_tickets(&Fan::new(&world), event_id, items).await;
+        let (status, body) = gateway.reserve_tickets(&Fan::new(&world), event_id, items).await;
         assert!(status.is_server_error(), "{body}");
         assert_eq!(world.number("select count(*) as n from reservations").await, 0);
         world.assert_agrees().await;

@@ -7,11 +7,11 @@ use urr_kernel::{Uuid, Won};
 use urr_test::engines::writings;
 use urr_ticket::inventory::store::{NewTicketType, ticket_type_insert};
 
-use crate::booking::Who;
 use crate::contract;
-use crate::door::{Door, Fan};
 use crate::fixture::{Form, MINUTE, World, hall, run};
-use crate::stalling::Standstill;
+use crate::gateway::{Fan, GatewayClient};
+use crate::operations::CallerIdentity;
+use crate::stalls::Standstill;
 
 /// Runs a step and counts its statements.
 async fn count<T>(world: &World, step: impl Future<Output = T>) -> (T, u64) {
@@ -40,11 +40,12 @@ async fn ten_types(world: &World) -> (Uuid, Vec<Uuid>) {
 #[test]
 fn p_4_four_seats_take_as_many_statements_as_one() {
     run(Form::Postgres, async |world: World| {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(10, 10)).await);
-        door.must_reserve(&Fan::new(&world), event_id, &[99]).await;
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(10, 10)).await);
+        gateway.must_reserve(&Fan::new(&world), event_id, &[99]).await;
         let fans = [Fan::new(&world), Fan::new(&world)];
-        let (_, one) = count(&world, door.must_reserve(&fans[0], event_id, &[0])).await;
-        let (_, four) = count(&world, door.must_reserve(&fans[1], event_id, &[1, 2, 3, 4])).await;
+        let (_, one) = count(&world, gateway.must_reserve(&fans[0], event_id, &[0])).await;
+        let (_, four) =
+            count(&world, gateway.must_reserve(&fans[1], event_id, &[1, 2, 3, 4])).await;
         assert_eq!(one, four);
         assert!(one <= 4, "{one}");
     });
@@ -53,14 +54,14 @@ fn p_4_four_seats_take_as_many_statements_as_one() {
 #[test]
 fn p_4_four_types_of_tickets_take_as_many_statements_as_one() {
     run(Form::Postgres, async |world: World| {
-        let door = Door::new(&world);
+        let gateway = GatewayClient::new(&world);
         let (event_id, type_ids) = ten_types(&world).await;
         let mut statements = Vec::new();
         for types in [1, 4] {
             let line = |id: &Uuid| json!({"ticketTypeId": id, "quantity": 1});
             let items: Value = type_ids[..types].iter().map(line).collect();
             let fan = Fan::new(&world);
-            let asking = door.reserve_tickets(&fan, event_id, items);
+            let asking = gateway.reserve_tickets(&fan, event_id, items);
             let ((status, body), counted) = count(&world, asking).await;
             assert_eq!(status, StatusCode::CREATED, "{body}");
             statements.push(counted);
@@ -73,16 +74,16 @@ fn p_4_four_types_of_tickets_take_as_many_statements_as_one() {
 #[test]
 fn p_4_a_hundred_who_are_decided_together_take_as_many_statements_as_one() {
     run(Form::Postgres, async |world: World| {
-        let (door, event_id) = (Door::new(&world), world.open_sale(hall(45, 10)).await);
-        door.must_reserve(&Fan::new(&world), event_id, &[449]).await;
+        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(45, 10)).await);
+        gateway.must_reserve(&Fan::new(&world), event_id, &[449]).await;
         let fan = Fan::new(&world);
-        let (_, alone) = count(&world, door.must_reserve(&fan, event_id, &[448])).await;
+        let (_, alone) = count(&world, gateway.must_reserve(&fan, event_id, &[448])).await;
         let stall = Standstill::begin(&world, event_id).await;
         let fans: Vec<Fan> = (0..101).map(|_| Fan::new(&world)).collect();
         // The first keeps the desk busy; the others wait for it.
         let asking = join_all((0..101).zip(&fans).map(|(number, fan)| {
-            let (door, first) = (door.clone(), 4 * number);
-            async move { door.reserve(fan, event_id, &[first, first + 1, first + 2]).await }
+            let (gateway, first) = (gateway.clone(), 4 * number);
+            async move { gateway.reserve(fan, event_id, &[first, first + 1, first + 2]).await }
         }));
         let ((answers, ()), counted) =
             count(&world, async { tokio::join!(asking, stall.end()) }).await;
@@ -103,14 +104,14 @@ contract! {
         world.hold_tickets(standing, type_id, 1).await;
         let paid = world.hold(event_id, world.ids.next_id(), &[0, 1]).await;
         let paid = world.pay(&paid).await;
-        let (id, owner) = (paid.id(), Who::User(paid.record.reservation.user_id));
-        let admin = Who::Admin(world.ids.next_id());
+        let (id, owner) = (paid.id(), CallerIdentity::User(paid.record.reservation.user_id));
+        let admin = CallerIdentity::Admin(world.ids.next_id());
         let before = writings(&world.db).await;
         let reads = [
-            (Who::Nobody, format!("/api/seats/events/{event_id}")),
-            (Who::Nobody, format!("/api/seats/events/{event_id}?since=1")),
-            (Who::Nobody, format!("/api/tickets/event/{standing}")),
-            (Who::Nobody, "/api/tickets/keys".to_owned()),
+            (CallerIdentity::Nobody, format!("/api/seats/events/{event_id}")),
+            (CallerIdentity::Nobody, format!("/api/seats/events/{event_id}?since=1")),
+            (CallerIdentity::Nobody, format!("/api/tickets/event/{standing}")),
+            (CallerIdentity::Nobody, "/api/tickets/keys".to_owned()),
             (owner, "/api/reservations/my".to_owned()),
             (owner, format!("/api/reservations/{id}")),
             (admin, "/api/admin/reservations".to_owned()),

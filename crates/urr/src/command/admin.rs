@@ -11,7 +11,7 @@ use super::{block_on, say};
 use crate::compose::{World, auth_parts};
 use crate::config::Config;
 use crate::engines;
-use crate::role::Role;
+use crate::role::ProcessRole;
 
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
@@ -46,7 +46,7 @@ pub fn run(config: &Config, command: AdminCommand) -> Result<()> {
 fn with_accounts(config: &Config, work: impl AsyncFnOnce(Auth) -> Result<()>) -> Result<()> {
     block_on(async {
         let world = World::real();
-        let db = engines::open_storage(config, Role::Auth, &world.clock).await?;
+        let db = engines::open_storage(config, ProcessRole::Auth, &world.clock).await?;
         let db = db.context("accounts are stored")?;
         let done = work(Auth::new(auth_parts(config, db.clone(), &world)?)).await;
         tokio::task::spawn_blocking(move || db.close()).await?;

@@ -16,13 +16,13 @@ use self::money::Report;
 use self::since::Since;
 use super::operator::{Asked, Operator, kit, running_url};
 use super::{NotDone, block_on, say};
-use crate::compose::{World, office_to_read, payments};
+use crate::compose::{World, payments, ticket_service_to_read};
 use crate::config::Config;
 use crate::engines;
-use crate::role::Role;
+use crate::role::ProcessRole;
 
 const PAYMENTS: Asked =
-    Asked { role: Role::Payment, noun: "the payments", variable: "PAYMENT_SERVICE_URL" };
+    Asked { role: ProcessRole::Payment, noun: "the payments", variable: "PAYMENT_SERVICE_URL" };
 
 /// The whole books are read.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -105,7 +105,7 @@ impl Books {
     async fn open(config: &Config) -> Result<Books> {
         let folder = config.data.dir.display();
         ensure!(
-            has_tables(config, Role::Payment),
+            has_tables(config, ProcessRole::Payment),
             "no `urr up` runs on the data folder {folder}, and there are no payments in it; choose \
              another folder with --data, or name the payments of a cluster with --url or \
              PAYMENT_SERVICE_URL"
@@ -113,24 +113,26 @@ impl Books {
         let (world, kit) = (World::real(), kit());
         let mut databases = Vec::new();
         let mut office = None;
-        if has_tables(config, Role::Ticket)
-            && let Some(db) = engines::open_storage(config, Role::Ticket, &world.clock).await?
+        if has_tables(config, ProcessRole::Ticket)
+            && let Some(db) =
+                engines::open_storage(config, ProcessRole::Ticket, &world.clock).await?
         {
             databases.push(db.clone());
-            let service = office_to_read(config, db, &world).service(&kit);
+            let service = ticket_service_to_read(config, db, &world).service(&kit);
             let router = service.local_router();
-            office = Some(Upstream::local(Caller::Payment, Role::Ticket.name(), router, &kit));
+            office =
+                Some(Upstream::local(Caller::Payment, ProcessRole::Ticket.name(), router, &kit));
         }
-        let db = engines::open_storage(config, Role::Payment, &world.clock).await?;
+        let db = engines::open_storage(config, ProcessRole::Payment, &world.clock).await?;
         let db = db.expect("payments have tables");
         databases.push(db.clone());
         let payments = payments(config, db, &world)?;
         if let Some(office) = office {
-            payments.connect_office(office);
+            payments.connect_tickets(office);
         }
         let router = payments.service(&kit).local_router();
-        let upstream = Upstream::local(Caller::Operator, Role::Payment.name(), router, &kit);
-        let place = match engines::is_on_sqlite(config, Role::Payment) {
+        let upstream = Upstream::local(Caller::Operator, ProcessRole::Payment.name(), router, &kit);
+        let place = match engines::is_on_sqlite(config, ProcessRole::Payment) {
             true => format!("the data folder {folder}"),
             false => "PostgreSQL".to_owned(),
         };
@@ -145,7 +147,7 @@ impl Books {
 }
 
 /// Whether a role's tables can be there: looking must not make them.
-fn has_tables(config: &Config, role: Role) -> bool {
+fn has_tables(config: &Config, role: ProcessRole) -> bool {
     let file = role.schema().map(|schema| engines::sqlite_path(&config.data.dir, &schema));
     !engines::is_on_sqlite(config, role) || file.is_some_and(|file| file.exists())
 }

@@ -4,13 +4,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use urr_contracts::events::TOPICS;
 use urr_kernel::Clock;
 
 use super::{block_on, say};
-use crate::config::{Config, PaymentProvider};
+use crate::config::{Config, PaymentProviderKind};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::engines;
-use crate::role::Role;
+use crate::role::ProcessRole;
 
 /// What a look at one thing came to.
 enum Finding {
@@ -86,12 +87,14 @@ fn examine_port(config: &Config) -> Finding {
 
 fn examine_storage(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for schema in
-        Role::ALL.into_iter().filter(|r| engines::is_on_sqlite(config, *r)).filter_map(Role::schema)
+    for schema in ProcessRole::ALL
+        .into_iter()
+        .filter(|r| engines::is_on_sqlite(config, *r))
+        .filter_map(ProcessRole::schema)
     {
         findings.push(examine_file(&engines::sqlite_path(&config.data.dir, &schema)));
     }
-    for role in Role::ALL.into_iter().filter(|role| engines::is_on_postgres(config, *role)) {
+    for role in ProcessRole::ALL.into_iter().filter(|role| engines::is_on_postgres(config, *role)) {
         let opened = block_on(async {
             let db = engines::open_storage(config, role, &Clock::System).await?;
             if let Some(db) = db {
@@ -134,10 +137,8 @@ fn examine_bus(config: &Config) -> Finding {
     let servers = config.bus.kafka_bootstrap_servers.join(",");
     match asked {
         Ok(topics) => {
-            let missing: Vec<&&str> = engines::TOPICS
-                .iter()
-                .filter(|topic| !topics.iter().any(|t| t == *topic))
-                .collect();
+            let missing: Vec<&&str> =
+                TOPICS.iter().filter(|topic| !topics.iter().any(|t| t == *topic)).collect();
             match missing.as_slice() {
                 [] => Finding::Good(format!("Kafka at {servers} has every topic")),
                 _ => Finding::Note(format!("Kafka at {servers} lacks {missing:?}; made at start")),
@@ -154,7 +155,7 @@ fn examine_line(config: &Config) -> Vec<Finding> {
     }
     let path = engines::sqlite_path(&config.data.dir, &urr_room::JOURNAL);
     let mut findings = vec![examine_file(&path)];
-    if engines::is_on_postgres(config, Role::Queue) {
+    if engines::is_on_postgres(config, ProcessRole::Queue) {
         findings.push(Finding::Note(
             "without Redis the waiting rooms are in the process that keeps them: run one queue \
              process only, or set redis.url"
@@ -168,18 +169,18 @@ fn examine_line(config: &Config) -> Vec<Finding> {
 /// before this.
 fn examine_payments(config: &Config) -> Vec<Finding> {
     let mut findings = vec![match config.payments.provider {
-        PaymentProvider::Toss => Finding::Good("payments go through Toss".into()),
-        PaymentProvider::PortOne => Finding::Good("payments go through PortOne".into()),
-        PaymentProvider::Sandbox if config.server.host.is_loopback() => {
+        PaymentProviderKind::Toss => Finding::Good("payments go through Toss".into()),
+        PaymentProviderKind::PortOne => Finding::Good("payments go through PortOne".into()),
+        PaymentProviderKind::Sandbox if config.server.host.is_loopback() => {
             Finding::Good("payments go through the sandbox: nobody pays".into())
         }
-        PaymentProvider::Sandbox => Finding::Note(format!(
+        PaymentProviderKind::Sandbox => Finding::Note(format!(
             "payments go through the sandbox, and others can reach {}: whoever buys there gets \
              tickets and pays nothing; set payments.provider to toss or portone before a real sale",
             config.server.host
         )),
     }];
-    findings.extend(config.payments.half_known().into_iter().map(|(provider, missing)| {
+    findings.extend(config.payments.half_configured().into_iter().map(|(provider, missing)| {
         Finding::Note(format!(
             "{provider} has some of its keys but not {missing}: what was paid through it cannot be \
              asked for or given back; set it, or take the others away"

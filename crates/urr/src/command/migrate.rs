@@ -7,18 +7,18 @@ use super::say;
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;
-use crate::role::Role;
+use crate::role::ProcessRole;
 
 pub fn migrate(config: &Config) -> Result<()> {
-    let needs_folder = Role::ALL.into_iter().any(|role| engines::is_on_sqlite(config, role));
+    let needs_folder = ProcessRole::ALL.into_iter().any(|role| engines::is_on_sqlite(config, role));
     let _folder = match needs_folder {
         true => Some(DataFolder::take(&config.data.dir)?),
         false => None,
     };
-    Role::ALL.into_iter().try_for_each(|role| migrate_role(config, role))
+    ProcessRole::ALL.into_iter().try_for_each(|role| migrate_role(config, role))
 }
 
-fn migrate_role(config: &Config, role: Role) -> Result<()> {
+fn migrate_role(config: &Config, role: ProcessRole) -> Result<()> {
     let Some(schema) = role.schema() else {
         return Ok(());
     };

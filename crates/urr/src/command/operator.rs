@@ -15,7 +15,7 @@ use urr_service::{
 use crate::compose::World;
 use crate::config::Config;
 use crate::data_folder;
-use crate::role::Role;
+use crate::role::ProcessRole;
 
 /// A service, as an operator reaches it.
 pub struct Operator {
@@ -30,7 +30,7 @@ pub struct Operator {
 /// A service that an operator can ask.
 #[derive(Clone, Copy)]
 pub struct Asked {
-    pub role: Role,
+    pub role: ProcessRole,
     pub noun: &'static str,
     /// The variable that says where it is.
     pub variable: &'static str,
@@ -130,7 +130,7 @@ impl Operator {
 
 /// Where the service runs, as far as anybody has said or the data folder knows.
 pub fn running_url(config: &Config, asked: Asked, url: Option<String>) -> Result<Option<String>> {
-    let named = url.or_else(|| asked.role.url(&config.services).map(str::to_owned));
+    let named = url.or_else(|| config.services.url(asked.role).map(str::to_owned));
     match named {
         Some(url) => Ok(Some(url)),
         None => data_folder::private_door(&config.data.dir).context("the data folder"),

@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;
 use crate::logging;
-use crate::role::{Role, Roles};
+use crate::role::{ProcessRole, ProcessRoles};
 
 /// After the requests in flight, this is left for the last commits before we must be gone.
 const CLOSING_SHARE: Duration = Duration::from_secs(2);
@@ -29,11 +29,12 @@ pub fn up(config: Config, folder: DataFolder) -> Result<()> {
         let mut signals = StopSignals::listen()?;
         let start = async {
             let listeners = listen(&config, true).await?.with_private_door().await?;
-            for role in Role::ALL {
+            for role in ProcessRole::ALL {
                 engines::migrate_storage(&config, role, Clock::System.now())?;
             }
             folder.announce_door(&listeners.private_url()?).context("the data folder")?;
-            let system = System::start(&config, &Role::all(), World::real(), Some(folder)).await?;
+            let system =
+                System::start(&config, &ProcessRole::all(), World::real(), Some(folder)).await?;
             seed_once(&system, &config).await?;
             let invite = system.admin_invite().await?;
             greet(&config, &listeners, invite.as_ref())?;
@@ -59,13 +60,13 @@ async fn seed_once(system: &System, config: &Config) -> Result<()> {
     std::fs::write(mark, "URR has been started here before.\n").context("the data folder")
 }
 
-pub fn serve(config: Config, roles: &Roles) -> Result<()> {
+pub fn serve(config: Config, roles: &ProcessRoles) -> Result<()> {
     let _log = logging::start(&config.log)?;
     require_distributed(&config, roles)?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
         let start = async {
-            let listeners = listen(&config, roles.contains(&Role::Gateway)).await?;
+            let listeners = listen(&config, roles.contains(&ProcessRole::Gateway)).await?;
             let folder = take_folder(&config, roles)?;
             let system = System::start(&config, roles, World::real(), folder).await?;
             let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
@@ -80,13 +81,13 @@ pub fn serve(config: Config, roles: &Roles) -> Result<()> {
 }
 
 /// Waiting rooms without Redis have their journal in the folder, and it has one process.
-fn take_folder(config: &Config, roles: &Roles) -> Result<Option<DataFolder>> {
-    let needs_folder = roles.contains(&Role::Queue) && engines::is_line_here(config);
+fn take_folder(config: &Config, roles: &ProcessRoles) -> Result<Option<DataFolder>> {
+    let needs_folder = roles.contains(&ProcessRole::Queue) && engines::is_line_here(config);
     Ok(needs_folder.then(|| DataFolder::take(&config.data.dir)).transpose()?)
 }
 
 /// Services in several processes can only meet in servers that all of them reach.
-fn require_distributed(config: &Config, roles: &Roles) -> Result<()> {
+fn require_distributed(config: &Config, roles: &ProcessRoles) -> Result<()> {
     if let Some(role) = roles.iter().find(|role| engines::is_on_sqlite(config, **role)) {
         bail!(
             "`urr serve` needs PostgreSQL for the {role} service: set database.url; `urr up` runs \

@@ -11,7 +11,7 @@ use crate::compose::{System, World};
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;
-use crate::role::{Role, Roles};
+use crate::role::{ProcessRole, ProcessRoles};
 
 /// How long the seats of the demo events may take.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -30,10 +30,11 @@ pub fn seed(config: &Config, folder: Option<DataFolder>) -> Result<()> {
 
 /// In a data folder nothing else runs: the services start without doors, until all seats are there.
 async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
-    for role in Role::ALL {
+    for role in ProcessRole::ALL {
         engines::migrate_storage(config, role, Clock::System.now())?;
     }
-    let roles: Roles = [Role::Catalog, Role::Queue, Role::Ticket].into_iter().collect();
+    let roles: ProcessRoles =
+        [ProcessRole::Catalog, ProcessRole::Queue, ProcessRole::Ticket].into_iter().collect();
     let system = System::start(config, &roles, World::real(), Some(folder)).await?;
     let seeded = async {
         system.seed_demo().await?;
@@ -48,7 +49,7 @@ async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
 /// On servers the catalogue's tables are enough: the running services do the rest.
 async fn seed_servers(config: &Config) -> Result<u64> {
     let world = World::real();
-    let db = engines::open_storage(config, Role::Catalog, &world.clock).await?;
+    let db = engines::open_storage(config, ProcessRole::Catalog, &world.clock).await?;
     let db = db.context("the catalogue has tables")?;
     let catalog = Catalog::new(db, world.clock, world.ids);
     catalog.seed_demo().await.context("the demo data")?;

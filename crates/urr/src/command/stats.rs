@@ -12,7 +12,7 @@ use urr_storage::Db;
 use super::{NotDone, block_on, say};
 use crate::config::Config;
 use crate::engines;
-use crate::role::Role;
+use crate::role::ProcessRole;
 
 /// How often whoever waits is told how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
@@ -42,15 +42,15 @@ pub fn run(config: &Config, command: StatsCommand) -> Result<()> {
 async fn open(config: &Config) -> Result<(Db, Bus)> {
     let has_bus = !config.bus.kafka_bootstrap_servers.is_empty()
         || engines::bus_path(&config.data.dir).exists();
-    let schema = Role::Stats.schema().context("the statistics have tables")?;
-    let has_tables = !engines::is_on_sqlite(config, Role::Stats)
+    let schema = ProcessRole::Stats.schema().context("the statistics have tables")?;
+    let has_tables = !engines::is_on_sqlite(config, ProcessRole::Stats)
         || engines::sqlite_path(&config.data.dir, &schema).exists();
     ensure!(
         has_bus && has_tables,
         "there are no statistics in {}; has `urr up` run there?",
         config.data.dir.display()
     );
-    let db = engines::open_storage(config, Role::Stats, &Clock::System).await?;
+    let db = engines::open_storage(config, ProcessRole::Stats, &Clock::System).await?;
     let db = db.context("the statistics have tables")?;
     Ok((db, engines::connect_bus(config, &Clock::System)?))
 }

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use urr_auth::{
-    Auth, AuthParts, BotCheck, BotCheckMethod, CookieSecurity, DataKey, DataKeys, Endpoints,
-    IdentityProvider, LoginCheck, PORTONE_ENDPOINT, PortOne, Provider, ProviderSettings,
-    RemoteCheck, RemoteKind, SocialSettings, TermsVersions,
+    Auth, AuthParts, BotCheck, BotCheckMethod, DataKey, DataKeys, Endpoints, IdentityProvider,
+    PORTONE_ENDPOINT, PortOne, Provider, ProviderSettings, RemoteCheck, RemoteKind, SocialSettings,
+    TermsVersions,
 };
 use urr_kernel::Secret;
 use urr_service::token::TokenKey;
 use urr_storage::Db;
 
 use super::{Builder, World};
-use crate::config::{BotCheckKind, BotCheckLogin, Config, CookieSecure, IdentityProviderKind};
+use crate::config::{BotCheckKind, Config, IdentityProviderKind};
 
 /// Starts the accounts with what runs beside them.
 pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Result<Auth> {
@@ -36,11 +36,7 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
         settings: urr_auth::Settings {
             access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
             refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),
-            cookie_security: match auth.cookie_secure {
-                CookieSecure::Auto => CookieSecurity::Auto,
-                CookieSecure::Always => CookieSecurity::Always,
-                CookieSecure::Never => CookieSecurity::Never,
-            },
+            cookie_security: auth.cookie_secure,
             terms: TermsVersions {
                 service: auth.service_terms_version.clone(),
                 privacy: auth.privacy_terms_version.clone(),
@@ -56,8 +52,6 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
 }
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
-/// After so many failed log-ins for an address the next one is checked.
-const LOGIN_FAILURES_MAX: u32 = 3;
 /// How long a verifier or provider may take before we go on without it.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Below this score somebody is taken for a program.
@@ -97,16 +91,14 @@ fn bot_check(config: &Config) -> BotCheck {
     let method = match auth.bot_check {
         BotCheckKind::Off => BotCheckMethod::Off,
         BotCheckKind::ProofOfWork => BotCheckMethod::ProofOfWork,
-        BotCheckKind::RecaptchaV2 => remote(RemoteKind::RecaptchaV2),
-        BotCheckKind::RecaptchaV3 => remote(RemoteKind::RecaptchaV3),
-        BotCheckKind::Turnstile => remote(RemoteKind::Turnstile),
+        BotCheckKind::Remote(kind) => remote(kind),
     };
-    let login = match auth.bot_check_login {
-        BotCheckLogin::Never => LoginCheck::Never,
-        BotCheckLogin::AfterFailures => LoginCheck::AfterFailures(LOGIN_FAILURES_MAX),
-        BotCheckLogin::Always => LoginCheck::Always,
-    };
-    BotCheck { method, register: true, login, base_difficulty: auth.bot_check_bits }
+    BotCheck {
+        method,
+        register: true,
+        login: auth.bot_check_login,
+        base_difficulty: auth.bot_check_bits,
+    }
 }
 
 fn identity_provider(config: &Config) -> IdentityProvider {

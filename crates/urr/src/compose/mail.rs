@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use urr_mail::{
-    GROUP, Login, MailParts, Mails, Security, Sender, Settings, Smtp, SmtpSettings, TOPICS, handle,
+    GROUP, Login, MailParts, Mails, Sender, Settings, Smtp, SmtpSettings, TOPICS, handle,
 };
 use urr_service::{Service, Upstream};
 use urr_storage::Db;
 
 use super::{Builder, World};
-use crate::config::{Config, MailConfig, MailSecurity, MailSender};
+use crate::config::{Config, MailConfig, MailSenderKind};
 
 /// Whom mails ask.
 pub struct Neighbours {
@@ -42,17 +42,13 @@ pub fn start(
 }
 
 fn sender(mail: &MailConfig) -> Result<Sender> {
-    if mail.sender == MailSender::Log {
+    if mail.sender == MailSenderKind::Log {
         return Ok(Sender::Log);
     }
     let checked = "a server needs it, and that was checked";
     let (host, from) = (mail.smtp_host.clone(), mail.from.clone());
     let settings = SmtpSettings {
-        security: match mail.smtp_security {
-            MailSecurity::StartTls => Security::StartTls,
-            MailSecurity::Tls => Security::Tls,
-            MailSecurity::None => Security::None,
-        },
+        security: mail.smtp_security,
         login: mail
             .smtp_username
             .clone()

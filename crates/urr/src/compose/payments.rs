@@ -5,60 +5,60 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use urr_outbound::Outbound;
 use urr_payment::provider::{
-    PORTONE_ENDPOINT, PortOne, PortOneSettings, Provider, Sandbox, TOSS_ENDPOINT, Toss,
-    TossSettings,
+    PORTONE_ENDPOINT, PortOneClient, PortOneSettings, ProviderClient, Sandbox, TOSS_ENDPOINT,
+    TossClient, TossSettings,
 };
-use urr_payment::{Faults, PaymentParts, Payments, Settings, consume};
+use urr_payment::{FaultPoints, PaymentParts, PaymentService, PaymentSettings, consumer};
 use urr_service::{Service, Upstream};
 use urr_storage::Db;
 
 use super::{Builder, World};
-use crate::config::{Config, PaymentProvider, PaymentsConfig};
+use crate::config::{Config, PaymentProviderKind, PaymentsConfig};
 
 /// Starts the payments with what runs beside them.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World, office: Upstream) -> Result<Service> {
-    builder.consume(&db, consume::GROUP, consume::TOPICS, consume::handle);
+pub fn start(builder: &Builder<'_>, db: Db, world: &World, tickets: Upstream) -> Result<Service> {
+    builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
     let payments = payments(builder.config, db, world)?;
-    payments.connect_office(office);
+    payments.connect_tickets(tickets);
     let (jobs, stopping) = (payments.clone(), builder.stopping.clone());
     builder.spawn("the payments' jobs", async move { jobs.run_jobs(stopping).await });
     Ok(payments.service(builder.kit))
 }
 
 /// Payments, here and in the commands that work on them.
-pub fn payments(config: &Config, db: Db, world: &World) -> Result<Payments> {
-    Ok(Payments::new(PaymentParts {
+pub fn payments(config: &Config, db: Db, world: &World) -> Result<PaymentService> {
+    Ok(PaymentService::new(PaymentParts {
         providers: providers(config, &db, world)?,
         db,
         clock: world.clock.clone(),
         ids: world.ids.clone(),
-        settings: Settings {
-            proof_interval: Duration::from_millis(config.payments.reconciliation_interval_ms),
-            ..Settings::default()
+        settings: PaymentSettings {
+            audit_interval: Duration::from_millis(config.payments.reconciliation_interval_ms),
+            ..PaymentSettings::default()
         },
-        faults: Faults::default(),
+        faults: FaultPoints::default(),
     }))
 }
 
 /// The one for new orders first, then whoever else is known: their payments may still be open.
-fn providers(config: &Config, db: &Db, world: &World) -> Result<Vec<Provider>> {
+fn providers(config: &Config, db: &Db, world: &World) -> Result<Vec<ProviderClient>> {
     let payments = &config.payments;
     let chosen = match payments.provider {
-        PaymentProvider::Sandbox => "sandbox",
-        PaymentProvider::Toss => "toss",
-        PaymentProvider::PortOne => "portone",
+        PaymentProviderKind::Sandbox => "sandbox",
+        PaymentProviderKind::Toss => "toss",
+        PaymentProviderKind::PortOne => "portone",
     };
     let sandbox = Sandbox::new(db.clone(), world.clock.clone(), world.ids.clone());
     let sandbox = sandbox.with_time_limit(Duration::from_secs(payments.timeout_seconds));
-    let mut providers = vec![Provider::Sandbox(sandbox)];
+    let mut providers = vec![ProviderClient::Sandbox(sandbox)];
     if let Some(settings) = toss(payments) {
-        let toss = Toss::new(settings, Outbound::new(), world.clock.clone());
-        providers.push(Provider::Toss(toss.context("payments.toss_secret_key")?));
+        let toss = TossClient::new(settings, Outbound::new(), world.clock.clone());
+        providers.push(ProviderClient::Toss(toss.context("payments.toss_secret_key")?));
     }
     if let Some(settings) = portone(payments) {
-        let portone = PortOne::new(settings, Outbound::new(), world.clock.clone());
+        let portone = PortOneClient::new(settings, Outbound::new(), world.clock.clone());
         let keys = "payments.portone_api_secret or payments.portone_webhook_secret";
-        providers.push(Provider::PortOne(portone.context(keys)?));
+        providers.push(ProviderClient::PortOne(portone.context(keys)?));
     }
     providers.sort_by_key(|provider| provider.name() != chosen);
     Ok(providers)

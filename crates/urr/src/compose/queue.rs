@@ -16,7 +16,7 @@ use urr_storage::Db;
 use super::{Builder, World, notices};
 use crate::config::Config;
 use crate::engines;
-use crate::role::{Role, Roles};
+use crate::role::{ProcessRole, ProcessRoles};
 
 /// The rooms of a process. It is closed when nothing else is at work any more.
 #[derive(Clone)]
@@ -59,8 +59,8 @@ pub async fn start(builder: &mut Builder<'_>, db: Db, world: &World) -> Result<Q
 }
 
 /// Once the ticket office is known, wherever it is, the doors of the rooms are opened.
-pub fn connect(builder: &Builder<'_>, queue: &Queue, roles: &Roles) -> Result<()> {
-    queue.connect_office(builder.upstream(Caller::Queue, Role::Ticket, roles)?);
+pub fn connect(builder: &Builder<'_>, queue: &Queue, roles: &ProcessRoles) -> Result<()> {
+    queue.connect_office(builder.upstream(Caller::Queue, ProcessRole::Ticket, roles)?);
     let (jobs, stopping) = (queue.clone(), builder.stopping.clone());
     builder.spawn("the waiting rooms' jobs", async move { jobs.run_jobs(stopping).await });
     Ok(())

@@ -4,19 +4,21 @@ use std::time::Duration;
 
 use urr_service::Service;
 use urr_storage::Db;
-use urr_ticket::{SeatLocks, Settings, Signer, Ticket, TicketParts, Turns, consumer};
+use urr_ticket::{
+    SeatLocks, Signer, SlotChecker, TicketParts, TicketService, TicketSettings, consumer,
+};
 
 use super::{Builder, World};
 use crate::config::Config;
 
 /// Starts the ticket office with what runs beside it.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World, turns: Turns) -> Service {
+pub fn start(builder: &Builder<'_>, db: Db, world: &World, slots: SlotChecker) -> Service {
     builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
     let locks = match &builder.redis {
         Some(redis) => SeatLocks::redis(redis.clone()),
         None => SeatLocks::memory(world.clock.clone()),
     };
-    let ticket = office(builder.config, db, world, locks, turns);
+    let ticket = service(builder.config, db, world, locks, slots);
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.spawn("the ticket office's jobs", async move { jobs.run_jobs(stopping).await });
     // A stream would outlast the grace of the shutdown.
@@ -29,19 +31,25 @@ pub fn start(builder: &Builder<'_>, db: Db, world: &World, turns: Turns) -> Serv
 }
 
 /// The ticket office for a command that looks at its books: nobody books there.
-pub fn office_to_read(config: &Config, db: Db, world: &World) -> Ticket {
-    office(config, db, world, SeatLocks::memory(world.clock.clone()), Turns::Unchecked)
+pub fn ticket_service_to_read(config: &Config, db: Db, world: &World) -> TicketService {
+    service(config, db, world, SeatLocks::memory(world.clock.clone()), SlotChecker::AllowAll)
 }
 
-fn office(config: &Config, db: Db, world: &World, locks: SeatLocks, turns: Turns) -> Ticket {
-    Ticket::new(TicketParts {
+fn service(
+    config: &Config,
+    db: Db,
+    world: &World,
+    locks: SeatLocks,
+    slots: SlotChecker,
+) -> TicketService {
+    TicketService::new(TicketParts {
         db,
         clock: world.clock.clone(),
         ids: world.ids.clone(),
         settings: settings(config),
         locks,
         signer: signer(config),
-        turns,
+        slots,
     })
 }
 
@@ -51,11 +59,11 @@ fn signer(config: &Config) -> Signer {
     Signer::new(&seats.ticket_signing_key, seats.other_ticket_signing_key.as_slice())
 }
 
-fn settings(config: &Config) -> Settings {
-    Settings {
+fn settings(config: &Config) -> TicketSettings {
+    TicketSettings {
         hold_ttl: Duration::from_secs(config.seats.hold_ttl_seconds),
         lock_ttl: Duration::from_secs(config.seats.lock_ttl_seconds),
         expiry_interval: Duration::from_millis(config.reservations.cleanup_interval_ms),
-        ..Settings::default()
+        ..TicketSettings::default()
     }
 }

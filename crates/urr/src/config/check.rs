@@ -2,20 +2,17 @@
 
 use std::net::IpAddr;
 
-use urr_kernel::Secret;
+use urr_mail::Security;
 
-use super::Config;
-use super::mail::{MailSecurity, MailSender};
-use super::reader::Reader;
-use super::sections::{BotCheckKind, IdentityProviderKind};
-use super::selling::PaymentProvider;
+use super::reader::SettingReader;
+use super::{BotCheckKind, Config, IdentityProviderKind, MailSenderKind, PaymentProviderKind};
 
 const SEEN_TTL_SECONDS_MIN: u64 = 180;
 const SWEEP_INTERVAL_MS_MAX: u64 = 60_000;
 const ACTIVE_TTL_SECONDS_MIN: u64 = 30;
 const QUEUE_TIMEOUT_SECONDS_MIN: u64 = 6;
 
-pub fn check(config: &Config, read: &mut Reader) {
+pub fn check(config: &Config, read: &mut SettingReader) {
     check_times(config, read);
     check_engines(config, read);
     check_payments(config, read);
@@ -24,7 +21,7 @@ pub fn check(config: &Config, read: &mut Reader) {
     read.require_distinct_secrets();
 }
 
-fn check_times(config: &Config, read: &mut Reader) {
+fn check_times(config: &Config, read: &mut SettingReader) {
     let (seats, queue, auth) = (&config.seats, &config.queue, &config.auth);
     read.require(
         &["seats.lock_ttl_seconds", "seats.hold_ttl_seconds"],
@@ -69,18 +66,12 @@ fn check_times(config: &Config, read: &mut Reader) {
     );
 }
 
-fn check_engines(config: &Config, read: &mut Reader) {
+fn check_engines(config: &Config, read: &mut SettingReader) {
     let (server, redis, sqs) = (&config.server, &config.redis, &config.sqs);
     read.require(
         &["server.management_port", "server.port"],
         server.management_port != server.port,
         "one port cannot be opened twice; use 0 to have health and metrics on server.port",
-    );
-    let is_plain = |url: &Secret| !url.expose().starts_with("rediss://");
-    read.require(
-        &["redis.tls", "redis.url"],
-        !redis.tls && redis.url.as_ref().is_none_or(is_plain),
-        "this version does not speak TLS to Redis; use redis:// within a private network",
     );
     read.require(
         &["redis.url", "redis.host"],
@@ -104,7 +95,7 @@ fn check_engines(config: &Config, read: &mut Reader) {
     );
 }
 
-fn check_accounts(config: &Config, read: &mut Reader) {
+fn check_accounts(config: &Config, read: &mut SettingReader) {
     let auth = &config.auth;
     // With an id alone only the tokens of Google's own button are checked: nobody is sent anywhere.
     let secrets =
@@ -115,7 +106,7 @@ fn check_accounts(config: &Config, read: &mut Reader) {
         "Google, Kakao and Naver must know where to send people back; set it to this site's \
          address, such as https://urr.example",
     );
-    let is_remote = !matches!(auth.bot_check, BotCheckKind::Off | BotCheckKind::ProofOfWork);
+    let is_remote = matches!(auth.bot_check, BotCheckKind::Remote(_));
     read.require(
         &["auth.bot_check", "auth.bot_check_site_key", "auth.bot_check_secret"],
         !is_remote || (auth.bot_check_site_key.is_some() && auth.bot_check_secret.is_some()),
@@ -133,9 +124,9 @@ fn check_accounts(config: &Config, read: &mut Reader) {
     );
 }
 
-fn check_mails(config: &Config, read: &mut Reader) {
+fn check_mails(config: &Config, read: &mut SettingReader) {
     let mail = &config.mail;
-    let by_smtp = mail.sender == MailSender::Smtp;
+    let by_smtp = mail.sender == MailSenderKind::Smtp;
     read.require(
         &["mail.sender", "mail.smtp_host"],
         !by_smtp || mail.smtp_host.is_some(),
@@ -156,33 +147,33 @@ fn check_mails(config: &Config, read: &mut Reader) {
     };
     read.require(
         &["mail.smtp_security", "mail.smtp_host"],
-        mail.smtp_security != MailSecurity::None || mail.smtp_host.as_ref().is_none_or(is_here),
+        mail.smtp_security != Security::None || mail.smtp_host.as_ref().is_none_or(is_here),
         "whoever is on the way could read the mails and the password; use starttls or tls",
     );
 }
 
-fn check_payments(config: &Config, read: &mut Reader) {
+fn check_payments(config: &Config, read: &mut SettingReader) {
     let payments = &config.payments;
     let needs = [
-        (PaymentProvider::Toss, "payments.toss_client_key", payments.toss_client_key.is_some()),
-        (PaymentProvider::Toss, "payments.toss_secret_key", payments.toss_secret_key.is_some()),
+        (PaymentProviderKind::Toss, "payments.toss_client_key", payments.toss_client_key.is_some()),
+        (PaymentProviderKind::Toss, "payments.toss_secret_key", payments.toss_secret_key.is_some()),
         (
-            PaymentProvider::PortOne,
+            PaymentProviderKind::PortOne,
             "payments.portone_store_id",
             payments.portone_store_id.is_some(),
         ),
         (
-            PaymentProvider::PortOne,
+            PaymentProviderKind::PortOne,
             "payments.portone_api_secret",
             payments.portone_api_secret.is_some(),
         ),
         (
-            PaymentProvider::PortOne,
+            PaymentProviderKind::PortOne,
             "payments.portone_channel_key",
             payments.portone_channel_key.is_some(),
         ),
         (
-            PaymentProvider::PortOne,
+            PaymentProviderKind::PortOne,
             "payments.portone_webhook_secret",
             payments.portone_webhook_secret.is_some(),
         ),

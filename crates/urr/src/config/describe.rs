@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use super::source::Origin;
-use super::{Config, IgnoredVariable};
+use super::Config;
+use super::source::SettingSource;
 
 /// One setting in force. Its value is already fit to be shown: secrets are not in it.
 #[derive(Debug, Clone)]
 pub struct Setting {
     pub key: String,
-    pub value_shown: String,
-    pub origin: Origin,
+    pub display_value: String,
+    pub source: SettingSource,
     /// The environment variables that set it; the first is `URR_<KEY>`.
     pub env_names: Vec<String>,
     pub comment: String,
@@ -22,21 +22,14 @@ impl Config {
         &self.settings
     }
 
-    /// A table of what is in force, and the variables that are set but have no effect.
+    /// A table of what is in force.
     pub fn render_text(&self) -> String {
         let head = ["key", "value", "from", "environment"].map(str::to_owned);
         let rows = self.settings.iter().map(|setting| {
-            let Setting { key, value_shown, origin, env_names, .. } = setting;
-            [key.clone(), value_shown.clone(), origin.to_string(), env_names.join(" ")]
+            let Setting { key, display_value, source, env_names, .. } = setting;
+            [key.clone(), display_value.clone(), source.to_string(), env_names.join(" ")]
         });
-        let mut text = align(std::iter::once(head).chain(rows).collect());
-        if !self.ignored.is_empty() {
-            text.push_str("\nset, but without effect:\n");
-        }
-        for variable in &self.ignored {
-            text.push_str(&format!("{}: {}\n", variable.name, variable.reason));
-        }
-        text
+        align(std::iter::once(head).chain(rows).collect())
     }
 
     /// The same as JSON, with the comments.
@@ -44,19 +37,14 @@ impl Config {
         let setting = |setting: &Setting| {
             json!({
                 "key": setting.key,
-                "value": setting.value_shown,
-                "origin": setting.origin.to_string(),
+                "value": setting.display_value,
+                "origin": setting.source.to_string(),
                 "environment": setting.env_names,
                 "comment": setting.comment,
             })
         };
         let settings: Vec<_> = self.settings.iter().map(setting).collect();
-        let ignored = |IgnoredVariable { name, reason }: &IgnoredVariable| {
-            let (name, reason) = (name.as_str(), *reason);
-            json!({ "name": name, "reason": reason })
-        };
-        let ignored: Vec<_> = self.ignored.iter().map(ignored).collect();
-        format!("{:#}\n", json!({ "settings": settings, "ignored": ignored }))
+        format!("{:#}\n", json!({ "settings": settings }))
     }
 }
 

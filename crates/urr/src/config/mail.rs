@@ -1,57 +1,33 @@
-//! The settings of mails.
+//! Mails and the server that takes them.
 
 use urr_kernel::Secret;
+use urr_mail::Security;
 
-use super::reader::Reader;
 use super::rule::{choice, host, optional, password, port, text, web_origin};
+use super::section::section;
 
-/// Who takes mails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MailSender {
+pub enum MailSenderKind {
     Log,
     Smtp,
 }
 
-const MAIL_SENDERS: &[(&str, MailSender)] = &[("log", MailSender::Log), ("smtp", MailSender::Smtp)];
+const MAIL_SENDERS: &[(&str, MailSenderKind)] =
+    &[("log", MailSenderKind::Log), ("smtp", MailSenderKind::Smtp)];
 
-/// How the way to the mail server is protected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MailSecurity {
-    StartTls,
-    Tls,
-    None,
-}
+const SMTP_SECURITY: &[(&str, Security)] =
+    &[("starttls", Security::StartTls), ("tls", Security::Tls), ("none", Security::None)];
 
-const MAIL_SECURITIES: &[(&str, MailSecurity)] = &[
-    ("starttls", MailSecurity::StartTls),
-    ("tls", MailSecurity::Tls),
-    ("none", MailSecurity::None),
-];
-
-#[derive(Debug, Clone)]
-pub struct MailConfig {
-    pub sender: MailSender,
-    pub from: Option<String>,
-    /// Where the links of mails lead. None: where browsers find this site otherwise.
-    pub public_url: Option<String>,
-    pub smtp_host: Option<String>,
-    pub smtp_port: u16,
-    pub smtp_security: MailSecurity,
-    pub smtp_username: Option<String>,
-    pub smtp_password: Option<Secret>,
-}
-
-impl MailConfig {
-    pub fn read(read: &mut Reader) -> MailConfig {
-        MailConfig {
-            sender: read.value("mail.sender", &[], choice(MAIL_SENDERS)),
-            from: read.value("mail.from", &[], optional(text())),
-            public_url: read.value("mail.public_url", &[], optional(web_origin())),
-            smtp_host: read.value("mail.smtp_host", &[], optional(host())),
-            smtp_port: read.value("mail.smtp_port", &[], port()),
-            smtp_security: read.value("mail.smtp_security", &[], choice(MAIL_SECURITIES)),
-            smtp_username: read.value("mail.smtp_username", &[], optional(text())),
-            smtp_password: read.secret("mail.smtp_password", &[], password()),
-        }
+section! {
+    MailConfig = "mail" {
+        sender: MailSenderKind = value(choice(MAIL_SENDERS));
+        from: Option<String> = value(optional(text()));
+        /// Where the links of mails lead. None: where browsers find this site otherwise.
+        public_url: Option<String> = value(optional(web_origin()));
+        smtp_host: Option<String> = value(optional(host()));
+        smtp_port: u16 = value(port());
+        smtp_security: Security = value(choice(SMTP_SECURITY));
+        smtp_username: Option<String> = value(optional(text()));
+        smtp_password: Option<Secret> = secret(password());
     }
 }

@@ -9,21 +9,21 @@ use std::path::PathBuf;
 use urr_kernel::Secret;
 
 use super::describe::Setting;
-use super::rule::{Rule, Shown, mask_address, optional};
-use super::source::{Entries, Environment, Origin, Raw, default_comments};
+use super::rule::{ValueRule, Visibility, mask_address, optional};
+use super::source::{Environment, RawValue, SettingSource, TomlEntries, default_comments};
 
 /// Everything that was written down anywhere, in rising priority.
-pub struct Sources {
-    pub defaults: Entries,
-    pub generated: Option<(PathBuf, Entries)>,
-    pub file: Option<(PathBuf, Entries)>,
+pub struct ConfigSources {
+    pub defaults: TomlEntries,
+    pub generated: Option<(PathBuf, TomlEntries)>,
+    pub file: Option<(PathBuf, TomlEntries)>,
     pub environment: Environment,
     pub command_line: BTreeMap<&'static str, String>,
 }
 
 /// Reads settings one by one and collects what is wrong, so that all of it is reported together.
-pub struct Reader<'a> {
-    sources: &'a Sources,
+pub struct SettingReader<'a> {
+    sources: &'a ConfigSources,
     comments: BTreeMap<String, String>,
     pub settings: Vec<Setting>,
     pub problems: Vec<String>,
@@ -34,9 +34,9 @@ pub struct Reader<'a> {
     secrets: Vec<(String, Secret)>,
 }
 
-impl<'a> Reader<'a> {
-    pub fn new(sources: &'a Sources) -> Reader<'a> {
-        Reader {
+impl<'a> SettingReader<'a> {
+    pub fn new(sources: &'a ConfigSources) -> SettingReader<'a> {
+        SettingReader {
             sources,
             comments: default_comments(),
             settings: Vec::new(),
@@ -50,15 +50,15 @@ impl<'a> Reader<'a> {
     /// The value in force. `aliases` are names of environment variables besides `URR_<KEY>`.
     ///
     /// A wrong value is noted and the default returned, so that reading goes on.
-    pub fn value<T>(&mut self, key: &str, aliases: &[&str], rule: Rule<T>) -> T {
+    pub fn value<T>(&mut self, key: &str, aliases: &[&str], rule: ValueRule<T>) -> T {
         let env_names: Vec<String> = std::iter::once(env_name(key))
             .chain(aliases.iter().map(|alias| (*alias).to_owned()))
             .collect();
-        let (raw, origin) = self.resolve(key, &env_names, rule.shown == Shown::Hidden);
+        let (raw, source) = self.resolve(key, &env_names, rule.visibility == Visibility::Hidden);
         self.settings.push(Setting {
             key: key.to_owned(),
-            value_shown: show(&raw, &origin, rule.shown),
-            origin,
+            display_value: show(&raw, &source, rule.visibility),
+            source,
             env_names,
             comment: self.comments.get(key).cloned().unwrap_or_default(),
         });
@@ -72,14 +72,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A secret that may be absent, and that no other setting may repeat.
-    pub fn secret(&mut self, key: &str, aliases: &[&str], rule: Rule<Secret>) -> Option<Secret> {
+    pub fn secret(
+        &mut self,
+        key: &str,
+        aliases: &[&str],
+        rule: ValueRule<Secret>,
+    ) -> Option<Secret> {
         let secret = self.value(key, aliases, optional(rule));
         self.secrets.extend(secret.iter().map(|secret| (key.to_owned(), secret.clone())));
         secret
     }
 
     /// A secret of our own, which `urr up` makes when nobody gives one. Empty until then.
-    pub fn own_secret(&mut self, key: &str, aliases: &[&str], rule: Rule<Secret>) -> Secret {
+    pub fn own_secret(&mut self, key: &str, aliases: &[&str], rule: ValueRule<Secret>) -> Secret {
         self.secret(key, aliases, rule).unwrap_or_else(|| {
             if !self.unsound.contains(key) {
                 self.missing_secrets.push(key.to_owned());
@@ -129,30 +134,35 @@ impl<'a> Reader<'a> {
         self.problems.extend(problems);
     }
 
-    fn resolve(&mut self, key: &str, env_names: &[String], is_hidden: bool) -> (Raw, Origin) {
+    fn resolve(
+        &mut self,
+        key: &str,
+        env_names: &[String],
+        is_hidden: bool,
+    ) -> (RawValue, SettingSource) {
         let sources = self.sources;
         if let Some(text) = sources.command_line.get(key) {
-            return (Raw::Text(text.clone()), Origin::CommandLine);
+            return (RawValue::Text(text.clone()), SettingSource::CommandLine);
         }
         if let Some((name, text)) = self.resolve_environment(key, env_names) {
-            return (Raw::Text(text), Origin::Environment(name));
+            return (RawValue::Text(text), SettingSource::Environment(name));
         }
         // `token = ""` in a file must not hide the secret that was generated.
-        let given = |raw: &Raw| !(is_hidden && raw.is_empty());
+        let given = |raw: &RawValue| !(is_hidden && raw.is_empty());
         if let Some((path, entries)) = &sources.file
             && let Some(entry) = entries.get(key).filter(|entry| given(&entry.raw))
         {
-            let origin = Origin::File { path: path.clone(), line: entry.line };
-            return (entry.raw.clone(), origin);
+            let source = SettingSource::File { path: path.clone(), line: entry.line };
+            return (entry.raw.clone(), source);
         }
         if let Some((path, entries)) = &sources.generated
             && let Some(entry) = entries.get(key)
         {
-            return (entry.raw.clone(), Origin::Generated(path.clone()));
+            return (entry.raw.clone(), SettingSource::Generated(path.clone()));
         }
         let default = sources.defaults.get(key);
         let default = default.unwrap_or_else(|| panic!("config/default.toml has no {key}"));
-        (default.raw.clone(), Origin::Default)
+        (default.raw.clone(), SettingSource::Default)
     }
 
     fn resolve_environment(&mut self, key: &str, names: &[String]) -> Option<(String, String)> {
@@ -182,10 +192,11 @@ impl<'a> Reader<'a> {
     /// A setting as problems name it: key, value, and where it came from.
     fn cite(&self, key: &str) -> String {
         let setting = self.settings.iter().find(|setting| setting.key == key);
-        let Setting { value_shown, origin, .. } = setting.expect("checks name settings that exist");
-        match origin {
-            Origin::Default => format!("{key} = {value_shown:?} (the default)"),
-            origin => format!("{key} = {value_shown:?} (from {origin})"),
+        let Setting { display_value, source, .. } =
+            setting.expect("checks name settings that exist");
+        match source {
+            SettingSource::Default => format!("{key} = {display_value:?} (the default)"),
+            source => format!("{key} = {display_value:?} (from {source})"),
         }
     }
 }
@@ -199,16 +210,18 @@ pub fn env_names(settings: &[Setting]) -> impl Iterator<Item = &str> {
     settings.iter().flat_map(|setting| &setting.env_names).map(String::as_str)
 }
 
-fn show(raw: &Raw, origin: &Origin, shown: Shown) -> String {
+fn show(raw: &RawValue, source: &SettingSource, visibility: Visibility) -> String {
     let text = raw.to_string();
-    match shown {
-        Shown::Hidden if raw.is_empty() => "[empty]".to_owned(),
-        Shown::Hidden if matches!(origin, Origin::Generated(_)) => "[generated]".to_owned(),
-        Shown::Hidden => "[set]".to_owned(),
-        Shown::Address => mask_address(&text),
+    match visibility {
+        Visibility::Hidden if raw.is_empty() => "[empty]".to_owned(),
+        Visibility::Hidden if matches!(source, SettingSource::Generated(_)) => {
+            "[generated]".to_owned()
+        }
+        Visibility::Hidden => "[set]".to_owned(),
+        Visibility::Address => mask_address(&text),
         // A password in a place where none belongs is still not printed.
-        Shown::Plain if text.contains("://") => mask_address(&text),
-        Shown::Plain => text,
+        Visibility::Plain if text.contains("://") => mask_address(&text),
+        Visibility::Plain => text,
     }
 }
 

@@ -5,14 +5,17 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine, alphabet};
 use urr_auth::TermsVersion;
+use urr_gateway::AddressRange;
 use urr_kernel::Secret;
 
-use super::source::Raw;
+use super::source::RawValue;
 
-/// How a value may be shown to people.
+/// How much of a value `urr config` and error messages show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum Visibility {
     Plain,
     /// An address that may carry a password.
     Address,
@@ -20,19 +23,19 @@ pub enum Shown {
 }
 
 /// How one setting is read.
-pub struct Rule<T> {
+pub struct ValueRule<T> {
     /// Completes "not …".
     pub noun: &'static str,
     /// Completes "use …".
     pub fix: String,
-    pub shown: Shown,
-    read: Read<T>,
+    pub visibility: Visibility,
+    read: ReadValue<T>,
 }
 
-type Read<T> = Box<dyn Fn(&Raw) -> Option<T>>;
+type ReadValue<T> = Box<dyn Fn(&RawValue) -> Option<T>>;
 
-impl<T> Rule<T> {
-    pub fn read(&self, raw: &Raw) -> Option<T> {
+impl<T> ValueRule<T> {
+    pub fn read(&self, raw: &RawValue) -> Option<T> {
         (self.read)(raw)
     }
 }
@@ -42,40 +45,40 @@ fn rule<T>(
     noun: &'static str,
     fix: impl Into<String>,
     read: impl Fn(&str) -> Option<T> + 'static,
-) -> Rule<T> {
-    let read = move |raw: &Raw| match raw {
-        Raw::Text(text) => read(text.trim()),
-        Raw::List(_) => None,
+) -> ValueRule<T> {
+    let read = move |raw: &RawValue| match raw {
+        RawValue::Text(text) => read(text.trim()),
+        RawValue::List(_) => None,
     };
-    Rule { noun, fix: fix.into(), shown: Shown::Plain, read: Box::new(read) }
+    ValueRule { noun, fix: fix.into(), visibility: Visibility::Plain, read: Box::new(read) }
 }
 
 /// Empty means none.
-pub fn optional<T: 'static>(inner: Rule<T>) -> Rule<Option<T>> {
+pub fn optional<T: 'static>(inner: ValueRule<T>) -> ValueRule<Option<T>> {
     let fix = format!("{}, or leave it empty", inner.fix);
-    let Rule { noun, shown, read, .. } = inner;
-    let read = move |raw: &Raw| {
+    let ValueRule { noun, visibility, read, .. } = inner;
+    let read = move |raw: &RawValue| {
         if raw.is_empty() { Some(None) } else { read(raw).map(Some) }
     };
-    Rule { noun, fix, shown, read: Box::new(read) }
+    ValueRule { noun, fix, visibility, read: Box::new(read) }
 }
 
 /// Several values: a TOML list, or text with commas.
-pub fn list<T: 'static>(inner: Rule<T>) -> Rule<Vec<T>> {
+pub fn list<T: 'static>(inner: ValueRule<T>) -> ValueRule<Vec<T>> {
     let fix = format!("a list whose items are each {}", inner.fix);
-    let Rule { shown, read, .. } = inner;
-    let read = move |raw: &Raw| {
+    let ValueRule { visibility, read, .. } = inner;
+    let read = move |raw: &RawValue| {
         let items = match raw {
-            Raw::Text(text) => text.split(',').map(str::to_owned).collect(),
-            Raw::List(items) => items.clone(),
+            RawValue::Text(text) => text.split(',').map(str::to_owned).collect(),
+            RawValue::List(items) => items.clone(),
         };
         let written = items.iter().map(|item| item.trim()).filter(|item| !item.is_empty());
-        written.map(|item| read(&Raw::Text(item.to_owned()))).collect()
+        written.map(|item| read(&RawValue::Text(item.to_owned()))).collect()
     };
-    Rule { noun: "such a list", fix, shown, read: Box::new(read) }
+    ValueRule { noun: "such a list", fix, visibility, read: Box::new(read) }
 }
 
-pub fn number<T>(range: RangeInclusive<T>) -> Rule<T>
+pub fn number<T>(range: RangeInclusive<T>) -> ValueRule<T>
 where
     T: std::str::FromStr + PartialOrd + Display + 'static,
 {
@@ -85,21 +88,21 @@ where
     })
 }
 
-pub fn port() -> Rule<u16> {
-    Rule { noun: "a port", ..number(1..=u16::MAX) }
+pub fn port() -> ValueRule<u16> {
+    ValueRule { noun: "a port", ..number(1..=u16::MAX) }
 }
 
 /// How long something lasts: at most a year, so that it can be added to any time.
-pub fn seconds() -> Rule<u64> {
+pub fn seconds() -> ValueRule<u64> {
     number(1..=31_536_000)
 }
 
 /// The time between two runs of a job: at most a day.
-pub fn millis() -> Rule<u64> {
+pub fn millis() -> ValueRule<u64> {
     number(10..=86_400_000)
 }
 
-pub fn flag() -> Rule<bool> {
+pub fn flag() -> ValueRule<bool> {
     rule("a yes or no", "true or false", |text| match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Some(true),
         "false" | "no" | "off" | "0" => Some(false),
@@ -107,35 +110,35 @@ pub fn flag() -> Rule<bool> {
     })
 }
 
-pub fn choice<T: Copy + 'static>(choices: &'static [(&'static str, T)]) -> Rule<T> {
+pub fn choice<T: Copy + 'static>(choices: &'static [(&'static str, T)]) -> ValueRule<T> {
     let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
     rule("a known choice", format!("one of {}", names.join(", ")), move |text| {
         choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, value)| *value)
     })
 }
 
-pub fn text() -> Rule<String> {
+pub fn text() -> ValueRule<String> {
     rule("text", "one line of text", |text| {
         let one_line = !text.is_empty() && !text.chars().any(char::is_control);
         one_line.then(|| text.to_owned())
     })
 }
 
-pub fn terms_version() -> Rule<TermsVersion> {
+pub fn terms_version() -> ValueRule<TermsVersion> {
     let fix = "1 to 20 letters, digits, dots or dashes, such as 2026-11";
     rule("a version", fix, TermsVersion::parse)
 }
 
-pub fn path() -> Rule<PathBuf> {
+pub fn path() -> ValueRule<PathBuf> {
     rule("a folder", "the path of a folder", |text| (!text.is_empty()).then(|| text.into()))
 }
 
-pub fn ip_address() -> Rule<IpAddr> {
+pub fn ip_address() -> ValueRule<IpAddr> {
     rule("an IP address", "an address such as 127.0.0.1 or 0.0.0.0", |text| text.parse().ok())
 }
 
 /// What is logged. Stricter than the filter itself, which takes the misspelt `inof` for a module.
-pub fn log_filter() -> Rule<String> {
+pub fn log_filter() -> ValueRule<String> {
     let fix = "error, warn, info, debug, trace or off, also per module: info,urr_gateway=debug";
     let is_level =
         |text: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&text.trim());
@@ -149,40 +152,40 @@ pub fn log_filter() -> Rule<String> {
 }
 
 /// `host:port`.
-pub fn host_and_port() -> Rule<String> {
+pub fn host_and_port() -> ValueRule<String> {
     rule("a host and port", "host:port", |text| is_host(text, true).then(|| text.to_owned()))
 }
 
 /// A host alone.
-pub fn host() -> Rule<String> {
+pub fn host() -> ValueRule<String> {
     rule("a host", "a host name or address without port", |text| {
         (is_host(text, false) && !text.contains(':')).then(|| text.to_owned())
     })
 }
 
 /// An address of another service, kept without its last slash so that paths can be appended.
-pub fn http_url() -> Rule<String> {
+pub fn http_url() -> ValueRule<String> {
     let rule = rule("an HTTP address", "http://host:port or https://host", |text| {
         let (_, rest) = scheme_of(text, &["http", "https"])?;
         let host = rest.split('/').next().unwrap_or(rest);
         is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
     });
-    Rule { shown: Shown::Address, ..rule }
+    ValueRule { visibility: Visibility::Address, ..rule }
 }
 
 /// Where one of our own services listens. Between them there is no TLS.
-pub fn service_url() -> Rule<String> {
+pub fn service_url() -> ValueRule<String> {
     let rule = rule("the address of a service", "http://host:port without a path", |text| {
         let (_, rest) = scheme_of(text, &["http"])?;
         let host = rest.strip_suffix('/').unwrap_or(rest);
         is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
     });
-    Rule { shown: Shown::Address, ..rule }
+    ValueRule { visibility: Visibility::Address, ..rule }
 }
 
-/// A web origin. `*` is refused, because our answers depend on cookies.
-pub fn web_origin() -> Rule<String> {
-    rule("a web origin", "http://host:port or https://host, without path", |text| {
+/// A web source. `*` is refused, because our answers depend on cookies.
+pub fn web_origin() -> ValueRule<String> {
+    rule("a web source", "http://host:port or https://host, without path", |text| {
         let (_, host) = scheme_of(text, &["http", "https"])?;
         is_host(host, false).then(|| text.to_owned())
     })
@@ -190,40 +193,45 @@ pub fn web_origin() -> Rule<String> {
 
 /// The address of a server that may carry a user name and password. The `jdbc:` of the addresses
 /// that Java services use is taken off.
-pub fn connection_url(schemes: &'static [&'static str]) -> Rule<Secret> {
+pub fn connection_url(schemes: &'static [&'static str]) -> ValueRule<Secret> {
     let rule = rule("such an address", format!("{}://host:port", schemes[0]), move |text| {
         let text = text.strip_prefix("jdbc:").unwrap_or(text);
         let (_, rest) = scheme_of(text, schemes)?;
         let host = rest.rsplit('@').next().unwrap_or(rest);
         (!host.is_empty() && !host.starts_with(['/', '?'])).then(|| Secret::new(text))
     });
-    Rule { shown: Shown::Address, ..rule }
+    ValueRule { visibility: Visibility::Address, ..rule }
 }
 
 /// A secret that somebody else chose, such as a password.
-pub fn password() -> Rule<Secret> {
-    Rule { shown: Shown::Hidden, ..rule("a password", "one", |text| Some(Secret::new(text))) }
+pub fn password() -> ValueRule<Secret> {
+    ValueRule {
+        visibility: Visibility::Hidden,
+        ..rule("a password", "one", |text| Some(Secret::new(text)))
+    }
 }
 
 /// A secret of our own.
-pub fn secret(bytes_min: usize) -> Rule<Secret> {
+pub fn secret(bytes_min: usize) -> ValueRule<Secret> {
     let fix = format!("at least {bytes_min} bytes; `openssl rand -hex 32` makes one");
     let rule =
         rule("long enough", fix, move |text| (text.len() >= bytes_min).then(|| Secret::new(text)));
-    Rule { shown: Shown::Hidden, ..rule }
+    ValueRule { visibility: Visibility::Hidden, ..rule }
 }
 
 /// The secret that signs log-ins: see [`signing_key`].
-pub fn jwt_secret() -> Rule<Secret> {
+pub fn jwt_secret() -> ValueRule<Secret> {
     let fix = "Base64 of at least 32 bytes, or at least 32 plain bytes; `openssl rand -base64 32` \
                makes one";
     let rule = rule("long enough", fix, |text| {
         (signing_key(text).len() >= SIGNING_KEY_BYTES_MIN).then(|| Secret::new(text))
     });
-    Rule { shown: Shown::Hidden, ..rule }
+    ValueRule { visibility: Visibility::Hidden, ..rule }
 }
 
-pub const SIGNING_KEY_BYTES_MIN: usize = 32;
+/// Of every secret that we make ourselves.
+pub const OWN_SECRET_BYTES_MIN: usize = 32;
+const SIGNING_KEY_BYTES_MIN: usize = 32;
 
 /// The bytes a signing secret stands for: its Base64 decoding when that is long enough, otherwise
 /// its own bytes. One function for the signer and every verifier, so that they cannot disagree.
@@ -235,33 +243,13 @@ pub fn signing_key(text: &str) -> Vec<u8> {
 
 /// Standard Base64, with or without padding.
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = text.trim_end_matches('=').as_bytes();
-    if digits.len() % 4 == 1 || text.len() - digits.len() > 2 {
-        return None;
-    }
-    let (mut bytes, mut bits, mut bit_count) = (Vec::new(), 0_u32, 0);
-    for digit in digits {
-        let value = ALPHABET.iter().position(|letter| letter == digit)?;
-        bits = (bits << 6 | u32::try_from(value).expect("the alphabet has 64 letters")) & 0xFFFF;
-        bit_count += 6;
-        if bit_count >= 8 {
-            bit_count -= 8;
-            let [.., byte] = (bits >> bit_count).to_be_bytes();
-            bytes.push(byte);
-        }
-    }
-    Some(bytes)
+    let lenient = GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true);
+    GeneralPurpose::new(&alphabet::STANDARD, lenient).decode(text).ok()
 }
 
-/// Addresses that share their first bits, such as 10.0.0.0/8.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AddressRange {
-    pub address: IpAddr,
-    pub prefix_bits: u8,
-}
-
-pub fn address_range() -> Rule<AddressRange> {
+pub fn address_range() -> ValueRule<AddressRange> {
     rule("an address range", "10.0.0.0/8, or one address", |text| {
         let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
         let address: IpAddr = address.parse().ok()?;
@@ -324,9 +312,9 @@ mod tests {
     use super::*;
 
     /// Reads each text; shows what was understood, or `-` when it was refused.
-    fn check<T: std::fmt::Debug>(rule: Rule<T>, cases: &[(&str, &str)]) {
+    fn check<T: std::fmt::Debug>(rule: ValueRule<T>, cases: &[(&str, &str)]) {
         for (text, expected) in cases {
-            let read = rule.read(&Raw::Text((*text).to_owned()));
+            let read = rule.read(&RawValue::Text((*text).to_owned()));
             let found = read.map_or("-".to_owned(), |value| format!("{value:?}"));
             assert_eq!(found, *expected, "{text:?}");
         }
@@ -387,7 +375,7 @@ mod tests {
 
     #[test]
     fn address_ranges_have_a_prefix_that_fits() {
-        let range = |text: &str| address_range().read(&Raw::Text(text.to_owned()));
+        let range = |text: &str| address_range().read(&RawValue::Text(text.to_owned()));
         let ten = range("10.0.0.0/8").unwrap();
         assert_eq!((ten.address.to_string().as_str(), ten.prefix_bits), ("10.0.0.0", 8));
         assert_eq!(range("::1").unwrap().prefix_bits, 128);
@@ -400,7 +388,7 @@ mod tests {
     #[test]
     fn a_java_database_address_loses_its_prefix() {
         let rule = connection_url(&["postgres", "postgresql"]);
-        let read = |text: &str| rule.read(&Raw::Text(text.to_owned()));
+        let read = |text: &str| rule.read(&RawValue::Text(text.to_owned()));
         let secret = read("jdbc:postgresql://localhost:5438/auth_db").unwrap();
         assert_eq!(secret.expose(), "postgresql://localhost:5438/auth_db");
         assert!(read("mysql://localhost/auth_db").is_none());

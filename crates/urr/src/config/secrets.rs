@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use urr_kernel::Secret;
 
 use super::is_absent;
-use super::source::{Entries, parse_toml};
+use super::source::{TomlEntries, parse_toml};
 
 const HEADER: &str = "# Made by `urr up`. Keep a copy: without these, log-ins end and encrypted \
                       data is lost.\n";
@@ -24,13 +24,13 @@ pub fn secrets_path(data_dir: &Path) -> PathBuf {
 ///
 /// Keys that are not known are kept and not refused: after a step back to an older version, a
 /// newer version's secret must still be there for the next step forward.
-pub fn read(path: &Path) -> Result<Entries, Vec<String>> {
+pub fn read(path: &Path) -> Result<TomlEntries, Vec<String>> {
     let text = read_private(path).map_err(|problem| vec![problem])?;
     parse_toml(&text, path)
 }
 
 /// Makes the `missing` secrets and returns all that the file then holds.
-pub fn create(data_dir: &Path, missing: &[String]) -> Result<Entries, Vec<String>> {
+pub fn create(data_dir: &Path, missing: &[String]) -> Result<TomlEntries, Vec<String>> {
     let path = secrets_path(data_dir);
     let cannot = |error: io::Error| {
         vec![format!("{}: cannot be written: {error}; it keeps the secrets", path.display())]

@@ -7,14 +7,12 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
-use super::ignored::is_service_link;
-
 /// The defaults, and the only list of what can be set together with its explanation.
 pub const DEFAULT_TOML: &str = include_str!("../../../../config/default.toml");
 
 /// Where a value in force came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingSource {
     Default,
     /// The file in which `urr up` keeps the secrets it made.
     Generated(PathBuf),
@@ -26,55 +24,55 @@ pub enum Origin {
     CommandLine,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => f.write_str("default"),
-            Origin::Generated(path) => write!(f, "{}", path.display()),
-            Origin::File { path, line } => write!(f, "{}, line {line}", path.display()),
-            Origin::Environment(name) => write!(f, "environment variable {name}"),
-            Origin::CommandLine => f.write_str("command line"),
+            SettingSource::Default => f.write_str("default"),
+            SettingSource::Generated(path) => write!(f, "{}", path.display()),
+            SettingSource::File { path, line } => write!(f, "{}, line {line}", path.display()),
+            SettingSource::Environment(name) => write!(f, "environment variable {name}"),
+            SettingSource::CommandLine => f.write_str("command line"),
         }
     }
 }
 
 /// A value as it was written, before a rule has read it.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Raw {
+pub enum RawValue {
     Text(String),
     List(Vec<String>),
 }
 
-impl Raw {
+impl RawValue {
     pub fn is_empty(&self) -> bool {
         match self {
-            Raw::Text(text) => text.trim().is_empty(),
-            Raw::List(items) => items.is_empty(),
+            RawValue::Text(text) => text.trim().is_empty(),
+            RawValue::List(items) => items.is_empty(),
         }
     }
 }
 
-impl fmt::Display for Raw {
+impl fmt::Display for RawValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Raw::Text(text) => f.write_str(text.trim()),
-            Raw::List(items) => f.write_str(&items.join(",")),
+            RawValue::Text(text) => f.write_str(text.trim()),
+            RawValue::List(items) => f.write_str(&items.join(",")),
         }
     }
 }
 
 /// One `key = value` of a TOML file.
-pub struct Entry {
-    pub raw: Raw,
+pub struct TomlEntry {
+    pub raw: RawValue,
     pub line: usize,
 }
 
 /// A TOML file with its tables flattened: `[server] port = 1` is the entry `server.port`.
-pub type Entries = BTreeMap<String, Entry>;
+pub type TomlEntries = BTreeMap<String, TomlEntry>;
 
 /// Reads TOML, or says where it is wrong. The text of a wrong line is not repeated: it may hold a
 /// secret.
-pub fn parse_toml(text: &str, path: &Path) -> Result<Entries, Vec<String>> {
+pub fn parse_toml(text: &str, path: &Path) -> Result<TomlEntries, Vec<String>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         let describe = |error: &toml::de::Error| {
@@ -86,7 +84,7 @@ pub fn parse_toml(text: &str, path: &Path) -> Result<Entries, Vec<String>> {
         problems.dedup();
         return Err(problems);
     }
-    let (mut entries, mut problems) = (Entries::new(), Vec::new());
+    let (mut entries, mut problems) = (TomlEntries::new(), Vec::new());
     flatten(table.get_ref(), "", text, &mut entries, &mut |line, key, problem| {
         problems.push(format!("{key} ({}, line {line}): {problem}", path.display()));
     });
@@ -97,7 +95,7 @@ fn flatten(
     table: &DeTable<'_>,
     prefix: &str,
     text: &str,
-    entries: &mut Entries,
+    entries: &mut TomlEntries,
     refuse: &mut impl FnMut(usize, &str, &str),
 ) {
     for (name, value) in table {
@@ -112,11 +110,11 @@ fn flatten(
                 .iter()
                 .map(|item| scalar(item.get_ref()))
                 .collect::<Option<_>>()
-                .map(Raw::List),
-            value => scalar(value).map(Raw::Text),
+                .map(RawValue::List),
+            value => scalar(value).map(RawValue::Text),
         };
         match raw {
-            Some(raw) => drop(entries.insert(key, Entry { raw, line })),
+            Some(raw) => drop(entries.insert(key, TomlEntry { raw, line })),
             None => refuse(line, &key, "a list here holds plain values; write [\"a\", \"b\"]"),
         }
     }
@@ -197,11 +195,27 @@ impl Environment {
     }
 }
 
+/// Whether Kubernetes sets such a variable to tell every container of a Service.
+///
+/// A Service called `redis` makes `REDIS_PORT=tcp://10.0.0.7:6379`, and one called `urr-gateway`
+/// makes half a dozen names that begin with `URR_`.
+fn is_service_link(name: &str, value: &str) -> bool {
+    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
+    let describes_port = name
+        .split_once("_PORT_")
+        .is_some_and(|(_, rest)| rest.starts_with(|first: char| first.is_ascii_digit()));
+    is_address
+        || describes_port
+        || name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Entries, Vec<String>> {
+    fn parse(text: &str) -> Result<TomlEntries, Vec<String>> {
         parse_toml(text, Path::new("urr.toml"))
     }
 
@@ -238,5 +252,25 @@ mod tests {
             default_comments()["server.port"],
             "Port of the public door: the pages and the API."
         );
+    }
+
+    #[test]
+    fn variables_that_kubernetes_makes_are_recognised() {
+        for (name, value) in [
+            ("REDIS_PORT", "tcp://10.0.0.7:6379"),
+            ("URR_GATEWAY_SERVICE_HOST", "10.0.0.8"),
+            ("URR_GATEWAY_SERVICE_PORT", "3001"),
+            ("URR_GATEWAY_SERVICE_PORT_HTTP", "3001"),
+            ("URR_GATEWAY_PORT_3001_TCP_ADDR", "10.0.0.8"),
+        ] {
+            assert!(is_service_link(name, value), "{name}");
+        }
+        for (name, value) in [
+            ("REDIS_PORT", "6379"),
+            ("URR_SERVER_MANAGEMENT_PORT", "3002"),
+            ("URR_SERVICES_AUTH_URL", "http://auth"),
+        ] {
+            assert!(!is_service_link(name, value), "{name}");
+        }
     }
 }

@@ -104,12 +104,12 @@ fn the_money_of_a_running_system_is_proved_and_a_hand_in_the_books_is_named() ->
                                   where account = 'sales'",
     )?;
 
-    change(&installation, books, "update sandbox_payments set returned = 5")?;
+    change(&installation, books, "update sandbox_payments set refunded = 5")?;
     let amounts = read(&installation, 1)?;
     let differs = finding(&amounts, "provider", "differences")?;
     assert_eq!((&differs["kind"], &differs["amount"]), (&json!("amounts"), &json!(-5)));
     assert_eq!(amounts["books"]["unexplained"], json!([]), "our own books are right");
-    change(&installation, books, "update sandbox_payments set returned = 0")?;
+    change(&installation, books, "update sandbox_payments set refunded = 0")?;
 
     change(
         &installation,
@@ -167,7 +167,7 @@ fn without_a_running_system_the_folder_is_read_and_a_stuck_payment_is_named() ->
 
     // As a process leaves it that has died before the ticket office could answer.
     let unfinished = [
-        "update payments set step = 'deliver', next_look_at = created_at, \
+        "update payments set step = 'deliver', next_attempt_at = created_at, \
          updated_at = updated_at - 3600000000",
         "delete from ledger_lines where entry_id in \
          (select id from ledger_entries where kind = 'deliver')",

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
-use urr::config::{self, LoadArgs, Mode, Overrides};
+use urr::config::{self, CommandLineOverrides, LoadMode, LoadOptions};
 use urr_kernel::{Clock, IdSource, Uuid};
-use urr_payment::provider::Card;
+use urr_payment::provider::TestCard;
 use urr_service::Role;
 use urr_service::token::{self, AccessClaims, Issue, TokenKey};
 use urr_storage::{Db, SqliteOptions, StorageError, params};
@@ -28,7 +28,7 @@ const LIVES_MS: [u64; 7] = [1_500, 3_000, 700, 2_300, 400, 4_100, 1_100];
 const TIME_LIMIT_SECONDS: &str = "2";
 const HEALED_WITHIN: Duration = Duration::from_secs(90);
 /// That these were never charged is believed only after minutes.
-const SLOW_TO_FAIL: [&str; 2] = [Card::TimeOut.name(), Card::UnknownCode.name()];
+const SLOW_TO_FAIL: [&str; 2] = [TestCard::TimeOut.name(), TestCard::UnknownCode.name()];
 const HEALED_WHOLLY_WITHIN: Duration = Duration::from_secs(600);
 
 /// A box office and its public door.
@@ -44,8 +44,11 @@ struct PaymentRun {
 
 impl PaymentRun {
     fn open(installation: Installation, port: u16) -> Result<PaymentRun> {
-        let overrides = Overrides { data_dir: Some("data".into()), ..Overrides::default() };
-        let args = LoadArgs { mode: Mode::Embedded, config_file: None, overrides };
+        let overrides = CommandLineOverrides {
+            data_dir: Some("data".into()),
+            ..CommandLineOverrides::default()
+        };
+        let args = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
         let secrets = SHARED_SECRETS.map(|(name, value)| (OsString::from(name), value.into()));
         let config = config::load(args, secrets).map_err(|error| anyhow::anyhow!("{error}"))?;
         let mut run = PaymentRun {
@@ -145,13 +148,13 @@ impl PaymentRun {
         Ok((user_id, text(&held.json()?["reservation"]["id"])))
     }
 
-    fn pay(&self, port: u16, user_id: Uuid, id: &str, card: Card) -> Result<Reply> {
+    fn pay(&self, port: u16, user_id: Uuid, id: &str, card: TestCard) -> Result<Reply> {
         let body = json!({"reservationId": id, "paymentMethod": card.name()});
         self.send(port, user_id, "POST", "/api/payments/process", &body)
     }
 
     /// Buys with one card until the program is gone, and gives back every other purchase.
-    fn buy_until_it_ends(&self, port: u16, card: Card) {
+    fn buy_until_it_ends(&self, port: u16, card: TestCard) {
         let note = |id: &str, what| {
             self.told.lock().expect("nobody panics with it").insert(id.to_owned(), what);
         };
@@ -161,7 +164,7 @@ impl PaymentRun {
             if paid.status == 200 {
                 note(&id, "confirmed");
             }
-            if paid.status == 200 && gives_back && card != Card::RefundDeclined {
+            if paid.status == 200 && gives_back && card != TestCard::RefundDeclined {
                 note(&id, "either");
                 let path = format!("/api/reservations/{id}/cancel");
                 let cancelled = self.send(port, user_id, "POST", &path, &Value::Null)?;
@@ -228,7 +231,7 @@ fn m_17_killed_again_and_again_the_program_loses_no_ticket_and_no_won() -> Resul
         let life = LIVES_MS[round as usize % LIVES_MS.len()];
         let (run, port) = (&run, program.port);
         thread::scope(|scope| {
-            for card in Card::ALL {
+            for card in TestCard::ALL {
                 scope.spawn(move || run.buy_until_it_ends(port, card));
             }
             thread::sleep(Duration::from_millis(life));
@@ -269,7 +272,7 @@ fn check_what_was_told(run: &PaymentRun, tables: &ServiceTables) -> Result<()> {
     let charged = paid.values().filter(|paid| paid.theirs.0 > 0).count();
     let cards = paid.values().filter_map(|paid| paid.card.as_deref());
     let cards: std::collections::BTreeSet<&str> = cards.collect();
-    ensure!(cards.len() == Card::ALL.len(), "not every card was used: {cards:?}");
+    ensure!(cards.len() == TestCard::ALL.len(), "not every card was used: {cards:?}");
     ensure!(!told.is_empty() && charged > 0, "nothing was bought");
     eprintln!("{} reservations, {} payments, {charged} charged", reserved.len(), paid.len());
     Ok(())
@@ -289,7 +292,7 @@ fn k_7_an_operator_repairs_a_refund_by_sending_its_dead_letter_again() -> Result
     let program = installation.up(&[])?;
     let (run, port) = (PaymentRun::open(installation, program.port)?, program.port);
     let (user_id, id) = run.hold(port)?;
-    let paid = run.pay(port, user_id, &id, Card::Approve)?;
+    let paid = run.pay(port, user_id, &id, TestCard::Approve)?;
     ensure!(paid.status == 200, "{paid:?}");
     let payment_id: Uuid = text(&paid.json()?["payment"]["id"]).parse()?;
     let tables = run.service_tables()?;
@@ -318,7 +321,7 @@ fn k_7_an_operator_repairs_a_refund_by_sending_its_dead_letter_again() -> Result
 
 fn set_target(payments: &Db, id: Uuid, target: Uuid) -> Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let sql = "update payments set target_id = $2 where id = $1";
+    let sql = "update payments set payable_id = $2 where id = $1";
     let written: Result<u64, StorageError> =
         runtime.block_on(payments.write(move |tx| tx.execute(sql, params![id, target])));
     ensure!(written? == 1, "there is such a payment");

@@ -7,7 +7,7 @@ use urr_kernel::{TicketTypeDraft, Timestamp, Uuid, Won};
 use urr_layout::Layout;
 
 use crate::inventory::store::{NewSale, NewTicketType, SaleFacts};
-use crate::{Inventory, Kind};
+use crate::{Inventory, InventoryKind};
 
 /// `EVENT_CREATED`: everything.
 #[derive(Deserialize)]
@@ -110,21 +110,21 @@ impl EventFacts {
 impl EventCreated {
     /// What is to be sold, or why that cannot be sold.
     pub fn to_new_sale(&self) -> Result<NewSale, String> {
-        let kind = Kind::parse(&self.kind);
+        let kind = InventoryKind::parse(&self.kind);
         let kind = kind.ok_or_else(|| format!("there is no kind of event {:?}", self.kind))?;
         let layout = self.layout.clone().unwrap_or(Layout { sections: Vec::new() });
         match kind {
-            Kind::Seated => {
+            InventoryKind::Seated => {
                 layout.check().map_err(|invalid| format!("the layout: {invalid}"))?;
                 self.check_prices(&layout)?;
                 if !self.ticket_types.is_empty() {
                     return Err("an event with seats has ticket types".to_owned());
                 }
             }
-            Kind::Standing if !layout.sections.is_empty() => {
+            InventoryKind::Standing if !layout.sections.is_empty() => {
                 return Err("a standing event has seats".to_owned());
             }
-            Kind::Standing => self.check_ticket_types()?,
+            InventoryKind::Standing => self.check_ticket_types()?,
         }
         let event_id = self.event_id;
         Ok(NewSale {

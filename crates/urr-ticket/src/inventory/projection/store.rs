@@ -5,12 +5,12 @@ use urr_storage::{StorageError, Tx, params};
 
 use crate::SaleStatus;
 use crate::consumer::InventoryReady;
-use crate::inventory::projection::News;
+use crate::inventory::projection::CatalogState;
 use crate::inventory::store::SaleFacts;
 
 /// What is known of an event, under the lock that orders its news. The row is made if there is none:
 /// who comes at the same moment waits for it.
-pub fn news_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<News, StorageError> {
+pub fn catalog_state_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<CatalogState, StorageError> {
     tx.execute(
         "insert into catalog_news (event_id, status) values ($1, 'open') \
          on conflict (event_id) do nothing",
@@ -23,7 +23,7 @@ pub fn news_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<News, StorageError> 
             let status: String = row.get("status")?;
             let facts: Option<serde_json::Value> = row.get("facts")?;
             let read = |facts| serde_json::from_value(facts).expect("only facts are stored");
-            Ok(News {
+            Ok(CatalogState {
                 status: SaleStatus::parse(&status).expect("only known states are stored"),
                 facts: facts.map(read),
             })
@@ -31,11 +31,15 @@ pub fn news_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<News, StorageError> 
     )
 }
 
-pub fn news_write(tx: &mut Tx<'_>, event_id: Uuid, news: &News) -> Result<(), StorageError> {
+pub fn catalog_state_update(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    state: &CatalogState,
+) -> Result<(), StorageError> {
     let to_json = |facts| serde_json::to_value(facts).expect("facts are JSON");
     tx.execute(
         "update catalog_news set status = $2, facts = $3 where event_id = $1",
-        params![event_id, news.status.name(), news.facts.as_ref().map(to_json)],
+        params![event_id, state.status.name(), state.facts.as_ref().map(to_json)],
     )?;
     Ok(())
 }

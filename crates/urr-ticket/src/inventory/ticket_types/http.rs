@@ -10,17 +10,17 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Ticket;
-use crate::inventory::ticket_types::rules::{ChangeRefused, TicketType};
+use crate::TicketService;
+use crate::inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
 use crate::inventory::ticket_types::{ChangeTicketTypeError, CreateTicketTypeError};
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new().routes(routes!(create_ticket_type)).routes(routes!(change_ticket_type))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TicketTypeBody {
+struct StockTicketTypeBody {
     #[schema(min_length = 1, max_length = 100, example = "스탠딩 A")]
     name: String,
     #[serde(default)]
@@ -34,7 +34,7 @@ struct TicketTypeBody {
     total: i64,
 }
 
-impl TicketTypeBody {
+impl StockTicketTypeBody {
     fn parse(&self) -> Result<TicketTypeDraft, ApiError> {
         let draft = TicketTypeDraft::parse(&self.name, &self.description, self.price, self.total);
         draft.map_err(invalid)
@@ -61,9 +61,10 @@ struct AdminTicketTypeView {
     available: u32,
 }
 
-impl From<TicketType> for TicketTypeDetailView {
-    fn from(ticket_type: TicketType) -> TicketTypeDetailView {
-        let TicketType { id, event_id, name, description, price, total, available } = ticket_type;
+impl From<TicketTypeStock> for TicketTypeDetailView {
+    fn from(ticket_type: TicketTypeStock) -> TicketTypeDetailView {
+        let TicketTypeStock { id, event_id, name, description, price, total, available } =
+            ticket_type;
         let ticket_type =
             AdminTicketTypeView { id, event_id, name, description, price, total, available };
         TicketTypeDetailView { ticket_type }
@@ -73,7 +74,7 @@ impl From<TicketType> for TicketTypeDetailView {
 /// Adds a ticket type to a standing event.
 #[utoipa::path(
     post, path = "/api/admin/events/{eventId}/tickets", tag = "ticket types",
-    params(("eventId" = Uuid, Path)), request_body = TicketTypeBody,
+    params(("eventId" = Uuid, Path)), request_body = StockTicketTypeBody,
     responses(
         (status = 201, body = TicketTypeDetailView),
         (status = 400, body = ErrorBody),
@@ -84,11 +85,11 @@ impl From<TicketType> for TicketTypeDetailView {
     ),
 )]
 async fn create_ticket_type(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     Admin(admin): Admin,
     Context(context): Context,
     Path(event_id): Path<Uuid>,
-    Json(body): Json<TicketTypeBody>,
+    Json(body): Json<StockTicketTypeBody>,
 ) -> Result<(StatusCode, Json<TicketTypeDetailView>), ApiError> {
     let draft = body.parse()?;
     let made = ticket.create_ticket_type(admin.user_id, context, event_id, draft).await?;
@@ -98,7 +99,7 @@ async fn create_ticket_type(
 /// Changes a ticket type. What was sold stays sold: the total is not below it, and the price stays.
 #[utoipa::path(
     put, path = "/api/admin/tickets/{id}", tag = "ticket types",
-    params(("id" = Uuid, Path)), request_body = TicketTypeBody,
+    params(("id" = Uuid, Path)), request_body = StockTicketTypeBody,
     responses(
         (status = 200, body = TicketTypeDetailView),
         (status = 400, body = ErrorBody),
@@ -109,11 +110,11 @@ async fn create_ticket_type(
     ),
 )]
 async fn change_ticket_type(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     Admin(admin): Admin,
     Context(context): Context,
     Path(id): Path<Uuid>,
-    Json(body): Json<TicketTypeBody>,
+    Json(body): Json<StockTicketTypeBody>,
 ) -> Result<Json<TicketTypeDetailView>, ApiError> {
     let changed = ticket.change_ticket_type(admin.user_id, context, id, body.parse()?).await?;
     Ok(Json(changed.into()))
@@ -159,11 +160,11 @@ impl From<ChangeTicketTypeError> for ApiError {
             ),
             ChangeTicketTypeError::EventCancelled => event_cancelled(),
             ChangeTicketTypeError::NameTaken => name_taken(),
-            ChangeTicketTypeError::Refused(ChangeRefused::BelowSold { sold }) => {
+            ChangeTicketTypeError::Rejected(TicketTypeRejection::BelowSold { sold }) => {
                 let sentence = format!("The total cannot be below the {sold} held or sold.");
                 ApiError::conflict("TOTAL_BELOW_SOLD", sentence).with("sold", sold)
             }
-            ChangeTicketTypeError::Refused(ChangeRefused::PriceIsFixed { sold }) => {
+            ChangeTicketTypeError::Rejected(TicketTypeRejection::PriceIsFixed { sold }) => {
                 let sentence =
                     format!("The price cannot change any more: {sold} are held or sold.");
                 ApiError::conflict("PRICE_IS_FIXED", sentence).with("sold", sold)

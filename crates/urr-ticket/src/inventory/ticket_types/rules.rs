@@ -6,7 +6,7 @@ use crate::inventory::store::NewTicketType;
 
 /// A ticket type as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TicketType {
+pub struct TicketTypeStock {
     pub id: Uuid,
     pub event_id: Uuid,
     pub name: String,
@@ -18,7 +18,7 @@ pub struct TicketType {
 
 /// Why a ticket type cannot become what is wanted any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ChangeRefused {
+pub enum TicketTypeRejection {
     #[error("more are held or sold")]
     BelowSold { sold: u32 },
     #[error("some are held or sold at the price that it has")]
@@ -37,20 +37,21 @@ impl NewTicketType {
     }
 }
 
-impl TicketType {
+impl TicketTypeStock {
     /// How many are held or sold.
     pub fn sold(&self) -> u32 {
         self.total.checked_sub(self.available).expect("no more are available than there are")
     }
 
     /// The ticket type as wanted, with what was sold still sold. The caller has the event's lock.
-    pub fn change(&self, to: &TicketTypeDraft) -> Result<TicketType, ChangeRefused> {
+    pub fn change(&self, to: &TicketTypeDraft) -> Result<TicketTypeStock, TicketTypeRejection> {
         let sold = self.sold();
         if sold > 0 && to.price() != self.price {
-            return Err(ChangeRefused::PriceIsFixed { sold });
+            return Err(TicketTypeRejection::PriceIsFixed { sold });
         }
-        let available = to.total().checked_sub(sold).ok_or(ChangeRefused::BelowSold { sold })?;
-        Ok(TicketType {
+        let available =
+            to.total().checked_sub(sold).ok_or(TicketTypeRejection::BelowSold { sold })?;
+        Ok(TicketTypeStock {
             id: self.id,
             event_id: self.event_id,
             name: to.name().to_owned(),
@@ -70,8 +71,8 @@ mod tests {
         TicketTypeDraft::parse("스탠딩 A", "", price, total).unwrap()
     }
 
-    fn ticket_type(total: u32, available: u32) -> TicketType {
-        TicketType {
+    fn ticket_type(total: u32, available: u32) -> TicketTypeStock {
+        TicketTypeStock {
             id: Uuid::from_u128(1),
             event_id: Uuid::from_u128(2),
             name: "스탠딩".to_owned(),
@@ -89,13 +90,13 @@ mod tests {
         let sold_out = ticket_type(100, 70).change(&draft(50_000, 30)).unwrap();
         assert_eq!(sold_out.available, 0);
         let below = ticket_type(100, 70).change(&draft(50_000, 29));
-        assert_eq!(below, Err(ChangeRefused::BelowSold { sold: 30 }));
+        assert_eq!(below, Err(TicketTypeRejection::BelowSold { sold: 30 }));
     }
 
     #[test]
     fn a_price_changes_only_before_the_first_sale() {
         assert_eq!(ticket_type(5, 5).change(&draft(1, 5)).unwrap().price, Won::new(1));
         let refused = ticket_type(5, 4).change(&draft(1, 5));
-        assert_eq!(refused, Err(ChangeRefused::PriceIsFixed { sold: 1 }));
+        assert_eq!(refused, Err(TicketTypeRejection::PriceIsFixed { sold: 1 }));
     }
 }

@@ -3,15 +3,18 @@
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx, params};
 
-use crate::inventory::ticket_types::rules::TicketType;
+use crate::inventory::ticket_types::rules::TicketTypeStock;
 
-pub fn ticket_type_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<TicketType>, StorageError> {
+pub fn ticket_type_find(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+) -> Result<Option<TicketTypeStock>, StorageError> {
     tx.query_opt(
         "select event_id, name, description, price, total, available from ticket_types \
          where id = $1",
         params![id],
         |row| {
-            Ok(TicketType {
+            Ok(TicketTypeStock {
                 id,
                 event_id: row.get("event_id")?,
                 name: row.get("name")?,
@@ -46,7 +49,7 @@ pub fn ticket_type_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<usize, Stora
 }
 
 /// Writes it whole. The caller has the lock of the event's sale: `available` is still true.
-pub fn ticket_type_update(tx: &mut Tx<'_>, to: &TicketType) -> Result<(), StorageError> {
+pub fn ticket_type_update(tx: &mut Tx<'_>, to: &TicketTypeStock) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update ticket_types set name = $2, description = $3, price = $4, total = $5, \
          available = $6 where id = $1",

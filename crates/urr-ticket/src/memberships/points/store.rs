@@ -6,11 +6,11 @@ use urr_service::Page;
 use urr_storage::{StorageError, Tx, Value, params};
 
 use crate::in_list::for_each_chunk;
-use crate::memberships::points::{Action, TIERS, start_of_day};
+use crate::memberships::points::{PointAction, TIERS, start_of_day};
 
 /// Whose points they are: those of memberships that count now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Members {
+pub struct PointRecipients {
     pub user_id: Uuid,
     /// None: of every artist.
     pub artist_id: Option<Uuid>,
@@ -18,15 +18,15 @@ pub struct Members {
 
 /// Points for something that was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Award {
-    pub action: Action,
+pub struct PointAward {
+    pub action: PointAction,
     pub reference_id: Uuid,
     pub now: Timestamp,
 }
 
 /// A line of a membership's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PointLine {
+pub struct PointEntry {
     pub action: String,
     pub reference_id: Uuid,
     pub points: i64,
@@ -48,7 +48,7 @@ pub fn points_award_ticket(
     tx: &mut Tx<'_>,
     user_id: Uuid,
     artist_id: Uuid,
-    award: Award,
+    award: PointAward,
 ) -> Result<(), StorageError> {
     let condition = "user_id = $5 and artist_id = $6 and status = 'active' and expires_at > $4";
     insert_and_add(tx, award, condition, params![user_id, artist_id]).map(|_| ())
@@ -58,7 +58,7 @@ pub fn points_award_ticket(
 pub fn points_award_member(
     tx: &mut Tx<'_>,
     membership_id: Uuid,
-    award: Award,
+    award: PointAward,
 ) -> Result<bool, StorageError> {
     Ok(insert_and_add(tx, award, "id = $5", params![membership_id])? == 1)
 }
@@ -67,8 +67,8 @@ pub fn points_award_member(
 /// how many. They are locked first: who counts what was given today must see what is given right now.
 pub fn points_award_limited(
     tx: &mut Tx<'_>,
-    members: Members,
-    award: Award,
+    members: PointRecipients,
+    award: PointAward,
 ) -> Result<u64, StorageError> {
     let per_day_max = award.action.per_day_max().expect("what has no limit is awarded elsewhere");
     let ids: Vec<Uuid> = tx.query(
@@ -91,7 +91,7 @@ pub fn points_award_limited(
 /// parameters begin at `$5`. What was awarded before is not awarded again.
 fn insert_and_add(
     tx: &mut Tx<'_>,
-    award: Award,
+    award: PointAward,
     condition: &str,
     values: &[Value<'_>],
 ) -> Result<u64, StorageError> {
@@ -101,7 +101,7 @@ fn insert_and_add(
          where {condition} on conflict (membership_id, action, reference_id) do nothing \
          returning membership_id"
     );
-    let Award { action, reference_id, now } = award;
+    let PointAward { action, reference_id, now } = award;
     let points = action.points();
     let mut all = vec![
         Value::Text(action.name()),
@@ -128,9 +128,9 @@ fn insert_and_add(
 }
 
 /// Takes back what was awarded for these references, once.
-pub fn points_take_back(
+pub fn points_revoke(
     tx: &mut Tx<'_>,
-    action: Action,
+    action: PointAction,
     reference_ids: &[Uuid],
     now: Timestamp,
 ) -> Result<(), StorageError> {
@@ -155,7 +155,7 @@ pub fn points_take_back(
 /// what is cancelled together may have many owners, and so may what is cancelled at the same time.
 fn members_lock(
     tx: &mut Tx<'_>,
-    action: Action,
+    action: PointAction,
     reference_ids: &[Uuid],
 ) -> Result<Vec<Uuid>, StorageError> {
     let mut ids: Vec<Uuid> = Vec::new();
@@ -192,18 +192,18 @@ fn balances_set(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError> {
 }
 
 /// One page of what a membership was given and what was taken back, the newest first.
-pub fn point_line_list(
+pub fn point_entry_list(
     tx: &mut Tx<'_>,
     membership_id: Uuid,
     page: Page,
-) -> Result<Vec<PointLine>, StorageError> {
+) -> Result<Vec<PointEntry>, StorageError> {
     tx.query(
         "select action, reference_id, points, created_at from membership_points \
          where membership_id = $1 order by created_at desc, action desc, reference_id desc \
          limit $2 offset $3",
         params![membership_id, i64::from(page.limit()), page.offset()],
         |row| {
-            Ok(PointLine {
+            Ok(PointEntry {
                 action: row.get("action")?,
                 reference_id: row.get("reference_id")?,
                 points: row.get("points")?,
@@ -213,7 +213,7 @@ pub fn point_line_list(
     )
 }
 
-pub fn point_line_count(tx: &mut Tx<'_>, membership_id: Uuid) -> Result<u64, StorageError> {
+pub fn point_entry_count(tx: &mut Tx<'_>, membership_id: Uuid) -> Result<u64, StorageError> {
     let sql = "select count(*) as total from membership_points where membership_id = $1";
     tx.query_one(sql, params![membership_id], |row| row.get("total"))
 }

@@ -13,31 +13,33 @@ fn at(text: &str) -> Timestamp {
 /// A membership of 30,000 won with its second term in one of the states of the table below.
 fn membership(state: &str) -> Membership {
     let payment_status = match state {
-        "offered" | "pinned" => TermPayment::Unpaid,
-        "paid" => TermPayment::Paid,
-        "refunded" => TermPayment::Refunded,
+        "offered" | "pinned" => TermPaymentStatus::Unpaid,
+        "paid" => TermPaymentStatus::Paid,
+        "refunded" => TermPaymentStatus::Refunded,
         other => panic!("no such state: {other}"),
     };
-    let was_paid = payment_status != TermPayment::Unpaid;
-    let span = Span { starts_at: at("2026-12-01"), ends_at: at("2027-12-01") };
+    let was_paid = payment_status != TermPaymentStatus::Unpaid;
+    let period = TermPeriod { starts_at: at("2026-12-01"), ends_at: at("2027-12-01") };
     Membership {
         id: MembershipId(Uuid::nil()),
         user_id: Uuid::nil(),
         artist_id: Uuid::nil(),
-        artist: Some(Artist { name: "한강 밴드".to_owned(), price: Won::new(30_000) }),
+        artist: Some(MembershipArtist {
+            name: "한강 밴드".to_owned(), price: Won::new(30_000)
+        }),
         tier: Tier::Silver,
         points: 200,
         joined_at: Some(at("2025-12-01")),
         expires_at: at("2026-12-01"),
         is_live: true,
         last_term: 2,
-        term: Some(Term {
+        term: Some(MembershipTerm {
             number: 2,
             payment_status,
             amount: (state != "offered").then_some(Won::new(30_000)),
             pinned_by: (state == "pinned").then_some(OURS),
             payment_id: was_paid.then_some(OURS),
-            span: was_paid.then_some(span),
+            period: was_paid.then_some(period),
         }),
     }
 }
@@ -46,10 +48,10 @@ fn claim(payment_id: Uuid) -> PaymentClaim {
     PaymentClaim { payment_id, fencing_token: 2, amount: Won::new(30_000) }
 }
 
-fn word(step: Result<Step, MembershipRefused>) -> String {
+fn word(step: Result<Transition, MembershipRejection>) -> String {
     match step {
-        Ok(Step::Go) => "go".to_owned(),
-        Ok(Step::Done) => "done".to_owned(),
+        Ok(Transition::Apply) => "go".to_owned(),
+        Ok(Transition::AlreadyDone) => "done".to_owned(),
         Err(refused) => format!("{refused:?}"),
     }
 }
@@ -79,11 +81,14 @@ fn every_step_in_every_state() {
 #[test]
 fn another_payment_is_refused_whatever_the_state() {
     let pinned = membership("pinned");
-    assert_eq!(decide_pin(&pinned, &claim(THEIRS)), Err(MembershipRefused::PaymentInProgress));
-    assert_eq!(decide_confirm(&pinned, &claim(THEIRS)), Err(MembershipRefused::PaymentInProgress));
+    assert_eq!(decide_pin(&pinned, &claim(THEIRS)), Err(MembershipRejection::PaymentInProgress));
+    assert_eq!(
+        decide_confirm(&pinned, &claim(THEIRS)),
+        Err(MembershipRejection::PaymentInProgress)
+    );
     let paid = membership("paid");
-    assert_eq!(decide_pin(&paid, &claim(THEIRS)), Err(MembershipRefused::Paid));
-    assert_eq!(decide_confirm(&paid, &claim(THEIRS)), Err(MembershipRefused::Paid));
+    assert_eq!(decide_pin(&paid, &claim(THEIRS)), Err(MembershipRejection::Paid));
+    assert_eq!(decide_confirm(&paid, &claim(THEIRS)), Err(MembershipRejection::Paid));
 }
 
 #[test]
@@ -91,21 +96,26 @@ fn another_amount_takes_no_step() {
     let cheap = PaymentClaim { amount: Won::new(29_999), ..claim(OURS) };
     for state in ["offered", "pinned"] {
         let membership = membership(state);
-        assert_eq!(decide_pin(&membership, &cheap), Err(MembershipRefused::WrongAmount), "{state}");
+        assert_eq!(
+            decide_pin(&membership, &cheap),
+            Err(MembershipRejection::WrongAmount),
+            "{state}"
+        );
     }
     for state in ["pinned", "paid"] {
         let confirmed = decide_confirm(&membership(state), &cheap);
-        assert_eq!(confirmed, Err(MembershipRefused::WrongAmount), "{state}");
+        assert_eq!(confirmed, Err(MembershipRejection::WrongAmount), "{state}");
     }
     let half = decide_refunded(&membership("paid"), Some(Won::new(15_000)));
-    assert_eq!(half, Err(MembershipRefused::WrongAmount));
-    assert_eq!(decide_refunded(&membership("paid"), None), Ok(Step::Go));
+    assert_eq!(half, Err(MembershipRejection::WrongAmount));
+    assert_eq!(decide_refunded(&membership("paid"), None), Ok(Transition::Apply));
 }
 
 #[test]
 fn a_price_is_fixed_when_the_payment_begins() {
     for (state, amount) in [("offered", 50_000), ("pinned", 30_000), ("paid", 30_000)] {
-        let artist = Some(Artist { name: "한강 밴드".to_owned(), price: Won::new(50_000) });
+        let artist =
+            Some(MembershipArtist { name: "한강 밴드".to_owned(), price: Won::new(50_000) });
         let dearer = Membership { artist, ..membership(state) };
         assert_eq!(dearer.amount(), Won::new(amount), "{state}");
     }
@@ -115,16 +125,16 @@ fn a_price_is_fixed_when_the_payment_begins() {
 fn b_5_a_year_is_renewed_in_its_last_thirty_days_or_later() {
     let paid = Membership { expires_at: at("2026-12-31"), ..membership("paid") };
     for (now, expected) in [
-        ("2026-11-30", Err(MembershipRefused::AlreadyMember)),
-        ("2026-12-01", Ok(Step::Go)),
-        ("2026-12-31", Ok(Step::Go)),
-        ("2029-01-01", Ok(Step::Go)),
+        ("2026-11-30", Err(MembershipRejection::AlreadyMember)),
+        ("2026-12-01", Ok(Transition::Apply)),
+        ("2026-12-31", Ok(Transition::Apply)),
+        ("2029-01-01", Ok(Transition::Apply)),
     ] {
         assert_eq!(decide_subscribe(Some(&paid), at(now)), expected, "{now}");
     }
     let early = at("2026-12-01") - Duration::from_micros(1);
     let refused = decide_subscribe(Some(&paid), early);
-    assert_eq!(refused, Err(MembershipRefused::AlreadyMember));
+    assert_eq!(refused, Err(MembershipRejection::AlreadyMember));
 }
 
 #[test]
@@ -136,11 +146,11 @@ fn b_5_a_renewed_year_comes_behind_the_present_one() {
         ("2028-02-29", ("2028-02-29", "2029-02-28")),
     ];
     for (now, (starts_at, ends_at)) in spans {
-        let expected = Span { starts_at: at(starts_at), ends_at: at(ends_at) };
-        assert_eq!(next_span(&offered, at(now)), expected, "{now}");
+        let expected = TermPeriod { starts_at: at(starts_at), ends_at: at(ends_at) };
+        assert_eq!(next_period(&offered, at(now)), expected, "{now}");
     }
     let first = Membership { joined_at: None, ..offered };
-    assert_eq!(next_span(&first, at("2026-11-15")).starts_at, at("2026-11-15"));
+    assert_eq!(next_period(&first, at("2026-11-15")).starts_at, at("2026-11-15"));
 }
 
 #[test]
@@ -158,18 +168,18 @@ fn f_12_what_is_over_counts_no_more_whether_it_was_told_or_not() {
 
 #[test]
 fn what_is_left_of_a_refunded_year_is_cut_and_the_next_one_moves_forward() {
-    let year = |from: &str, to: &str| Span { starts_at: at(from), ends_at: at(to) };
+    let year = |from: &str, to: &str| TermPeriod { starts_at: at(from), ends_at: at(to) };
     let (first, second) = (year("2026-01-01", "2027-01-01"), year("2027-01-01", "2028-01-01"));
     let now = at("2026-12-22");
     // The present year, ten days before its end.
-    let (cut, moved) = cut_span(first, &[(2, second)], now);
+    let (cut, moved) = cut_period(first, &[(2, second)], now);
     assert_eq!(cut, 10 * DAY);
     assert_eq!(moved, [(2, year("2026-12-22", "2027-12-22"))]);
     // The year to come: nothing of the present one is lost.
-    let (cut, moved) = cut_span(second, &[(1, first)], now);
+    let (cut, moved) = cut_period(second, &[(1, first)], now);
     assert_eq!((cut, moved), (365 * DAY, Vec::new()));
     // What is over.
-    let (cut, moved) = cut_span(first, &[(2, second)], at("2027-05-01"));
+    let (cut, moved) = cut_period(first, &[(2, second)], at("2027-05-01"));
     assert_eq!((cut, moved), (Duration::ZERO, vec![(2, second)]));
 }
 

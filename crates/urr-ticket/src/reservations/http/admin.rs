@@ -13,11 +13,13 @@ use utoipa_axum::routes;
 
 use crate::reservations::http::parse_status;
 use crate::reservations::http::views::AdminReservationView;
-use crate::{AdminCancel, Difference, Fee, ReservationFilter, ReservationId, Ticket};
+use crate::{
+    AdminCancel, AuditDifference, FeeMode, ReservationFilter, ReservationId, TicketService,
+};
 
 const REASON_CHARS_MAX: usize = 200;
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(list_reservations))
         .routes(routes!(audit_reservations))
@@ -58,7 +60,7 @@ struct AdminFilter {
     ),
 )]
 async fn list_reservations(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     _admin: Admin,
     page: Page,
     Query(filter): Query<AdminFilter>,
@@ -85,7 +87,7 @@ async fn list_reservations(
     ),
 )]
 async fn get_any_reservation(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     _admin: Admin,
     Path(id): Path<Uuid>,
 ) -> Result<Json<AdminReservationAnswer>, ApiError> {
@@ -100,12 +102,12 @@ struct AdminCancelBody {
     reason: String,
     /// What goes back of what was paid. If it is missing, everything does.
     #[serde(default)]
-    refund: AdminRefund,
+    refund: AdminRefundMode,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum AdminRefund {
+enum AdminRefundMode {
     /// Everything, the booking fee too.
     #[default]
     Full,
@@ -127,7 +129,7 @@ enum AdminRefund {
     ),
 )]
 async fn cancel_any_reservation(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     Admin(admin): Admin,
     Context(context): Context,
     Path(id): Path<Uuid>,
@@ -135,8 +137,8 @@ async fn cancel_any_reservation(
 ) -> Result<Json<AdminReservationAnswer>, ApiError> {
     let reason = parse_reason(&body.reason)?;
     let fee = match body.refund {
-        AdminRefund::Full => Fee::Waived,
-        AdminRefund::Policy => Fee::ByPolicy,
+        AdminRefundMode::Full => FeeMode::Waived,
+        AdminRefundMode::Policy => FeeMode::ByPolicy,
     };
     let by = AdminCancel { admin_id: admin.user_id, reason, fee, payment_id: None };
     ticket.cancel_as_admin(ReservationId(id), by, context).await?;
@@ -154,7 +156,7 @@ pub fn parse_reason(reason: &str) -> Result<String, ApiError> {
 }
 
 async fn answer(
-    ticket: &Ticket,
+    ticket: &TicketService,
     id: ReservationId,
 ) -> Result<Json<AdminReservationAnswer>, ApiError> {
     let details = ticket.reservation_details(id).await?;
@@ -192,11 +194,11 @@ struct DifferenceView {
     ),
 )]
 async fn audit_reservations(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     _admin: Admin,
 ) -> Result<Json<AuditView>, ApiError> {
     let audit = ticket.audit().await?;
-    let view = |difference: Difference| DifferenceView {
+    let view = |difference: AuditDifference| DifferenceView {
         kind: difference.kind.name(),
         event_id: difference.event_id,
         reservation_id: difference.reservation_id,

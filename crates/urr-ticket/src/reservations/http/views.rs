@@ -5,10 +5,10 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use utoipa::ToSchema;
 
-use crate::reservations::rules::Phase;
+use crate::reservations::rules::ReservationPhase;
 use crate::reservations::store::list::StoredTicket;
 use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
-use crate::{Details, HeldItem, SignedTicket, Signer, Status};
+use crate::{HoldItem, ReservationDetails, ReservationStatus, SignedTicket, Signer};
 
 /// A reservation with what it is for.
 #[derive(Serialize, ToSchema)]
@@ -102,11 +102,11 @@ pub struct AdminReservationView {
 }
 
 impl ReservationView {
-    pub fn new(details: &Details, now: Timestamp) -> ReservationView {
+    pub fn new(details: &ReservationDetails, now: Timestamp) -> ReservationView {
         let record = &details.listed.record;
         let reservation = &record.reservation;
         let held = details.items.iter();
-        let held = held.map(|stored| HeldItem { item: stored.item, name: stored.name.clone() });
+        let held = held.map(|stored| HoldItem { item: stored.item, name: stored.name.clone() });
         let (seats, items) = match &details.inventory {
             Some(inventory) => item_views(held.collect(), inventory),
             None => (Vec::new(), Vec::new()),
@@ -121,13 +121,13 @@ impl ReservationView {
             event_starts_at: record.starts_at,
             status: status.name(),
             payment_status: reservation.payment_status.name(),
-            payment_in_progress: matches!(phase, Phase::Pinned { .. }),
+            payment_in_progress: matches!(phase, ReservationPhase::Pinned { .. }),
             total_amount: reservation.total_amount,
             booking_fee: reservation.booking_fee,
             quantity: record.quantity,
             created_at: reservation.created_at,
             expires_at: reservation.expires_at,
-            fencing_token: (status == Status::Pending).then_some(reservation.fence),
+            fencing_token: (status == ReservationStatus::Pending).then_some(reservation.fence),
             payment_method: record.payment_method.clone(),
             refund_amount: record.refund_amount,
             cancellation_fee: record.cancellation_fee(),
@@ -139,7 +139,11 @@ impl ReservationView {
 }
 
 impl ReservationDetailView {
-    pub fn new(details: &Details, signer: &Signer, now: Timestamp) -> ReservationDetailView {
+    pub fn new(
+        details: &ReservationDetails,
+        signer: &Signer,
+        now: Timestamp,
+    ) -> ReservationDetailView {
         let tickets = details.tickets.iter().map(|ticket| TicketView::new(ticket, details, signer));
         let tickets = tickets.collect();
         ReservationDetailView { reservation: ReservationView::new(details, now), tickets }
@@ -147,7 +151,7 @@ impl ReservationDetailView {
 }
 
 impl TicketView {
-    fn new(ticket: &StoredTicket, details: &Details, signer: &Signer) -> TicketView {
+    fn new(ticket: &StoredTicket, details: &ReservationDetails, signer: &Signer) -> TicketView {
         let place = details.inventory.as_ref().zip(ticket.seat_id);
         let place = place.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id));
         let item = details.items.iter().find(|stored| stored.position == ticket.position);
@@ -166,7 +170,7 @@ impl TicketView {
 }
 
 impl AdminReservationView {
-    pub fn new(details: &Details, now: Timestamp) -> AdminReservationView {
+    pub fn new(details: &ReservationDetails, now: Timestamp) -> AdminReservationView {
         let record = &details.listed.record;
         AdminReservationView {
             user_id: record.reservation.user_id,

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::{RefundPreview, ReservationId, Ticket};
+use crate::{RefundPreview, ReservationId, TicketService};
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new().routes(routes!(preview_refund))
 }
 
@@ -44,7 +44,7 @@ struct RefundPreviewView {
     ),
 )]
 async fn preview_refund(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
     Path(id): Path<Uuid>,
 ) -> Result<Json<RefundPreviewView>, ApiError> {

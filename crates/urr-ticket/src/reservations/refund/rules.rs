@@ -10,7 +10,7 @@ use jiff::tz::Offset;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Won};
 
-use crate::reservations::model::Item;
+use crate::reservations::model::ReservationItem;
 
 const KOREA: Offset = Offset::constant(9);
 
@@ -19,14 +19,14 @@ const KOREA: Offset = Offset::constant(9);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelPolicy {
-    grace: Grace,
-    bands: Vec<Band>,
+    grace: GracePeriod,
+    bands: Vec<FeeBand>,
 }
 
 /// So long after the booking nothing of the tickets is kept, if the event is far enough away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Grace {
+pub struct GracePeriod {
     pub hours: u16,
     pub days_before_min: u16,
 }
@@ -34,7 +34,7 @@ pub struct Grace {
 /// What is kept of each ticket while the event is at least so many days away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Band {
+pub struct FeeBand {
     pub days_before_min: u16,
     /// Nothing is kept until so many days after the booking are over.
     pub free_days: Option<u16>,
@@ -53,7 +53,7 @@ pub enum InvalidCancelPolicy {
 
 /// Who bears the fee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fee {
+pub enum FeeMode {
     /// The owner changed their mind.
     ByPolicy,
     /// The event is cancelled, or an administrator gives everything back.
@@ -62,27 +62,27 @@ pub enum Fee {
 
 /// What a refund depends on beside the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Booking<'a> {
+pub struct RefundBasis<'a> {
     /// When the reservation was made.
     pub booked_at: Timestamp,
     pub starts_at: Timestamp,
     pub booking_fee: Won,
-    pub items: &'a [Item],
-    pub fee: Fee,
+    pub items: &'a [ReservationItem],
+    pub fee: FeeMode,
 }
 
 /// What goes back and what is kept: together they are what was paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refund {
+pub struct RefundQuote {
     pub refund: Won,
     /// Of the tickets and of the booking fee.
     pub fee: Won,
-    pub rule: Rule,
+    pub rule: RefundRule,
 }
 
 /// Why so much is kept of the tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum RefundRule {
     /// Nothing was paid.
     Unpaid,
     /// Everything goes back, the booking fee too.
@@ -97,12 +97,15 @@ pub enum Rule {
 }
 
 impl CancelPolicy {
-    pub fn new(grace: Grace, bands: Vec<Band>) -> Result<CancelPolicy, InvalidCancelPolicy> {
+    pub fn new(
+        grace: GracePeriod,
+        bands: Vec<FeeBand>,
+    ) -> Result<CancelPolicy, InvalidCancelPolicy> {
         let is_falling = bands.is_sorted_by(|a, b| a.days_before_min > b.days_before_min);
         if !is_falling || bands.last().is_none_or(|last| last.days_before_min != 0) {
             return Err(InvalidCancelPolicy::Bands);
         }
-        let is_possible = |band: &Band| {
+        let is_possible = |band: &FeeBand| {
             band.percent <= 100 && band.ticket_fee_max.is_none_or(|max| max >= Won::ZERO)
         };
         match bands.iter().all(is_possible) {
@@ -113,53 +116,57 @@ impl CancelPolicy {
 
     /// As ticket offices in Korea have it, within what consumers' law allows there.
     pub fn korean() -> CancelPolicy {
-        let band = |days_before_min, percent| Band {
+        let band = |days_before_min, percent| FeeBand {
             days_before_min,
             free_days: None,
             percent,
             ticket_fee_max: None,
         };
         let far =
-            Band { free_days: Some(7), ticket_fee_max: Some(Won::new(4_000)), ..band(10, 10) };
+            FeeBand { free_days: Some(7), ticket_fee_max: Some(Won::new(4_000)), ..band(10, 10) };
         let bands = vec![far, band(7, 10), band(3, 20), band(1, 30), band(0, 90)];
-        let grace = Grace { hours: 24, days_before_min: 3 };
+        let grace = GracePeriod { hours: 24, days_before_min: 3 };
         CancelPolicy::new(grace, bands).expect("it is a policy")
     }
 
     /// What is kept of the tickets. `None`: the event has begun, and everything is.
-    fn rule(&self, booking: &Booking<'_>, now: Timestamp) -> Option<(Rule, Option<Band>)> {
+    fn rule(
+        &self,
+        booking: &RefundBasis<'_>,
+        now: Timestamp,
+    ) -> Option<(RefundRule, Option<FeeBand>)> {
         if now >= booking.starts_at {
             return None;
         }
         let days_before = days(now, booking.starts_at);
         if now < self.grace_end(booking) && days_before >= i32::from(self.grace.days_before_min) {
-            return Some((Rule::Grace, None));
+            return Some((RefundRule::Grace, None));
         }
-        let is_reached = |band: &&Band| days_before >= i32::from(band.days_before_min);
+        let is_reached = |band: &&FeeBand| days_before >= i32::from(band.days_before_min);
         let band = *self.bands.iter().find(is_reached).expect("the last one is the event's day");
         let since = days(booking.booked_at, now);
         if band.free_days.is_some_and(|free_days| since <= i32::from(free_days)) {
-            return Some((Rule::FreeDays, None));
+            return Some((RefundRule::FreeDays, None));
         }
-        let Band { percent, ticket_fee_max, .. } = band;
-        Some((Rule::Percent { percent, is_capped: ticket_fee_max.is_some() }, Some(band)))
+        let FeeBand { percent, ticket_fee_max, .. } = band;
+        Some((RefundRule::Percent { percent, is_capped: ticket_fee_max.is_some() }, Some(band)))
     }
 
-    fn grace_end(&self, booking: &Booking<'_>) -> Timestamp {
+    fn grace_end(&self, booking: &RefundBasis<'_>) -> Timestamp {
         booking.booked_at + Duration::from_hours(u64::from(self.grace.hours))
     }
 }
 
-impl Band {
-    fn fee(&self, item: &Item) -> Won {
+impl FeeBand {
+    fn fee(&self, item: &ReservationItem) -> Won {
         let fee = item.unit_price.percent(self.percent).expect("prices are bounded");
         let fee = self.ticket_fee_max.map_or(fee, |max| fee.min(max));
         fee.times(i64::from(item.quantity)).expect("prices are bounded")
     }
 }
 
-impl Booking<'_> {
-    fn sum(&self, amount: impl Fn(&Item) -> Won) -> Won {
+impl RefundBasis<'_> {
+    fn sum(&self, amount: impl Fn(&ReservationItem) -> Won) -> Won {
         let sum = self.items.iter().try_fold(Won::ZERO, |sum, item| sum.plus(amount(item)));
         sum.expect("prices are bounded where they enter")
     }
@@ -176,26 +183,26 @@ impl Booking<'_> {
 }
 
 /// What goes back if the reservation is cancelled now.
-pub fn refund_of(policy: &CancelPolicy, booking: &Booking<'_>, now: Timestamp) -> Refund {
+pub fn refund_of(policy: &CancelPolicy, booking: &RefundBasis<'_>, now: Timestamp) -> RefundQuote {
     let total = booking.total();
-    if booking.fee == Fee::Waived {
-        return Refund { refund: total, fee: Won::ZERO, rule: Rule::Full };
+    if booking.fee == FeeMode::Waived {
+        return RefundQuote { refund: total, fee: Won::ZERO, rule: RefundRule::Full };
     }
     let Some((rule, band)) = policy.rule(booking, now) else {
-        return Refund { refund: Won::ZERO, fee: total, rule: Rule::EventStarted };
+        return RefundQuote { refund: Won::ZERO, fee: total, rule: RefundRule::EventStarted };
     };
     let of_tickets = band.map_or(Won::ZERO, |band| booking.sum(|item| band.fee(item)));
     // The booking is paid for as soon as its day is over, however much goes back of the tickets.
     let is_booking_day = days(booking.booked_at, now) <= 0;
     let of_booking = if is_booking_day { Won::ZERO } else { booking.booking_fee };
     let fee = of_tickets.plus(of_booking).expect("it is less than the total");
-    Refund { refund: total.minus(fee).expect("it is less than the total"), fee, rule }
+    RefundQuote { refund: total.minus(fee).expect("it is less than the total"), fee, rule }
 }
 
 /// When something else would go back than now; at the latest when the event begins.
 pub fn refund_changes_at(
     policy: &CancelPolicy,
-    booking: &Booking<'_>,
+    booking: &RefundBasis<'_>,
     now: Timestamp,
 ) -> Timestamp {
     let (booked_on, starts_on) = (date(booking.booked_at), date(booking.starts_at));
@@ -233,17 +240,17 @@ fn midnight(day: Date, days_later: i32) -> Timestamp {
     KOREA.to_timestamp(day.at(0, 0, 0, 0)).unwrap_or(Timestamp::MAX)
 }
 
-impl Rule {
+impl RefundRule {
     /// As it is sent.
     pub fn name(self) -> String {
         match self {
-            Rule::Unpaid => "UNPAID".to_owned(),
-            Rule::Full => "FULL".to_owned(),
-            Rule::Grace => "GRACE".to_owned(),
-            Rule::FreeDays => "FREE_DAYS".to_owned(),
-            Rule::Percent { percent, is_capped: false } => format!("PERCENT_{percent}"),
-            Rule::Percent { percent, is_capped: true } => format!("PERCENT_{percent}_CAPPED"),
-            Rule::EventStarted => "EVENT_STARTED".to_owned(),
+            RefundRule::Unpaid => "UNPAID".to_owned(),
+            RefundRule::Full => "FULL".to_owned(),
+            RefundRule::Grace => "GRACE".to_owned(),
+            RefundRule::FreeDays => "FREE_DAYS".to_owned(),
+            RefundRule::Percent { percent, is_capped: false } => format!("PERCENT_{percent}"),
+            RefundRule::Percent { percent, is_capped: true } => format!("PERCENT_{percent}_CAPPED"),
+            RefundRule::EventStarted => "EVENT_STARTED".to_owned(),
         }
     }
 }

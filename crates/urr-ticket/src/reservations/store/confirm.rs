@@ -8,7 +8,7 @@ use crate::{Reservation, ReservationId};
 
 /// What a confirmation writes.
 #[derive(Clone, Debug)]
-pub struct Confirmation<'a> {
+pub struct SoldHold<'a> {
     pub id: ReservationId,
     pub payment_id: Uuid,
     pub payment_method: &'a str,
@@ -38,7 +38,7 @@ pub fn own_seats_count(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<u64>
 }
 
 /// A pinned hold is sold.
-pub fn hold_confirm(tx: &mut Tx<'_>, sold: &Confirmation<'_>) -> Result<(), StorageError> {
+pub fn hold_confirm(tx: &mut Tx<'_>, sold: &SoldHold<'_>) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update reservations set status = 'confirmed', payment_status = 'paid', \
          payment_id = pinned_by, pinned_by = null, pinned_at = null, payment_method = $3, \

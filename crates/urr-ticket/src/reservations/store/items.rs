@@ -7,13 +7,13 @@ use urr_layout::SeatId;
 use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::in_list::for_each_chunk;
-use crate::{Item, ReservationId, Subject};
+use crate::{ItemSubject, ReservationId, ReservationItem};
 
 /// A line with its place in the reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredItem {
     pub position: u16,
-    pub item: Item,
+    pub item: ReservationItem,
     /// The name of the ticket type; a seat's follows from its number.
     pub name: Option<String>,
 }
@@ -23,8 +23,8 @@ pub fn seat_ids(items: &[StoredItem]) -> Vec<SeatId> {
     let mut seat_ids: Vec<SeatId> = items
         .iter()
         .filter_map(|stored| match stored.item.subject {
-            Subject::Seat(seat_id) => Some(seat_id),
-            Subject::TicketType(_) => None,
+            ItemSubject::Seat(seat_id) => Some(seat_id),
+            ItemSubject::TicketType(_) => None,
         })
         .collect();
     seat_ids.sort_unstable();
@@ -67,13 +67,13 @@ pub fn item_list_of(
 fn item_read(row: &Row<'_>) -> Result<StoredItem, StorageError> {
     let seat_id: Option<SeatId> = row.get("seat_id")?;
     let subject = match seat_id {
-        Some(seat_id) => Subject::Seat(seat_id),
-        None => Subject::TicketType(row.get("ticket_type_id")?),
+        Some(seat_id) => ItemSubject::Seat(seat_id),
+        None => ItemSubject::TicketType(row.get("ticket_type_id")?),
     };
     let (quantity, unit_price) = (row.get("quantity")?, row.get::<Won>("unit_price")?);
     Ok(StoredItem {
         position: row.get("position")?,
-        item: Item { subject, quantity, unit_price },
+        item: ReservationItem { subject, quantity, unit_price },
         name: row.get("name")?,
     })
 }

@@ -5,37 +5,40 @@ use urr_layout::SeatId;
 use urr_service::Page;
 use urr_storage::{Row, StorageError, Tx, Value, params};
 
-use crate::reservations::rules::Record;
+use crate::reservations::rules::ReservationRecord;
 use crate::reservations::store::{RECORD, record_read};
-use crate::{ReservationId, Status};
+use crate::{ReservationId, ReservationStatus};
 
 /// A reservation and what its event is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    pub record: Record,
+pub struct ListedReservation {
+    pub record: ReservationRecord,
     pub event_title: String,
     pub venue_name: String,
 }
 
 /// Which reservations are wanted. None of a field: all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct ReservationFilter {
     pub user_id: Option<Uuid>,
     pub event_id: Option<Uuid>,
-    pub status: Option<Status>,
+    pub status: Option<ReservationStatus>,
 }
 
 const FROM: &str = "from reservations as r join sales as s on s.event_id = r.event_id";
 
-fn listed_read(row: &Row<'_>) -> Result<Listed, StorageError> {
-    Ok(Listed {
+fn listed_read(row: &Row<'_>) -> Result<ListedReservation, StorageError> {
+    Ok(ListedReservation {
         record: record_read(row)?,
         event_title: row.get("title")?,
         venue_name: row.get("venue_name")?,
     })
 }
 
-pub fn listed_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Listed>, StorageError> {
+pub fn listed_find(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+) -> Result<Option<ListedReservation>, StorageError> {
     let sql = format!("select {RECORD}, s.title, s.venue_name {FROM} where r.id = $1");
     tx.query_opt(&sql, params![id.0], listed_read)
 }
@@ -43,9 +46,9 @@ pub fn listed_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Listed>,
 /// One page, the newest first: ids grow with time.
 pub fn listed_page(
     tx: &mut Tx<'_>,
-    filter: &Filter,
+    filter: &ReservationFilter,
     page: Page,
-) -> Result<Vec<Listed>, StorageError> {
+) -> Result<Vec<ListedReservation>, StorageError> {
     let (wanted, mut values) = filter.condition();
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
@@ -56,7 +59,7 @@ pub fn listed_page(
     tx.query(&sql, &values, listed_read)
 }
 
-pub fn listed_count(tx: &mut Tx<'_>, filter: &Filter) -> Result<u64, StorageError> {
+pub fn listed_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> Result<u64, StorageError> {
     let (wanted, values) = filter.condition();
     let sql = format!("select count(*) as total from reservations as r where {wanted}");
     tx.query_one(&sql, &values, |row| row.get("total"))
@@ -67,7 +70,7 @@ pub fn paid_page(
     tx: &mut Tx<'_>,
     after: Option<ReservationId>,
     limit: u32,
-) -> Result<Vec<Record>, StorageError> {
+) -> Result<Vec<ReservationRecord>, StorageError> {
     let sql = format!(
         "select {RECORD} {FROM} where r.id > $1 and r.payment_id is not null \
          order by r.id limit $2"
@@ -75,7 +78,7 @@ pub fn paid_page(
     tx.query(&sql, params![after.map_or(Uuid::nil(), |id| id.0), limit], record_read)
 }
 
-impl Filter {
+impl ReservationFilter {
     /// The condition and its parameters: a text per combination, so that each can use its index.
     fn condition(&self) -> (String, Vec<Value<'static>>) {
         let (mut wanted, mut values) = (vec!["true".to_owned()], Vec::new());

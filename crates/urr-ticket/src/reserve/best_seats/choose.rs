@@ -4,7 +4,7 @@ use urr_layout::{Layout, SeatId, SeatRow, Section};
 
 /// What someone asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct SeatPreference {
     pub count: u32,
     pub grade: Option<String>,
     /// The name of a section.
@@ -15,17 +15,17 @@ pub struct Wish {
 
 /// Why nobody can sit together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoneFits {
+pub enum NoSeatsFit {
     #[error("nothing is left")]
     SoldOut,
     /// Seats are left, but not so many beside each other.
     #[error("not so many seats are left beside each other")]
-    Apart { available: u32, adjacent_max: u32 },
+    NotAdjacent { available: u32, adjacent_max: u32 },
 }
 
 /// What makes seats worse than others; what stands first weighs most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
+struct SeatRank {
     /// Seats from where part of the stage cannot be seen.
     restricted_view: u32,
     /// Seats for wheelchairs beyond the one that is needed.
@@ -37,7 +37,7 @@ struct Rank {
 }
 
 /// A row that serves the wish.
-struct Row<'a> {
+struct CandidateRow<'a> {
     first: SeatId,
     section: &'a Section,
     row: &'a SeatRow,
@@ -49,7 +49,7 @@ struct Row<'a> {
 
 /// What matters about a seat.
 #[derive(Clone, Copy)]
-struct Seat {
+struct CandidateSeat {
     /// Free, and not kept for those who ask for it.
     is_usable: bool,
     is_accessible: bool,
@@ -59,40 +59,43 @@ struct Seat {
 /// Chooses among the free seats. The caller says which are free, under the lock of the sale.
 pub fn choose_best(
     layout: &Layout,
-    wish: &Wish,
+    preference: &SeatPreference,
     is_free: impl Fn(SeatId) -> bool,
-) -> Result<Vec<SeatId>, NoneFits> {
-    assert!(wish.count > 0, "nobody asks for nothing");
-    let (mut best, mut available, mut adjacent_max): (Option<Rank>, u32, u32) = (None, 0, 0);
-    let mut rows: Vec<Row<'_>> = rows(layout, wish).collect();
+) -> Result<Vec<SeatId>, NoSeatsFit> {
+    assert!(preference.count > 0, "nobody asks for nothing");
+    let (mut best, mut available, mut adjacent_max): (Option<SeatRank>, u32, u32) = (None, 0, 0);
+    let mut rows: Vec<CandidateRow<'_>> = rows(layout, preference).collect();
     rows.sort_by_key(|row| row.nearest);
     for row in &rows {
         if best.is_some_and(|best| best.is_flawless() && best.distance < row.nearest) {
             // Everything further back is worse: the lock of the sale is held meanwhile.
             break;
         }
-        let seats = seats(row, wish, &is_free);
+        let seats = seats(row, preference, &is_free);
         for run in runs(&seats) {
             available += run.length;
             adjacent_max = adjacent_max.max(run.length);
-            best = best.into_iter().chain(ranks(row, &seats, wish, run)).min();
+            best = best.into_iter().chain(ranks(row, &seats, preference, run)).min();
         }
     }
     match best {
-        Some(rank) => Ok((rank.first..rank.first + wish.count).collect()),
-        None if available == 0 => Err(NoneFits::SoldOut),
-        None => Err(NoneFits::Apart { available, adjacent_max }),
+        Some(rank) => Ok((rank.first..rank.first + preference.count).collect()),
+        None if available == 0 => Err(NoSeatsFit::SoldOut),
+        None => Err(NoSeatsFit::NotAdjacent { available, adjacent_max }),
     }
 }
 
-impl Rank {
+impl SeatRank {
     /// Only the distance could be better.
     fn is_flawless(&self) -> bool {
         self.restricted_view == 0 && self.spare_accessible == 0 && self.orphans == 0
     }
 }
 
-fn rows<'a>(layout: &'a Layout, wish: &'a Wish) -> impl Iterator<Item = Row<'a>> {
+fn rows<'a>(
+    layout: &'a Layout,
+    preference: &'a SeatPreference,
+) -> impl Iterator<Item = CandidateRow<'a>> {
     let mut first = 0;
     let sections = layout.sections.iter().flat_map(|section| {
         let rows = (0_i64..).zip(&section.rows);
@@ -104,23 +107,27 @@ fn rows<'a>(layout: &'a Layout, wish: &'a Wish) -> impl Iterator<Item = Row<'a>>
         (id, section, index, row)
     });
     let is_wanted = |section: &Section| {
-        wish.grade.as_ref().is_none_or(|grade| *grade == section.grade)
-            && wish.section.as_ref().is_none_or(|name| *name == section.name)
+        preference.grade.as_ref().is_none_or(|grade| *grade == section.grade)
+            && preference.section.as_ref().is_none_or(|name| *name == section.name)
     };
     placed.filter(move |(_, section, _, _)| is_wanted(section)).map(
         |(first, section, index, row)| {
-            let nearest = Line::of(section, index).nearest(row);
-            Row { first, section, row, index, nearest }
+            let nearest = RowLine::of(section, index).nearest(row);
+            CandidateRow { first, section, row, index, nearest }
         },
     )
 }
 
-fn seats(row: &Row<'_>, wish: &Wish, is_free: &impl Fn(SeatId) -> bool) -> Vec<Seat> {
+fn seats(
+    row: &CandidateRow<'_>,
+    preference: &SeatPreference,
+    is_free: &impl Fn(SeatId) -> bool,
+) -> Vec<CandidateSeat> {
     let seat = |offset: u16| {
         let number = row.row.first_number + offset;
         let is_accessible = row.row.accessible.contains(&number);
-        let is_allowed = wish.accessible || !is_accessible;
-        Seat {
+        let is_allowed = preference.accessible || !is_accessible;
+        CandidateSeat {
             is_usable: is_allowed && is_free(row.first + u32::from(offset)),
             is_accessible,
             has_restricted_view: row.row.restricted_view.contains(&number),
@@ -131,20 +138,20 @@ fn seats(row: &Row<'_>, wish: &Wish, is_free: &impl Fn(SeatId) -> bool) -> Vec<S
 
 /// Usable seats that stand together.
 #[derive(Clone, Copy)]
-struct Run {
+struct FreeRun {
     /// Where they begin in the row.
     start: u32,
     length: u32,
 }
 
-fn runs(seats: &[Seat]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs(seats: &[CandidateSeat]) -> Vec<FreeRun> {
+    let mut runs: Vec<FreeRun> = Vec::new();
     let mut length = 0;
     for (index, seat) in (0..).zip(seats) {
         length = if seat.is_usable { length + 1 } else { 0 };
         match length {
             0 => {}
-            1 => runs.push(Run { start: index, length }),
+            1 => runs.push(FreeRun { start: index, length }),
             _ => runs.last_mut().expect("it began before").length = length,
         }
     }
@@ -153,27 +160,27 @@ fn runs(seats: &[Seat]) -> Vec<Run> {
 
 /// How good the seats of a run are, at every place where so many fit and serve the wish.
 fn ranks<'a>(
-    row: &'a Row<'_>,
-    seats: &'a [Seat],
-    wish: &'a Wish,
-    run: Run,
-) -> impl Iterator<Item = Rank> + 'a {
-    let line = Line::of(row.section, row.index);
-    let places = (run.length + 1).saturating_sub(wish.count);
+    row: &'a CandidateRow<'_>,
+    seats: &'a [CandidateSeat],
+    preference: &'a SeatPreference,
+    run: FreeRun,
+) -> impl Iterator<Item = SeatRank> + 'a {
+    let line = RowLine::of(row.section, row.index);
+    let places = (run.length + 1).saturating_sub(preference.count);
     (0..places).filter_map(move |offset| {
         let from = usize::try_from(run.start + offset).expect("a row fits memory");
-        let count = usize::try_from(wish.count).expect("a row fits memory");
+        let count = usize::try_from(preference.count).expect("a row fits memory");
         let taken = &seats[from..from + count];
-        let how_many = |is: fn(&Seat) -> bool| {
+        let how_many = |is: fn(&CandidateSeat) -> bool| {
             u32::try_from(taken.iter().filter(|seat| is(seat)).count()).expect("a row is short")
         };
         let accessible = how_many(|seat| seat.is_accessible);
-        if wish.accessible && accessible == 0 {
+        if preference.accessible && accessible == 0 {
             return None;
         }
-        let (left, right) = (offset, run.length - offset - wish.count);
-        let middle = 2 * i64::from(run.start + offset) + i64::from(wish.count);
-        Some(Rank {
+        let (left, right) = (offset, run.length - offset - preference.count);
+        let middle = 2 * i64::from(run.start + offset) + i64::from(preference.count);
+        Some(SeatRank {
             restricted_view: how_many(|seat| seat.has_restricted_view),
             spare_accessible: accessible.saturating_sub(1),
             orphans: u32::from(left == 1) + u32::from(right == 1),
@@ -185,7 +192,7 @@ fn ranks<'a>(
 
 /// The line on which a row stands, in half centimetres from the middle of the stage. The bend of a
 /// row is left out: it moves all its seats alike.
-struct Line {
+struct RowLine {
     /// The middle of the row.
     x: i64,
     y: i64,
@@ -194,12 +201,12 @@ struct Line {
     step_y: i64,
 }
 
-impl Line {
-    fn of(section: &Section, index: i64) -> Line {
+impl RowLine {
+    fn of(section: &Section, index: i64) -> RowLine {
         let (sine, cosine) = (sine(section.angle_degrees), sine(90 - section.angle_degrees));
         let back = 2 * index * i64::from(section.row_pitch);
         let pitch = i64::from(section.seat_pitch);
-        Line {
+        RowLine {
             x: 2 * i64::from(section.x) - back * sine / 1_000,
             y: 2 * i64::from(section.y) + back * cosine / 1_000,
             step_x: pitch * cosine,

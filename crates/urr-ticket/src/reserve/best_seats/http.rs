@@ -9,15 +9,15 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Ticket;
-use crate::reserve::best_seats::choose::{NoneFits, Wish};
-use crate::reserve::best_seats::{BestError, BestRequest};
-use crate::reserve::http::{EntryEvent, ReservationAnswer};
+use crate::TicketService;
+use crate::reserve::best_seats::choose::{NoSeatsFit, SeatPreference};
+use crate::reserve::best_seats::{BestSeatsError, BestSeatsRequest};
+use crate::reserve::http::{AdmittedEvent, ReservationAnswer};
 use crate::reserve::slots::http::EntrySlot;
 
 const COUNT_MAX: u32 = 10;
 
-pub fn routes() -> OpenApiRouter<Ticket> {
+pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new().routes(routes!(reserve_best_seats))
 }
 
@@ -43,7 +43,7 @@ struct ReserveBestBody {
 }
 
 impl ReserveBestBody {
-    fn wish(&self) -> Result<Wish, ApiError> {
+    fn preference(&self) -> Result<SeatPreference, ApiError> {
         if !(1..=COUNT_MAX).contains(&self.count) {
             let sentence = format!("Please ask for 1 to {COUNT_MAX} seats.");
             return Err(ApiError::bad_request("INVALID_COUNT", sentence));
@@ -53,7 +53,7 @@ impl ReserveBestBody {
             let sentence = "Please say of which grade or section.";
             return Err(ApiError::bad_request("NOTHING_CHOSEN", sentence));
         }
-        Ok(Wish { count: self.count, grade, section, accessible: self.accessible })
+        Ok(SeatPreference { count: self.count, grade, section, accessible: self.accessible })
     }
 }
 
@@ -79,45 +79,45 @@ impl ReserveBestBody {
     ),
 )]
 async fn reserve_best_seats(
-    State(ticket): State<Ticket>,
+    State(ticket): State<TicketService>,
     User(user): User,
-    entry: EntryEvent,
+    entry: AdmittedEvent,
     slot: EntrySlot,
     Context(context): Context,
     headers: HeaderMap,
     Json(body): Json<ReserveBestBody>,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), ApiError> {
     entry.check(body.event_id)?;
-    let request = BestRequest {
+    let request = BestSeatsRequest {
         user_id: user.user_id,
         event_id: body.event_id,
-        wish: body.wish()?,
+        preference: body.preference()?,
         key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
     };
     slot.check(&ticket, request.event_id, request.user_id, context).await?;
-    let hold = ticket.bookings.watch(ticket.reserve_best(request, context)).await?;
+    let hold = ticket.booking_stats.measure(ticket.reserve_best_seats(request, context)).await?;
     Ok((StatusCode::CREATED, Json(ticket.reservation_answer(hold).await?)))
 }
 
-impl From<BestError> for ApiError {
-    fn from(error: BestError) -> ApiError {
+impl From<BestSeatsError> for ApiError {
+    fn from(error: BestSeatsError) -> ApiError {
         match error {
-            BestError::GradeNotFound => {
+            BestSeatsError::GradeNotFound => {
                 ApiError::not_found("GRADE_NOT_FOUND", "There are no seats of this grade there.")
             }
-            BestError::SectionNotFound => {
+            BestSeatsError::SectionNotFound => {
                 ApiError::not_found("SECTION_NOT_FOUND", "The event has no such section.")
             }
-            BestError::NoneFits(NoneFits::SoldOut) => {
+            BestSeatsError::NoneFits(NoSeatsFit::SoldOut) => {
                 ApiError::conflict("SOLD_OUT", "Nothing is left there.")
             }
-            BestError::NoneFits(NoneFits::Apart { available, adjacent_max }) => {
+            BestSeatsError::NoneFits(NoSeatsFit::NotAdjacent { available, adjacent_max }) => {
                 let sentence = "Not so many seats are left beside each other.";
                 ApiError::conflict("NOT_ADJACENT", sentence)
                     .with("available", available)
                     .with("adjacentMax", adjacent_max)
             }
-            BestError::Reserve(error) => error.into(),
+            BestSeatsError::Reserve(error) => error.into(),
         }
     }
 }

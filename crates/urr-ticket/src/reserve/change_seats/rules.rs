@@ -4,11 +4,11 @@ use urr_kernel::Timestamp;
 use urr_layout::SeatId;
 
 use crate::inventory::rules::{SalePolicy, Tier};
-use crate::reserve::rules::Refusal;
+use crate::reserve::rules::HoldRejection;
 
 /// What is decided on. All seats are in order.
 #[derive(Clone, Copy, Debug)]
-pub struct SwapRequest<'a> {
+pub struct SeatSwapRequest<'a> {
     pub held: &'a [SeatId],
     pub wanted: &'a [SeatId],
     /// Those of the wanted seats that are not available; one's own are among them.
@@ -18,7 +18,7 @@ pub struct SwapRequest<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Swap {
+pub struct SeatSwap {
     pub drop: Vec<SeatId>,
     pub take: Vec<SeatId>,
 }
@@ -28,28 +28,28 @@ pub struct Swap {
 /// The user was let into the sale when they made the hold, so their tier is not asked for again;
 /// whether the sale goes on is.
 pub fn decide_swap(
-    request: &SwapRequest<'_>,
+    request: &SeatSwapRequest<'_>,
     policy: &SalePolicy,
     now: Timestamp,
-) -> Result<Option<Swap>, Refusal> {
+) -> Result<Option<SeatSwap>, HoldRejection> {
     policy.check_open(Some(Tier::Diamond), now)?;
-    let SwapRequest { held, wanted, taken, other_quantity } = *request;
+    let SeatSwapRequest { held, wanted, taken, other_quantity } = *request;
     let missing_in = |seats: &[SeatId], from: &[SeatId]| -> Vec<SeatId> {
         from.iter().filter(|seat_id| !seats.contains(seat_id)).copied().collect()
     };
-    let swap = Swap { drop: missing_in(wanted, held), take: missing_in(held, wanted) };
+    let swap = SeatSwap { drop: missing_in(wanted, held), take: missing_in(held, wanted) };
     if swap.drop.is_empty() && swap.take.is_empty() {
         return Ok(None);
     }
     let quantity = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
     let seats_per_user_max = policy.seats_per_user_max;
     if other_quantity.saturating_add(quantity) > seats_per_user_max {
-        return Err(Refusal::SeatLimit { seats_per_user_max, live_quantity: other_quantity });
+        return Err(HoldRejection::SeatLimit { seats_per_user_max, live_quantity: other_quantity });
     }
     let seat_ids = missing_in(held, taken);
     match seat_ids.is_empty() {
         true => Ok(Some(swap)),
-        false => Err(Refusal::SeatsTaken { seat_ids }),
+        false => Err(HoldRejection::SeatsTaken { seat_ids }),
     }
 }
 
@@ -72,16 +72,20 @@ mod tests {
         }
     }
 
-    fn swap(held: &[u32], wanted: &[u32], taken: &[u32]) -> Result<Option<Swap>, Refusal> {
-        let request = SwapRequest { held, wanted, taken, other_quantity: 1 };
+    fn swap(
+        held: &[u32],
+        wanted: &[u32],
+        taken: &[u32],
+    ) -> Result<Option<SeatSwap>, HoldRejection> {
+        let request = SeatSwapRequest { held, wanted, taken, other_quantity: 1 };
         decide_swap(&request, &policy(), "2026-12-01T00:00:00Z".parse().expect("a time"))
     }
 
     #[test]
     fn only_what_differs_is_given_back_and_taken() {
         let found = swap(&[1, 2], &[2, 3], &[2]);
-        assert_eq!(found, Ok(Some(Swap { drop: vec![1], take: vec![3] })));
-        assert_eq!(swap(&[1, 2], &[1], &[1]), Ok(Some(Swap { drop: vec![2], take: vec![] })));
+        assert_eq!(found, Ok(Some(SeatSwap { drop: vec![1], take: vec![3] })));
+        assert_eq!(swap(&[1, 2], &[1], &[1]), Ok(Some(SeatSwap { drop: vec![2], take: vec![] })));
         assert_eq!(swap(&[1, 2], &[1, 2], &[1, 2]), Ok(None));
     }
 
@@ -89,22 +93,22 @@ mod tests {
     fn m_14_ones_own_seats_are_not_taken_by_someone_else() {
         assert_eq!(
             swap(&[1], &[1, 7], &[1, 7]),
-            Err(Refusal::SeatsTaken { seat_ids: vec![7] }),
+            Err(HoldRejection::SeatsTaken { seat_ids: vec![7] }),
             "only the stranger's seat is named"
         );
     }
 
     #[test]
     fn the_limit_counts_what_the_user_has_elsewhere() {
-        let limit = Refusal::SeatLimit { seats_per_user_max: 3, live_quantity: 1 };
+        let limit = HoldRejection::SeatLimit { seats_per_user_max: 3, live_quantity: 1 };
         assert_eq!(swap(&[1], &[4, 5, 6], &[]), Err(limit));
         assert!(swap(&[1], &[4, 5], &[]).is_ok());
     }
 
     #[test]
     fn nothing_is_changed_when_the_sale_is_over() {
-        let request = SwapRequest { held: &[1], wanted: &[2], taken: &[], other_quantity: 0 };
+        let request = SeatSwapRequest { held: &[1], wanted: &[2], taken: &[], other_quantity: 0 };
         let over = decide_swap(&request, &policy(), policy().sale_ends_at);
-        assert_eq!(over, Err(Refusal::NotOnSale(NotOnSale::Over)));
+        assert_eq!(over, Err(HoldRejection::NotOnSale(NotOnSale::Ended)));
     }
 }

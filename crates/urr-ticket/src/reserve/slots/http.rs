@@ -8,8 +8,8 @@ use axum::http::request::Parts;
 use urr_kernel::{CallContext, Uuid};
 use urr_service::ApiError;
 
-use crate::Ticket;
-use crate::reserve::slots::{Turn, TurnError};
+use crate::TicketService;
+use crate::reserve::slots::{SlotClaim, SlotError};
 
 const ENTRY_SLOT: HeaderName = HeaderName::from_static("x-urr-entry-slot");
 
@@ -33,26 +33,26 @@ impl EntrySlot {
     /// anything is locked.
     pub async fn check(
         &self,
-        ticket: &Ticket,
+        ticket: &TicketService,
         event_id: Uuid,
         user_id: Uuid,
         context: CallContext,
     ) -> Result<(), ApiError> {
-        let turn = Turn { event_id, user_id, slot_id: self.0 };
-        Ok(ticket.turns.check(turn, context).await?)
+        let claim = SlotClaim { event_id, user_id, slot_id: self.0 };
+        Ok(ticket.slots.check(claim, context).await?)
     }
 }
 
-impl From<TurnError> for ApiError {
-    fn from(error: TurnError) -> ApiError {
+impl From<SlotError> for ApiError {
+    fn from(error: SlotError) -> ApiError {
         match error {
             // In the gateway's words: it says so when it can tell by itself.
-            TurnError::Over => ApiError::forbidden(
+            SlotError::NotLive => ApiError::forbidden(
                 "ENTRY_TOKEN_INVALID",
                 "Your turn is over or was never yours. Please join the queue again.",
             )
             .with("redirectTo", "/queue"),
-            TurnError::RoomSilent => ApiError::unavailable(
+            SlotError::QueueUnavailable => ApiError::unavailable(
                 "QUEUE_UNAVAILABLE",
                 "The waiting room does not answer at the moment. Please try again.",
                 ROOM_RETRY_AFTER,

@@ -16,15 +16,15 @@ fn at(text: &str) -> Timestamp {
 }
 
 /// A paid reservation of two tickets whose event begins at seven.
-fn record(amount: i64, artist_id: Option<Uuid>) -> Record {
-    Record {
+fn record(amount: i64, artist_id: Option<Uuid>) -> ReservationRecord {
+    ReservationRecord {
         reservation: Reservation {
             id: ReservationId(Uuid::nil()),
             number: "R".to_owned(),
             user_id: SELLER,
             event_id: Uuid::nil(),
-            status: Status::Confirmed,
-            payment_status: PaymentStatus::Paid,
+            status: ReservationStatus::Confirmed,
+            payment_status: ReservationPaymentStatus::Paid,
             total_amount: Won::new(amount),
             booking_fee: Won::ZERO,
             fence: 7,
@@ -45,7 +45,7 @@ fn record(amount: i64, artist_id: Option<Uuid>) -> Record {
 }
 
 /// An offer for 110,000 won, in one of the states of the table below.
-fn offer(state: &str) -> Offer {
+fn offer(state: &str) -> TransferOffer {
     let (status, pinned_by, payment_id) = match state {
         "listed" => (TransferStatus::Listed, None, None),
         "pinned" => (TransferStatus::Listed, Some(OURS), None),
@@ -60,7 +60,7 @@ fn offer(state: &str) -> Offer {
         event_id: Uuid::nil(),
         seller_id: SELLER,
         seller_payment_id: SELLERS,
-        price: Price::new(Won::new(100_000), 10),
+        price: TransferPrice::new(Won::new(100_000), 10),
         status,
         end_reason: None,
         buyer_id: pinned_by.or(payment_id).map(|_| BUYER),
@@ -74,11 +74,11 @@ fn offer(state: &str) -> Offer {
     if status == TransferStatus::Completed {
         record.payment_id = payment_id;
     }
-    Offer { transfer, record }
+    TransferOffer { transfer, record }
 }
 
-fn buyer() -> Buyer {
-    Buyer { user_id: BUYER, is_member: false, live_quantity: 2, seats_per_user_max: 4 }
+fn buyer() -> TransferBuyer {
+    TransferBuyer { user_id: BUYER, is_member: false, live_quantity: 2, seats_per_user_max: 4 }
 }
 
 fn claim(payment_id: Uuid) -> PaymentClaim {
@@ -93,7 +93,7 @@ fn the_fee_goes_by_the_tier_and_is_rounded_down() {
         (150_000, artist, Some(Tier::Silver), Ok((10, 15_000))),
         (150_000, artist, Some(Tier::Gold), Ok((5, 7_500))),
         (150_000, artist, Some(Tier::Diamond), Ok((5, 7_500))),
-        (150_000, artist, None, Err(TransferRefused::SellerNotMember)),
+        (150_000, artist, None, Err(TransferRejection::SellerNotMember)),
         (150_000, None, None, Ok((10, 15_000))),
         // Without an artist no tier is asked for.
         (150_000, None, Some(Tier::Gold), Ok((10, 15_000))),
@@ -115,29 +115,29 @@ fn the_fee_goes_by_the_tier_and_is_rounded_down() {
 #[test]
 fn only_what_is_paid_and_still_to_come_is_listed() {
     let good = record(100_000, None);
-    let decide = |record: &Record, now| decide_list(record, None, at(now)).map(|_| ());
+    let decide = |record: &ReservationRecord, now| decide_list(record, None, at(now)).map(|_| ());
     assert_eq!(decide(&good, "18:59"), Ok(()));
-    assert_eq!(decide(&good, "19:00"), Err(TransferRefused::EventStarted));
+    assert_eq!(decide(&good, "19:00"), Err(TransferRejection::EventStarted));
     let mut held = good.clone();
-    held.reservation.status = Status::Pending;
-    held.reservation.payment_status = PaymentStatus::Unpaid;
+    held.reservation.status = ReservationStatus::Pending;
+    held.reservation.payment_status = ReservationPaymentStatus::Unpaid;
     let mut refunding = good.clone();
-    refunding.reservation.status = Status::Cancelled;
-    refunding.reservation.payment_status = PaymentStatus::Refunding;
+    refunding.reservation.status = ReservationStatus::Cancelled;
+    refunding.reservation.payment_status = ReservationPaymentStatus::Refunding;
     for record in [held, refunding] {
-        assert_eq!(decide(&record, "12:00"), Err(TransferRefused::NotConfirmed));
+        assert_eq!(decide(&record, "12:00"), Err(TransferRejection::NotConfirmed));
     }
     for sale_status in [SaleStatus::Cancelled, SaleStatus::Deleted] {
-        let closed = Record { sale_status, ..good.clone() };
-        assert_eq!(decide(&closed, "12:00"), Err(TransferRefused::EventCancelled));
+        let closed = ReservationRecord { sale_status, ..good.clone() };
+        assert_eq!(decide(&closed, "12:00"), Err(TransferRejection::EventCancelled));
     }
 }
 
 #[test]
 fn every_step_in_every_state() {
-    let word = |step: Result<Step, TransferRefused>| match step {
-        Ok(Step::Go) => "go".to_owned(),
-        Ok(Step::Done) => "done".to_owned(),
+    let word = |step: Result<Transition, TransferRejection>| match step {
+        Ok(Transition::Apply) => "go".to_owned(),
+        Ok(Transition::AlreadyDone) => "done".to_owned(),
         Err(refused) => format!("{refused:?}"),
     };
     let row = |state: &str, payment: Uuid| {
@@ -165,22 +165,22 @@ fn every_step_in_every_state() {
         assert_eq!(row(state, payment), expected, "{state}");
     }
     let cancelled_by_another = decide_cancel(&offer("listed").transfer, BUYER);
-    assert_eq!(cancelled_by_another, Err(TransferRefused::NotFound));
+    assert_eq!(cancelled_by_another, Err(TransferRejection::NotFound));
 }
 
 #[test]
 fn a_buyer_is_another_a_member_and_has_room() {
     let (listed, now) = (offer("listed"), at("12:00"));
     assert_eq!(decide_pay(&listed, &buyer(), now), Ok(()));
-    let seller = Buyer { user_id: SELLER, ..buyer() };
-    assert_eq!(decide_pay(&listed, &seller, now), Err(TransferRefused::OwnTransfer));
-    let full = Buyer { live_quantity: 3, ..buyer() };
-    assert_eq!(decide_pay(&listed, &full, now), Err(TransferRefused::SeatLimit));
-    assert_eq!(decide_pay(&listed, &buyer(), at("19:00")), Err(TransferRefused::EventStarted));
+    let seller = TransferBuyer { user_id: SELLER, ..buyer() };
+    assert_eq!(decide_pay(&listed, &seller, now), Err(TransferRejection::OwnTransfer));
+    let full = TransferBuyer { live_quantity: 3, ..buyer() };
+    assert_eq!(decide_pay(&listed, &full, now), Err(TransferRejection::SeatLimit));
+    assert_eq!(decide_pay(&listed, &buyer(), at("19:00")), Err(TransferRejection::EventStarted));
     let mut of_an_artist = offer("listed");
     of_an_artist.record.artist_id = Some(Uuid::from_u128(9));
-    assert_eq!(decide_pay(&of_an_artist, &buyer(), now), Err(TransferRefused::BuyerNotMember));
-    let member = Buyer { is_member: true, ..buyer() };
+    assert_eq!(decide_pay(&of_an_artist, &buyer(), now), Err(TransferRejection::BuyerNotMember));
+    let member = TransferBuyer { is_member: true, ..buyer() };
     assert_eq!(decide_pay(&of_an_artist, &member, now), Ok(()));
 }
 
@@ -188,7 +188,7 @@ fn a_buyer_is_another_a_member_and_has_room() {
 fn a_stale_token_or_another_price_takes_no_step() {
     let stale = PaymentClaim { fencing_token: 2, ..claim(OURS) };
     let cheap = PaymentClaim { amount: Won::new(109_999), ..claim(OURS) };
-    let table = [(stale, TransferRefused::StaleToken), (cheap, TransferRefused::WrongAmount)];
+    let table = [(stale, TransferRejection::StaleToken), (cheap, TransferRejection::WrongAmount)];
     for (claim, refused) in table {
         for state in ["listed", "pinned"] {
             let pinned = decide_pin(&offer(state), &buyer(), &claim, at("12:00"));
@@ -205,29 +205,32 @@ fn a_stale_token_or_another_price_takes_no_step() {
 fn what_was_pinned_in_time_is_handed_over_unless_the_event_was_cancelled_or_there_is_no_room() {
     let mut pinned = offer("pinned");
     // The beginning is not asked for: there is no time in the question.
-    assert_eq!(decide_complete(&pinned, &claim(OURS), Some(&buyer())), Ok(Step::Go));
-    let full = Buyer { live_quantity: 3, ..buyer() };
+    assert_eq!(decide_complete(&pinned, &claim(OURS), Some(&buyer())), Ok(Transition::Apply));
+    let full = TransferBuyer { live_quantity: 3, ..buyer() };
     let refused = decide_complete(&pinned, &claim(OURS), Some(&full));
-    assert_eq!(refused, Err(TransferRefused::SeatLimit));
+    assert_eq!(refused, Err(TransferRejection::SeatLimit));
     pinned.record.sale_status = SaleStatus::Cancelled;
     let refused = decide_complete(&pinned, &claim(OURS), Some(&buyer()));
-    assert_eq!(refused, Err(TransferRefused::EventCancelled));
+    assert_eq!(refused, Err(TransferRejection::EventCancelled));
 }
 
 #[test]
 fn the_money_of_a_buyer_follows_the_reservation_until_they_sell_it() {
     let mut sold = offer("sold");
-    assert_eq!((sold.payment_status(), sold.refund_amount()), (PaymentStatus::Paid, None));
-    sold.record.reservation.payment_status = PaymentStatus::Refunding;
+    assert_eq!(
+        (sold.payment_status(), sold.refund_amount()),
+        (ReservationPaymentStatus::Paid, None)
+    );
+    sold.record.reservation.payment_status = ReservationPaymentStatus::Refunding;
     sold.record.refund_amount = Some(Won::new(80_000));
-    let refunding = (PaymentStatus::Refunding, Some(Won::new(80_000)));
+    let refunding = (ReservationPaymentStatus::Refunding, Some(Won::new(80_000)));
     assert_eq!((sold.payment_status(), sold.refund_amount()), refunding);
     let mut sold_on = offer("sold");
     sold_on.record.payment_id = Some(THEIRS);
-    let whole = (PaymentStatus::Refunding, Some(Won::new(110_000)));
+    let whole = (ReservationPaymentStatus::Refunding, Some(Won::new(110_000)));
     assert_eq!((sold_on.payment_status(), sold_on.refund_amount()), whole);
     sold_on.transfer.refund_amount = Some(Won::new(110_000));
-    assert_eq!(sold_on.payment_status(), PaymentStatus::Refunded);
+    assert_eq!(sold_on.payment_status(), ReservationPaymentStatus::Refunded);
 }
 
 #[test]
@@ -236,12 +239,12 @@ fn only_its_own_payment_comes_back_and_once() {
     let back = |transfer: &Transfer, payment_id, amount| {
         decide_refunded(transfer, payment_id, Won::new(amount))
     };
-    assert_eq!(back(&sold, THEIRS, 110_000), Err(TransferRefused::NotRefunding));
-    assert_eq!(back(&sold, OURS, 110_001), Err(TransferRefused::WrongAmount));
-    assert_eq!(back(&sold, OURS, 110_000), Ok(Step::Go));
+    assert_eq!(back(&sold, THEIRS, 110_000), Err(TransferRejection::NotRefunding));
+    assert_eq!(back(&sold, OURS, 110_001), Err(TransferRejection::WrongAmount));
+    assert_eq!(back(&sold, OURS, 110_000), Ok(Transition::Apply));
     sold.refund_amount = Some(Won::new(110_000));
-    assert_eq!(back(&sold, OURS, 110_000), Ok(Step::Done));
-    assert_eq!(back(&sold, OURS, 100_000), Err(TransferRefused::WrongAmount));
+    assert_eq!(back(&sold, OURS, 110_000), Ok(Transition::AlreadyDone));
+    assert_eq!(back(&sold, OURS, 100_000), Err(TransferRejection::WrongAmount));
     let listed = offer("listed").transfer;
-    assert_eq!(back(&listed, OURS, 110_000), Err(TransferRefused::NotRefunding));
+    assert_eq!(back(&listed, OURS, 110_000), Err(TransferRejection::NotRefunding));
 }

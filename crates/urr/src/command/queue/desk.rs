@@ -9,14 +9,14 @@ use urr_kernel::Uuid;
 
 use crate::command::operator::{Asked, Operator};
 use crate::config::Config;
-use crate::role::Role;
+use crate::role::ProcessRole;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// As many rooms as one answer has.
 const PAGE_LIMIT: u32 = 100;
 
 const ROOMS: Asked =
-    Asked { role: Role::Queue, noun: "the waiting rooms", variable: "QUEUE_SERVICE_URL" };
+    Asked { role: ProcessRole::Queue, noun: "the waiting rooms", variable: "QUEUE_SERVICE_URL" };
 
 /// The waiting rooms, as an operator reaches them.
 pub struct Desk(Operator);

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use urr_kernel::Uuid;
 
-use crate::Subject;
+use crate::ItemSubject;
 use crate::reservations::refund::rules::*;
 
 /// A moment in Korea, in 2026: `12-24 19:00:00`.
@@ -10,25 +10,25 @@ fn at(text: &str) -> Timestamp {
     format!("2026-{text}+09:00").parse().expect("a time")
 }
 
-fn item(unit_price: i64, quantity: u32) -> Item {
-    let subject = Subject::TicketType(Uuid::nil());
-    Item { subject, quantity, unit_price: Won::new(unit_price) }
+fn item(unit_price: i64, quantity: u32) -> ReservationItem {
+    let subject = ItemSubject::TicketType(Uuid::nil());
+    ReservationItem { subject, quantity, unit_price: Won::new(unit_price) }
 }
 
 /// Two tickets of 100,000 and a booking fee of 2,000 won, booked at noon of the first of December
 /// unless it says otherwise; the event is on Christmas Eve.
-fn booking<'a>(items: &'a [Item], booked_at: &str) -> Booking<'a> {
-    Booking {
+fn booking<'a>(items: &'a [ReservationItem], booked_at: &str) -> RefundBasis<'a> {
+    RefundBasis {
         booked_at: at(booked_at),
         starts_at: at("12-24 19:00:00"),
         booking_fee: Won::new(2_000),
         items,
-        fee: Fee::ByPolicy,
+        fee: FeeMode::ByPolicy,
     }
 }
 
 /// `refund fee RULE`.
-fn text(refund: Refund) -> String {
+fn text(refund: RefundQuote) -> String {
     format!("{} {} {}", refund.refund.amount(), refund.fee.amount(), refund.rule.name())
 }
 
@@ -98,7 +98,7 @@ fn b_8_each_ticket_has_its_own_fee_rounded_down_and_capped() {
 #[test]
 fn b_8_who_is_not_to_blame_gets_everything_back_at_any_time() {
     let items = [item(100_000, 2)];
-    let booking = Booking { fee: Fee::Waived, ..booking(&items, "12-01 12:00:00") };
+    let booking = RefundBasis { fee: FeeMode::Waived, ..booking(&items, "12-01 12:00:00") };
     for now in ["12-01 12:00:00", "12-24 18:59:59", "12-24 19:00:00", "12-31 00:00:00"] {
         let refund = refund_of(&CancelPolicy::korean(), &booking, at(now));
         assert_eq!(text(refund), "202000 0 FULL", "{now}");
@@ -123,7 +123,7 @@ fn the_preview_says_until_when_it_holds() {
     for (now, until) in table {
         assert_eq!(refund_changes_at(&policy, &booking, at(now)), at(until), "{now}");
     }
-    let waived = Booking { fee: Fee::Waived, ..booking };
+    let waived = RefundBasis { fee: FeeMode::Waived, ..booking };
     let until = refund_changes_at(&policy, &waived, at("12-02 00:00:00"));
     assert_eq!(until, booking.starts_at);
 }
@@ -133,14 +133,14 @@ fn a_policy_is_read_as_it_was_stored_and_an_impossible_one_is_refused() {
     let korean = CancelPolicy::korean();
     let stored = serde_json::to_value(&korean).expect("a policy is JSON");
     assert_eq!(serde_json::from_value::<CancelPolicy>(stored).expect("a policy"), korean);
-    let grace = Grace { hours: 0, days_before_min: 0 };
-    let band = |days_before_min, percent| Band {
+    let grace = GracePeriod { hours: 0, days_before_min: 0 };
+    let band = |days_before_min, percent| FeeBand {
         days_before_min,
         free_days: None,
         percent,
         ticket_fee_max: None,
     };
-    let below = Band { ticket_fee_max: Some(Won::new(-1)), ..band(0, 10) };
+    let below = FeeBand { ticket_fee_max: Some(Won::new(-1)), ..band(0, 10) };
     for (bands, refused) in [
         (vec![], InvalidCancelPolicy::Bands),
         (vec![band(1, 10)], InvalidCancelPolicy::Bands),
@@ -154,7 +154,7 @@ fn a_policy_is_read_as_it_was_stored_and_an_impossible_one_is_refused() {
     CancelPolicy::new(grace, vec![band(0, 100)]).expect("all may be kept");
 }
 
-fn items() -> impl Strategy<Value = Vec<Item>> {
+fn items() -> impl Strategy<Value = Vec<ReservationItem>> {
     let one = (0_i64..=10_000_000, 1_u32..=10);
     prop::collection::vec(one.prop_map(|(price, quantity)| item(price, quantity)), 1..=4)
 }
@@ -171,7 +171,7 @@ proptest! {
         let booked_at = at("12-01 12:34:56");
         let starts_at = booked_at + Duration::from_secs(lead_seconds);
         let booking_fee = Won::new(booking_fee);
-        let booking = Booking { booked_at, starts_at, booking_fee, items: &items, fee: Fee::ByPolicy };
+        let booking = RefundBasis { booked_at, starts_at, booking_fee, items: &items, fee: FeeMode::ByPolicy };
         let policy = CancelPolicy::korean();
         let moment = |seconds| booked_at + Duration::from_secs(seconds);
         let (early, late) = (moment(moments.0.min(moments.1)), moment(moments.0.max(moments.1)));

@@ -32,10 +32,11 @@ fn hall(text: &str) -> (Layout, Vec<bool>) {
     (Layout { sections: vec![section] }, free)
 }
 
-fn choose(text: &str, count: u32, accessible: bool) -> Result<Vec<SeatId>, NoneFits> {
+fn choose(text: &str, count: u32, accessible: bool) -> Result<Vec<SeatId>, NoSeatsFit> {
     let (layout, free) = hall(text);
-    let wish = Wish { count, grade: Some("R".to_owned()), section: None, accessible };
-    choose_best(&layout, &wish, |id| free[id as usize])
+    let preference =
+        SeatPreference { count, grade: Some("R".to_owned()), section: None, accessible };
+    choose_best(&layout, &preference, |id| free[id as usize])
 }
 
 fn marked(text: &str, chosen: &[SeatId]) -> String {
@@ -83,21 +84,24 @@ fn no_single_seat_is_left_if_that_can_be_avoided() {
 
 #[test]
 fn seats_that_are_apart_are_not_offered_as_neighbours() {
-    let apart = |available, adjacent_max| Err(NoneFits::Apart { available, adjacent_max });
+    let apart = |available, adjacent_max| Err(NoSeatsFit::NotAdjacent { available, adjacent_max });
     assert_eq!(choose("x.x..x.", 3, false), apart(4, 2));
     assert_eq!(choose("...x ...x", 4, false), apart(6, 3), "rows are not neighbours");
-    assert_eq!(choose("xxxx xxxx", 1, false), Err(NoneFits::SoldOut));
+    assert_eq!(choose("xxxx xxxx", 1, false), Err(NoSeatsFit::SoldOut));
 }
 
 #[test]
 fn seats_for_wheelchairs_are_kept_for_those_who_ask() {
     check("..aa.. ......", 2, "OOaa.. ......");
     check("aaaaaa ......", 2, "aaaaaa ..OO..");
-    assert_eq!(choose("aaaa", 1, false), Err(NoneFits::SoldOut));
+    assert_eq!(choose("aaaa", 1, false), Err(NoSeatsFit::SoldOut));
     check_accessible("..aa.. ......", 1, "..Oa.. ......");
     // One for the wheelchair, the other for who comes along.
     check_accessible("...... ..aa..", 2, "...... .OOa..");
-    assert_eq!(choose("....", 2, true), Err(NoneFits::Apart { available: 4, adjacent_max: 4 }));
+    assert_eq!(
+        choose("....", 2, true),
+        Err(NoSeatsFit::NotAdjacent { available: 4, adjacent_max: 4 })
+    );
 }
 
 #[test]
@@ -113,19 +117,19 @@ fn a_block_at_the_side_is_filled_from_the_middle_of_the_hall() {
     let straight = hall("....").0.sections.remove(0);
     let side = |name: &str, x: i32| Section { name: name.to_owned(), x, ..straight.clone() };
     let layout = Layout { sections: vec![side("left", -600), side("right", 600)] };
-    let wish = |section: &str| Wish {
+    let preference = |section: &str| SeatPreference {
         count: 2,
         grade: None,
         section: Some(section.to_owned()),
         accessible: false,
     };
-    assert_eq!(choose_best(&layout, &wish("left"), |_| true), Ok(vec![2, 3]));
-    assert_eq!(choose_best(&layout, &wish("right"), |_| true), Ok(vec![4, 5]));
+    assert_eq!(choose_best(&layout, &preference("left"), |_| true), Ok(vec![2, 3]));
+    assert_eq!(choose_best(&layout, &preference("right"), |_| true), Ok(vec![4, 5]));
     // Turned by a right angle to the left of the stage, the row runs along the hall.
     let rotated = Section { angle_degrees: 90, y: 600, ..side("turned", 600) };
     let layout = Layout { sections: vec![rotated] };
-    assert_eq!(choose_best(&layout, &wish("turned"), |_| true), Ok(vec![0, 1]));
-    assert_eq!(choose_best(&layout, &wish("none"), |_| true), Err(NoneFits::SoldOut));
+    assert_eq!(choose_best(&layout, &preference("turned"), |_| true), Ok(vec![0, 1]));
+    assert_eq!(choose_best(&layout, &preference("none"), |_| true), Err(NoSeatsFit::SoldOut));
 }
 
 #[test]
@@ -221,23 +225,23 @@ proptest! {
     fn looking_at_the_nearest_rows_first_misses_nothing(
         (layout, free) in any_hall(), count in 1_u32..=3,
     ) {
-        let wish = Wish { count, grade: None, section: None, accessible: false };
+        let preference = SeatPreference { count, grade: None, section: None, accessible: false };
         let is_free = |id: SeatId| free[id as usize];
         let mut all = Vec::new();
-        for row in rows(&layout, &wish) {
-            let seats = seats(&row, &wish, &is_free);
+        for row in rows(&layout, &preference) {
+            let seats = seats(&row, &preference, &is_free);
             for run in runs(&seats) {
-                all.extend(ranks(&row, &seats, &wish, run));
+                all.extend(ranks(&row, &seats, &preference, run));
             }
         }
-        for row in rows(&layout, &wish) {
+        for row in rows(&layout, &preference) {
             let of_row = all.iter().filter(|rank| {
                 (row.first..row.first + u32::from(row.row.seats)).contains(&rank.first)
             });
             prop_assert!(of_row.into_iter().all(|rank| rank.distance >= row.nearest));
         }
         let best = all.into_iter().min().map(|rank| rank.first);
-        let chosen = choose_best(&layout, &wish, is_free).ok().map(|seats| seats[0]);
+        let chosen = choose_best(&layout, &preference, is_free).ok().map(|seats| seats[0]);
         prop_assert_eq!(chosen, best);
     }
 }

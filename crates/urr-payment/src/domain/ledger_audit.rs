@@ -1,0 +1,188 @@
+//! Whether the books explain every won: decided from what payments say of themselves and what the
+//! books say of them.
+//!
+//! The books of a payment explain themselves, without those of any other: so they can be gone
+//! through a stretch at a time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use urr_kernel::{Uuid, Won};
+
+use super::ledger::{EntryKind, LedgerAccount};
+
+/// What a payment says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaymentTotals {
+    pub id: Uuid,
+    pub charged: Won,
+    pub refunded: Won,
+    /// Whether nothing is left to do.
+    pub is_settled: bool,
+}
+
+/// A line of the books, with what its entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerLine {
+    pub payment_id: Uuid,
+    pub entry_id: Uuid,
+    pub kind: String,
+    pub account: String,
+    pub amount: Won,
+}
+
+/// Money that nobody can explain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LedgerDifference {
+    /// The lines of an entry do not add up to zero.
+    Entry { id: Uuid, payment_id: Uuid, amount: Won },
+    /// What the books have at the provider is not what a payment took and gave back.
+    Payment { id: Uuid, amount: Won },
+    /// A payment has come to its end, and something is left on an account that should be empty.
+    Left { payment_id: Uuid, account: String, amount: Won },
+    /// The accounts do not add up to zero.
+    Books { amount: Won },
+    /// An account that does not exist.
+    Account { name: String, amount: Won },
+}
+
+impl LedgerDifference {
+    /// Whose it is, if it is a payment's.
+    pub fn payment_id(&self) -> Option<Uuid> {
+        match self {
+            LedgerDifference::Entry { payment_id, .. }
+            | LedgerDifference::Left { payment_id, .. } => Some(*payment_id),
+            LedgerDifference::Payment { id, .. } => Some(*id),
+            LedgerDifference::Books { .. } | LedgerDifference::Account { .. } => None,
+        }
+    }
+}
+
+/// The accounts that are empty when a payment has come to its end.
+const EMPTY_WHEN_SETTLED: [LedgerAccount; 2] = [LedgerAccount::Deposits, LedgerAccount::RefundsDue];
+
+/// What stretches of the books add up to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LedgerSums {
+    /// By the payments themselves.
+    pub charged: i64,
+    pub refunded: i64,
+    /// By the books: what was handed over, and what of that was cancelled and goes back by the
+    /// provider.
+    pub sold: i64,
+    pub cancelled: i64,
+    pub balances: BTreeMap<String, i64>,
+    /// Of payments.
+    pub unexplained: Vec<LedgerDifference>,
+}
+
+impl LedgerSums {
+    /// Adds the payments of a stretch and all lines about them, in the order of the payments.
+    pub fn add(&mut self, payments: &[PaymentTotals], lines: &[LedgerLine]) {
+        let mut of_payment: BTreeMap<Uuid, Vec<&LedgerLine>> = BTreeMap::new();
+        for line in lines {
+            of_payment.entry(line.payment_id).or_default().push(line);
+            *self.balances.entry(line.account.clone()).or_default() += line.amount.amount();
+            self.note_kind(line);
+        }
+        for payment in payments {
+            self.charged += payment.charged.amount();
+            self.refunded += payment.refunded.amount();
+            let lines = of_payment.get(&payment.id).map_or(&[][..], Vec::as_slice);
+            find_differences(payment, lines, &mut self.unexplained);
+        }
+    }
+
+    fn note_kind(&mut self, line: &LedgerLine) {
+        let is_of = |kinds: &[EntryKind], account: LedgerAccount| {
+            line.account == account.name() && kinds.iter().any(|kind| kind.name() == line.kind)
+        };
+        if is_of(&[EntryKind::Deliver], LedgerAccount::Deposits) {
+            self.sold += line.amount.amount();
+        }
+        // What is withdrawn or given by other means does not go back from the provider.
+        if is_of(
+            &[EntryKind::Cancel, EntryKind::Withdraw, EntryKind::Close],
+            LedgerAccount::RefundsDue,
+        ) {
+            self.cancelled -= line.amount.amount();
+        }
+    }
+
+    /// What is wrong with the accounts as a whole. Only if everything was added.
+    pub fn unexplained_of_all(&self) -> Vec<LedgerDifference> {
+        let mut found = Vec::new();
+        let sum: i64 = self.balances.values().sum();
+        if sum != 0 {
+            found.push(LedgerDifference::Books { amount: Won::new(sum) });
+        }
+        for (name, amount) in &self.balances {
+            if LedgerAccount::parse(name).is_none() {
+                let (name, amount) = (name.clone(), Won::new(*amount));
+                found.push(LedgerDifference::Account { name, amount });
+            }
+        }
+        found
+    }
+}
+
+fn find_differences(
+    payment: &PaymentTotals,
+    lines: &[&LedgerLine],
+    found: &mut Vec<LedgerDifference>,
+) {
+    let mut entries: BTreeMap<Uuid, i64> = BTreeMap::new();
+    let mut accounts: BTreeMap<&str, i64> = BTreeMap::new();
+    for line in lines {
+        *entries.entry(line.entry_id).or_default() += line.amount.amount();
+        *accounts.entry(line.account.as_str()).or_default() += line.amount.amount();
+    }
+    let on = |account: LedgerAccount| accounts.get(account.name()).copied().unwrap_or(0);
+    let unbalanced = entries.into_iter().filter(|(_, sum)| *sum != 0);
+    found.extend(unbalanced.map(|(id, sum)| LedgerDifference::Entry {
+        id,
+        payment_id: payment.id,
+        amount: Won::new(sum),
+    }));
+    let off = on(LedgerAccount::Provider) - payment.charged.amount() + payment.refunded.amount();
+    if off != 0 {
+        found.push(LedgerDifference::Payment { id: payment.id, amount: Won::new(off) });
+    }
+    for account in EMPTY_WHEN_SETTLED.into_iter().filter(|_| payment.is_settled) {
+        if on(account) != 0 {
+            let (account_name, amount) = (account.name().to_owned(), Won::new(on(account)));
+            let payment_id = payment.id;
+            found.push(LedgerDifference::Left { payment_id, account: account_name, amount });
+        }
+    }
+}
+
+impl fmt::Display for LedgerDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LedgerDifference::Entry { id, payment_id, amount } => write!(
+                f,
+                "payment {payment_id}: the lines of its entry {id} add up to {amount} and not to \
+                 zero"
+            ),
+            LedgerDifference::Payment { id, amount } if amount.amount() < 0 => write!(
+                f,
+                "payment {id}: it says that it has {} more at the provider than the books do",
+                Won::new(-amount.amount())
+            ),
+            LedgerDifference::Payment { id, amount } => {
+                write!(f, "payment {id}: the books have {amount} more at the provider than it says")
+            }
+            LedgerDifference::Left { payment_id, account, amount } => write!(
+                f,
+                "payment {payment_id}: it has come to its end, and {amount} are left on {account}"
+            ),
+            LedgerDifference::Books { amount } => {
+                write!(f, "the accounts together add up to {amount} and not to zero")
+            }
+            LedgerDifference::Account { name, amount } => {
+                write!(f, "{amount} are on {name:?}, and there is no such account")
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Named points of the sagas at which a test can stop a process, as a crash would.
+//!
+//! Every commit and every outside call has a point before and one after it. In production nothing
+//! listens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use urr_storage::{StorageError, Tx};
+
+use crate::PaymentService;
+
+/// The listener that is told of every point. Clones share it.
+#[derive(Clone, Default)]
+pub struct FaultPoints(Option<Arc<FaultListener>>);
+
+type FaultListener = dyn Fn(FaultPoint) -> BoxFuture<'static, ()> + Send + Sync;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FaultPoint {
+    pub moment: FaultMoment,
+    /// The commit or the call.
+    pub name: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FaultMoment {
+    Before,
+    After,
+}
+
+impl FaultPoints {
+    pub fn listening(
+        listener: impl Fn(FaultPoint) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> FaultPoints {
+        FaultPoints(Some(Arc::new(listener)))
+    }
+
+    async fn around<T>(&self, name: &'static str, work: impl Future<Output = T>) -> T {
+        self.reach(FaultMoment::Before, name).await;
+        let done = work.await;
+        self.reach(FaultMoment::After, name).await;
+        done
+    }
+
+    async fn reach(&self, moment: FaultMoment, name: &'static str) {
+        if let Some(listener) = &self.0 {
+            listener(FaultPoint { moment, name }).await;
+        }
+    }
+}
+
+impl PaymentService {
+    /// Runs a transaction that can be stopped before and after its commit.
+    pub(crate) async fn commit<T, E>(
+        &self,
+        name: &'static str,
+        work: impl Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        self.0.faults.around(name, self.0.db.write(work)).await
+    }
+
+    /// Makes an outside call that can be stopped before and after it.
+    pub(crate) async fn call<T>(&self, name: &'static str, call: impl Future<Output = T>) -> T {
+        self.0.faults.around(name, call).await
+    }
+}
+
+impl fmt::Debug for FaultPoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "FaultPoints(listening)" } else { "FaultPoints" })
+    }
+}

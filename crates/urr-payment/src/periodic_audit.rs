@@ -1,0 +1,228 @@
+//! What is looked through every few minutes: what moved in the books, and what moved at the
+//! providers. One process at a time does it, and goes on where the last one stopped.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use urr_kernel::Uuid;
+use urr_storage::{StorageError, TIME_MIN, Tx};
+
+use crate::PaymentService;
+use crate::domain::ledger_audit::{LedgerDifference, LedgerSums};
+use crate::provider::ProviderClient;
+use crate::provider_reconciliation::{ProviderDifference, TimeRange};
+use crate::store::audit_runs::{self, AuditRunHolder, AuditRunProgress};
+use crate::store::ledger::EntryMark;
+
+/// Whoever dies at it blocks the others for this long.
+const LEASE: Duration = Duration::from_secs(2 * 60);
+const BOOKS: &str = "books";
+/// What was written so shortly before the last time is looked at again: it may have been committed
+/// later.
+const WRITTEN_LATE: Duration = Duration::from_secs(2 * 60);
+/// So many stretches of the whole books are gone through each time as well.
+const STRETCHES: usize = 5;
+/// So many of those that could not be explained are looked at again each time.
+const AGAIN_MAX: u32 = 1_000;
+/// A provider's list is not whole up to the very moment.
+const LISTED_LATE: Duration = Duration::from_secs(60);
+/// The first time so much is compared.
+const COMPARED_FIRST: Duration = Duration::from_secs(24 * 60 * 60);
+/// A list of more would be too long.
+const COMPARED_AT_ONCE: Duration = Duration::from_secs(60 * 60);
+/// So many orders on which the books differed are looked at again each time.
+const DIFFERING_MAX: u32 = 100;
+
+impl PaymentService {
+    /// Looks through what was written since the last time, and through a part of the whole. The
+    /// answer is what nobody can explain, also from earlier times; none if it is not our turn.
+    pub async fn audit_ledger_changes(
+        &self,
+    ) -> Result<Option<Vec<LedgerDifference>>, StorageError> {
+        let Some(progress) = self.claim_audit_run(BOOKS).await? else { return Ok(None) };
+        let checked = self.audit_changed_payments(progress).await;
+        let is_done = matches!(checked, Ok(Some(_)));
+        self.finish_audit_run(BOOKS, is_done).await?;
+        checked
+    }
+
+    async fn audit_changed_payments(
+        &self,
+        mut progress: AuditRunProgress,
+    ) -> Result<Option<Vec<LedgerDifference>>, StorageError> {
+        let now = self.0.clock.now();
+        let mut sums = LedgerSums::default();
+        let from = progress.up_to.map_or(TIME_MIN, |up_to| up_to - WRITTEN_LATE);
+        let mut after = EntryMark { at: from, id: Uuid::nil() };
+        while let Some(until) = self.add_entries(after, &mut sums).await? {
+            after = until;
+            if !self.update_audit_run(BOOKS, progress).await? {
+                return Ok(None);
+            }
+        }
+        progress.up_to = Some(now);
+        for _ in 0..STRETCHES {
+            let after = progress.after.unwrap_or(Uuid::nil());
+            progress.after = self.add_payments(after, &mut sums).await?;
+            if !self.update_audit_run(BOOKS, progress).await? {
+                return Ok(None);
+            }
+            if progress.after.is_none() {
+                break;
+            }
+        }
+        let new: BTreeSet<Uuid> =
+            sums.unexplained.iter().filter_map(LedgerDifference::payment_id).collect();
+        let note = move |tx: &mut Tx<'_>| {
+            new.iter().try_for_each(|id| audit_runs::unexplained_insert(tx, *id, now))
+        };
+        let noted: Result<(), StorageError> = self.0.db.write(note).await;
+        noted?;
+        self.recheck_unexplained().await.map(Some)
+    }
+
+    /// What could not be explained once is looked at until it can.
+    async fn recheck_unexplained(&self) -> Result<Vec<LedgerDifference>, StorageError> {
+        let list = |tx: &mut Tx<'_>| audit_runs::unexplained_list(tx, AGAIN_MAX);
+        let noted: Vec<Uuid> = self.0.db.read(list).await?;
+        let mut unexplained = Vec::new();
+        for id in noted {
+            let found = self.find_differences(id).await?;
+            if found.is_empty() {
+                let clear = move |tx: &mut Tx<'_>| audit_runs::unexplained_delete(tx, id);
+                let cleared: Result<(), StorageError> = self.0.db.write(clear).await;
+                cleared?;
+            }
+            unexplained.extend(found);
+        }
+        for found in &unexplained {
+            tracing::error!(%found, "the books cannot explain this");
+        }
+        Ok(unexplained)
+    }
+
+    /// Compares with every provider what moved since the last time. A provider that does not answer
+    /// is asked for the same the next time, and keeps nobody from the others. The answer is where
+    /// the books differ, also from earlier times.
+    pub async fn reconcile_providers(&self) -> Result<Vec<ProviderDifference>, StorageError> {
+        let mut differences = Vec::new();
+        for provider in &self.0.providers {
+            let name = format!("provider:{}", provider.name());
+            let Some(progress) = self.claim_audit_run(&name).await? else { continue };
+            let checked = self.reconcile_since(provider, &name, progress).await;
+            self.finish_audit_run(&name, matches!(checked, Ok((_, true)))).await?;
+            differences.extend(checked?.0);
+        }
+        for found in &differences {
+            tracing::error!(%found, "the provider's books say something else");
+        }
+        Ok(differences)
+    }
+
+    /// With the differences, whether the provider has said everything.
+    async fn reconcile_since(
+        &self,
+        provider: &ProviderClient,
+        name: &str,
+        progress: AuditRunProgress,
+    ) -> Result<(Vec<ProviderDifference>, bool), StorageError> {
+        let now = self.0.clock.now();
+        let mut differences = self.recheck_differing_orders(provider).await?;
+        let end = now - LISTED_LATE;
+        let mut from = progress.up_to.unwrap_or(now - COMPARED_FIRST);
+        while from < end {
+            let to = end.min(from + COMPARED_AT_ONCE);
+            let found = self.reconcile_with(provider, TimeRange { from, to }).await?;
+            self.record_differing(provider, &[], &found.differences).await?;
+            differences.extend(found.differences);
+            if !found.silent.is_empty() {
+                return Ok((differences, false));
+            }
+            let compared = AuditRunProgress { up_to: Some(to), ..progress };
+            if !self.update_audit_run(name, compared).await? {
+                return Ok((differences, false));
+            }
+            from = to;
+        }
+        Ok((differences, true))
+    }
+
+    /// What differed once is looked at until it does not.
+    async fn recheck_differing_orders(
+        &self,
+        provider: &ProviderClient,
+    ) -> Result<Vec<ProviderDifference>, StorageError> {
+        let name = provider.name();
+        let list = move |tx: &mut Tx<'_>| audit_runs::differing_list(tx, name, DIFFERING_MAX);
+        let orders: Vec<String> = self.0.db.read(list).await?;
+        let mut differences = Vec::new();
+        for order_id in &orders {
+            differences.extend(self.recheck_order(provider, order_id).await?);
+        }
+        self.record_differing(provider, &orders, &differences).await?;
+        Ok(differences)
+    }
+
+    async fn record_differing(
+        &self,
+        provider: &ProviderClient,
+        looked_at: &[String],
+        differences: &[ProviderDifference],
+    ) -> Result<(), StorageError> {
+        let (name, now) = (provider.name(), self.0.clock.now());
+        let looked_at = looked_at.to_vec();
+        let orders: Vec<String> =
+            differences.iter().map(|found| found.order_id().to_owned()).collect();
+        if looked_at.is_empty() && orders.is_empty() {
+            return Ok(());
+        }
+        let note =
+            move |tx: &mut Tx<'_>| audit_runs::differing_set(tx, name, &looked_at, &orders, now);
+        self.0.db.write(note).await
+    }
+
+    /// What every process shows of the checks, whoever does them.
+    pub(crate) async fn update_audit_metrics(&self) -> Result<(), StorageError> {
+        let metrics = self.0.metrics.clone();
+        let read = move |tx: &mut Tx<'_>| {
+            let done = audit_runs::audit_runs_list(tx)?;
+            let (unexplained, differing) =
+                (audit_runs::unexplained_count(tx)?, audit_runs::differing_count(tx)?);
+            metrics.set_audits(&done, unexplained, differing);
+            Ok(())
+        };
+        self.0.db.read(read).await
+    }
+
+    fn holder(&self) -> AuditRunHolder {
+        AuditRunHolder { id: self.0.holder, lease: LEASE }
+    }
+
+    /// None: somebody else is at it, or has just done it.
+    async fn claim_audit_run(&self, name: &str) -> Result<Option<AuditRunProgress>, StorageError> {
+        let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
+        let done_since = now - self.0.settings.audit_interval / 2;
+        let take =
+            move |tx: &mut Tx<'_>| audit_runs::audit_run_claim(tx, &name, holder, done_since, now);
+        self.0.db.write(take).await
+    }
+
+    async fn update_audit_run(
+        &self,
+        name: &str,
+        progress: AuditRunProgress,
+    ) -> Result<bool, StorageError> {
+        let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
+        let update_audit_run =
+            move |tx: &mut Tx<'_>| audit_runs::audit_run_update(tx, &name, holder, progress, now);
+        self.0.db.write(update_audit_run).await
+    }
+
+    async fn finish_audit_run(&self, name: &str, is_done: bool) -> Result<(), StorageError> {
+        let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
+        let succeeded_at = is_done.then_some(now);
+        let end =
+            move |tx: &mut Tx<'_>| audit_runs::audit_run_finish(tx, &name, holder, succeeded_at);
+        self.0.db.write(end).await
+    }
+}

@@ -1,0 +1,276 @@
+//! The books of the sandbox: what was agreed to, and every move of money, once per key.
+
+use urr_kernel::{Timestamp, Won};
+use urr_storage::{Row, StorageError, Tx, params};
+
+use super::TestCard;
+use crate::provider::{CURRENCY, ChargeRequest, ProviderPayment, ProviderState, RefundRequest};
+
+/// What the books say to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SandboxOutcome {
+    /// The money was moved just now.
+    Moved(ProviderPayment),
+    /// The money was moved by an earlier request with the same key.
+    MovedBefore(ProviderPayment),
+    /// No money was moved, and none will be.
+    Refused(String),
+    /// Nothing was moved now. Whether it was before, somebody has to look up.
+    Unclear(&'static str),
+    /// The request never arrived.
+    Lost,
+}
+
+#[derive(Clone, Debug)]
+struct SandboxPayment {
+    payment_key: String,
+    order_id: String,
+    amount: Won,
+    attempts: i64,
+    charged: Won,
+    refunded: Won,
+    refusal: Option<String>,
+    approved_at: Option<Timestamp>,
+}
+
+const COLUMNS: &str =
+    "payment_key, order_id, amount, attempts, charged, refunded, refusal, approved_at";
+
+impl SandboxPayment {
+    fn read(row: &Row<'_>) -> Result<SandboxPayment, StorageError> {
+        Ok(SandboxPayment {
+            payment_key: row.get("payment_key")?,
+            order_id: row.get("order_id")?,
+            amount: row.get("amount")?,
+            attempts: row.get("attempts")?,
+            charged: row.get("charged")?,
+            refunded: row.get("refunded")?,
+            refusal: row.get("refusal")?,
+            approved_at: row.get("approved_at")?,
+        })
+    }
+
+    fn is_charged(&self) -> bool {
+        self.charged > Won::ZERO
+    }
+
+    fn state(&self) -> ProviderState {
+        match (self.is_charged(), &self.refusal) {
+            (true, _) if self.refunded == self.charged => ProviderState::Refunded,
+            (true, _) => ProviderState::Paid,
+            (false, Some(_)) => ProviderState::Dead,
+            (false, None) => ProviderState::Open,
+        }
+    }
+
+    fn into_payment(self) -> ProviderPayment {
+        ProviderPayment {
+            state: self.state(),
+            amount: if self.is_charged() { self.charged } else { self.amount },
+            order_id: self.order_id,
+            payment_key: self.payment_key,
+            transaction_id: None,
+            currency: CURRENCY.to_owned(),
+            refunded: self.refunded,
+            method: "card".to_owned(),
+            approved_at: self.approved_at,
+            receipt_url: None,
+        }
+    }
+}
+
+pub(super) struct CheckoutAgreement<'a> {
+    pub payment_key: &'a str,
+    pub order_id: &'a str,
+    pub amount: Won,
+}
+
+/// The buyer has agreed to pay.
+pub(super) fn payment_insert(
+    tx: &mut Tx<'_>,
+    agreed: &CheckoutAgreement<'_>,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into sandbox_payments \
+         (payment_key, order_id, amount, attempts, charged, refunded, created_at) \
+         values ($1, $2, $3, 0, 0, 0, $4)",
+        params![agreed.payment_key, agreed.order_id, agreed.amount, now],
+    )?;
+    Ok(())
+}
+
+/// Charges what was agreed to, as the card wants it.
+pub(super) fn payment_charge(
+    tx: &mut Tx<'_>,
+    charge: &ChargeRequest,
+    card: TestCard,
+    now: Timestamp,
+) -> Result<SandboxOutcome, StorageError> {
+    let Some(line) = payment_lock(tx, &charge.payment_key)? else {
+        return Ok(SandboxOutcome::Refused("NOT_FOUND_PAYMENT".to_owned()));
+    };
+    if line.order_id != charge.order_id || line.amount != charge.amount {
+        return Ok(SandboxOutcome::Refused("INFORMATION_MISMATCH".to_owned()));
+    }
+    if let Some(refusal) = line.refusal {
+        return Ok(SandboxOutcome::Refused(refusal));
+    }
+    match movement_payment_key(tx, &charge.idempotency_key)? {
+        Some(key) if key == line.payment_key => {
+            return Ok(SandboxOutcome::MovedBefore(line.into_payment()));
+        }
+        Some(_) => return Ok(SandboxOutcome::Unclear("IDEMPOTENCY_KEY_REUSED")),
+        None if line.is_charged() => {
+            return Ok(SandboxOutcome::Unclear("ALREADY_PROCESSED_PAYMENT"));
+        }
+        None => {}
+    }
+    if order_is_charged(tx, &line.order_id)? {
+        return Ok(SandboxOutcome::Unclear("DUPLICATED_ORDER_ID"));
+    }
+    tx.execute(
+        "update sandbox_payments set attempts = attempts + 1 where payment_key = $1",
+        params![line.payment_key],
+    )?;
+    let charged = match card {
+        TestCard::Decline => return payment_refuse(tx, &line, "REJECT_CARD_PAYMENT"),
+        TestCard::Insufficient => return payment_refuse(tx, &line, "INSUFFICIENT_FUNDS"),
+        TestCard::UnknownCode => return Ok(SandboxOutcome::Unclear("SANDBOX_UNHEARD_OF")),
+        TestCard::TimeOut => return Ok(SandboxOutcome::Lost),
+        TestCard::Stumble if line.attempts == 0 => return Ok(SandboxOutcome::Lost),
+        TestCard::WrongAmount => Won::new((line.amount.amount() - 1).max(1)),
+        _ => line.amount,
+    };
+    movement_insert(tx, &charge.idempotency_key, &line.payment_key, charged, now)?;
+    tx.execute(
+        "update sandbox_payments set charged = $2, approved_at = $3 where payment_key = $1",
+        params![line.payment_key, charged, now],
+    )?;
+    Ok(SandboxOutcome::Moved(
+        SandboxPayment { charged, approved_at: Some(now), ..line }.into_payment(),
+    ))
+}
+
+/// Gives money back.
+pub(super) fn payment_return(
+    tx: &mut Tx<'_>,
+    what: &RefundRequest,
+    card: TestCard,
+    now: Timestamp,
+) -> Result<SandboxOutcome, StorageError> {
+    let line = payment_lock(tx, &what.payment_key)?.filter(|line| line.order_id == what.order_id);
+    let Some(line) = line else {
+        return Ok(SandboxOutcome::Refused("NOT_FOUND_PAYMENT".to_owned()));
+    };
+    match movement_payment_key(tx, &what.idempotency_key)? {
+        Some(key) if key == line.payment_key => {
+            return Ok(SandboxOutcome::MovedBefore(line.into_payment()));
+        }
+        Some(_) => return Ok(SandboxOutcome::Unclear("IDEMPOTENCY_KEY_REUSED")),
+        None => {}
+    }
+    let left = line.charged.amount() - line.refunded.amount();
+    if left != what.remaining.amount() {
+        return Ok(SandboxOutcome::Unclear("NOT_MATCHES_REFUNDABLE_AMOUNT"));
+    }
+    if what.amount <= Won::ZERO || what.amount.amount() > left {
+        return Ok(SandboxOutcome::Refused("NOT_CANCELABLE_AMOUNT".to_owned()));
+    }
+    if card == TestCard::PartDeclined && what.amount.amount() < left {
+        return Ok(SandboxOutcome::Refused("NOT_ALLOWED_PARTIAL_REFUND".to_owned()));
+    }
+    if card == TestCard::RefundDeclined {
+        return Ok(SandboxOutcome::Refused("REFUND_REJECTED".to_owned()));
+    }
+    let given = Won::new(-what.amount.amount());
+    movement_insert(tx, &what.idempotency_key, &line.payment_key, given, now)?;
+    let refunded = Won::new(line.refunded.amount() + what.amount.amount());
+    tx.execute(
+        "update sandbox_payments set refunded = $2 where payment_key = $1",
+        params![line.payment_key, refunded],
+    )?;
+    Ok(SandboxOutcome::Moved(SandboxPayment { refunded, ..line }.into_payment()))
+}
+
+/// What is known of an order: the payment that was charged, or else the one of the key, or else
+/// the one that was begun last.
+pub(super) fn payment_find(
+    tx: &mut Tx<'_>,
+    order_id: &str,
+    payment_key: Option<&str>,
+) -> Result<Option<ProviderPayment>, StorageError> {
+    let sql = format!(
+        "select {COLUMNS} from sandbox_payments where order_id = $1 \
+         order by created_at, payment_key"
+    );
+    let mut lines = tx.query(&sql, params![order_id], SandboxPayment::read)?;
+    let chosen = lines
+        .iter()
+        .position(SandboxPayment::is_charged)
+        .or_else(|| lines.iter().position(|line| payment_key == Some(line.payment_key.as_str())));
+    let chosen = chosen.or_else(|| lines.len().checked_sub(1));
+    Ok(chosen.map(|index| lines.swap_remove(index).into_payment()))
+}
+
+/// The payments whose money moved from `from` on and before `to`.
+pub(super) fn payment_list(
+    tx: &mut Tx<'_>,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<ProviderPayment>, StorageError> {
+    let sql = format!(
+        "select {COLUMNS} from sandbox_payments where payment_key in \
+         (select payment_key from sandbox_movements where moved_at >= $1 and moved_at < $2) \
+         order by approved_at, payment_key"
+    );
+    let lines = tx.query(&sql, params![from, to], SandboxPayment::read)?;
+    Ok(lines.into_iter().map(SandboxPayment::into_payment).collect())
+}
+
+fn payment_lock(
+    tx: &mut Tx<'_>,
+    payment_key: &str,
+) -> Result<Option<SandboxPayment>, StorageError> {
+    let sql = format!("select {COLUMNS} from sandbox_payments where payment_key = $1 for update");
+    tx.query_opt(&sql, params![payment_key], SandboxPayment::read)
+}
+
+fn payment_refuse(
+    tx: &mut Tx<'_>,
+    line: &SandboxPayment,
+    code: &str,
+) -> Result<SandboxOutcome, StorageError> {
+    tx.execute(
+        "update sandbox_payments set refusal = $2 where payment_key = $1",
+        params![line.payment_key, code],
+    )?;
+    Ok(SandboxOutcome::Refused(code.to_owned()))
+}
+
+fn order_is_charged(tx: &mut Tx<'_>, order_id: &str) -> Result<bool, StorageError> {
+    let sql = "select payment_key from sandbox_payments where order_id = $1 and charged > 0";
+    let charged: Option<String> =
+        tx.query_opt(sql, params![order_id], |row| row.get("payment_key"))?;
+    Ok(charged.is_some())
+}
+
+fn movement_payment_key(tx: &mut Tx<'_>, key: &str) -> Result<Option<String>, StorageError> {
+    let sql = "select payment_key from sandbox_movements where idempotency_key = $1";
+    tx.query_opt(sql, params![key], |row| row.get("payment_key"))
+}
+
+fn movement_insert(
+    tx: &mut Tx<'_>,
+    idempotency_key: &str,
+    payment_key: &str,
+    amount: Won,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into sandbox_movements (idempotency_key, payment_key, amount, moved_at) \
+         values ($1, $2, $3, $4)",
+        params![idempotency_key, payment_key, amount, now],
+    )?;
+    Ok(())
+}

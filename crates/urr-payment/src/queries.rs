@@ -1,0 +1,52 @@
+//! Looking at payments.
+
+use urr_kernel::Uuid;
+use urr_service::Page;
+use urr_service::admin_audit::{self, ActionFilter, NotedAction};
+use urr_storage::StorageError;
+
+use crate::PaymentService;
+use crate::domain::payment::{Payment, PaymentId};
+use crate::domain::refund::Refund;
+use crate::store::listing::{self, PaymentFilter};
+use crate::store::{payments, refunds};
+
+impl PaymentService {
+    pub async fn find(&self, id: PaymentId) -> Result<Option<Payment>, StorageError> {
+        self.0.db.read(move |tx| payments::payment_find(tx, id)).await
+    }
+
+    pub async fn find_order(&self, order_id: &str) -> Result<Option<Payment>, StorageError> {
+        let order_id = order_id.to_owned();
+        self.0.db.read(move |tx| payments::payment_find_by_order(tx, &order_id)).await
+    }
+
+    /// The newest first.
+    pub async fn list(
+        &self,
+        filter: PaymentFilter,
+        page: Page,
+    ) -> Result<(Vec<Payment>, u64), StorageError> {
+        self.0.db.read(move |tx| listing::payment_list(tx, filter, page)).await
+    }
+
+    /// What administrators did, the newest first.
+    pub(crate) async fn list_admin_actions(
+        &self,
+        filter: ActionFilter,
+        page: Page,
+    ) -> Result<(Vec<NotedAction>, u64), StorageError> {
+        self.0.db.read(move |tx| admin_audit::action_list(tx, &filter, page)).await
+    }
+
+    /// Whatever was ever to be paid for something; a hundred at most.
+    pub async fn list_by_payable(&self, payable_id: Uuid) -> Result<Vec<Payment>, StorageError> {
+        let filter = PaymentFilter { payable_id: Some(payable_id), ..PaymentFilter::default() };
+        Ok(self.list(filter, Page::new(1, 100)).await?.0)
+    }
+
+    /// The oldest first.
+    pub async fn list_refunds(&self, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
+        self.0.db.read(move |tx| refunds::refund_list(tx, id)).await
+    }
+}

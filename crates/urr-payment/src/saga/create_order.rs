@@ -1,0 +1,212 @@
+//! Making an order: what is to be paid comes from the ticket service, never from the buyer.
+
+use urr_kernel::{CallContext, IdempotencyKey, Timestamp, Uuid, Won};
+use urr_storage::{StorageError, Tx};
+
+use crate::PaymentService;
+use crate::domain::payment::{
+    CURRENCY, PayableKind, PayableRef, Payment, PaymentId, PaymentStatus,
+};
+use crate::store::payments::{self, CommandAction};
+use crate::ticket_client::{Payable, TicketClientError};
+
+/// What somebody wants to pay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderRequest {
+    pub user_id: Uuid,
+    pub payable: PayableRef,
+    /// What the buyer was shown. None: they were shown nothing.
+    pub amount: Option<Won>,
+    pub key: Option<IdempotencyKey>,
+}
+
+/// Why there is no order.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    #[error("the amount is {0}")]
+    AmountMismatch(Won),
+    #[error(transparent)]
+    Tickets(TicketClientError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// An order as it is to be made, by whoever knows what is to be paid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateOrder {
+    pub order_id: String,
+    pub user_id: Uuid,
+    pub payable: PayableRef,
+    pub event_id: Option<Uuid>,
+    /// The ticket that a transfer hands over.
+    pub reservation_id: Option<Uuid>,
+    pub fencing_token: Option<i64>,
+    pub order_name: String,
+    pub amount: Won,
+    /// Part of the amount: the surcharge of a pre-sale, or the fee of a transfer.
+    pub booking_fee: Won,
+}
+
+/// What a command belongs to and what it was caused by. Without a cause nobody could tell a
+/// repetition from a second command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandContext {
+    pub correlation_id: Uuid,
+    pub causation_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreateResult {
+    New(Payment),
+    /// This command, or another one for the same order, was done before.
+    Before(Payment),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CreateError {
+    #[error("the command does not say what caused it")]
+    CausationMissing,
+    /// The command was done, and there is no payment: a bug of ours, or a hand in the tables.
+    #[error("the order was made, and it is not there")]
+    Lost,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl PaymentService {
+    /// Makes an order for a hold, or finds the one that its user has not paid yet.
+    pub async fn prepare(
+        &self,
+        request: OrderRequest,
+        context: &CallContext,
+    ) -> Result<Payment, PrepareError> {
+        let OrderRequest { user_id, payable, amount, key } = request;
+        let held = self.0.tickets.validate(payable, user_id, context).await;
+        let held = held.map_err(PrepareError::Tickets)?;
+        if amount.is_some_and(|amount| amount != held.total_amount) {
+            return Err(PrepareError::AmountMismatch(held.total_amount));
+        }
+        let (id, now) = (PaymentId(self.0.ids.next_id()), self.0.clock.now());
+        let order = order_of(&held, payable.kind, user_id, order_id(id, now));
+        let correlation_id = held.correlation_id.unwrap_or(context.correlation_id);
+        let fresh = self.new_payment(id, order, correlation_id, now);
+        let fresh = Payment { cause_event_id: held.last_event_id, ..fresh };
+        let key = key.map_or_else(|| id.to_string(), |key| format!("{user_id}:{}", key.as_str()));
+        self.commit("prepared", move |tx| {
+            let pending = payments::payment_find_pending(tx, user_id, fresh.payable)?;
+            if let Some(payment) = pending.filter(|payment| is_same_purchase(payment, &fresh)) {
+                return Ok(payment);
+            }
+            create(tx, &fresh, &key, now)?;
+            Ok::<_, CreateError>(fresh.clone())
+        })
+        .await
+        .map_err(|error| match error {
+            CreateError::Storage(error) => PrepareError::Storage(error),
+            error => unreachable!("the order is new: {error}"),
+        })
+    }
+
+    /// Makes an order once per command and order (P4).
+    pub async fn create_order(
+        &self,
+        order: CreateOrder,
+        context: CommandContext,
+    ) -> Result<CreateResult, CreateError> {
+        let CommandContext { correlation_id, causation_id } = context;
+        let key = causation_id.filter(|key| !key.is_empty());
+        let key = key.ok_or(CreateError::CausationMissing)?;
+        let (id, now) = (PaymentId(self.0.ids.next_id()), self.0.clock.now());
+        let fresh = self.new_payment(id, order, correlation_id, now);
+        self.commit("created", move |tx| create(tx, &fresh, &key, now)).await
+    }
+
+    fn new_payment(
+        &self,
+        id: PaymentId,
+        order: CreateOrder,
+        correlation_id: Uuid,
+        now: Timestamp,
+    ) -> Payment {
+        Payment {
+            id,
+            order_id: order.order_id,
+            user_id: order.user_id,
+            payable: order.payable,
+            event_id: order.event_id,
+            reservation_id: order.reservation_id,
+            fencing_token: order.fencing_token,
+            order_name: order.order_name,
+            amount: order.amount,
+            booking_fee: order.booking_fee,
+            currency: CURRENCY.to_owned(),
+            provider: self.provider().name().to_owned(),
+            payment_key: None,
+            provider_key: None,
+            method: None,
+            status: PaymentStatus::Pending,
+            step: None,
+            attempts: 0,
+            charge_sent_at: None,
+            last_charge_at: None,
+            failure_code: None,
+            wait_code: None,
+            cancel_reason: None,
+            approved_at: None,
+            receipt_url: None,
+            charged: Won::ZERO,
+            refunded: Won::ZERO,
+            correlation_id,
+            cause_event_id: None,
+            confirmed_event_id: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
+/// The key first, then the effect, in one transaction: of two at once one waits for the other.
+fn create(
+    tx: &mut Tx<'_>,
+    fresh: &Payment,
+    key: &str,
+    now: Timestamp,
+) -> Result<CreateResult, CreateError> {
+    let is_first = payments::command_insert(tx, &fresh.order_id, CommandAction::Create, key, now)?;
+    if is_first && payments::payment_insert(tx, fresh)? {
+        return Ok(CreateResult::New(fresh.clone()));
+    }
+    let known = payments::payment_find_by_order(tx, &fresh.order_id)?;
+    known.map(CreateResult::Before).ok_or(CreateError::Lost)
+}
+
+fn order_of(held: &Payable, kind: PayableKind, user_id: Uuid, order_id: String) -> CreateOrder {
+    let name = held.order_name.as_ref().or(held.reservation_number.as_ref());
+    CreateOrder {
+        user_id,
+        payable: PayableRef { kind, id: held.id },
+        event_id: held.event_id,
+        reservation_id: held.reservation_id.filter(|_| kind == PayableKind::Transfer),
+        fencing_token: Some(held.fencing_token),
+        order_name: name.cloned().unwrap_or_else(|| order_id.clone()),
+        order_id,
+        amount: held.total_amount,
+        booking_fee: match kind {
+            PayableKind::Reservation => held.booking_fee,
+            PayableKind::Transfer => held.fee,
+            PayableKind::Membership => Won::ZERO,
+        },
+    }
+}
+
+/// `ORD_<milliseconds>_<8 digits>`: providers take letters, digits and these two signs.
+fn order_id(id: PaymentId, now: Timestamp) -> String {
+    let digits = id.0.simple().to_string().to_uppercase();
+    format!("ORD_{}_{}", now.as_millisecond(), &digits[digits.len() - 8..])
+}
+
+fn is_same_purchase(known: &Payment, fresh: &Payment) -> bool {
+    known.amount == fresh.amount
+        && known.fencing_token == fresh.fencing_token
+        && known.provider == fresh.provider
+}

@@ -1,0 +1,163 @@
+//! What is looked through again and again: how far that came, and who is at it.
+
+use std::time::Duration;
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{StorageError, Tx, params};
+
+/// How far a check has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditRunProgress {
+    /// What happened before this was looked at.
+    pub up_to: Option<Timestamp>,
+    /// The whole is gone through as well: payments up to this one were.
+    pub after: Option<Uuid>,
+}
+
+/// Who does a check, and for how long nobody else may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditRunHolder {
+    pub id: Uuid,
+    pub lease: Duration,
+}
+
+/// Takes a check if nobody has it and it was not done since then; the answer is how far it is. A
+/// lease that ends later than two of its length from now was set by a clock that is far ahead.
+pub fn audit_run_claim(
+    tx: &mut Tx<'_>,
+    name: &str,
+    holder: AuditRunHolder,
+    done_since: Timestamp,
+    now: Timestamp,
+) -> Result<Option<AuditRunProgress>, StorageError> {
+    let rows = tx.execute(
+        "insert into audit_runs (name, holder, held_until) values ($1, $2, $3) \
+         on conflict (name) do update set holder = excluded.holder, \
+         held_until = excluded.held_until \
+         where (audit_runs.holder is null or audit_runs.holder = excluded.holder \
+                or audit_runs.held_until < $4 or audit_runs.held_until > $5) \
+         and (audit_runs.succeeded_at is null or audit_runs.succeeded_at <= $6 \
+              or audit_runs.succeeded_at > $5)",
+        params![name, holder.id, now + holder.lease, now, now + holder.lease * 2, done_since],
+    )?;
+    if rows == 0 {
+        return Ok(None);
+    }
+    tx.query_opt("select up_to, after_id from audit_runs where name = $1", params![name], |row| {
+        Ok(AuditRunProgress { up_to: row.get("up_to")?, after: row.get("after_id")? })
+    })
+}
+
+/// Keeps it for longer and notes how far it is. False: somebody else has it.
+pub fn audit_run_update(
+    tx: &mut Tx<'_>,
+    name: &str,
+    holder: AuditRunHolder,
+    progress: AuditRunProgress,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "update audit_runs set held_until = $3, up_to = $4, after_id = $5 \
+         where name = $1 and holder = $2",
+        params![name, holder.id, now + holder.lease, progress.up_to, progress.after],
+    )?;
+    Ok(rows == 1)
+}
+
+/// It is done, or nobody does it now.
+pub fn audit_run_finish(
+    tx: &mut Tx<'_>,
+    name: &str,
+    holder: AuditRunHolder,
+    succeeded_at: Option<Timestamp>,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "update audit_runs set holder = null, held_until = null, \
+         succeeded_at = coalesce($3, succeeded_at) where name = $1 and holder = $2",
+        params![name, holder.id, succeeded_at],
+    )?;
+    Ok(())
+}
+
+/// When each was last done.
+pub fn audit_runs_list(tx: &mut Tx<'_>) -> Result<Vec<(String, Timestamp)>, StorageError> {
+    tx.query(
+        "select name, succeeded_at from audit_runs where succeeded_at is not null order by name",
+        &[],
+        |row| Ok((row.get("name")?, row.get("succeeded_at")?)),
+    )
+}
+
+/// Payments that the books could not explain.
+pub fn unexplained_list(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<Uuid>, StorageError> {
+    tx.query(
+        "select payment_id from unexplained_payments order by payment_id limit $1",
+        params![limit],
+        |row| row.get("payment_id"),
+    )
+}
+
+pub fn unexplained_insert(
+    tx: &mut Tx<'_>,
+    payment_id: Uuid,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into unexplained_payments (payment_id, found_at) values ($1, $2) \
+         on conflict (payment_id) do nothing",
+        params![payment_id, now],
+    )?;
+    Ok(())
+}
+
+pub fn unexplained_delete(tx: &mut Tx<'_>, payment_id: Uuid) -> Result<(), StorageError> {
+    tx.execute("delete from unexplained_payments where payment_id = $1", params![payment_id])?;
+    Ok(())
+}
+
+/// Orders on which a provider's books and ours differ.
+pub fn differing_list(
+    tx: &mut Tx<'_>,
+    provider: &str,
+    limit: u32,
+) -> Result<Vec<String>, StorageError> {
+    tx.query(
+        "select order_id from differing_orders where provider = $1 order by order_id limit $2",
+        params![provider, limit],
+        |row| row.get("order_id"),
+    )
+}
+
+/// Notes which differ now, of those that were looked at.
+pub fn differing_set(
+    tx: &mut Tx<'_>,
+    provider: &str,
+    looked_at: &[String],
+    differing: &[String],
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    for order_id in looked_at {
+        tx.execute(
+            "delete from differing_orders where provider = $1 and order_id = $2",
+            params![provider, order_id],
+        )?;
+    }
+    for order_id in differing {
+        tx.execute(
+            "insert into differing_orders (provider, order_id, found_at) values ($1, $2, $3) \
+             on conflict (provider, order_id) do nothing",
+            params![provider, order_id, now],
+        )?;
+    }
+    Ok(())
+}
+
+pub fn differing_count(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
+    let sql = "select count(*) as differing from differing_orders";
+    tx.query_one(sql, &[], |row| row.get("differing"))
+}
+
+pub fn unexplained_count(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
+    let sql = "select count(*) as unexplained from unexplained_payments";
+    tx.query_one(sql, &[], |row| row.get("unexplained"))
+}

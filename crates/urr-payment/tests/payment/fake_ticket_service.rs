@@ -1,0 +1,440 @@
+//! A ticket service in memory that keeps to the real one's contract, and fails when it is told to.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::{Value, json};
+use urr_kernel::{Clock, Timestamp, Uuid, Won};
+
+/// Clones share it.
+#[derive(Clone)]
+pub struct FakeTicketService(Arc<Mutex<Books>>, Clock);
+
+#[derive(Default)]
+struct Books {
+    reservations: HashMap<Uuid, FakePayable>,
+    faults: HashMap<&'static str, Vec<Fault>>,
+    /// What it would have announced.
+    cancelled: Vec<Uuid>,
+    handed_over: Vec<CompletedTransfer>,
+    calls: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FakePayable {
+    pub id: Uuid,
+    /// `reservation`, `membership` or `transfer`.
+    pub kind: &'static str,
+    /// What a transfer hands over.
+    pub reservation_id: Option<Uuid>,
+    /// Whether a reservation was paid by a transfer.
+    pub is_taken_over: bool,
+    /// Who pays: of a transfer, its seller until it is sold.
+    pub user_id: Uuid,
+    /// Who has pinned it.
+    pub buyer_id: Option<Uuid>,
+    pub event_id: Uuid,
+    pub amount: Won,
+    /// Of a transfer, its fee.
+    pub booking_fee: Won,
+    pub fence: i64,
+    /// `pending`, `confirmed`, `cancelled` or `expired`.
+    pub status: &'static str,
+    pub payment_status: &'static str,
+    pub expires_at: Timestamp,
+    pub pinned_by: Option<Uuid>,
+    pub payment_id: Option<Uuid>,
+    pub refund_amount: Option<Won>,
+    /// When it was last cancelled or made.
+    pub updated_at: Timestamp,
+    /// How often it was confirmed: more than once is a second set of tickets.
+    pub tickets: u32,
+    /// What is kept when it is cancelled.
+    pub cancel_fee: Won,
+}
+
+/// A ticket that has another owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompletedTransfer {
+    pub transfer: FakePayable,
+    pub seller_id: Uuid,
+    pub seller_payment_id: Option<Uuid>,
+    pub seller_payout: Won,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It does nothing and answers with a failure.
+    Silent,
+    /// It does what it is asked for and dies before it can say so.
+    Dies,
+    /// It says no.
+    Refuses(&'static str),
+}
+
+impl FakeTicketService {
+    pub fn new(clock: Clock) -> FakeTicketService {
+        FakeTicketService(Arc::default(), clock)
+    }
+
+    pub fn hold(&self, held: FakePayable) {
+        self.0.lock().unwrap().reservations.insert(held.id, held);
+    }
+
+    pub fn get(&self, id: Uuid) -> FakePayable {
+        self.0.lock().unwrap().reservations[&id].clone()
+    }
+
+    pub fn all(&self) -> Vec<FakePayable> {
+        self.0.lock().unwrap().reservations.values().cloned().collect()
+    }
+
+    pub fn change(&self, id: Uuid, change: impl FnOnce(&mut FakePayable)) {
+        change(self.0.lock().unwrap().reservations.get_mut(&id).unwrap());
+    }
+
+    /// The next calls of a step fail, one after the other.
+    pub fn fail(&self, step: &'static str, faults: impl IntoIterator<Item = Fault>) {
+        let mut faults: Vec<Fault> = faults.into_iter().collect();
+        faults.reverse();
+        self.0.lock().unwrap().faults.insert(step, faults);
+    }
+
+    pub fn calls(&self, step: &str) -> usize {
+        self.0.lock().unwrap().calls.iter().filter(|call| *call == step).count()
+    }
+
+    /// Cancels what is paid, as its owner does there.
+    pub fn cancel(&self, id: Uuid) {
+        let mut books = self.0.lock().unwrap();
+        let held = books.reservations.get_mut(&id).unwrap();
+        assert_eq!(held.status, "confirmed");
+        held.status = "cancelled";
+        held.payment_status = "refunding";
+        held.refund_amount = Some(held.amount.minus(held.cancel_fee).unwrap());
+        held.updated_at = self.1.now();
+        books.cancelled.push(id);
+    }
+
+    /// The reservations whose cancellation is to be announced.
+    pub fn take_cancelled(&self) -> Vec<FakePayable> {
+        let mut books = self.0.lock().unwrap();
+        let ids = std::mem::take(&mut books.cancelled);
+        ids.iter().map(|id| books.reservations[id].clone()).collect()
+    }
+
+    /// The transfers whose completion is to be announced.
+    pub fn take_completed_transfers(&self) -> Vec<CompletedTransfer> {
+        std::mem::take(&mut self.0.lock().unwrap().handed_over)
+    }
+
+    /// Whether something is still to be announced.
+    pub fn has_announcements(&self) -> bool {
+        let books = self.0.lock().unwrap();
+        !books.cancelled.is_empty() || !books.handed_over.is_empty()
+    }
+
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/internal/ticket/paid", get(paid))
+            .route("/internal/ticket/{kind}/{id}", get(state))
+            .route("/internal/ticket/{kind}/{id}/{step}", get(validate).post(take))
+            .with_state(self.clone())
+    }
+
+    fn answer(
+        &self,
+        step: &str,
+        (kind, id): (&str, Uuid),
+        work: impl FnOnce(&mut FakePayable, Timestamp) -> Result<(), &'static str>,
+    ) -> Response {
+        let mut books = self.0.lock().unwrap();
+        books.calls.push(step.to_owned());
+        let fault = books.faults.get_mut(step).and_then(Vec::pop);
+        let now = self.1.now();
+        match fault {
+            Some(Fault::Silent) => return failed(),
+            Some(Fault::Refuses(code)) => return refused(code),
+            Some(Fault::Dies) | None => {}
+        }
+        let found =
+            books.reservations.get_mut(&id).filter(|held| format!("{}s", held.kind) == kind);
+        let Some(held) = found else {
+            return refused("RESERVATION_NOT_FOUND");
+        };
+        let was_confirmed = held.status == "confirmed";
+        let worked = work(held, now);
+        let answer = match worked {
+            Ok(()) => axum::Json(json!({held.kind: view(held)})).into_response(),
+            Err(code) => refused(code),
+        };
+        let transfer = held.clone();
+        if transfer.kind == "transfer" && !was_confirmed && transfer.status == "confirmed" {
+            books.hand_over(transfer);
+            return if fault == Some(Fault::Dies) { failed() } else { answer };
+        }
+        let held = books.reservations.get_mut(&id).unwrap();
+        if was_confirmed && held.status == "cancelled" && held.kind == "reservation" {
+            books.cancelled.push(id);
+        }
+        if fault == Some(Fault::Dies) { failed() } else { answer }
+    }
+}
+
+impl Books {
+    /// The ticket is the buyer's, and so is the payment that pays for it.
+    fn hand_over(&mut self, transfer: FakePayable) {
+        let reservation = self.reservations.get_mut(&transfer.reservation_id.unwrap()).unwrap();
+        let (seller_id, seller_payment_id) = (reservation.user_id, reservation.payment_id);
+        let seller_payout = reservation.amount;
+        reservation.user_id = transfer.user_id;
+        reservation.payment_id = transfer.payment_id;
+        reservation.amount = transfer.amount;
+        reservation.is_taken_over = true;
+        self.handed_over.push(CompletedTransfer {
+            transfer,
+            seller_id,
+            seller_payment_id,
+            seller_payout,
+        });
+    }
+}
+
+impl FakePayable {
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.status == "expired"
+            || (self.status == "pending" && self.pinned_by.is_none() && now >= self.expires_at)
+    }
+
+    fn check_payable(&self, now: Timestamp) -> Result<(), &'static str> {
+        match self.status {
+            _ if self.is_over(now) => Err("RESERVATION_EXPIRED"),
+            "pending" if self.pinned_by.is_some() => match self.kind {
+                "transfer" => Err("TRANSFER_BEING_PAID"),
+                _ => Err("PAYMENT_IN_PROGRESS"),
+            },
+            "pending" => Ok(()),
+            "confirmed" => Err("RESERVATION_CONFIRMED"),
+            _ => Err("RESERVATION_CANCELLED"),
+        }
+    }
+
+    fn check_claim(&self, body: &Value) -> Result<(), &'static str> {
+        if body["fencingToken"].as_i64() != Some(self.fence) {
+            return Err("STALE_FENCING_TOKEN");
+        }
+        if body["amount"].as_i64() != Some(self.amount.amount()) {
+            return Err("WRONG_AMOUNT");
+        }
+        Ok(())
+    }
+
+    /// A transfer is for anybody but its seller, everything else for one.
+    fn is_payable_by(&self, user_id: Option<Uuid>) -> bool {
+        (user_id == Some(self.user_id)) != (self.kind == "transfer")
+    }
+
+    fn pin(&mut self, body: &Value, now: Timestamp) -> Result<(), &'static str> {
+        let user_id = id_in(body, "userId");
+        if !self.is_payable_by(user_id) {
+            return Err("RESERVATION_NOT_FOUND");
+        }
+        let payment_id = id_in(body, "paymentId");
+        if self.status == "pending" && self.pinned_by.is_some() && self.pinned_by == payment_id {
+            return self.check_claim(body);
+        }
+        self.check_payable(now)?;
+        self.check_claim(body)?;
+        self.pinned_by = payment_id;
+        self.buyer_id = user_id;
+        Ok(())
+    }
+
+    fn unpin(&mut self, body: &Value) -> Result<(), &'static str> {
+        let payment_id = id_in(body, "paymentId");
+        if self.pinned_by == payment_id {
+            self.pinned_by = None;
+        } else if self.status == "confirmed" && self.payment_id == payment_id {
+            return Err("RESERVATION_CONFIRMED");
+        }
+        Ok(())
+    }
+
+    fn confirm(&mut self, body: &Value, now: Timestamp) -> Result<(), &'static str> {
+        let payment_id = id_in(body, "paymentId");
+        assert!(body["paymentMethod"].as_str().is_some_and(|method| !method.is_empty()));
+        match self.status {
+            _ if self.is_over(now) => return Err("RESERVATION_EXPIRED"),
+            "pending" if self.pinned_by.is_none() => return Err("NOT_PINNED"),
+            "pending" if self.pinned_by != payment_id => return Err("PAYMENT_IN_PROGRESS"),
+            "pending" => {}
+            "confirmed" if self.payment_id == payment_id => return self.check_claim(body),
+            "confirmed" => return Err("RESERVATION_CONFIRMED"),
+            _ => return Err("RESERVATION_CANCELLED"),
+        }
+        self.check_claim(body)?;
+        if self.kind == "transfer" {
+            self.user_id = self.buyer_id.expect("it is pinned by somebody");
+        }
+        self.status = "confirmed";
+        self.payment_status = "paid";
+        self.pinned_by = None;
+        self.payment_id = payment_id;
+        self.tickets += 1;
+        Ok(())
+    }
+
+    fn refunded(&mut self, body: &Value) -> Result<(), &'static str> {
+        let is_its_payment = self.payment_id == id_in(body, "paymentId");
+        if self.kind == "membership" && is_its_payment {
+            assert_eq!(body["amount"].as_i64(), Some(self.amount.amount()), "its whole price");
+            self.status = "cancelled";
+            self.payment_status = "refunded";
+            return Ok(());
+        }
+        if !matches!(self.payment_status, "refunding" | "refunded") || !is_its_payment {
+            return Err("NOT_REFUNDING");
+        }
+        if self.payment_status == "refunded" {
+            return Ok(());
+        }
+        let asked = body["amount"].as_i64().map(Won::new);
+        let refunded = body["returnedAmount"].as_i64().map(Won::new);
+        if self.refund_amount != asked || refunded > asked {
+            return Err("WRONG_AMOUNT");
+        }
+        self.payment_status = "refunded";
+        self.refund_amount = refunded.or(asked);
+        Ok(())
+    }
+
+    fn cancel(&mut self, body: &Value) -> Result<(), &'static str> {
+        let is_owner = id_in(body, "userId") == Some(self.user_id);
+        if !is_owner && body["adminId"].is_null() {
+            return Err("RESERVATION_NOT_FOUND");
+        }
+        match self.status {
+            "cancelled" => Ok(()),
+            "confirmed" => {
+                self.status = "cancelled";
+                self.payment_status = "refunding";
+                self.refund_amount = Some(self.amount.minus(self.cancel_fee).unwrap());
+                Ok(())
+            }
+            _ => Err("RESERVATION_EXPIRED"),
+        }
+    }
+}
+
+fn id_in(body: &Value, field: &str) -> Option<Uuid> {
+    body[field].as_str().and_then(|text| text.parse().ok())
+}
+
+fn view(held: &FakePayable) -> Value {
+    let fee = if held.kind == "transfer" { held.booking_fee } else { Won::ZERO };
+    let booking_fee = if held.kind == "reservation" { held.booking_fee } else { Won::ZERO };
+    let event_id = (held.kind != "membership").then_some(held.event_id);
+    json!({
+        "id": held.id,
+        "orderName": format!("{} {}", held.kind, held.fence),
+        "reservationId": held.reservation_id,
+        "fee": fee,
+        "reservationNumber": "R12345",
+        "userId": held.user_id,
+        "eventId": event_id,
+        "status": held.status,
+        "paymentStatus": held.payment_status,
+        "totalAmount": held.amount,
+        "bookingFee": booking_fee,
+        "quantity": 1,
+        "expiresAt": held.expires_at,
+        "fencingToken": held.fence,
+        "pinnedBy": held.pinned_by,
+        "paymentId": held.payment_id,
+        "refundAmount": held.refund_amount,
+        "updatedAt": held.updated_at,
+    })
+}
+
+fn refused(code: &str) -> Response {
+    let status = match code {
+        "RESERVATION_NOT_FOUND" => StatusCode::NOT_FOUND,
+        "INVALID_USER" => StatusCode::BAD_REQUEST,
+        "SALE_NOT_OPEN" => StatusCode::FORBIDDEN,
+        "RESERVATION_GONE" => StatusCode::GONE,
+        "WRONG_STATE" => StatusCode::UNPROCESSABLE_ENTITY,
+        "TOO_MANY_REQUESTS" => StatusCode::TOO_MANY_REQUESTS,
+        _ => StatusCode::CONFLICT,
+    };
+    (status, axum::Json(json!({"error": "No.", "code": code}))).into_response()
+}
+
+fn failed() -> Response {
+    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+}
+
+/// As many as the real one tells, divided by a hundred.
+const PAID_PER_PAGE: usize = 2;
+
+async fn paid(
+    State(tickets): State<FakeTicketService>,
+    Query(query): Query<HashMap<String, Uuid>>,
+) -> Response {
+    let mut books = tickets.0.lock().unwrap();
+    books.calls.push("paid".to_owned());
+    if books.faults.get_mut("paid").and_then(Vec::pop).is_some() {
+        return failed();
+    }
+    let mut paid: Vec<&FakePayable> = books.reservations.values().collect();
+    paid.retain(|held| held.kind == "reservation" && held.payment_id.is_some());
+    paid.retain(|held| query.get("after").is_none_or(|after| held.id > *after));
+    paid.sort_by_key(|held| held.id);
+    let more = paid.len() > PAID_PER_PAGE;
+    let page: Vec<Value> = paid.into_iter().take(PAID_PER_PAGE).map(view).collect();
+    axum::Json(json!({"reservations": page, "more": more})).into_response()
+}
+
+async fn state(
+    State(tickets): State<FakeTicketService>,
+    Path((kind, id)): Path<(String, Uuid)>,
+) -> Response {
+    tickets.answer("state", (&kind, id), |_, _| Ok(()))
+}
+
+async fn validate(
+    State(tickets): State<FakeTicketService>,
+    Path((kind, id, step)): Path<(String, Uuid, String)>,
+    Query(query): Query<HashMap<String, Uuid>>,
+) -> Response {
+    assert_eq!(step, "validate");
+    let user_id = query.get("userId").copied();
+    tickets.answer("validate", (&kind, id), |held, now| match held.is_payable_by(user_id) {
+        true => held.check_payable(now),
+        false => Err("RESERVATION_NOT_FOUND"),
+    })
+}
+
+async fn take(
+    State(tickets): State<FakeTicketService>,
+    Path((kind, id, step)): Path<(String, Uuid, String)>,
+    axum::Json(body): axum::Json<Value>,
+) -> Response {
+    let (kind, id) = match (kind.as_str(), step.as_str()) {
+        // It marks the reservation that was taken over.
+        ("transfers", "refunded") => ("reservations", tickets.get(id).reservation_id.unwrap()),
+        (kind, _) => (kind, id),
+    };
+    tickets.answer(&step, (kind, id), |held, now| match step.as_str() {
+        "pin" => held.pin(&body, now),
+        "unpin" => held.unpin(&body),
+        "confirm" => held.confirm(&body, now),
+        "refunded" => held.refunded(&body),
+        "cancel" => held.cancel(&body),
+        other => panic!("the ticket service has no {other}"),
+    })
+}

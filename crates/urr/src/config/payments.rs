@@ -1,0 +1,63 @@
+//! Payments and their providers.
+
+use urr_kernel::Secret;
+
+use super::rule::{choice, millis, number, optional, password, text};
+use super::section::section;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaymentProviderKind {
+    Sandbox,
+    Toss,
+    PortOne,
+}
+
+const PAYMENT_PROVIDERS: &[(&str, PaymentProviderKind)] = &[
+    ("sandbox", PaymentProviderKind::Sandbox),
+    ("toss", PaymentProviderKind::Toss),
+    ("portone", PaymentProviderKind::PortOne),
+];
+
+section! {
+    PaymentsConfig = "payments" {
+        provider: PaymentProviderKind = value(choice(PAYMENT_PROVIDERS));
+        timeout_seconds: u64 = value(number(1..=60));
+        reconciliation_interval_ms: u64 =
+            value(millis()), "RESERVATION_RECONCILIATION_INTERVAL_MS";
+        /// Public: the pages carry it.
+        toss_client_key: Option<String> = value(optional(text())), "TOSS_CLIENT_KEY";
+        toss_secret_key: Option<Secret> = secret(password()), "TOSS_SECRET_KEY";
+        portone_store_id: Option<String> = value(optional(text()));
+        portone_api_secret: Option<Secret> = secret(password());
+        /// Public as well.
+        portone_channel_key: Option<String> = value(optional(text()));
+        portone_webhook_secret: Option<Secret> = secret(password());
+        /// The one before, while it is being replaced.
+        other_portone_webhook_secret: Option<Secret> = secret(password());
+    }
+}
+
+impl PaymentsConfig {
+    /// Providers that have some of their keys and not all, and what they lack.
+    pub fn half_configured(&self) -> Vec<(&'static str, String)> {
+        let toss = [
+            ("payments.toss_client_key", self.toss_client_key.is_some()),
+            ("payments.toss_secret_key", self.toss_secret_key.is_some()),
+        ];
+        // Its store and secret alone are known where it only checks identities.
+        let portone = [
+            ("payments.portone_channel_key", self.portone_channel_key.is_some()),
+            ("payments.portone_webhook_secret", self.portone_webhook_secret.is_some()),
+            ("payments.portone_store_id", self.portone_store_id.is_some()),
+            ("payments.portone_api_secret", self.portone_api_secret.is_some()),
+        ];
+        let lacking = |keys: &[(&str, bool)], own: usize| {
+            let missing: Vec<&str> =
+                keys.iter().filter(|(_, given)| !given).map(|(key, _)| *key).collect();
+            let is_begun = keys[..own].iter().any(|(_, given)| *given);
+            (is_begun && !missing.is_empty()).then(|| missing.join(", "))
+        };
+        let half = [("Toss", lacking(&toss, 2)), ("PortOne", lacking(&portone, 2))];
+        half.into_iter().filter_map(|(name, missing)| Some((name, missing?))).collect()
+    }
+}

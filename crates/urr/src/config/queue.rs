@@ -1,0 +1,41 @@
+//! The waiting rooms, and the SQS queue on which their admissions are announced.
+
+use urr_kernel::Secret;
+
+use super::rule::{ValueRule, flag, http_url, millis, number, optional, password, seconds, text};
+use super::section::section;
+
+fn people() -> ValueRule<u32> {
+    number(1..=100_000_000)
+}
+
+section! {
+    QueueConfig = "queue" {
+        threshold: u32 = value(people()), "QUEUE_THRESHOLD";
+        active_ttl_seconds: u64 = value(seconds()), "QUEUE_ACTIVE_TTL_SECONDS";
+        active_seconds_max: u64 = value(seconds());
+        seen_ttl_seconds: u64 = value(seconds()), "QUEUE_SEEN_TTL_SECONDS";
+        admission_interval_ms: u64 = value(millis()), "QUEUE_ADMISSION_INTERVAL_MS";
+        admission_batch_size: u32 = value(people()), "QUEUE_ADMISSION_BATCH_SIZE";
+        stale_cleanup_interval_ms: u64 = value(millis()), "QUEUE_STALE_CLEANUP_INTERVAL_MS";
+        /// A day at most: the gateway takes no token that lives longer.
+        entry_token_ttl_seconds: u64 =
+            value(number(1..=86_400)), "QUEUE_ENTRY_TOKEN_TTL_SECONDS";
+        queues_per_user_max: u32 = value(number(1..=255));
+        waiting_per_event_max: u32 = value(people());
+        /// A week at most.
+        gathering_seconds: u64 = value(number(0..=604_800));
+        streams_max: usize = value(number(0..=1_000_000));
+    }
+}
+
+section! {
+    SqsConfig = "sqs" {
+        enabled: bool = value(flag()), "SQS_ENABLED";
+        queue_url: Option<String> = value(optional(http_url())), "SQS_QUEUE_URL";
+        region: String = value(text()), "AWS_REGION";
+        endpoint: Option<String> = value(optional(http_url())), "AWS_SQS_ENDPOINT";
+        access_key_id: Option<String> = value(optional(text())), "AWS_ACCESS_KEY_ID";
+        secret_access_key: Option<Secret> = secret(password()), "AWS_SECRET_ACCESS_KEY";
+    }
+}

@@ -1,0 +1,29 @@
+//! Events, seats and reservations.
+
+use urr_kernel::Secret;
+
+use super::rule::{OWN_SECRET_BYTES_MIN, millis, number, seconds, secret};
+use super::section::section;
+
+section! {
+    SeatsConfig = "seats" {
+        lock_ttl_seconds: u64 = value(seconds()), "SEAT_LOCK_TTL_SECONDS";
+        hold_ttl_seconds: u64 = value(seconds());
+        seats_per_user_max: u32 = value(number(1..=10));
+        ticket_signing_key: Secret = own_secret(secret(OWN_SECRET_BYTES_MIN));
+        /// The key that signed tickets before. Its tickets stay valid.
+        other_ticket_signing_key: Option<Secret> = secret(secret(OWN_SECRET_BYTES_MIN));
+    }
+}
+
+section! {
+    ReservationsConfig = "reservations" {
+        cleanup_interval_ms: u64 = value(millis()), "RESERVATION_CLEANUP_INTERVAL_MS";
+    }
+}
+
+section! {
+    CatalogConfig = "catalog" {
+        event_status_interval_ms: u64 = value(millis()), "EVENT_STATUS_INTERVAL_MS";
+    }
+}

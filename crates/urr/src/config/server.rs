@@ -1,0 +1,78 @@
+//! The process itself: its folder, its listeners, its log, and where the other services are.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use urr_kernel::Secret;
+
+use super::reader::SettingReader;
+use super::rule::{
+    OWN_SECRET_BYTES_MIN, choice, flag, ip_address, log_filter, number, optional, path, port,
+    secret, service_url,
+};
+use super::section::section;
+use crate::role::ProcessRole;
+
+section! {
+    DataConfig = "data" {
+        dir: PathBuf = value(path());
+    }
+}
+
+section! {
+    ServerConfig = "server" {
+        host: IpAddr = value(ip_address());
+        port: u16 = value(port()), "PORT";
+        /// 0: there is no internal listener beside the gateway's.
+        management_port: u16 = value(number(0..=u16::MAX)), "MANAGEMENT_PORT";
+        shutdown_grace_seconds: u64 = value(number(0..=600));
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
+
+section! {
+    LogConfig = "log" {
+        /// Levels in the syntax of `tracing_subscriber::EnvFilter`.
+        level: String = value(log_filter());
+        format: LogFormat = value(choice(LOG_FORMATS));
+    }
+}
+
+section! {
+    DemoConfig = "demo" {
+        seed: bool = value(flag());
+    }
+}
+
+section! {
+    InternalConfig = "internal" {
+        token: Secret = own_secret(secret(OWN_SECRET_BYTES_MIN)), "INTERNAL_API_TOKEN";
+    }
+}
+
+/// Where services run that do not run in this process.
+#[derive(Debug, Clone)]
+pub struct ServicesConfig(BTreeMap<ProcessRole, String>);
+
+impl ServicesConfig {
+    pub(super) fn read(read: &mut SettingReader) -> ServicesConfig {
+        let urls = ProcessRole::SERVICES.into_iter().filter_map(|role| {
+            let alias = format!("{}_SERVICE_URL", role.name().to_ascii_uppercase());
+            let key = format!("services.{role}_url");
+            Some((role, read.value(&key, &[&alias], optional(service_url()))?))
+        });
+        ServicesConfig(urls.collect())
+    }
+
+    pub fn url(&self, role: ProcessRole) -> Option<&str> {
+        self.0.get(&role).map(String::as_str)
+    }
+}

@@ -1,0 +1,156 @@
+//! The engines: databases, the bus and Redis.
+
+use std::collections::BTreeMap;
+
+use urr_kernel::{Secret, percent};
+use urr_redis::RedisPlace;
+
+use super::reader::SettingReader;
+use super::rule::{
+    OWN_SECRET_BYTES_MIN, connection_url, host, host_and_port, list, millis, number, optional,
+    password, port, secret, text,
+};
+use super::section::section;
+use crate::role::ProcessRole;
+
+const POSTGRES: &[&str] = &["postgres", "postgresql"];
+const REDIS: &[&str] = &["redis"];
+
+#[derive(Debug, Clone)]
+pub struct DatabaseConfig {
+    /// The administrator's connection. None: embedded SQLite.
+    pub url: Option<Secret>,
+    pub role_secret: Secret,
+    pub connections_per_service: usize,
+    pub sqlite_readers: usize,
+    pub statement_timeout_ms: u64,
+    pub queue_max: usize,
+    services: BTreeMap<ProcessRole, ServiceDatabase>,
+}
+
+/// Where one service's schema is, as far as it differs from what follows from `database.url`.
+#[derive(Debug, Clone)]
+pub struct ServiceDatabase {
+    pub url: Option<Secret>,
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+}
+
+impl DatabaseConfig {
+    pub(super) fn read(read: &mut SettingReader) -> DatabaseConfig {
+        let own_secret = secret(OWN_SECRET_BYTES_MIN);
+        let threads = || number(1..=1000);
+        DatabaseConfig {
+            url: read.value("database.url", &[], optional(connection_url(POSTGRES))),
+            role_secret: read.own_secret("database.role_secret", &[], own_secret),
+            connections_per_service: read.value("database.connections_per_service", &[], threads()),
+            sqlite_readers: read.value("database.sqlite_readers", &[], threads()),
+            statement_timeout_ms: read.value("database.statement_timeout_ms", &[], millis()),
+            queue_max: read.value("database.queue_max", &[], number(1..=1_000_000)),
+            services: ProcessRole::SERVICES
+                .into_iter()
+                .map(|role| (role, ServiceDatabase::read(read, role.name())))
+                .collect(),
+        }
+    }
+
+    /// What is set for one service. The gateway has no database.
+    pub fn of(&self, role: ProcessRole) -> Option<&ServiceDatabase> {
+        self.services.get(&role)
+    }
+}
+
+impl ServiceDatabase {
+    fn read(read: &mut SettingReader, service: &str) -> ServiceDatabase {
+        let key = |name: &str| format!("database.{service}.{name}");
+        let alias = |name: &str| format!("{}_DB_{name}", service.to_ascii_uppercase());
+        let url = optional(connection_url(POSTGRES));
+        ServiceDatabase {
+            url: read.value(&key("url"), &[&alias("URL")], url),
+            username: read.value(&key("username"), &[&alias("USERNAME")], optional(text())),
+            password: read.value(&key("password"), &[&alias("PASSWORD")], optional(password())),
+        }
+    }
+}
+
+section! {
+    BusConfig = "bus" {
+        /// Empty: the embedded log.
+        kafka_bootstrap_servers: Vec<String> =
+            value(list(host_and_port())), "KAFKA_BOOTSTRAP_SERVERS";
+        topic_partitions: u16 = value(number(1..=1000));
+        topic_replication_factor: u16 =
+            value(number(1..=100)), "KAFKA_TOPIC_REPLICATION_FACTOR";
+        outbox_poll_ms: u64 = value(millis());
+        retention_days: u16 = value(number(1..=3650));
+        inbox_cleanup_interval_ms: u64 = value(millis()), "STATS_DEDUP_CLEANUP_INTERVAL_MS";
+    }
+}
+
+section! {
+    RedisConfig = "redis" {
+        url: Option<Secret> = value(optional(connection_url(REDIS)));
+        host: Option<String> = value(optional(host())), "REDIS_HOST";
+        port: u16 = value(port()), "REDIS_PORT";
+        password: Option<Secret> = value(optional(password())), "REDIS_PASSWORD";
+        cluster_nodes: Vec<String> = value(list(host_and_port())), "REDIS_CLUSTER_NODES";
+    }
+}
+
+impl RedisConfig {
+    /// Where Redis is, made from whichever keys are set. None: its work is done in this process.
+    pub fn place(&self) -> Option<RedisPlace> {
+        match (&self.url, &self.host) {
+            (Some(url), _) => Some(RedisPlace::Single(url.clone())),
+            (None, _) if !self.cluster_nodes.is_empty() => {
+                let nodes = self.cluster_nodes.iter().map(|node| self.address(node));
+                Some(RedisPlace::Cluster(nodes.collect()))
+            }
+            (None, Some(host)) => {
+                Some(RedisPlace::Single(self.address(&format!("{host}:{}", self.port))))
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn address(&self, host_and_port: &str) -> Secret {
+        let password = self.password.as_ref().map(|password| percent::encode(password.expose()));
+        let login = password.map_or(String::new(), |password| format!(":{password}@"));
+        Secret::new(format!("redis://{login}{host_and_port}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redis(host: Option<&str>, nodes: &[&str]) -> RedisConfig {
+        RedisConfig {
+            url: None,
+            host: host.map(str::to_owned),
+            port: 6379,
+            password: Some(Secret::new("p@ss/word")),
+            cluster_nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn the_redis_address_carries_the_password_encoded() {
+        let Some(RedisPlace::Single(address)) = redis(Some("cache"), &[]).place() else { panic!() };
+        assert_eq!(address.expose(), "redis://:p%40ss%2Fword@cache:6379");
+    }
+
+    #[test]
+    fn cluster_nodes_are_used_instead_of_the_host() {
+        let Some(RedisPlace::Cluster(nodes)) = redis(Some("cache"), &["a:1", "b:2"]).place() else {
+            panic!()
+        };
+        let nodes: Vec<_> = nodes.iter().map(Secret::expose).collect();
+        assert_eq!(nodes, ["redis://:p%40ss%2Fword@a:1", "redis://:p%40ss%2Fword@b:2"]);
+    }
+
+    #[test]
+    fn without_any_address_redis_is_not_used() {
+        assert!(redis(None, &[]).place().is_none());
+    }
+}
