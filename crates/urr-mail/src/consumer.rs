@@ -66,11 +66,7 @@ struct PlannedMail {
 }
 
 impl PlannedMail {
-    fn about(
-        kind: MailKind,
-        reservation: &ReservationSnapshot,
-        data: TemplateData,
-    ) -> PlannedMail {
+    fn about(kind: MailKind, reservation: &ReservationSnapshot, data: TemplateData) -> PlannedMail {
         PlannedMail {
             kind,
             subject_id: reservation.reservation_id,

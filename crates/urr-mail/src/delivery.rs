@@ -61,7 +61,8 @@ impl MailService {
     async fn send_batch(&self, lease: MailLease, mails: Vec<Mail>) -> Result<(), StorageError> {
         let user_ids: BTreeSet<Uuid> = mails.iter().map(|mail| mail.user_id).collect();
         let context = CallContext::root(self.0.ids.next_id());
-        let recipients = match self.find_recipients(user_ids.into_iter().collect(), &context).await {
+        let recipients = match self.find_recipients(user_ids.into_iter().collect(), &context).await
+        {
             Ok(recipients) => recipients,
             Err(error) => {
                 let waiting = mails.len();
@@ -118,7 +119,11 @@ impl MailService {
     }
 
     /// Asks the ticket service for what the event did not say. Returns `false` without an answer.
-    async fn complete_data(&self, mail: &mut Mail, context: &CallContext) -> Result<bool, StorageError> {
+    async fn complete_data(
+        &self,
+        mail: &mut Mail,
+        context: &CallContext,
+    ) -> Result<bool, StorageError> {
         let Some(reservation_id) = mail.template_data.reservation_id else { return Ok(true) };
         match self.0.ticket.find_reservation_summary(reservation_id, context).await {
             Ok(Some(summary)) => mail.template_data.complete(summary),
@@ -134,7 +139,12 @@ impl MailService {
         Ok(true)
     }
 
-    async fn record(&self, lease: MailLease, mail: &Mail, decision: DeliveryDecision) -> Result<(), StorageError> {
+    async fn record(
+        &self,
+        lease: MailLease,
+        mail: &Mail,
+        decision: DeliveryDecision,
+    ) -> Result<(), StorageError> {
         let (id, now, stored) = (mail.id, self.0.clock.now(), decision.clone());
         let record =
             move |tx: &mut Tx<'_>| store::mail_record_attempt(tx, id, lease.id, &stored, now);
@@ -177,7 +187,8 @@ impl MailService {
     ) -> Result<(), StorageError> {
         let ids: Vec<MailId> = mails.iter().map(|mail| mail.id).collect();
         let now = self.0.clock.now();
-        let later = DeliveryDecision::Later { due_at: now + PEER_RETRY_PAUSE, error: reason.to_owned() };
+        let later =
+            DeliveryDecision::Later { due_at: now + PEER_RETRY_PAUSE, error: reason.to_owned() };
         let postpone = move |tx: &mut Tx<'_>| {
             ids.iter().try_for_each(|id| {
                 store::mail_record_attempt(tx, *id, lease.id, &later, now).map(drop)
@@ -188,7 +199,7 @@ impl MailService {
 }
 
 /// The recipient, or the reason why there is none.
-fn find_reader<'a>(
+fn find_recipient<'a>(
     mail: &Mail,
     recipients: &'a Recipients,
     now: Timestamp,

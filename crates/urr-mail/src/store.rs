@@ -6,9 +6,9 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
 
-use crate::domain::template_data::TemplateData;
-use crate::domain::mail::{MailKind, MailLanguage, Mail, MailId, MailStatus};
+use crate::domain::mail::{Mail, MailId, MailKind, MailLanguage, MailStatus};
 use crate::domain::retry::DeliveryDecision;
+use crate::domain::template_data::TemplateData;
 
 const COLUMNS: &str = "id, kind, subject_id, user_id, template_data, is_complete, language, status, \
     last_error, attempts, due_at, useful_until, created_at, ended_at";
@@ -172,7 +172,9 @@ pub fn mail_record_attempt(
              lease_id = null, leased_until = null where id = $1 and status <> 'sent'",
             params![id, now],
         )?,
-        DeliveryDecision::Failed { error } => end(tx, id, lease_id, MailStatus::Failed, error, now)?,
+        DeliveryDecision::Failed { error } => {
+            end(tx, id, lease_id, MailStatus::Failed, error, now)?
+        }
         DeliveryDecision::Later { due_at, error } => tx.execute(
             "update mails set due_at = $3, last_error = $4, lease_id = null, leased_until = null \
              where id = $1 and lease_id = $2 and status = 'waiting'",

@@ -15,9 +15,13 @@ const PAUSE_MAX: Duration = Duration::from_secs(6 * 60 * 60);
 pub enum DeliveryOutcome {
     Sent,
     /// This address will never accept it.
-    Refused { code: String },
+    Refused {
+        code: String,
+    },
     /// It did not work this time. The server may have accepted it even so.
-    Unclear { code: String },
+    Unclear {
+        code: String,
+    },
 }
 
 /// What is stored about the attempt.
@@ -29,12 +33,20 @@ pub enum DeliveryDecision {
 }
 
 /// `attempts` includes the one that has just ended.
-pub fn decide_delivery(outcome: DeliveryOutcome, attempts: u32, now: Timestamp) -> DeliveryDecision {
+pub fn decide_delivery(
+    outcome: DeliveryOutcome,
+    attempts: u32,
+    now: Timestamp,
+) -> DeliveryDecision {
     match outcome {
         DeliveryOutcome::Sent => DeliveryDecision::Sent,
         DeliveryOutcome::Refused { code } => DeliveryDecision::Failed { error: code },
-        DeliveryOutcome::Unclear { code } if attempts >= ATTEMPTS_MAX => DeliveryDecision::Failed { error: code },
-        DeliveryOutcome::Unclear { code } => DeliveryDecision::Later { due_at: now + pause(attempts), error: code },
+        DeliveryOutcome::Unclear { code } if attempts >= ATTEMPTS_MAX => {
+            DeliveryDecision::Failed { error: code }
+        }
+        DeliveryOutcome::Unclear { code } => {
+            DeliveryDecision::Later { due_at: now + pause(attempts), error: code }
+        }
     }
 }
 
@@ -65,11 +77,17 @@ mod tests {
         let due_at = now + Duration::from_secs(30);
         let later = DeliveryDecision::Later { due_at, error: "451".to_owned() };
         assert_eq!(decide_delivery(unclear(), 1, now), later);
-        assert!(matches!(decide_delivery(unclear(), ATTEMPTS_MAX - 1, now), DeliveryDecision::Later { .. }));
+        assert!(matches!(
+            decide_delivery(unclear(), ATTEMPTS_MAX - 1, now),
+            DeliveryDecision::Later { .. }
+        ));
         let failed = |code: &str| DeliveryDecision::Failed { error: code.to_owned() };
         assert_eq!(decide_delivery(unclear(), ATTEMPTS_MAX, now), failed("451"));
         let refused = DeliveryOutcome::Refused { code: "550".to_owned() };
         assert_eq!(decide_delivery(refused, 1, now), failed("550"));
-        assert_eq!(decide_delivery(DeliveryOutcome::Sent, ATTEMPTS_MAX, now), DeliveryDecision::Sent);
+        assert_eq!(
+            decide_delivery(DeliveryOutcome::Sent, ATTEMPTS_MAX, now),
+            DeliveryDecision::Sent
+        );
     }
 }

@@ -10,9 +10,9 @@
 
 use urr_kernel::Won;
 
-use super::template_data::TemplateData;
 use super::mail::{MailKind, MailLanguage};
 use super::phrases;
+use super::template_data::TemplateData;
 
 const VALUE_CHARS_MAX: usize = 300;
 const HTML_PAGE: &str = include_str!("../../templates/page.html");
@@ -28,11 +28,17 @@ pub struct RenderedMail {
 }
 
 /// `public_url` is the address of the pages, without a slash at its end.
-pub fn render(kind: MailKind, language: MailLanguage, data: &TemplateData, public_url: &str) -> RenderedMail {
+pub fn render(
+    kind: MailKind,
+    language: MailLanguage,
+    data: &TemplateData,
+    public_url: &str,
+) -> RenderedMail {
     let link = link(kind, data, public_url);
     let values = TemplateContext { language, data, link: &link };
     let (head, body) = template(kind, language).split_once('\n').expect("a template has a subject");
-    let subject = fill(head, &values, BodyFormat::Text).expect("a subject needs what is always known");
+    let subject =
+        fill(head, &values, BodyFormat::Text).expect("a subject needs what is always known");
     let (mut text, mut html) = (Vec::new(), Vec::new());
     for paragraph in body.trim().split("\n\n") {
         let lines = |format: BodyFormat| -> Vec<String> {
@@ -54,8 +60,12 @@ pub fn render(kind: MailKind, language: MailLanguage, data: &TemplateData, publi
 
 const fn template(kind: MailKind, language: MailLanguage) -> &'static str {
     match (kind, language) {
-        (MailKind::Purchase, MailLanguage::Korean) => include_str!("../../templates/purchase.ko.txt"),
-        (MailKind::Purchase, MailLanguage::English) => include_str!("../../templates/purchase.en.txt"),
+        (MailKind::Purchase, MailLanguage::Korean) => {
+            include_str!("../../templates/purchase.ko.txt")
+        }
+        (MailKind::Purchase, MailLanguage::English) => {
+            include_str!("../../templates/purchase.en.txt")
+        }
         (MailKind::Cancellation, MailLanguage::Korean) => {
             include_str!("../../templates/cancellation.ko.txt")
         }
@@ -64,8 +74,12 @@ const fn template(kind: MailKind, language: MailLanguage) -> &'static str {
         }
         (MailKind::Refund, MailLanguage::Korean) => include_str!("../../templates/refund.ko.txt"),
         (MailKind::Refund, MailLanguage::English) => include_str!("../../templates/refund.en.txt"),
-        (MailKind::AdmissionNear, MailLanguage::Korean) => include_str!("../../templates/admission_near.ko.txt"),
-        (MailKind::AdmissionNear, MailLanguage::English) => include_str!("../../templates/admission_near.en.txt"),
+        (MailKind::AdmissionNear, MailLanguage::Korean) => {
+            include_str!("../../templates/admission_near.ko.txt")
+        }
+        (MailKind::AdmissionNear, MailLanguage::English) => {
+            include_str!("../../templates/admission_near.en.txt")
+        }
     }
 }
 

@@ -11,9 +11,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::mail_not_found;
-use crate::MailService;
-use crate::domain::mail::{MailKind, Mail, MailId, MailStatus};
 use crate::MailFilter;
+use crate::MailService;
+use crate::domain::mail::{Mail, MailId, MailKind, MailStatus};
 
 pub fn routes() -> OpenApiRouter<MailService> {
     OpenApiRouter::new()

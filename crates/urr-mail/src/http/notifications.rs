@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::MailFilter;
 use crate::MailService;
 use crate::domain::mail::Mail;
-use crate::MailFilter;
 
 pub fn routes() -> OpenApiRouter<MailService> {
     OpenApiRouter::new().routes(routes!(list_notifications))

@@ -206,14 +206,15 @@ impl SmtpTransport {
         let (server, timeout) = ((host.as_str(), *port), Some(CONNECT_TIMEOUT));
         let opened =
             AsyncSmtpConnection::connect_tokio1(server, timeout, &self.hello, implicit, None);
-        let mut connection = opened.await.map_err(|error| outcome_at(SmtpStage::Connect, &error))?;
+        let mut connection =
+            opened.await.map_err(|error| outcome_at(SmtpStage::Connect, &error))?;
         if let Some(tls) = starttls {
             let step = connection.starttls(tls, &self.hello).await;
             step.map_err(|error| outcome_at(SmtpStage::StartTls, &error))?;
         }
         if let Some(SmtpCredentials { username, password }) = credentials {
             let credentials = Credentials::new(username.clone(), password.expose().to_owned());
-            let step = connection.auth(&[Mechanism::Plain, Mechanism::SmtpCredentials], &credentials).await;
+            let step = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
             step.map_err(|error| outcome_at(SmtpStage::Login, &error))?;
         }
         Ok(connection)
@@ -224,7 +225,9 @@ impl SmtpTransport {
     }
 }
 
-fn tls_parameters(settings: &SmtpSettings) -> Result<TlsParameters, lettre::transport::smtp::Error> {
+fn tls_parameters(
+    settings: &SmtpSettings,
+) -> Result<TlsParameters, lettre::transport::smtp::Error> {
     let mut tls = TlsParameters::builder(settings.host.clone());
     if let Some(trusted) = &settings.trusted_certificate {
         tls = tls.add_root_certificate(Certificate::from_der(trusted.clone())?);
@@ -272,6 +275,9 @@ impl fmt::Display for SmtpStage {
 impl fmt::Debug for SmtpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SmtpSettings { host, port, .. } = &self.settings;
-        f.debug_struct("SmtpTransport").field("host", host).field("port", port).finish_non_exhaustive()
+        f.debug_struct("SmtpTransport")
+            .field("host", host)
+            .field("port", port)
+            .finish_non_exhaustive()
     }
 }

@@ -13,7 +13,7 @@ fn cancelled(world: &World, reason: &str, payment_id: Option<Uuid>) -> Value {
         "reservationId": world.ids.next_id(), "reservationNumber": "R-1", "quantity": 2,
         "userId": world.ids.next_id(), "eventId": world.ids.next_id(), "totalAmount": 100_000,
         "seatIds": [], "reason": reason, "refundAmount": 90_000, "cancellationFee": 10_000,
-        "paymentId": payment_id,
+        "paymentId": payment_id, "timestamp": world.clock.now(),
     })
 }
 
@@ -30,14 +30,14 @@ fn refunded(world: &World, amount: i64, cause: &str) -> Value {
 contract! {
     async fn a_purchase_is_written_down_with_what_its_event_says(world: World) {
         let event = world.confirmed(world.ids.next_id());
-        assert_eq!(world.hear(&event).await.unwrap(), Handled::Done);
+        assert_eq!(world.consume(&event).await.unwrap(), Handled::Done);
         let mails = world.all().await;
         let [mail] = mails.as_slice() else { panic!("{mails:?}") };
         assert_eq!((mail.kind, mail.status), (MailKind::Purchase, MailStatus::Waiting));
         assert_eq!(json!(mail.subject_id), event.data["reservationId"]);
         assert_eq!(json!(mail.user_id), event.data["userId"]);
-        assert_eq!(mail.data.amount, Some(Won::new(198_000)));
-        assert_eq!(mail.data.method.as_deref(), Some("card"));
+        assert_eq!(mail.template_data.amount, Some(Won::new(198_000)));
+        assert_eq!(mail.template_data.method.as_deref(), Some("card"));
         assert_eq!((mail.attempts, mail.due_at), (0, world.clock.now()));
     }
 
@@ -50,29 +50,29 @@ contract! {
             world.admission_near(user_id),
         ];
         for event in &events {
-            world.hear(event).await.unwrap();
-            world.hear(event).await.unwrap();
+            world.consume(event).await.unwrap();
+            world.consume(event).await.unwrap();
         }
         assert_eq!(world.all().await.len(), 4);
         for event in &events[..3] {
-            world.hear(&world.event(&event.event_type, event.data.clone())).await.unwrap();
+            world.consume(&world.event(&event.event_type, event.data.clone())).await.unwrap();
         }
         assert_eq!(world.all().await.len(), 4, "a copy has another id and tells the same");
     }
 
-    async fn another_purchase_and_another_wish_to_be_told_are_other_mails(world: World) {
+    async fn another_purchase_and_another_reminder_are_other_mails(world: World) {
         let user_id = world.ids.next_id();
         for event in [world.confirmed(user_id), world.confirmed(user_id)] {
-            world.hear(&event).await.unwrap();
+            world.consume(&event).await.unwrap();
         }
         let near = world.admission_near(user_id);
-        world.hear(&near).await.unwrap();
-        world.hear(&world.event("ADMISSION_NEAR", near.data.clone())).await.unwrap();
+        world.consume(&near).await.unwrap();
+        world.consume(&world.event("ADMISSION_NEAR", near.data.clone())).await.unwrap();
         assert_eq!(world.of_kind(MailKind::Purchase).await.len(), 2);
         assert_eq!(world.of_kind(MailKind::AdmissionNear).await.len(), 2);
     }
 
-    async fn who_gives_their_own_unpaid_hold_back_is_not_written_to(world: World) {
+    async fn a_user_who_releases_an_unpaid_hold_gets_no_mail(world: World) {
         let paid = Some(world.ids.next_id());
         for (reason, payment_id, is_told) in [
             ("CANCELLED_BY_OWNER", None, false),
@@ -84,65 +84,65 @@ contract! {
         ] {
             let before = world.all().await.len();
             let data = cancelled(&world, reason, payment_id);
-            world.hear(&world.event("RESERVATION_CANCELLED", data)).await.unwrap();
+            world.consume(&world.event("RESERVATION_CANCELLED", data)).await.unwrap();
             let written = world.all().await.len() - before;
             assert_eq!(written == 1, is_told, "{reason} {payment_id:?}");
         }
         let expired = cancelled(&world, "", None);
-        let outcome = world.hear(&world.event("RESERVATION_EXPIRED", expired)).await;
+        let outcome = world.consume(&world.event("RESERVATION_EXPIRED", expired)).await;
         assert_eq!(outcome.unwrap(), Handled::Ignored);
     }
 
     async fn of_what_was_never_paid_no_amount_is_named(world: World) {
         for payment_id in [None, Some(world.ids.next_id())] {
             let data = cancelled(&world, "EVENT_CANCELLED", payment_id);
-            world.hear(&world.event("RESERVATION_CANCELLED", data)).await.unwrap();
+            world.consume(&world.event("RESERVATION_CANCELLED", data)).await.unwrap();
         }
         let told = world.of_kind(MailKind::Cancellation).await;
         let amounts: Vec<_> = told
             .iter()
-            .map(|mail| (mail.data.amount, mail.data.refund, mail.data.fee))
+            .map(|mail| (mail.template_data.amount, mail.template_data.refund, mail.template_data.fee))
             .collect();
         let paid = (Some(Won::new(100_000)), Some(Won::new(90_000)), Some(Won::new(10_000)));
         assert!(amounts.contains(&(None, None, None)) && amounts.contains(&paid), "{amounts:?}");
     }
 
-    async fn a_refund_of_nothing_is_no_news(world: World) {
+    async fn a_refund_of_nothing_is_no_mail(world: World) {
         let nothing = world.event("PAYMENT_REFUNDED", refunded(&world, 0, "cancelled"));
-        assert_eq!(world.hear(&nothing).await.unwrap(), Handled::Ignored);
+        assert_eq!(world.consume(&nothing).await.unwrap(), Handled::Ignored);
         for (cause, reason) in [("cancelled", "cancelled"), ("goodwill:1", "a friendly gesture")] {
             let event = world.event("PAYMENT_REFUNDED", refunded(&world, 1_000, cause));
-            world.hear(&event).await.unwrap();
+            world.consume(&event).await.unwrap();
             let mails = world.of_kind(MailKind::Refund).await;
-            let found = mails.iter().any(|mail| mail.data.reason.as_deref() == Some(reason));
+            let found = mails.iter().any(|mail| mail.template_data.reason.as_deref() == Some(reason));
             assert!(found, "{mails:?}");
         }
     }
 
-    async fn a_turn_may_be_told_of_with_little(world: World) {
+    async fn an_admission_near_with_few_values_becomes_a_mail(world: World) {
         let (event_id, user_id) = (world.ids.next_id(), world.ids.next_id());
         let little = json!({"eventId": event_id, "userId": user_id, "estimatedWaitSeconds": null});
-        world.hear(&world.event("ADMISSION_NEAR", little)).await.unwrap();
+        world.consume(&world.event("ADMISSION_NEAR", little)).await.unwrap();
         let mail = world.all().await.remove(0);
-        assert_eq!((mail.data.event_id, mail.data.position), (Some(event_id), None));
+        assert_eq!((mail.template_data.event_id, mail.template_data.position), (Some(event_id), None));
         assert_eq!(mail.useful_until, Some("2026-12-01T12:30:00Z".parse().unwrap()));
         let ends = json!({
             "eventId": event_id, "userId": user_id, "saleEndsAt": "2026-12-01T12:10:00Z",
         });
-        world.hear(&world.event("ADMISSION_NEAR", ends)).await.unwrap();
+        world.consume(&world.event("ADMISSION_NEAR", ends)).await.unwrap();
         let ends: Vec<_> = world.all().await.iter().map(|mail| mail.useful_until).collect();
         assert!(ends.contains(&Some("2026-12-01T12:10:00Z".parse().unwrap())), "{ends:?}");
     }
 
     async fn what_is_no_mail_is_ignored_and_what_cannot_be_read_is_a_dead_letter(world: World) {
         for other in ["RESERVATION_CREATED", "PAYMENT_CONFIRMED", "SOMETHING_NEW"] {
-            let outcome = world.hear(&world.event(other, json!({}))).await;
+            let outcome = world.consume(&world.event(other, json!({}))).await;
             assert_eq!(outcome.unwrap(), Handled::Ignored, "{other}");
         }
         for known in [
             "RESERVATION_CONFIRMED", "RESERVATION_CANCELLED", "PAYMENT_REFUNDED", "ADMISSION_NEAR",
         ] {
-            let outcome = world.hear(&world.event(known, json!({"userId": 7}))).await;
+            let outcome = world.consume(&world.event(known, json!({"userId": 7}))).await;
             assert!(matches!(outcome, Err(HandleError::Poison(_))), "{known}: {outcome:?}");
         }
         assert_eq!(world.all().await, []);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_service::{Caller, Identity, Role};
+use urr_storage::{StorageError, Tx, params};
 
 use crate::contract;
 use crate::fixture::{World, kit, send};
@@ -16,7 +17,7 @@ type Answer = (StatusCode, Value);
 
 fn router(world: &World) -> Router {
     let kit = kit(&world.clock, &world.ids, world.metrics.clone());
-    world.mails.service(&kit).local_router()
+    world.service.service(&kit).local_router()
 }
 
 async fn call(world: &World, method: Method, path: &str, who: Option<(Uuid, Role)>) -> Answer {
@@ -49,8 +50,8 @@ contract! {
         let bought = world.purchase().await;
         let other = world.purchase().await;
         world.clock.advance(std::time::Duration::from_secs(60));
-        world.hear(&world.admission_near(bought.user_id)).await.unwrap();
-        send(&world.mails).await;
+        world.consume(&world.admission_near(bought.user_id)).await.unwrap();
+        send(&world.service).await;
         let body = mine(&world, bought.user_id, "").await;
         let kinds: Vec<&str> = body["notifications"].as_array().unwrap().iter()
             .map(|told| told["kind"].as_str().unwrap()).collect();
@@ -90,8 +91,8 @@ contract! {
 
     async fn administrators_find_mails_by_state_and_kind(world: World) {
         let user_id = world.purchase().await.user_id;
-        send(&world.mails).await;
-        world.hear(&world.admission_near(user_id)).await.unwrap();
+        send(&world.service).await;
+        world.consume(&world.admission_near(user_id)).await.unwrap();
         for (query, total) in [
             ("", 2),
             ("?status=sent", 1),
@@ -117,7 +118,7 @@ contract! {
 
     async fn a_mail_can_be_read_as_it_was_sent_but_its_address_is_masked(world: World) {
         let mail = world.purchase().await;
-        send(&world.mails).await;
+        send(&world.service).await;
         let path = format!("/api/admin/mails/{}", mail.id);
         let (status, body) = as_admin(&world, Method::GET, &path).await;
         assert_eq!(status, StatusCode::OK);
@@ -127,7 +128,7 @@ contract! {
         assert!(seen["text"].as_str().unwrap().contains("좌석: 1층 A-12-7, 1층 A-12-8"));
         assert!(seen["html"].as_str().unwrap().starts_with("<!DOCTYPE html>"));
         assert!(!body.to_string().contains("mina@"), "{body}");
-        world.peers.accounts_away(true);
+        world.peers.auth_unavailable(true);
         let (status, body) = as_admin(&world, Method::GET, &path).await;
         assert_eq!((status, &body["mail"]["address"]), (StatusCode::OK, &Value::Null));
         let unknown = format!("/api/admin/mails/{}", Uuid::from_u128(5));
@@ -137,26 +138,34 @@ contract! {
     }
 
     async fn administrators_send_again_what_has_failed(world: World) {
-        let office = SmtpServer::open().await;
+        let server = SmtpServer::open().await;
         let mail = world.purchase().await;
         let path = format!("/api/admin/mails/{}/retry", mail.id);
         let (status, body) = as_admin(&world, Method::POST, &path).await;
         let refusal = (status, body["code"].as_str());
         assert_eq!(refusal, (StatusCode::CONFLICT, Some("MAIL_NOT_FAILED")));
-        office.fail([Fault::Recipient("550 5.1.1 unknown")]);
-        send(&world.by(&office)).await;
+        server.fail([Fault::Recipient("550 5.1.1 unknown")]);
+        send(&world.service_over(&server)).await;
         let seen = as_admin(&world, Method::GET, &format!("/api/admin/mails/{}", mail.id)).await.1;
         assert_eq!(seen["mail"]["lastError"], "RECIPIENT 550");
         let (status, body) = as_admin(&world, Method::POST, &path).await;
         assert_eq!((status, &body["mail"]["status"]), (StatusCode::OK, &json!("waiting")));
-        assert_eq!(send(&world.by(&office)).await, 1);
-        assert_eq!(office.taken().len(), 1);
+        let sql = "select action, resource_id from admin_actions where admin_id = $1";
+        let read = move |tx: &mut Tx<'_>| {
+            tx.query(sql, params![Uuid::from_u128(77)], |row| {
+                Ok::<(String, String), StorageError>((row.get("action")?, row.get("resource_id")?))
+            })
+        };
+        let logged = world.db.read(read).await.unwrap();
+        assert_eq!(logged, [("MAIL_RETRIED".to_owned(), mail.id.to_string())]);
+        assert_eq!(send(&world.service_over(&server)).await, 1);
+        assert_eq!(server.accepted().len(), 1);
     }
 
     async fn what_is_stored_names_nobody(world: World) {
         world.purchase().await;
-        send(&world.mails).await;
-        let sql = "select cast(data as text) || coalesce(last_error, '') as words from mails";
+        send(&world.service).await;
+        let sql = "select cast(template_data as text) || coalesce(last_error, '') as words from mails";
         let stored: Result<Vec<String>, urr_storage::StorageError> =
             world.db.read(move |tx| tx.query(sql, &[], |row| row.get("words"))).await;
         let stored = stored.unwrap().join(" ");

@@ -1,4 +1,4 @@
-//! The accounts and the ticket office, as far as mails ask them. They fail when they are told to.
+//! The accounts and the ticket server, as far as mails ask them. They fail when they are told to.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,18 +9,20 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
+use urr_contracts::internal::auth::LIST_USERS;
+use urr_contracts::internal::ticket::GET_RESERVATION_SUMMARY;
 use urr_kernel::Uuid;
 
 /// Clones share them.
 #[derive(Clone, Default)]
-pub struct Peers(Arc<Mutex<Books>>);
+pub struct Peers(Arc<Mutex<PeerState>>);
 
 #[derive(Default)]
-struct Books {
+struct PeerState {
     users: HashMap<Uuid, (String, String)>,
     reservations: HashMap<Uuid, Value>,
-    accounts_are_away: bool,
-    office_is_away: bool,
+    auth_is_unavailable: bool,
+    ticket_is_unavailable: bool,
     /// How many ids came with each call.
     asked: Vec<usize>,
     summaries: usize,
@@ -46,12 +48,12 @@ impl Peers {
         self.0.lock().unwrap().reservations.insert(id, summary);
     }
 
-    pub fn accounts_away(&self, away: bool) {
-        self.0.lock().unwrap().accounts_are_away = away;
+    pub fn auth_unavailable(&self, away: bool) {
+        self.0.lock().unwrap().auth_is_unavailable = away;
     }
 
-    pub fn office_away(&self, away: bool) {
-        self.0.lock().unwrap().office_is_away = away;
+    pub fn ticket_unavailable(&self, away: bool) {
+        self.0.lock().unwrap().ticket_is_unavailable = away;
     }
 
     pub fn asked(&self) -> Vec<usize> {
@@ -64,34 +66,38 @@ impl Peers {
 
     pub fn router(&self) -> Router {
         Router::new()
-            .route("/internal/auth/users/batch", post(users))
-            .route("/internal/ticket/reservations/{id}/summary", get(summary))
+            .route(LIST_USERS.path, post(users))
+            .route(GET_RESERVATION_SUMMARY.path, get(summary))
             .with_state(self.clone())
     }
 }
 
 async fn users(State(peers): State<Peers>, Json(body): Json<Value>) -> Response {
-    let mut books = peers.0.lock().unwrap();
-    if books.accounts_are_away {
+    let mut state = peers.0.lock().unwrap();
+    if state.auth_is_unavailable {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     let ids: Vec<Uuid> = serde_json::from_value(body["userIds"].clone()).unwrap();
-    books.asked.push(ids.len());
+    state.asked.push(ids.len());
     let users: Vec<Value> = ids
         .iter()
-        .filter_map(|id| books.users.get(id).map(|user| (id, user)))
-        .map(|(id, (address, language))| json!({"id": id, "email": address, "language": language}))
+        .filter_map(|id| state.users.get(id).map(|user| (id, user)))
+        .map(|(id, (address, language))| {
+            json!({
+                "id": id, "email": address, "name": "Mina", "role": "user", "language": language,
+            })
+        })
         .collect();
     axum::Json(json!({"users": users})).into_response()
 }
 
 async fn summary(State(peers): State<Peers>, Path(id): Path<Uuid>) -> Response {
-    let mut books = peers.0.lock().unwrap();
-    books.summaries += 1;
-    if books.office_is_away {
+    let mut state = peers.0.lock().unwrap();
+    state.summaries += 1;
+    if state.ticket_is_unavailable {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
-    match books.reservations.get(&id) {
+    match state.reservations.get(&id) {
         Some(summary) => axum::Json(json!({"reservation": summary})).into_response(),
         None => {
             let refusal = json!({"error": "Unknown.", "code": "RESERVATION_NOT_FOUND"});

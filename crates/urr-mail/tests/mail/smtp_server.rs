@@ -33,13 +33,13 @@ pub enum Fault {
 
 /// A mail that was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct AcceptedMail {
     pub from: String,
     pub to: String,
     pub raw: String,
 }
 
-impl Taken {
+impl AcceptedMail {
     /// The value of a header, unfolded.
     pub fn header(&self, name: &str) -> String {
         let (head, _) = self.raw.split_once("\r\n\r\n").unwrap();
@@ -50,7 +50,7 @@ impl Taken {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Door {
+pub enum ServerSecurity {
     #[default]
     Plain,
     StartTls,
@@ -66,18 +66,18 @@ pub struct SmtpServer {
 }
 
 struct Inner {
-    door: Door,
+    security: ServerSecurity,
     login: Option<(&'static str, &'static str)>,
     tls: TlsAcceptor,
-    books: Mutex<Books>,
+    state: Mutex<ServerState>,
     arrived: Notify,
     held: Semaphore,
 }
 
 #[derive(Default)]
-struct Books {
+struct ServerState {
     faults: VecDeque<Fault>,
-    taken: Vec<Taken>,
+    taken: Vec<AcceptedMail>,
     commands: Vec<String>,
     connections: usize,
     open: usize,
@@ -86,10 +86,13 @@ struct Books {
 
 impl SmtpServer {
     pub async fn open() -> SmtpServer {
-        SmtpServer::with(Door::Plain, None).await
+        SmtpServer::with(ServerSecurity::Plain, None).await
     }
 
-    pub async fn with(door: Door, login: Option<(&'static str, &'static str)>) -> SmtpServer {
+    pub async fn with(
+        security: ServerSecurity,
+        login: Option<(&'static str, &'static str)>,
+    ) -> SmtpServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let names = vec!["localhost".to_owned()];
@@ -104,43 +107,43 @@ impl SmtpServer {
             .with_single_cert(vec![cert.der().clone()], key)
             .unwrap();
         let inner = Arc::new(Inner {
-            door,
+            security,
             login,
             tls: TlsAcceptor::from(Arc::new(config)),
-            books: Mutex::default(),
+            state: Mutex::default(),
             arrived: Notify::new(),
             held: Semaphore::new(0),
         });
-        let office = SmtpServer { port, certificate, inner };
-        tokio::spawn(office.clone().listen(listener));
-        office
+        let server = SmtpServer { port, certificate, inner };
+        tokio::spawn(server.clone().listen(listener));
+        server
     }
 
     /// The next ones fail, one after the other.
     pub fn fail(&self, faults: impl IntoIterator<Item = Fault>) {
-        self.inner.books.lock().unwrap().faults.extend(faults);
+        self.inner.state.lock().unwrap().faults.extend(faults);
     }
 
-    pub fn taken(&self) -> Vec<Taken> {
-        self.inner.books.lock().unwrap().taken.clone()
+    pub fn accepted(&self) -> Vec<AcceptedMail> {
+        self.inner.state.lock().unwrap().taken.clone()
     }
 
     /// What was said to it before any TLS, without the mails.
     pub fn commands(&self) -> Vec<String> {
-        self.inner.books.lock().unwrap().commands.clone()
+        self.inner.state.lock().unwrap().commands.clone()
     }
 
     pub fn connections(&self) -> usize {
-        self.inner.books.lock().unwrap().connections
+        self.inner.state.lock().unwrap().connections
     }
 
     pub fn open_max(&self) -> usize {
-        self.inner.books.lock().unwrap().open_max
+        self.inner.state.lock().unwrap().open_max
     }
 
     /// Waits until so many mails were taken.
     pub async fn arrived(&self, count: usize) {
-        while self.taken().len() < count {
+        while self.accepted().len() < count {
             self.inner.arrived.notified().await;
         }
     }
@@ -151,32 +154,32 @@ impl SmtpServer {
     }
 
     fn fault(&self, matches: impl Fn(Fault) -> bool) -> Option<Fault> {
-        let mut books = self.inner.books.lock().unwrap();
-        books.faults.pop_front_if(|fault| matches(*fault))
+        let mut state = self.inner.state.lock().unwrap();
+        state.faults.pop_front_if(|fault| matches(*fault))
     }
 
     async fn listen(self, listener: TcpListener) {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let office = self.clone();
+            let server = self.clone();
             tokio::spawn(async move {
-                office.count(1);
+                server.count(1);
                 // A connection that breaks is the other side's business.
-                drop(office.serve(stream).await);
-                office.inner.books.lock().unwrap().open -= 1;
+                drop(server.serve(stream).await);
+                server.inner.state.lock().unwrap().open -= 1;
             });
         }
     }
 
     fn count(&self, opened: usize) {
-        let mut books = self.inner.books.lock().unwrap();
-        books.connections += opened;
-        books.open += opened;
-        books.open_max = books.open_max.max(books.open);
+        let mut state = self.inner.state.lock().unwrap();
+        state.connections += opened;
+        state.open += opened;
+        state.open_max = state.open_max.max(state.open);
     }
 
     async fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
-        if self.inner.door == Door::Tls {
+        if self.inner.security == ServerSecurity::Tls {
             let stream = self.inner.tls.accept(stream).await?;
             return self.talk(BufReader::new(stream), true).await.map(drop);
         }
@@ -216,7 +219,7 @@ impl SmtpServer {
             }
             let line = line.trim_end().to_owned();
             if !is_safe {
-                self.inner.books.lock().unwrap().commands.push(line.clone());
+                self.inner.state.lock().unwrap().commands.push(line.clone());
             }
             let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
             match verb.to_ascii_uppercase().as_str() {
@@ -268,7 +271,7 @@ impl SmtpServer {
 
     fn offers(&self, is_safe: bool) -> String {
         let mut offers = vec!["250-post.example"];
-        if self.inner.door == Door::StartTls && !is_safe {
+        if self.inner.security == ServerSecurity::StartTls && !is_safe {
             offers.push("250-STARTTLS");
         }
         if self.inner.login.is_some() {
@@ -312,8 +315,8 @@ impl SmtpServer {
             say(stream, refusal).await?;
             return Ok(true);
         }
-        let taken = Taken { from: from.to_owned(), to: to.to_owned(), raw };
-        self.inner.books.lock().unwrap().taken.push(taken);
+        let taken = AcceptedMail { from: from.to_owned(), to: to.to_owned(), raw };
+        self.inner.state.lock().unwrap().taken.push(taken);
         self.inner.arrived.notify_one();
         match fault {
             Some(Fault::Reset) => return Ok(false),

@@ -1,7 +1,7 @@
 //! Mails as they are read, one file per kind and language.
 
 use urr_kernel::{Uuid, Won};
-use urr_mail::{TemplateData, MailKind, MailLanguage, RenderedMail, render};
+use urr_mail::{MailKind, MailLanguage, RenderedMail, TemplateData, render};
 use urr_test::snapshot::assert_fresh;
 
 use crate::fixture::PUBLIC_URL;
@@ -22,9 +22,11 @@ fn data(kind: MailKind) -> TemplateData {
         ..known.clone()
     };
     match kind {
-        MailKind::Purchase => {
-            TemplateData { amount: Some(Won::new(198_000)), method: Some("card".to_owned()), ..booked }
-        }
+        MailKind::Purchase => TemplateData {
+            amount: Some(Won::new(198_000)),
+            method: Some("card".to_owned()),
+            ..booked
+        },
         MailKind::Cancellation => TemplateData {
             amount: Some(Won::new(198_000)),
             refund: Some(Won::new(178_200)),
@@ -39,7 +41,9 @@ fn data(kind: MailKind) -> TemplateData {
             reason: Some("cancelled".to_owned()),
             ..booked
         },
-        MailKind::AdmissionNear => TemplateData { position: Some(120), wait_seconds: Some(170), ..known },
+        MailKind::AdmissionNear => {
+            TemplateData { position: Some(120), wait_seconds: Some(170), ..known }
+        }
     }
 }
 
@@ -49,7 +53,7 @@ fn every_mail_reads_as_it_is_written_down() {
         for language in MailLanguage::ALL {
             let RenderedMail { subject, text, html, .. } =
                 render(kind, language, &data(kind), PUBLIC_URL);
-            let file = format!("{}.{}", kind.name(), language.code());
+            let file = format!("{}.{}", kind, language);
             let whole = format!("Subject: {subject}\n\n{text}\n----\n{html}");
             let path = format!("crates/urr-mail/tests/mail/rendered/{file}.txt");
             assert_fresh(&path, &whole);
@@ -120,7 +124,8 @@ fn a_text_without_end_is_cut() {
 
 #[test]
 fn who_may_enter_now_is_told_so() {
-    let now = TemplateData { position: Some(0), wait_seconds: None, ..data(MailKind::AdmissionNear) };
+    let now =
+        TemplateData { position: Some(0), wait_seconds: None, ..data(MailKind::AdmissionNear) };
     let rendered = render(MailKind::AdmissionNear, MailLanguage::English, &now, PUBLIC_URL);
     assert!(rendered.text.contains("you can enter now"), "{}", rendered.text);
     assert!(!rendered.text.contains("Estimated wait"), "{}", rendered.text);
