@@ -1,4 +1,4 @@
-//! Counting everything again comes to the same figures.
+//! Counting everything again comes to the same counters.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -66,7 +66,7 @@ fn history() -> Vec<Event> {
     events
 }
 
-/// A few facts of each kind, and what is heard later: new ones with ids before and after, and what
+/// A few facts of each kind, and what is counted_message later: new ones with ids before and after, and what
 /// changes one that is known.
 fn early_and_late() -> (Vec<Event>, Vec<Event>) {
     let known = Booking::new(5_000, 50);
@@ -104,48 +104,48 @@ contract! {
         let events = history();
         publish(&bus, &events).await;
         publish(&bus, &events[..5]).await;
-        world.tell_all(&events).await;
-        let before = world.figures().await;
+        world.consume_all(&events).await;
+        let before = world.counters().await;
         let rebuilt = world.stats.rebuild(&bus).await.unwrap();
         assert_eq!(rebuilt.messages, u64::try_from(events.len()).unwrap() + 5);
         assert_eq!(rebuilt.unreadable, 0);
-        assert_eq!(world.figures().await, before);
+        assert_eq!(world.counters().await, before);
         bus.close().await;
     }
 
-    /// What an operator calls it for: figures that are wrong, or a database that is empty.
+    /// What an operator calls it for: counters that are wrong, or a database that is empty.
     async fn a_rebuild_mends_figures_and_finds_what_was_never_heard(world: World) {
         let (_folder, bus) = bus(&world).await;
         let events = history();
         publish(&bus, &events).await;
-        world.tell_all(&events).await;
-        let right = world.figures().await;
+        world.consume_all(&events).await;
+        let right = world.counters().await;
         world.run(&[
-            "update hour_figures set charged = charged + 1",
-            "delete from event_figures",
+            "update hour_counters set charged = charged + 1",
+            "delete from event_counters",
             "update activity set total = 7",
         ]).await;
-        assert_ne!(world.figures().await, right, "the control: they are wrong");
+        assert_ne!(world.counters().await, right, "the control: they are wrong");
         world.stats.rebuild(&bus).await.unwrap();
-        assert_eq!(world.figures().await, right);
+        assert_eq!(world.counters().await, right);
 
-        world.forget_everything().await;
-        assert!(world.figures().await.is_empty());
+        world.delete_everything().await;
+        assert!(world.counters().await.is_empty());
         world.stats.rebuild(&bus).await.unwrap();
-        assert_eq!(world.figures().await, right);
+        assert_eq!(world.counters().await, right);
         assert_eq!(world.event(50).await["title"], "한강의 밤");
         bus.close().await;
     }
 
-    /// A topic keeps its messages for a week; the figures are of years.
+    /// A topic keeps its messages for a week; the counters are of years.
     async fn a_rebuild_loses_nothing_that_the_bus_has_forgotten(world: World) {
         let (_folder, bus) = bus(&world).await;
         let events = history();
         publish(&bus, &events[events.len() / 2..]).await;
-        world.tell_all(&events).await;
-        let before = world.figures().await;
+        world.consume_all(&events).await;
+        let before = world.counters().await;
         world.stats.rebuild(&bus).await.unwrap();
-        assert_eq!(world.figures().await, before);
+        assert_eq!(world.counters().await, before);
         bus.close().await;
     }
 
@@ -163,25 +163,25 @@ contract! {
         bus.close().await;
     }
 
-    /// Sales go on while an operator counts again: at every place where it can stand, what is heard
+    /// Sales go on while an operator counts again: at every place where it can stand, what is counted_message
     /// is neither lost nor counted twice.
     async fn what_is_heard_during_a_rebuild_is_counted_once(world: World) {
         let (_folder, bus) = bus(&world).await;
         let (events, late) = early_and_late();
-        world.tell_all(&events).await;
-        world.tell_all(&late).await;
-        let right = world.figures().await;
+        world.consume_all(&events).await;
+        world.consume_all(&late).await;
+        let right = world.counters().await;
         let mut places = 0;
         loop {
-            world.forget_everything().await;
-            world.tell_all(&events).await;
+            world.delete_everything().await;
+            world.consume_all(&events).await;
             let mut rebuilding = pin!(world.stats.rebuild(&bus));
             if poll_times(rebuilding.as_mut(), places).await.is_some() {
                 break;
             }
-            world.tell_all(&late).await;
+            world.consume_all(&late).await;
             rebuilding.await.unwrap();
-            assert_eq!(world.figures().await, right, "after {places} steps");
+            assert_eq!(world.counters().await, right, "after {places} steps");
             places += 1;
         }
         assert!(places > 14, "a step for each kind of facts at least: {places}");
@@ -191,21 +191,21 @@ contract! {
     async fn a_rebuild_that_was_broken_off_is_begun_anew(world: World) {
         let (_folder, bus) = bus(&world).await;
         let (events, late) = early_and_late();
-        world.tell_all(&events).await;
-        world.tell_all(&late).await;
-        let right = world.figures().await;
+        world.consume_all(&events).await;
+        world.consume_all(&late).await;
+        let right = world.counters().await;
         let mut wrong = 0;
         for steps in [8, 12, 16, 20, 24, 28] {
-            world.forget_everything().await;
-            world.tell_all(&events).await;
+            world.delete_everything().await;
+            world.consume_all(&events).await;
             {
                 let rebuilding = pin!(world.stats.rebuild(&bus));
                 assert!(poll_times(rebuilding, steps).await.is_none_or(|done| done.is_ok()));
             }
-            world.tell_all(&late).await;
-            wrong += usize::from(world.figures().await != right);
+            world.consume_all(&late).await;
+            wrong += usize::from(world.counters().await != right);
             world.stats.rebuild(&bus).await.unwrap();
-            assert_eq!(world.figures().await, right, "after {steps} steps");
+            assert_eq!(world.counters().await, right, "after {steps} steps");
         }
         assert!(wrong > 0, "the control: some were broken off in the middle");
         bus.close().await;
@@ -214,7 +214,7 @@ contract! {
     async fn figures_that_are_not_whole_say_so_until_they_are(world: World) {
         let (_folder, bus) = bus(&world).await;
         let events = history();
-        world.tell_all(&events).await;
+        world.consume_all(&events).await;
         let is_rebuilding = async || {
             let (_, overview) = world.get_as(Some(Role::Admin), "overview").await;
             let (_, activity) = world.get_as(Some(Role::Admin), "activity").await;
@@ -240,8 +240,8 @@ contract! {
         let (_folder, bus) = bus(&world).await;
         let events = history();
         publish(&bus, &events).await;
-        world.tell_all(&events).await;
-        let right = world.figures().await;
+        world.consume_all(&events).await;
+        let right = world.counters().await;
         let one = || {
             let (stats, bus) = (world.stats.clone(), bus.clone());
             tokio::spawn(async move { stats.rebuild(&bus).await })
@@ -252,9 +252,9 @@ contract! {
             assert!(matches!(outcome, Ok(_) | Err(RebuildError::Overtaken)), "{outcome:?}");
         }
         assert!(outcomes.iter().any(Result::is_ok));
-        assert_eq!(world.figures().await, right);
-        world.tell_all(&Booking::new(300, 50).sold(now() + MINUTE)).await;
-        assert_ne!(world.figures().await, right, "and it goes on counting");
+        assert_eq!(world.counters().await, right);
+        world.consume_all(&Booking::new(300, 50).sold(now() + MINUTE)).await;
+        assert_ne!(world.counters().await, right, "and it goes on counting");
         bus.close().await;
     }
 }

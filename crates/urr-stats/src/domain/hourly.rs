@@ -1,62 +1,62 @@
-//! Figures put together for a page.
+//! Counters by hour, summed up for the pages.
 
 use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 
-use super::{Figures, Hour, Period};
+use super::{Hour, StatsCounters, StatsPeriod};
 
-/// Hours in which something happened, oldest first.
+/// HourlyCounters in which something happened, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hours(pub Vec<(Hour, Figures)>);
+pub struct HourlyCounters(pub Vec<(Hour, StatsCounters)>);
 
-impl Hours {
-    pub fn total(&self) -> Figures {
+impl HourlyCounters {
+    pub fn total(&self) -> StatsCounters {
         self.total_where(|_| true)
     }
 
-    pub fn total_where(&self, is_wanted: impl Fn(Hour) -> bool) -> Figures {
-        let mut total = Figures::default();
+    pub fn total_where(&self, is_wanted: impl Fn(Hour) -> bool) -> StatsCounters {
+        let mut total = StatsCounters::default();
         let wanted = self.0.iter().filter(|(hour, _)| is_wanted(*hour));
-        wanted.for_each(|(_, figures)| total.add_all(figures));
+        wanted.for_each(|(_, counters)| total.add_all(counters));
         total
     }
 
     /// The days on which something happened, oldest first.
-    pub fn by_day(&self) -> BTreeMap<Date, Figures> {
+    pub fn by_day(&self) -> BTreeMap<Date, StatsCounters> {
         self.by(|hour| hour.day)
     }
 
     /// The hours of a day, from 0 to 23, over all days.
-    pub fn by_hour(&self) -> Vec<(u8, Figures)> {
+    pub fn by_hour(&self) -> Vec<(u8, StatsCounters)> {
         let mut found = self.by(|hour| hour.hour);
         (0..24).map(|hour| (hour, found.remove(&hour).unwrap_or_default())).collect()
     }
 
-    /// The days of the week from Monday on: their number from 1, and their figures.
-    pub fn by_weekday(&self) -> Vec<(i8, Figures)> {
+    /// The days of the week from Monday on: their number from 1, and their counters.
+    pub fn by_weekday(&self) -> Vec<(i8, StatsCounters)> {
         let mut found = self.by(|hour| hour.day.weekday().to_monday_one_offset());
         (1..=7).map(|day| (day, found.remove(&day).unwrap_or_default())).collect()
     }
 
     /// The periods in which something happened, oldest first.
-    pub fn by_period(&self, period: Period) -> BTreeMap<String, Figures> {
+    pub fn by_period(&self, period: StatsPeriod) -> BTreeMap<String, StatsCounters> {
         self.by(|hour| period.name_of(hour.day))
     }
 
-    fn by<K: Ord>(&self, key: impl Fn(Hour) -> K) -> BTreeMap<K, Figures> {
-        let mut sums: BTreeMap<K, Figures> = BTreeMap::new();
-        for (hour, figures) in &self.0 {
-            sums.entry(key(*hour)).or_default().add_all(figures);
+    fn by<K: Ord>(&self, key: impl Fn(Hour) -> K) -> BTreeMap<K, StatsCounters> {
+        let mut sums: BTreeMap<K, StatsCounters> = BTreeMap::new();
+        for (hour, counters) in &self.0 {
+            sums.entry(key(*hour)).or_default().add_all(counters);
         }
         sums
     }
 }
 
-/// How many reservations people made: so many people made so many each, fewest first.
-pub struct Distribution(pub Vec<(i64, i64)>);
+/// Pairs of (reservations per user, number of users), fewest reservations first.
+pub struct ReservationDistribution(pub Vec<(i64, i64)>);
 
-impl Distribution {
+impl ReservationDistribution {
     pub fn people(&self) -> i64 {
         self.0.iter().map(|(_, people)| people).sum()
     }
@@ -95,12 +95,12 @@ mod tests {
 
     #[test]
     fn the_median_is_what_the_one_in_the_middle_made() {
-        let distribution = Distribution(vec![(1, 3), (2, 1), (9, 1)]);
+        let distribution = ReservationDistribution(vec![(1, 3), (2, 1), (9, 1)]);
         assert_eq!((distribution.people(), distribution.reservations()), (5, 14));
         assert_eq!((distribution.median(), distribution.max()), (1, 9));
-        assert_eq!(Distribution(vec![(1, 1), (4, 2)]).median(), 4);
-        assert_eq!(Distribution(vec![(1, 1), (4, 1)]).median(), 1);
-        assert_eq!(Distribution(vec![]).median(), 0);
+        assert_eq!(ReservationDistribution(vec![(1, 1), (4, 2)]).median(), 4);
+        assert_eq!(ReservationDistribution(vec![(1, 1), (4, 1)]).median(), 1);
+        assert_eq!(ReservationDistribution(vec![]).median(), 0);
         assert_eq!(distribution.people_between(2, 9), 1);
         assert_eq!(distribution.people_between(2, i64::MAX), 2);
     }

@@ -1,20 +1,20 @@
--- What is known of each thing that is counted, and the figures that follow from it.
+-- Facts (what is known about each thing that is counted) and counters (sums over facts).
 --
--- A fact is kept per thing (a reservation, a payment …) and not per message: a message that comes
--- twice, late or as a copy changes nothing. The figures are sums over the facts and can be thrown
--- away: `rebuild` says how far counting them again has come.
+-- There is one fact per thing (a reservation, a payment ...) and not per message: a message that comes
+-- twice, late or as a copy changes nothing. Counters can be deleted and counted again; `rebuild` says
+-- how far that has come.
 
--- One row. Whoever counts locks it first: counting is one after the other.
+-- One row. Every transaction that counts locks it first.
 create table rebuild (
     id smallint primary key,
-    -- The kind of facts that is being counted; 100 when all are.
+    -- The kind of facts that is being counted; 100 when all are counted.
     stage smallint not null,
     -- Facts of that kind are counted up to this id.
     after_id uuid not null
 );
 
--- Every event that was heard of, so that none is counted twice however late it comes again.
-create table heard (
+-- Every message that was counted, so that none is counted twice.
+create table counted_messages (
     id uuid primary key,
     day text not null,
     event_type text not null
@@ -33,10 +33,10 @@ create table reservations (
     amount bigint not null,
     quantity bigint not null,
     seat_ids jsonb not null,
-    -- Which message the columns above are from: the one that knows best.
-    facts_rank smallint not null,
-    facts_at timestamptz not null,
-    facts_id uuid not null,
+    -- The message of the columns above: the most recent one.
+    terms_rank smallint not null,
+    terms_at timestamptz not null,
+    terms_message_id uuid not null,
     created_at timestamptz,
     hold_ends_at timestamptz,
     confirmed_at timestamptz,
@@ -46,29 +46,29 @@ create table reservations (
 );
 
 create index reservations_created on reservations (created_at);
-create index reservations_latest on reservations (facts_at);
+create index reservations_latest on reservations (terms_at);
 create index reservations_user on reservations (user_id);
 create index reservations_pending on reservations (hold_ends_at)
     where confirmed_at is null and cancelled_at is null and expired_at is null;
 
--- What happens once: a charge, a refund, a ticket passed on, a membership begun.
-create table deeds (
+-- What happens once: a charge, a refund, a transfer, a year of a membership.
+create table transactions (
     kind text not null,
     id uuid not null,
     happened_at timestamptz not null,
     user_id uuid,
     event_id uuid,
     amount bigint not null,
-    -- How it was paid; empty where nothing was.
+    -- The payment method; empty without a payment.
     method text not null,
-    -- Why money went back; empty otherwise.
+    -- The cause of a refund; empty otherwise.
     cause text not null,
     primary key (kind, id)
 );
 
-create index deeds_latest on deeds (kind, happened_at);
+create index transactions_latest on transactions (kind, happened_at);
 
--- The events of the catalogue: our own copy.
+-- The projection of the catalog.
 create table events (
     id uuid primary key,
     revision bigint not null,
@@ -96,9 +96,9 @@ create table ticket_types (
     primary key (event_id, id)
 );
 
--- From here on: figures, which are sums over the facts.
+-- From here on: counters.
 
-create table hour_figures (
+create table hour_counters (
     day text not null,
     hour smallint not null,
     created bigint not null,
@@ -130,7 +130,7 @@ create table hour_figures (
     primary key (day, hour)
 );
 
-create table event_figures (
+create table event_counters (
     event_id uuid not null,
     day text not null,
     created bigint not null,
@@ -162,7 +162,7 @@ create table event_figures (
     primary key (event_id, day)
 );
 
-create table method_figures (
+create table method_totals (
     day text not null,
     method text not null,
     charges bigint not null,

@@ -1,4 +1,4 @@
-//! The figures, and how they are summed up.
+//! The counters and their changes.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use urr_kernel::{Timestamp, Uuid};
 
 use super::{Hour, hour_in_korea};
 
-macro_rules! figures {
+macro_rules! counters {
     ($($(#[$meta:meta])* $name:ident = $column:literal,)*) => {
-        /// Something that is counted or summed up, by the hour and the event in which it happened.
+        /// A number that is counted by hour and by event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Figure {
+        pub enum StatsCounter {
             $($(#[$meta])* $name,)*
         }
 
-        impl Figure {
-            /// The columns of the tables of figures, in order.
+        impl StatsCounter {
+            /// The columns of the tables of counters, in order.
             pub const COLUMNS: &'static [&'static str] = &[$($column),*];
         }
     };
 }
 
-figures! {
+counters! {
     Created = "created",
     Confirmed = "confirmed",
     Cancelled = "cancelled",
     Expired = "expired",
-    /// Reservations by what became of them until now, where they were made: each is one of
+    /// Reservations by their state, in the hour in which they were created: each is one of
     /// completed, dropped, lapsed and pending.
     Completed = "completed",
     Dropped = "dropped",
     Lapsed = "lapsed",
     Pending = "pending",
-    /// Seats and standing tickets of completed reservations, where these were made.
+    /// Seats and standing tickets of completed reservations, in the hour of their creation.
     PlacesSold = "places_sold",
-    /// How long reservations were pending, and of how many that is known.
+    /// How long reservations were pending, and for how many that is known.
     HeldSeconds = "held_seconds",
     Holds = "holds",
     /// How long it took from reserving to having paid.
@@ -44,13 +44,13 @@ figures! {
     /// How long it took from reserving to cancelling.
     CancelledSeconds = "cancelled_seconds",
     Cancels = "cancels",
-    /// What cancellations promise to give back.
+    /// Refunds that cancellations announced.
     Owed = "owed",
     Charges = "charges",
     Charged = "charged",
     Refunds = "refunds",
     Refunded = "refunded",
-    /// Charges that went back because what was paid for could not be given.
+    /// Charges that were refunded because what was paid could not be delivered.
     Undelivered = "undelivered",
     Transfers = "transfers",
     Transferred = "transferred",
@@ -59,37 +59,37 @@ figures! {
     Deleted = "deleted",
 }
 
-const COUNT: usize = Figure::COLUMNS.len();
+const COUNT: usize = StatsCounter::COLUMNS.len();
 
-/// A value of each figure. Money is whole won in 64 bits.
+/// A value of each counter. Money is whole won in 64 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Figures([i64; COUNT]);
+pub struct StatsCounters([i64; COUNT]);
 
-impl Default for Figures {
-    fn default() -> Figures {
-        Figures([0; COUNT])
+impl Default for StatsCounters {
+    fn default() -> StatsCounters {
+        StatsCounters([0; COUNT])
     }
 }
 
-impl Figures {
+impl StatsCounters {
     /// `values` in the order of the columns.
-    pub fn from_values(values: &[i64]) -> Figures {
-        Figures(values.try_into().expect("one value per column"))
+    pub fn from_values(values: &[i64]) -> StatsCounters {
+        StatsCounters(values.try_into().expect("one value per column"))
     }
 
     pub fn values(&self) -> &[i64] {
         &self.0
     }
 
-    pub fn of(&self, figure: Figure) -> i64 {
-        self.0[figure as usize]
+    pub fn of(&self, counter: StatsCounter) -> i64 {
+        self.0[counter as usize]
     }
 
-    pub fn add(&mut self, figure: Figure, amount: i64) {
-        self.0[figure as usize] += amount;
+    pub fn add(&mut self, counter: StatsCounter, amount: i64) {
+        self.0[counter as usize] += amount;
     }
 
-    pub fn add_all(&mut self, other: &Figures) {
+    pub fn add_all(&mut self, other: &StatsCounters) {
         self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
     }
 
@@ -97,42 +97,42 @@ impl Figures {
         self.0.iter().all(|value| *value == 0)
     }
 
-    /// What was taken and not given back.
+    /// What was charged and not refunded.
     pub fn revenue(&self) -> i64 {
-        self.of(Figure::Charged) - self.of(Figure::Refunded)
+        self.of(StatsCounter::Charged) - self.of(StatsCounter::Refunded)
     }
 }
 
-/// What was paid in one way.
+/// Payments by one method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MethodFigures {
+pub struct MethodTotals {
     pub charges: i64,
     pub charged: i64,
     pub refunds: i64,
     pub refunded: i64,
 }
 
-/// What facts add to the figures, or take from them.
+/// What facts add to the counters or take from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+pub struct CounterChanges {
     pub activity: BTreeMap<(Date, String), i64>,
-    pub hours: BTreeMap<Hour, Figures>,
-    pub events: BTreeMap<(Uuid, Date), Figures>,
-    pub methods: BTreeMap<(Date, String), MethodFigures>,
+    pub hours: BTreeMap<Hour, StatsCounters>,
+    pub events: BTreeMap<(Uuid, Date), StatsCounters>,
+    pub methods: BTreeMap<(Date, String), MethodTotals>,
     pub seats: BTreeMap<(Uuid, u32), i64>,
 }
 
-impl Sums {
-    /// Adds to a figure at the hour, and of the event if it belongs to one.
-    pub fn add(&mut self, at: Timestamp, event: Option<Uuid>, figure: Figure, amount: i64) {
+impl CounterChanges {
+    /// Adds to a counter at the hour, and of the event if it belongs to one.
+    pub fn add(&mut self, at: Timestamp, event: Option<Uuid>, counter: StatsCounter, amount: i64) {
         let hour = hour_in_korea(at);
-        self.hours.entry(hour).or_default().add(figure, amount);
+        self.hours.entry(hour).or_default().add(counter, amount);
         if let Some(event) = event {
-            self.events.entry((event, hour.day)).or_default().add(figure, amount);
+            self.events.entry((event, hour.day)).or_default().add(counter, amount);
         }
     }
 
-    pub fn add_method(&mut self, at: Timestamp, method: &str, change: impl Fn(&mut MethodFigures)) {
+    pub fn add_method(&mut self, at: Timestamp, method: &str, change: impl Fn(&mut MethodTotals)) {
         let key = (hour_in_korea(at).day, method.to_owned());
         change(self.methods.entry(key).or_default());
     }

@@ -1,17 +1,17 @@
-//! Who comes, and what they do.
+//! Users: accounts by day, and how users book.
 
 use axum::extract::State;
 use serde::Serialize;
 use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
 use utoipa::ToSchema;
 
-use super::{DaysQuery, Envelope, answer};
-use crate::Stats;
-use crate::domain::{Figure, ratio, ratio_number};
+use super::{DaysQuery, StatsAnswer, answer};
+use crate::StatsService;
+use crate::domain::{StatsCounter, ratio, ratio_number};
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct UsersView {
+pub(super) struct UserStatsView {
     /// The days on which an account was opened or closed, newest first.
     daily: Vec<UserDayView>,
     by_role: Vec<RoleView>,
@@ -29,49 +29,51 @@ struct UserDayView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RoleView {
-    /// Which of them are administrators is not announced: all are users.
+    /// Always `user`: roles are not announced.
     role: &'static str,
     count: i64,
 }
 
-/// Accounts by day.
+/// Shows accounts by day.
 #[utoipa::path(
     get, path = "/api/stats/users", tag = "statistics", params(DaysQuery),
     responses(
-        (status = 200, body = Envelope<UsersView>),
+        (status = 200, body = StatsAnswer<UserStatsView>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
     ),
 )]
-pub(super) async fn get_user_figures(
-    State(stats): State<Stats>,
+pub(super) async fn get_user_stats(
+    State(stats): State<StatsService>,
     _admin: Admin,
     Query(query): Query<DaysQuery>,
-) -> Result<Json<Envelope<UsersView>>, ApiError> {
+) -> Result<Json<StatsAnswer<UserStatsView>>, ApiError> {
     let users = stats.users(query.days()).await?;
-    let mut count = users.before.of(Figure::Registered) - users.before.of(Figure::Deleted);
+    let mut count =
+        users.before.of(StatsCounter::Registered) - users.before.of(StatsCounter::Deleted);
     let mut daily = Vec::new();
-    for (day, figures) in users.hours.by_day() {
-        let (new_users, gone) = (figures.of(Figure::Registered), figures.of(Figure::Deleted));
+    for (day, counters) in users.hours.by_day() {
+        let (new_users, gone) =
+            (counters.of(StatsCounter::Registered), counters.of(StatsCounter::Deleted));
         count += new_users - gone;
         if new_users != 0 || gone != 0 {
             daily.push(UserDayView { date: day.to_string(), new_users, cumulative_users: count });
         }
     }
     daily.reverse();
-    answer(&stats, UsersView { daily, by_role: vec![RoleView { role: "user", count }] }).await
+    answer(&stats, UserStatsView { daily, by_role: vec![RoleView { role: "user", count }] }).await
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UserBehaviorView {
-    /// Who reserved within the days: `new` (once ever), `returning` (up to four times), `loyal`.
+    /// Users who reserved within the days: `new` (once ever), `returning` (up to four times), `loyal`.
     user_types: Vec<UserTypeView>,
     average_metrics: AverageMetricsView,
-    /// Who paid within the days, by what they spent and did not get back.
+    /// Users who paid within the days, by charges less refunds.
     spending_distribution: Vec<SpendingView>,
-    /// Minutes from reserving to having paid.
+    /// Minutes from reserving to paying.
     #[schema(example = "2.50")]
     avg_time_to_payment: String,
     /// From Monday on.
@@ -114,32 +116,32 @@ struct WeekdayView {
 const SPENDING_TIERS: [&str; 4] =
     ["under_50000", "under_150000", "under_300000", "300000_and_more"];
 
-/// Who reserved so often is loyal.
+/// A user with this many reservations is loyal.
 const LOYAL_FROM: i64 = 5;
 
-/// What people do within the days.
+/// Shows how users book within the days.
 #[utoipa::path(
     get, path = "/api/stats/user-behavior", tag = "statistics", params(DaysQuery),
     responses(
-        (status = 200, body = Envelope<UserBehaviorView>),
+        (status = 200, body = StatsAnswer<UserBehaviorView>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
     ),
 )]
 pub(super) async fn get_user_behavior(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
     Query(query): Query<DaysQuery>,
-) -> Result<Json<Envelope<UserBehaviorView>>, ApiError> {
+) -> Result<Json<StatsAnswer<UserBehaviorView>>, ApiError> {
     let behavior = stats.user_behavior(query.days()).await?;
-    let (lately, ever) = (&behavior.lately, &behavior.ever);
+    let (recent, all_time) = (&behavior.recent, &behavior.all_time);
     let user_type = |user_type, from, below| UserTypeView {
         user_type,
-        user_count: ever.people_between(from, below),
+        user_count: all_time.people_between(from, below),
     };
     let totals = behavior.hours.total();
-    let minutes = 60 * totals.of(Figure::Pays);
+    let minutes = 60 * totals.of(StatsCounter::Pays);
     let spending = SPENDING_TIERS.into_iter().zip(behavior.spending);
     let weekdays = behavior.hours.by_weekday().into_iter();
     answer(
@@ -151,19 +153,19 @@ pub(super) async fn get_user_behavior(
                 user_type("loyal", LOYAL_FROM, i64::MAX),
             ],
             average_metrics: AverageMetricsView {
-                avg_reservations: ratio_number(lately.reservations(), lately.people()),
-                max_reservations: lately.max(),
-                median_reservations: lately.median(),
+                avg_reservations: ratio_number(recent.reservations(), recent.people()),
+                max_reservations: recent.max(),
+                median_reservations: recent.median(),
             },
             spending_distribution: spending
                 .map(|(spending_tier, user_count)| SpendingView { spending_tier, user_count })
                 .collect(),
-            avg_time_to_payment: ratio(totals.of(Figure::PaidSeconds), minutes),
+            avg_time_to_payment: ratio(totals.of(StatsCounter::PaidSeconds), minutes),
             weekday_activity: weekdays
-                .map(|(weekday, figures)| WeekdayView {
+                .map(|(weekday, counters)| WeekdayView {
                     weekday,
-                    reservations: figures.of(Figure::Created),
-                    confirmed: figures.of(Figure::Confirmed),
+                    reservations: counters.of(StatsCounter::Created),
+                    confirmed: counters.of(StatsCounter::Confirmed),
                 })
                 .collect(),
         },

@@ -1,4 +1,4 @@
-//! From the bus to the figures, by the consumer that the program runs.
+//! From the bus to the counters, by the consumer that the program runs.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use urr_stats::{GROUP, TOPICS};
 
 use crate::contract;
 use crate::fixture::{Booking, now, user_registered};
-use crate::rebuilding::{bus, publish};
+use crate::rebuild::{bus, publish};
 
 contract! {
     async fn what_cannot_be_counted_becomes_a_dead_letter_and_the_rest_is_counted(world: World) {

@@ -1,4 +1,4 @@
-//! Which seats people take.
+//! Which seats are sold, by section, price tier and row.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use urr_layout::Layout;
 
 use super::{average, price_tier};
 
-/// Seats of some kind: how many there are, how many are sold.
+/// How many seats there are and how many are sold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct SeatOccupancy {
     pub seats: i64,
     pub sold: i64,
-    /// What all of them cost together.
+    /// The sum of their prices.
     pub price_sum: i64,
 }
 
-impl Taken {
+impl SeatOccupancy {
     pub fn price_average(&self) -> i64 {
         average(self.price_sum, self.seats)
     }
@@ -23,16 +23,16 @@ impl Taken {
 
 /// The seats by section, by what they cost, and by row of a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Preferences {
-    pub sections: BTreeMap<String, Taken>,
-    pub tiers: BTreeMap<&'static str, Taken>,
-    pub rows: BTreeMap<(String, String), Taken>,
+pub struct SeatPreferences {
+    pub sections: BTreeMap<String, SeatOccupancy>,
+    pub tiers: BTreeMap<&'static str, SeatOccupancy>,
+    pub rows: BTreeMap<(String, String), SeatOccupancy>,
 }
 
-/// What standing tickets are called among the sections.
+/// The section of standing tickets.
 const STANDING: &str = "standing";
 
-impl Preferences {
+impl SeatPreferences {
     /// Adds the seats of an event. `sold` is ascending.
     pub fn add_seats(&mut self, layout: &Layout, prices: &BTreeMap<String, i64>, sold: &[u32]) {
         for (first, section, row) in layout.rows() {
@@ -42,10 +42,10 @@ impl Preferences {
             let price = prices.get(&section.grade).copied().unwrap_or(0);
             let seats = i64::from(row.seats);
             let sold = i64::try_from(sold).expect("a row is short");
-            let taken = Taken { seats, sold, price_sum: price * seats };
-            self.add(&section.name, price, taken);
+            let occupancy = SeatOccupancy { seats, sold, price_sum: price * seats };
+            self.add(&section.name, price, occupancy);
             let row = (section.name.clone(), row.label.clone());
-            add(self.rows.entry(row).or_default(), taken);
+            add(self.rows.entry(row).or_default(), occupancy);
         }
     }
 
@@ -54,18 +54,18 @@ impl Preferences {
     pub fn add_tickets(&mut self, types: &[(i64, i64)], sold: i64) {
         let seats = types.iter().map(|(_, total)| total).sum();
         let price_sum = types.iter().map(|(price, total)| price * total).sum();
-        let taken = Taken { seats, sold, price_sum };
-        self.add(STANDING, taken.price_average(), taken);
+        let occupancy = SeatOccupancy { seats, sold, price_sum };
+        self.add(STANDING, occupancy.price_average(), occupancy);
     }
 
-    fn add(&mut self, section: &str, price: i64, taken: Taken) {
-        add(self.sections.entry(section.to_owned()).or_default(), taken);
-        add(self.tiers.entry(price_tier(price)).or_default(), taken);
+    fn add(&mut self, section: &str, price: i64, occupancy: SeatOccupancy) {
+        add(self.sections.entry(section.to_owned()).or_default(), occupancy);
+        add(self.tiers.entry(price_tier(price)).or_default(), occupancy);
     }
 }
 
-fn add(sum: &mut Taken, taken: Taken) {
-    sum.seats += taken.seats;
-    sum.sold += taken.sold;
-    sum.price_sum += taken.price_sum;
+fn add(sum: &mut SeatOccupancy, occupancy: SeatOccupancy) {
+    sum.seats += occupancy.seats;
+    sum.sold += occupancy.sold;
+    sum.price_sum += occupancy.price_sum;
 }
