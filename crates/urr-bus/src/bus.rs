@@ -1,4 +1,4 @@
-//! The bus as the rest of the program sees it, whichever form it has.
+//! The bus as the rest of the program sees it, whichever engine it has.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,16 +9,16 @@ use urr_kernel::{Clock, Timestamp};
 
 use crate::embedded::EmbeddedBus;
 use crate::kafka::{KafkaBus, KafkaOptions};
-use crate::reader::{Extent, Reader};
-use crate::{BusError, Delivery, Message, Position, Subscription};
+use crate::reader::{PartitionRange, TopicReader};
+use crate::{BusError, BusMessage, Delivery, MessagePosition, Subscription};
 
 /// The bus. Clones share it.
 #[derive(Clone)]
 pub struct Bus {
-    form: Arc<Form>,
+    engine: Arc<BusEngine>,
 }
 
-enum Form {
+enum BusEngine {
     Embedded(EmbeddedBus),
     Kafka(KafkaBus),
 }
@@ -59,21 +59,21 @@ impl Bus {
     ///
     /// One process owns the file while it runs; a command of an operator may join it for a moment.
     pub fn open_embedded(path: &Path, clock: &Clock) -> Result<Bus, BusError> {
-        let form = Form::Embedded(EmbeddedBus::open(path, clock)?);
-        Ok(Bus { form: Arc::new(form) })
+        let engine = BusEngine::Embedded(EmbeddedBus::open(path, clock)?);
+        Ok(Bus { engine: Arc::new(engine) })
     }
 
     /// Prepares to use Kafka. The broker need not be there yet. Call it inside the async runtime.
     pub fn connect_kafka(options: KafkaOptions) -> Result<Bus, BusError> {
-        let form = Form::Kafka(KafkaBus::connect(options)?);
-        Ok(Bus { form: Arc::new(form) })
+        let engine = BusEngine::Kafka(KafkaBus::connect(options)?);
+        Ok(Bus { engine: Arc::new(engine) })
     }
 
     /// Creates the topics that are missing, each with its dead-letter topic.
     pub async fn ensure_topics(&self, topics: &[TopicSpec]) -> Result<(), BusError> {
-        match &*self.form {
-            Form::Embedded(bus) => bus.ensure_topics(topics).await,
-            Form::Kafka(bus) => bus.ensure_topics(topics).await,
+        match &*self.engine {
+            BusEngine::Embedded(bus) => bus.ensure_topics(topics).await,
+            BusEngine::Kafka(bus) => bus.ensure_topics(topics).await,
         }
     }
 
@@ -81,14 +81,17 @@ impl Bus {
     ///
     /// A message is not published if an earlier one of the same topic and key failed. A failed one
     /// may still arrive (the answer was lost): publish it again, and let inboxes sort it out.
-    pub async fn publish(&self, messages: Vec<Message>) -> Vec<Result<Position, BusError>> {
-        match &*self.form {
-            Form::Embedded(bus) => bus.publish(messages).await,
-            Form::Kafka(bus) => bus.publish(messages).await,
+    pub async fn publish(
+        &self,
+        messages: Vec<BusMessage>,
+    ) -> Vec<Result<MessagePosition, BusError>> {
+        match &*self.engine {
+            BusEngine::Embedded(bus) => bus.publish(messages).await,
+            BusEngine::Kafka(bus) => bus.publish(messages).await,
         }
     }
 
-    pub async fn publish_one(&self, message: Message) -> Result<Position, BusError> {
+    pub async fn publish_one(&self, message: BusMessage) -> Result<MessagePosition, BusError> {
         let mut results = self.publish(vec![message]).await;
         results.pop().expect("one result per message")
     }
@@ -102,17 +105,19 @@ impl Bus {
         group: &str,
         topics: &[String],
     ) -> Result<Subscription, BusError> {
-        match &*self.form {
-            Form::Embedded(bus) => bus.subscribe(group, topics).await.map(Subscription::embedded),
-            Form::Kafka(bus) => bus.subscribe(group, topics).map(Subscription::kafka),
+        match &*self.engine {
+            BusEngine::Embedded(bus) => {
+                bus.subscribe(group, topics).await.map(Subscription::embedded)
+            }
+            BusEngine::Kafka(bus) => bus.subscribe(group, topics).map(Subscription::kafka),
         }
     }
 
     /// The names of all topics.
     pub async fn topics(&self) -> Result<Vec<String>, BusError> {
-        match &*self.form {
-            Form::Embedded(bus) => bus.topics().await,
-            Form::Kafka(bus) => bus.topics().await,
+        match &*self.engine {
+            BusEngine::Embedded(bus) => bus.topics().await,
+            BusEngine::Kafka(bus) => bus.topics().await,
         }
     }
 
@@ -132,52 +137,52 @@ impl Bus {
 
     /// Everything a topic holds at this moment, page by page, apart from any group: for those who
     /// read a topic from its beginning again, however long it is.
-    pub async fn pages(&self, topic: &str) -> Result<Pages, BusError> {
+    pub async fn pages(&self, topic: &str) -> Result<TopicPages, BusError> {
         let ahead = self.extents(topic).await?;
-        Ok(Pages { bus: self.clone(), ahead: ahead.into(), reader: None })
+        Ok(TopicPages { bus: self.clone(), ahead: ahead.into(), reader: None })
     }
 
     /// The partitions of a topic as they are at this moment; nothing if there is no such topic.
-    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<Extent>, BusError> {
-        match &*self.form {
-            Form::Embedded(bus) => bus.extents(topic).await,
-            Form::Kafka(bus) => bus.extents(topic).await,
+    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<PartitionRange>, BusError> {
+        match &*self.engine {
+            BusEngine::Embedded(bus) => bus.extents(topic).await,
+            BusEngine::Kafka(bus) => bus.extents(topic).await,
         }
     }
 
-    pub(crate) async fn reader(&self, extent: &Extent) -> Result<Reader, BusError> {
-        match &*self.form {
-            Form::Embedded(bus) => Ok(Reader::Embedded(bus.reader(extent))),
-            Form::Kafka(bus) => bus.reader(extent).await.map(Reader::Kafka),
+    pub(crate) async fn reader(&self, extent: &PartitionRange) -> Result<TopicReader, BusError> {
+        match &*self.engine {
+            BusEngine::Embedded(bus) => Ok(TopicReader::Embedded(bus.reader(extent))),
+            BusEngine::Kafka(bus) => bus.reader(extent).await.map(TopicReader::Kafka),
         }
     }
 
     /// Forgets messages beyond their retention, a bounded number at a time, and says how many.
     /// Kafka does that itself. Dead letters are kept.
     pub async fn trim(&self, now: Timestamp, limit: u32) -> Result<u64, BusError> {
-        match &*self.form {
-            Form::Embedded(bus) => bus.trim(now, limit).await,
-            Form::Kafka(_) => Ok(0),
+        match &*self.engine {
+            BusEngine::Embedded(bus) => bus.trim(now, limit).await,
+            BusEngine::Kafka(_) => Ok(0),
         }
     }
 
     /// Finishes what is under way. End relays and consumers before.
     pub async fn close(&self) {
-        match &*self.form {
-            Form::Embedded(bus) => bus.close().await,
-            Form::Kafka(bus) => bus.close().await,
+        match &*self.engine {
+            BusEngine::Embedded(bus) => bus.close().await,
+            BusEngine::Kafka(bus) => bus.close().await,
         }
     }
 }
 
 /// A topic from its beginning to where it ended when this was asked for.
-pub struct Pages {
+pub struct TopicPages {
     bus: Bus,
-    ahead: VecDeque<Extent>,
-    reader: Option<Reader>,
+    ahead: VecDeque<PartitionRange>,
+    reader: Option<TopicReader>,
 }
 
-impl Pages {
+impl TopicPages {
     /// The messages that follow, in the order of each partition. No messages: that was the end.
     pub async fn next_page(&mut self) -> Result<Vec<Delivery>, BusError> {
         loop {

@@ -13,14 +13,14 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
-use urr_kernel::{Clock, Event};
+use urr_kernel::{Clock, DomainEvent};
 use urr_storage::{Db, StorageError, inbox};
 
-pub use self::handler::{HandleError, Handled, Handler, HandlerContext, decode_event};
+pub use self::handler::{HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
 
-use self::handler::Outcome;
-use crate::dead_letters::{self, Failure};
-use crate::{Batch, Bus, BusError, Delivery, LagReader, Metrics, Subscription, backoff};
+use self::handler::MessageOutcome;
+use crate::dead_letters::{self, HandlingFailure};
+use crate::{Bus, BusError, BusMetrics, Delivery, DeliveryBatch, LagReader, Subscription, backoff};
 
 /// So many keys are handled side by side.
 const KEYS_AT_ONCE: usize = 32;
@@ -44,7 +44,7 @@ pub struct Consumer {
     pub topics: Vec<String>,
     pub handler: Handler,
     pub clock: Clock,
-    pub metrics: Metrics,
+    pub metrics: BusMetrics,
 }
 
 /// Told to stop, or the storage was closed: what is not acknowledged will come again.
@@ -132,7 +132,7 @@ impl Consumer {
     async fn acknowledge(
         &self,
         subscription: &mut Subscription,
-        batch: &Batch,
+        batch: &DeliveryBatch,
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
         for attempt in 1..=ATTEMPTS_MAX {
@@ -153,7 +153,11 @@ impl Consumer {
         Ok(())
     }
 
-    async fn handle_batch(&self, batch: &Batch, cancel: &CancellationToken) -> Result<(), Stopped> {
+    async fn handle_batch(
+        &self,
+        batch: &DeliveryBatch,
+        cancel: &CancellationToken,
+    ) -> Result<(), Stopped> {
         let mut keys = Vec::new();
         for deliveries in by_key(batch) {
             keys.push(self.handle_key(deliveries, cancel));
@@ -185,13 +189,13 @@ impl Consumer {
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
         if dead_letters::is_replay_for_another(&delivery.headers, &self.group) {
-            self.count(delivery, Outcome::Ignored);
+            self.count(delivery, MessageOutcome::Ignored);
             return Ok(());
         }
-        let event = match Event::from_bytes(&delivery.body) {
+        let event = match DomainEvent::from_bytes(&delivery.body) {
             Ok(event) => Arc::new(event),
             Err(error) => {
-                let failure = Failure::new(HandleError::from(error).to_string(), None);
+                let failure = HandlingFailure::new(HandleError::from(error).to_string(), None);
                 return self.set_aside(delivery, &failure, cancel).await;
             }
         };
@@ -201,7 +205,7 @@ impl Consumer {
                 Ok(())
             }
             Err(reason) => {
-                let failure = Failure::new(reason, Some(Arc::clone(&event)));
+                let failure = HandlingFailure::new(reason, Some(Arc::clone(&event)));
                 self.set_aside(delivery, &failure, cancel).await
             }
         }
@@ -211,9 +215,9 @@ impl Consumer {
     async fn handle_event(
         &self,
         delivery: &Delivery,
-        event: &Arc<Event>,
+        event: &Arc<DomainEvent>,
         cancel: &CancellationToken,
-    ) -> Result<Result<Outcome, String>, Stopped> {
+    ) -> Result<Result<MessageOutcome, String>, Stopped> {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -234,15 +238,15 @@ impl Consumer {
     }
 
     /// One transaction: the inbox row and the effect.
-    async fn try_event(&self, event: &Arc<Event>) -> Result<Outcome, HandleError> {
+    async fn try_event(&self, event: &Arc<DomainEvent>) -> Result<MessageOutcome, HandleError> {
         let (event, handler) = (Arc::clone(event), Arc::clone(&self.handler));
         let context = HandlerContext::new(self.group.clone(), &event, self.clock.now());
         self.db
             .write(move |tx| {
                 if !inbox::record(tx, context.group(), event.id, context.now)? {
-                    return Ok(Outcome::Duplicate);
+                    return Ok(MessageOutcome::Duplicate);
                 }
-                handler(tx, &event, &context).map(Outcome::from)
+                handler(tx, &event, &context).map(MessageOutcome::from)
             })
             .await
     }
@@ -251,7 +255,7 @@ impl Consumer {
     async fn set_aside(
         &self,
         delivery: &Delivery,
-        failure: &Failure,
+        failure: &HandlingFailure,
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
         let (group, place, reason) = (&self.group, &delivery.position, &failure.reason);
@@ -273,10 +277,10 @@ impl Consumer {
         }
     }
 
-    fn count(&self, delivery: &Delivery, outcome: Outcome) {
+    fn count(&self, delivery: &Delivery, outcome: MessageOutcome) {
         let place = &delivery.position;
         debug!(group = self.group, %place, ?outcome, "a message is dealt with");
-        if let Outcome::Rejected { reason } = &outcome {
+        if let MessageOutcome::Rejected { reason } = &outcome {
             info!(group = self.group, %place, reason, "an event was rejected");
         }
         self.metrics.count_handled(&self.group, place, outcome.name());
@@ -324,7 +328,7 @@ fn attempts_max(error: &StorageError) -> Option<u32> {
 }
 
 /// The messages of a batch by key, in the order in which the keys first appear.
-fn by_key(batch: &Batch) -> Vec<Vec<&Delivery>> {
+fn by_key(batch: &DeliveryBatch) -> Vec<Vec<&Delivery>> {
     let mut groups: Vec<Vec<&Delivery>> = Vec::new();
     let mut index_of = HashMap::new();
     for delivery in &batch.deliveries {

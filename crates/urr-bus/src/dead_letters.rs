@@ -10,11 +10,11 @@ mod walk;
 use std::sync::Arc;
 
 use tracing::warn;
-use urr_kernel::{Event, Timestamp, Uuid};
+use urr_kernel::{DomainEvent, Timestamp, Uuid};
 
-use self::walk::{SURVEY_LETTERS_MAX, Walk};
+use self::walk::{DeadLetterWalk, SURVEY_LETTERS_MAX};
 use crate::bus::{dead_letter_topic, topic_of_dead_letters};
-use crate::{Bus, BusError, Delivery, Headers, Message, Position};
+use crate::{Bus, BusError, BusMessage, Delivery, MessageHeaders, MessagePosition};
 
 const REASON: &str = "urr-reason";
 const GROUP: &str = "urr-group";
@@ -35,12 +35,12 @@ const REASON_CHARS_MAX: usize = 2_000;
 /// A message that was set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    pub id: Position,
+    pub id: MessagePosition,
     pub reason: String,
     /// The group whose handler could not take it. Empty if the letter is not of our making.
     pub group: String,
     /// Where the message was.
-    pub original: Option<Position>,
+    pub original: Option<MessagePosition>,
     pub failed_at: Option<Timestamp>,
     pub event_id: Option<Uuid>,
     pub event_type: Option<String>,
@@ -53,29 +53,32 @@ pub struct DeadLetter {
 #[derive(Debug, thiserror::Error)]
 pub enum DeadLetterError {
     #[error("there is no dead letter {0}")]
-    NotFound(Position),
+    NotFound(MessagePosition),
     #[error("dead letter {0} was replayed before; say so if it shall be replayed again")]
-    AlreadyReplayed(Position),
+    AlreadyReplayed(MessagePosition),
     #[error(transparent)]
     Bus(#[from] BusError),
 }
 
 /// Whether a dead letter that was replayed before may be replayed once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RepeatedReplay {
     Refuse,
     Allow,
 }
 
+/// The former names.
+pub use self::{DeadLetterScope as Which, RepeatedReplay as Again};
+
 /// Which dead letters to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum DeadLetterScope {
     Open,
     OpenAndReplayed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
+pub struct DeadLetterList {
     /// Oldest first in each partition.
     pub letters: Vec<DeadLetter>,
     /// Whether there are more than were asked for.
@@ -86,43 +89,43 @@ pub struct Listing {
 pub async fn list(
     bus: &Bus,
     topic: Option<&str>,
-    which: Which,
+    which: DeadLetterScope,
     limit: usize,
-) -> Result<Listing, BusError> {
+) -> Result<DeadLetterList, BusError> {
     let mut letters = Vec::new();
     let mut walk = walk(bus, topic).await?;
     while let Some(letter) = walk.next().await? {
-        if letter.is_replayed && which == Which::Open {
+        if letter.is_replayed && which == DeadLetterScope::Open {
             continue;
         }
         if letters.len() == limit {
-            return Ok(Listing { letters, is_cut: true });
+            return Ok(DeadLetterList { letters, is_cut: true });
         }
         letters.push(letter);
     }
-    Ok(Listing { letters, is_cut: false })
+    Ok(DeadLetterList { letters, is_cut: false })
 }
 
 /// Reads at the place of the letter, and on from there: its mark is in the same partition.
-pub async fn show(bus: &Bus, id: &Position) -> Result<DeadLetter, DeadLetterError> {
+pub async fn show(bus: &Bus, id: &MessagePosition) -> Result<DeadLetter, DeadLetterError> {
     let not_found = || DeadLetterError::NotFound(id.clone());
     topic_of_dead_letters(&id.topic).ok_or_else(not_found)?;
     let mut extents = bus.extents(&id.topic).await?;
     extents.retain(|extent| extent.partition == id.partition && extent.start <= id.offset);
     extents.iter_mut().for_each(|extent| extent.start = id.offset);
-    let found = Walk::new(bus, extents, 1).next().await?;
+    let found = DeadLetterWalk::new(bus, extents, 1).next().await?;
     found.filter(|letter| letter.id == *id).ok_or_else(not_found)
 }
 
 /// Sends one dead letter to its topic again. Returns where it is now.
 pub async fn replay(
     bus: &Bus,
-    id: &Position,
-    again: Again,
+    id: &MessagePosition,
+    again: RepeatedReplay,
     now: Timestamp,
-) -> Result<Position, DeadLetterError> {
+) -> Result<MessagePosition, DeadLetterError> {
     let letter = show(bus, id).await?;
-    if letter.is_replayed && again == Again::Refuse {
+    if letter.is_replayed && again == RepeatedReplay::Refuse {
         return Err(DeadLetterError::AlreadyReplayed(letter.id));
     }
     Ok(replay_letter(bus, &letter, now).await?)
@@ -142,7 +145,7 @@ pub async fn replay_open(bus: &Bus, topic: Option<&str>, now: Timestamp) -> Resu
 }
 
 /// All dead letters of one topic (or of all).
-async fn walk<'a>(bus: &'a Bus, topic: Option<&str>) -> Result<Walk<'a>, BusError> {
+async fn walk<'a>(bus: &'a Bus, topic: Option<&str>) -> Result<DeadLetterWalk<'a>, BusError> {
     let topics = match topic {
         Some(topic) if topic_of_dead_letters(topic).is_some() => vec![topic.to_owned()],
         Some(topic) => vec![dead_letter_topic(topic)],
@@ -156,7 +159,7 @@ async fn walk<'a>(bus: &'a Bus, topic: Option<&str>) -> Result<Walk<'a>, BusErro
     for topic in topics {
         extents.extend(bus.extents(&topic).await?);
     }
-    Ok(Walk::new(bus, extents, SURVEY_LETTERS_MAX))
+    Ok(DeadLetterWalk::new(bus, extents, SURVEY_LETTERS_MAX))
 }
 
 /// Publishes first and marks then: a crash in between repeats the message, which the inbox notices.
@@ -164,15 +167,15 @@ async fn replay_letter(
     bus: &Bus,
     letter: &DeadLetter,
     now: Timestamp,
-) -> Result<Position, BusError> {
+) -> Result<MessagePosition, BusError> {
     let topic = topic_of_dead_letters(&letter.id.topic).expect("a letter is on such a topic");
-    let mut message = Message::new(topic, letter.key.clone(), letter.body.clone());
+    let mut message = BusMessage::new(topic, letter.key.clone(), letter.body.clone());
     message.partition = letter.original.as_ref().map(|original| original.partition);
     if !letter.group.is_empty() {
         message.headers.insert(REPLAY_FOR.to_owned(), letter.group.clone());
     }
     let position = publish(bus, message).await?;
-    let mut mark = Message::new(letter.id.topic.clone(), letter.key.clone(), Vec::new());
+    let mut mark = BusMessage::new(letter.id.topic.clone(), letter.key.clone(), Vec::new());
     mark.partition = Some(letter.id.partition);
     mark.headers.insert(REPLAYED.to_owned(), letter.id.to_string());
     mark.headers.insert(REPLAYED_AT.to_owned(), now.to_string());
@@ -197,14 +200,14 @@ fn read(delivery: Delivery) -> DeadLetter {
 }
 
 /// Why a message is set aside, and the event it carried if it carried one.
-pub(crate) struct Failure {
+pub(crate) struct HandlingFailure {
     pub(crate) reason: String,
-    event: Option<Arc<Event>>,
+    event: Option<Arc<DomainEvent>>,
 }
 
-impl Failure {
-    pub(crate) fn new(reason: String, event: Option<Arc<Event>>) -> Failure {
-        Failure { reason, event }
+impl HandlingFailure {
+    pub(crate) fn new(reason: String, event: Option<Arc<DomainEvent>>) -> HandlingFailure {
+        HandlingFailure { reason, event }
     }
 }
 
@@ -212,11 +215,11 @@ impl Failure {
 pub(crate) fn letter(
     group: &str,
     delivery: &Delivery,
-    failure: &Failure,
+    failure: &HandlingFailure,
     now: Timestamp,
-) -> Message {
+) -> BusMessage {
     let original = &delivery.position;
-    let mut headers = Headers::new();
+    let mut headers = MessageHeaders::new();
     let mut set = |name: &str, value: String| headers.insert(name.to_owned(), value);
     set(REASON, failure.reason.chars().take(REASON_CHARS_MAX).collect());
     set(GROUP, group.to_owned());
@@ -226,7 +229,7 @@ pub(crate) fn letter(
         set(EVENT_ID, event.id.to_string());
         set(EVENT_TYPE, event.event_type.clone());
     }
-    Message {
+    BusMessage {
         topic: dead_letter_topic(&original.topic),
         key: delivery.key.clone(),
         body: delivery.body.clone(),
@@ -237,17 +240,17 @@ pub(crate) fn letter(
 
 /// Publishes to the partition that is asked for. If there is none of that number (someone made one of
 /// the two topics with fewer partitions), the key decides: elsewhere is better than nowhere.
-pub(crate) async fn publish(bus: &Bus, message: Message) -> Result<Position, BusError> {
+pub(crate) async fn publish(bus: &Bus, message: BusMessage) -> Result<MessagePosition, BusError> {
     match bus.publish_one(message.clone()).await {
         Err(BusError::UnknownTopic(place)) if message.partition.is_some() => {
             warn!(place, partition = message.partition, "there is no such partition");
-            bus.publish_one(Message { partition: None, ..message }).await
+            bus.publish_one(BusMessage { partition: None, ..message }).await
         }
         result => result,
     }
 }
 
 /// Whether a message is the replay of a dead letter of another group.
-pub(crate) fn is_replay_for_another(headers: &Headers, group: &str) -> bool {
+pub(crate) fn is_replay_for_another(headers: &MessageHeaders, group: &str) -> bool {
     headers.get(REPLAY_FOR).is_some_and(|wanted| wanted != group)
 }

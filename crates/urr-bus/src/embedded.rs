@@ -16,9 +16,9 @@ use urr_kernel::{Clock, Timestamp};
 use urr_storage::{Db, Schema, SqliteOptions, migrate};
 
 use crate::bus::{TopicSpec, dead_letter_topic};
-use crate::reader::{Extent, PAGE_MAX};
+use crate::reader::{PAGE_MAX, PartitionRange};
 use crate::subscription::{BATCH_MAX, PartitionLag};
-use crate::{Batch, BusError, Delivery, Message, Position};
+use crate::{BusError, BusMessage, Delivery, DeliveryBatch, MessagePosition};
 
 const SCHEMA: Schema = Schema {
     name: "bus",
@@ -28,7 +28,7 @@ const SCHEMA: Schema = Schema {
 /// A publisher in this process wakes the consumers; an operator's command is another process.
 const POLL: Duration = Duration::from_secs(1);
 
-type Place = (String, i32);
+type PartitionKey = (String, i32);
 
 pub(crate) struct EmbeddedBus {
     db: Db,
@@ -70,7 +70,10 @@ impl EmbeddedBus {
     }
 
     /// In one transaction. A message that has nowhere to go fails alone, as it does on Kafka.
-    pub(crate) async fn publish(&self, messages: Vec<Message>) -> Vec<Result<Position, BusError>> {
+    pub(crate) async fn publish(
+        &self,
+        messages: Vec<BusMessage>,
+    ) -> Vec<Result<MessagePosition, BusError>> {
         let (count, now) = (messages.len(), self.clock.now());
         let outcome: Result<Vec<_>, BusError> = self
             .db
@@ -98,7 +101,7 @@ impl EmbeddedBus {
         group: &str,
         topics: &[String],
     ) -> Result<EmbeddedSubscription, BusError> {
-        let claim = Claim::take(&self.consuming, group, topics)?;
+        let claim = TopicClaim::take(&self.consuming, group, topics)?;
         let (group, topics) = (group.to_owned(), topics.to_vec());
         let reader =
             EmbeddedLagReader { db: self.db.clone(), group: group.clone(), topics: topics.clone() };
@@ -116,12 +119,12 @@ impl EmbeddedBus {
         self.db.read(|tx| Ok(log::topic_list(tx)?)).await
     }
 
-    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<Extent>, BusError> {
+    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<PartitionRange>, BusError> {
         let topic = topic.to_owned();
         self.db.read(move |tx| Ok(log::extent_list(tx, &topic)?)).await
     }
 
-    pub(crate) fn reader(&self, extent: &Extent) -> EmbeddedReader {
+    pub(crate) fn reader(&self, extent: &PartitionRange) -> EmbeddedReader {
         EmbeddedReader { db: self.db.clone(), rest: extent.clone() }
     }
 
@@ -155,12 +158,12 @@ impl EmbeddedBus {
 /// Reads a stretch of a partition.
 pub(crate) struct EmbeddedReader {
     db: Db,
-    rest: Extent,
+    rest: PartitionRange,
 }
 
 impl EmbeddedReader {
     pub(crate) async fn next_page(&mut self) -> Result<Vec<Delivery>, BusError> {
-        let Extent { topic, partition, start, end } = self.rest.clone();
+        let PartitionRange { topic, partition, start, end } = self.rest.clone();
         let read = self.db.read(move |tx| {
             Ok::<_, BusError>(log::message_read(tx, &topic, partition, start, PAGE_MAX)?)
         });
@@ -172,18 +175,18 @@ impl EmbeddedReader {
 }
 
 /// The right of one subscription to a group's topics. Given back when it is dropped.
-struct Claim {
+struct TopicClaim {
     consuming: Arc<Mutex<HashSet<(String, String)>>>,
     claimed: Vec<(String, String)>,
 }
 
-impl Claim {
+impl TopicClaim {
     fn take(
         consuming: &Arc<Mutex<HashSet<(String, String)>>>,
         group: &str,
         topics: &[String],
-    ) -> Result<Claim, BusError> {
-        let mut claim = Claim { consuming: Arc::clone(consuming), claimed: Vec::new() };
+    ) -> Result<TopicClaim, BusError> {
+        let mut claim = TopicClaim { consuming: Arc::clone(consuming), claimed: Vec::new() };
         for topic in topics {
             let place = (group.to_owned(), topic.clone());
             let mut taken = consuming.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +200,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for TopicClaim {
     fn drop(&mut self) {
         let mut taken = self.consuming.lock().unwrap_or_else(PoisonError::into_inner);
         for place in &self.claimed {
@@ -210,17 +213,17 @@ pub(crate) struct EmbeddedSubscription {
     reader: EmbeddedLagReader,
     appended: watch::Receiver<u64>,
     /// What the next batch starts with, per partition.
-    positions: BTreeMap<Place, i64>,
-    _claim: Claim,
+    positions: BTreeMap<PartitionKey, i64>,
+    _claim: TopicClaim,
 }
 
 impl EmbeddedSubscription {
-    pub(crate) async fn next_batch(&mut self) -> Result<Batch, BusError> {
+    pub(crate) async fn next_batch(&mut self) -> Result<DeliveryBatch, BusError> {
         loop {
             self.appended.mark_unchanged();
             let deliveries = self.read().await?;
             if !deliveries.is_empty() {
-                let batch = Batch { deliveries };
+                let batch = DeliveryBatch { deliveries };
                 for ((topic, partition), offset) in batch.next_offsets() {
                     self.positions.insert((topic.to_owned(), partition), offset);
                 }
@@ -254,9 +257,9 @@ impl EmbeddedSubscription {
             .await
     }
 
-    pub(crate) async fn acknowledge(&mut self, batch: &Batch) -> Result<(), BusError> {
+    pub(crate) async fn acknowledge(&mut self, batch: &DeliveryBatch) -> Result<(), BusError> {
         let group = self.reader.group.clone();
-        let offsets: Vec<(Place, i64)> = batch
+        let offsets: Vec<(PartitionKey, i64)> = batch
             .next_offsets()
             .into_iter()
             .map(|((topic, partition), offset)| ((topic.to_owned(), partition), offset))

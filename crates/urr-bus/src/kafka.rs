@@ -20,10 +20,10 @@ pub(crate) use self::subscription::{KafkaLagReader, KafkaSubscription};
 
 use self::producer::Producer;
 use crate::bus::{TopicSpec, dead_letter_topic};
-use crate::reader::Extent;
-use crate::{BusError, Message, Position};
+use crate::reader::PartitionRange;
+use crate::{BusError, BusMessage, MessagePosition};
 
-type Admin = AdminClient<DefaultClientContext>;
+type KafkaAdmin = AdminClient<DefaultClientContext>;
 
 const CREATING: &str = "creating topics";
 
@@ -86,7 +86,8 @@ impl KafkaBus {
 
     /// Creates topics that are missing, and partitions of topics that have too few.
     pub(crate) async fn ensure_topics(&self, topics: &[TopicSpec]) -> Result<(), BusError> {
-        let admin: Admin = self.options.config().create().map_err(BusError::kafka(CREATING))?;
+        let admin: KafkaAdmin =
+            self.options.config().create().map_err(BusError::kafka(CREATING))?;
         let admin = Arc::new(admin);
         let named: Vec<NamedTopic> = topics.iter().flat_map(NamedTopic::pair).collect();
         self.create_topics(&admin, &named).await?;
@@ -104,7 +105,11 @@ impl KafkaBus {
         reader::wait_for_leaders(&admin, wanted).await.map(drop)
     }
 
-    async fn create_topics(&self, admin: &Admin, topics: &[NamedTopic]) -> Result<(), BusError> {
+    async fn create_topics(
+        &self,
+        admin: &KafkaAdmin,
+        topics: &[NamedTopic],
+    ) -> Result<(), BusError> {
         let new: Vec<NewTopic<'_>> = topics
             .iter()
             .map(|topic| {
@@ -123,7 +128,10 @@ impl KafkaBus {
         Ok(())
     }
 
-    pub(crate) async fn publish(&self, messages: Vec<Message>) -> Vec<Result<Position, BusError>> {
+    pub(crate) async fn publish(
+        &self,
+        messages: Vec<BusMessage>,
+    ) -> Vec<Result<MessagePosition, BusError>> {
         self.producer.publish(messages).await
     }
 
@@ -139,11 +147,11 @@ impl KafkaBus {
         reader::topics(&self.options).await
     }
 
-    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<Extent>, BusError> {
+    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<PartitionRange>, BusError> {
         reader::extents(&self.options, topic).await
     }
 
-    pub(crate) async fn reader(&self, extent: &Extent) -> Result<KafkaReader, BusError> {
+    pub(crate) async fn reader(&self, extent: &PartitionRange) -> Result<KafkaReader, BusError> {
         KafkaReader::open(&self.options, extent).await
     }
 
@@ -159,7 +167,7 @@ fn admin_options() -> AdminOptions {
 }
 
 async fn create_partitions(
-    admin: &Admin,
+    admin: &KafkaAdmin,
     wanted: &BTreeMap<String, i32>,
     found: &BTreeMap<String, i32>,
 ) -> Result<(), BusError> {

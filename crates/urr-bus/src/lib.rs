@@ -30,12 +30,20 @@ mod reader;
 pub mod relay;
 mod subscription;
 
-pub use bus::{Bus, Pages, TopicSpec, dead_letter_topic};
-pub use consumer::{Consumer, HandleError, Handled, Handler, HandlerContext, decode_event};
+pub use bus::{Bus, TopicPages, TopicSpec, dead_letter_topic};
+pub use consumer::{Consumer, HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
 pub use dead_letters::{DeadLetter, DeadLetterError};
 pub use error::BusError;
 pub use kafka::KafkaOptions;
-pub use message::{Batch, Delivery, Headers, Message, ParsePositionError, Position};
-pub use metrics::Metrics;
+pub use message::{
+    BusMessage, Delivery, DeliveryBatch, MessageHeaders, MessagePosition, ParsePositionError,
+};
+pub use metrics::BusMetrics;
 pub use relay::Relay;
 pub use subscription::{LagReader, PartitionLag, Subscription};
+
+/// The former names.
+pub use self::{
+    BusMessage as Message, BusMetrics as Metrics, HandlerOutcome as Handled,
+    MessagePosition as Position,
+};

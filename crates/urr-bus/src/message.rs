@@ -5,31 +5,31 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What travels beside the body.
-pub type Headers = BTreeMap<String, String>;
+pub type MessageHeaders = BTreeMap<String, String>;
 
 /// A message to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct BusMessage {
     pub topic: String,
     /// Messages of one key keep their order. An empty key is none.
     pub key: Vec<u8>,
     pub body: Vec<u8>,
-    pub headers: Headers,
+    pub headers: MessageHeaders,
     /// Where it must go, if its key shall not decide: dead letters keep their partition.
     pub partition: Option<i32>,
 }
 
-impl Message {
+impl BusMessage {
     pub fn new(
         topic: impl Into<String>,
         key: impl Into<Vec<u8>>,
         body: impl Into<Vec<u8>>,
-    ) -> Message {
-        Message {
+    ) -> BusMessage {
+        BusMessage {
             topic: topic.into(),
             key: key.into(),
             body: body.into(),
-            headers: Headers::new(),
+            headers: MessageHeaders::new(),
             partition: None,
         }
     }
@@ -37,13 +37,13 @@ impl Message {
 
 /// The place of a message on the bus, written `topic/partition/offset`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position {
+pub struct MessagePosition {
     pub topic: String,
     pub partition: i32,
     pub offset: i64,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for MessagePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.topic, self.partition, self.offset)
     }
@@ -54,10 +54,10 @@ impl fmt::Display for Position {
 #[error("not the place of a message: expected <topic>/<partition>/<offset>")]
 pub struct ParsePositionError;
 
-impl FromStr for Position {
+impl FromStr for MessagePosition {
     type Err = ParsePositionError;
 
-    fn from_str(text: &str) -> Result<Position, ParsePositionError> {
+    fn from_str(text: &str) -> Result<MessagePosition, ParsePositionError> {
         let mut parts = text.split('/');
         let (Some(topic), Some(partition), Some(offset), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -67,7 +67,7 @@ impl FromStr for Position {
         if topic.is_empty() {
             return Err(ParsePositionError);
         }
-        Ok(Position {
+        Ok(MessagePosition {
             topic: topic.to_owned(),
             partition: partition.parse().map_err(|_| ParsePositionError)?,
             offset: offset.parse().map_err(|_| ParsePositionError)?,
@@ -78,19 +78,19 @@ impl FromStr for Position {
 /// A message that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    pub position: Position,
+    pub position: MessagePosition,
     pub key: Vec<u8>,
     pub body: Vec<u8>,
-    pub headers: Headers,
+    pub headers: MessageHeaders,
 }
 
 /// Messages to handle and then to acknowledge together. Those of one partition are in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
+pub struct DeliveryBatch {
     pub deliveries: Vec<Delivery>,
 }
 
-impl Batch {
+impl DeliveryBatch {
     /// For each partition the offset after its last message: where the group goes on.
     pub(crate) fn next_offsets(&self) -> HashMap<(&str, i32), i64> {
         let mut next = HashMap::new();
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_position_is_read_back_as_it_is_written() {
         let position =
-            Position { topic: "payment-events-dlq".to_owned(), partition: 2, offset: 17 };
+            MessagePosition { topic: "payment-events-dlq".to_owned(), partition: 2, offset: 17 };
         assert_eq!(position.to_string(), "payment-events-dlq/2/17");
         assert_eq!("payment-events-dlq/2/17".parse(), Ok(position));
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn other_text_is_no_position() {
         for text in ["", "a", "a/1", "/1/2", "a/1/2/3", "a/x/2", "a/1/x", "a/1/"] {
-            assert_eq!(text.parse::<Position>(), Err(ParsePositionError), "{text}");
+            assert_eq!(text.parse::<MessagePosition>(), Err(ParsePositionError), "{text}");
         }
     }
 }

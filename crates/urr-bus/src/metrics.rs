@@ -7,11 +7,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use urr_kernel::Timestamp;
 
-use crate::{PartitionLag, Position};
+use crate::{MessagePosition, PartitionLag};
 
 /// The figures of the bus. Clones share them; the default is registered nowhere.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics {
+pub struct BusMetrics {
     published: Family<TopicLabels, Counter>,
     publish_failures: Family<TopicLabels, Counter>,
     outbox_waiting: Family<ServiceLabels, Gauge>,
@@ -52,10 +52,10 @@ struct PartitionLabels {
     partition: i32,
 }
 
-impl Metrics {
+impl BusMetrics {
     /// Registers the figures under names that begin with `urr_bus_`.
-    pub fn register(registry: &mut Registry) -> Metrics {
-        let metrics = Metrics::default();
+    pub fn register(registry: &mut Registry) -> BusMetrics {
+        let metrics = BusMetrics::default();
         let registry = registry.sub_registry_with_prefix("urr_bus");
         let published = metrics.published.clone();
         registry.register("published", "Messages published", published);
@@ -97,16 +97,21 @@ impl Metrics {
         age.set(age_seconds.max(0));
     }
 
-    pub(crate) fn count_handled(&self, group: &str, place: &Position, outcome: &'static str) {
+    pub(crate) fn count_handled(
+        &self,
+        group: &str,
+        place: &MessagePosition,
+        outcome: &'static str,
+    ) {
         let labels = OutcomeLabels { group: group.to_owned(), topic: place.topic.clone(), outcome };
         self.handled.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn count_retry(&self, group: &str, place: &Position) {
+    pub(crate) fn count_retry(&self, group: &str, place: &MessagePosition) {
         self.retries.get_or_create(&group_labels(group, place)).inc();
     }
 
-    pub(crate) fn count_dead_letter(&self, group: &str, place: &Position) {
+    pub(crate) fn count_dead_letter(&self, group: &str, place: &MessagePosition) {
         self.dead_letters.get_or_create(&group_labels(group, place)).inc();
     }
 
@@ -127,6 +132,6 @@ impl Metrics {
     }
 }
 
-fn group_labels(group: &str, place: &Position) -> GroupLabels {
+fn group_labels(group: &str, place: &MessagePosition) -> GroupLabels {
     GroupLabels { group: group.to_owned(), topic: place.topic.clone() }
 }

@@ -9,24 +9,24 @@ pub(crate) const PAGE_MAX: usize = 500;
 
 /// A stretch of a partition: the offsets from `start` on, before `end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct PartitionRange {
     pub(crate) topic: String,
     pub(crate) partition: i32,
     pub(crate) start: i64,
     pub(crate) end: i64,
 }
 
-pub(crate) enum Reader {
+pub(crate) enum TopicReader {
     Embedded(EmbeddedReader),
     Kafka(KafkaReader),
 }
 
-impl Reader {
+impl TopicReader {
     /// The messages that follow, in order. No messages: that was the end.
     pub(crate) async fn next_page(&mut self) -> Result<Vec<Delivery>, BusError> {
         match self {
-            Reader::Embedded(reader) => reader.next_page().await,
-            Reader::Kafka(reader) => reader.next_page().await,
+            TopicReader::Embedded(reader) => reader.next_page().await,
+            TopicReader::Kafka(reader) => reader.next_page().await,
         }
     }
 }

@@ -16,8 +16,8 @@ use urr_kernel::{Clock, Uuid};
 use urr_storage::outbox::OutboxRow;
 use urr_storage::{Db, StorageError, inbox, outbox};
 
-use self::pass::Pass;
-use crate::{Bus, BusError, Message, Metrics, Position, backoff};
+use self::pass::OutboxPass;
+use crate::{Bus, BusError, BusMessage, BusMetrics, MessagePosition, backoff};
 
 /// What a relay needs. Several may run on one outbox; one at a time works.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub struct Relay {
     pub holder: Uuid,
     /// Whose outbox it is, for logs and metrics.
     pub service: &'static str,
-    pub metrics: Metrics,
+    pub metrics: BusMetrics,
     pub options: RelayOptions,
 }
 
@@ -69,7 +69,7 @@ impl Default for RelayOptions {
 
 /// What a round came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Round {
+enum RelayRound {
     /// Nothing waits.
     Idle,
     /// Something was published; there may be more.
@@ -86,19 +86,19 @@ enum Round {
 
 /// What a relay remembers from round to round.
 #[derive(Default)]
-struct Progress {
+struct RelayProgress {
     /// When the lease was last taken, if it is ours.
     leased_at: Option<Instant>,
     /// Published, but the mark was refused: they must be marked before rows are read again, or they
     /// would be published again.
     unmarked: Vec<i64>,
-    pass: Pass,
+    pass: OutboxPass,
     /// Whether it was told that another relay has the lease.
     told_not_ours: bool,
 }
 
 /// When the side work is due.
-struct Chores {
+struct RelaySchedule {
     lag: Instant,
     purge: Instant,
     trim: Instant,
@@ -106,21 +106,21 @@ struct Chores {
 
 /// Publishes until it is cancelled, and then gives up the lease.
 pub async fn run(relay: Relay, cancel: CancellationToken) {
-    let (mut failures, mut progress) = (0, Progress::default());
+    let (mut failures, mut progress) = (0, RelayProgress::default());
     let now = Instant::now();
-    let mut chores = Chores { lag: now, purge: now, trim: now };
+    let mut chores = RelaySchedule { lag: now, purge: now, trim: now };
     while !cancel.is_cancelled() {
         let round = relay.round(&mut progress).await;
         let round = round.unwrap_or_else(|error| relay.explain(&error));
         failures = match round {
-            Round::Failed => failures + 1,
-            Round::ReadOn => failures,
-            Round::Idle | Round::Busy | Round::NotOurs | Round::Closed => 0,
+            RelayRound::Failed => failures + 1,
+            RelayRound::ReadOn => failures,
+            RelayRound::Idle | RelayRound::Busy | RelayRound::NotOurs | RelayRound::Closed => 0,
         };
-        if round != Round::ReadOn {
-            progress.pass = Pass::default();
+        if round != RelayRound::ReadOn {
+            progress.pass = OutboxPass::default();
         }
-        if round == Round::Closed {
+        if round == RelayRound::Closed {
             if !cancel.is_cancelled() {
                 error!(service = relay.service, "the storage was closed under the relay; it ends");
             }
@@ -136,15 +136,15 @@ pub async fn run(relay: Relay, cancel: CancellationToken) {
 }
 
 impl Relay {
-    async fn wait_after(&self, round: Round, failures: u32) {
+    async fn wait_after(&self, round: RelayRound, failures: u32) {
         match round {
-            Round::Busy | Round::ReadOn | Round::Closed => {}
-            Round::Idle => tokio::select! {
+            RelayRound::Busy | RelayRound::ReadOn | RelayRound::Closed => {}
+            RelayRound::Idle => tokio::select! {
                 () = self.db.outbox_filled() => {}
                 () = tokio::time::sleep(self.options.poll) => {}
             },
-            Round::NotOurs => tokio::time::sleep(self.options.poll).await,
-            Round::Failed => {
+            RelayRound::NotOurs => tokio::time::sleep(self.options.poll).await,
+            RelayRound::Failed => {
                 let wait = backoff::delay(failures, self.holder.as_bytes());
                 tokio::time::sleep(wait).await;
             }
@@ -152,24 +152,24 @@ impl Relay {
     }
 
     /// Takes the lease, publishes what waits, marks what arrived.
-    async fn round(&self, progress: &mut Progress) -> Result<Round, StorageError> {
+    async fn round(&self, progress: &mut RelayProgress) -> Result<RelayRound, StorageError> {
         let lease = self.has_lease(&mut progress.leased_at).await;
         // Whoever has the lease by now: these were published.
         self.mark(&mut progress.unmarked).await?;
         if !lease? {
-            return Ok(Round::NotOurs);
+            return Ok(RelayRound::NotOurs);
         }
         let Some(page) = self.read(&progress.pass).await? else {
-            return Ok(Round::Failed);
+            return Ok(RelayRound::Failed);
         };
         let was_clean = progress.pass.is_clean();
         if page.is_empty() {
-            return Ok(if was_clean { Round::Idle } else { Round::Failed });
+            return Ok(if was_clean { RelayRound::Idle } else { RelayRound::Failed });
         }
         let is_last = page.len() < usize::try_from(self.options.batch_max).expect("32 bits fit");
         let rows = progress.pass.take(page);
         let Some(results) = self.publish(&rows, &mut progress.leased_at).await else {
-            return Ok(Round::NotOurs);
+            return Ok(RelayRound::NotOurs);
         };
         let mut failed = None;
         for (row, result) in rows.iter().zip(results) {
@@ -188,14 +188,14 @@ impl Relay {
         }
         self.mark(&mut progress.unmarked).await?;
         Ok(match (progress.pass.is_clean(), is_last) {
-            (true, _) => Round::Busy,
-            (false, false) => Round::ReadOn,
-            (false, true) => Round::Failed,
+            (true, _) => RelayRound::Busy,
+            (false, false) => RelayRound::ReadOn,
+            (false, true) => RelayRound::Failed,
         })
     }
 
     /// The next page of rows. None: rows were committed late, so the reading must begin anew.
-    async fn read(&self, pass: &Pass) -> Result<Option<Vec<OutboxRow>>, StorageError> {
+    async fn read(&self, pass: &OutboxPass) -> Result<Option<Vec<OutboxRow>>, StorageError> {
         let (seq, passed, limit) = (pass.seq, pass.passed, self.options.batch_max);
         if pass.is_clean() {
             return self.db.read(move |tx| outbox::unpublished(tx, limit)).await.map(Some);
@@ -239,12 +239,12 @@ impl Relay {
         &self,
         rows: &[OutboxRow],
         leased_at: &mut Option<Instant>,
-    ) -> Option<Vec<Result<Position, BusError>>> {
+    ) -> Option<Vec<Result<MessagePosition, BusError>>> {
         if rows.is_empty() {
             return Some(Vec::new());
         }
         let message =
-            |row: &OutboxRow| Message::new(row.topic.clone(), row.key.clone(), row.body.clone());
+            |row: &OutboxRow| BusMessage::new(row.topic.clone(), row.key.clone(), row.body.clone());
         let publishing = self.bus.publish(rows.iter().map(message).collect());
         tokio::pin!(publishing);
         loop {
@@ -266,21 +266,26 @@ impl Relay {
         }
     }
 
-    fn explain(&self, error: &StorageError) -> Round {
+    fn explain(&self, error: &StorageError) -> RelayRound {
         if *error == StorageError::Closed {
-            return Round::Closed;
+            return RelayRound::Closed;
         }
         warn!(service = self.service, %error, "the outbox could not be read or marked; once more");
-        Round::Failed
+        RelayRound::Failed
     }
 
     /// Does what is due, also while nothing can be published: that is when the lag matters.
-    async fn do_chores(&self, chores: &mut Chores, round: Round, told_not_ours: &mut bool) {
-        *told_not_ours &= round == Round::NotOurs;
+    async fn do_chores(
+        &self,
+        chores: &mut RelaySchedule,
+        round: RelayRound,
+        told_not_ours: &mut bool,
+    ) {
+        *told_not_ours &= round == RelayRound::NotOurs;
         if Instant::now() >= chores.lag {
             let waiting = self.note_failure(self.read_lag().await).unwrap_or(0);
             chores.lag = Instant::now() + self.options.lag_interval;
-            if round == Round::NotOurs && waiting > 0 && !*told_not_ours {
+            if round == RelayRound::NotOurs && waiting > 0 && !*told_not_ours {
                 info!(service = self.service, waiting, "another relay has the lease of the outbox");
                 *told_not_ours = true;
             }
@@ -329,7 +334,7 @@ impl Relay {
         outcome.map_err(note).ok()
     }
 
-    async fn release(&self, progress: &mut Progress) {
+    async fn release(&self, progress: &mut RelayProgress) {
         // What is not marked by now is published again by the next relay.
         let marked = self.mark(&mut progress.unmarked).await;
         let holder = self.holder;

@@ -1,10 +1,10 @@
-//! A group's reading of topics, whichever form the bus has.
+//! A group's reading of topics, whichever engine the bus has.
 
 use std::convert::Infallible;
 
 use crate::embedded::{EmbeddedLagReader, EmbeddedSubscription};
 use crate::kafka::{KafkaLagReader, KafkaSubscription};
-use crate::{Batch, BusError};
+use crate::{BusError, DeliveryBatch};
 
 /// A batch is handled and acknowledged as a whole, so it is kept small.
 pub(crate) const BATCH_MAX: usize = 256;
@@ -12,28 +12,28 @@ pub(crate) const BATCH_MAX: usize = 256;
 /// One consumer of a group. Batches follow each other without gaps whether or not they are
 /// acknowledged; what was not acknowledged comes again to the next subscription of the group.
 pub struct Subscription {
-    form: Form,
+    engine: SubscriptionEngine,
 }
 
-enum Form {
+enum SubscriptionEngine {
     Embedded(EmbeddedSubscription),
     Kafka(KafkaSubscription),
 }
 
 impl Subscription {
     pub(crate) fn embedded(subscription: EmbeddedSubscription) -> Subscription {
-        Subscription { form: Form::Embedded(subscription) }
+        Subscription { engine: SubscriptionEngine::Embedded(subscription) }
     }
 
     pub(crate) fn kafka(subscription: KafkaSubscription) -> Subscription {
-        Subscription { form: Form::Kafka(subscription) }
+        Subscription { engine: SubscriptionEngine::Kafka(subscription) }
     }
 
     /// Waits for messages: at least one, at most 256. Dropping the future loses none.
-    pub async fn next_batch(&mut self) -> Result<Batch, BusError> {
-        match &mut self.form {
-            Form::Embedded(subscription) => subscription.next_batch().await,
-            Form::Kafka(subscription) => subscription.next_batch().await,
+    pub async fn next_batch(&mut self) -> Result<DeliveryBatch, BusError> {
+        match &mut self.engine {
+            SubscriptionEngine::Embedded(subscription) => subscription.next_batch().await,
+            SubscriptionEngine::Kafka(subscription) => subscription.next_batch().await,
         }
     }
 
@@ -41,37 +41,41 @@ impl Subscription {
     ///
     /// On Kafka the partitions may have moved to another consumer meanwhile; it will get the
     /// messages again, which its inbox notices.
-    pub async fn acknowledge(&mut self, batch: &Batch) -> Result<(), BusError> {
-        match &mut self.form {
-            Form::Embedded(subscription) => subscription.acknowledge(batch).await,
-            Form::Kafka(subscription) => subscription.acknowledge(batch).await,
+    pub async fn acknowledge(&mut self, batch: &DeliveryBatch) -> Result<(), BusError> {
+        match &mut self.engine {
+            SubscriptionEngine::Embedded(subscription) => subscription.acknowledge(batch).await,
+            SubscriptionEngine::Kafka(subscription) => subscription.acknowledge(batch).await,
         }
     }
 
     /// Keeps the place in the group while a batch takes long. Run it beside the handling and drop
     /// it with the end of that; by itself it never ends.
     pub async fn keep_alive(&mut self) -> Infallible {
-        match &mut self.form {
-            Form::Embedded(_) => std::future::pending().await,
-            Form::Kafka(subscription) => subscription.keep_alive().await,
+        match &mut self.engine {
+            SubscriptionEngine::Embedded(_) => std::future::pending().await,
+            SubscriptionEngine::Kafka(subscription) => subscription.keep_alive().await,
         }
     }
 
     /// A way to ask for the lag while the subscription is busy.
     pub fn lag_reader(&self) -> LagReader {
         LagReader {
-            form: match &self.form {
-                Form::Embedded(subscription) => LagForm::Embedded(subscription.lag_reader()),
-                Form::Kafka(subscription) => LagForm::Kafka(subscription.lag_reader()),
+            engine: match &self.engine {
+                SubscriptionEngine::Embedded(subscription) => {
+                    LagReaderEngine::Embedded(subscription.lag_reader())
+                }
+                SubscriptionEngine::Kafka(subscription) => {
+                    LagReaderEngine::Kafka(subscription.lag_reader())
+                }
             },
         }
     }
 
     /// Leaves the group in order, so that its partitions move on at once.
     pub async fn close(self) {
-        match self.form {
-            Form::Embedded(subscription) => drop(subscription),
-            Form::Kafka(subscription) => subscription.close().await,
+        match self.engine {
+            SubscriptionEngine::Embedded(subscription) => drop(subscription),
+            SubscriptionEngine::Kafka(subscription) => subscription.close().await,
         }
     }
 }
@@ -86,19 +90,19 @@ pub struct PartitionLag {
 
 /// Tells how far a group is behind, for the partitions that this subscription has.
 pub struct LagReader {
-    form: LagForm,
+    engine: LagReaderEngine,
 }
 
-enum LagForm {
+enum LagReaderEngine {
     Embedded(EmbeddedLagReader),
     Kafka(KafkaLagReader),
 }
 
 impl LagReader {
     pub async fn lag(&self) -> Result<Vec<PartitionLag>, BusError> {
-        match &self.form {
-            LagForm::Embedded(reader) => reader.lag().await,
-            LagForm::Kafka(reader) => reader.lag().await,
+        match &self.engine {
+            LagReaderEngine::Embedded(reader) => reader.lag().await,
+            LagReaderEngine::Kafka(reader) => reader.lag().await,
         }
     }
 }

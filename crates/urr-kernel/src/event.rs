@@ -22,7 +22,7 @@ pub trait EventData: Serialize + DeserializeOwned {
 
 /// An event as it travels. Unknown attributes are ignored, as CloudEvents asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct DomainEvent {
     pub specversion: String,
     pub id: Uuid,
     pub source: String,
@@ -55,7 +55,7 @@ pub enum DecodeEventError {
     },
 }
 
-impl Event {
+impl DomainEvent {
     /// Puts data into its envelope.
     pub fn new<D: EventData>(
         id: Uuid,
@@ -63,8 +63,8 @@ impl Event {
         time: Timestamp,
         context: &CallContext,
         data: &D,
-    ) -> Event {
-        Event {
+    ) -> DomainEvent {
+        DomainEvent {
             specversion: SPEC_VERSION.to_owned(),
             id,
             source: source.to_owned(),
@@ -83,8 +83,9 @@ impl Event {
         serde_json::to_vec(self).expect("an envelope is a plain struct")
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Result<Event, DecodeEventError> {
-        let event: Event = serde_json::from_slice(bytes).map_err(DecodeEventError::NotAnEvent)?;
+    pub fn from_bytes(bytes: &[u8]) -> Result<DomainEvent, DecodeEventError> {
+        let event: DomainEvent =
+            serde_json::from_slice(bytes).map_err(DecodeEventError::NotAnEvent)?;
         if event.specversion != SPEC_VERSION {
             return Err(DecodeEventError::UnknownVersion(event.specversion));
         }
@@ -130,11 +131,16 @@ mod tests {
         }
     }
 
-    fn painted() -> (SeatPainted, Event) {
+    fn painted() -> (SeatPainted, DomainEvent) {
         let data = SeatPainted { seat_id: Uuid::from_u128(9), colour: "red".to_owned() };
         let context = CallContext::root(Uuid::from_u128(5));
-        let event =
-            Event::new(Uuid::from_u128(1), "urr/test", Timestamp::UNIX_EPOCH, &context, &data);
+        let event = DomainEvent::new(
+            Uuid::from_u128(1),
+            "urr/test",
+            Timestamp::UNIX_EPOCH,
+            &context,
+            &data,
+        );
         (data, event)
     }
 
@@ -162,7 +168,7 @@ mod tests {
     #[test]
     fn an_event_survives_the_journey() {
         let (data, event) = painted();
-        let arrived = Event::from_bytes(&event.to_bytes()).unwrap();
+        let arrived = DomainEvent::from_bytes(&event.to_bytes()).unwrap();
         assert_eq!(arrived, event);
         assert_eq!(arrived.decode::<SeatPainted>().unwrap(), data);
     }
@@ -177,11 +183,11 @@ mod tests {
 
     #[test]
     fn foreign_and_future_messages_are_told_apart_from_events() {
-        let not_json = Event::from_bytes(b"\xff\x00");
+        let not_json = DomainEvent::from_bytes(b"\xff\x00");
         assert!(matches!(not_json, Err(DecodeEventError::NotAnEvent(_))));
         let (_, mut event) = painted();
         event.specversion = "2.0".to_owned();
-        let future = Event::from_bytes(&event.to_bytes());
+        let future = DomainEvent::from_bytes(&event.to_bytes());
         assert!(
             matches!(future, Err(DecodeEventError::UnknownVersion(version)) if version == "2.0")
         );

@@ -12,11 +12,11 @@ use crate::Clock;
 #[derive(Clone, Debug)]
 pub struct IdSource {
     clock: Clock,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<IdState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct IdState {
     random: StdRng,
     last: Uuid,
 }
@@ -35,7 +35,7 @@ impl IdSource {
     }
 
     fn with_generator(clock: Clock, random: StdRng) -> IdSource {
-        IdSource { clock, state: Arc::new(Mutex::new(State { random, last: Uuid::nil() })) }
+        IdSource { clock, state: Arc::new(Mutex::new(IdState { random, last: Uuid::nil() })) }
     }
 
     /// A new id, larger than every id this source made before, even if the clock went back.

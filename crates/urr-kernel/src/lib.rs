@@ -21,7 +21,7 @@ mod tier;
 
 pub use clock::{Clock, truncate_to_micros};
 pub use context::{CallContext, InvalidTraceparent, TraceContext};
-pub use event::{DecodeEventError, Event, EventData, SPEC_VERSION};
+pub use event::{DecodeEventError, DomainEvent, EventData, SPEC_VERSION};
 pub use id::IdSource;
 pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
 pub use jiff::Timestamp;
@@ -33,3 +33,6 @@ pub use text::{UnfitText, one_line};
 pub use ticket_type::{InvalidTicketType, TicketTypeDraft, limits as ticket_type_limits};
 pub use tier::{Tier, presale_delay};
 pub use uuid::Uuid;
+
+/// The former name of [`DomainEvent`].
+pub type Event = DomainEvent;

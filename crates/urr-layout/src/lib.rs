@@ -8,14 +8,17 @@
 
 mod grid;
 mod invalid;
-mod place;
+mod position;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use grid::{GradeRows, Grid, InvalidGrid};
 pub use invalid::InvalidLayout;
-pub use place::{Place, SeatId};
+pub use position::{SeatId, SeatPosition};
+
+/// The former name of [`SeatPosition`].
+pub use SeatPosition as Place;
 
 pub const SECTIONS_MAX: usize = 500;
 pub const ROWS_MAX: usize = 5_000;

@@ -15,8 +15,8 @@ use redis::{AsyncConnectionConfig, Cmd, IntoConnectionInfo, Value};
 use tokio::time::timeout;
 use urr_kernel::Secret;
 
-use crate::error::Failure;
-use crate::{RedisError, RedisOptions, RedisPlace};
+use crate::error::CommandFailure;
+use crate::{RedisError, RedisOptions, RedisTopology};
 
 /// Bytes that stay unacknowledged for so long break the connection. Without it, a server that
 /// vanished from the network would be waited for until the system gives up, a quarter of an hour.
@@ -27,8 +27,8 @@ const CLUSTER_RETRY_WAIT_MS_MIN: u64 = 5;
 const CLUSTER_RETRY_WAIT_MS_MAX: u64 = 50;
 
 /// Makes connections and keeps the one in use.
-pub(crate) struct Link {
-    client: Client,
+pub(crate) struct ConnectionSource {
+    client: RedisClient,
     connection_timeout: Duration,
     current: Mutex<Current>,
     /// Whoever holds this makes the connection; the others wait for it.
@@ -37,33 +37,36 @@ pub(crate) struct Link {
 
 #[derive(Default)]
 struct Current {
-    live: Option<Live>,
+    live: Option<SharedConnection>,
     made: u64,
 }
 
 /// A connection in use. All callers share it; answers come in the order of the calls.
 #[derive(Clone)]
-pub(crate) struct Live {
+pub(crate) struct SharedConnection {
     number: u64,
-    connection: Connection,
+    connection: RedisConnection,
 }
 
 #[derive(Clone)]
-enum Connection {
+enum RedisConnection {
     Single(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
 
-enum Client {
+enum RedisClient {
     Single(redis::Client, AsyncConnectionConfig),
     Cluster(ClusterClient),
 }
 
-impl Link {
-    pub fn new(place: &RedisPlace, options: &RedisOptions) -> Result<Link, RedisError> {
-        let client = Client::new(place, options)
+impl ConnectionSource {
+    pub fn new(
+        place: &RedisTopology,
+        options: &RedisOptions,
+    ) -> Result<ConnectionSource, RedisError> {
+        let client = RedisClient::new(place, options)
             .map_err(|error| RedisError::Rejected(format!("the address of Redis: {error}")))?;
-        Ok(Link {
+        Ok(ConnectionSource {
             client,
             connection_timeout: options.connection_timeout,
             current: Mutex::default(),
@@ -72,31 +75,31 @@ impl Link {
     }
 
     /// The connection, made now if there is none.
-    pub async fn live(&self) -> Result<Live, Failure> {
+    pub async fn live(&self) -> Result<SharedConnection, CommandFailure> {
         if let Some(live) = self.current().live.clone() {
             return Ok(live);
         }
-        let too_long = |_| Failure::to_connect("no connection in time");
+        let too_long = |_| CommandFailure::to_connect("no connection in time");
         let turn = timeout(self.connection_timeout, self.connecting.lock()).await;
         let _turn = turn.map_err(too_long)?;
         if let Some(live) = self.current().live.clone() {
             return Ok(live);
         }
         let connection = timeout(self.connection_timeout, self.client.connect()).await;
-        let connection = connection.map_err(too_long)?.map_err(Failure::to_connect)?;
+        let connection = connection.map_err(too_long)?.map_err(CommandFailure::to_connect)?;
         let mut current = self.current();
         current.made += 1;
-        let live = Live { number: current.made, connection };
+        let live = SharedConnection { number: current.made, connection };
         current.live = Some(live.clone());
         Ok(live)
     }
 
     /// Forgets a broken connection, unless another has taken its place. That of a Cluster mends
     /// itself: only one of its nodes may be gone.
-    pub fn let_go(&self, broken: &Live) {
+    pub fn let_go(&self, broken: &SharedConnection) {
         let mut current = self.current();
         let in_use = current.live.as_ref().is_some_and(|live| live.number == broken.number);
-        if in_use && matches!(broken.connection, Connection::Single(_)) {
+        if in_use && matches!(broken.connection, RedisConnection::Single(_)) {
             current.live = None;
         }
     }
@@ -106,29 +109,29 @@ impl Link {
     }
 }
 
-impl Live {
+impl SharedConnection {
     pub async fn send(&self, command: &Cmd) -> redis::RedisResult<Value> {
         match self.connection.clone() {
-            Connection::Single(mut connection) => command.query_async(&mut connection).await,
-            Connection::Cluster(mut connection) => command.query_async(&mut connection).await,
+            RedisConnection::Single(mut connection) => command.query_async(&mut connection).await,
+            RedisConnection::Cluster(mut connection) => command.query_async(&mut connection).await,
         }
     }
 }
 
-impl Client {
-    fn new(place: &RedisPlace, options: &RedisOptions) -> redis::RedisResult<Client> {
+impl RedisClient {
+    fn new(place: &RedisTopology, options: &RedisOptions) -> redis::RedisResult<RedisClient> {
         // Without a delay a call need not wait for the answer to the one before it. That costs a fifth
         // of the calls per second that one connection can take, which are more than we need.
         let tcp = TcpSettings::default().set_nodelay(true).set_user_timeout(UNACKNOWLEDGED_MAX);
         match place {
-            RedisPlace::Single(url) => {
+            RedisTopology::Single(url) => {
                 let info = url.expose().into_connection_info()?.set_tcp_settings(tcp);
                 let config = AsyncConnectionConfig::new()
                     .set_connection_timeout(Some(options.connection_timeout))
                     .set_response_timeout(Some(options.response_timeout));
-                Ok(Client::Single(redis::Client::open(info)?, config))
+                Ok(RedisClient::Single(redis::Client::open(info)?, config))
             }
-            RedisPlace::Cluster(nodes) => {
+            RedisTopology::Cluster(nodes) => {
                 let client = ClusterClientBuilder::new(nodes.iter().map(Secret::expose))
                     .connection_timeout(options.connection_timeout)
                     .response_timeout(options.response_timeout)
@@ -137,20 +140,20 @@ impl Client {
                     .max_retry_wait(CLUSTER_RETRY_WAIT_MS_MAX)
                     .tcp_settings(tcp)
                     .build()?;
-                Ok(Client::Cluster(client))
+                Ok(RedisClient::Cluster(client))
             }
         }
     }
 
-    async fn connect(&self) -> redis::RedisResult<Connection> {
+    async fn connect(&self) -> redis::RedisResult<RedisConnection> {
         match self {
-            Client::Single(client, config) => {
+            RedisClient::Single(client, config) => {
                 let connection =
                     client.get_multiplexed_async_connection_with_config(config).await?;
-                Ok(Connection::Single(connection))
+                Ok(RedisConnection::Single(connection))
             }
-            Client::Cluster(client) => {
-                Ok(Connection::Cluster(client.get_async_connection().await?))
+            RedisClient::Cluster(client) => {
+                Ok(RedisConnection::Cluster(client.get_async_connection().await?))
             }
         }
     }

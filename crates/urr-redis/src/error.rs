@@ -5,7 +5,7 @@ use redis::{ErrorKind, ServerErrorKind};
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedisError {
-    /// Nothing was executed: Redis cannot be reached, is not ready, or the circuit is open.
+    /// Nothing was executed: Redis cannot be reached, is not ready, or the breaker is open.
     #[error("Redis is not available")]
     Unavailable,
     /// No answer: the time was up or the connection broke after sending. It may have executed, or
@@ -19,7 +19,7 @@ pub enum RedisError {
 
 /// What a failed call tells about Redis, apart from the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Damage {
+pub(crate) enum FailureScope {
     /// It works: it answered, if only with a refusal.
     None,
     /// It is not able to serve now, but the connection may be.
@@ -30,40 +30,48 @@ pub(crate) enum Damage {
 
 /// A failed call.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandFailure {
     pub error: RedisError,
-    pub damage: Damage,
+    pub scope: FailureScope,
     /// For the log.
     pub cause: String,
 }
 
-impl Failure {
+impl CommandFailure {
     /// No connection could be made, so nothing was sent.
-    pub fn to_connect(cause: impl ToString) -> Failure {
-        Failure { error: RedisError::Unavailable, damage: Damage::Server, cause: cause.to_string() }
+    pub fn to_connect(cause: impl ToString) -> CommandFailure {
+        CommandFailure {
+            error: RedisError::Unavailable,
+            scope: FailureScope::Server,
+            cause: cause.to_string(),
+        }
     }
 
     /// The script answered what its caller cannot read: a bug, and none of Redis.
-    pub fn to_understand(cause: impl ToString) -> Failure {
+    pub fn to_understand(cause: impl ToString) -> CommandFailure {
         let cause = cause.to_string();
-        Failure { error: RedisError::Rejected(cause.clone()), damage: Damage::None, cause }
+        CommandFailure {
+            error: RedisError::Rejected(cause.clone()),
+            scope: FailureScope::None,
+            cause,
+        }
     }
 
-    pub fn after_sending(error: &redis::RedisError) -> Failure {
+    pub fn after_sending(error: &redis::RedisError) -> CommandFailure {
         let cause = error.to_string();
-        let (error, damage) = match error.kind() {
-            ErrorKind::Io if error.is_timeout() => (RedisError::Timeout, Damage::Server),
+        let (error, scope) = match error.kind() {
+            ErrorKind::Io if error.is_timeout() => (RedisError::Timeout, FailureScope::Server),
             ErrorKind::Io if error.is_connection_refusal() => {
-                (RedisError::Unavailable, Damage::Connection)
+                (RedisError::Unavailable, FailureScope::Connection)
             }
-            ErrorKind::Io | ErrorKind::Parse => (RedisError::Timeout, Damage::Connection),
-            ErrorKind::ClusterConnectionNotFound => (RedisError::Unavailable, Damage::Server),
+            ErrorKind::Io | ErrorKind::Parse => (RedisError::Timeout, FailureScope::Connection),
+            ErrorKind::ClusterConnectionNotFound => (RedisError::Unavailable, FailureScope::Server),
             ErrorKind::AuthenticationFailed => {
-                (RedisError::Rejected(cause.clone()), Damage::Connection)
+                (RedisError::Rejected(cause.clone()), FailureScope::Connection)
             }
             // The server we are connected to is a replica now: look for the primary anew.
             ErrorKind::Server(ServerErrorKind::ReadOnly) => {
-                (RedisError::Unavailable, Damage::Connection)
+                (RedisError::Unavailable, FailureScope::Connection)
             }
             // Redirections without end: the node that has the key is not there.
             ErrorKind::Server(
@@ -73,12 +81,12 @@ impl Failure {
                 | ServerErrorKind::ClusterDown
                 | ServerErrorKind::MasterDown
                 | ServerErrorKind::TryAgain,
-            ) => (RedisError::Unavailable, Damage::Server),
+            ) => (RedisError::Unavailable, FailureScope::Server),
             // Another script has been running for too long.
-            _ if error.code() == Some("BUSY") => (RedisError::Unavailable, Damage::Server),
-            _ => (RedisError::Rejected(cause.clone()), Damage::None),
+            _ if error.code() == Some("BUSY") => (RedisError::Unavailable, FailureScope::Server),
+            _ => (RedisError::Rejected(cause.clone()), FailureScope::None),
         };
-        Failure { error, damage, cause }
+        CommandFailure { error, scope, cause }
     }
 }
 
@@ -90,10 +98,10 @@ mod tests {
 
     use super::*;
 
-    fn check_answer(answer: &str, error: RedisError, damage: Damage) {
+    fn check_answer(answer: &str, error: RedisError, scope: FailureScope) {
         let value = parse_redis_value(format!("{answer}\r\n").as_bytes()).unwrap();
-        let failure = Failure::after_sending(&value.extract_error().unwrap_err());
-        assert_eq!((failure.error, failure.damage), (error, damage), "{answer}");
+        let failure = CommandFailure::after_sending(&value.extract_error().unwrap_err());
+        assert_eq!((failure.error, failure.scope), (error, scope), "{answer}");
     }
 
     #[test]
@@ -102,27 +110,27 @@ mod tests {
             "-LOADING Redis is loading the dataset in memory",
             "-CLUSTERDOWN The cluster is down",
             "-TRYAGAIN Multiple keys request during rehashing of slot",
-            "-MASTERDOWN Link with MASTER is down",
+            "-MASTERDOWN ConnectionSource with MASTER is down",
             "-MOVED 98 127.0.0.1:7001",
             "-BUSY Redis is busy running a script.",
         ] {
-            check_answer(answer, RedisError::Unavailable, Damage::Server);
+            check_answer(answer, RedisError::Unavailable, FailureScope::Server);
         }
         check_answer(
             "-READONLY You can't write against a read only replica.",
             RedisError::Unavailable,
-            Damage::Connection,
+            FailureScope::Connection,
         );
         let value = parse_redis_value(b"-OOM command not allowed\r\n").unwrap();
-        let failure = Failure::after_sending(&value.extract_error().unwrap_err());
+        let failure = CommandFailure::after_sending(&value.extract_error().unwrap_err());
         assert!(matches!(failure.error, RedisError::Rejected(text) if text.contains("OOM")));
-        assert_eq!(failure.damage, Damage::None);
+        assert_eq!(failure.scope, FailureScope::None);
     }
 
     #[test]
     fn a_broken_connection_does_not_tell_whether_the_call_executed() {
         let broken = io::Error::from(io::ErrorKind::BrokenPipe);
-        let failure = Failure::after_sending(&broken.into());
-        assert_eq!((failure.error, failure.damage), (RedisError::Timeout, Damage::Connection));
+        let failure = CommandFailure::after_sending(&broken.into());
+        assert_eq!((failure.error, failure.scope), (RedisError::Timeout, FailureScope::Connection));
     }
 }

@@ -8,16 +8,16 @@
 //! - A call that gets no answer in time ends with [`RedisError::Timeout`]. It may have executed,
 //!   now or later. On a Cluster a call whose connection breaks is sent again, so it may even execute
 //!   twice. Write scripts so that a repetition does no harm.
-//! - After a few failures in a row a circuit opens: calls are refused at once, and a task in the
+//! - After a few failures in a row a breaker opens: calls are refused at once, and a task in the
 //!   background tries once a second until Redis works again. A dead Redis costs microseconds, not
-//!   a timeout per request. A Cluster has a circuit per range of slots, so that one dead node does
+//!   a timeout per request. A Cluster has a breaker per range of slots, so that one dead node does
 //!   not stop the others.
 //! - The keys of one script share a hash tag ([`hash_tag`]), on a single server too: what works in
 //!   development works on a Cluster (F-5).
 //!
 //! Deliberately absent: locks (a Redis lock proves nothing), pipelines, transactions, and TLS.
 
-mod circuit;
+mod breaker;
 mod connection;
 mod error;
 mod hash_tag;
@@ -30,21 +30,24 @@ use redis::{ErrorKind, ServerErrorKind};
 pub use redis::{FromRedisValue, ToRedisArgs};
 use urr_kernel::Secret;
 
-use self::circuit::Circuit;
-use self::connection::{Link, Live};
+use self::breaker::RedisBreaker;
+use self::connection::{ConnectionSource, SharedConnection};
 pub use self::error::RedisError;
-use self::error::{Damage, Failure};
+use self::error::{CommandFailure, FailureScope};
 pub use self::hash_tag::hash_tag;
 use self::hash_tag::slot_of;
 pub use self::script::Script;
 
 /// Where Redis is: `redis://[user][:password@]host:port[/database]`.
 #[derive(Debug, Clone)]
-pub enum RedisPlace {
+pub enum RedisTopology {
     Single(Secret),
     /// Some of the nodes; the others are learned from them.
     Cluster(Vec<Secret>),
 }
+
+/// The former name of [`RedisTopology`].
+pub type RedisPlace = RedisTopology;
 
 /// How long to wait, and when to stop trying.
 #[derive(Debug, Clone)]
@@ -52,9 +55,9 @@ pub struct RedisOptions {
     pub connection_timeout: Duration,
     /// For the whole answer, on a Cluster with all redirections.
     pub response_timeout: Duration,
-    /// So many failures in a row open the circuit.
+    /// So many failures in a row open the breaker.
     pub failures_max: u32,
-    /// How long calls are refused before the first attempt to close the circuit, and before each
+    /// How long calls are refused before the first attempt to close the breaker, and before each
     /// further one.
     pub open_for: Duration,
 }
@@ -73,58 +76,58 @@ impl Default for RedisOptions {
 /// For scripts that have only keys.
 pub const NO_ARGUMENTS: &[&str] = &[];
 
-/// A Cluster has 16,384 slots. A node serves few long ranges of them, so 64 circuits of 256 slots
+/// A Cluster has 16,384 slots. A node serves few long ranges of them, so 64 breakers of 256 slots
 /// each keep a dead node's failures from those of the others.
-const SLOTS_PER_CIRCUIT: usize = 256;
-const CIRCUITS_OF_CLUSTER: usize = 64;
+const SLOTS_PER_BREAKER: usize = 256;
+const CLUSTER_BREAKERS: usize = 64;
 
-/// A handle on Redis. Clones share the connection and the circuits.
+/// A handle on Redis. Clones share the connection and the breakers.
 #[derive(Clone)]
 pub struct Redis(Arc<Inner>);
 
 struct Inner {
-    link: Link,
-    /// One for a single server, [`CIRCUITS_OF_CLUSTER`] for a Cluster.
-    circuits: Vec<Circuit>,
+    source: ConnectionSource,
+    /// One for a single server, [`CLUSTER_BREAKERS`] for a Cluster.
+    breakers: Vec<RedisBreaker>,
     options: RedisOptions,
 }
 
 impl Redis {
     /// Connects with the usual timeouts; see [`Redis::connect_with`].
-    pub async fn connect(place: &RedisPlace) -> Result<Redis, RedisError> {
+    pub async fn connect(place: &RedisTopology) -> Result<Redis, RedisError> {
         Redis::connect_with(place, RedisOptions::default()).await
     }
 
     /// Connects. Only an address that makes no sense is an error: a Redis that is down now may come
     /// back, and who needs it at start asks with [`Redis::ping`].
     pub async fn connect_with(
-        place: &RedisPlace,
+        place: &RedisTopology,
         options: RedisOptions,
     ) -> Result<Redis, RedisError> {
-        let link = Link::new(place, &options)?;
-        let circuits = match place {
-            RedisPlace::Single(_) => 1,
-            RedisPlace::Cluster(_) => CIRCUITS_OF_CLUSTER,
+        let source = ConnectionSource::new(place, &options)?;
+        let breakers = match place {
+            RedisTopology::Single(_) => 1,
+            RedisTopology::Cluster(_) => CLUSTER_BREAKERS,
         };
-        let circuits = (0..circuits).map(|_| Circuit::default()).collect();
-        let redis = Redis(Arc::new(Inner { link, circuits, options }));
-        if let Err(failure) = redis.0.link.live().await {
+        let breakers = (0..breakers).map(|_| RedisBreaker::default()).collect();
+        let redis = Redis(Arc::new(Inner { source, breakers, options }));
+        if let Err(failure) = redis.0.source.live().await {
             tracing::warn!(error = failure.cause, "Redis cannot be reached yet");
         }
         Ok(redis)
     }
 
-    /// Whether Redis answers now; on a Cluster, every primary. It asks even when the circuit is
+    /// Whether Redis answers now; on a Cluster, every primary. It asks even when the breaker is
     /// open, so it can take as long as both timeouts.
     pub async fn ping(&self) -> Result<(), RedisError> {
-        let live = self.0.link.live().await.map_err(|failure| failure.error)?;
+        let live = self.0.source.live().await.map_err(|failure| failure.error)?;
         let answer = live.send(&redis::cmd("PING")).await;
         answer.map(drop).map_err(|error| self.0.judge(&live, &error).error)
     }
 
     /// Whether calls are refused at the moment, on a Cluster for some of the keys at least.
     pub fn is_refusing(&self) -> bool {
-        self.0.circuits.iter().any(Circuit::is_open)
+        self.0.breakers.iter().any(RedisBreaker::is_open)
     }
 
     /// Runs a script. Arguments are a value, a slice or a tuple of values, or [`NO_ARGUMENTS`].
@@ -136,35 +139,35 @@ impl Redis {
         keys: &[&str],
         arguments: impl ToRedisArgs,
     ) -> Result<T, RedisError> {
-        let number = self.0.circuit_of(keys);
-        let circuit = &self.0.circuits[number];
-        if circuit.is_open() {
+        let number = self.0.breaker_of(keys);
+        let breaker = &self.0.breakers[number];
+        if breaker.is_open() {
             return Err(RedisError::Unavailable);
         }
         let outcome = self.0.run_admitted(script, keys, &arguments).await;
         match &outcome {
-            Err(failure) if failure.damage != Damage::None => {
-                if circuit.failed(self.0.options.failures_max) {
+            Err(failure) if failure.scope != FailureScope::None => {
+                if breaker.failed(self.0.options.failures_max) {
                     let error = &failure.cause;
                     tracing::warn!(error, "Redis fails; calls are refused until it answers again");
                     tokio::spawn(recover(Arc::downgrade(&self.0), number, keys[0].to_owned()));
                 }
             }
-            Ok(_) | Err(_) => circuit.succeeded(),
+            Ok(_) | Err(_) => breaker.succeeded(),
         }
         outcome.map_err(|failure| failure.error)
     }
 }
 
-/// Closes a circuit when a script runs again where this key is. Ends with the last handle.
+/// Closes a breaker when a script runs again where this key is. Ends with the last handle.
 async fn recover(inner: Weak<Inner>, number: usize, key: String) {
     static TRY: LazyLock<Script> = LazyLock::new(|| Script::new("return 1"));
     while let Some(open_for) = inner.upgrade().map(|inner| inner.options.open_for) {
         tokio::time::sleep(open_for).await;
         let Some(inner) = inner.upgrade() else { return };
         let outcome = inner.run_admitted::<i64>(&TRY, &[&key], &NO_ARGUMENTS).await;
-        if outcome.map_or_else(|failure| failure.damage == Damage::None, |_| true) {
-            inner.circuits[number].close();
+        if outcome.map_or_else(|failure| failure.scope == FailureScope::None, |_| true) {
+            inner.breakers[number].close();
             tracing::info!("Redis answers again");
             return;
         }
@@ -172,13 +175,13 @@ async fn recover(inner: Weak<Inner>, number: usize, key: String) {
 }
 
 impl Inner {
-    /// The number of the circuit that these keys go through.
-    fn circuit_of(&self, keys: &[&str]) -> usize {
+    /// The number of the breaker that these keys go through.
+    fn breaker_of(&self, keys: &[&str]) -> usize {
         let (first, others) = keys.split_first().expect("a script names its keys");
         let slot = slot_of(first);
         let together = others.iter().all(|key| slot_of(key) == slot);
         assert!(together, "the keys of a script share a hash tag: {keys:?}");
-        if self.circuits.len() == 1 { 0 } else { usize::from(slot) / SLOTS_PER_CIRCUIT }
+        if self.breakers.len() == 1 { 0 } else { usize::from(slot) / SLOTS_PER_BREAKER }
     }
 
     async fn run_admitted<T: FromRedisValue>(
@@ -186,8 +189,8 @@ impl Inner {
         script: &Script,
         keys: &[&str],
         arguments: &impl ToRedisArgs,
-    ) -> Result<T, Failure> {
-        let live = self.link.live().await?;
+    ) -> Result<T, CommandFailure> {
+        let live = self.source.live().await?;
         let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
         let answer = match live.send(&script.by_hash(keys, arguments)).await {
             Err(error) if error.kind() == unknown => {
@@ -196,14 +199,14 @@ impl Inner {
             answer => answer,
         };
         let answer = answer.map_err(|error| self.judge(&live, &error))?;
-        T::from_redis_value(answer).map_err(Failure::to_understand)
+        T::from_redis_value(answer).map_err(CommandFailure::to_understand)
     }
 
     /// Says what an error means, and lets go of a connection that is of no use any more.
-    fn judge(&self, live: &Live, error: &redis::RedisError) -> Failure {
-        let failure = Failure::after_sending(error);
-        if failure.damage == Damage::Connection {
-            self.link.let_go(live);
+    fn judge(&self, live: &SharedConnection, error: &redis::RedisError) -> CommandFailure {
+        let failure = CommandFailure::after_sending(error);
+        if failure.scope == FailureScope::Connection {
+            self.source.let_go(live);
         }
         failure
     }

@@ -16,18 +16,18 @@ use crate::extract::too_large;
 const DRAINED_MAX: usize = 4;
 
 /// Why a request goes no further, and what is still to be read of it.
-pub(crate) struct Refused {
+pub(crate) struct RefusedRequest {
     error: ApiError,
     rest: Option<Limited<Body>>,
 }
 
-impl From<ApiError> for Refused {
-    fn from(error: ApiError) -> Refused {
-        Refused { error, rest: None }
+impl From<ApiError> for RefusedRequest {
+    fn from(error: ApiError) -> RefusedRequest {
+        RefusedRequest { error, rest: None }
     }
 }
 
-impl Refused {
+impl RefusedRequest {
     pub async fn answer(self) -> Result<Response, Infallible> {
         if let Some(mut rest) = self.rest {
             while let Some(Ok(_)) = rest.frame().await {}
@@ -37,14 +37,14 @@ impl Refused {
 }
 
 /// The request with a body that cannot grow beyond `bytes_max`.
-pub(crate) fn limit_body(bytes_max: usize, request: Request) -> Result<Request, Refused> {
+pub(crate) fn limit_body(bytes_max: usize, request: Request) -> Result<Request, RefusedRequest> {
     if request.body().is_end_stream() {
         return Ok(request);
     }
     let announced = request.body().size_hint().lower();
     if announced > u64::try_from(bytes_max).unwrap_or(u64::MAX) {
         let rest = Limited::new(request.into_body(), bytes_max.saturating_mul(DRAINED_MAX));
-        return Err(Refused { error: too_large(), rest: Some(rest) });
+        return Err(RefusedRequest { error: too_large(), rest: Some(rest) });
     }
     let mut request = request.map(|body| Body::new(Limited::new(body, bytes_max)));
     // The bound of axum's own extractors is another one.

@@ -19,18 +19,18 @@ const PROBES: u32 = 3;
 #[derive(Debug)]
 pub struct Breaker {
     clock: Clock,
-    circuit: Mutex<Circuit>,
+    circuit: Mutex<BreakerCircuit>,
 }
 
 #[derive(Debug)]
-struct Circuit {
-    state: State,
+struct BreakerCircuit {
+    state: CircuitState,
     /// Counts the changes of state: what was let in under an older one has no say in this one.
     generation: u64,
 }
 
 #[derive(Debug)]
-enum State {
+enum CircuitState {
     /// Calls pass. The window holds the last outcomes; true is a failure.
     Closed { window: VecDeque<bool> },
     /// Calls are refused.
@@ -49,7 +49,7 @@ pub enum BreakerState {
 
 /// How a call went, as far as the breaker cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CallOutcome {
     Success,
     Failure,
     /// The call tells nothing about the service, for example because the client went away.
@@ -58,113 +58,114 @@ pub enum Verdict {
 
 /// The breaker is open.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Open {
+pub struct BreakerOpen {
     pub retry_after: Duration,
 }
 
-/// The right to make one call. Dropped without a verdict, as when the caller is cancelled, it
+/// The right to make one call. Dropped without a outcome, as when the caller is cancelled, it
 /// gives its place back.
 #[derive(Debug)]
-pub struct Permit<'a> {
+pub struct CallPermit<'a> {
     breaker: &'a Breaker,
     generation: u64,
-    verdict: Verdict,
+    outcome: CallOutcome,
 }
 
 impl Breaker {
     pub fn new(clock: Clock) -> Breaker {
-        let state = State::Closed { window: VecDeque::with_capacity(WINDOW) };
-        Breaker { clock, circuit: Mutex::new(Circuit { state, generation: 0 }) }
+        let state = CircuitState::Closed { window: VecDeque::with_capacity(WINDOW) };
+        Breaker { clock, circuit: Mutex::new(BreakerCircuit { state, generation: 0 }) }
     }
 
     /// Lets a call pass, or says when to come back.
-    pub fn admit(&self) -> Result<Permit<'_>, Open> {
+    pub fn admit(&self) -> Result<CallPermit<'_>, BreakerOpen> {
         let mut circuit = self.lock();
         circuit.admit(&self.clock)?;
         let generation = circuit.generation;
-        Ok(Permit { breaker: self, generation, verdict: Verdict::Nothing })
+        Ok(CallPermit { breaker: self, generation, outcome: CallOutcome::Nothing })
     }
 
     pub fn state(&self) -> BreakerState {
         match self.lock().state {
-            State::Closed { .. } => BreakerState::Closed,
-            State::HalfOpen { .. } => BreakerState::HalfOpen,
-            State::Open { .. } => BreakerState::Open,
+            CircuitState::Closed { .. } => BreakerState::Closed,
+            CircuitState::HalfOpen { .. } => BreakerState::HalfOpen,
+            CircuitState::Open { .. } => BreakerState::Open,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Circuit> {
+    fn lock(&self) -> MutexGuard<'_, BreakerCircuit> {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Permit<'_> {
-    pub fn settle(mut self, verdict: Verdict) {
-        self.verdict = verdict;
+impl CallPermit<'_> {
+    pub fn settle(mut self, outcome: CallOutcome) {
+        self.outcome = outcome;
     }
 }
 
-impl Drop for Permit<'_> {
+impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         let mut circuit = self.breaker.lock();
         if circuit.generation == self.generation {
-            circuit.learn(self.verdict, &self.breaker.clock);
+            circuit.learn(self.outcome, &self.breaker.clock);
         }
     }
 }
 
-impl Circuit {
-    fn enter(&mut self, state: State) {
+impl BreakerCircuit {
+    fn enter(&mut self, state: CircuitState) {
         self.state = state;
         self.generation += 1;
     }
 
-    fn admit(&mut self, clock: &Clock) -> Result<(), Open> {
-        if let State::Open { since } = self.state {
+    fn admit(&mut self, clock: &Clock) -> Result<(), BreakerOpen> {
+        if let CircuitState::Open { since } = self.state {
             let now = clock.now();
             // A clock that was set back must not keep the breaker open for hours.
             let open_for = Duration::try_from(now.duration_since(since)).unwrap_or(OPEN_FOR);
             let left = OPEN_FOR.saturating_sub(open_for);
             if !left.is_zero() {
-                return Err(Open { retry_after: left });
+                return Err(BreakerOpen { retry_after: left });
             }
-            self.enter(State::HalfOpen { started: 0, succeeded: 0 });
+            self.enter(CircuitState::HalfOpen { started: 0, succeeded: 0 });
         }
         match &mut self.state {
-            State::HalfOpen { started: PROBES, .. } => {
-                Err(Open { retry_after: Duration::from_secs(1) })
+            CircuitState::HalfOpen { started: PROBES, .. } => {
+                Err(BreakerOpen { retry_after: Duration::from_secs(1) })
             }
-            State::HalfOpen { started, .. } => {
+            CircuitState::HalfOpen { started, .. } => {
                 *started += 1;
                 Ok(())
             }
-            State::Closed { .. } | State::Open { .. } => Ok(()),
+            CircuitState::Closed { .. } | CircuitState::Open { .. } => Ok(()),
         }
     }
 
-    fn learn(&mut self, verdict: Verdict, clock: &Clock) {
-        match (&mut self.state, verdict) {
-            (State::Closed { window }, Verdict::Success | Verdict::Failure) => {
+    fn learn(&mut self, outcome: CallOutcome, clock: &Clock) {
+        match (&mut self.state, outcome) {
+            (CircuitState::Closed { window }, CallOutcome::Success | CallOutcome::Failure) => {
                 if window.len() == WINDOW {
                     window.pop_front();
                 }
-                window.push_back(verdict == Verdict::Failure);
+                window.push_back(outcome == CallOutcome::Failure);
                 let failures = window.iter().filter(|failed| **failed).count();
                 if window.len() >= CALLS_MIN && failures * 2 >= window.len() {
-                    self.enter(State::Open { since: clock.now() });
+                    self.enter(CircuitState::Open { since: clock.now() });
                 }
             }
-            (State::HalfOpen { succeeded, .. }, Verdict::Success) => {
+            (CircuitState::HalfOpen { succeeded, .. }, CallOutcome::Success) => {
                 *succeeded += 1;
                 if *succeeded == PROBES {
-                    self.enter(State::Closed { window: VecDeque::with_capacity(WINDOW) });
+                    self.enter(CircuitState::Closed { window: VecDeque::with_capacity(WINDOW) });
                 }
             }
-            (State::HalfOpen { .. }, Verdict::Failure) => {
-                self.enter(State::Open { since: clock.now() });
+            (CircuitState::HalfOpen { .. }, CallOutcome::Failure) => {
+                self.enter(CircuitState::Open { since: clock.now() });
             }
-            (State::HalfOpen { started, .. }, Verdict::Nothing) => *started -= 1,
-            (State::Closed { .. }, Verdict::Nothing) | (State::Open { .. }, _) => {}
+            (CircuitState::HalfOpen { started, .. }, CallOutcome::Nothing) => *started -= 1,
+            (CircuitState::Closed { .. }, CallOutcome::Nothing)
+            | (CircuitState::Open { .. }, _) => {}
         }
     }
 }
@@ -179,12 +180,12 @@ mod tests {
     }
 
     fn calls(breaker: &Breaker, verdicts: &str) {
-        for verdict in verdicts.chars() {
+        for outcome in verdicts.chars() {
             let permit = breaker.admit().unwrap();
-            permit.settle(match verdict {
-                '+' => Verdict::Success,
-                '-' => Verdict::Failure,
-                _ => Verdict::Nothing,
+            permit.settle(match outcome {
+                '+' => CallOutcome::Success,
+                '-' => CallOutcome::Failure,
+                _ => CallOutcome::Nothing,
             });
         }
     }
@@ -218,7 +219,7 @@ mod tests {
         let probes: Vec<_> = (0..3).map(|_| breaker.admit().unwrap()).collect();
         assert!(breaker.admit().is_err(), "three at most");
         for probe in probes {
-            probe.settle(Verdict::Success);
+            probe.settle(CallOutcome::Success);
         }
         calls(&breaker, "---------");
         assert!(breaker.admit().is_ok(), "closed, with a window that begins anew");
@@ -243,7 +244,7 @@ mod tests {
             drop(breaker.admit().unwrap());
         }
         calls(&breaker, "+++");
-        assert!(matches!(breaker.lock().state, State::Closed { .. }));
+        assert!(matches!(breaker.lock().state, CircuitState::Closed { .. }));
     }
 
     #[test]
@@ -253,16 +254,16 @@ mod tests {
         calls(&breaker, "----------");
         clock.advance(OPEN_FOR);
         calls(&breaker, "++");
-        late.settle(Verdict::Failure);
+        late.settle(CallOutcome::Failure);
         calls(&breaker, "+");
-        assert!(matches!(breaker.lock().state, State::Closed { .. }));
+        assert!(matches!(breaker.lock().state, CircuitState::Closed { .. }));
     }
 
     #[test]
     fn a_clock_set_back_does_not_keep_it_open() {
         let (breaker, _clock) = breaker();
         let later = Timestamp::UNIX_EPOCH + Duration::from_secs(3_600);
-        breaker.lock().enter(State::Open { since: later });
+        breaker.lock().enter(CircuitState::Open { since: later });
         assert!(breaker.admit().is_ok());
     }
 }

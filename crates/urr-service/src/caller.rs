@@ -109,32 +109,32 @@ impl InternalCredentials {
     }
 
     /// Who the headers prove the call to come from: nobody if they claim nobody.
-    fn verify(&self, headers: &HeaderMap) -> Result<Option<Caller>, InvalidCredential> {
+    fn verify(&self, headers: &HeaderMap) -> Result<Option<Caller>, InvalidCallerCredential> {
         let claimed = match (only(headers, &CALLER)?, only(headers, &CREDENTIAL)?) {
             (None, None) => return Ok(None),
             (Some(name), Some(secret)) => (name, secret),
-            (_, _) => return Err(InvalidCredential),
+            (_, _) => return Err(InvalidCallerCredential),
         };
-        let caller: Caller = claimed.0.parse().map_err(|UnknownCaller| InvalidCredential)?;
+        let caller: Caller = claimed.0.parse().map_err(|UnknownCaller| InvalidCallerCredential)?;
         match self.of(caller).matches(claimed.1) {
             true => Ok(Some(caller)),
-            false => Err(InvalidCredential),
+            false => Err(InvalidCallerCredential),
         }
     }
 }
 
-struct InvalidCredential;
+struct InvalidCallerCredential;
 
 /// The one value of a header. Two values would let two programs read two different ones.
 fn only<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
-) -> Result<Option<&'a str>, InvalidCredential> {
+) -> Result<Option<&'a str>, InvalidCallerCredential> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| InvalidCredential),
-        (Some(_), Some(_)) => Err(InvalidCredential),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| InvalidCallerCredential),
+        (Some(_), Some(_)) => Err(InvalidCallerCredential),
     }
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn verify_caller(
             request.extensions_mut().insert(caller);
             Ok(())
         }
-        Err(InvalidCredential) => {
+        Err(InvalidCallerCredential) => {
             let peer = peer(request.extensions());
             tracing::warn!(?claimed, ?peer, "a call with an invalid internal credential");
             Err(ApiError::forbidden(

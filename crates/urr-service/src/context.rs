@@ -13,7 +13,7 @@ use urr_kernel::{CallContext, IdSource, TraceContext};
 use uuid::Uuid;
 
 use crate::deadline::Deadline;
-use crate::metrics::Answered;
+use crate::metrics::AnsweredRequest;
 use crate::{ApiError, Caller, ServiceKit};
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -26,7 +26,7 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteLabel(pub &'static str);
 
-/// What the step needs: whose requests it sees, and the handed-in things.
+/// What the step needs: whose requests it sees, and the local-in things.
 pub(crate) struct ContextState {
     pub service: &'static str,
     pub kit: ServiceKit,
@@ -35,13 +35,13 @@ pub(crate) struct ContextState {
 /// What a call inside the process hands over beside the request; over a network it is in headers.
 /// Nobody outside can make one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Handed {
+pub(crate) struct LocalCall {
     pub context: CallContext,
     pub deadline: Deadline,
 }
 
 /// A request under way: what is known of it when it is answered.
-pub(crate) struct Arrival {
+pub(crate) struct RequestRecord {
     pub begun: Instant,
     context: CallContext,
     method: Method,
@@ -49,12 +49,12 @@ pub(crate) struct Arrival {
     pub span: Span,
 }
 
-impl Arrival {
+impl RequestRecord {
     /// Gives a request its context.
-    pub fn note(state: &ContextState, request: &mut Request) -> Arrival {
+    pub fn note(state: &ContextState, request: &mut Request) -> RequestRecord {
         let begun = Instant::now();
-        let handed = request.extensions().get::<Handed>().map(|handed| handed.context);
-        let context = context_of(handed, request.headers(), &state.kit.ids);
+        let local = request.extensions().get::<LocalCall>().map(|local| local.context);
+        let context = context_of(local, request.headers(), &state.kit.ids);
         let method = request.method().clone();
         let route = request.extensions().get::<MatchedPath>().cloned();
         let span = tracing::info_span!(
@@ -68,13 +68,13 @@ impl Arrival {
             span.record("trace_id", context.trace.trace_id());
         }
         request.extensions_mut().insert(context);
-        Arrival { begun, context, method, route, span }
+        RequestRecord { begun, context, method, route, span }
     }
 
     /// Gives its answer an error body, if it is an error, and its request id, and counts it.
     pub fn answered(self, state: &ContextState, mut response: Response) -> Response {
         let ContextState { service, kit } = state;
-        let Arrival { begun, context, method, route, span } = self;
+        let RequestRecord { begun, context, method, route, span } = self;
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             span.in_scope(|| error.log());
             kit.metrics.count_error(service, &error);
@@ -84,7 +84,13 @@ impl Arrival {
         let (status, took) = (response.status(), begun.elapsed());
         let route = route_name(route.as_ref());
         let route = response.extensions().get().map_or(route, |RouteLabel(label)| *label);
-        kit.metrics.count_answer(&Answered { service, method: &method, route, status, took });
+        kit.metrics.count_answer(&AnsweredRequest {
+            service,
+            method: &method,
+            route,
+            status,
+            took,
+        });
         span.in_scope(|| tracing::debug!(status = status.as_u16(), ?took, "answered"));
         response
     }
@@ -95,11 +101,11 @@ fn route_name(route: Option<&MatchedPath>) -> &str {
     route.map_or("unmatched", MatchedPath::as_str)
 }
 
-/// The context that was handed over, or that the headers carry on, or a new one. What is malformed
+/// The context that was local over, or that the headers carry on, or a new one. What is malformed
 /// is as good as absent.
-fn context_of(handed: Option<CallContext>, headers: &HeaderMap, ids: &IdSource) -> CallContext {
+fn context_of(local: Option<CallContext>, headers: &HeaderMap, ids: &IdSource) -> CallContext {
     let fresh = ids.next_id();
-    if let Some(context) = handed {
+    if let Some(context) = local {
         return CallContext { trace: context.trace.child(fresh), ..context };
     }
     let correlation_id = id_in(headers, &CORRELATION_ID).or_else(|| id_in(headers, &REQUEST_ID));
@@ -145,7 +151,7 @@ fn id_in(headers: &HeaderMap, name: &HeaderName) -> Option<Uuid> {
     id.filter(|id| !id.is_nil())
 }
 
-/// Extractor: the context of this request, to be handed on with every call and event.
+/// Extractor: the context of this request, to be local on with every call and event.
 #[derive(Clone, Copy, Debug)]
 pub struct Context(pub CallContext);
 

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use crate::ApiError;
-use crate::context::Handed;
+use crate::context::LocalCall;
 
 pub(crate) const DEADLINE_MS: HeaderName = HeaderName::from_static("x-urr-deadline-ms");
 
@@ -41,8 +41,8 @@ impl Deadline {
 /// gives itself.
 pub(crate) fn time_allowed(longest: Duration, request: &mut Request) -> Duration {
     let told = request.headers_mut().remove(DEADLINE_MS);
-    if let Some(handed) = request.extensions().get::<Handed>() {
-        return handed.deadline.remaining().min(longest);
+    if let Some(local) = request.extensions().get::<LocalCall>() {
+        return local.deadline.remaining().min(longest);
     }
     let told: Option<u64> = told.and_then(|millis| millis.to_str().ok()?.parse().ok());
     told.map_or(longest, |millis| Duration::from_millis(millis).min(longest))

@@ -46,7 +46,7 @@ pub struct HealthView {
     dependencies: BTreeMap<&'static str, String>,
 }
 
-struct Probed {
+struct HealthProbe {
     health: Health,
     latest: Mutex<Option<(Instant, HealthView)>>,
 }
@@ -72,7 +72,7 @@ impl Health {
     pub fn router(self) -> Router {
         let service = self.service;
         let live = HealthView { service, status: "ok", dependencies: BTreeMap::new() };
-        let probed = Arc::new(Probed { health: self, latest: Mutex::new(None) });
+        let probed = Arc::new(HealthProbe { health: self, latest: Mutex::new(None) });
         Router::new()
             .route("/health/live", get(async move || Json(live.clone())))
             .route("/health/ready", get(get_readiness))
@@ -108,8 +108,8 @@ async fn ask(check: &Check) -> Result<(), String> {
     }
 }
 
-async fn get_readiness(State(probed): State<Arc<Probed>>) -> Response {
-    let Probed { health, latest } = &*probed;
+async fn get_readiness(State(probed): State<Arc<HealthProbe>>) -> Response {
+    let HealthProbe { health, latest } = &*probed;
     if health.draining.is_cancelled() {
         let (service, dependencies) = (health.service, BTreeMap::new());
         let view = HealthView { service, status: "draining", dependencies };

@@ -19,7 +19,7 @@ const USER_ROLE: HeaderName = HeaderName::from_static("x-user-role");
 /// What a user may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum UserRole {
     User,
     Admin,
 }
@@ -27,31 +27,31 @@ pub enum Role {
 /// A role that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such role: expected \"user\" or \"admin\"")]
-pub struct UnknownRole;
+pub struct UnknownUserRole;
 
-impl Role {
+impl UserRole {
     pub const fn name(self) -> &'static str {
         match self {
-            Role::User => "user",
-            Role::Admin => "admin",
+            UserRole::User => "user",
+            UserRole::Admin => "admin",
         }
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for UserRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Role {
-    type Err = UnknownRole;
+impl FromStr for UserRole {
+    type Err = UnknownUserRole;
 
-    fn from_str(name: &str) -> Result<Role, UnknownRole> {
+    fn from_str(name: &str) -> Result<UserRole, UnknownUserRole> {
         match name {
-            "user" => Ok(Role::User),
-            "admin" => Ok(Role::Admin),
-            _ => Err(UnknownRole),
+            "user" => Ok(UserRole::User),
+            "admin" => Ok(UserRole::Admin),
+            _ => Err(UnknownUserRole),
         }
     }
 }
@@ -61,7 +61,7 @@ impl FromStr for Role {
 pub struct Identity {
     pub user_id: Uuid,
     pub email: Option<String>,
-    pub role: Role,
+    pub role: UserRole,
 }
 
 /// Identity headers that the gateway would never write: a bug of ours, not of the client.
@@ -125,8 +125,8 @@ impl Identity {
             return Ok(None);
         };
         let user_id = user_id.parse().map_err(|_| MalformedIdentity(USER_ID))?;
-        let role = text(USER_ROLE)?.map_or(Ok(Role::User), str::parse);
-        let role = role.map_err(|UnknownRole| MalformedIdentity(USER_ROLE))?;
+        let role = text(USER_ROLE)?.map_or(Ok(UserRole::User), str::parse);
+        let role = role.map_err(|UnknownUserRole| MalformedIdentity(USER_ROLE))?;
         let email = text(USER_EMAIL)?.map(|text| percent::decode(text).ok_or(USER_EMAIL));
         let email = email.transpose().map_err(MalformedIdentity)?;
         Ok(Some(Identity { user_id, email, role }))
@@ -188,8 +188,8 @@ impl<S: Sync> FromRequestParts<S> for Admin {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Admin, ApiError> {
         let User(identity) = User::from_request_parts(parts, state).await?;
         match identity.role {
-            Role::Admin => Ok(Admin(identity)),
-            Role::User => {
+            UserRole::Admin => Ok(Admin(identity)),
+            UserRole::User => {
                 Err(ApiError::forbidden("ADMIN_REQUIRED", "This is for administrators only."))
             }
         }
@@ -204,7 +204,7 @@ mod tests {
         Identity {
             user_id: Uuid::from_u128(7),
             email: Some("민아 100%@예매.kr".to_owned()),
-            role: Role::Admin,
+            role: UserRole::Admin,
         }
     }
 
@@ -250,7 +250,7 @@ mod tests {
     fn writing_an_identity_removes_the_one_that_was_there() {
         let mut headers = HeaderMap::new();
         mina().write(&mut headers);
-        let nameless = Identity { email: None, role: Role::User, ..mina() };
+        let nameless = Identity { email: None, role: UserRole::User, ..mina() };
         nameless.write(&mut headers);
         let read = identify(&parts(headers, Some(Caller::Gateway))).unwrap();
         assert_eq!(read, Some(nameless));

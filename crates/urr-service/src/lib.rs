@@ -6,7 +6,7 @@
 //! behind [`Service::network_router`]; it cannot tell which.
 //!
 //! Deliberately absent: business, SQL, configuration and global state. What a service is made
-//! of is handed in as a [`ServiceKit`].
+//! of is local in as a [`ServiceKit`].
 
 pub mod admin_audit;
 pub mod admin_log;
@@ -17,7 +17,6 @@ mod caller;
 mod context;
 mod deadline;
 mod docs;
-mod dress;
 mod error;
 mod etag;
 mod extract;
@@ -28,29 +27,36 @@ pub mod jobs;
 mod metrics;
 mod page;
 mod panics;
+mod request_layer;
 mod server;
 mod service;
 mod storage;
 pub mod token;
 mod upstream;
 
-pub use breaker::{Breaker, BreakerState, Verdict};
+pub use breaker::{Breaker, BreakerState, CallOutcome};
 pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller, internal_routes};
 pub use context::{Context, RouteLabel};
 pub use deadline::Deadline;
 pub use docs::{docs_router, merge_openapi};
-pub use dress::Dressed;
 pub use error::{ApiError, ErrorBody, unknown_path};
 pub use etag::{ETag, has_etag};
 pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
 pub use idempotency::idempotency_key;
-pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, Role, UnknownRole, User};
+pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, UnknownUserRole, User, UserRole};
 pub use metrics::Metrics;
 pub use page::{Page, Paged, Pagination};
+pub use request_layer::LayeredRoute;
 pub use server::serve;
-pub use service::{Limits, Service, ServiceKit};
+pub use service::{RequestLimits, Service, ServiceKit};
 pub use upstream::{
-    CallPolicy, HttpClient, InvalidServiceUrl, LocalRouter, Refusal, Remote, ServiceUrl, Upstream,
-    UpstreamError,
+    CallPolicy, HttpClient, InvalidServiceUrl, LocalRouter, RemoteService, ServiceUrl, Upstream,
+    UpstreamError, UpstreamRefusal,
+};
+
+/// The former names.
+pub use self::{
+    CallOutcome as Verdict, RemoteService as Remote, RequestLimits as Limits,
+    UpstreamRefusal as Refusal, UserRole as Role,
 };

@@ -1,4 +1,4 @@
-//! Numbers for Prometheus. The registry is handed in like everything else: no global.
+//! Numbers for Prometheus. The registry is local in like everything else: no global.
 
 mod answers;
 
@@ -19,7 +19,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-use self::answers::KnownAnswers;
+use self::answers::AnswerCounters;
 use crate::ApiError;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -33,7 +33,7 @@ const DURATION_BUCKETS: [f64; 12] =
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     requests: Family<RequestLabels, Counter>,
-    known_answers: KnownAnswers,
+    answer_counters: AnswerCounters,
     durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
     errors: Family<ErrorLabels, Counter>,
     upstream_calls: Family<UpstreamLabels, Counter>,
@@ -74,7 +74,7 @@ struct RetryLabels {
 }
 
 /// A request that was answered.
-pub(crate) struct Answered<'a> {
+pub(crate) struct AnsweredRequest<'a> {
     pub service: &'static str,
     pub method: &'a Method,
     pub route: &'a str,
@@ -93,7 +93,7 @@ impl Metrics {
         let metrics = Metrics {
             registry: Arc::new(Mutex::new(Registry::default())),
             requests: Family::default(),
-            known_answers: KnownAnswers::default(),
+            answer_counters: AnswerCounters::default(),
             durations: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
             errors: Family::default(),
             upstream_calls: Family::default(),
@@ -118,15 +118,15 @@ impl Metrics {
     }
 
     /// Shows a number that goes up and down. It is read when somebody looks.
-    pub fn watch_gauge(&self, name: &'static str, help: &'static str, read: Read) {
+    pub fn observe_gauge(&self, name: &'static str, help: &'static str, read: NumberReader) {
         let kind = MetricType::Gauge;
-        self.lock().register_collector(Box::new(Watched { name, help, kind, read }));
+        self.lock().register_collector(Box::new(ObservedNumber { name, help, kind, read }));
     }
 
     /// Shows a number that only grows. It is read when somebody looks.
-    pub fn watch_counter(&self, name: &'static str, help: &'static str, read: Read) {
+    pub fn observe_counter(&self, name: &'static str, help: &'static str, read: NumberReader) {
         let kind = MetricType::Counter;
-        self.lock().register_collector(Box::new(Watched { name, help, kind, read }));
+        self.lock().register_collector(Box::new(ObservedNumber { name, help, kind, read }));
     }
 
     /// For those who bring a set of numbers of their own.
@@ -152,9 +152,9 @@ impl Metrics {
         ([(header::CONTENT_TYPE, OPENMETRICS)], self.text())
     }
 
-    pub(crate) fn count_answer(&self, answered: &Answered<'_>) {
+    pub(crate) fn count_answer(&self, answered: &AnsweredRequest<'_>) {
         let method = method_name(answered.method);
-        if self.known_answers.count(method, answered) {
+        if self.answer_counters.count(method, answered) {
             return;
         }
         let (service, route) = (answered.service, answered.route.to_owned());
@@ -164,7 +164,7 @@ impl Metrics {
         let durations = self.durations.get_or_create_owned(&DurationLabels { service, route });
         count.inc();
         durations.observe(answered.took.as_secs_f64());
-        self.known_answers.learn(method, answered, count, durations);
+        self.answer_counters.insert(method, answered, count, durations);
     }
 
     pub(crate) fn count_error(&self, service: &'static str, error: &ApiError) {
@@ -192,22 +192,22 @@ impl Metrics {
 }
 
 /// Reads a number that somebody else keeps.
-pub type Read = Box<dyn Fn() -> u64 + Send + Sync>;
+pub type NumberReader = Box<dyn Fn() -> u64 + Send + Sync>;
 
-struct Watched {
+struct ObservedNumber {
     name: &'static str,
     help: &'static str,
     kind: MetricType,
-    read: Read,
+    read: NumberReader,
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for ObservedNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl Collector for Watched {
+impl Collector for ObservedNumber {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let metric = encoder.encode_descriptor(self.name, self.help, None, self.kind)?;
         let figure = (self.read)();
@@ -244,8 +244,8 @@ mod tests {
             let number = Arc::clone(&number);
             Box::new(move || number.load(std::sync::atomic::Ordering::Relaxed))
         };
-        metrics.watch_gauge("urr_waiting", "Those who wait.", read());
-        metrics.watch_counter("urr_served", "Those who were served.", read());
+        metrics.observe_gauge("urr_waiting", "Those who wait.", read());
+        metrics.observe_counter("urr_served", "Those who were served.", read());
         assert!(metrics.text().contains("\nurr_waiting 3\n"));
         number.store(4, std::sync::atomic::Ordering::Relaxed);
         let text = metrics.text();
@@ -257,7 +257,7 @@ mod tests {
     fn invented_methods_share_one_label() {
         let metrics = Metrics::new();
         for name in ["GET", "BREW", "BAKE"] {
-            metrics.count_answer(&Answered {
+            metrics.count_answer(&AnsweredRequest {
                 service: "test",
                 method: &name.parse().unwrap(),
                 route: "/seats/{id}",

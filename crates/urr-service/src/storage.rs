@@ -44,25 +44,25 @@ impl From<StorageError> for ApiError {
 
 impl Metrics {
     /// Shows how the storages of these services are doing. To be called once.
-    pub fn watch_storages(&self, storages: Vec<(&'static str, Db)>) {
-        let watched = WatchedStorages(storages);
+    pub fn observe_storages(&self, storages: Vec<(&'static str, Db)>) {
+        let watched = ObservedStorages(storages);
         self.with_registry(|registry| registry.register_collector(Box::new(watched)));
     }
 }
 
 /// Asks the storages for their figures whenever someone looks.
-struct WatchedStorages(Vec<(&'static str, Db)>);
+struct ObservedStorages(Vec<(&'static str, Db)>);
 
-impl fmt::Debug for WatchedStorages {
+impl fmt::Debug for ObservedStorages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(service, _)| service)).finish()
     }
 }
 
 /// Name, explanation, and where the figure stands.
-type Figure = (&'static str, &'static str, fn(&DbStats) -> u64);
+type StorageCounter = (&'static str, &'static str, fn(&DbStats) -> u64);
 
-const COUNTERS: [Figure; 6] = [
+const COUNTERS: [StorageCounter; 6] = [
     ("urr_storage_committed", "Closures committed.", |stats| stats.committed),
     ("urr_storage_rolled_back", "Closures undone.", |stats| stats.rolled_back),
     ("urr_storage_commits", "Commits, each of a group of closures.", |stats| stats.groups),
@@ -71,7 +71,7 @@ const COUNTERS: [Figure; 6] = [
     ("urr_storage_refused", "Closures refused, the queue being full.", |stats| stats.refused),
 ];
 
-impl Collector for WatchedStorages {
+impl Collector for ObservedStorages {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let stats: Vec<_> = self.0.iter().map(|(name, db)| (*name, db.stats())).collect();
         for (name, help, read) in COUNTERS {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use urr_kernel::{Timestamp, Uuid};
 
-use crate::Role;
+use crate::UserRole;
 
 /// Longer texts are not worth a look. Ours have a few hundred characters.
 const CHARS_MAX: usize = 4_096;
@@ -27,24 +27,24 @@ const CLOCK_SKEW_MAX: Duration = Duration::from_secs(5);
 
 /// What a token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Purpose {
+pub struct TokenPurpose {
     pub audience: &'static str,
     pub typ: &'static str,
 }
 
 /// Says who someone is, to the gateway. The subject is the user.
-pub const ACCESS: Purpose = Purpose { audience: "urr-api", typ: "at+jwt" };
+pub const ACCESS: TokenPurpose = TokenPurpose { audience: "urr-api", typ: "at+jwt" };
 /// Buys the next access token. The subject is the user.
-pub const REFRESH: Purpose = Purpose { audience: "urr-auth", typ: "rt+jwt" };
+pub const REFRESH: TokenPurpose = TokenPurpose { audience: "urr-auth", typ: "rt+jwt" };
 /// Lets someone book who has waited. The subject is the event.
-pub const ENTRY: Purpose = Purpose { audience: "urr-booking", typ: "et+jwt" };
+pub const ENTRY: TokenPurpose = TokenPurpose { audience: "urr-booking", typ: "et+jwt" };
 
 /// What an access token says beside its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccessClaims {
     pub email: String,
-    pub role: Role,
+    pub role: UserRole,
     /// The session it belongs to.
     pub family_id: Uuid,
 }
@@ -65,7 +65,7 @@ pub struct EntryClaims {
 
 /// What every token says.
 #[derive(Clone, Debug)]
-pub struct Issue {
+pub struct TokenFacts {
     pub subject: String,
     /// Its own id, by which it can be revoked.
     pub id: Uuid,
@@ -75,13 +75,16 @@ pub struct Issue {
 
 /// A token that is ours, fits its purpose and is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified<C> {
+pub struct VerifiedToken<C> {
     pub subject: String,
     pub id: Uuid,
     pub issued_at: Timestamp,
     pub expires_at: Timestamp,
     pub claims: C,
 }
+
+/// The former names.
+pub use self::{TokenFacts as Issue, TokenPurpose as Purpose, VerifiedToken as Verified};
 
 /// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,13 +107,13 @@ pub struct TokenKey(Hmac<Sha256>);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Header {
+struct TokenHeader {
     alg: String,
     typ: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Payload<C> {
+struct TokenPayload<C> {
     iss: String,
     aud: String,
     sub: String,
@@ -128,11 +131,16 @@ impl TokenKey {
         TokenKey(Hmac::new_from_slice(key).expect("HMAC takes a key of any length"))
     }
 
-    pub fn sign<C: Serialize>(&self, purpose: Purpose, issue: &Issue, claims: &C) -> String {
-        let header = Header { alg: ALGORITHM.to_owned(), typ: purpose.typ.to_owned() };
+    pub fn sign<C: Serialize>(
+        &self,
+        purpose: TokenPurpose,
+        issue: &TokenFacts,
+        claims: &C,
+    ) -> String {
+        let header = TokenHeader { alg: ALGORITHM.to_owned(), typ: purpose.typ.to_owned() };
         let issued_at = issue.issued_at.as_second();
         let lifetime = i64::try_from(issue.lifetime.as_secs()).expect("a lifetime is short");
-        let payload = Payload {
+        let payload = TokenPayload {
             iss: ISSUER.to_owned(),
             aud: purpose.audience.to_owned(),
             sub: issue.subject.clone(),
@@ -148,11 +156,11 @@ impl TokenKey {
 
     pub fn verify<C: DeserializeOwned>(
         &self,
-        purpose: Purpose,
+        purpose: TokenPurpose,
         token: &str,
         now: Timestamp,
-    ) -> Result<Verified<C>, TokenError> {
-        let parts = Parts::of(token)?;
+    ) -> Result<VerifiedToken<C>, TokenError> {
+        let parts = TokenParts::of(token)?;
         let mac = URL_SAFE_NO_PAD.decode(parts.mac).map_err(|_| TokenError::Malformed)?;
         // Nothing of it is read before it is known to be ours.
         let expected = self.0.clone().chain_update(parts.signed.as_bytes());
@@ -163,40 +171,40 @@ impl TokenKey {
 
 /// Reads a token whose signature somebody we trust has verified. All else is checked as ever.
 pub fn read_vouched<C: DeserializeOwned>(
-    purpose: Purpose,
+    purpose: TokenPurpose,
     token: &str,
     now: Timestamp,
-) -> Result<Verified<C>, TokenError> {
-    Parts::of(token)?.understand(purpose, now)
+) -> Result<VerifiedToken<C>, TokenError> {
+    TokenParts::of(token)?.understand(purpose, now)
 }
 
 /// A token as it is written.
-struct Parts<'a> {
-    /// Header and payload, as they were signed.
+struct TokenParts<'a> {
+    /// TokenHeader and payload, as they were signed.
     signed: &'a str,
     header: &'a str,
     payload: &'a str,
     mac: &'a str,
 }
 
-impl Parts<'_> {
-    fn of(token: &str) -> Result<Parts<'_>, TokenError> {
+impl TokenParts<'_> {
+    fn of(token: &str) -> Result<TokenParts<'_>, TokenError> {
         if token.len() > CHARS_MAX {
             return Err(TokenError::Malformed);
         }
         let (signed, mac) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
         let (header, payload) = signed.split_once('.').ok_or(TokenError::Malformed)?;
-        Ok(Parts { signed, header, payload, mac })
+        Ok(TokenParts { signed, header, payload, mac })
     }
 
     /// What it says, if it is for this purpose and in force.
     fn understand<C: DeserializeOwned>(
         &self,
-        purpose: Purpose,
+        purpose: TokenPurpose,
         now: Timestamp,
-    ) -> Result<Verified<C>, TokenError> {
-        let header: Header = decode(self.header)?;
-        let payload: Payload<serde_json::Value> = decode(self.payload)?;
+    ) -> Result<VerifiedToken<C>, TokenError> {
+        let header: TokenHeader = decode(self.header)?;
+        let payload: TokenPayload<serde_json::Value> = decode(self.payload)?;
         let fits = header.alg == ALGORITHM
             && header.typ == purpose.typ
             && payload.aud == purpose.audience
@@ -214,7 +222,7 @@ impl Parts<'_> {
         }
         let claims = serde_json::from_value(payload.claims).map_err(|_| TokenError::Malformed)?;
         let (subject, id) = (payload.sub, payload.jti);
-        Ok(Verified { subject, id, issued_at, expires_at, claims })
+        Ok(VerifiedToken { subject, id, issued_at, expires_at, claims })
     }
 }
 
@@ -251,8 +259,8 @@ mod tests {
         "2026-11-15T00:00:00Z".parse().unwrap()
     }
 
-    fn issue() -> Issue {
-        Issue {
+    fn issue() -> TokenFacts {
+        TokenFacts {
             subject: "somebody".to_owned(),
             id: Uuid::from_u128(9),
             issued_at: now(),
@@ -262,10 +270,10 @@ mod tests {
 
     fn claims() -> AccessClaims {
         let family_id = Uuid::from_u128(3);
-        AccessClaims { email: "a@example.com".to_owned(), role: Role::User, family_id }
+        AccessClaims { email: "a@example.com".to_owned(), role: UserRole::User, family_id }
     }
 
-    fn verify(token: &str, at: Timestamp) -> Result<Verified<AccessClaims>, TokenError> {
+    fn verify(token: &str, at: Timestamp) -> Result<VerifiedToken<AccessClaims>, TokenError> {
         key().verify(ACCESS, token, at)
     }
 

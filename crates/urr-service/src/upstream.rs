@@ -1,7 +1,7 @@
 //! How one service calls another, in the same way whether it lives in this process or elsewhere.
 //!
 //! Both forms have the same deadline, retries, budget, breaker and errors; the same identity,
-//! context and deadline arrive, in headers or handed over. So nothing learnt in one process is wrong
+//! context and deadline arrive, in headers or local over. So nothing learnt in one process is wrong
 //! in a cluster.
 
 mod budget;
@@ -24,13 +24,13 @@ use serde::de::DeserializeOwned;
 use urr_kernel::{CallContext, Secret};
 
 use self::budget::RetryBudget;
-pub use self::error::{Refusal, UpstreamError};
+pub use self::error::{UpstreamError, UpstreamRefusal};
 pub use self::transport::{HttpClient, InvalidServiceUrl, LocalRouter, ServiceUrl};
-use self::transport::{Transport, Watched, observed, remove_hop_by_hop};
+use self::transport::{TimedBody, Transport, observe_body, remove_hop_by_hop};
 use crate::ServiceKit;
-use crate::breaker::{self, Breaker, BreakerState, Verdict};
+use crate::breaker::{Breaker, BreakerOpen, BreakerState, CallOutcome};
 use crate::caller::{CALLER, CREDENTIAL, Caller};
-use crate::context::Handed;
+use crate::context::LocalCall;
 use crate::deadline::Deadline;
 use crate::metrics::Metrics;
 
@@ -96,10 +96,10 @@ impl Upstream {
     pub fn remote(
         caller: Caller,
         target: &'static str,
-        remote: Remote,
+        remote: RemoteService,
         kit: &ServiceKit,
     ) -> Upstream {
-        let Remote { url, credential, client } = remote;
+        let RemoteService { url, credential, client } = remote;
         Upstream::new(caller, target, Transport::Remote { url, credential, client }, kit)
     }
 
@@ -138,12 +138,13 @@ impl Upstream {
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let deadline = Deadline::after(policy.deadline);
-        let handed = Handed { context: *context, deadline };
+        let local = LocalCall { context: *context, deadline };
         clean(&mut request);
-        let kept = policy.idempotent && request.body().is_end_stream();
-        let kept = kept.then(|| Box::new(Kept::of(&request, Bytes::new())));
-        let response = self.call_until(request, kept, handed, policy).await?;
-        Ok(response.map(|body| Body::new(Watched::new(body, policy.deadline))))
+        let repeatable = policy.idempotent && request.body().is_end_stream();
+        let repeatable =
+            repeatable.then(|| Box::new(RepeatableRequest::of(&request, Bytes::new())));
+        let response = self.call_until(request, repeatable, local, policy).await?;
+        Ok(response.map(|body| Body::new(TimedBody::new(body, policy.deadline))))
     }
 
     pub async fn get_json<T: DeserializeOwned>(
@@ -184,9 +185,9 @@ impl Upstream {
             request.headers_mut().insert(header::CONTENT_TYPE, json);
         }
         let deadline = Deadline::after(policy.deadline);
-        let handed = Handed { context: *context, deadline };
-        let kept = policy.idempotent.then(|| Box::new(Kept::of(&request, body)));
-        let response = self.call_until(request, kept, handed, policy).await?;
+        let local = LocalCall { context: *context, deadline };
+        let repeatable = policy.idempotent.then(|| Box::new(RepeatableRequest::of(&request, body)));
+        let response = self.call_until(request, repeatable, local, policy).await?;
         let status = response.status();
         let answer = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
         let answer = match tokio::time::timeout_at(deadline.0, answer).await {
@@ -195,7 +196,7 @@ impl Upstream {
             Ok(Ok(answer)) => answer.to_bytes(),
         };
         if !status.is_success() {
-            let refusal = Box::new(Refusal::read(status, &answer));
+            let refusal = Box::new(UpstreamRefusal::read(status, &answer));
             return Err(UpstreamError::Refused { target, refusal });
         }
         // An empty answer (204) is read as nothing.
@@ -205,20 +206,20 @@ impl Upstream {
     }
 
     /// Makes the call, and again if that is allowed and promises something. The time for all
-    /// attempts together is in `handed`.
+    /// attempts together is in `local`.
     async fn call_until(
         &self,
         request: Request,
-        kept: Option<Box<Kept>>,
-        handed: Handed,
+        repeatable: Option<Box<RepeatableRequest>>,
+        local: LocalCall,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         self.0.budget.deposit();
-        let answer = self.attempt(request, handed, policy).await;
-        match kept {
-            Some(kept) if is_transient(&answer) => {
+        let answer = self.attempt(request, local, policy).await;
+        match repeatable {
+            Some(repeatable) if is_transient(&answer) => {
                 // Boxed: it is rare, and calls need not carry the room for it along.
-                Box::pin(self.repeat(answer, &kept, handed, policy)).await
+                Box::pin(self.repeat(answer, &repeatable, local, policy)).await
             }
             _ => answer,
         }
@@ -228,20 +229,20 @@ impl Upstream {
     async fn repeat(
         &self,
         mut answer: Result<Response, UpstreamError>,
-        kept: &Kept,
-        handed: Handed,
+        repeatable: &RepeatableRequest,
+        local: LocalCall,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let Inner { caller, target, budget, metrics, .. } = &*self.0;
         for retry in 1..ATTEMPTS_MAX {
             let pause = budget.pause(retry);
-            let in_time = pause < handed.deadline.remaining();
+            let in_time = pause < local.deadline.remaining();
             if !is_transient(&answer) || !in_time || !budget.withdraw() {
                 break;
             }
             tokio::time::sleep(pause).await;
             metrics.count_retry(caller.name(), target);
-            let next = self.attempt(kept.request(), handed, policy).await;
+            let next = self.attempt(repeatable.request(), local, policy).await;
             if matches!(next, Err(UpstreamError::Open { .. })) {
                 // What the service said before the breaker opened says more than the breaker.
                 break;
@@ -251,24 +252,24 @@ impl Upstream {
         answer
     }
 
-    /// One attempt, with its verdict for the breaker.
+    /// One attempt, with its outcome for the breaker.
     async fn attempt(
         &self,
         request: Request,
-        handed: Handed,
+        local: LocalCall,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let Inner { caller, target, transport, breaker, metrics, .. } = &*self.0;
         let permit = match breaker.admit() {
             Ok(permit) => permit,
-            Err(breaker::Open { retry_after }) => {
+            Err(BreakerOpen { retry_after }) => {
                 metrics.count_call(caller.name(), target, "open");
                 return Err(UpstreamError::Open { target, retry_after });
             }
         };
-        let (request, sent_whole) = observed(request);
-        let sent = transport.send(*caller, target, handed, request);
-        let answer = match tokio::time::timeout_at(handed.deadline.0, sent).await {
+        let (request, sent_whole) = observe_body(request);
+        let sent = transport.send(*caller, target, local, request);
+        let answer = match tokio::time::timeout_at(local.deadline.0, sent).await {
             Ok(answer) => answer,
             // Who waits for the client's body is not slow himself.
             Err(_) if sent_whole.is_some_and(|whole| !whole.load(Ordering::Relaxed)) => {
@@ -276,12 +277,12 @@ impl Upstream {
             }
             Err(_) => Err(UpstreamError::Timeout { target }),
         };
-        let (mut verdict, outcome) = judge(&answer);
+        let (mut outcome, label) = classify_answer(&answer);
         if policy.is_hurried && matches!(answer, Err(UpstreamError::Timeout { .. })) {
-            verdict = Verdict::Nothing;
+            outcome = CallOutcome::Nothing;
         }
-        permit.settle(verdict);
-        metrics.count_call(caller.name(), target, outcome);
+        permit.settle(outcome);
+        metrics.count_call(caller.name(), target, label);
         answer
     }
 
@@ -292,7 +293,7 @@ impl Upstream {
 
 /// Where a remote service is, and what proves the caller to it.
 #[derive(Clone, Debug)]
-pub struct Remote {
+pub struct RemoteService {
     pub url: ServiceUrl,
     /// [`crate::InternalCredentials::for_caller`] of the caller.
     pub credential: Secret,
@@ -300,19 +301,19 @@ pub struct Remote {
 }
 
 /// A copy of a request, to make it again. Its body is in memory.
-struct Kept {
+struct RepeatableRequest {
     parts: Parts,
     body: Bytes,
 }
 
-impl Kept {
-    fn of(request: &Request, body: Bytes) -> Kept {
+impl RepeatableRequest {
+    fn of(request: &Request, body: Bytes) -> RepeatableRequest {
         let (mut parts, ()) = Request::new(()).into_parts();
         parts.method = request.method().clone();
         parts.uri = request.uri().clone();
         parts.version = request.version();
         parts.headers = request.headers().clone();
-        Kept { parts, body }
+        RepeatableRequest { parts, body }
     }
 
     fn request(&self) -> Request {
@@ -337,18 +338,18 @@ fn clean(request: &mut Request) {
 }
 
 /// What an answer says about the service, and what it is called in the numbers.
-fn judge(answer: &Result<Response, UpstreamError>) -> (Verdict, &'static str) {
+fn classify_answer(answer: &Result<Response, UpstreamError>) -> (CallOutcome, &'static str) {
     match answer {
         // A service that sends some away and says when to come back is at work. Were that counted, a
         // storm of logins would close the accounts to those who are logged in (M-12).
-        Ok(response) if is_busy(response) => (Verdict::Nothing, "busy"),
-        Ok(response) if response.status().is_server_error() => (Verdict::Failure, "failed"),
-        Ok(response) if response.status().is_client_error() => (Verdict::Success, "refused"),
-        Ok(_) => (Verdict::Success, "ok"),
-        Err(UpstreamError::Unreachable { .. }) => (Verdict::Failure, "unreachable"),
-        Err(UpstreamError::Interrupted { .. }) => (Verdict::Failure, "interrupted"),
-        Err(UpstreamError::Timeout { .. }) => (Verdict::Failure, "timeout"),
-        Err(_) => (Verdict::Nothing, "malformed"),
+        Ok(response) if is_busy(response) => (CallOutcome::Nothing, "busy"),
+        Ok(response) if response.status().is_server_error() => (CallOutcome::Failure, "failed"),
+        Ok(response) if response.status().is_client_error() => (CallOutcome::Success, "refused"),
+        Ok(_) => (CallOutcome::Success, "ok"),
+        Err(UpstreamError::Unreachable { .. }) => (CallOutcome::Failure, "unreachable"),
+        Err(UpstreamError::Interrupted { .. }) => (CallOutcome::Failure, "interrupted"),
+        Err(UpstreamError::Timeout { .. }) => (CallOutcome::Failure, "timeout"),
+        Err(_) => (CallOutcome::Nothing, "malformed"),
     }
 }
 

@@ -15,11 +15,11 @@ use crate::{StorageError, Tx};
 /// A service's own database. Clones share it.
 #[derive(Clone)]
 pub struct Db {
-    engine: Arc<Engine>,
-    shared: Arc<Shared>,
+    engine: Arc<DbEngine>,
+    shared: Arc<EngineShared>,
 }
 
-enum Engine {
+enum DbEngine {
     Sqlite(SqliteEngine),
     Postgres(PostgresEngine),
 }
@@ -77,17 +77,17 @@ impl PostgresOptions {
 }
 
 /// What the engine's threads and the handles have in common.
-pub(crate) struct Shared {
+pub(crate) struct EngineShared {
     pub(crate) outbox_signal: Notify,
-    pub(crate) stats: Counters,
+    pub(crate) stats: DbCounters,
     pub(crate) dangerous_acknowledge_before_commit: bool,
 }
 
-impl Shared {
-    fn new(dangerous_acknowledge_before_commit: bool) -> Arc<Shared> {
-        Arc::new(Shared {
+impl EngineShared {
+    fn new(dangerous_acknowledge_before_commit: bool) -> Arc<EngineShared> {
+        Arc::new(EngineShared {
             outbox_signal: Notify::new(),
-            stats: Counters::default(),
+            stats: DbCounters::default(),
             dangerous_acknowledge_before_commit,
         })
     }
@@ -96,8 +96,8 @@ impl Shared {
 impl Db {
     /// Opens a file that `migrate_sqlite` has brought up to date.
     pub fn open_sqlite(path: &Path, options: &SqliteOptions) -> Result<Db, StorageError> {
-        let shared = Shared::new(options.dangerous_acknowledge_before_commit);
-        let engine = Engine::Sqlite(SqliteEngine::open(path, options, &shared)?);
+        let shared = EngineShared::new(options.dangerous_acknowledge_before_commit);
+        let engine = DbEngine::Sqlite(SqliteEngine::open(path, options, &shared)?);
         Ok(Db { engine: Arc::new(engine), shared })
     }
 
@@ -105,8 +105,8 @@ impl Db {
     ///
     /// It blocks while it connects: call it at start.
     pub fn open_postgres(options: &PostgresOptions) -> Result<Db, StorageError> {
-        let shared = Shared::new(options.dangerous_acknowledge_before_commit);
-        let engine = Engine::Postgres(PostgresEngine::open(options, &shared)?);
+        let shared = EngineShared::new(options.dangerous_acknowledge_before_commit);
+        let engine = DbEngine::Postgres(PostgresEngine::open(options, &shared)?);
         Ok(Db { engine: Arc::new(engine), shared })
     }
 
@@ -121,8 +121,8 @@ impl Db {
     {
         let (job, reply) = job(body);
         let accepted = match &*self.engine {
-            Engine::Sqlite(engine) => engine.submit_write(job),
-            Engine::Postgres(engine) => engine.submit_write(job),
+            DbEngine::Sqlite(engine) => engine.submit_write(job),
+            DbEngine::Postgres(engine) => engine.submit_write(job),
         };
         self.count_refusal(&accepted);
         accepted?;
@@ -138,8 +138,8 @@ impl Db {
     {
         let (job, reply) = job(body);
         let accepted = match &*self.engine {
-            Engine::Sqlite(engine) => engine.submit_read(job),
-            Engine::Postgres(engine) => engine.submit_read(job),
+            DbEngine::Sqlite(engine) => engine.submit_read(job),
+            DbEngine::Postgres(engine) => engine.submit_read(job),
         };
         self.count_refusal(&accepted);
         accepted?;
@@ -156,16 +156,16 @@ impl Db {
     /// It blocks until the last commit: call it off the async threads.
     pub fn close(&self) {
         match &*self.engine {
-            Engine::Sqlite(engine) => engine.close(),
-            Engine::Postgres(engine) => engine.close(),
+            DbEngine::Sqlite(engine) => engine.close(),
+            DbEngine::Postgres(engine) => engine.close(),
         }
     }
 
     /// Figures for the metrics.
     pub fn stats(&self) -> DbStats {
         let queue_length = match &*self.engine {
-            Engine::Sqlite(engine) => engine.write_queue_length(),
-            Engine::Postgres(engine) => engine.write_queue_length(),
+            DbEngine::Sqlite(engine) => engine.write_queue_length(),
+            DbEngine::Postgres(engine) => engine.write_queue_length(),
         };
         self.shared.stats.snapshot(u64::try_from(queue_length).unwrap_or(u64::MAX))
     }
@@ -196,7 +196,7 @@ pub struct DbStats {
 }
 
 #[derive(Default)]
-pub(crate) struct Counters {
+pub(crate) struct DbCounters {
     committed: AtomicU64,
     rolled_back: AtomicU64,
     groups: AtomicU64,
@@ -206,7 +206,7 @@ pub(crate) struct Counters {
     statements: AtomicU64,
 }
 
-impl Counters {
+impl DbCounters {
     /// A commit of the database that carried `committed` closures, `rolled_back` having refused.
     pub(crate) fn count_group(&self, committed: u64, rolled_back: u64) {
         self.groups.fetch_add(1, Ordering::Relaxed);

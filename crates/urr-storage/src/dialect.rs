@@ -143,11 +143,11 @@ fn next_word(tokens: &[Token<'_>], from: usize, words: &[&str]) -> Option<usize>
 #[derive(Debug, PartialEq, Eq)]
 pub struct MigrationStatement<'a> {
     pub sql: Cow<'a, str>,
-    pub only: Option<Engine>,
+    pub only: Option<SqlEngine>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub enum SqlEngine {
     Sqlite,
     Postgres,
 }
@@ -163,8 +163,8 @@ pub fn split_migration(text: &str) -> Result<Vec<MigrationStatement<'_>>, String
         match token {
             Token::Blank(comment) if comment.starts_with("-- only:") => {
                 only = Some(match comment["-- only:".len()..].trim() {
-                    "postgres" => Engine::Postgres,
-                    "sqlite" => Engine::Sqlite,
+                    "postgres" => SqlEngine::Postgres,
+                    "sqlite" => SqlEngine::Sqlite,
                     other => {
                         return Err(format!("-- only: {other:?} is neither postgres nor sqlite"));
                     }
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(statements.len(), 2);
         assert!(statements[0].sql.ends_with("create table a (b text default ';')"));
         assert_eq!(statements[0].only, None);
-        assert_eq!(statements[1].only, Some(Engine::Postgres));
+        assert_eq!(statements[1].only, Some(SqlEngine::Postgres));
         assert!(split_migration("select 1").is_err());
         assert!(split_migration("-- only: mysql\nselect 1;").is_err());
     }

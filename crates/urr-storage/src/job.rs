@@ -11,15 +11,22 @@ use crate::{StorageError, Tx};
 /// then finishes it, which answers the caller.
 pub(crate) trait Job: Send {
     /// Runs the closure and keeps its result. A result of an earlier run is forgotten.
-    fn run(&mut self, tx: &mut Tx<'_>) -> Verdict;
+    fn run(&mut self, tx: &mut Tx<'_>) -> TxDecision;
 
     /// Answers the caller: with the result of the last run, or with the failure.
     fn finish(self: Box<Self>, outcome: Result<(), StorageError>);
 }
 
+/// What a thread of an engine takes from its queue.
+pub(crate) enum JobMessage {
+    Job(Box<dyn Job>),
+    /// Sent behind the last job, once for each thread: what was queued before it is still done.
+    Stop,
+}
+
 /// What a closure's run asks of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum TxDecision {
     Commit,
     RollBack,
 }
@@ -47,7 +54,7 @@ where
     T: Send,
     E: From<StorageError> + Send,
 {
-    fn run(&mut self, tx: &mut Tx<'_>) -> Verdict {
+    fn run(&mut self, tx: &mut Tx<'_>) -> TxDecision {
         // The closure only borrows what it captured, and a panic discards the transaction: nothing
         // half-changed can be seen afterwards.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(tx)));
@@ -56,9 +63,9 @@ where
             Ok(result) => result,
             Err(panic) => Err(StorageError::Panicked(panic_text(&*panic)).into()),
         };
-        let verdict = if result.is_ok() { Verdict::Commit } else { Verdict::RollBack };
+        let decision = if result.is_ok() { TxDecision::Commit } else { TxDecision::RollBack };
         self.result = Some(result);
-        verdict
+        decision
     }
 
     fn finish(self: Box<Self>, outcome: Result<(), StorageError>) {

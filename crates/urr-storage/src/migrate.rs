@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 use urr_kernel::{Timestamp, hex};
 
-use crate::dialect::{Engine, MigrationStatement, definition_to_sqlite, split_migration};
+use crate::dialect::{MigrationStatement, SqlEngine, definition_to_sqlite, split_migration};
 use crate::sqlite::SqliteConnection;
 use crate::{Row, StorageError, Tx, Value};
 
@@ -47,8 +47,8 @@ macro_rules! migrations {
 /// How long a single step of a migration may take.
 const STATEMENT_TIME_MAX: Duration = Duration::from_secs(3600);
 /// How long a program waits for another one that migrates the same file.
-const TURN_PATIENCE: Duration = Duration::from_secs(60);
-const TURN_PAUSE: Duration = Duration::from_millis(20);
+const MIGRATION_LOCK_WAIT_MAX: Duration = Duration::from_secs(60);
+const MIGRATION_LOCK_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The tables that every schema has.
 const KIT: &[Migration] = &[
@@ -106,15 +106,15 @@ pub(crate) const JOURNAL_INSERT: &str = "insert into schema_migrations \
 
 /// A migration that the database remembers.
 #[derive(Debug)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedMigration {
     pub(crate) series: String,
     pub(crate) version: i64,
     pub(crate) checksum: String,
 }
 
-impl Applied {
-    pub(crate) fn read(row: &Row<'_>) -> Result<Applied, StorageError> {
-        Ok(Applied {
+impl AppliedMigration {
+    pub(crate) fn read(row: &Row<'_>) -> Result<AppliedMigration, StorageError> {
+        Ok(AppliedMigration {
             series: row.get("series")?,
             version: row.get("version")?,
             checksum: row.get("checksum")?,
@@ -124,7 +124,10 @@ impl Applied {
 
 /// What is still to do. A migration that was changed after it had been applied is refused; one
 /// that only the database knows comes from a newer program and is left alone.
-pub(crate) fn plan(schema: &Schema, applied: &[Applied]) -> Result<Vec<Migration>, StorageError> {
+pub(crate) fn plan(
+    schema: &Schema,
+    applied: &[AppliedMigration],
+) -> Result<Vec<Migration>, StorageError> {
     let mut missing = Vec::new();
     for migration in KIT.iter().chain(schema.migrations) {
         let known =
@@ -173,7 +176,9 @@ fn take_turn(path: &Path) -> Result<SqliteConnection, StorageError> {
         let turn = SqliteConnection::open_writer(path, STATEMENT_TIME_MAX)
             .and_then(|connection| connection.begin_write().map(|()| connection));
         match turn {
-            Err(StorageError::Contention) if start.elapsed() < TURN_PATIENCE => sleep(TURN_PAUSE),
+            Err(StorageError::Contention) if start.elapsed() < MIGRATION_LOCK_WAIT_MAX => {
+                sleep(MIGRATION_LOCK_RETRY_PAUSE)
+            }
             turn => return turn,
         }
     }
@@ -187,15 +192,15 @@ fn migrate_in_transaction(
     connection.run_plain(JOURNAL_SQLITE)?;
     let mut applied = Vec::new();
     connection.query(JOURNAL_SELECT, &[], &mut |row| {
-        applied.push(Applied::read(row)?);
+        applied.push(AppliedMigration::read(row)?);
         Ok(())
     })?;
     let mut names = Vec::new();
     for migration in plan(schema, &applied)? {
         for statement in migration.statements()? {
             let sql = match statement.only {
-                Some(Engine::Postgres) => continue,
-                Some(Engine::Sqlite) => statement.sql.into_owned(),
+                Some(SqlEngine::Postgres) => continue,
+                Some(SqlEngine::Sqlite) => statement.sql.into_owned(),
                 None => definition_to_sqlite(&statement.sql)
                     .map_err(|reason| migration.broken(&reason))?,
             };
@@ -210,6 +215,6 @@ fn migrate_in_transaction(
 
 /// The migrations that this program has and the database lacks: none, or `urr migrate` must run.
 pub fn missing(tx: &mut Tx<'_>, schema: &Schema) -> Result<Vec<String>, StorageError> {
-    let applied = tx.query(JOURNAL_SELECT, &[], Applied::read)?;
+    let applied = tx.query(JOURNAL_SELECT, &[], AppliedMigration::read)?;
     Ok(plan(schema, &applied)?.iter().map(ToString::to_string).collect())
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use urr_kernel::{CallContext, Event, EventData, Timestamp, Uuid};
+use urr_kernel::{CallContext, DomainEvent, EventData, Timestamp, Uuid};
 
 use crate::{StorageError, Tx, Value, params};
 
@@ -17,28 +17,38 @@ pub const EVENT_BYTES_MAX: usize = 256 * 1024;
 /// What the envelope of a new event needs beside its data. The id is handed in, so that a closure
 /// that runs twice announces the same event.
 #[derive(Clone, Copy, Debug)]
-pub struct Stamp {
+pub struct EventMetadata {
     pub event_id: Uuid,
     pub source: &'static str,
     pub time: Timestamp,
     pub context: CallContext,
 }
 
+/// The former name of [`EventMetadata`].
+pub type Stamp = EventMetadata;
+
 /// Announces a fact, if and only if this transaction commits.
-pub fn append<D: EventData>(tx: &mut Tx<'_>, stamp: &Stamp, data: &D) -> Result<(), StorageError> {
-    let (event, body) = seal(stamp, data);
+pub fn append<D: EventData>(
+    tx: &mut Tx<'_>,
+    metadata: &EventMetadata,
+    data: &D,
+) -> Result<(), StorageError> {
+    let (event, body) = seal(metadata, data);
     tx.execute(
         "insert into outbox (event_id, topic, key, body, created_at) values ($1, $2, $3, $4, $5)",
-        params![event.id, D::TOPIC, event.subject, body, stamp.time],
+        params![event.id, D::TOPIC, event.subject, body, metadata.time],
     )?;
     tx.note_outbox_row();
     Ok(())
 }
 
 /// Announces many facts in their order: on PostgreSQL by one statement.
-pub fn append_all<D: EventData>(tx: &mut Tx<'_>, facts: &[(Stamp, D)]) -> Result<(), StorageError> {
+pub fn append_all<D: EventData>(
+    tx: &mut Tx<'_>,
+    facts: &[(EventMetadata, D)],
+) -> Result<(), StorageError> {
     if !tx.is_postgres() {
-        return facts.iter().try_for_each(|(stamp, data)| append(tx, stamp, data));
+        return facts.iter().try_for_each(|(metadata, data)| append(tx, metadata, data));
     }
     let Some((first, _)) = facts.first() else { return Ok(()) };
     let rows = rows_to_insert(tx, facts);
@@ -53,18 +63,27 @@ pub fn append_all<D: EventData>(tx: &mut Tx<'_>, facts: &[(Stamp, D)]) -> Result
 
 /// Facts as an array of `{id, key, body}`, for a caller whose own statement inserts them with the
 /// change that they announce: that saves PostgreSQL a journey.
-pub fn rows_to_insert<D: EventData>(tx: &mut Tx<'_>, facts: &[(Stamp, D)]) -> serde_json::Value {
+pub fn rows_to_insert<D: EventData>(
+    tx: &mut Tx<'_>,
+    facts: &[(EventMetadata, D)],
+) -> serde_json::Value {
     tx.note_outbox_row();
-    let rows = facts.iter().map(|(stamp, data)| {
-        let (event, body) = seal(stamp, data);
+    let rows = facts.iter().map(|(metadata, data)| {
+        let (event, body) = seal(metadata, data);
         serde_json::json!({"id": event.id, "key": event.subject, "body": body})
     });
     rows.collect()
 }
 
 /// The event in its envelope, and as text.
-fn seal<D: EventData>(stamp: &Stamp, data: &D) -> (Event, String) {
-    let event = Event::new(stamp.event_id, stamp.source, stamp.time, &stamp.context, data);
+fn seal<D: EventData>(metadata: &EventMetadata, data: &D) -> (DomainEvent, String) {
+    let event = DomainEvent::new(
+        metadata.event_id,
+        metadata.source,
+        metadata.time,
+        &metadata.context,
+        data,
+    );
     let body = String::from_utf8(event.to_bytes()).expect("JSON is UTF-8");
     assert!(body.len() <= EVENT_BYTES_MAX, "a {} of {} bytes", D::TYPE, body.len());
     (event, body)

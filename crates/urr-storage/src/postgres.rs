@@ -14,9 +14,9 @@ use tracing::{error, info, warn};
 pub(crate) use connection::PostgresConnection;
 pub use provisioning::{ServiceRole, provision};
 
-use crate::db::{PostgresOptions, Shared};
-use crate::job::{Job, Verdict};
-use crate::tx::Connection;
+use crate::db::{EngineShared, PostgresOptions};
+use crate::job::{Job, JobMessage, TxDecision};
+use crate::tx::TxConnection;
 use crate::{StorageError, Tx};
 
 /// A closure is run at most so often when it collides with others.
@@ -29,17 +29,11 @@ const ATTEMPTS_WITHOUT_CONNECTION_MAX: u32 = 2;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 
 pub(crate) struct PostgresEngine {
-    writes: Sender<Message>,
-    reads: Sender<Message>,
+    writes: Sender<JobMessage>,
+    reads: Sender<JobMessage>,
     workers: usize,
     closed: AtomicBool,
     threads: std::sync::Mutex<Vec<thread::JoinHandle<()>>>,
-}
-
-enum Message {
-    Job(Box<dyn Job>),
-    /// Sent behind the last write, once for each worker.
-    Stop,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +45,7 @@ enum Access {
 impl PostgresEngine {
     pub(crate) fn open(
         options: &PostgresOptions,
-        shared: &Arc<Shared>,
+        shared: &Arc<EngineShared>,
     ) -> Result<PostgresEngine, StorageError> {
         // The first connection is made here, so that a wrong address or an unsafe server is told
         // at start and not at the first request.
@@ -60,15 +54,18 @@ impl PostgresEngine {
         let (reads, read_queue) = bounded(options.queue_max);
         let threads = (0..options.connections)
             .map(|number| {
-                let line =
-                    Line { options: options.clone(), connection: first.take(), last_failure: None };
-                let queues = Queues {
+                let worker = WorkerConnection {
+                    options: options.clone(),
+                    connection: first.take(),
+                    last_failure: None,
+                };
+                let queues = WorkerQueues {
                     writes: write_queue.clone(),
                     reads: takes_reads(number, options.connections).then(|| read_queue.clone()),
                 };
                 let shared = Arc::clone(shared);
                 let builder = thread::Builder::new().name("urr-postgres".to_owned());
-                let worker = builder.spawn(move || run_worker(line, &queues, &shared));
+                let worker = builder.spawn(move || run_worker(worker, &queues, &shared));
                 worker.expect("the operating system can start a thread")
             })
             .collect();
@@ -89,11 +86,11 @@ impl PostgresEngine {
         self.submit(&self.reads, job)
     }
 
-    fn submit(&self, queue: &Sender<Message>, job: Box<dyn Job>) -> Result<(), StorageError> {
+    fn submit(&self, queue: &Sender<JobMessage>, job: Box<dyn Job>) -> Result<(), StorageError> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(StorageError::Closed);
         }
-        queue.try_send(Message::Job(job)).map_err(|refused| match refused {
+        queue.try_send(JobMessage::Job(job)).map_err(|refused| match refused {
             TrySendError::Full(_) => StorageError::Overloaded,
             TrySendError::Disconnected(_) => StorageError::Closed,
         })
@@ -110,7 +107,7 @@ impl PostgresEngine {
         }
         for _ in 0..self.workers {
             // A worker that has already ended no longer takes the message; that is the goal.
-            drop(self.writes.send(Message::Stop));
+            drop(self.writes.send(JobMessage::Stop));
         }
         let mut threads = self.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for handle in threads.drain(..) {
@@ -128,13 +125,13 @@ fn on_own_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
 }
 
 /// A worker's connection, or the wait until it may be tried again.
-struct Line {
+struct WorkerConnection {
     options: PostgresOptions,
     connection: Option<PostgresConnection>,
     last_failure: Option<(Instant, StorageError)>,
 }
 
-impl Line {
+impl WorkerConnection {
     fn connection(&mut self) -> Result<&mut PostgresConnection, StorageError> {
         if self.connection.as_ref().is_some_and(PostgresConnection::is_unusable) {
             self.connection = None;
@@ -169,12 +166,12 @@ fn takes_reads(number: usize, workers: usize) -> bool {
 }
 
 /// Where a worker gets its jobs.
-struct Queues {
-    writes: Receiver<Message>,
-    reads: Option<Receiver<Message>>,
+struct WorkerQueues {
+    writes: Receiver<JobMessage>,
+    reads: Option<Receiver<JobMessage>>,
 }
 
-impl Queues {
+impl WorkerQueues {
     /// The next job, a write if there is one; `None` when it is time to stop.
     fn next(&self) -> Option<(Access, Box<dyn Job>)> {
         let Some(reads) = &self.reads else { return job_of(Access::Write, self.writes.recv()) };
@@ -190,43 +187,48 @@ impl Queues {
     /// A read that is still queued when the worker stops.
     fn last_read(&self) -> Option<Box<dyn Job>> {
         match self.reads.as_ref()?.try_recv() {
-            Ok(Message::Job(job)) => Some(job),
-            Ok(Message::Stop) | Err(_) => None,
+            Ok(JobMessage::Job(job)) => Some(job),
+            Ok(JobMessage::Stop) | Err(_) => None,
         }
     }
 }
 
 fn job_of(
     access: Access,
-    message: Result<Message, crossbeam_channel::RecvError>,
+    message: Result<JobMessage, crossbeam_channel::RecvError>,
 ) -> Option<(Access, Box<dyn Job>)> {
     match message {
-        Ok(Message::Job(job)) => Some((access, job)),
-        Ok(Message::Stop) | Err(_) => None,
+        Ok(JobMessage::Job(job)) => Some((access, job)),
+        Ok(JobMessage::Stop) | Err(_) => None,
     }
 }
 
-fn run_worker(mut line: Line, queues: &Queues, shared: &Shared) {
+fn run_worker(mut worker: WorkerConnection, queues: &WorkerQueues, shared: &EngineShared) {
     while let Some((access, job)) = queues.next() {
-        run_job(&mut line, access, job, shared);
+        run_job(&mut worker, access, job, shared);
     }
     while let Some(job) = queues.last_read() {
-        run_job(&mut line, Access::Read, job, shared);
+        run_job(&mut worker, Access::Read, job, shared);
     }
 }
 
 /// Runs a closure until it is decided, and answers its caller.
-fn run_job(line: &mut Line, access: Access, mut job: Box<dyn Job>, shared: &Shared) {
+fn run_job(
+    worker: &mut WorkerConnection,
+    access: Access,
+    mut job: Box<dyn Job>,
+    shared: &EngineShared,
+) {
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let connection = match line.connection() {
+        let connection = match worker.connection() {
             Ok(connection) => connection,
             Err(error) => return job.finish(Err(error)),
         };
         match run_once(connection, access, job, shared) {
-            Outcome::Finished => return,
-            Outcome::Again(unfinished, error) => {
+            AttemptOutcome::Finished => return,
+            AttemptOutcome::Again(unfinished, error) => {
                 shared.stats.count_retry();
                 let is_lost = matches!(error, StorageError::Unavailable(_));
                 let attempts_max =
@@ -236,7 +238,7 @@ fn run_job(line: &mut Line, access: Access, mut job: Box<dyn Job>, shared: &Shar
                 }
                 if is_lost {
                     warn!(%error, "lost the connection to PostgreSQL before a commit; trying again");
-                    line.connection = None;
+                    worker.connection = None;
                 }
                 job = unfinished;
                 // The collision's other side needs a moment to finish.
@@ -246,7 +248,7 @@ fn run_job(line: &mut Line, access: Access, mut job: Box<dyn Job>, shared: &Shar
     }
 }
 
-enum Outcome {
+enum AttemptOutcome {
     Finished,
     /// Nothing was committed, and another attempt may succeed.
     Again(Box<dyn Job>, StorageError),
@@ -256,28 +258,28 @@ fn run_once(
     connection: &mut PostgresConnection,
     access: Access,
     mut job: Box<dyn Job>,
-    shared: &Shared,
-) -> Outcome {
+    shared: &EngineShared,
+) -> AttemptOutcome {
     connection.begin(access == Access::Read);
-    let mut tx = Tx::new(Connection::Postgres(connection));
-    let verdict = job.run(&mut tx);
+    let mut tx = Tx::new(TxConnection::Postgres(connection));
+    let decision = job.run(&mut tx);
     shared.stats.count_statements(tx.statements());
     let (failure, has_outbox_rows) = (tx.failure().cloned(), tx.has_outbox_rows());
-    if verdict == Verdict::RollBack {
+    if decision == TxDecision::RollBack {
         drop(connection.roll_back());
         if let Some(error @ (StorageError::Contention | StorageError::Unavailable(_))) = failure {
-            return Outcome::Again(job, error);
+            return AttemptOutcome::Again(job, error);
         }
         if access == Access::Write {
             shared.stats.count_rolled_back(1);
         }
         job.finish(Ok(()));
-        return Outcome::Finished;
+        return AttemptOutcome::Finished;
     }
     if shared.dangerous_acknowledge_before_commit {
         job.finish(Ok(()));
         drop(connection.commit());
-        return Outcome::Finished;
+        return AttemptOutcome::Finished;
     }
     match connection.commit() {
         Ok(()) => {
@@ -288,9 +290,9 @@ fn run_once(
             if has_outbox_rows {
                 shared.outbox_signal.notify_one();
             }
-            Outcome::Finished
+            AttemptOutcome::Finished
         }
-        Err(StorageError::Contention) => Outcome::Again(job, StorageError::Contention),
+        Err(StorageError::Contention) => AttemptOutcome::Again(job, StorageError::Contention),
         Err(error) => {
             // A read has no outcome that could be unknown.
             let error = match error {
@@ -300,7 +302,7 @@ fn run_once(
                 other => other,
             };
             job.finish(Err(error));
-            Outcome::Finished
+            AttemptOutcome::Finished
         }
     }
 }

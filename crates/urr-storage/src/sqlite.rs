@@ -14,9 +14,9 @@ use tracing::{error, warn};
 
 pub(crate) use connection::SqliteConnection;
 
-use crate::db::{Shared, SqliteOptions};
-use crate::job::{Job, Verdict};
-use crate::tx::Connection;
+use crate::db::{EngineShared, SqliteOptions};
+use crate::job::{Job, JobMessage, TxDecision};
+use crate::tx::TxConnection;
 use crate::{StorageError, Tx};
 
 /// Looks whether a file is a sound database, without changing it.
@@ -37,29 +37,23 @@ const GROUPS_BETWEEN_LOOKS: u32 = 64;
 const CAREFUL_GROUPS: u32 = 64;
 
 pub(crate) struct SqliteEngine {
-    writes: Sender<Message>,
-    reads: Sender<Message>,
+    writes: Sender<JobMessage>,
+    reads: Sender<JobMessage>,
     readers: usize,
     closed: AtomicBool,
     /// The writer is the last of them.
     threads: std::sync::Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
-enum Message {
-    Job(Box<dyn Job>),
-    /// Sent behind the last job: what was queued before it is still done.
-    Stop,
-}
-
 impl SqliteEngine {
     pub(crate) fn open(
         path: &Path,
         options: &SqliteOptions,
-        shared: &Arc<Shared>,
+        shared: &Arc<EngineShared>,
     ) -> Result<SqliteEngine, StorageError> {
         let (writes, write_queue) = bounded(options.queue_max);
         let (reads, read_queue) = bounded(options.queue_max);
-        let gate = Gate::default();
+        let gate = ReadGate::default();
         let mut threads = Vec::new();
         let writer = SqliteConnection::open_writer(path, options.statement_timeout)?;
         for _ in 0..options.readers {
@@ -92,11 +86,11 @@ impl SqliteEngine {
         self.submit(&self.reads, job)
     }
 
-    fn submit(&self, queue: &Sender<Message>, job: Box<dyn Job>) -> Result<(), StorageError> {
+    fn submit(&self, queue: &Sender<JobMessage>, job: Box<dyn Job>) -> Result<(), StorageError> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(StorageError::Closed);
         }
-        queue.try_send(Message::Job(job)).map_err(|refused| match refused {
+        queue.try_send(JobMessage::Job(job)).map_err(|refused| match refused {
             TrySendError::Full(_) => StorageError::Overloaded,
             TrySendError::Disconnected(_) => StorageError::Closed,
         })
@@ -113,14 +107,14 @@ impl SqliteEngine {
         }
         // A thread that has already ended no longer takes the message; that is the goal.
         for _ in 0..self.readers {
-            drop(self.reads.send(Message::Stop));
+            drop(self.reads.send(JobMessage::Stop));
         }
         let mut threads = self.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let writer = threads.pop();
         threads.drain(..).for_each(join);
         // Alone: the last connection folds the log into the file, and of two that close at the same
         // moment neither is the last.
-        drop(self.writes.send(Message::Stop));
+        drop(self.writes.send(JobMessage::Stop));
         writer.into_iter().for_each(join);
     }
 }
@@ -137,19 +131,19 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle
 }
 
 /// Readers hold it while they read; the writer takes it whole to shorten the log.
-type Gate = Arc<RwLock<()>>;
+type ReadGate = Arc<RwLock<()>>;
 
 fn run_reader(
     connection: &SqliteConnection,
-    queue: &Receiver<Message>,
-    gate: &Gate,
-    shared: &Shared,
+    queue: &Receiver<JobMessage>,
+    gate: &ReadGate,
+    shared: &EngineShared,
 ) {
-    while let Ok(Message::Job(mut job)) = queue.recv() {
+    while let Ok(JobMessage::Job(mut job)) = queue.recv() {
         let _pass = gate.read().unwrap_or_else(PoisonError::into_inner);
         let outcome = connection.begin_read().map(|()| {
             connection.start_timer();
-            let mut tx = Tx::new(Connection::Sqlite(connection));
+            let mut tx = Tx::new(TxConnection::Sqlite(connection));
             job.run(&mut tx);
             shared.stats.count_statements(tx.statements());
             connection.stop_timer();
@@ -163,11 +157,11 @@ fn run_reader(
 /// reading that moment never comes by itself, and the log would grow without end.
 struct WriteAheadLog {
     path: PathBuf,
-    gate: Gate,
+    gate: ReadGate,
 }
 
 impl WriteAheadLog {
-    fn new(database: &Path, gate: Gate) -> WriteAheadLog {
+    fn new(database: &Path, gate: ReadGate) -> WriteAheadLog {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
         WriteAheadLog { path: path.into(), gate }
@@ -188,15 +182,15 @@ impl WriteAheadLog {
 
 fn run_writer(
     connection: &SqliteConnection,
-    queue: &Receiver<Message>,
+    queue: &Receiver<JobMessage>,
     log: &WriteAheadLog,
-    shared: &Shared,
+    shared: &EngineShared,
 ) {
     let mut careful_groups = 0_u32;
     let mut groups = 0_u32;
     loop {
-        let Ok(Message::Job(first)) = queue.recv() else { break };
-        let mut group = Group {
+        let Ok(JobMessage::Job(first)) = queue.recv() else { break };
+        let mut group = CommitGroup {
             connection,
             shared,
             waiting: VecDeque::from([first]),
@@ -226,9 +220,9 @@ fn run_writer(
 /// Most closures either succeed or refuse before they write, so a group first runs without
 /// savepoints, which cost a copy of every page touched. When a closure fails after it has written,
 /// the whole group is undone and run again with a savepoint for each.
-struct Group<'a> {
+struct CommitGroup<'a> {
     connection: &'a SqliteConnection,
-    shared: &'a Shared,
+    shared: &'a EngineShared,
     waiting: VecDeque<Box<dyn Job>>,
     done: Vec<Box<dyn Job>>,
     /// How many of `done` are to be committed.
@@ -239,12 +233,12 @@ struct Group<'a> {
     is_spoiled: bool,
 }
 
-impl Group<'_> {
+impl CommitGroup<'_> {
     /// Runs what is queued, up to a full group, and answers everyone after the commit. Says whether
     /// the message to stop came along.
     ///
     /// Also rejections are answered only then: they may rest on what a neighbour wrote before.
-    fn run(&mut self, queue: &Receiver<Message>) -> bool {
+    fn run(&mut self, queue: &Receiver<JobMessage>) -> bool {
         let mut stop = false;
         if let Err(error) = self.connection.begin_write() {
             self.fail_all(&error);
@@ -253,8 +247,8 @@ impl Group<'_> {
         while self.done.len() < GROUP_MAX {
             if self.waiting.is_empty() && !stop {
                 match queue.try_recv() {
-                    Ok(Message::Job(job)) => self.waiting.push_back(job),
-                    Ok(Message::Stop) => stop = true,
+                    Ok(JobMessage::Job(job)) => self.waiting.push_back(job),
+                    Ok(JobMessage::Stop) => stop = true,
                     Err(_) => break,
                 }
             }
@@ -271,13 +265,13 @@ impl Group<'_> {
     /// Runs one closure. An error means that no transaction can be had at all.
     fn run_job(&mut self, mut job: Box<dyn Job>) -> Result<(), StorageError> {
         match run_closure(self.connection, self.shared, job.as_mut(), self.is_careful) {
-            Ok(Outcome::Stands { verdict, has_outbox_rows }) => {
+            Ok(ClosureOutcome::Stands { decision, has_outbox_rows }) => {
                 self.has_outbox_rows |= has_outbox_rows;
-                self.committed += u64::from(verdict == Verdict::Commit);
+                self.committed += u64::from(decision == TxDecision::Commit);
                 self.done.push(job);
                 Ok(())
             }
-            Ok(Outcome::MustBeUndone) => {
+            Ok(ClosureOutcome::MustBeUndone) => {
                 self.waiting.push_front(job);
                 self.is_careful = true;
                 self.is_spoiled = true;
@@ -337,9 +331,9 @@ impl Group<'_> {
     }
 }
 
-enum Outcome {
+enum ClosureOutcome {
     /// What the closure wrote, if anything, is part of the transaction or undone, as it asked.
-    Stands { verdict: Verdict, has_outbox_rows: bool },
+    Stands { decision: TxDecision, has_outbox_rows: bool },
     /// It failed after it had written, and there is no savepoint to go back to.
     MustBeUndone,
 }
@@ -347,29 +341,29 @@ enum Outcome {
 /// Runs one closure. An error means that the surrounding transaction is gone.
 fn run_closure(
     connection: &SqliteConnection,
-    shared: &Shared,
+    shared: &EngineShared,
     job: &mut dyn Job,
     with_savepoint: bool,
-) -> Result<Outcome, StorageError> {
+) -> Result<ClosureOutcome, StorageError> {
     if with_savepoint {
         connection.savepoint()?;
     }
     let changes_before = connection.total_changes();
     connection.start_timer();
-    let mut tx = Tx::new(Connection::Sqlite(connection));
-    let verdict = job.run(&mut tx);
+    let mut tx = Tx::new(TxConnection::Sqlite(connection));
+    let decision = job.run(&mut tx);
     shared.stats.count_statements(tx.statements());
     connection.stop_timer();
     if connection.transaction_is_gone() {
         return Err(tx.failure().cloned().unwrap_or(StorageError::Aborted));
     }
-    let has_outbox_rows = tx.has_outbox_rows() && verdict == Verdict::Commit;
-    match (verdict, with_savepoint) {
-        (Verdict::Commit, false) => {}
-        (Verdict::Commit, true) => connection.release_savepoint()?,
-        (Verdict::RollBack, true) => connection.roll_back_to_savepoint()?,
-        (Verdict::RollBack, false) if connection.total_changes() == changes_before => {}
-        (Verdict::RollBack, false) => return Ok(Outcome::MustBeUndone),
+    let has_outbox_rows = tx.has_outbox_rows() && decision == TxDecision::Commit;
+    match (decision, with_savepoint) {
+        (TxDecision::Commit, false) => {}
+        (TxDecision::Commit, true) => connection.release_savepoint()?,
+        (TxDecision::RollBack, true) => connection.roll_back_to_savepoint()?,
+        (TxDecision::RollBack, false) if connection.total_changes() == changes_before => {}
+        (TxDecision::RollBack, false) => return Ok(ClosureOutcome::MustBeUndone),
     }
-    Ok(Outcome::Stands { verdict, has_outbox_rows })
+    Ok(ClosureOutcome::Stands { decision, has_outbox_rows })
 }

@@ -10,19 +10,19 @@ use crate::{Row, StorageError, Value};
 /// the closure returns: PostgreSQL works like that, and SQLite is held to the same. To expect a
 /// conflict, write `on conflict do nothing` and look at the number of rows.
 pub struct Tx<'a> {
-    connection: Connection<'a>,
+    connection: TxConnection<'a>,
     failure: Option<StorageError>,
     has_outbox_rows: bool,
     statements: u64,
 }
 
-pub(crate) enum Connection<'a> {
+pub(crate) enum TxConnection<'a> {
     Sqlite(&'a SqliteConnection),
     Postgres(&'a mut PostgresConnection),
 }
 
 impl<'a> Tx<'a> {
-    pub(crate) fn new(connection: Connection<'a>) -> Tx<'a> {
+    pub(crate) fn new(connection: TxConnection<'a>) -> Tx<'a> {
         Tx { connection, failure: None, has_outbox_rows: false, statements: 0 }
     }
 
@@ -32,8 +32,8 @@ impl<'a> Tx<'a> {
         self.refuse_nul(sql, params)?;
         self.statements += 1;
         let outcome = match &mut self.connection {
-            Connection::Sqlite(connection) => connection.execute(sql, params),
-            Connection::Postgres(connection) => connection.execute(sql, params),
+            TxConnection::Sqlite(connection) => connection.execute(sql, params),
+            TxConnection::Postgres(connection) => connection.execute(sql, params),
         };
         self.note_failure(outcome)
     }
@@ -54,8 +54,8 @@ impl<'a> Tx<'a> {
             Ok(())
         };
         let outcome = match &mut self.connection {
-            Connection::Sqlite(connection) => connection.query(sql, params, &mut take),
-            Connection::Postgres(connection) => connection.query(sql, params, &mut take),
+            TxConnection::Sqlite(connection) => connection.query(sql, params, &mut take),
+            TxConnection::Postgres(connection) => connection.query(sql, params, &mut take),
         };
         self.note_failure(outcome)?;
         Ok(rows)
@@ -86,7 +86,7 @@ impl<'a> Tx<'a> {
 
     /// Whether this is PostgreSQL: for the few operations that need another body to be fast there.
     pub fn is_postgres(&self) -> bool {
-        matches!(self.connection, Connection::Postgres(_))
+        matches!(self.connection, TxConnection::Postgres(_))
     }
 
     pub(crate) fn note_outbox_row(&mut self) {

@@ -25,7 +25,7 @@ pub const TIME_MIN: Timestamp = Timestamp::UNIX_EPOCH;
 pub const TIME_MAX: Timestamp = Timestamp::constant(7_289_654_400, 0);
 
 /// The nearest time that can be compared with what is stored; nothing stored is beyond it.
-pub fn storable(time: Timestamp) -> Timestamp {
+pub fn storable_time(time: Timestamp) -> Timestamp {
     time.clamp(TIME_MIN, TIME_MAX)
 }
 

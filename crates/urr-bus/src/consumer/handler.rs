@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use urr_kernel::{CallContext, DecodeEventError, Event, EventData, Timestamp, Uuid};
-use urr_storage::outbox::Stamp;
+use urr_kernel::{CallContext, DecodeEventError, DomainEvent, EventData, Timestamp, Uuid};
+use urr_storage::outbox::EventMetadata;
 use urr_storage::{StorageError, Tx};
 
 /// The effect of an event. It runs in a transaction, perhaps more than once, so it must not have
 /// effects outside it; ids come from the context.
-pub type Handler =
-    Arc<dyn Fn(&mut Tx<'_>, &Event, &HandlerContext) -> Result<Handled, HandleError> + Send + Sync>;
+pub type Handler = Arc<
+    dyn Fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>
+        + Send
+        + Sync,
+>;
 
 /// How a handler dealt with an event. Each of them is final and committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Handled {
+pub enum HandlerOutcome {
     Done,
     /// This type of event does not concern us.
     Ignored,
@@ -44,7 +47,7 @@ impl From<DecodeEventError> for HandleError {
 
 /// The data of an event whose type the caller matched. Data of another shape can never be handled:
 /// the message becomes a dead letter.
-pub fn decode_event<D: EventData>(event: &Event) -> Result<D, HandleError> {
+pub fn decode_event<D: EventData>(event: &DomainEvent) -> Result<D, HandleError> {
     if event.event_type != D::TYPE {
         let (expected, found) = (D::TYPE, &event.event_type);
         return Err(HandleError::Poison(format!("expected a {expected}, found a {found}")));
@@ -63,7 +66,7 @@ pub struct HandlerContext {
 }
 
 impl HandlerContext {
-    pub fn new(group: impl Into<String>, event: &Event, now: Timestamp) -> HandlerContext {
+    pub fn new(group: impl Into<String>, event: &DomainEvent, now: Timestamp) -> HandlerContext {
         HandlerContext { now, group: group.into(), event_id: event.id, call: event.context() }
     }
 
@@ -85,38 +88,48 @@ impl HandlerContext {
         uuid::Builder::from_custom_bytes(*bytes).into_uuid()
     }
 
+    /// The former name of [`HandlerContext::event_metadata`].
+    pub fn stamp(&self, name: &str, source: &'static str) -> EventMetadata {
+        self.event_metadata(name, source)
+    }
+
     /// The envelope of an event that handling this one announces. `name` tells it from others.
-    pub fn stamp(&self, name: &str, source: &'static str) -> Stamp {
-        Stamp { event_id: self.derived_id(name), source, time: self.now, context: self.call }
+    pub fn event_metadata(&self, name: &str, source: &'static str) -> EventMetadata {
+        EventMetadata {
+            event_id: self.derived_id(name),
+            source,
+            time: self.now,
+            context: self.call,
+        }
     }
 }
 
 /// How a message ended, for the metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum MessageOutcome {
     Done,
     Ignored,
     Rejected { reason: String },
     Duplicate,
 }
 
-impl From<Handled> for Outcome {
-    fn from(handled: Handled) -> Outcome {
+impl From<HandlerOutcome> for MessageOutcome {
+    fn from(handled: HandlerOutcome) -> MessageOutcome {
         match handled {
-            Handled::Done => Outcome::Done,
-            Handled::Ignored => Outcome::Ignored,
-            Handled::Rejected { reason } => Outcome::Rejected { reason },
+            HandlerOutcome::Done => MessageOutcome::Done,
+            HandlerOutcome::Ignored => MessageOutcome::Ignored,
+            HandlerOutcome::Rejected { reason } => MessageOutcome::Rejected { reason },
         }
     }
 }
 
-impl Outcome {
+impl MessageOutcome {
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Outcome::Done => "done",
-            Outcome::Ignored => "ignored",
-            Outcome::Rejected { .. } => "rejected",
-            Outcome::Duplicate => "duplicate",
+            MessageOutcome::Done => "done",
+            MessageOutcome::Ignored => "ignored",
+            MessageOutcome::Rejected { .. } => "rejected",
+            MessageOutcome::Duplicate => "duplicate",
         }
     }
 }

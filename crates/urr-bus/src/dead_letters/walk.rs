@@ -7,29 +7,33 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{DeadLetter, GROUP, ORIGINAL, REPLAYED, read};
-use crate::reader::{Extent, Reader};
-use crate::{Bus, BusError, Delivery, Position};
+use crate::reader::{PartitionRange, TopicReader};
+use crate::{Bus, BusError, Delivery, MessagePosition};
 
 /// So many letters are known at a time: a few ten megabytes. More take another turn.
 pub(super) const SURVEY_LETTERS_MAX: usize = 100_000;
 
 /// Letters one after the other, oldest first in each partition.
-pub(super) struct Walk<'a> {
+pub(super) struct DeadLetterWalk<'a> {
     bus: &'a Bus,
     /// What was not surveyed yet.
-    ahead: VecDeque<Extent>,
+    ahead: VecDeque<PartitionRange>,
     letters_max: usize,
-    survey: Survey,
-    reader: Option<Reader>,
+    survey: PartitionSurvey,
+    reader: Option<TopicReader>,
     page: VecDeque<Delivery>,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(bus: &'a Bus, extents: Vec<Extent>, letters_max: usize) -> Walk<'a> {
+impl<'a> DeadLetterWalk<'a> {
+    pub(super) fn new(
+        bus: &'a Bus,
+        extents: Vec<PartitionRange>,
+        letters_max: usize,
+    ) -> DeadLetterWalk<'a> {
         let mut ahead = VecDeque::from(extents);
         ahead.retain(|extent| extent.start < extent.end);
-        let (survey, page) = (Survey::default(), VecDeque::new());
-        Walk { bus, ahead, letters_max, survey, reader: None, page }
+        let (survey, page) = (PartitionSurvey::default(), VecDeque::new());
+        DeadLetterWalk { bus, ahead, letters_max, survey, reader: None, page }
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<DeadLetter>, BusError> {
@@ -54,8 +58,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Surveys the partition from here on, and then goes as far as that reaches.
-    async fn begin(&mut self, extent: Extent) -> Result<(), BusError> {
-        self.survey = Survey::default();
+    async fn begin(&mut self, extent: PartitionRange) -> Result<(), BusError> {
+        self.survey = PartitionSurvey::default();
         let mut reader = self.bus.reader(&extent).await?;
         loop {
             let page = reader.next_page().await?;
@@ -65,10 +69,10 @@ impl<'a> Walk<'a> {
             page.iter().for_each(|delivery| self.survey.note(delivery, self.letters_max));
         }
         let reached = self.survey.reached.unwrap_or(extent.end);
-        let within = Extent { end: reached, ..extent.clone() };
+        let within = PartitionRange { end: reached, ..extent.clone() };
         self.reader = Some(self.bus.reader(&within).await?);
         if reached < extent.end {
-            self.ahead.push_front(Extent { start: reached, ..extent });
+            self.ahead.push_front(PartitionRange { start: reached, ..extent });
         }
         Ok(())
     }
@@ -80,18 +84,18 @@ impl<'a> Walk<'a> {
 /// a mark on any of them. Copies that are further apart than a survey reaches are letters of their
 /// own; replaying both has no second effect.
 #[derive(Default)]
-struct Survey {
+struct PartitionSurvey {
     /// The letters by offset, and whether each was replayed.
     letters: HashMap<i64, bool>,
     /// The letter of each failure: of a group, with a message.
-    letter_of: HashMap<(String, Position), i64>,
+    letter_of: HashMap<(String, MessagePosition), i64>,
     /// The letter that each of these repeats.
     copies: HashMap<i64, i64>,
     /// The first letter beyond this survey.
     reached: Option<i64>,
 }
 
-impl Survey {
+impl PartitionSurvey {
     /// Takes in the next message of the partition: a letter or a mark.
     fn note(&mut self, delivery: &Delivery, letters_max: usize) {
         if let Some(id) = delivery.headers.get(REPLAYED) {
@@ -118,7 +122,7 @@ impl Survey {
 
     fn note_mark(&mut self, id: &str) {
         // It is in the partition of its letter.
-        let Ok(Position { offset, .. }) = id.parse() else {
+        let Ok(MessagePosition { offset, .. }) = id.parse() else {
             return;
         };
         let first = self.copies.get(&offset).unwrap_or(&offset);

@@ -6,11 +6,11 @@ use std::ops::Range;
 use urr_kernel::Timestamp;
 use urr_storage::{Row, StorageError, Tx, params};
 
-use super::Place;
+use super::PartitionKey;
 use crate::partition::partition_of;
-use crate::reader::Extent;
+use crate::reader::PartitionRange;
 use crate::subscription::PartitionLag;
-use crate::{BusError, Delivery, Headers, Message, Position};
+use crate::{BusError, BusMessage, Delivery, MessageHeaders, MessagePosition};
 
 /// Dead letters have no end of retention, as Kafka writes it.
 pub(super) const KEEP_FOR_EVER_MS: i64 = -1;
@@ -21,7 +21,10 @@ pub(super) fn topic_list(tx: &mut Tx<'_>) -> Result<Vec<String>, StorageError> {
 }
 
 /// The partitions of a topic, each from its first message to its end.
-pub(super) fn extent_list(tx: &mut Tx<'_>, topic: &str) -> Result<Vec<Extent>, StorageError> {
+pub(super) fn extent_list(
+    tx: &mut Tx<'_>,
+    topic: &str,
+) -> Result<Vec<PartitionRange>, StorageError> {
     tx.query(
         "select p.partition, p.next_offset, coalesce((select min(m.message_offset) \
          from bus_message m where m.topic = p.topic and m.partition = p.partition), \
@@ -29,7 +32,7 @@ pub(super) fn extent_list(tx: &mut Tx<'_>, topic: &str) -> Result<Vec<Extent>, S
          order by p.partition",
         params![topic],
         |row| {
-            Ok(Extent {
+            Ok(PartitionRange {
                 topic: topic.to_owned(),
                 partition: row.get("partition")?,
                 start: row.get("first_offset")?,
@@ -58,9 +61,9 @@ pub(super) fn partition_insert(
 pub(super) fn message_append<'a>(
     tx: &mut Tx<'_>,
     partitions: &mut HashMap<&'a str, i32>,
-    message: &'a Message,
+    message: &'a BusMessage,
     now: Timestamp,
-) -> Result<Position, BusError> {
+) -> Result<MessagePosition, BusError> {
     let topic = message.topic.as_str();
     let count = match partitions.get(topic) {
         Some(count) => *count,
@@ -90,7 +93,7 @@ pub(super) fn message_append<'a>(
          values ($1, $2, $3, $4, $5, $6, $7)",
         params![topic, partition, offset, message.key, message.body, headers, now],
     )?;
-    Ok(Position { topic: topic.to_owned(), partition, offset })
+    Ok(MessagePosition { topic: topic.to_owned(), partition, offset })
 }
 
 /// Where a group goes on. A group that is new starts at the beginning, and is remembered, so that
@@ -99,7 +102,7 @@ pub(super) fn group_offset_start(
     tx: &mut Tx<'_>,
     group: &str,
     topics: &[String],
-) -> Result<BTreeMap<Place, i64>, BusError> {
+) -> Result<BTreeMap<PartitionKey, i64>, BusError> {
     let mut positions = BTreeMap::new();
     for topic in topics {
         tx.execute(
@@ -210,11 +213,11 @@ pub(super) fn group_deprived_list(
 
 fn read_delivery(row: &Row<'_>) -> Result<Delivery, StorageError> {
     let headers: serde_json::Value = row.get("headers")?;
-    let headers: Headers = serde_json::from_value(headers).map_err(|error| {
+    let headers: MessageHeaders = serde_json::from_value(headers).map_err(|error| {
         StorageError::Decode { column: "headers".to_owned(), reason: error.to_string() }
     })?;
     Ok(Delivery {
-        position: Position {
+        position: MessagePosition {
             topic: row.get("topic")?,
             partition: row.get("partition")?,
             offset: row.get("message_offset")?,
@@ -228,7 +231,7 @@ fn read_delivery(row: &Row<'_>) -> Result<Delivery, StorageError> {
 pub(super) fn partitions_with_news(
     tx: &mut Tx<'_>,
     topic: &str,
-    positions: &BTreeMap<Place, i64>,
+    positions: &BTreeMap<PartitionKey, i64>,
 ) -> Result<Vec<(String, i32, i64)>, StorageError> {
     let ends: Vec<(i32, i64)> = tx.query(
         "select partition, next_offset from bus_partition where topic = $1 order by partition",
@@ -266,7 +269,7 @@ pub(super) fn message_read(
 pub(super) fn group_offset_set(
     tx: &mut Tx<'_>,
     group: &str,
-    (topic, partition): &Place,
+    (topic, partition): &PartitionKey,
     next_offset: i64,
 ) -> Result<(), StorageError> {
     tx.execute(

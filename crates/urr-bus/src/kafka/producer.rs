@@ -13,7 +13,7 @@ use rdkafka::types::RDKafkaErrorCode;
 use tracing::{error, warn};
 
 use super::{KafkaOptions, REQUEST_TIMEOUT, blocking};
-use crate::{BusError, Message, Position};
+use crate::{BusError, BusMessage, MessagePosition};
 
 const DOING: &str = "publishing";
 
@@ -47,7 +47,10 @@ impl Producer {
 
     /// Messages of one key are sent one after the other, each when the one before is confirmed:
     /// then a failure cannot be overtaken, whatever the client does inside. Keys go side by side.
-    pub(super) async fn publish(&self, messages: Vec<Message>) -> Vec<Result<Position, BusError>> {
+    pub(super) async fn publish(
+        &self,
+        messages: Vec<BusMessage>,
+    ) -> Vec<Result<MessagePosition, BusError>> {
         let client = self.client();
         let mut chains: HashMap<(&str, &[u8]), Vec<usize>> = HashMap::new();
         for (index, message) in messages.iter().enumerate() {
@@ -103,9 +106,9 @@ impl Producer {
 
 async fn publish_chain(
     client: &FutureProducer,
-    messages: &[Message],
+    messages: &[BusMessage],
     indexes: &[usize],
-) -> Vec<(usize, Result<Position, BusError>)> {
+) -> Vec<(usize, Result<MessagePosition, BusError>)> {
     let mut results = Vec::with_capacity(indexes.len());
     let mut failed = false;
     for index in indexes {
@@ -120,7 +123,10 @@ async fn publish_chain(
     results
 }
 
-async fn publish_one(client: &FutureProducer, message: &Message) -> Result<Position, BusError> {
+async fn publish_one(
+    client: &FutureProducer,
+    message: &BusMessage,
+) -> Result<MessagePosition, BusError> {
     let mut headers = OwnedHeaders::new_with_capacity(message.headers.len());
     for (key, value) in &message.headers {
         let value = Some(value.as_str());
@@ -135,7 +141,7 @@ async fn publish_one(client: &FutureProducer, message: &Message) -> Result<Posit
         record = record.partition(partition);
     }
     match client.send(record, QUEUE_TIMEOUT).await {
-        Ok(delivery) => Ok(Position {
+        Ok(delivery) => Ok(MessagePosition {
             topic: message.topic.clone(),
             partition: delivery.partition,
             offset: delivery.offset,
@@ -144,7 +150,7 @@ async fn publish_one(client: &FutureProducer, message: &Message) -> Result<Posit
     }
 }
 
-fn explain(message: &Message, error: KafkaError) -> BusError {
+fn explain(message: &BusMessage, error: KafkaError) -> BusError {
     use RDKafkaErrorCode::{UnknownPartition, UnknownTopic, UnknownTopicOrPartition};
     match error.rdkafka_error_code() {
         Some(UnknownTopic | UnknownTopicOrPartition | UnknownPartition) => {

@@ -10,14 +10,14 @@ use rdkafka::metadata::MetadataPartition;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::subscription::to_delivery;
-use super::{Admin, KafkaOptions, REQUEST_TIMEOUT, blocking};
-use crate::reader::{Extent, PAGE_MAX};
+use super::{KafkaAdmin, KafkaOptions, REQUEST_TIMEOUT, blocking};
+use crate::reader::{PAGE_MAX, PartitionRange};
 use crate::{BusError, Delivery};
 
 /// Waits until each topic has so many partitions, each with a leader: a consumer that starts before
 /// would look again only after a while. Says how many there are.
 pub(super) async fn wait_for_leaders(
-    admin: &Arc<Admin>,
+    admin: &Arc<KafkaAdmin>,
     wanted: BTreeMap<String, i32>,
 ) -> Result<BTreeMap<String, i32>, BusError> {
     let deadline = Instant::now() + REQUEST_TIMEOUT;
@@ -42,7 +42,7 @@ pub(super) async fn wait_for_leaders(
 }
 
 /// How many partitions a topic has, if each has a leader.
-fn count_if_led(admin: &Admin, topic: &str) -> Result<Option<i32>, BusError> {
+fn count_if_led(admin: &KafkaAdmin, topic: &str) -> Result<Option<i32>, BusError> {
     let metadata = admin
         .inner()
         .fetch_metadata(Some(topic), REQUEST_TIMEOUT)
@@ -79,7 +79,10 @@ pub(super) async fn topics(options: &KafkaOptions) -> Result<Vec<String>, BusErr
     .await
 }
 
-pub(super) async fn extents(options: &KafkaOptions, topic: &str) -> Result<Vec<Extent>, BusError> {
+pub(super) async fn extents(
+    options: &KafkaOptions,
+    topic: &str,
+) -> Result<Vec<PartitionRange>, BusError> {
     const DOING: &str = "looking at a topic";
     let (options, topic) = (options.clone(), topic.to_owned());
     blocking(move || {
@@ -95,7 +98,7 @@ pub(super) async fn extents(options: &KafkaOptions, topic: &str) -> Result<Vec<E
             let (start, end) = consumer
                 .fetch_watermarks(&topic, partition, REQUEST_TIMEOUT)
                 .map_err(BusError::kafka(DOING))?;
-            extents.push(Extent { topic: topic.clone(), partition, start, end });
+            extents.push(PartitionRange { topic: topic.clone(), partition, start, end });
         }
         Ok(extents)
     })
@@ -113,7 +116,7 @@ pub(crate) struct KafkaReader {
 impl KafkaReader {
     pub(super) async fn open(
         options: &KafkaOptions,
-        extent: &Extent,
+        extent: &PartitionRange,
     ) -> Result<KafkaReader, BusError> {
         const DOING: &str = "opening a topic";
         let (options, extent) = (options.clone(), extent.clone());

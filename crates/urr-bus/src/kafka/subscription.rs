@@ -19,7 +19,7 @@ use tracing::{error, info, warn};
 
 use super::{KafkaOptions, REQUEST_TIMEOUT, blocking};
 use crate::subscription::{BATCH_MAX, PartitionLag};
-use crate::{Batch, BusError, Delivery, Headers, Position};
+use crate::{BusError, Delivery, DeliveryBatch, MessageHeaders, MessagePosition};
 
 const DOING: &str = "consuming";
 
@@ -84,7 +84,7 @@ impl KafkaSubscription {
         self.consumer.as_ref().expect("only closing takes it out")
     }
 
-    pub(crate) async fn next_batch(&mut self) -> Result<Batch, BusError> {
+    pub(crate) async fn next_batch(&mut self) -> Result<DeliveryBatch, BusError> {
         if self.paused {
             self.resume()?;
         }
@@ -104,11 +104,11 @@ impl KafkaSubscription {
         {
             deliveries.push(to_delivery(&message));
         }
-        Ok(Batch { deliveries })
+        Ok(DeliveryBatch { deliveries })
     }
 
     /// Commits the place of the group and waits for the broker's word.
-    pub(crate) async fn acknowledge(&mut self, batch: &Batch) -> Result<(), BusError> {
+    pub(crate) async fn acknowledge(&mut self, batch: &DeliveryBatch) -> Result<(), BusError> {
         const COMMITTING: &str = "acknowledging";
         let ours = self.consumer().assignment().map_err(BusError::kafka(COMMITTING))?;
         let mut offsets = TopicPartitionList::new();
@@ -214,13 +214,13 @@ fn partitions_moved(error: &KafkaError) -> bool {
 }
 
 pub(super) fn to_delivery(message: &BorrowedMessage<'_>) -> Delivery {
-    let mut headers = Headers::new();
+    let mut headers = MessageHeaders::new();
     for header in message.headers().into_iter().flat_map(|headers| headers.iter()) {
         let value = String::from_utf8_lossy(header.value.unwrap_or_default());
         headers.insert(header.key.to_owned(), value.into_owned());
     }
     Delivery {
-        position: Position {
+        position: MessagePosition {
             topic: message.topic().to_owned(),
             partition: message.partition(),
             offset: message.offset(),

@@ -9,7 +9,7 @@ const KEYS_HELD_BACK_MAX: usize = 10_000;
 
 /// How far a reading came. It is forgotten at its end, so that what was committed late is found.
 #[derive(Default)]
-pub(super) struct Pass {
+pub(super) struct OutboxPass {
     /// All that was committed up to this number was read.
     pub(super) seq: i64,
     /// So many rows up to there were not published.
@@ -19,7 +19,7 @@ pub(super) struct Pass {
     topics: HashSet<String>,
 }
 
-impl Pass {
+impl OutboxPass {
     /// Whether all that was read was published.
     pub(super) fn is_clean(&self) -> bool {
         self.passed == 0
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_failure_of_its_key_is_passed_and_counted() {
-        let mut pass = Pass::default();
+        let mut pass = OutboxPass::default();
         let page = vec![row(1, "t", "a"), row(2, "t", "b")];
         assert_eq!(pass.take(page.clone()), page);
         assert!(pass.is_clean());
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn with_too_many_keys_the_topic_is_held_back_and_others_are_not() {
-        let mut pass = Pass::default();
+        let mut pass = OutboxPass::default();
         for seq in 1..=10_001 {
             pass.note_failure(&row(seq, "t", &seq.to_string()));
         }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
-use urr_bus::{HandleError, Handled, Handler, KafkaOptions, Metrics};
-use urr_kernel::{Event, Uuid};
+use urr_bus::{BusMetrics, HandleError, Handler, HandlerOutcome, KafkaOptions};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_storage::{StorageError, params};
 use urr_test::servers::{self, Server};
 
@@ -35,14 +35,14 @@ on_both_forms![
 pub struct Calls(Arc<Mutex<HashMap<Uuid, u32>>>);
 
 impl Calls {
-    pub fn count(&self, event: &Event) -> u32 {
+    pub fn count(&self, event: &DomainEvent) -> u32 {
         let mut calls = self.0.lock().unwrap();
         let count = calls.entry(event.id).or_insert(0);
         *count += 1;
         *count
     }
 
-    pub fn of(&self, event: &Event) -> u32 {
+    pub fn of(&self, event: &DomainEvent) -> u32 {
         self.0.lock().unwrap().get(&event.id).copied().unwrap_or(0)
     }
 }
@@ -74,7 +74,7 @@ mod cases {
         let twice = world.event(Uuid::from_u128(1), 0);
         world.publish_events(&[twice.clone(), twice]).await;
         for delivery in world.read("group", 2).await {
-            let event = Event::from_bytes(&delivery.body).unwrap();
+            let event = DomainEvent::from_bytes(&delivery.body).unwrap();
             let effect = world.db.write(move |tx| effect_insert(tx, &event));
             effect.await.unwrap();
         }
@@ -120,11 +120,11 @@ mod cases {
                 // The compensation of a rejection is written with it.
                 effect_insert(tx, event)?;
                 let reason = "the paint is sold out".to_owned();
-                Ok(Handled::Rejected { reason })
+                Ok(HandlerOutcome::Rejected { reason })
             })
         };
         let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
+        let metrics = BusMetrics::register(&mut registry);
         let consumer = world.consumer_with("group", handler, metrics);
         assert_each_seat_in_order(&world.effects_become(2).await);
         consumer.stop().await;
@@ -137,7 +137,7 @@ mod cases {
 
     pub async fn an_outage_is_waited_for_while_other_keys_go_on(world: World) {
         let (down, up) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let events: Vec<Event> =
+        let events: Vec<DomainEvent> =
             [down, up].iter().flat_map(|seat| (0..3).map(|n| world.event(*seat, n))).collect();
         world.publish_events(&events).await;
         let is_down = Arc::new(AtomicBool::new(true));
@@ -151,7 +151,7 @@ mod cases {
                     return Err(StorageError::Unavailable(reason).into());
                 }
                 effect_insert(tx, event)?;
-                Ok(Handled::Done)
+                Ok(HandlerOutcome::Done)
             })
         };
         let consumer = world.consumer("group", handler);
@@ -179,7 +179,7 @@ mod cases {
                     return Err(StorageError::OutcomeUnknown(reason).into());
                 }
                 effect_insert(tx, event)?;
-                Ok(Handled::Done)
+                Ok(HandlerOutcome::Done)
             })
         };
         let consumer = world.consumer("group", handler);
@@ -196,9 +196,9 @@ mod cases {
         let handler: Handler = Arc::new(|tx, event, _| match event.event_type.as_str() {
             "SEAT_PAINTED" => {
                 effect_insert(tx, event)?;
-                Ok(Handled::Done)
+                Ok(HandlerOutcome::Done)
             }
-            _ => Ok(Handled::Ignored),
+            _ => Ok(HandlerOutcome::Ignored),
         });
         let consumer = world.consumer("group", handler);
         assert_each_seat_in_order(&world.effects_become(1).await);
@@ -221,7 +221,7 @@ async fn a_stop_finishes_and_acknowledges_what_is_under_way() {
             released.lock().unwrap().recv().unwrap();
         }
         effect_insert(tx, event)?;
-        Ok(Handled::Done)
+        Ok(HandlerOutcome::Done)
     });
     let consumer = world.consumer("group", handler);
     let mut was_entered = was_entered;
@@ -266,10 +266,10 @@ async fn on_kafka_a_batch_that_takes_long_keeps_its_place_in_the_group() {
             return Err(StorageError::Unavailable("it takes long".to_owned()).into());
         }
         effect_insert(tx, event)?;
-        Ok(Handled::Done)
+        Ok(HandlerOutcome::Done)
     });
     let mut registry = Registry::default();
-    let consumer = world.consumer_with("group", handler, Metrics::register(&mut registry));
+    let consumer = world.consumer_with("group", handler, BusMetrics::register(&mut registry));
     assert_each_seat_in_order(&world.effects_become(1_000).await);
     consumer.stop().await;
     // Who loses the place gets the messages a second time.

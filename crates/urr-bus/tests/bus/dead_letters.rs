@@ -6,9 +6,9 @@ use prometheus_client::registry::Registry;
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
-use urr_bus::dead_letters::{self, Again, DeadLetterError, Which};
-use urr_bus::{DeadLetter, Handled, Handler, Message, Metrics, TopicSpec};
-use urr_kernel::{Event, Uuid};
+use urr_bus::dead_letters::{self, DeadLetterError, DeadLetterScope, RepeatedReplay};
+use urr_bus::{BusMessage, BusMetrics, DeadLetter, Handler, HandlerOutcome, TopicSpec};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_storage::{StorageError, params};
 
 use crate::consuming::{Calls, violate_a_constraint};
@@ -31,7 +31,8 @@ const SEAT: Uuid = Uuid::from_u128(1);
 
 pub async fn list(world: &World) -> Vec<DeadLetter> {
     let topic = Some(world.topic.as_str());
-    let listing = dead_letters::list(&world.bus, topic, Which::OpenAndReplayed, 1_000).await;
+    let listing =
+        dead_letters::list(&world.bus, topic, DeadLetterScope::OpenAndReplayed, 1_000).await;
     listing.unwrap().letters
 }
 
@@ -41,9 +42,9 @@ async fn letters_become(world: &World, count: usize) -> Vec<DeadLetter> {
 }
 
 /// Bytes, a version and data that nobody can read, and an event on which the handler panics.
-fn poison(world: &World) -> Vec<(Message, &'static str)> {
+fn poison(world: &World) -> Vec<(BusMessage, &'static str)> {
     let key = SEAT.to_string();
-    let malformed = Message::new(&world.topic, key.clone(), b"\xff\xfe{".to_vec());
+    let malformed = BusMessage::new(&world.topic, key.clone(), b"\xff\xfe{".to_vec());
     let mut future = world.event(SEAT, 100);
     future.specversion = "2.0".to_owned();
     let mut wrong = world.event(SEAT, 100);
@@ -62,7 +63,7 @@ fn paint_or_panic() -> Handler {
     Arc::new(|tx, event, _| {
         assert_ne!(event.source, "urr/panic", "a handler's bug");
         effect_insert(tx, event)?;
-        Ok(Handled::Done)
+        Ok(HandlerOutcome::Done)
     })
 }
 
@@ -89,7 +90,7 @@ mod cases {
             assert_eq!(letter.original.as_ref(), Some(&positions[index * 2]));
             assert_eq!(letter.id.partition, positions[index * 2].partition);
             assert!(letter.failed_at.is_some() && !letter.is_replayed);
-            let event = Event::from_bytes(&letter.body).ok();
+            let event = DomainEvent::from_bytes(&letter.body).ok();
             assert_eq!(letter.event_id, event.as_ref().map(|event| event.id));
             assert_eq!(letter.event_type, event.map(|event| event.event_type));
         }
@@ -106,7 +107,8 @@ mod cases {
         let consumer = world.consumer("group", paint());
         let panicked = &letters[3];
         let now = world.clock.now();
-        let replayed = dead_letters::replay(&world.bus, &panicked.id, Again::Refuse, now).await;
+        let replayed =
+            dead_letters::replay(&world.bus, &panicked.id, RepeatedReplay::Refuse, now).await;
         let original = panicked.original.as_ref().unwrap();
         assert_eq!(replayed.unwrap().partition, original.partition);
         let effects = world.effects_become(1).await;
@@ -114,12 +116,13 @@ mod cases {
 
         let open: Vec<bool> = list(&world).await.iter().map(|letter| letter.is_replayed).collect();
         assert_eq!(open, [false, false, false, true]);
-        let twice = dead_letters::replay(&world.bus, &panicked.id, Again::Refuse, now).await;
+        let twice =
+            dead_letters::replay(&world.bus, &panicked.id, RepeatedReplay::Refuse, now).await;
         assert!(matches!(twice, Err(DeadLetterError::AlreadyReplayed(id)) if id == panicked.id));
-        dead_letters::replay(&world.bus, &panicked.id, Again::Allow, now).await.unwrap();
+        dead_letters::replay(&world.bus, &panicked.id, RepeatedReplay::Allow, now).await.unwrap();
         let mut unknown = panicked.id.clone();
         unknown.offset = 4_000;
-        let nothing = dead_letters::replay(&world.bus, &unknown, Again::Refuse, now).await;
+        let nothing = dead_letters::replay(&world.bus, &unknown, RepeatedReplay::Refuse, now).await;
         assert!(matches!(nothing, Err(DeadLetterError::NotFound(_))));
 
         // What still cannot be read comes back as new letters.
@@ -145,7 +148,9 @@ mod cases {
         let _: u64 = within(forget).await.unwrap();
         let mended = world.consumer("failing", paint());
         let now = world.clock.now();
-        dead_letters::replay(&world.bus, &letters[0].id, Again::Refuse, now).await.unwrap();
+        dead_letters::replay(&world.bus, &letters[0].id, RepeatedReplay::Refuse, now)
+            .await
+            .unwrap();
         world.publish_events(&[world.event(SEAT, 101)]).await;
         // Both groups are past the replay when they have had the event behind it.
         let effects = world.effects_become(4).await;
@@ -178,7 +183,7 @@ mod cases {
         // As a consumer leaves it that crashed between the letter and its acknowledgement.
         let written = world.bus.scan(&urr_bus::dead_letter_topic(&world.topic)).await.unwrap();
         let mut copy =
-            Message::new(&written[0].position.topic, SEAT.to_string(), &*written[0].body);
+            BusMessage::new(&written[0].position.topic, SEAT.to_string(), &*written[0].body);
         copy.headers = written[0].headers.clone();
         copy.partition = Some(written[0].position.partition);
         let copies = world.publish(vec![copy]).await;
@@ -195,12 +200,12 @@ mod cases {
         // Not of our making, and more than two pages of each partition.
         let letter = |n: i32| {
             let partition = Some(n % 3);
-            Message { partition, ..Message::new(&topic, n.to_string(), "not an event") }
+            BusMessage { partition, ..BusMessage::new(&topic, n.to_string(), "not an event") }
         };
         let ids = world.publish((0..3_600).map(letter).collect()).await;
         let now = world.clock.now();
         for id in [&ids[0], &ids[1_802], &ids[3_599]] {
-            dead_letters::replay(&world.bus, id, Again::Refuse, now).await.unwrap();
+            dead_letters::replay(&world.bus, id, RepeatedReplay::Refuse, now).await.unwrap();
             assert!(dead_letters::show(&world.bus, id).await.unwrap().is_replayed);
         }
         let list = async |which, limit| {
@@ -208,10 +213,10 @@ mod cases {
             let listing = dead_letters::list(&world.bus, topic, which, limit).await.unwrap();
             (listing.letters.len(), listing.is_cut)
         };
-        assert_eq!(list(Which::Open, 3_596).await, (3_596, true));
-        assert_eq!(list(Which::Open, 3_597).await, (3_597, false));
-        assert_eq!(list(Which::OpenAndReplayed, 5_000).await, (3_600, false));
-        let open = dead_letters::list(&world.bus, None, Which::Open, 1).await.unwrap();
+        assert_eq!(list(DeadLetterScope::Open, 3_596).await, (3_596, true));
+        assert_eq!(list(DeadLetterScope::Open, 3_597).await, (3_597, false));
+        assert_eq!(list(DeadLetterScope::OpenAndReplayed, 5_000).await, (3_600, false));
+        let open = dead_letters::list(&world.bus, None, DeadLetterScope::Open, 1).await.unwrap();
         assert!(open.is_cut && open.letters.len() == 1);
         // The mark of the first is a message of its partition too, but no letter.
         let mut mark = ids[0].clone();
@@ -244,7 +249,8 @@ async fn dead_letters_can_be_listed_shown_and_replayed_however_many_there_are() 
     assert_eq!(fill.await.unwrap_or_else(|error: StorageError| panic!("{error}")), 1);
     let open = async |limit| {
         let topic = Some(world.topic.as_str());
-        let listing = dead_letters::list(&world.bus, topic, Which::Open, limit).await.unwrap();
+        let listing =
+            dead_letters::list(&world.bus, topic, DeadLetterScope::Open, limit).await.unwrap();
         (listing.letters, listing.is_cut)
     };
     let (letters, is_cut) = open(2).await;
@@ -252,7 +258,7 @@ async fn dead_letters_can_be_listed_shown_and_replayed_however_many_there_are() 
     assert_eq!(letters[0].id.offset, LETTERS - OPEN);
     let shown = dead_letters::show(&world.bus, &letters[1].id).await.unwrap();
     assert_eq!(shown, letters[1]);
-    dead_letters::replay(&world.bus, &letters[1].id, Again::Refuse, now).await.unwrap();
+    dead_letters::replay(&world.bus, &letters[1].id, RepeatedReplay::Refuse, now).await.unwrap();
     let replayed = dead_letters::replay_open(&world.bus, None, now).await.unwrap();
     assert_eq!(replayed, 2);
     assert_eq!(open(2).await, (Vec::new(), false));
@@ -270,7 +276,7 @@ async fn a_message_whose_dead_letter_cannot_be_written_is_not_acknowledged() {
         .write(move |tx| tx.execute("delete from bus_partition where topic = $1", params![topic]));
     assert_eq!(remove.await.unwrap(), 3);
     let mut registry = Registry::default();
-    let consumer = world.consumer_with("group", paint(), Metrics::register(&mut registry));
+    let consumer = world.consumer_with("group", paint(), BusMetrics::register(&mut registry));
     eventually("it has tried", async || metrics_text(&registry).contains("retries_total{")).await;
     consumer.stop().await;
     let offsets = log.read(|tx| {
@@ -289,7 +295,7 @@ async fn a_message_whose_dead_letter_cannot_be_written_is_not_acknowledged() {
 async fn a_dead_letter_whose_partition_is_missing_goes_to_another_and_can_be_replayed() {
     let world = World::embedded().await;
     let (bad, _) = poison(&world).pop().unwrap();
-    let original = Message { partition: Some(2), ..bad };
+    let original = BusMessage { partition: Some(2), ..bad };
     world.publish(vec![original]).await;
     let (log, topic) = (world.log(), urr_bus::dead_letter_topic(&world.topic));
     let remove = log.write(move |tx| {
@@ -306,7 +312,8 @@ async fn a_dead_letter_whose_partition_is_missing_goes_to_another_and_can_be_rep
 
 async fn replay_and_paint(world: &World, letter: &DeadLetter) {
     let now = world.clock.now();
-    let replayed = dead_letters::replay(&world.bus, &letter.id, Again::Refuse, now).await.unwrap();
+    let replayed =
+        dead_letters::replay(&world.bus, &letter.id, RepeatedReplay::Refuse, now).await.unwrap();
     assert_eq!(replayed.partition, letter.original.as_ref().unwrap().partition);
     let consumer = world.consumer("group", paint());
     world.effects_become(1).await;
@@ -336,7 +343,7 @@ async fn on_kafka_a_dead_letter_whose_partition_is_missing_goes_to_another() {
     };
     uneven_topics(&mut world).await;
     let (bad, _) = poison(&world).pop().unwrap();
-    let original = Message { partition: Some(5), ..bad };
+    let original = BusMessage { partition: Some(5), ..bad };
     eventually("the topic is known", async || {
         world.bus.publish_one(original.clone()).await.is_ok()
     })
@@ -362,13 +369,13 @@ async fn on_kafka_missing_partitions_are_created_for_topics_and_their_dead_lette
     one.and(two).unwrap();
     world.reopen_bus().await;
     for topic in [&world.topic, &letters] {
-        let message = Message { partition: Some(3), ..Message::new(topic, "", "") };
+        let message = BusMessage { partition: Some(3), ..BusMessage::new(topic, "", "") };
         assert_eq!(world.publish(vec![message]).await[0].partition, 3);
     }
     // Who gave the topic more partitions forgot the dead letters.
     uneven_topics(&mut world).await;
     let letters = urr_bus::dead_letter_topic(&world.topic);
     world.bus.ensure_topics(&[TopicSpec::new(&world.topic)]).await.unwrap();
-    let message = Message { partition: Some(5), ..Message::new(letters, "", "") };
+    let message = BusMessage { partition: Some(5), ..BusMessage::new(letters, "", "") };
     assert_eq!(world.publish(vec![message]).await[0].partition, 5);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_bus::{BusError, KafkaOptions, Message, Position, Subscription};
+use urr_bus::{BusError, BusMessage, KafkaOptions, MessagePosition, Subscription};
 use urr_kernel::Timestamp;
 use urr_storage::{StorageError, params};
 use urr_test::servers::{self, Server};
@@ -25,9 +25,9 @@ on_both_forms![
 mod cases {
     use super::*;
 
-    fn numbered(world: &World, count: usize) -> Vec<Message> {
+    fn numbered(world: &World, count: usize) -> Vec<BusMessage> {
         let message = |number: usize| {
-            Message::new(&world.topic, format!("key {}", number % 20), number.to_string())
+            BusMessage::new(&world.topic, format!("key {}", number % 20), number.to_string())
         };
         (0..count).map(message).collect()
     }
@@ -58,10 +58,11 @@ mod cases {
     }
 
     pub async fn key_body_and_headers_arrive_as_they_were_sent(world: World) {
-        let mut message = Message::new(&world.topic, b"\xff\x00key".to_vec(), b"\x00\xfe".to_vec());
+        let mut message =
+            BusMessage::new(&world.topic, b"\xff\x00key".to_vec(), b"\x00\xfe".to_vec());
         message.headers.insert("name".to_owned(), "wert/값".to_owned());
         message.partition = Some(2);
-        let no_key = Message::new(&world.topic, "", "");
+        let no_key = BusMessage::new(&world.topic, "", "");
         world.publish(vec![message.clone(), no_key]).await;
         let mut deliveries = world.read("group", 2).await;
         deliveries.sort_by_key(|delivery| delivery.key.is_empty());
@@ -175,7 +176,9 @@ async fn on_the_embedded_bus_a_second_consumer_of_a_group_is_refused_until_the_f
 async fn the_embedded_bus_forgets_old_messages_that_every_group_has_read() {
     let world = World::embedded().await;
     let topics = [world.topic.clone()];
-    world.publish((0..9).map(|n| Message::new(&world.topic, "key", n.to_string())).collect()).await;
+    world
+        .publish((0..9).map(|n| BusMessage::new(&world.topic, "key", n.to_string())).collect())
+        .await;
     let later = world.clock.now() + Duration::from_hours(24 * 8);
     // A group that has subscribed but read nothing holds everything back.
     let slow = world.bus.subscribe("slow", &topics).await.unwrap();
@@ -187,7 +190,7 @@ async fn the_embedded_bus_forgets_old_messages_that_every_group_has_read() {
     assert_eq!(world.bus.trim(later, 4).await.unwrap(), 4);
     assert_eq!(world.bus.trim(later, 100).await.unwrap(), 5);
     // Offsets go on where they were.
-    let positions = world.publish(vec![Message::new(&world.topic, "key", "9")]).await;
+    let positions = world.publish(vec![BusMessage::new(&world.topic, "key", "9")]).await;
     assert_eq!(positions[0].offset, 9);
 }
 
@@ -195,7 +198,9 @@ async fn the_embedded_bus_forgets_old_messages_that_every_group_has_read() {
 #[tokio::test]
 async fn the_embedded_bus_looks_at_no_more_messages_than_it_may_forget() {
     let world = World::embedded().await;
-    world.publish((0..9).map(|n| Message::new(&world.topic, "key", n.to_string())).collect()).await;
+    world
+        .publish((0..9).map(|n| BusMessage::new(&world.topic, "key", n.to_string())).collect())
+        .await;
     // One that is old, behind more young ones than a look may take in.
     let log = world.log();
     let age = log.write(|tx| {
@@ -214,7 +219,9 @@ async fn the_embedded_bus_waits_for_a_group_that_reads_nothing_no_longer_than_fo
     let world = World::embedded().await;
     let topics = [world.topic.clone()];
     drop(world.bus.subscribe("abandoned", &topics).await.unwrap());
-    world.publish((0..9).map(|n| Message::new(&world.topic, "key", n.to_string())).collect()).await;
+    world
+        .publish((0..9).map(|n| BusMessage::new(&world.topic, "key", n.to_string())).collect())
+        .await;
     world.read("quick", 9).await;
     let later = |days: u64| world.clock.now() + Duration::from_hours(24 * days);
     assert_eq!(world.bus.trim(later(27), 100).await.unwrap(), 0);
@@ -243,7 +250,7 @@ async fn on_kafka_a_partition_that_was_paused_lost_and_regained_is_read_again() 
     let pause_after = options.poll_interval_max / 10;
     let world = World::on_kafka(options).await;
     let publish_to_each = async || {
-        let mut messages = vec![Message::new(&world.topic, "", ""); 3];
+        let mut messages = vec![BusMessage::new(&world.topic, "", ""); 3];
         (0..).zip(&mut messages).for_each(|(number, message)| message.partition = Some(number));
         world.publish(messages).await
     };
@@ -271,7 +278,7 @@ async fn on_kafka_a_partition_that_was_paused_lost_and_regained_is_read_again() 
 }
 
 /// Reads until all of these have come.
-async fn read_all(subscription: &mut Subscription, mut positions: Vec<Position>) {
+async fn read_all(subscription: &mut Subscription, mut positions: Vec<MessagePosition>) {
     while !positions.is_empty() {
         let batch = within(subscription.next_batch()).await.unwrap();
         subscription.acknowledge(&batch).await.unwrap();
@@ -290,7 +297,7 @@ async fn on_kafka_two_consumers_of_a_group_share_the_messages() {
     // Messages are published until both have got some: the second joins while the first reads.
     let (mut of_one, mut of_two) = (0, 0);
     while of_one == 0 || of_two == 0 {
-        let key = |n: u8| Message::new(&world.topic, vec![n], "body");
+        let key = |n: u8| BusMessage::new(&world.topic, vec![n], "body");
         world.publish((0..30).map(key).collect()).await;
         tokio::select! {
             batch = within(one.next_batch()) => {
@@ -316,7 +323,7 @@ async fn a_key_has_the_same_partition_on_both_forms() {
     };
     let embedded = World::embedded().await;
     let partitions = async |world: World| {
-        let message = |n: u32| Message::new(&world.topic, format!("key {n}"), "");
+        let message = |n: u32| BusMessage::new(&world.topic, format!("key {n}"), "");
         let positions = world.publish((0..200).map(message).collect()).await;
         positions.iter().map(|position| position.partition).collect::<Vec<_>>()
     };
@@ -331,11 +338,11 @@ async fn on_kafka_a_message_that_fails_holds_back_those_of_its_key_behind_it() {
     // More than the client takes.
     let large = vec![0; 2_000_000];
     let messages = vec![
-        Message::new(&world.topic, "key", "before"),
-        Message::new(&world.topic, "key", large),
-        Message::new(&world.topic, "key", "behind"),
-        Message::new(&world.topic, "key", "far behind"),
-        Message::new(&world.topic, "another key", "beside"),
+        BusMessage::new(&world.topic, "key", "before"),
+        BusMessage::new(&world.topic, "key", large),
+        BusMessage::new(&world.topic, "key", "behind"),
+        BusMessage::new(&world.topic, "key", "far behind"),
+        BusMessage::new(&world.topic, "another key", "beside"),
     ];
     let results = within(world.bus.publish(messages)).await;
     assert!(results[0].is_ok() && results[4].is_ok(), "{results:?}");

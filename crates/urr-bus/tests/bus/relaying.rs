@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use urr_bus::relay::RelayOptions;
-use urr_bus::{Message, TopicSpec};
-use urr_kernel::{CallContext, Event, Secret, Timestamp, Uuid};
+use urr_bus::{BusMessage, TopicSpec};
+use urr_kernel::{CallContext, DomainEvent, Secret, Timestamp, Uuid};
 use urr_storage::outbox::{self, OutboxRow, Stamp};
 use urr_storage::{Db, PostgresOptions, ServiceRole, StorageError, Tx, inbox, params, provision};
 use urr_test::servers::{self, Server};
@@ -114,8 +114,8 @@ async fn unpublished(db: &Db) -> Vec<OutboxRow> {
     db.read(|tx| outbox::unpublished(tx, 500)).await.unwrap()
 }
 
-fn message(row: &OutboxRow) -> Message {
-    Message::new(row.topic.clone(), row.key.clone(), row.body.clone())
+fn message(row: &OutboxRow) -> BusMessage {
+    BusMessage::new(row.topic.clone(), row.key.clone(), row.body.clone())
 }
 
 async fn lag_is_zero(world: &World) -> bool {
@@ -131,7 +131,7 @@ async fn lag_is_zero(world: &World) -> bool {
 fn is_in_order(deliveries: &[urr_bus::Delivery]) -> bool {
     let mut last = std::collections::HashMap::new();
     deliveries.iter().all(|delivery| {
-        let data: SeatPainted = Event::from_bytes(&delivery.body).unwrap().decode().unwrap();
+        let data: SeatPainted = DomainEvent::from_bytes(&delivery.body).unwrap().decode().unwrap();
         let before = last.insert(data.seat_id, data.step);
         before.is_none_or(|before| before < data.step)
     })
@@ -419,7 +419,7 @@ fn an_event_whose_transaction_commits_late_is_not_skipped() {
         let ids: std::collections::BTreeSet<Uuid> = on_the_bus()
             .await
             .iter()
-            .map(|delivery| Event::from_bytes(&delivery.body).unwrap().id)
+            .map(|delivery| DomainEvent::from_bytes(&delivery.body).unwrap().id)
             .collect();
         assert_eq!(ids, [late.id, early.id].into());
     });

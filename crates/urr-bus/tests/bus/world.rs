@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use urr_bus::relay::{self, RelayOptions};
 use urr_bus::{
-    Batch, Bus, Consumer, Delivery, HandleError, Handled, Handler, KafkaOptions, Message, Metrics,
-    Position, Relay, TopicSpec, consumer,
+    Bus, BusMessage, BusMetrics, Consumer, Delivery, DeliveryBatch, HandleError, Handler,
+    HandlerOutcome, KafkaOptions, MessagePosition, Relay, TopicSpec, consumer,
 };
-use urr_kernel::{CallContext, Clock, Event, EventData, IdSource, Uuid};
+use urr_kernel::{CallContext, Clock, DomainEvent, EventData, IdSource, Uuid};
 use urr_storage::{Db, Schema, SqliteOptions, StorageError, Tx, migrate, params};
 use urr_test::servers::{self, Server};
 
@@ -108,22 +108,22 @@ impl World {
         Db::open_sqlite(path, &SqliteOptions::default()).unwrap()
     }
 
-    pub fn event(&self, seat_id: Uuid, step: i64) -> Event {
+    pub fn event(&self, seat_id: Uuid, step: i64) -> DomainEvent {
         let id = self.ids.next_id();
         let data = SeatPainted { seat_id, step };
-        Event::new(id, "urr/test", self.clock.now(), &CallContext::root(id), &data)
+        DomainEvent::new(id, "urr/test", self.clock.now(), &CallContext::root(id), &data)
     }
 
-    pub fn message(&self, event: &Event) -> Message {
-        Message::new(self.topic.clone(), event.subject.clone(), event.to_bytes())
+    pub fn message(&self, event: &DomainEvent) -> BusMessage {
+        BusMessage::new(self.topic.clone(), event.subject.clone(), event.to_bytes())
     }
 
-    pub async fn publish(&self, messages: Vec<Message>) -> Vec<Position> {
+    pub async fn publish(&self, messages: Vec<BusMessage>) -> Vec<MessagePosition> {
         let results = self.bus.publish(messages).await;
         results.into_iter().map(Result::unwrap).collect()
     }
 
-    pub async fn publish_events(&self, events: &[Event]) -> Vec<Position> {
+    pub async fn publish_events(&self, events: &[DomainEvent]) -> Vec<MessagePosition> {
         self.publish(events.iter().map(|event| self.message(event)).collect()).await
     }
 
@@ -133,7 +133,7 @@ impl World {
         let mut subscription = self.bus.subscribe(group, &topics).await.unwrap();
         let mut deliveries = Vec::new();
         while deliveries.len() < count {
-            let batch: Batch = within(subscription.next_batch()).await.unwrap();
+            let batch: DeliveryBatch = within(subscription.next_batch()).await.unwrap();
             subscription.acknowledge(&batch).await.unwrap();
             deliveries.extend(batch.deliveries);
         }
@@ -142,10 +142,10 @@ impl World {
     }
 
     pub fn consumer(&self, group: &str, handler: Handler) -> Running {
-        self.consumer_with(group, handler, Metrics::default())
+        self.consumer_with(group, handler, BusMetrics::default())
     }
 
-    pub fn consumer_with(&self, group: &str, handler: Handler, metrics: Metrics) -> Running {
+    pub fn consumer_with(&self, group: &str, handler: Handler, metrics: BusMetrics) -> Running {
         let consumer = Consumer {
             bus: self.bus.clone(),
             db: self.db.clone(),
@@ -175,14 +175,14 @@ impl World {
             clock: self.clock.clone(),
             holder: self.ids.next_id(),
             service: "test",
-            metrics: Metrics::default(),
+            metrics: BusMetrics::default(),
             options,
         };
         Running::start(|cancel| tokio::spawn(relay::run(relay, cancel)))
     }
 
     /// Puts events into the outbox, for the topic of this test and not for that of their type.
-    pub async fn outbox_append(&self, events: &[Event]) {
+    pub async fn outbox_append(&self, events: &[DomainEvent]) {
         let (events, topic) = (events.to_vec(), self.topic.clone());
         self.db.write(move |tx| outbox_insert(tx, &topic, &events)).await.unwrap();
     }
@@ -209,7 +209,11 @@ fn open(form: &Form, clock: &Clock) -> Bus {
     }
 }
 
-pub fn outbox_insert(tx: &mut Tx<'_>, topic: &str, events: &[Event]) -> Result<(), StorageError> {
+pub fn outbox_insert(
+    tx: &mut Tx<'_>,
+    topic: &str,
+    events: &[DomainEvent],
+) -> Result<(), StorageError> {
     for event in events {
         let body = String::from_utf8(event.to_bytes()).unwrap();
         tx.execute(
@@ -269,7 +273,7 @@ fn effects(tx: &mut Tx<'_>) -> Result<Vec<Effect>, StorageError> {
     })
 }
 
-pub fn effect_insert(tx: &mut Tx<'_>, event: &Event) -> Result<(), HandleError> {
+pub fn effect_insert(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<(), HandleError> {
     let data: SeatPainted = event.decode()?;
     tx.execute(
         "insert into effect (event_id, seat_id, step) values ($1, $2, $3)",
@@ -282,7 +286,7 @@ pub fn effect_insert(tx: &mut Tx<'_>, event: &Event) -> Result<(), HandleError> 
 pub fn paint() -> Handler {
     Arc::new(|tx, event, _| {
         effect_insert(tx, event)?;
-        Ok(Handled::Done)
+        Ok(HandlerOutcome::Done)
     })
 }
 
@@ -297,7 +301,7 @@ pub fn assert_each_seat_in_order(effects: &[Effect]) {
 }
 
 /// Events of several seats, dealt out in turn.
-pub fn steps(world: &World, seats: usize, steps: i64) -> Vec<Event> {
+pub fn steps(world: &World, seats: usize, steps: i64) -> Vec<DomainEvent> {
     let seats: Vec<Uuid> = (0..seats).map(|_| world.ids.next_id()).collect();
     (0..steps).flat_map(|step| seats.iter().map(move |seat| world.event(*seat, step))).collect()
 }

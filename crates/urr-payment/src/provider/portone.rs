@@ -143,7 +143,7 @@ impl PortOneClient {
         clock: Clock,
     ) -> Result<PortOneClient, InvalidProviderCredential> {
         let secret = trim_credential(settings.api_secret.expose())?;
-        let authorization = sensitive(&format!("PortOneClient {secret}"))?;
+        let authorization = sensitive(&format!("PortOne {secret}"))?;
         let PortOneSettings { store_id, channel_key, webhook_secrets, endpoint, timeout, .. } =
             settings;
         let secrets: Option<Vec<WebhookSecret>> =

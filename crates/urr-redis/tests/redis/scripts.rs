@@ -1,7 +1,7 @@
 //! Running scripts.
 
 use urr_kernel::Secret;
-use urr_redis::{Redis, RedisError, RedisPlace};
+use urr_redis::{Redis, RedisError, RedisTopology};
 
 use crate::on_both_forms;
 use crate::world::{ADD, single};
@@ -93,8 +93,8 @@ async fn f_5_keys_of_different_slots_are_a_bug_on_a_single_server_too() {
 async fn an_address_without_meaning_is_refused_without_telling_it() {
     for url in ["redis://:hunter2@", "http://:hunter2@host", "hunter2", "rediss://:hunter2@host:1"]
     {
-        let single = RedisPlace::Single(Secret::new(url));
-        let cluster = RedisPlace::Cluster(vec![Secret::new(url)]);
+        let single = RedisTopology::Single(Secret::new(url));
+        let cluster = RedisTopology::Cluster(vec![Secret::new(url)]);
         for place in [single, cluster] {
             let Err(RedisError::Rejected(text)) = Redis::connect(&place).await else {
                 panic!("{url} was accepted");

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use urr_kernel::Secret;
-use urr_redis::{Redis, RedisPlace, Script};
+use urr_redis::{Redis, RedisTopology, Script};
 use urr_test::servers::{self, Server};
 
 /// Adds to a counter and tells its value. Not harmless when repeated: that is what tests look at.
@@ -25,12 +25,12 @@ pub async fn cluster() -> Option<Redis> {
 }
 
 pub async fn connect(url: &str) -> Redis {
-    Redis::connect(&RedisPlace::Single(Secret::new(url))).await.unwrap()
+    Redis::connect(&RedisTopology::Single(Secret::new(url))).await.unwrap()
 }
 
 pub async fn connect_cluster(urls: &[String]) -> Redis {
     let nodes = urls.iter().map(Secret::new).collect();
-    Redis::connect(&RedisPlace::Cluster(nodes)).await.unwrap()
+    Redis::connect(&RedisTopology::Cluster(nodes)).await.unwrap()
 }
 
 /// A server that the test may stop, crash and pause.

@@ -8,48 +8,49 @@ use axum::http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::Answered;
+use super::AnsweredRequest;
 
 /// By service and route. There are no more of them than time series.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownAnswers(Arc<RwLock<HashMap<&'static str, Routes>>>);
+pub(super) struct AnswerCounters(Arc<RwLock<HashMap<&'static str, Routes>>>);
 
-type Routes = HashMap<String, Known>;
+type Routes = HashMap<String, RouteCounters>;
 
-/// What is known of a route.
+/// What is counters of a route.
 #[derive(Debug)]
-struct Known {
+struct RouteCounters {
     durations: Histogram,
     counts: Vec<(&'static str, StatusCode, Counter)>,
 }
 
-impl KnownAnswers {
+impl AnswerCounters {
     /// Counts the answer if there was one like it before; tells whether it did.
-    pub fn count(&self, method: &'static str, answered: &Answered<'_>) -> bool {
+    pub fn count(&self, method: &'static str, answered: &AnsweredRequest<'_>) -> bool {
         let services = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let route = services.get(answered.service).and_then(|routes| routes.get(answered.route));
-        let Some(known) = route else { return false };
-        let is_same =
-            |known: &&(&str, StatusCode, Counter)| known.1 == answered.status && known.0 == method;
-        let Some((_, _, count)) = known.counts.iter().find(is_same) else { return false };
+        let Some(counters) = route else { return false };
+        let is_same = |counters: &&(&str, StatusCode, Counter)| {
+            counters.1 == answered.status && counters.0 == method
+        };
+        let Some((_, _, count)) = counters.counts.iter().find(is_same) else { return false };
         count.inc();
-        known.durations.observe(answered.took.as_secs_f64());
+        counters.durations.observe(answered.took.as_secs_f64());
         true
     }
 
     /// Remembers where answers like this one are counted.
-    pub fn learn(
+    pub fn insert(
         &self,
         method: &'static str,
-        answered: &Answered<'_>,
+        answered: &AnsweredRequest<'_>,
         count: Counter,
         durations: Histogram,
     ) {
         let mut services = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let routes = services.entry(answered.service).or_default();
-        let known = routes.entry(answered.route.to_owned());
-        let known = known.or_insert_with(|| Known { durations, counts: Vec::new() });
+        let counters = routes.entry(answered.route.to_owned());
+        let counters = counters.or_insert_with(|| RouteCounters { durations, counts: Vec::new() });
         // Two that came first at once may be remembered twice; they are the same number.
-        known.counts.push((method, answered.status, count));
+        counters.counts.push((method, answered.status, count));
     }
 }

@@ -33,7 +33,7 @@ pub enum UpstreamError {
     RequestStalled { target: &'static str },
     /// The service answered, but not with success. Only the typed helpers say this.
     #[error("{target} answered {} {}", .refusal.status.as_u16(), .refusal.code)]
-    Refused { target: &'static str, refusal: Box<Refusal> },
+    Refused { target: &'static str, refusal: Box<UpstreamRefusal> },
     /// The service answered with success, but not with what it promised.
     #[error("the answer of {target} cannot be understood")]
     Unreadable { target: &'static str, source: Source },
@@ -44,7 +44,7 @@ pub enum UpstreamError {
 
 /// What another service said when it refused or failed.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct UpstreamRefusal {
     pub status: StatusCode,
     /// The code of its error body; empty if it had none.
     pub code: String,
@@ -54,8 +54,8 @@ pub struct Refusal {
     pub extra: Map<String, Value>,
 }
 
-impl Refusal {
-    pub(crate) fn read(status: StatusCode, body: &[u8]) -> Refusal {
+impl UpstreamRefusal {
+    pub(crate) fn read(status: StatusCode, body: &[u8]) -> UpstreamRefusal {
         let mut extra: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
         let mut text = |field: &str| match extra.remove(field) {
             Some(Value::String(text)) => text,
@@ -63,13 +63,13 @@ impl Refusal {
         };
         let (sentence, code) = (text("error"), text("code"));
         extra.remove("traceId");
-        Refusal { status, code, sentence, extra }
+        UpstreamRefusal { status, code, sentence, extra }
     }
 }
 
 impl UpstreamError {
     /// The refusal, if the service answered with one: what a service client branches on.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    pub fn refusal(&self) -> Option<&UpstreamRefusal> {
         match self {
             UpstreamError::Refused { refusal, .. } => Some(refusal),
             _ => None,
@@ -140,7 +140,7 @@ fn unavailable(retry_after: Duration, error: UpstreamError) -> ApiError {
 
 /// A refusal that concerns the user is passed on as it is. One that concerns the call itself (our
 /// credential, our path, our method) is our mistake.
-fn passed_on(refusal: &Refusal) -> Option<ApiError> {
+fn passed_on(refusal: &UpstreamRefusal) -> Option<ApiError> {
     let concerns_user = matches!(refusal.status.as_u16(), 400 | 404 | 409 | 410 | 422 | 423 | 429);
     let unknown_path = refusal.code.is_empty() || refusal.code == "NOT_FOUND";
     if !concerns_user || unknown_path {
@@ -158,7 +158,7 @@ mod tests {
 
     fn refused(status: u16, body: &str) -> ApiError {
         let status = StatusCode::from_u16(status).unwrap();
-        let refusal = Box::new(Refusal::read(status, body.as_bytes()));
+        let refusal = Box::new(UpstreamRefusal::read(status, body.as_bytes()));
         ApiError::from(UpstreamError::Refused { target: "ticket", refusal })
     }
 

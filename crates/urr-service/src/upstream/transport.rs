@@ -31,7 +31,7 @@ use urr_kernel::Secret;
 use super::error::UpstreamError;
 use crate::body_limit::is_limit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
-use crate::context::{Handed, remove_context, write_context};
+use crate::context::{LocalCall, remove_context, write_context};
 use crate::{ApiError, panics};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ impl fmt::Display for ServiceUrl {
     }
 }
 
-/// The router of a service in this process. It can be handed to callers before the service exists,
+/// The router of a service in this process. It can be local to callers before the service exists,
 /// because services call each other in circles. Until it is set, calls fail as to a service that
 /// cannot be reached. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -128,7 +128,7 @@ impl Transport {
         &self,
         caller: Caller,
         target: &'static str,
-        handed: Handed,
+        local: LocalCall,
         mut request: Request,
     ) -> impl Future<Output = Result<Response, UpstreamError>> {
         let sent =
@@ -137,7 +137,7 @@ impl Transport {
                     Some(router) => {
                         remove_context(request.headers_mut());
                         request.extensions_mut().insert(caller);
-                        request.extensions_mut().insert(handed);
+                        request.extensions_mut().insert(local);
                         Either::Left(Either::Left(send_local(router.clone(), request).map(Ok)))
                     }
                     None => Either::Left(Either::Right(future::ready(Err(
@@ -145,8 +145,8 @@ impl Transport {
                     )))),
                 },
                 Transport::Remote { url, credential, client } => {
-                    write_context(&handed.context, request.headers_mut());
-                    handed.deadline.write(request.headers_mut());
+                    write_context(&local.context, request.headers_mut());
+                    local.deadline.write(request.headers_mut());
                     prove(request.headers_mut(), caller, credential);
                     Either::Right(Box::pin(send_remote(client, url, target, request)))
                 }
@@ -254,22 +254,22 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// A request's body that tells whether it was read to its end.
-struct Observed {
+struct ObservedBody {
     body: Body,
     is_whole: Arc<AtomicBool>,
 }
 
 /// The request, and whether its body was read to its end. Nothing to tell if there is none.
-pub(crate) fn observed(request: Request) -> (Request, Option<Arc<AtomicBool>>) {
+pub(crate) fn observe_body(request: Request) -> (Request, Option<Arc<AtomicBool>>) {
     if request.body().is_end_stream() {
         return (request, None);
     }
     let is_whole = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_whole);
-    (request.map(|body| Body::new(Observed { body, is_whole })), Some(told))
+    (request.map(|body| Body::new(ObservedBody { body, is_whole })), Some(told))
 }
 
-impl HttpBody for Observed {
+impl HttpBody for ObservedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -296,7 +296,7 @@ impl HttpBody for Observed {
 /// An answer's body that fails when the service falls silent in the middle of it.
 ///
 /// Only the wait for the service counts: a client that reads slowly leaves the body unpolled.
-pub(crate) struct Watched {
+pub(crate) struct TimedBody {
     body: Body,
     silence_max: Duration,
     /// Made when there is something to wait for: most answers are there at once.
@@ -306,15 +306,15 @@ pub(crate) struct Watched {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the service fell silent in the middle of its answer")]
-pub(crate) struct FellSilent;
+pub(crate) struct BodyStalled;
 
-impl Watched {
-    pub fn new(body: Body, silence_max: Duration) -> Watched {
-        Watched { body, silence_max, alarm: None, waiting: false }
+impl TimedBody {
+    pub fn new(body: Body, silence_max: Duration) -> TimedBody {
+        TimedBody { body, silence_max, alarm: None, waiting: false }
     }
 }
 
-impl HttpBody for Watched {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -334,7 +334,7 @@ impl HttpBody for Watched {
             alarm.as_mut().reset(silent_until);
         }
         ready!(alarm.as_mut().poll(cx));
-        Poll::Ready(Some(Err(axum::Error::new(FellSilent))))
+        Poll::Ready(Some(Err(axum::Error::new(BodyStalled))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -373,13 +373,13 @@ mod tests {
     async fn an_answer_that_stops_in_the_middle_fails_after_the_silence() {
         let first = stream::iter([Ok::<_, axum::Error>("half")]);
         let body = Body::from_stream(first.chain(stream::pending()));
-        let mut body = Watched::new(body, Duration::from_secs(3));
+        let mut body = TimedBody::new(body, Duration::from_secs(3));
         assert!(body.frame().await.unwrap().is_ok());
         // A client that is slow to ask for the rest does not use up the time of the service.
         tokio::time::advance(Duration::from_secs(60)).await;
         let asked = Instant::now();
         let error = body.frame().await.unwrap().unwrap_err();
-        assert!(error.into_inner().is::<FellSilent>());
+        assert!(error.into_inner().is::<BodyStalled>());
         assert_eq!(asked.elapsed().as_secs(), 3);
     }
 

@@ -23,17 +23,18 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::{CallContext, Clock, IdSource, Secret, Uuid};
 use urr_service::{
     Admin, ApiError, CallPolicy, Caller, Context, HttpClient, Internal, InternalCredentials, Json,
-    Limits, Metrics, Path, Remote, Service, ServiceKit, Upstream, UpstreamError, User, serve,
+    Metrics, Path, RemoteService, RequestLimits, Service, ServiceKit, Upstream, UpstreamError,
+    User, serve,
 };
 use utoipa_axum::router::OpenApiRouter;
 
-pub const FORMS: [Form; 2] = [Form::Local, Form::Remote];
+pub const FORMS: [Form; 2] = [Form::Local, Form::RemoteService];
 pub const PATIENT: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Local,
-    Remote,
+    RemoteService,
 }
 
 pub struct Shop {
@@ -76,7 +77,7 @@ impl Shop {
             ids: IdSource::seeded(clock.clone(), 1),
             clock,
             metrics: Metrics::new(),
-            limits: Limits { body_bytes_max: 100_000, ..Limits::default() },
+            limits: RequestLimits { body_bytes_max: 100_000, ..RequestLimits::default() },
         };
         let state = Arc::new(ShopState::default());
         let service = Service::new("shop", routes(Arc::clone(&state)), &kit);
@@ -95,7 +96,7 @@ impl Shop {
     pub async fn upstream(&self, form: Form, caller: Caller) -> Upstream {
         match form {
             Form::Local => Upstream::local(caller, "shop", self.service.local_router(), &self.kit),
-            Form::Remote => {
+            Form::RemoteService => {
                 let credential = self.credentials.for_caller(caller);
                 self.upstream_at(self.listen().await, caller, credential)
             }
@@ -104,7 +105,7 @@ impl Shop {
 
     pub fn upstream_at(&self, address: SocketAddr, caller: Caller, secret: Secret) -> Upstream {
         let url = format!("http://{address}").parse().unwrap();
-        let remote = Remote { url, credential: secret, client: HttpClient::new() };
+        let remote = RemoteService { url, credential: secret, client: HttpClient::new() };
         Upstream::remote(caller, "shop", remote, &self.kit)
     }
 }

@@ -4,15 +4,15 @@ use axum::body::Body;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::{CallContext, Secret, Uuid};
-use urr_service::{Caller, Identity, InternalCredentials, Role};
+use urr_service::{Caller, Identity, InternalCredentials, UserRole};
 
 use crate::shop::{FORMS, Shop, context, get_request, once, raw, request, told};
 
-fn mina(role: Role) -> Identity {
+fn mina(role: UserRole) -> Identity {
     Identity { user_id: Uuid::from_u128(5), email: Some("민아@예매.kr".to_owned()), role }
 }
 
-fn as_mina(path: &str, role: Role) -> axum::extract::Request {
+fn as_mina(path: &str, role: UserRole) -> axum::extract::Request {
     let mut request = get_request(path);
     mina(role).write(request.headers_mut());
     request
@@ -24,10 +24,10 @@ async fn the_gateway_says_who_the_user_is() {
         let shop = Shop::open();
         let gateway = shop.upstream(form, Caller::Gateway).await;
         let call = async |request| told(gateway.call(request, &context(), once()).await).await;
-        let (status, me) = call(as_mina("/me", Role::User)).await;
+        let (status, me) = call(as_mina("/me", UserRole::User)).await;
         assert_eq!((status, &me["email"]), (200, &json!("민아@예매.kr")));
-        assert_eq!(call(as_mina("/admin", Role::Admin)).await.0, 200);
-        let (status, body) = call(as_mina("/admin", Role::User)).await;
+        assert_eq!(call(as_mina("/admin", UserRole::Admin)).await.0, 200);
+        let (status, body) = call(as_mina("/admin", UserRole::User)).await;
         assert_eq!((status, &body["code"]), (403, &json!("ADMIN_REQUIRED")));
         for path in ["/me", "/admin"] {
             let (status, body) = call(get_request(path)).await;
@@ -41,7 +41,7 @@ async fn identity_headers_of_another_service_are_refused() {
     for form in FORMS {
         let shop = Shop::open();
         let payment = shop.upstream(form, Caller::Payment).await;
-        let forged = payment.call(as_mina("/me", Role::Admin), &context(), once()).await;
+        let forged = payment.call(as_mina("/me", UserRole::Admin), &context(), once()).await;
         let (status, body) = told(forged).await;
         assert_eq!((status, &body["code"]), (403, &json!("UNTRUSTED_IDENTITY")), "{form:?}");
         let counted = r#"urr_http_errors_total{service="shop",code="UNTRUSTED_IDENTITY"} 1"#;
@@ -53,7 +53,7 @@ async fn identity_headers_of_another_service_are_refused() {
 async fn identity_headers_from_nobody_are_refused_on_both_doors() {
     let shop = Shop::open();
     let local = shop.service.local_router();
-    let response = local.oneshot(as_mina("/me", Role::Admin)).await.unwrap();
+    let response = local.oneshot(as_mina("/me", UserRole::Admin)).await.unwrap();
     let (status, body) = told(Ok(response)).await;
     assert_eq!((status, &body["code"]), (403, &json!("UNTRUSTED_IDENTITY")));
     let answer = from_network(&shop, "/me", &[("x-user-id", &Uuid::nil().to_string())]).await;

@@ -262,7 +262,7 @@ async fn a_service_that_sends_some_away_stays_open_to_the_others() {
 #[tokio::test]
 async fn bodies_that_clients_break_do_not_open_the_breaker() {
     let shop = Shop::open();
-    let upstream = shop.upstream(Form::Remote, Caller::Gateway).await;
+    let upstream = shop.upstream(Form::RemoteService, Caller::Gateway).await;
     for _ in 0..20 {
         let chunks = [Ok("half"), Err(std::io::Error::other("the client is gone"))];
         let body = Body::from_stream(stream::iter(chunks));

@@ -125,10 +125,10 @@ impl PostgresConnection {
     }
 
     /// Explains a failure and remembers what it means for the connection.
-    fn settle<T>(&mut self, done: Answer<T>, sql: &str) -> Result<T, StorageError> {
+    fn settle<T>(&mut self, done: ServerAnswer<T>, sql: &str) -> Result<T, StorageError> {
         match done {
-            Answer::Given(value) => Ok(value),
-            Answer::Refused(error) => {
+            ServerAnswer::Given(value) => Ok(value),
+            ServerAnswer::Refused(error) => {
                 if is_stale_statement(&error) {
                     self.statements.clear();
                 }
@@ -143,7 +143,7 @@ impl PostgresConnection {
                 self.is_broken |= matches!(error, StorageError::Unavailable(_));
                 Err(error)
             }
-            Answer::Missing => {
+            ServerAnswer::Missing => {
                 self.is_broken = true;
                 Err(StorageError::Unavailable("PostgreSQL has fallen silent".to_owned()))
             }
@@ -214,7 +214,7 @@ impl PostgresConnection {
 }
 
 /// What came of asking the server.
-enum Answer<T> {
+enum ServerAnswer<T> {
     Given(T),
     Refused(tokio_postgres::Error),
     /// Nothing, although the server's own limit is long over.
@@ -225,11 +225,11 @@ fn answer<T>(
     runtime: &Runtime,
     limit: Duration,
     work: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Answer<T> {
+) -> ServerAnswer<T> {
     match runtime.block_on(async { tokio::time::timeout(limit, work).await }) {
-        Ok(Ok(value)) => Answer::Given(value),
-        Ok(Err(error)) => Answer::Refused(error),
-        Err(_) => Answer::Missing,
+        Ok(Ok(value)) => ServerAnswer::Given(value),
+        Ok(Err(error)) => ServerAnswer::Refused(error),
+        Err(_) => ServerAnswer::Missing,
     }
 }
 

@@ -9,8 +9,8 @@ use postgres_protocol::password::scram_sha_256;
 use urr_kernel::{Secret, Timestamp};
 
 use super::connection::{PostgresConnection, parse_url};
-use crate::dialect::Engine;
-use crate::migrate::{self, Applied, Migration, Schema, plan};
+use crate::dialect::SqlEngine;
+use crate::migrate::{self, AppliedMigration, Migration, Schema, plan};
 use crate::{StorageError, params};
 
 /// Two programs that migrate at once take turns by this lock of the database.
@@ -144,7 +144,7 @@ fn migrate_schema(
     client.run_plain(migrate::JOURNAL_POSTGRES)?;
     let mut applied = Vec::new();
     client.query(migrate::JOURNAL_SELECT, &[], &mut |row| {
-        applied.push(Applied::read(row)?);
+        applied.push(AppliedMigration::read(row)?);
         Ok(())
     })?;
     let mut names = Vec::new();
@@ -165,7 +165,7 @@ fn apply(
 ) -> Result<(), StorageError> {
     client.execute(migrate::JOURNAL_INSERT, &migration.journal_row(&migration.checksum(), now))?;
     for statement in migration.statements()? {
-        if statement.only != Some(Engine::Sqlite) {
+        if statement.only != Some(SqlEngine::Sqlite) {
             client.run_plain(&statement.sql)?;
         }
     }

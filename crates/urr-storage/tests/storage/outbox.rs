@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::{CallContext, Event, EventData, Timestamp, Uuid};
-use urr_storage::outbox::{self, Stamp};
+use urr_kernel::{CallContext, DomainEvent, EventData, Timestamp, Uuid};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{Db, StorageError, inbox, params};
 
 use crate::contract;
@@ -23,8 +23,8 @@ impl EventData for NumberChosen {
     }
 }
 
-fn stamp(n: i64) -> Stamp {
-    Stamp {
+fn metadata(n: i64) -> EventMetadata {
+    EventMetadata {
         event_id: Uuid::from_u128(1_000 + u128::from(n.unsigned_abs())),
         source: "urr/test",
         time: Timestamp::UNIX_EPOCH,
@@ -35,7 +35,7 @@ fn stamp(n: i64) -> Stamp {
 async fn choose(db: &Db, n: i64, commit: bool) -> Result<(), StorageError> {
     db.write(move |tx| {
         tx.execute("insert into numbers (n) values ($1)", params![n])?;
-        outbox::append(tx, &stamp(n), &NumberChosen { n })?;
+        outbox::append(tx, &metadata(n), &NumberChosen { n })?;
         if commit { Ok(()) } else { Err(StorageError::Aborted) }
     })
     .await
@@ -54,8 +54,8 @@ contract! {
     async fn many_events_at_once_are_what_each_alone_would_be(place: Place) {
         let db = place.open();
         let write = db.write(|tx| {
-            outbox::append(tx, &stamp(1), &NumberChosen { n: 1 })?;
-            let others: Vec<_> = (2..=200).map(|n| (stamp(n), NumberChosen { n })).collect();
+            outbox::append(tx, &metadata(1), &NumberChosen { n: 1 })?;
+            let others: Vec<_> = (2..=200).map(|n| (metadata(n), NumberChosen { n })).collect();
             outbox::append_all(tx, &others)?;
             outbox::append_all::<NumberChosen>(tx, &[])
         });
@@ -65,8 +65,8 @@ contract! {
         let rows = rows.unwrap();
         assert_eq!(rows.len(), 200);
         for (n, row) in (1..).zip(rows) {
-            let event = Event::from_bytes(row.body.as_bytes()).unwrap();
-            assert_eq!((event.id, row.key), (stamp(n).event_id, event.subject.clone()));
+            let event = DomainEvent::from_bytes(row.body.as_bytes()).unwrap();
+            assert_eq!((event.id, row.key), (metadata(n).event_id, event.subject.clone()));
             assert_eq!(row.topic, "number-events");
             assert_eq!(event.decode::<NumberChosen>().unwrap(), NumberChosen { n });
         }
@@ -81,7 +81,7 @@ contract! {
         let rows = waiting(&db).await;
         let chosen: Vec<NumberChosen> = rows
             .iter()
-            .map(|row| Event::from_bytes(row.body.as_bytes()).unwrap().decode().unwrap())
+            .map(|row| DomainEvent::from_bytes(row.body.as_bytes()).unwrap().decode().unwrap())
             .collect();
         assert_eq!(chosen, [NumberChosen { n: 1 }, NumberChosen { n: 3 }]);
         assert_eq!(rows[0].topic, "number-events");

@@ -1,0 +1,97 @@
+//! What every request of a service passes, in one visible order.
+//!
+//! It is one layer and not five, and all that need not wait is done before the future is made: what
+//! a future holds is copied each time it is moved, and a request is large.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::response::Response;
+use axum::routing::Route;
+use futures_util::FutureExt;
+use futures_util::future::Either;
+use tower::{Layer, Service};
+use tracing::Instrument;
+
+use crate::RequestLimits;
+use crate::body_limit::{RefusedRequest, limit_body};
+use crate::caller::{InternalCredentials, verify_caller};
+use crate::context::{ContextState, RequestRecord};
+use crate::deadline::{self, Deadline, keep_deadline, time_allowed};
+use crate::panics::caught;
+
+/// The layer.
+#[derive(Clone)]
+pub(crate) struct RequestLayer(Arc<LayerState>);
+
+struct LayerState {
+    context: ContextState,
+    /// Given where other processes of ours call.
+    credentials: Option<InternalCredentials>,
+}
+
+/// A route behind all state.
+#[derive(Clone)]
+pub struct LayeredRoute {
+    state: Arc<LayerState>,
+    inner: Route,
+}
+
+impl RequestLayer {
+    pub fn new(context: ContextState, credentials: Option<InternalCredentials>) -> RequestLayer {
+        RequestLayer(Arc::new(LayerState { context, credentials }))
+    }
+}
+
+impl Layer<Route> for RequestLayer {
+    type Service = LayeredRoute;
+
+    fn layer(&self, inner: Route) -> LayeredRoute {
+        LayeredRoute { state: Arc::clone(&self.0), inner }
+    }
+}
+
+impl Service<Request> for LayeredRoute {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request>::poll_ready(&mut self.inner, cx)
+    }
+
+    /// The context comes first, so that whatever a later step answers has its trace id and is
+    /// counted; a panic is caught within the span it is logged in. A route does nothing before its
+    /// future is polled, so that all its work is within the net, the deadline and the span.
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let state = Arc::clone(&self.state);
+        let record = RequestRecord::note(&state.context, &mut request);
+        let time = time_allowed(state.context.kit.limits.deadline_max, &mut request);
+        let deadline = Deadline(record.begun + time);
+        request.extensions_mut().insert(deadline);
+        let answer = match record.span.in_scope(|| state.check(time, request)) {
+            Ok(request) => Either::Left(self.inner.call(request)),
+            Err(refused) => Either::Right(Box::pin(refused.answer())),
+        };
+        let work = caught(keep_deadline(deadline, answer)).instrument(record.span.clone());
+        Box::pin(work.map(move |response| Ok(record.answered(&state.context, response))))
+    }
+}
+
+impl LayerState {
+    fn check(&self, time: Duration, mut request: Request) -> Result<Request, RefusedRequest> {
+        if time.is_zero() {
+            return Err(deadline::exceeded().into());
+        }
+        if let Some(credentials) = &self.credentials {
+            verify_caller(credentials, &mut request)?;
+        }
+        let RequestLimits { body_bytes_max, .. } = self.context.kit.limits;
+        limit_body(body_bytes_max, request)
+    }
+}
