@@ -1,4 +1,4 @@
-//! The client of SQS. It calls through [`Outbound`]: one way to leave the house.
+//! The SQS client. It calls through [`Outbound`], as every call to a foreign server does.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use urr_kernel::Secret;
 use urr_outbound::{Outbound, OutboundError, OutboundRequest};
 
-/// Longer than the longest that a read waits for a message.
+/// Longer than a read waits for a message.
 const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Where the queue is, and who may use it.
@@ -22,7 +22,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 pub struct SqsOptions {
     pub queue_url: String,
     pub region: String,
-    /// Of a server that is not Amazon's.
+    /// The address of a server that is not Amazon's.
     pub endpoint: Option<String>,
     pub access_key_id: String,
     pub secret_access_key: Secret,
@@ -46,8 +46,8 @@ impl SqsQueue {
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(region.clone()))
             .credentials_provider(credentials)
-            .http_client(Way(Outbound::to_own_servers()))
-            // Who calls decides about calling again, and how long to wait.
+            .http_client(OutboundConnector(Outbound::to_own_servers()))
+            // The callers decide about retries and deadlines.
             .retry_config(config::retry::RetryConfig::disabled())
             .timeout_config(TimeoutConfig::disabled())
             .build();
@@ -63,11 +63,11 @@ impl SqsQueue {
     }
 }
 
-/// The way out, in the form that the SDK wants.
+/// [`Outbound`] as the HTTP client of the SDK.
 #[derive(Clone, Debug)]
-struct Way(Outbound);
+struct OutboundConnector(Outbound);
 
-impl HttpClient for Way {
+impl HttpClient for OutboundConnector {
     fn http_connector(
         &self,
         _: &HttpConnectorSettings,
@@ -77,7 +77,7 @@ impl HttpClient for Way {
     }
 }
 
-impl HttpConnector for Way {
+impl HttpConnector for OutboundConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let outbound = self.0.clone();
         HttpConnectorFuture::new(async move {
