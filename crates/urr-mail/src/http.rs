@@ -4,12 +4,22 @@ mod admin;
 mod notifications;
 
 use urr_service::ApiError;
+use urr_service::admin_log::{self, AdminLogRoute};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{MailService, RetryMailError};
 
+const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
+    path: "/api/admin/mails/log",
+    operation_id: "list_mail_admin_actions",
+    tag: "admin",
+};
+
 pub fn routes() -> OpenApiRouter<MailService> {
-    OpenApiRouter::new().merge(admin::routes()).merge(notifications::routes())
+    OpenApiRouter::new()
+        .merge(admin::routes())
+        .merge(admin_log::routes(ADMIN_LOG))
+        .merge(notifications::routes())
 }
 
 fn mail_not_found() -> ApiError {

@@ -24,6 +24,7 @@ mod transport;
 
 use std::sync::Arc;
 
+use axum::extract::FromRef;
 use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_kernel::{Clock, IdSource};
 use urr_service::{Service, ServiceKit};
@@ -101,5 +102,12 @@ impl MailService {
     pub fn service(&self, kit: &ServiceKit) -> Service {
         self.0.metrics.register(&kit.metrics);
         Service::new("mail", http::routes().with_state(self.clone()), kit)
+    }
+}
+
+/// For the routes of the admin log.
+impl FromRef<MailService> for Db {
+    fn from_ref(service: &MailService) -> Db {
+        service.0.db.clone()
     }
 }

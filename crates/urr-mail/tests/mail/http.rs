@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_service::{Caller, Identity, Role};
-use urr_storage::{StorageError, Tx, params};
 
 use crate::contract;
 use crate::fixture::{World, kit, send};
@@ -150,14 +149,10 @@ contract! {
         assert_eq!(seen["mail"]["lastError"], "RECIPIENT 550");
         let (status, body) = as_admin(&world, Method::POST, &path).await;
         assert_eq!((status, &body["mail"]["status"]), (StatusCode::OK, &json!("waiting")));
-        let sql = "select action, resource_id from admin_actions where admin_id = $1";
-        let read = move |tx: &mut Tx<'_>| {
-            tx.query(sql, params![Uuid::from_u128(77)], |row| {
-                Ok::<(String, String), StorageError>((row.get("action")?, row.get("resource_id")?))
-            })
-        };
-        let logged = world.db.read(read).await.unwrap();
-        assert_eq!(logged, [("MAIL_RETRIED".to_owned(), mail.id.to_string())]);
+        let (status, log) = as_admin(&world, Method::GET, "/api/admin/mails/log").await;
+        assert_eq!((status, &log["pagination"]["total"]), (StatusCode::OK, &json!(1)));
+        let logged = (&log["entries"][0]["action"], &log["entries"][0]["resourceId"]);
+        assert_eq!(logged, (&json!("MAIL_RETRIED"), &json!(mail.id.to_string())));
         assert_eq!(send(&world.service_over(&server)).await, 1);
         assert_eq!(server.accepted().len(), 1);
     }
