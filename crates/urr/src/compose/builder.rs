@@ -21,6 +21,7 @@ use urr_service::{
     Caller, Health, HttpClient, InternalCredentials, Limits, LocalRouter, Metrics, Remote, Service,
     ServiceKit, ServiceUrl, Upstream,
 };
+use urr_stats::{StatsParts, StatsService};
 use urr_storage::{Db, StorageError, Tx};
 
 use super::{ClockAndIds, auth, catalog, mail, payment, queue, ticket};
@@ -136,7 +137,7 @@ impl<'a> Builder<'a> {
 
     fn start_stats(&mut self, db: Db) -> Service {
         self.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
-        urr_stats::Stats::new(db, self.kit.clock.clone()).service(self.kit)
+        StatsService::new(StatsParts { db, clock: self.kit.clock.clone() }).service(self.kit)
     }
 
     /// A service as one of its callers reaches it: in this process, or at its address.

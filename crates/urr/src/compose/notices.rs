@@ -1,7 +1,7 @@
 //! The notices of admissions on SQS, from the configuration.
 
 use anyhow::{Context, Result};
-use urr_notice::{Figures, Post, SqsOptions, SqsQueue};
+use urr_notice::{NoticeMetrics, NoticePublisher, SqsOptions, SqsQueue};
 use urr_queue::Notices;
 
 use super::builder::Builder;
@@ -16,11 +16,11 @@ pub fn start(builder: &Builder<'_>) -> Result<Notices> {
         return Ok(Notices::off());
     }
     let (notices, receiver) = Notices::buffered(BUFFERED_MAX);
-    let figures = Figures::default();
-    figures.register(&builder.kit.metrics);
+    let metrics = NoticeMetrics::default();
+    metrics.register(&builder.kit.metrics);
     let queue = sqs_queue(&builder.config.sqs)?;
-    let post = Post { queue, notices: receiver, figures };
-    builder.spawn("the post of notices", post.run(builder.stopping.clone()));
+    let publisher = NoticePublisher { queue, notices: receiver, metrics };
+    builder.spawn("the publisher of notices", publisher.run(builder.stopping.clone()));
     Ok(notices)
 }
 
