@@ -1,7 +1,7 @@
 //! Which of our own programs is calling, and how it proves that over the network.
 //!
-//! Every caller has a credential of its own, so that one that leaks names the service it leaked
-//! from and opens nothing in another's name. Inside a process the proof is the `Caller` value
+//! Every caller has a credential of its own, so that a leaked one tells where it leaked and cannot
+//! be used in another caller's name. Inside a process the proof is the `Caller` value
 //! itself: it is put into the request as a typed extension, which no byte from a network can make.
 
 use std::fmt;
@@ -108,7 +108,7 @@ impl InternalCredentials {
         &self.0[position.expect("ALL names every caller")]
     }
 
-    /// Who the headers prove the call to come from: nobody if they claim nobody.
+    /// The caller that the headers prove; `None` if they claim none.
     fn verify(&self, headers: &HeaderMap) -> Result<Option<Caller>, InvalidCallerCredential> {
         let claimed = match (only(headers, &CALLER)?, only(headers, &CREDENTIAL)?) {
             (None, None) => return Ok(None),
@@ -125,7 +125,8 @@ impl InternalCredentials {
 
 struct InvalidCallerCredential;
 
-/// The one value of a header. Two values would let two programs read two different ones.
+/// The only value of a header. A repeated header is refused, because two programs could read
+/// different values of it.
 fn only<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,

@@ -1,5 +1,5 @@
-//! `Json`, `Path` and `Query` as axum has them, but what they refuse is an `ApiError` that says
-//! where the mistake is. A bad request is never our failure: no 500.
+//! `Json`, `Path` and `Query` as axum has them, but a rejection is an `ApiError` with status 4xx that
+//! names the wrong field.
 
 use std::error::Error;
 
@@ -21,7 +21,7 @@ use crate::messages::Language;
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
-/// A body as it came, for those who check a signature over its bytes.
+/// A body as it came, for handlers that check a signature over its bytes.
 #[derive(Clone, Debug)]
 pub struct RawBody(pub Bytes);
 
@@ -156,7 +156,7 @@ fn has_nul(json: &[u8]) -> bool {
     if !json.windows(ESCAPED.len()).any(|window| window == ESCAPED) {
         return false;
     }
-    // It may be an escaped backslash before the letters: rare enough to be read twice.
+    // The backslash may itself be escaped, so the document is parsed. This is rare.
     serde_json::from_slice(json).is_ok_and(|document| value_has_nul(&document))
 }
 

@@ -1,4 +1,5 @@
-//! Who the user is, as the gateway says in three headers. Nobody else is believed.
+//! The user of a request, as the gateway says in three headers. From any other caller these headers
+//! are refused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -69,7 +70,7 @@ pub struct Identity {
 #[error("the gateway sent a malformed {0} header")]
 struct MalformedIdentity(HeaderName);
 
-/// An identity as requests carry it, made once for many of them.
+/// The headers of an identity, built once and used for many requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityHeaders {
     user_id: HeaderValue,
@@ -133,8 +134,8 @@ impl Identity {
     }
 }
 
-/// Believes the identity headers of the gateway and refuses everybody else's, loudly: they are an
-/// attempt to be someone else, or a call that went around the gateway.
+/// Reads the identity headers if the gateway wrote them. From anybody else they are an attempt to
+/// impersonate a user, or a call that bypassed the gateway: refused and logged.
 fn identify(parts: &Parts) -> Result<Option<Identity>, ApiError> {
     let claims = [USER_ID, USER_EMAIL, USER_ROLE];
     if !claims.iter().any(|name| parts.headers.contains_key(name)) {

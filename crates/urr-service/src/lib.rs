@@ -1,12 +1,13 @@
-//! What every service needs over HTTP: error bodies, extractors, identity, the calls between
-//! services, health, metrics, documents and a server that ends in good order.
+//! What every service needs: errors, extractors, identity, calls between services, jobs, caches,
+//! idempotency keys, the admin log, health, metrics, API documents and a server.
 //!
-//! A service builds an `OpenApiRouter` of handlers and has it dressed by [`Service::new`]. The
-//! result is called inside the process through [`Upstream::local`], or listens on the network
-//! behind [`Service::network_router`]; it cannot tell which.
+//! A service builds an `OpenApiRouter` of handlers. [`Service::new`] puts the request layer around
+//! it: context, deadline, body limit, metrics. The result is called inside the process through
+//! [`Upstream::local`], or over the network behind [`Service::network_router`]; handlers see no
+//! difference.
 //!
-//! Deliberately absent: business, SQL, configuration and global state. What a service is made
-//! of is local in as a [`ServiceKit`].
+//! Deliberately absent: business rules, configuration and global state. A service is given what it
+//! needs as a [`ServiceKit`].
 
 pub mod admin_audit;
 pub mod admin_log;
