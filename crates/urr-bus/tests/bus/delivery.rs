@@ -225,7 +225,7 @@ async fn the_embedded_bus_waits_for_a_group_that_reads_nothing_no_longer_than_fo
     world.read("quick", 9).await;
     let later = |days: u64| world.clock.now() + Duration::from_hours(24 * days);
     assert_eq!(world.bus.trim(later(27), 100).await.unwrap(), 0);
-    let told = || logs.lines_with("messages were forgotten that these groups never read");
+    let told = || logs.lines_with("messages were deleted that these groups never read");
     assert!(told().is_empty());
     assert_eq!(world.bus.trim(later(29), 4).await.unwrap(), 4);
     assert_eq!(told().len(), 1);
