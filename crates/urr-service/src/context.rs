@@ -13,7 +13,7 @@ use urr_kernel::{CallContext, IdSource, TraceContext};
 use uuid::Uuid;
 
 use crate::deadline::Deadline;
-use crate::messages::Language;
+use crate::messages::AnswerLanguage;
 use crate::metrics::AnsweredRequest;
 use crate::{ApiError, Caller, ServiceKit};
 
@@ -47,7 +47,7 @@ pub(crate) struct RequestRecord {
     context: CallContext,
     method: Method,
     route: Option<MatchedPath>,
-    language: Language,
+    language: AnswerLanguage,
     pub span: Span,
 }
 
@@ -69,7 +69,7 @@ impl RequestRecord {
         if !span.is_disabled() {
             span.record("trace_id", context.trace.trace_id());
         }
-        let language = Language::preferred(request.headers());
+        let language = AnswerLanguage::preferred(request.headers());
         request.extensions_mut().insert(context);
         RequestRecord { begun, context, method, route, language, span }
     }

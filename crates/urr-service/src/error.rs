@@ -15,7 +15,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
-use crate::messages::{self, Language};
+use crate::messages::{self, AnswerLanguage};
 
 /// A refusal or failure with its status, its code for programs and its sentence for people.
 #[derive(Clone, Debug)]
@@ -127,10 +127,12 @@ impl ApiError {
         self
     }
 
-    fn sentence_in(&self, language: Language) -> &str {
+    fn sentence_in(&self, language: AnswerLanguage) -> &str {
         let korean = match language {
-            Language::English => None,
-            Language::Korean => self.korean.as_deref().or_else(|| messages::korean(&self.code)),
+            AnswerLanguage::English => None,
+            AnswerLanguage::Korean => {
+                self.korean.as_deref().or_else(|| messages::korean(&self.code))
+            }
         };
         korean.unwrap_or(&self.sentence)
     }
@@ -165,7 +167,7 @@ impl ApiError {
         &self,
         response: &mut Response,
         trace_id: Option<&str>,
-        language: Language,
+        language: AnswerLanguage,
     ) {
         let mut body = self.extra.clone();
         body.insert("error".to_owned(), Value::from(self.sentence_in(language)));
@@ -230,7 +232,7 @@ impl IntoResponse for ApiError {
     /// A complete answer but for the trace id and the language, which the request layer adds.
     fn into_response(self) -> Response {
         let mut response = Response::default();
-        self.write_into(&mut response, None, Language::English);
+        self.write_into(&mut response, None, AnswerLanguage::English);
         response.extensions_mut().insert(self);
         response
     }
