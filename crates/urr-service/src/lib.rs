@@ -39,7 +39,7 @@ pub mod token;
 mod upstream;
 
 pub use breaker::{Breaker, BreakerState, CallOutcome};
-pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller, internal_routes};
+pub use caller::{Caller, Internal, InternalCredentials, internal_routes};
 pub use context::{Context, RouteLabel};
 pub use deadline::Deadline;
 pub use docs::{docs_router, merge_openapi};
@@ -49,7 +49,7 @@ pub use etag::{ETag, has_etag};
 pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
 pub use idempotency::idempotency_key;
-pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, UnknownUserRole, User, UserRole};
+pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, User, UserRole};
 pub use metrics::Metrics;
 pub use page::{Page, Paged, Pagination};
 pub use request_layer::LayeredRoute;

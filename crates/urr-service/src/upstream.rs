@@ -240,7 +240,7 @@ impl Upstream {
                 break;
             }
             tokio::time::sleep(pause).await;
-            metrics.count_retry(caller.name(), target);
+            metrics.count_retry(caller.as_str(), target);
             let next = self.attempt(repeatable.request(), call, policy).await;
             if matches!(next, Err(UpstreamError::Open { .. })) {
                 // The service's own answer says more than that the breaker opened.
@@ -262,7 +262,7 @@ impl Upstream {
         let permit = match breaker.admit() {
             Ok(permit) => permit,
             Err(BreakerOpen { retry_after }) => {
-                metrics.count_call(caller.name(), target, "open");
+                metrics.count_call(caller.as_str(), target, "open");
                 return Err(UpstreamError::Open { target, retry_after });
             }
         };
@@ -281,7 +281,7 @@ impl Upstream {
             outcome = CallOutcome::Nothing;
         }
         permit.settle(outcome);
-        metrics.count_call(caller.name(), target, label);
+        metrics.count_call(caller.as_str(), target, label);
         answer
     }
 

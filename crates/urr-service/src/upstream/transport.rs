@@ -177,7 +177,7 @@ fn send_local(router: Router, request: Request) -> impl Future<Output = Response
 }
 
 fn prove(headers: &mut HeaderMap, caller: Caller, credential: &Secret) {
-    headers.insert(CALLER, HeaderValue::from_static(caller.name()));
+    headers.insert(CALLER, HeaderValue::from_static(caller.as_str()));
     let mut secret =
         HeaderValue::from_str(credential.expose()).expect("credentials are derived as hexadecimal");
     secret.set_sensitive(true);

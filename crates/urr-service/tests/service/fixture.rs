@@ -146,7 +146,7 @@ async fn get_admin(Admin(identity): Admin) -> Json<Value> {
 }
 
 async fn ping(internal: Internal) -> Json<Value> {
-    Json(json!({"caller": internal.caller().name()}))
+    Json(json!({"caller": internal.caller().as_str()}))
 }
 
 async fn get_context(Context(context): Context, request: Request) -> Json<Value> {
