@@ -1,7 +1,7 @@
 //! Fan memberships: joining, paying, points, the end of a year.
 //!
-//! A membership is bought year by year; what a payment pays for is its next term, and the number of
-//! the term is the fencing token. Every step of a payment can be repeated and has its effect once.
+//! A membership is bought year by year. A payment pays its next term, and the number of the term is
+//! the fencing token. Every step of a payment can be repeated and has its effect once.
 
 pub(crate) mod http;
 pub(crate) mod points;
@@ -27,7 +27,7 @@ use crate::reservations::rules::{PaymentClaim, Transition};
 use crate::{CompletedPayment, TicketService, Tier};
 use urr_contracts::events::membership::{MembershipActivated, MembershipExpired};
 
-/// Few enough that nobody waits for it.
+/// Small batches, so that nobody waits long for them.
 const ENDED_AT_ONCE: u32 = 250;
 
 /// Why a membership did not take a step.
@@ -39,14 +39,14 @@ pub enum MembershipError {
     Storage(#[from] StorageError),
 }
 
-/// What a step found under the lock.
+/// The result of a check under the lock.
 enum MembershipCheck {
     AlreadyDone(Membership),
     Apply(Membership),
 }
 
-/// Decides about a step under the lock of the membership. What is refused or was done before takes
-/// no lock and writes nothing.
+/// Decides about a step under the lock of the membership. Steps that are rejected or already done
+/// take no lock and write nothing.
 fn check_transition(
     tx: &mut Tx<'_>,
     id: MembershipId,
@@ -81,7 +81,7 @@ fn check_owner(membership: &Membership, user_id: Uuid) -> Result<(), MembershipR
 }
 
 impl TicketService {
-    /// Begins to buy a year. One that waits to be paid is returned as it is.
+    /// Begins the purchase of a year. A term that waits for payment is returned as it is.
     pub async fn subscribe(
         &self,
         user_id: Uuid,
@@ -137,7 +137,7 @@ impl TicketService {
         self.db.read(check_transition).await
     }
 
-    /// A fan's standing with an artist; none is the general public.
+    /// A user's tier with an artist; none is the general public.
     pub async fn tier_with(
         &self,
         user_id: Uuid,
@@ -149,7 +149,7 @@ impl TicketService {
         self.db.read(check_transition).await
     }
 
-    /// A membership with its last term, whoever's it is.
+    /// A membership of any user with its last term.
     pub async fn find_membership(&self, id: MembershipId) -> Result<Membership, MembershipError> {
         let check_transition =
             move |tx: &mut Tx<'_>| store::membership_find(tx, id, TermSelector::Last);
@@ -194,7 +194,7 @@ impl TicketService {
         pinned.await
     }
 
-    /// The payment has come to nothing.
+    /// Releases the term: the payment has failed.
     pub async fn unpin_membership(
         &self,
         id: MembershipId,
@@ -232,7 +232,7 @@ impl TicketService {
         activated.await
     }
 
-    /// The money of a term is back: it counts no more, and its points are taken back.
+    /// Ends a refunded term and takes its points back.
     pub async fn mark_membership_refunded(
         &self,
         id: MembershipId,
@@ -243,7 +243,7 @@ impl TicketService {
         self.db.write(move |tx| mark_refunded(tx, id, payment_id, Some(amount), now)).await
     }
 
-    /// Rewards what was done in the community. Returns in how many memberships.
+    /// Awards points for an action in the community. Returns in how many memberships.
     pub async fn award_points(
         &self,
         members: PointRecipients,
@@ -254,7 +254,7 @@ impl TicketService {
         self.db.write(move |tx| point_store::points_award_limited(tx, members, award)).await
     }
 
-    /// What was rewarded is not there any more.
+    /// Takes the points back for a post or comment that was deleted.
     pub async fn revoke_points(
         &self,
         action: PointAction,
@@ -266,7 +266,7 @@ impl TicketService {
         self.db.write(back).await
     }
 
-    /// Announces memberships that are over, each once (F-12). Returns how many.
+    /// Announces the end of memberships, each once (F-12). Returns how many.
     pub async fn end_memberships(&self) -> Result<u64, StorageError> {
         let mut ended = 0;
         loop {
@@ -290,7 +290,7 @@ impl TicketService {
     }
 }
 
-/// An activation with what its events are payment of.
+/// An activation and the metadata of its events.
 pub(crate) struct MembershipActivation<'a> {
     pub id: MembershipId,
     pub payment: &'a CompletedPayment,
@@ -299,8 +299,8 @@ pub(crate) struct MembershipActivation<'a> {
     pub now: Timestamp,
 }
 
-/// Sells the pinned term, gives its points, announces it. If that was done before, nothing happens
-/// if it is refused, nothing was written.
+/// Sells the pinned term, awards its points, announces it. A repeated activation has no effect
+/// a rejected one writes nothing.
 pub(crate) fn activate(
     tx: &mut Tx<'_>,
     activating: &MembershipActivation<'_>,
@@ -314,7 +314,7 @@ pub(crate) fn activate(
         MembershipCheck::AlreadyDone(membership) => return Ok(membership),
         MembershipCheck::Apply(membership) => membership,
     };
-    // A year that was over before its end was told.
+    // The year had ended without having been announced.
     if before.is_live && before.status(now) == MembershipStatus::Expired {
         outbox::append(tx, ended, &MembershipExpired::from(&before))?;
     }
@@ -342,8 +342,8 @@ pub(crate) fn activate(
     Ok(membership)
 }
 
-/// Ends a term whose money is back; none: all of it. The end of the membership, if it is one, is
-/// announced by the next sweep.
+/// Ends a refunded term; no amount means all of it. If the membership ends with it, the next sweep
+/// announces that.
 pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: MembershipId,

@@ -1,8 +1,8 @@
-//! Tickets that are passed on: listing, buying, taking money, the beginning of the event.
+//! Transfers: listing, buying, cancelling, the start of the event.
 //!
-//! The price is paid for a transfer as for any other thing, and every step of a payment can be
-//! repeated and has its effect once. Locks are taken in one order: the sale, the tickets, the
-//! transfer. The door has no use for the sale and takes the last two.
+//! The price is paid like any other payable, and every step of a payment can be repeated and has
+//! its effect once. Locks are taken in one order: the sale, the tickets, the transfer. Check-in
+//! takes only the last two.
 
 pub(crate) mod http;
 pub(crate) mod rules;
@@ -40,7 +40,7 @@ use crate::{
 };
 use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
 
-/// Few enough that nobody waits for it.
+/// Small batches, so that nobody waits long for them.
 const ENDED_AT_ONCE: u32 = 250;
 
 const CANCELLED_BY_SELLER: &str = "CANCELLED_BY_SELLER";
@@ -56,7 +56,7 @@ pub enum TransferError {
     Storage(#[from] StorageError),
 }
 
-/// A transfer with its lines.
+/// A transfer with its items.
 #[derive(Clone, Debug)]
 pub struct TransferDetails {
     pub shown: TransferSummary,
@@ -65,7 +65,7 @@ pub struct TransferDetails {
     pub inventory: Option<Arc<Inventory>>,
 }
 
-/// What a step found under the lock.
+/// The result of a check under the locks.
 enum TransferCheck {
     AlreadyDone(TransferOffer),
     Apply { offer: TransferOffer, is_used: bool },
@@ -77,8 +77,8 @@ fn load(tx: &mut Tx<'_>, id: TransferId) -> Result<TransferOffer, TransferError>
     Ok(TransferOffer { transfer, record: record.expect("reservations are never deleted") })
 }
 
-/// Decides about a step under the locks. What is refused or was done before takes none and writes
-/// nothing.
+/// Decides about a step under the locks. Steps that are rejected or already done take none and
+/// write nothing.
 fn check_transition(
     tx: &mut Tx<'_>,
     id: TransferId,
@@ -110,7 +110,7 @@ fn tier_of(
     Ok(tier_list(tx, &[fan], now)?.get(&fan).copied())
 }
 
-/// What is asked of someone who buys.
+/// Loads what the rules ask of a buyer.
 fn buyer_find(
     tx: &mut Tx<'_>,
     offer: &TransferOffer,
@@ -201,7 +201,7 @@ impl TicketService {
         self.db.read(move |tx| load(tx, id)).await
     }
 
-    /// A transfer if this user can buy it now, and what to call it on the way.
+    /// A transfer if this user can buy it now, with the name of its order.
     pub async fn validate_transfer(
         &self,
         id: TransferId,
@@ -249,8 +249,8 @@ impl TicketService {
         pinned.await
     }
 
-    /// The payment has come to nothing. If the event has begun, the listing ends with the next
-    /// sweep.
+    /// Releases the listing: the payment has failed. If the event has begun, the next sweep ends
+    /// it.
     pub async fn unpin_transfer(
         &self,
         id: TransferId,
@@ -280,7 +280,7 @@ impl TicketService {
         payment: CompletedPayment,
         context: CallContext,
     ) -> Result<TransferOffer, TransferError> {
-        // A confirmed reservation has as many tickets for ever.
+        // The number of tickets of a confirmed reservation never changes.
         let quantity = self.find_transfer(id).await?.record.quantity;
         let number_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
         let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
@@ -331,7 +331,7 @@ impl TicketService {
         Ok(found.pop().ok_or(TransferRejection::NotFound)?)
     }
 
-    /// Ends what is listed of events that have begun, each announced once. Returns how many.
+    /// Ends listings of events that have begun, each announced once. Returns how many.
     pub async fn end_started_transfers(&self) -> Result<u64, StorageError> {
         let mut ended = 0;
         loop {
@@ -361,7 +361,7 @@ impl TransferError {
     }
 }
 
-/// Of two that list at the same moment the index lets one through.
+/// Of two concurrent listings the index accepts one.
 fn already_listed(error: StorageError) -> TransferError {
     match error {
         StorageError::Constraint { ref name, .. } if name == store::ONE_LISTED => {
@@ -371,7 +371,7 @@ fn already_listed(error: StorageError) -> TransferError {
     }
 }
 
-/// A completion with what its event and its tickets are payment of.
+/// A completion, the ids of its new ticket numbers and the metadata of its event.
 pub(crate) struct TransferCompletion<'a> {
     pub id: TransferId,
     pub payment: &'a CompletedPayment,
@@ -381,8 +381,8 @@ pub(crate) struct TransferCompletion<'a> {
     pub now: Timestamp,
 }
 
-/// Hands the reservation over, issues its tickets anew, announces it. If that was done before,
-/// nothing happens (K-1); if it is refused, nothing was written.
+/// Hands the reservation over, reissues its tickets, announces it. A repeated completion has no
+/// effect (K-1); a rejected one writes nothing.
 pub(crate) fn complete(
     tx: &mut Tx<'_>,
     completing: &TransferCompletion<'_>,
@@ -407,13 +407,14 @@ pub(crate) fn complete(
     store::transfer_complete(tx, step)?;
     store::reservation_hand_over(tx, transfer, step, &payment.method)?;
     store::tickets_reissue(tx, reservation_id, number_ids)?;
-    // What the seller had bought is paid back to them, so they have not bought it.
+    // The seller is refunded, so the purchase does not count for points any more.
     points_revoke(tx, PointAction::TicketPurchase, &[reservation_id.0], now)?;
     outbox::append(tx, stamp, &completed_event(transfer, payment.claim.payment_id))?;
     load(tx, id)
 }
 
-/// Notes that money of the buyer is money. Of a reservation that they cancelled it is the refund.
+/// Records that money of the buyer has gone back. For a reservation that they cancelled it is the
+/// refund.
 pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: TransferId,
@@ -446,7 +447,7 @@ pub(crate) fn mark_refunded(
     load(tx, id)
 }
 
-/// Ends the listings of reservations that have just ended. Their stamps come behind those of the
+/// Ends the listings of reservations that have just ended. Their events come after those of the
 /// reservations.
 pub(crate) fn end_with_reservations(
     tx: &mut Tx<'_>,
@@ -465,8 +466,8 @@ pub(crate) fn end_with_reservations(
     announce_cancelled(tx, &listings, prepared, ended.len())
 }
 
-/// Ends the listing of a reservation of which a ticket has just opened the door: who is in does not
-/// sell. The ticket is locked.
+/// Ends the listing of a reservation one of whose tickets was just checked in. The ticket is
+/// locked.
 pub(crate) fn end_with_entry(
     tx: &mut Tx<'_>,
     reservation_id: Uuid,

@@ -1,7 +1,7 @@
-//! What is sold never changes, so it is read once.
+//! A cache of inventories: what a sale sells never changes, so it is read once.
 //!
-//! Those who ask for an event that is not in memory stand in line at its desk: when a sale opens,
-//! one of them reads it, and the others find it in memory.
+//! Requests for an event that is not cached are batched: when a sale opens, one of them reads the
+//! inventory for all.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,12 +14,12 @@ use crate::Inventory;
 use crate::batcher::{Batcher, BatcherError};
 use crate::inventory::store as sales;
 
-/// More events than this in memory at once and the one that was not asked for longest is forgotten.
+/// When the cache is full, the least recently used inventory is dropped.
 const INVENTORIES_MAX: usize = 1_000;
 
 type InventoryResult = Result<Option<Arc<Inventory>>, StorageError>;
 
-/// The inventories of the events that were asked for. Clones share them.
+/// Inventories by event. Clones share them.
 #[derive(Clone)]
 pub struct InventoryCache {
     memory: Arc<InventoryMap>,
@@ -30,7 +30,7 @@ struct InventoryMap {
     db: Db,
     max: usize,
     cached: RwLock<HashMap<Uuid, CachedInventory>>,
-    /// Grows whenever someone asks.
+    /// A counter of uses, as a clock.
     asked: AtomicU64,
     reads: AtomicU64,
 }
@@ -61,7 +61,7 @@ impl InventoryCache {
         InventoryCache { memory, batcher: Batcher::new(work, |_| {}) }
     }
 
-    /// What an event sells; none while the ticket office has not heard of it.
+    /// The inventory of an event; none if there is no complete sale.
     pub async fn get(&self, event_id: Uuid) -> InventoryResult {
         if let Some(inventory) = self.memory.get(event_id) {
             return Ok(Some(inventory));
@@ -84,7 +84,7 @@ impl InventoryMap {
         Some(Arc::clone(&cached.inventory))
     }
 
-    /// One at a time for an event.
+    /// Runs once at a time per event.
     async fn load(&self, event_id: Uuid) -> InventoryResult {
         if let Some(inventory) = self.get(event_id) {
             return Ok(Some(inventory));

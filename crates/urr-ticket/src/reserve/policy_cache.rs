@@ -1,6 +1,6 @@
-//! What sales allow, as it was a moment ago: who cannot buy is told so before they lock a seat.
+//! A cache of sale policies for early rejections.
 //!
-//! It decides against someone only. Whether they may buy is decided on what the database says then.
+//! It only rejects. Whether a user may buy is decided on what the database says then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,7 +51,7 @@ impl PolicyCache {
         PolicyCache { policies, batcher: Batcher::new(work, |_| {}) }
     }
 
-    /// None: there is no such sale, or it cannot be told now. Then the database will tell.
+    /// None if there is no such sale or the database fails: then the reservation itself finds out.
     pub async fn get(&self, event_id: Uuid) -> Option<Arc<SalePolicy>> {
         match self.policies.get(event_id) {
             Some(policy) => Some(policy),
@@ -68,7 +68,7 @@ impl PolicyMap {
         Some(Arc::clone(&cached.policy))
     }
 
-    /// One at a time for an event.
+    /// Runs once at a time per event.
     async fn load(&self, event_id: Uuid) -> Option<Arc<SalePolicy>> {
         if let Some(policy) = self.get(event_id) {
             return Some(policy);
@@ -97,7 +97,7 @@ impl PolicyMap {
 }
 
 impl CachedPolicy {
-    /// A clock that was set back makes nothing young.
+    /// A clock that was set back does not make an entry fresh.
     fn is_fresh(&self, now: Timestamp) -> bool {
         self.read_at <= now && now < self.read_at + AGE_MAX
     }
