@@ -155,7 +155,7 @@ pub fn openapi() -> OpenApi {
 impl TicketService {
     pub fn new(parts: TicketParts) -> TicketService {
         let TicketParts { db, clock, ids, settings, locks, signer, slots } = parts;
-        let inventories = InventoryCache::new(db.clone());
+        let inventories = InventoryCache::new(db.clone(), clock.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let metrics = TicketMetrics::default();
         let batchers = reserve::ReserveBatchers::new(&db, &clock, &locks, &maps, &settings);

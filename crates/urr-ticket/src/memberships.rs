@@ -24,6 +24,7 @@ use crate::memberships::rules::{
 use crate::memberships::store::{EndedMembership, TermChange, TermSelector};
 use crate::memberships::tiers::{Fan, tier_list};
 use crate::reservations::rules::{PaymentClaim, Transition};
+use crate::reservations::transition::{LockedDecision, decide_under_lock};
 use crate::{CompletedPayment, TicketService, Tier};
 use urr_contracts::events::membership::{MembershipActivated, MembershipExpired};
 
@@ -39,30 +40,19 @@ pub enum MembershipError {
     Storage(#[from] StorageError),
 }
 
-/// The result of a check under the lock.
-enum MembershipCheck {
-    AlreadyDone(Membership),
-    Apply(Membership),
-}
-
-/// Decides about a step under the lock of the membership. Steps that are rejected or already done
-/// take no lock and write nothing.
+/// Decides about a transition under the lock of the membership.
 fn check_transition(
     tx: &mut Tx<'_>,
     id: MembershipId,
     which: TermSelector,
     decide: impl Fn(&Membership) -> Result<Transition, MembershipRejection>,
-) -> Result<MembershipCheck, MembershipError> {
-    let membership = store::membership_find(tx, id, which)?.ok_or(MembershipRejection::NotFound)?;
-    if decide(&membership)? == Transition::AlreadyDone {
-        return Ok(MembershipCheck::AlreadyDone(membership));
-    }
-    store::membership_lock(tx, id)?;
-    let membership = reload(tx, id, which)?;
-    Ok(match decide(&membership)? {
-        Transition::AlreadyDone => MembershipCheck::AlreadyDone(membership),
-        Transition::Apply => MembershipCheck::Apply(membership),
-    })
+) -> Result<LockedDecision<Membership, ()>, MembershipError> {
+    decide_under_lock(
+        tx,
+        |tx| Ok(store::membership_find(tx, id, which)?.ok_or(MembershipRejection::NotFound)?),
+        |_, membership| Ok(decide(membership)?),
+        |tx, _| Ok(store::membership_lock(tx, id)?),
+    )
 }
 
 fn reload(
@@ -183,8 +173,8 @@ impl TicketService {
                 decide_pin(membership, &claim)
             })?;
             match found {
-                MembershipCheck::AlreadyDone(membership) => Ok(membership),
-                MembershipCheck::Apply(_) => {
+                LockedDecision::AlreadyDone(membership) => Ok(membership),
+                LockedDecision::Apply(..) => {
                     let step = TermChange { id, number, payment_id: claim.payment_id, now };
                     store::term_pin(tx, step, claim.amount)?;
                     reload(tx, id, TermSelector::Number(number))
@@ -206,8 +196,8 @@ impl TicketService {
             match check_transition(tx, id, which, |membership| {
                 decide_unpin(membership, payment_id)
             })? {
-                MembershipCheck::AlreadyDone(_) => reload(tx, id, TermSelector::Last),
-                MembershipCheck::Apply(membership) => {
+                LockedDecision::AlreadyDone(_) => reload(tx, id, TermSelector::Last),
+                LockedDecision::Apply(membership, ()) => {
                     let number = membership.term.expect("a pin is that of a term").number;
                     store::term_unpin(tx, TermChange { id, number, payment_id, now })?;
                     reload(tx, id, TermSelector::Last)
@@ -311,8 +301,8 @@ pub(crate) fn activate(
     let found =
         check_transition(tx, id, which, |membership| decide_confirm(membership, &payment.claim))?;
     let before = match found {
-        MembershipCheck::AlreadyDone(membership) => return Ok(membership),
-        MembershipCheck::Apply(membership) => membership,
+        LockedDecision::AlreadyDone(membership) => return Ok(membership),
+        LockedDecision::Apply(membership, ()) => membership,
     };
     // The year had ended without having been announced.
     if before.is_live && before.status(now) == MembershipStatus::Expired {
@@ -354,8 +344,8 @@ pub(crate) fn mark_refunded(
     let which = TermSelector::OfPayment(payment_id);
     let membership =
         match check_transition(tx, id, which, |membership| decide_refunded(membership, amount))? {
-            MembershipCheck::AlreadyDone(membership) => return Ok(membership),
-            MembershipCheck::Apply(membership) => membership,
+            LockedDecision::AlreadyDone(membership) => return Ok(membership),
+            LockedDecision::Apply(membership, ()) => membership,
         };
     let term = membership.term.as_ref().expect("it was decided about");
     let (number, period) = (term.number, term.period.expect("what is paid has a span"));

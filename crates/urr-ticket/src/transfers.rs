@@ -28,7 +28,9 @@ use crate::reservations::store as transitions;
 use crate::reservations::store::items;
 use crate::reservations::store::items::StoredItem;
 use crate::reservations::store::{EndedReservation, ReservationEnding};
-use crate::reservations::transition::{PreparedEvents, TransitionError};
+use crate::reservations::transition::{
+    LockedDecision, PreparedEvents, TransitionError, decide_under_lock,
+};
 use crate::transfers::rules::{
     Transfer, TransferBuyer, TransferId, TransferOffer, TransferRejection, decide_cancel,
     decide_complete, decide_list, decide_pay, decide_pin, decide_refunded, decide_unpin,
@@ -65,38 +67,30 @@ pub struct TransferDetails {
     pub inventory: Option<Arc<Inventory>>,
 }
 
-/// The result of a check under the locks.
-enum TransferCheck {
-    AlreadyDone(TransferOffer),
-    Apply { offer: TransferOffer, is_used: bool },
-}
-
 fn load(tx: &mut Tx<'_>, id: TransferId) -> Result<TransferOffer, TransferError> {
     let transfer = store::transfer_find(tx, id)?.ok_or(TransferRejection::NotFound)?;
     let record = transitions::record_find(tx, transfer.reservation_id)?;
     Ok(TransferOffer { transfer, record: record.expect("reservations are never deleted") })
 }
 
-/// Decides about a step under the locks. Steps that are rejected or already done take none and
-/// write nothing.
+/// Decides about a transition under the locks. Returns whether a ticket was used.
 fn check_transition(
     tx: &mut Tx<'_>,
     id: TransferId,
     decide: impl Fn(&mut Tx<'_>, &TransferOffer) -> Result<Transition, TransferError>,
-) -> Result<TransferCheck, TransferError> {
-    let offer = load(tx, id)?;
-    if decide(tx, &offer)? == Transition::AlreadyDone {
-        return Ok(TransferCheck::AlreadyDone(offer));
-    }
-    let Transfer { event_id, reservation_id, .. } = offer.transfer;
-    sales::sale_lock(tx, event_id, 1)?.expect("a transfer belongs to a sale");
-    let is_used = transitions::ticket_was_used(tx, reservation_id)?;
-    store::transfer_lock(tx, id)?;
-    let offer = load(tx, id)?;
-    Ok(match decide(tx, &offer)? {
-        Transition::AlreadyDone => TransferCheck::AlreadyDone(offer),
-        Transition::Apply => TransferCheck::Apply { offer, is_used },
-    })
+) -> Result<LockedDecision<TransferOffer, bool>, TransferError> {
+    decide_under_lock(
+        tx,
+        |tx| load(tx, id),
+        decide,
+        |tx, offer| {
+            let Transfer { event_id, reservation_id, .. } = offer.transfer;
+            sales::sale_lock(tx, event_id, 1)?.expect("a transfer belongs to a sale");
+            let is_used = transitions::ticket_was_used(tx, reservation_id)?;
+            store::transfer_lock(tx, id)?;
+            Ok(is_used)
+        },
+    )
 }
 
 fn tier_of(
@@ -185,8 +179,8 @@ impl TicketService {
                     Ok(decide_cancel(&offer.transfer, user_id)?)
                 };
             match check_transition(tx, id, decide)? {
-                TransferCheck::AlreadyDone(offer) => Ok(offer.transfer),
-                TransferCheck::Apply { .. } => {
+                LockedDecision::AlreadyDone(offer) => Ok(offer.transfer),
+                LockedDecision::Apply(..) => {
                     let ended = store::transfer_cancel(tx, id, CANCELLED_BY_SELLER, now)?;
                     announce_cancelled(tx, std::slice::from_ref(&ended), &prepared, 0)?;
                     Ok(ended)
@@ -235,11 +229,9 @@ impl TicketService {
                     Ok(decide_pin(offer, &buyer, &claim, now)?)
                 };
             match check_transition(tx, id, decide)? {
-                TransferCheck::AlreadyDone(offer) => Ok(offer),
-                TransferCheck::Apply { is_used: true, .. } => {
-                    Err(TransferRejection::CheckedIn.into())
-                }
-                TransferCheck::Apply { .. } => {
+                LockedDecision::AlreadyDone(offer) => Ok(offer),
+                LockedDecision::Apply(_, true) => Err(TransferRejection::CheckedIn.into()),
+                LockedDecision::Apply(..) => {
                     let step = TransferChange { id, payment_id: claim.payment_id, now };
                     store::transfer_pin(tx, step, user_id)?;
                     load(tx, id)
@@ -263,8 +255,8 @@ impl TicketService {
                     Ok(decide_unpin(&offer.transfer, payment_id)?)
                 };
             match check_transition(tx, id, decide)? {
-                TransferCheck::AlreadyDone(offer) => Ok(offer),
-                TransferCheck::Apply { .. } => {
+                LockedDecision::AlreadyDone(offer) => Ok(offer),
+                LockedDecision::Apply(..) => {
                     store::transfer_unpin(tx, TransferChange { id, payment_id, now })?;
                     load(tx, id)
                 }
@@ -396,11 +388,11 @@ pub(crate) fn complete(
         Ok(decide_complete(offer, &payment.claim, buyer.as_ref())?)
     };
     let offer = match check_transition(tx, id, decide)? {
-        TransferCheck::AlreadyDone(offer) => return Ok(offer),
-        TransferCheck::Apply { is_used: true, .. } => {
+        LockedDecision::AlreadyDone(offer) => return Ok(offer),
+        LockedDecision::Apply(_, true) => {
             return Err(TransferRejection::CheckedIn.into());
         }
-        TransferCheck::Apply { offer, .. } => offer,
+        LockedDecision::Apply(offer, _) => offer,
     };
     let (transfer, reservation_id) = (&offer.transfer, offer.transfer.reservation_id);
     let step = TransferChange { id, payment_id: payment.claim.payment_id, now };
@@ -426,8 +418,8 @@ pub(crate) fn mark_refunded(
         Ok(decide_refunded(&offer.transfer, payment_id, money.requested)?)
     };
     let offer = match check_transition(tx, id, decide)? {
-        TransferCheck::AlreadyDone(offer) => return Ok(offer),
-        TransferCheck::Apply { offer, .. } => offer,
+        LockedDecision::AlreadyDone(offer) => return Ok(offer),
+        LockedDecision::Apply(offer, _) => offer,
     };
     if offer.payment_status() == ReservationPaymentStatus::Paid {
         return Err(TransferRejection::NotRefunding.into());

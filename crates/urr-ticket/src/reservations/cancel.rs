@@ -46,7 +46,7 @@ impl TicketService {
                 check_owner(record, user_id)?;
                 decide_cancel(record, CancelActor::Owner, now)
             })?;
-            let TransitionCheck::Apply { record, fence } = found else { return done(found) };
+            let TransitionCheck::Apply(record, fence) = found else { return done(found) };
             if transitions::ticket_was_used(tx, id)? {
                 return Err(ReservationRejection::CheckedIn.into());
             }
@@ -75,7 +75,7 @@ impl TicketService {
                 check_owner(record, user_id)?;
                 decide_release(record, token, now)
             })?;
-            let TransitionCheck::Apply { record, fence } = found else { return done(found) };
+            let TransitionCheck::Apply(record, fence) = found else { return done(found) };
             let end = CancelEnd { fence, reason: RELEASED_BY_OWNER, fee: FeeMode::ByPolicy };
             end_one(tx, &record, end, &prepared, now)
         });
@@ -98,7 +98,7 @@ impl TicketService {
                 }
                 decide_cancel(record, CancelActor::Admin, now)
             })?;
-            let TransitionCheck::Apply { record, fence } = found else { return done(found) };
+            let TransitionCheck::Apply(record, fence) = found else { return done(found) };
             if active_listing_find(tx, id)?.is_some_and(|listing| listing.is_pinned) {
                 return Err(ReservationRejection::BeingBought.into());
             }
@@ -144,7 +144,7 @@ fn done(
     found: TransitionCheck,
 ) -> Result<(ReservationRecord, Vec<EndedReservation>), TransitionError> {
     match found {
-        TransitionCheck::AlreadyDone(record) | TransitionCheck::Apply { record, .. } => {
+        TransitionCheck::AlreadyDone(record) | TransitionCheck::Apply(record, _) => {
             Ok((record, Vec::new()))
         }
     }

@@ -103,7 +103,7 @@ impl TicketService {
             })?;
             match found {
                 TransitionCheck::AlreadyDone(record) => Ok(record),
-                TransitionCheck::Apply { .. } => {
+                TransitionCheck::Apply(..) => {
                     transitions::hold_pin(tx, id, claim.payment_id, now)?;
                     reload(tx, id)
                 }
@@ -122,7 +122,7 @@ impl TicketService {
         let unpinned = self.db.write(move |tx| {
             match check_transition(tx, id, |record| decide_unpin(record, payment_id))? {
                 TransitionCheck::AlreadyDone(record) => Ok(record),
-                TransitionCheck::Apply { .. } => {
+                TransitionCheck::Apply(..) => {
                     transitions::hold_unpin(tx, id, payment_id, now)?;
                     reload(tx, id)
                 }
@@ -192,7 +192,7 @@ pub(crate) fn confirm(
         // The payment has confirmed it, before its owner sold it on.
         return reload(tx, id).map(|record| (record, false));
     }
-    let TransitionCheck::Apply { record, fence } = found? else {
+    let TransitionCheck::Apply(record, fence) = found? else {
         return reload(tx, id).map(|record| (record, false));
     };
     let seats = confirmation::own_seats_count(tx, id)?.ok_or(ReservationRejection::SeatLost)?;
@@ -222,7 +222,7 @@ pub(crate) fn mark_refunded(
 ) -> Result<ReservationRecord, TransitionError> {
     match check_transition(tx, id, |record| decide_refunded(record, payment_id, money))? {
         TransitionCheck::AlreadyDone(record) => Ok(record),
-        TransitionCheck::Apply { .. } => {
+        TransitionCheck::Apply(..) => {
             transitions::reservation_mark_refunded(tx, id, money.returned, now)?;
             reload(tx, id)
         }

@@ -28,35 +28,55 @@ pub enum TransitionError {
     Storage(#[from] StorageError),
 }
 
-/// The result of a check.
+/// The result of [`decide_under_lock`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum TransitionCheck {
+pub(crate) enum LockedDecision<T, L> {
     /// It was done before.
-    AlreadyDone(ReservationRecord),
-    /// It is to be done now: the sale is locked, and `fence` is the number of the change.
-    Apply { record: ReservationRecord, fence: i64 },
+    AlreadyDone(T),
+    /// It is to be done now, under the lock.
+    Apply(T, L),
 }
 
-/// Decides about a transition under the lock of the sale.
+/// Decides about a transition under a lock.
 ///
 /// It decides without the lock first: transitions that are rejected or already done take no lock
 /// and write nothing, so that they neither delay a sale nor spoil a group commit.
+pub(crate) fn decide_under_lock<T, L, E>(
+    tx: &mut Tx<'_>,
+    load: impl Fn(&mut Tx<'_>) -> Result<T, E>,
+    decide: impl Fn(&mut Tx<'_>, &T) -> Result<Transition, E>,
+    lock: impl FnOnce(&mut Tx<'_>, &T) -> Result<L, E>,
+) -> Result<LockedDecision<T, L>, E> {
+    let loaded = load(tx)?;
+    if decide(tx, &loaded)? == Transition::AlreadyDone {
+        return Ok(LockedDecision::AlreadyDone(loaded));
+    }
+    let locked = lock(tx, &loaded)?;
+    let loaded = load(tx)?;
+    Ok(match decide(tx, &loaded)? {
+        Transition::AlreadyDone => LockedDecision::AlreadyDone(loaded),
+        Transition::Apply => LockedDecision::Apply(loaded, locked),
+    })
+}
+
+/// With the number of the change.
+pub(crate) type TransitionCheck = LockedDecision<ReservationRecord, i64>;
+
+/// Decides about a transition of a reservation under the lock of its sale.
 pub(crate) fn check_transition(
     tx: &mut Tx<'_>,
     id: ReservationId,
     decide: impl Fn(&ReservationRecord) -> Result<Transition, ReservationRejection>,
 ) -> Result<TransitionCheck, TransitionError> {
-    let record = transitions::record_find(tx, id)?.ok_or(ReservationRejection::NotFound)?;
-    if decide(&record)? == Transition::AlreadyDone {
-        return Ok(TransitionCheck::AlreadyDone(record));
-    }
-    let event_id = record.reservation.event_id;
-    let sale = sales::sale_lock(tx, event_id, 1)?.expect("a reservation belongs to a sale");
-    let record = transitions::record_find(tx, id)?.expect("reservations are never deleted");
-    Ok(match decide(&record)? {
-        Transition::AlreadyDone => TransitionCheck::AlreadyDone(record),
-        Transition::Apply => TransitionCheck::Apply { record, fence: sale.fence },
-    })
+    decide_under_lock(
+        tx,
+        |tx| Ok(transitions::record_find(tx, id)?.ok_or(ReservationRejection::NotFound)?),
+        |_, record| Ok(decide(record)?),
+        |tx, record| {
+            let sale = sales::sale_lock(tx, record.reservation.event_id, 1)?;
+            Ok(sale.expect("a reservation belongs to a sale").fence)
+        },
+    )
 }
 
 /// The reservation after the transition.

@@ -49,16 +49,16 @@ pub enum HoldOutcome {
 
 /// Why a batch was not committed.
 #[derive(Debug)]
-pub enum NotCommitted {
+pub enum NotCommitted<O> {
     /// Nothing to commit: every request was rejected or answered before.
-    NothingNew(Vec<HoldOutcome>),
+    NothingNew(Vec<O>),
     /// A row was not as it had been read, although the sale was locked.
     GuardRefused,
     Storage(StorageError),
 }
 
-impl From<StorageError> for NotCommitted {
-    fn from(error: StorageError) -> NotCommitted {
+impl<O> From<StorageError> for NotCommitted<O> {
+    fn from(error: StorageError) -> NotCommitted<O> {
         NotCommitted::Storage(error)
     }
 }
@@ -95,7 +95,7 @@ async fn decide_part(
     db: &Db,
     part: &Arc<HoldBatch>,
     attempts_max: u32,
-) -> Result<Vec<HoldOutcome>, NotCommitted> {
+) -> Result<Vec<HoldOutcome>, NotCommitted<HoldOutcome>> {
     let mut attempt = 0;
     loop {
         attempt += 1;
@@ -111,7 +111,7 @@ async fn decide_part(
     }
 }
 
-impl NotCommitted {
+impl<O> NotCommitted<O> {
     /// Whether a retry would see what another transaction did.
     fn is_collision(&self) -> bool {
         match self {
@@ -142,7 +142,7 @@ pub fn is_ones_fault(error: &StorageError) -> bool {
 
 /// Maps a schema guard that refused again and again.
 fn last_guard(
-    failure: NotCommitted,
+    failure: NotCommitted<HoldOutcome>,
     requested: &RequestedItems,
 ) -> Result<HoldOutcome, StorageError> {
     let taken = |seat_ids: &[SeatId]| {
@@ -163,7 +163,10 @@ fn last_guard(
     }
 }
 
-async fn write(db: &Db, batch: Arc<HoldBatch>) -> Result<Vec<HoldOutcome>, NotCommitted> {
+async fn write(
+    db: &Db,
+    batch: Arc<HoldBatch>,
+) -> Result<Vec<HoldOutcome>, NotCommitted<HoldOutcome>> {
     db.write(move |tx| decide_together(tx, &batch)).await
 }
 
@@ -171,7 +174,7 @@ async fn write(db: &Db, batch: Arc<HoldBatch>) -> Result<Vec<HoldOutcome>, NotCo
 pub fn decide_together(
     tx: &mut Tx<'_>,
     batch: &HoldBatch,
-) -> Result<Vec<HoldOutcome>, NotCommitted> {
+) -> Result<Vec<HoldOutcome>, NotCommitted<HoldOutcome>> {
     let HoldBatch { inventory, terms, requests } = batch;
     let asked: Vec<HoldRequest> = requests.iter().map(|entry| entry.request.clone()).collect();
     let Some(mut state) = sale_state_load(tx, inventory.event_id, &asked, terms.now)? else {

@@ -68,19 +68,7 @@ type BestSeatsAnswer = Result<BestSeatsOutcome, StorageError>;
 
 pub(crate) type BestSeatsBatcher = Batcher<BestSeatsJob, BestSeatsAnswer>;
 
-/// Why nothing was committed.
-enum Failed {
-    /// There was nothing to commit.
-    NothingNew(Vec<BestSeatsOutcome>),
-    GuardRefused,
-    Storage(StorageError),
-}
-
-impl From<StorageError> for Failed {
-    fn from(error: StorageError) -> Failed {
-        Failed::Storage(error)
-    }
-}
+type NotWritten = NotCommitted<BestSeatsOutcome>;
 
 /// Batches requests for best seats.
 pub(crate) fn batcher(
@@ -198,13 +186,13 @@ struct BestSeatsBatch {
 async fn answer_all(db: &Db, batch: BestSeatsBatch) -> Vec<BestSeatsAnswer> {
     let batch = Arc::new(batch);
     match write(db, &batch).await {
-        Ok(decided) | Err(Failed::NothingNew(decided)) => {
+        Ok(decided) | Err(NotWritten::NothingNew(decided)) => {
             return decided.into_iter().map(Ok).collect();
         }
-        Err(Failed::Storage(error)) if !is_ones_fault(&error) => {
+        Err(NotWritten::Storage(error)) if !is_ones_fault(&error) => {
             return vec![Err(error); batch.requests.len()];
         }
-        Err(Failed::GuardRefused | Failed::Storage(_)) => {}
+        Err(NotWritten::GuardRefused | NotWritten::Storage(_)) => {}
     }
     let mut answers = Vec::with_capacity(batch.requests.len());
     for request in &batch.requests {
@@ -218,29 +206,31 @@ async fn answer_all(db: &Db, batch: BestSeatsBatch) -> Vec<BestSeatsAnswer> {
 async fn answer_alone(db: &Db, batch: Arc<BestSeatsBatch>) -> BestSeatsAnswer {
     for _ in 0..ATTEMPTS_MAX {
         match write(db, &batch).await {
-            Ok(decided) | Err(Failed::NothingNew(decided)) => {
+            Ok(decided) | Err(NotWritten::NothingNew(decided)) => {
                 return Ok(decided.into_iter().next().expect("one request, one outcome"));
             }
-            Err(Failed::GuardRefused | Failed::Storage(StorageError::Constraint { .. })) => {}
-            Err(Failed::Storage(error)) => return Err(error),
+            Err(
+                NotWritten::GuardRefused | NotWritten::Storage(StorageError::Constraint { .. }),
+            ) => {}
+            Err(NotWritten::Storage(error)) => return Err(error),
         }
     }
     Err(StorageError::Contention)
 }
 
-async fn write(db: &Db, batch: &Arc<BestSeatsBatch>) -> Result<Vec<BestSeatsOutcome>, Failed> {
+async fn write(db: &Db, batch: &Arc<BestSeatsBatch>) -> Result<Vec<BestSeatsOutcome>, NotWritten> {
     let batch = Arc::clone(batch);
     db.write(move |tx| batch.decide(tx)).await
 }
 
 impl BestSeatsBatch {
     /// Locks the sale and decides the requests in order; each sees the seats that earlier ones got.
-    fn decide(&self, tx: &mut Tx<'_>) -> Result<Vec<BestSeatsOutcome>, Failed> {
+    fn decide(&self, tx: &mut Tx<'_>) -> Result<Vec<BestSeatsOutcome>, NotWritten> {
         let newest = &self.requests.last().expect("a batch is not empty").view;
         let event_id = newest.inventory.event_id;
         let Some(sale) = sales::sale_lock_only(tx, event_id)? else {
             let unknown = Ok(HoldOutcome::Rejected(NotOnSale::NotFound.into()));
-            return Err(Failed::NothingNew(vec![unknown; self.requests.len()]));
+            return Err(NotWritten::NothingNew(vec![unknown; self.requests.len()]));
         };
         let mut statuses = statuses_load(tx, newest, sale.fence)?;
         let mut decided = Vec::with_capacity(self.requests.len());
@@ -252,7 +242,7 @@ impl BestSeatsBatch {
             decided.push(outcome);
         }
         let is_new = decided.iter().any(|decided| matches!(decided, Ok(HoldOutcome::Held(_))));
-        if is_new { Ok(decided) } else { Err(Failed::NothingNew(decided)) }
+        if is_new { Ok(decided) } else { Err(NotWritten::NothingNew(decided)) }
     }
 }
 
@@ -281,7 +271,7 @@ impl BestSeatsJob {
         tx: &mut Tx<'_>,
         statuses: &Statuses,
         terms: &HoldTerms,
-    ) -> Result<BestSeatsOutcome, Failed> {
+    ) -> Result<BestSeatsOutcome, NotWritten> {
         if let Some(key) = &self.key
             && let Some(outcome) = find_repeated(tx, self.user_id, key)?
         {
@@ -312,8 +302,8 @@ impl BestSeatsJob {
             Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => {
                 Ok(Ok(outcomes.into_iter().next().expect("one request, one outcome")))
             }
-            Err(NotCommitted::GuardRefused) => Err(Failed::GuardRefused),
-            Err(NotCommitted::Storage(error)) => Err(Failed::Storage(error)),
+            Err(NotCommitted::GuardRefused) => Err(NotWritten::GuardRefused),
+            Err(NotCommitted::Storage(error)) => Err(NotWritten::Storage(error)),
         }
     }
 }
