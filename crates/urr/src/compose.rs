@@ -23,7 +23,7 @@ use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::CatalogService;
-use urr_contracts::clients::TicketClient;
+use urr_contracts::clients::{AuthClient, QueueClient, TicketClient};
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_queue::QueueService;
@@ -33,7 +33,7 @@ use urr_service::{
     Caller, Health, HttpClient, InternalCredentials, Limits, LocalRouter, Metrics, Remote, Service,
     ServiceKit, Upstream, docs_router, merge_openapi,
 };
-use urr_stats::Stats;
+use urr_stats::{StatsParts, StatsService};
 use urr_storage::{Db, StorageError};
 use urr_ticket::SlotChecker;
 
@@ -255,8 +255,11 @@ impl Builder<'_> {
             queue = Some(service);
         }
         if let Some(db) = self.open(roles, ProcessRole::Ticket).await? {
-            let slots =
-                SlotChecker::queue(self.upstream(Caller::Ticket, ProcessRole::Queue, roles)?);
+            let slots = SlotChecker::new(QueueClient::new(self.upstream(
+                Caller::Ticket,
+                ProcessRole::Queue,
+                roles,
+            )?));
             let service = tickets::start(self, db, world, slots);
             self.services.push(service);
         }
@@ -267,14 +270,15 @@ impl Builder<'_> {
         }
         if let Some(db) = self.open(roles, ProcessRole::Stats).await? {
             self.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
-            self.services.push(Stats::new(db, world.clock.clone()).service(kit));
+            let stats = StatsService::new(StatsParts { db, clock: world.clock.clone() });
+            self.services.push(stats.service(kit));
         }
         if let Some(db) = self.open(roles, ProcessRole::Mail).await? {
-            let neighbours = mail::Neighbours {
-                accounts: self.upstream(Caller::Mail, ProcessRole::Auth, roles)?,
-                office: self.upstream(Caller::Mail, ProcessRole::Ticket, roles)?,
-            };
-            let service = mail::start(self, db, world, neighbours)?;
+            let auth = self.upstream(Caller::Mail, ProcessRole::Auth, roles)?;
+            let ticket = self.upstream(Caller::Mail, ProcessRole::Ticket, roles)?;
+            let peers =
+                mail::MailPeers { auth: AuthClient::new(auth), ticket: TicketClient::new(ticket) };
+            let service = mail::start(self, db, world, peers)?;
             self.services.push(service);
         }
         for service in &self.services {

@@ -3,61 +3,58 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_mail::{
-    GROUP, Login, MailParts, Mails, Sender, Settings, Smtp, SmtpSettings, TOPICS, handle,
+    GROUP, MailParts, MailService, MailSettings, MailTransport, SmtpCredentials, SmtpSettings,
+    SmtpTransport, TOPICS, handle,
 };
-use urr_service::{Service, Upstream};
+use urr_service::Service;
 use urr_storage::Db;
 
 use super::{Builder, World};
 use crate::config::{Config, MailConfig, MailSenderKind};
 
-/// Whom mails ask.
-pub struct Neighbours {
-    pub accounts: Upstream,
-    pub office: Upstream,
+/// The services that the mail service calls.
+pub struct MailPeers {
+    pub auth: AuthClient,
+    pub ticket: TicketClient,
 }
 
-/// Starts the mails with what runs beside them.
-pub fn start(
-    builder: &Builder<'_>,
-    db: Db,
-    world: &World,
-    neighbours: Neighbours,
-) -> Result<Service> {
+/// Starts the mail service with its consumer and jobs.
+pub fn start(builder: &Builder<'_>, db: Db, world: &World, peers: MailPeers) -> Result<Service> {
     builder.consume(&db, GROUP, TOPICS, handle);
-    let Neighbours { accounts, office } = neighbours;
-    let mails = Mails::new(MailParts {
+    let MailPeers { auth, ticket } = peers;
+    let service = MailService::new(MailParts {
         db,
         clock: world.clock.clone(),
         ids: world.ids.clone(),
-        settings: Settings { public_url: public_url(builder.config) },
-        sender: sender(&builder.config.mail)?,
-        accounts,
-        office,
+        settings: MailSettings { public_url: public_url(builder.config) },
+        transport: transport(&builder.config.mail)?,
+        auth,
+        ticket,
     });
-    let (jobs, stopping) = (mails.clone(), builder.stopping.clone());
-    builder.spawn("the mails' jobs", async move { jobs.run_jobs(stopping).await });
-    Ok(mails.service(builder.kit))
+    let jobs = service.clone().run_jobs(builder.stopping.clone());
+    builder.spawn("the mails' jobs", jobs);
+    Ok(service.service(builder.kit))
 }
 
-fn sender(mail: &MailConfig) -> Result<Sender> {
+fn transport(mail: &MailConfig) -> Result<MailTransport> {
     if mail.sender == MailSenderKind::Log {
-        return Ok(Sender::Log);
+        return Ok(MailTransport::Log);
     }
     let checked = "a server needs it, and that was checked";
     let (host, from) = (mail.smtp_host.clone(), mail.from.clone());
     let settings = SmtpSettings {
         security: mail.smtp_security,
-        login: mail
+        credentials: mail
             .smtp_username
             .clone()
             .zip(mail.smtp_password.clone())
-            .map(|(username, password)| Login { username, password }),
+            .map(|(username, password)| SmtpCredentials { username, password }),
         ..SmtpSettings::new(host.context(checked)?, mail.smtp_port, from.context(checked)?)
     };
-    let smtp = Smtp::new(settings).context("mail.from or mail.smtp_host")?;
-    Ok(Sender::Smtp(Arc::new(smtp)))
+    let smtp = SmtpTransport::new(settings).context("mail.from or mail.smtp_host")?;
+    Ok(MailTransport::Smtp(Arc::new(smtp)))
 }
 
 /// Where the links of mails lead.

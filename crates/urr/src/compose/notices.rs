@@ -1,7 +1,7 @@
 //! The notices of admissions as the configuration wants them.
 
 use anyhow::{Context, Result};
-use urr_notice::{Figures, Post, SqsOptions, SqsQueue};
+use urr_notice::{NoticeMetrics, NoticePublisher, SqsOptions, SqsQueue};
 use urr_queue::Notices;
 
 use super::Builder;
@@ -16,10 +16,10 @@ pub fn start(builder: &Builder<'_>) -> Result<Notices> {
         return Ok(Notices::off());
     }
     let (notices, receiver) = Notices::buffered(BUFFERED_MAX);
-    let figures = Figures::default();
-    figures.register(&builder.kit.metrics);
+    let metrics = NoticeMetrics::default();
+    metrics.register(&builder.kit.metrics);
     let queue = queue(&builder.config.sqs)?;
-    let post = Post { queue, notices: receiver, figures };
+    let post = NoticePublisher { queue, notices: receiver, metrics };
     builder.spawn("the post of notices", post.run(builder.stopping.clone()));
     Ok(notices)
 }

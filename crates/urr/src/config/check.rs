@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use urr_mail::Security;
+use urr_mail::SmtpSecurity;
 
 use super::reader::SettingReader;
 use super::{BotCheckKind, Config, IdentityProviderKind, MailSenderKind, PaymentProviderKind};
@@ -147,7 +147,7 @@ fn check_mails(config: &Config, read: &mut SettingReader) {
     };
     read.require(
         &["mail.smtp_security", "mail.smtp_host"],
-        mail.smtp_security != Security::None || mail.smtp_host.as_ref().is_none_or(is_here),
+        mail.smtp_security != SmtpSecurity::None || mail.smtp_host.as_ref().is_none_or(is_here),
         "whoever is on the way could read the mails and the password; use starttls or tls",
     );
 }
