@@ -1,5 +1,5 @@
-//! Waiting rooms as administrators have them, through the public door: who may, who may not, and
-//! what a change means to whoever asks for a place next.
+//! Administration of waiting rooms through the gateway: permissions, and the effect of a change on
+//! the next visitor.
 
 use axum::http::Method;
 use serde_json::json;

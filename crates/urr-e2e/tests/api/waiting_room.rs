@@ -29,8 +29,8 @@ async fn find_event(app: &TestApp, word: &str) -> String {
     id
 }
 
-/// Q8, B-1: what the catalogue says decides who may come, and in a pre-sale the ticket office knows
-/// who is a member.
+/// Q8, B-1: the catalog decides who may come, and in a pre-sale the ticket service knows the
+/// members.
 #[test]
 fn b_1_the_demo_data_have_events_in_every_state_of_a_waiting_room() {
     run(Deployment::Embedded, async |app| {
@@ -46,7 +46,7 @@ fn b_1_the_demo_data_have_events_in_every_state_of_a_waiting_room() {
         assert_eq!(members.refusal(), (403, "PRESALE_MEMBERS_ONLY".to_owned()));
         app.clock.advance(Duration::from_mins(3));
         let soon = find_event(&app, "Moonlit Live").await;
-        eventually("the doors open", async || {
+        eventually("the room opens", async || {
             app.clock.advance(Duration::from_secs(1));
             (check(&app, &soon, fan).await.json()["status"] == "active").then_some(())
         })
@@ -55,7 +55,7 @@ fn b_1_the_demo_data_have_events_in_every_state_of_a_waiting_room() {
     });
 }
 
-/// Q14: the ticket office tells how much is left, and the waiting room tells those who wait.
+/// Q14: the ticket service reports what is left, and the waiting room shows it.
 #[test]
 fn q_14_sold_out_is_told_to_those_who_wait() {
     run(Deployment::Embedded, async |app| {

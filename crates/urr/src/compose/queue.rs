@@ -10,13 +10,15 @@ use urr_queue::{QueueParts, QueueService, QueueSettings, consumer};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
-use urr_service::Health;
 use urr_service::token::TokenKey;
+use urr_service::{Caller, Health, Service};
 use urr_storage::Db;
 
-use super::{Builder, World, notices};
+use super::builder::Builder;
+use super::notices;
 use crate::config::Config;
 use crate::engines;
+use crate::role::ProcessRole;
 
 /// The rooms of this process. They are closed last.
 #[derive(Clone)]
@@ -27,24 +29,19 @@ pub struct OpenRooms {
     journal: Option<Db>,
 }
 
-/// Starts the queue service with its jobs.
-pub async fn start(
-    builder: &mut Builder<'_>,
-    db: Db,
-    world: &World,
-    ticket: TicketClient,
-) -> Result<QueueService> {
+/// Starts the queue service.
+pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
-    let rooms = OpenRooms::open(builder, world).await?;
+    let rooms = OpenRooms::open(builder).await?;
     let queue = QueueService::new(QueueParts {
         db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
+        clock: builder.kit.clock.clone(),
+        ids: builder.kit.ids.clone(),
         settings: settings(builder.config),
         rooms: rooms.rooms.clone(),
         entry_key: entry_key(builder.config),
         notices: notices::start(builder)?,
-        ticket,
+        ticket: TicketClient::new(builder.upstream(Caller::Queue, ProcessRole::Ticket)?),
     });
     if let Rooms::Memory(rooms) = &rooms.rooms {
         // Without its journal nobody can join or leave: a new process is better than this one.
@@ -56,14 +53,12 @@ pub async fn start(
     builder.rooms = Some(rooms);
     queue.load().await.context("the waiting rooms")?;
     let (jobs, stopping) = (queue.clone(), builder.stopping.clone());
-    builder.spawn("the jobs of the queue", async move { jobs.run_jobs(stopping).await });
-    // A stream would outlast the grace period of the shutdown.
-    let (closing, draining) = (queue.clone(), builder.draining.clone());
-    builder.tasks.spawn(async move {
-        draining.cancelled().await;
-        closing.close_streams();
-    });
-    Ok(queue)
+    builder.add_jobs("the queue jobs", async move { jobs.run_jobs(stopping).await });
+    let streams = queue.clone();
+    builder.close_on_drain(move || streams.close_streams());
+    let service = queue.service(builder.kit);
+    builder.queue = Some(queue);
+    Ok(service)
 }
 
 /// Signs entry tokens, and verifies them at the gateway.
@@ -72,14 +67,14 @@ pub fn entry_key(config: &Config) -> TokenKey {
 }
 
 impl OpenRooms {
-    async fn open(builder: &Builder<'_>, world: &World) -> Result<OpenRooms> {
-        let clock = world.clock.clone();
+    async fn open(builder: &Builder<'_>) -> Result<OpenRooms> {
+        let (clock, ids) = (builder.kit.clock.clone(), builder.kit.ids.clone());
         if let Some(redis) = &builder.redis {
-            let rooms = RedisRooms::new(redis.clone(), world.ids.clone(), room_time(&clock));
+            let rooms = RedisRooms::new(redis.clone(), ids, room_time(&clock));
             return Ok(OpenRooms { rooms: Rooms::Redis(rooms), clock, journal: None });
         }
         let journal = engines::open_room_journal(builder.config, &clock)?;
-        let opened = MemoryRooms::open(journal.clone(), world.ids.clone(), clock.now()).await;
+        let opened = MemoryRooms::open(journal.clone(), ids, clock.now()).await;
         let (rooms, recovered) = opened.context("the journal of the waiting rooms")?;
         if recovered.waiting + recovered.active > 0 {
             let (waiting, active) = (recovered.waiting, recovered.active);

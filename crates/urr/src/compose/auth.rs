@@ -1,4 +1,4 @@
-//! The accounts as the configuration wants them.
+//! The auth service, from the configuration.
 
 use std::time::Duration;
 
@@ -9,28 +9,32 @@ use urr_auth::{
     SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
 };
 use urr_kernel::Secret;
+use urr_service::Service;
 use urr_service::token::TokenKey;
 use urr_storage::Db;
 
-use super::{Builder, World};
+use super::ClockAndIds;
+use super::builder::Builder;
 use crate::config::{BotCheckKind, Config, IdentityProviderKind};
 
-/// Starts the accounts with what runs beside them.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Result<AuthService> {
-    let auth = AuthService::new(auth_parts(builder.config, db, world)?);
+/// Starts the auth service.
+pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
+    let auth = AuthService::new(auth_parts(builder.config, db, &builder.sources())?);
     auth.register_metrics(&builder.kit.metrics);
     let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
-    builder.spawn("the accounts' jobs", async move { jobs.run_jobs(stopping).await });
-    Ok(auth)
+    builder.add_jobs("the auth jobs", async move { jobs.run_jobs(stopping).await });
+    let service = auth.service(builder.kit);
+    builder.auth = Some(auth);
+    Ok(service)
 }
 
-/// What accounts are made of, here and in the commands that work on them.
-pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
+/// The parts of the auth service, here and in commands.
+pub fn auth_parts(config: &Config, db: Db, sources: &ClockAndIds) -> Result<AuthParts> {
     let auth = &config.auth;
     Ok(AuthParts {
         db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
+        clock: sources.clock.clone(),
+        ids: sources.ids.clone(),
         token_key: TokenKey::new(&auth.jwt_key()),
         data_keys: data_keys(config)?,
         settings: urr_auth::AuthSettings {
@@ -52,9 +56,9 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
 }
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
-/// How long a verifier or provider may take before we go on without it.
+/// The deadline of calls to bot checks and identity providers.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Below this score somebody is taken for a program.
+/// Below this score a visitor counts as a program.
 const BOT_SCORE_MIN: f64 = 0.5;
 
 fn social_settings(config: &Config) -> SocialSettings {

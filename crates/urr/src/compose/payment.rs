@@ -1,4 +1,4 @@
-//! Payments as the configuration wants them.
+//! The payment service, from the configuration.
 
 use std::time::Duration;
 
@@ -9,29 +9,31 @@ use urr_payment::provider::{
     TossClient, TossSettings,
 };
 use urr_payment::{FaultPoints, PaymentParts, PaymentService, PaymentSettings, consumer};
-use urr_service::{Service, Upstream};
+use urr_service::{Caller, Service};
 use urr_storage::Db;
 
-use super::{Builder, World};
+use super::ClockAndIds;
+use super::builder::Builder;
 use crate::config::{Config, PaymentProviderKind, PaymentsConfig};
+use crate::role::ProcessRole;
 
-/// Starts the payments with what runs beside them.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World, tickets: Upstream) -> Result<Service> {
+/// Starts the payment service.
+pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
-    let payments = payments(builder.config, db, world)?;
-    payments.connect_tickets(tickets);
-    let (jobs, stopping) = (payments.clone(), builder.stopping.clone());
-    builder.spawn("the payments' jobs", async move { jobs.run_jobs(stopping).await });
-    Ok(payments.service(builder.kit))
+    let payment = payment_service(builder.config, db, &builder.sources())?;
+    payment.connect_tickets(builder.upstream(Caller::Payment, ProcessRole::Ticket)?);
+    let (jobs, stopping) = (payment.clone(), builder.stopping.clone());
+    builder.add_jobs("the payment jobs", async move { jobs.run_jobs(stopping).await });
+    Ok(payment.service(builder.kit))
 }
 
-/// Payments, here and in the commands that work on them.
-pub fn payments(config: &Config, db: Db, world: &World) -> Result<PaymentService> {
+/// The payment service, here and in commands.
+pub fn payment_service(config: &Config, db: Db, sources: &ClockAndIds) -> Result<PaymentService> {
     Ok(PaymentService::new(PaymentParts {
-        providers: providers(config, &db, world)?,
+        providers: providers(config, &db, sources)?,
         db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
+        clock: sources.clock.clone(),
+        ids: sources.ids.clone(),
         settings: PaymentSettings {
             audit_interval: Duration::from_millis(config.payments.reconciliation_interval_ms),
             ..PaymentSettings::default()
@@ -40,23 +42,23 @@ pub fn payments(config: &Config, db: Db, world: &World) -> Result<PaymentService
     }))
 }
 
-/// The one for new orders first, then whoever else is known: their payments may still be open.
-fn providers(config: &Config, db: &Db, world: &World) -> Result<Vec<ProviderClient>> {
+/// The provider of new orders first, then the others: their payments may be unfinished.
+fn providers(config: &Config, db: &Db, sources: &ClockAndIds) -> Result<Vec<ProviderClient>> {
     let payments = &config.payments;
     let chosen = match payments.provider {
         PaymentProviderKind::Sandbox => "sandbox",
         PaymentProviderKind::Toss => "toss",
         PaymentProviderKind::PortOne => "portone",
     };
-    let sandbox = Sandbox::new(db.clone(), world.clock.clone(), world.ids.clone());
+    let sandbox = Sandbox::new(db.clone(), sources.clock.clone(), sources.ids.clone());
     let sandbox = sandbox.with_time_limit(Duration::from_secs(payments.timeout_seconds));
     let mut providers = vec![ProviderClient::Sandbox(sandbox)];
     if let Some(settings) = toss(payments) {
-        let toss = TossClient::new(settings, Outbound::new(), world.clock.clone());
+        let toss = TossClient::new(settings, Outbound::new(), sources.clock.clone());
         providers.push(ProviderClient::Toss(toss.context("payments.toss_secret_key")?));
     }
     if let Some(settings) = portone(payments) {
-        let portone = PortOneClient::new(settings, Outbound::new(), world.clock.clone());
+        let portone = PortOneClient::new(settings, Outbound::new(), sources.clock.clone());
         let keys = "payments.portone_api_secret or payments.portone_webhook_secret";
         providers.push(ProviderClient::PortOne(portone.context(keys)?));
     }
