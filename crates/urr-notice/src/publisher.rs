@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use urr_queue::{Notice, TakenNotices};
+use urr_queue::{Notice, NoticeReceiver};
 
 use crate::message::{NoticeMessage, deduplication_id};
 use crate::{NoticeMetrics, SqsQueue};
@@ -23,7 +23,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct NoticePublisher {
     pub queue: SqsQueue,
-    pub notices: TakenNotices,
+    pub notices: NoticeReceiver,
     pub metrics: NoticeMetrics,
 }
 

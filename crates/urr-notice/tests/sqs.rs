@@ -15,7 +15,7 @@ use urr_notice::{
     NoticeMessage, NoticeMetrics, NoticePublisher, NoticeWorker, SqsOptions, SqsQueue,
 };
 use urr_queue::Notices;
-use urr_room::Admitted;
+use urr_room::Admission;
 use urr_test::servers::{self, Server, SqsServer};
 
 const EVENT: Uuid = Uuid::from_u128(0xe);
@@ -104,8 +104,8 @@ impl Posting {
     }
 }
 
-fn admitted(user: u128, slot: u128) -> Admitted {
-    Admitted { user_id: Uuid::from_u128(user), slot_id: Uuid::from_u128(slot) }
+fn admitted(user: u128, slot: u128) -> Admission {
+    Admission { user_id: Uuid::from_u128(user), slot_id: Uuid::from_u128(slot) }
 }
 
 fn user_of(message: &NoticeMessage) -> u128 {
@@ -119,7 +119,7 @@ fn user_of(message: &NoticeMessage) -> u128 {
 async fn notices_arrive_in_the_order_of_admission() {
     let Some(house) = House::open("order").await else { return };
     let posting = Posting::start(&house.queue, 1_000);
-    let all: Vec<Admitted> = (1..=95).map(|number| admitted(number, 1_000 + number)).collect();
+    let all: Vec<Admission> = (1..=95).map(|number| admitted(number, 1_000 + number)).collect();
     posting.notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
     let notices = posting.notices.clone();
     let metrics = posting.end().await;
@@ -151,7 +151,7 @@ async fn k_11_a_dead_queue_costs_notices_that_are_counted_and_nothing_else() {
     drop(nobody);
     let queue = queue_at(&endpoint, &format!("{endpoint}/000000000000/none.fifo"));
     let posting = Posting::start(&queue, 20);
-    let all: Vec<Admitted> = (1..=500).map(|number| admitted(number, number)).collect();
+    let all: Vec<Admission> = (1..=500).map(|number| admitted(number, number)).collect();
     posting.notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
     let notices = posting.notices.clone();
     let overflow = notices.dropped();
@@ -203,7 +203,7 @@ async fn what_is_refused_for_a_moment_is_sent_before_anything_else() {
     let (moody, endpoint) = Moody::start().await;
     let queue = queue_at(&endpoint, &format!("{endpoint}/000000000000/moody.fifo"));
     let (notices, taken) = Notices::buffered(100);
-    let all: Vec<Admitted> = (1..=15).map(|number| admitted(number, number)).collect();
+    let all: Vec<Admission> = (1..=15).map(|number| admitted(number, number)).collect();
     notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
     let metrics = NoticeMetrics::default();
     let post = NoticePublisher { queue, notices: taken, metrics: metrics.clone() };

@@ -18,7 +18,7 @@ pub fn run(config: &Config) -> Result<()> {
     let _log = logging::start(&config.log)?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
-        let worker = NoticeWorker::new(compose::notice_queue(&config.sqs)?);
+        let worker = NoticeWorker::new(compose::sqs_queue(&config.sqs)?);
         let stop = CancellationToken::new();
         info!("reading notices");
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Mails as the configuration wants them.
+//! The mail service, from the configuration.
 
 use std::sync::Arc;
 
@@ -8,34 +8,27 @@ use urr_mail::{
     GROUP, MailParts, MailService, MailSettings, MailTransport, SmtpCredentials, SmtpSettings,
     SmtpTransport, TOPICS, handle,
 };
-use urr_service::Service;
+use urr_service::{Caller, Service};
 use urr_storage::Db;
 
-use super::{Builder, World};
+use super::builder::Builder;
 use crate::config::{Config, MailConfig, MailSenderKind};
+use crate::role::ProcessRole;
 
-/// The services that the mail service calls.
-pub struct MailPeers {
-    pub auth: AuthClient,
-    pub ticket: TicketClient,
-}
-
-/// Starts the mail service with its consumer and jobs.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World, peers: MailPeers) -> Result<Service> {
+/// Starts the mail service.
+pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     builder.consume(&db, GROUP, TOPICS, handle);
-    let MailPeers { auth, ticket } = peers;
-    let service = MailService::new(MailParts {
+    let mail = MailService::new(MailParts {
         db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
+        clock: builder.kit.clock.clone(),
+        ids: builder.kit.ids.clone(),
         settings: MailSettings { public_url: public_url(builder.config) },
         transport: transport(&builder.config.mail)?,
-        auth,
-        ticket,
+        auth: AuthClient::new(builder.upstream(Caller::Mail, ProcessRole::Auth)?),
+        ticket: TicketClient::new(builder.upstream(Caller::Mail, ProcessRole::Ticket)?),
     });
-    let jobs = service.clone().run_jobs(builder.stopping.clone());
-    builder.spawn("the mails' jobs", jobs);
-    Ok(service.service(builder.kit))
+    builder.add_jobs("the mail jobs", mail.clone().run_jobs(builder.stopping.clone()));
+    Ok(mail.service(builder.kit))
 }
 
 fn transport(mail: &MailConfig) -> Result<MailTransport> {
