@@ -228,24 +228,20 @@ fn apply_reservation(
     let stored = facts::reservation_find(tx, id)?;
     let mut fact = stored.unwrap_or_else(|| ReservationFact::new(id, terms.clone()));
     fact.update_terms(terms);
-    match event.event_type.as_str() {
-        ReservationCreated::TYPE => {
-            if keep_earliest(&mut fact.created_at, at) {
-                fact.hold_ends_at = notice.expires_at;
-            }
-        }
-        ReservationConfirmed::TYPE => {
-            keep_earliest(&mut fact.confirmed_at, at);
-        }
-        ReservationCancelled::TYPE => {
-            if keep_earliest(&mut fact.cancelled_at, at) {
-                fact.refund_amount = notice.refund_amount.amount();
-            }
-        }
-        ReservationExpired::TYPE => {
-            keep_earliest(&mut fact.expired_at, at);
-        }
+    let event_type = event.event_type.as_str();
+    let is_first = match event_type {
+        ReservationCreated::TYPE => keep_earliest(&mut fact.created_at, at),
+        ReservationConfirmed::TYPE => keep_earliest(&mut fact.confirmed_at, at),
+        ReservationCancelled::TYPE => keep_earliest(&mut fact.cancelled_at, at),
+        ReservationExpired::TYPE => keep_earliest(&mut fact.expired_at, at),
         // Only the terms of a changed reservation are different.
+        _ => false,
+    };
+    match event_type {
+        ReservationCreated::TYPE if is_first => fact.hold_ends_at = notice.expires_at,
+        ReservationCancelled::TYPE if is_first => {
+            fact.refund_amount = notice.refund_amount.amount();
+        }
         _ => {}
     }
     Ok(progress.apply(tx, &fact)?)
