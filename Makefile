@@ -24,8 +24,8 @@ test: ## Run all tests, on the embedded engines and on the real servers
 
 bench: ## Print speeds beside a baseline of the same run
 	scripts/install-test-servers.sh
-	cargo bench --locked --no-fail-fast -p urr-test -p urr-e2e -p urr-limit -p urr-gateway \
-		-p urr-ticket -p urr-queue -p urr-room --bench storage --bench logins --bench limit --bench gateway --bench overload \
+	cargo bench --locked --no-fail-fast -p urr-test -p urr-e2e -p urr-gateway \
+		-p urr-ticket -p urr-queue -p urr-room --bench storage --bench logins --bench rate_limit --bench throughput --bench overload \
 		--bench reservations --bench seat_map --bench expiry \
 		--bench recovery --bench polls --bench redis_room --bench estimate --bench purchases
 

@@ -1,28 +1,37 @@
-//! Accounts: opening one, seeing it, changing it.
+//! Accounts: new_session one, seeing it, changing it.
+
+pub mod account;
+pub mod email;
+pub mod http;
+pub mod internal_http;
+pub mod language;
+pub mod profile;
+pub mod store;
+pub mod views;
 
 use urr_kernel::{CallContext, Secret};
 use urr_service::Role;
 use urr_storage::{StorageError, Tx, outbox};
 
-use crate::domain::account::{AccountStatus, Person, User, UserId};
-use crate::domain::email::Email;
-use crate::domain::language::Language;
-use crate::domain::password::Password;
-use crate::domain::profile::{Name, Phone};
-use crate::domain::terms::{Terms, TermsKind};
-use crate::events::UserRegistered;
-use crate::fault::from_faults;
-use crate::sessions::{Opening, Session};
-use crate::store::records::{self, LoginMethod, Origin};
-use crate::store::users::{self, StoredUser};
-use crate::{Auth, Fault, SOURCE};
+use crate::accounts::account::{AccountStatus, PersonalDetails, UserAccount, UserId};
+use crate::accounts::email::Email;
+use crate::accounts::language::Language;
+use crate::accounts::profile::{PersonName, PhoneNumber};
+use crate::accounts::store::{self as users, StoredUser};
+use crate::internal_error::from_internal_errors;
+use crate::passwords::rules::Password;
+use crate::sessions::login_history::{ClientInfo, LoginMethod};
+use crate::sessions::{NewSession, Session};
+use crate::terms::{TermsAnswers, TermsKind};
+use crate::{AuthService, InternalError, SOURCE};
+use urr_contracts::events::user::UserRegistered;
 
 /// What someone who registers says.
 #[derive(Clone, Debug)]
 pub struct Registration {
-    pub person: Person,
+    pub person: PersonalDetails,
     pub password: Password,
-    pub terms: Terms,
+    pub terms: TermsAnswers,
     /// None: what their browser asks for.
     pub language: Option<Language>,
 }
@@ -37,7 +46,7 @@ pub struct Credentials {
 /// An account as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    pub user: User,
+    pub user: UserAccount,
     /// None: one gets in by another service only.
     pub has_password: bool,
     /// Whether a provider has told who this is.
@@ -51,7 +60,7 @@ pub enum RegisterError {
     #[error("the address has an account already")]
     EmailTaken,
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,17 +68,17 @@ pub enum UserError {
     #[error("there is no such user")]
     NotFound,
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
-from_faults!(RegisterError, UserError);
+from_internal_errors!(RegisterError, UserError);
 
 /// An account about to be opened, with its first session.
 pub(crate) struct NewAccount {
     user: StoredUser,
     email_indexes: Vec<Vec<u8>>,
-    terms: Option<Terms>,
-    pub opening: Opening,
+    terms: Option<TermsAnswers>,
+    pub new_session: NewSession,
     stamp: outbox::Stamp,
 }
 
@@ -82,7 +91,7 @@ impl NewAccount {
     pub fn write(&self, tx: &mut Tx<'_>) -> Result<Option<StoredUser>, StorageError> {
         let user = self.write_without_session(tx)?;
         if user.is_some() {
-            self.opening.write(tx)?;
+            self.new_session.write(tx)?;
         }
         Ok(user)
     }
@@ -102,44 +111,44 @@ impl NewAccount {
         }
         let StoredUser { id, created_at: now, .. } = self.user;
         if let Some(terms) = &self.terms {
-            records::terms_insert(tx, id, terms, now)?;
+            crate::terms::store::terms_insert(tx, id, terms, now)?;
         }
         outbox::append(tx, &self.stamp, &UserRegistered { user_id: id.0 })?;
         Ok(Some(self.user.clone()))
     }
 }
 
-/// What `Auth::new_account` puts together.
+/// What `AuthService::new_account` puts together.
 pub(crate) struct AccountParts {
-    pub person: Person,
+    pub person: PersonalDetails,
     /// None: one gets in by another service only.
     pub password: Option<Password>,
-    pub terms: Option<Terms>,
+    pub terms: Option<TermsAnswers>,
     /// None: what the browser asks for.
     pub language: Option<Language>,
     pub role: Role,
     pub method: LoginMethod,
-    pub origin: Origin,
+    pub client: ClientInfo,
     pub context: CallContext,
 }
 
-impl Auth {
+impl AuthService {
     /// Opens an account and begins its first session.
     pub async fn register(
         &self,
         registration: Registration,
-        origin: Origin,
+        client: ClientInfo,
         context: CallContext,
     ) -> Result<Session, RegisterError> {
         let Registration { person, password, terms, language } = registration;
         let (password, terms) = (Some(password), Some(terms));
         let (role, method) = (Role::User, LoginMethod::Registration);
         let parts =
-            AccountParts { person, password, terms, language, role, method, origin, context };
+            AccountParts { person, password, terms, language, role, method, client, context };
         let account = self.new_account(parts).await?;
         let opened = self.db.write(move |tx| {
             let user = account.write(tx)?.ok_or(RegisterError::EmailTaken)?;
-            Ok::<_, RegisterError>((account.opening.token.clone(), user))
+            Ok::<_, RegisterError>((account.new_session.token.clone(), user))
         });
         let (token, user) = opened.await?;
         Ok(self.grant(&token, &user)?)
@@ -147,8 +156,11 @@ impl Auth {
 
     /// Everything a new account needs, made before the transaction. The password is hashed even
     /// if the address is taken: the time must not tell.
-    pub(crate) async fn new_account(&self, parts: AccountParts) -> Result<NewAccount, Fault> {
-        let AccountParts { person, password, terms, language, role, method, origin, context } =
+    pub(crate) async fn new_account(
+        &self,
+        parts: AccountParts,
+    ) -> Result<NewAccount, InternalError> {
+        let AccountParts { person, password, terms, language, role, method, client, context } =
             parts;
         let password_hash = match password {
             Some(password) => Some(self.passwords.hash(password).await?),
@@ -162,7 +174,7 @@ impl Auth {
             password_hash,
             password_version: 1,
             role,
-            language: language.or(origin.language).unwrap_or_default(),
+            language: language.or(client.language).unwrap_or_default(),
             status: AccountStatus::Active,
             created_at: now,
             last_login_at: now,
@@ -171,12 +183,12 @@ impl Auth {
             user,
             email_indexes: self.data_keys.email_indexes(&person.email),
             terms,
-            opening: self.opening(id, method, origin),
+            new_session: self.new_session(id, method, client),
             stamp: self.stamp(context),
         })
     }
 
-    pub async fn get_user(&self, id: UserId) -> Result<User, UserError> {
+    pub async fn get_user(&self, id: UserId) -> Result<UserAccount, UserError> {
         let find = move |tx: &mut Tx<'_>| users::user_find(tx, id);
         let found: Option<StoredUser> = self.db.read(find).await?;
         let user = found.map(|user| self.unseal(&user)).transpose()?.flatten();
@@ -200,7 +212,7 @@ impl Auth {
     }
 
     /// The users among these ids who exist.
-    pub async fn get_users(&self, ids: Vec<UserId>) -> Result<Vec<User>, Fault> {
+    pub async fn get_users(&self, ids: Vec<UserId>) -> Result<Vec<UserAccount>, InternalError> {
         let find = move |tx: &mut Tx<'_>| users::user_find_many(tx, &ids);
         let found: Vec<StoredUser> = self.db.read(find).await?;
         let users = found.iter().map(|user| self.unseal(user));
@@ -211,8 +223,8 @@ impl Auth {
     pub async fn update_profile(
         &self,
         id: UserId,
-        name: Name,
-        phone: Option<Phone>,
+        name: PersonName,
+        phone: Option<PhoneNumber>,
         language: Option<Language>,
     ) -> Result<(), UserError> {
         let (auth, now) = (self.clone(), self.clock.now());

@@ -3,13 +3,14 @@
 //! The check is off, our own proof of work, or a verifier of someone else's. It comes before a
 //! password is hashed, because hashing is what a program could exhaust.
 //!
-//! A verifier that cannot judge does not open the door: the client is given a proof of work
+//! A verifier that cannot judge does not open the purpose: the client is given a proof of work
 //! instead. While the verifier works nobody gets one, so nobody can choose the easier way.
 
-mod counter;
-mod remote;
+pub mod http;
+mod pressure;
+mod proof_of_work;
+mod remote_verifier;
 mod store;
-mod work;
 
 use std::time::Duration;
 
@@ -18,14 +19,14 @@ use urr_kernel::Timestamp;
 use urr_service::token::{Issue, Purpose, TokenError};
 use urr_storage::{StorageError, Tx};
 
-use crate::domain::email::Email;
-use crate::fault::from_faults;
-use crate::{Auth, Fault};
+use crate::accounts::email::Email;
+use crate::internal_error::from_internal_errors;
+use crate::{AuthService, InternalError};
 
-pub(crate) use counter::Counter;
-use remote::Verdict;
-pub use remote::{RemoteCheck, RemoteKind};
-pub use work::{DIFFICULTY_MAX as PROOF_DIFFICULTY_MAX, solve as solve_challenge};
+pub(crate) use pressure::PressureCounter;
+pub use proof_of_work::{DIFFICULTY_MAX as PROOF_DIFFICULTY_MAX, solve as solve_challenge};
+use remote_verifier::VerifierVerdict;
+pub use remote_verifier::{RemoteVerifier, RemoteVerifierKind};
 
 const CHALLENGE: Purpose = Purpose { audience: "urr-bot-check", typ: "pow+jwt" };
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(120);
@@ -40,7 +41,7 @@ const SPENT_KEPT: Duration = Duration::from_secs(60);
 
 /// How programs are kept out.
 #[derive(Clone, Debug)]
-pub struct BotCheck {
+pub struct BotCheckSettings {
     pub method: BotCheckMethod,
     /// Whether registering is checked.
     pub register: bool,
@@ -54,7 +55,7 @@ pub struct BotCheck {
 pub enum BotCheckMethod {
     Off,
     ProofOfWork,
-    Remote(RemoteCheck),
+    Remote(RemoteVerifier),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +67,9 @@ pub enum LoginCheck {
     Always,
 }
 
-impl Default for BotCheck {
-    fn default() -> BotCheck {
-        BotCheck {
+impl Default for BotCheckSettings {
+    fn default() -> BotCheckSettings {
+        BotCheckSettings {
             method: BotCheckMethod::ProofOfWork,
             register: true,
             login: LoginCheck::AfterFailures(3),
@@ -79,16 +80,16 @@ impl Default for BotCheck {
 
 /// What a proof is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum BotCheckPurpose {
     Register,
     Login,
 }
 
-impl Door {
+impl BotCheckPurpose {
     pub const fn name(self) -> &'static str {
         match self {
-            Door::Register => "register",
-            Door::Login => "login",
+            BotCheckPurpose::Register => "register",
+            BotCheckPurpose::Login => "login",
         }
     }
 }
@@ -96,7 +97,7 @@ impl Door {
 /// Someone wants to get in.
 #[derive(Clone, Debug)]
 pub struct BotAttempt {
-    pub door: Door,
+    pub purpose: BotCheckPurpose,
     pub email: Email,
     /// `<challenge>:<nonce>`.
     pub proof_of_work: Option<String>,
@@ -116,15 +117,15 @@ pub struct Challenge {
 
 /// What a client has to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Task {
+pub enum BotCheckTask {
     Nothing,
     Work(Challenge),
-    Remote { kind: RemoteKind, site_key: String },
+    Remote { kind: RemoteVerifierKind, site_key: String },
 }
 
 /// Why someone was not let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ProofRejection {
     #[error("there is no proof")]
     Missing,
     #[error("the proof is not of the form it must have")]
@@ -133,8 +134,8 @@ pub enum Refusal {
     Forged,
     #[error("the challenge has expired")]
     Expired,
-    #[error("the challenge is for another door")]
-    OtherDoor,
+    #[error("the challenge is for another purpose")]
+    OtherPurpose,
     #[error("the proof cost less than was asked")]
     TooEasy,
     #[error("the challenge was used before")]
@@ -148,34 +149,36 @@ pub enum Refusal {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BotCheckError {
     #[error("{refusal}")]
-    ProofRequired { refusal: Refusal, task: Box<Task> },
+    ProofRequired { refusal: ProofRejection, task: Box<BotCheckTask> },
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
-from_faults!(BotCheckError);
+from_internal_errors!(BotCheckError);
 
-/// What a challenge says beside its door, which is its subject.
+/// What a challenge says beside its purpose, which is its subject.
 #[derive(Serialize, Deserialize)]
 struct ChallengeClaims {
     difficulty: u8,
 }
 
-impl Auth {
-    /// What a client has to do before it gets through this door.
-    pub fn bot_task(&self, door: Door) -> Task {
-        let BotCheck { method, register, login, .. } = &self.settings.bot_check;
-        let is_guarded = match door {
-            Door::Register => *register,
-            Door::Login => *login != LoginCheck::Never,
+impl AuthService {
+    /// What a client has to do before it gets through this purpose.
+    pub fn bot_task(&self, purpose: BotCheckPurpose) -> BotCheckTask {
+        let BotCheckSettings { method, register, login, .. } = &self.settings.bot_check;
+        let is_guarded = match purpose {
+            BotCheckPurpose::Register => *register,
+            BotCheckPurpose::Login => *login != LoginCheck::Never,
         };
         match method {
-            BotCheckMethod::ProofOfWork if is_guarded => Task::Work(self.issue_challenge(door)),
-            BotCheckMethod::Remote(RemoteCheck { kind, site_key, .. }) if is_guarded => {
-                Task::Remote { kind: *kind, site_key: site_key.clone() }
+            BotCheckMethod::ProofOfWork if is_guarded => {
+                BotCheckTask::Work(self.issue_challenge(purpose))
+            }
+            BotCheckMethod::Remote(RemoteVerifier { kind, site_key, .. }) if is_guarded => {
+                BotCheckTask::Remote { kind: *kind, site_key: site_key.clone() }
             }
             BotCheckMethod::Off | BotCheckMethod::ProofOfWork | BotCheckMethod::Remote(_) => {
-                Task::Nothing
+                BotCheckTask::Nothing
             }
         }
     }
@@ -185,34 +188,34 @@ impl Auth {
         if !self.is_checked(attempt).await? {
             return Ok(());
         }
-        let door = attempt.door;
+        let purpose = attempt.purpose;
         let work = attempt.proof_of_work.as_deref();
         let refusal = match &self.settings.bot_check.method {
             BotCheckMethod::Off => None,
-            BotCheckMethod::ProofOfWork => self.refuse_work(door, work).await?,
+            BotCheckMethod::ProofOfWork => self.refuse_work(purpose, work).await?,
             // Whoever has a challenge of ours was given it because the verifier was down.
-            BotCheckMethod::Remote(_) if work.is_some() => self.refuse_work(door, work).await?,
+            BotCheckMethod::Remote(_) if work.is_some() => self.refuse_work(purpose, work).await?,
             BotCheckMethod::Remote(remote) => self.refuse_remote(remote, attempt).await,
         };
         let Some(refusal) = refusal else { return Ok(()) };
-        if !matches!(refusal, Refusal::Missing | Refusal::VerifierDown) {
-            self.bot_counter.count_failure(self.clock.now());
+        if !matches!(refusal, ProofRejection::Missing | ProofRejection::VerifierDown) {
+            self.bot_pressure.count_failure(self.clock.now());
         }
         let task = match refusal {
-            Refusal::VerifierDown => Task::Work(self.issue_challenge(door)),
-            _ => self.bot_task(door),
+            ProofRejection::VerifierDown => BotCheckTask::Work(self.issue_challenge(purpose)),
+            _ => self.bot_task(purpose),
         };
         Err(BotCheckError::ProofRequired { refusal, task: task.into() })
     }
 
     /// Remembers that a password or an address was wrong, if that counts.
     pub async fn note_failed_login(&self, email: &Email) -> Result<(), StorageError> {
-        let BotCheck { method, login, .. } = &self.settings.bot_check;
+        let BotCheckSettings { method, login, .. } = &self.settings.bot_check;
         if matches!(method, BotCheckMethod::Off) {
             return Ok(());
         }
         let now = self.clock.now();
-        self.bot_counter.count_failure(now);
+        self.bot_pressure.count_failure(now);
         if !matches!(login, LoginCheck::AfterFailures(_)) {
             return Ok(());
         }
@@ -221,16 +224,16 @@ impl Auth {
     }
 
     async fn is_checked(&self, attempt: &BotAttempt) -> Result<bool, StorageError> {
-        let BotCheck { method, register, login, .. } = &self.settings.bot_check;
+        let BotCheckSettings { method, register, login, .. } = &self.settings.bot_check;
         if matches!(method, BotCheckMethod::Off) {
             return Ok(false);
         }
-        match (attempt.door, *login) {
-            (Door::Register, _) => Ok(*register),
-            (Door::Login, LoginCheck::Never) => Ok(false),
-            (Door::Login, LoginCheck::Always) => Ok(true),
-            (Door::Login, LoginCheck::AfterFailures(_)) if self.is_stormy() => Ok(true),
-            (Door::Login, LoginCheck::AfterFailures(enough)) => {
+        match (attempt.purpose, *login) {
+            (BotCheckPurpose::Register, _) => Ok(*register),
+            (BotCheckPurpose::Login, LoginCheck::Never) => Ok(false),
+            (BotCheckPurpose::Login, LoginCheck::Always) => Ok(true),
+            (BotCheckPurpose::Login, LoginCheck::AfterFailures(_)) if self.is_stormy() => Ok(true),
+            (BotCheckPurpose::Login, LoginCheck::AfterFailures(enough)) => {
                 let index = self.email_index(&attempt.email);
                 let since = self.clock.now() - FAILURES_WINDOW;
                 let count = move |tx: &mut Tx<'_>| store::failure_count(tx, &index, since, enough);
@@ -241,7 +244,7 @@ impl Auth {
     }
 
     fn is_stormy(&self) -> bool {
-        self.bot_counter.pressure(self.clock.now()).failures >= FAILURES_STORM_PER_MINUTE
+        self.bot_pressure.pressure(self.clock.now()).failures >= FAILURES_STORM_PER_MINUTE
     }
 
     fn email_index(&self, email: &Email) -> Vec<u8> {
@@ -249,12 +252,12 @@ impl Auth {
         indexes.into_iter().next().expect("there is always a current key")
     }
 
-    fn issue_challenge(&self, door: Door) -> Challenge {
+    fn issue_challenge(&self, purpose: BotCheckPurpose) -> Challenge {
         let now = self.clock.now();
-        let pressure = self.bot_counter.count_challenge(now);
+        let pressure = self.bot_pressure.count_challenge(now);
         let base = self.settings.bot_check.base_difficulty;
-        let difficulty = work::difficulty_now(base, pressure);
-        let (subject, id) = (door.name().to_owned(), self.ids.next_id());
+        let difficulty = proof_of_work::difficulty_now(base, pressure);
+        let (subject, id) = (purpose.name().to_owned(), self.ids.next_id());
         let issue = Issue { subject, id, issued_at: now, lifetime: CHALLENGE_LIFETIME };
         let text = self.token_key.sign(CHALLENGE, &issue, &ChallengeClaims { difficulty });
         Challenge { text, difficulty, expires_at: now + CHALLENGE_LIFETIME }
@@ -263,39 +266,43 @@ impl Auth {
     /// Why a proof of work does not count. One that does is spent by this.
     async fn refuse_work(
         &self,
-        door: Door,
+        purpose: BotCheckPurpose,
         proof: Option<&str>,
-    ) -> Result<Option<Refusal>, StorageError> {
-        let Some(proof) = proof else { return Ok(Some(Refusal::Missing)) };
-        let Some(challenge) = work::challenge_of(proof) else {
-            return Ok(Some(Refusal::Malformed));
+    ) -> Result<Option<ProofRejection>, StorageError> {
+        let Some(proof) = proof else { return Ok(Some(ProofRejection::Missing)) };
+        let Some(challenge) = proof_of_work::challenge_of(proof) else {
+            return Ok(Some(ProofRejection::Malformed));
         };
         let now = self.clock.now();
         let verified = self.token_key.verify::<ChallengeClaims>(CHALLENGE, challenge, now);
         let verified = match verified {
             Ok(verified) => verified,
-            Err(TokenError::Expired) => return Ok(Some(Refusal::Expired)),
-            Err(TokenError::Malformed) => return Ok(Some(Refusal::Malformed)),
-            Err(_) => return Ok(Some(Refusal::Forged)),
+            Err(TokenError::Expired) => return Ok(Some(ProofRejection::Expired)),
+            Err(TokenError::Malformed) => return Ok(Some(ProofRejection::Malformed)),
+            Err(_) => return Ok(Some(ProofRejection::Forged)),
         };
-        if verified.subject != door.name() {
-            return Ok(Some(Refusal::OtherDoor));
+        if verified.subject != purpose.name() {
+            return Ok(Some(ProofRejection::OtherPurpose));
         }
-        if !work::is_solved(proof, verified.claims.difficulty) {
-            return Ok(Some(Refusal::TooEasy));
+        if !proof_of_work::is_solved(proof, verified.claims.difficulty) {
+            return Ok(Some(ProofRejection::TooEasy));
         }
         let (id, expires_at) = (verified.id, verified.expires_at);
         let spend = move |tx: &mut Tx<'_>| store::challenge_spend(tx, id, expires_at);
         let is_first: bool = self.db.write(spend).await?;
-        Ok((!is_first).then_some(Refusal::Spent))
+        Ok((!is_first).then_some(ProofRejection::Spent))
     }
 
-    async fn refuse_remote(&self, remote: &RemoteCheck, attempt: &BotAttempt) -> Option<Refusal> {
-        let Some(token) = &attempt.remote_token else { return Some(Refusal::Missing) };
-        match remote.ask(&self.outbound, attempt.door, token, &attempt.address).await {
-            Verdict::Passed => None,
-            Verdict::Denied => Some(Refusal::Denied),
-            Verdict::Unknown => Some(Refusal::VerifierDown),
+    async fn refuse_remote(
+        &self,
+        remote: &RemoteVerifier,
+        attempt: &BotAttempt,
+    ) -> Option<ProofRejection> {
+        let Some(token) = &attempt.remote_token else { return Some(ProofRejection::Missing) };
+        match remote.ask(&self.outbound, attempt.purpose, token, &attempt.address).await {
+            VerifierVerdict::Passed => None,
+            VerifierVerdict::Denied => Some(ProofRejection::Denied),
+            VerifierVerdict::Unknown => Some(ProofRejection::VerifierDown),
         }
     }
 }

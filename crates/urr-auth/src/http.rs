@@ -1,77 +1,50 @@
-//! Accounts over HTTP.
-
-mod accounts;
-mod admin;
-mod bot_check;
-mod cookies;
-mod identity_check;
-mod internal;
-mod origin;
-mod sessions;
-mod social;
-mod terms;
-mod views;
+//! The routes of the auth service, and its error answers.
 
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::{get, post};
 use urr_kernel::Secret;
 use urr_service::ApiError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::sessions::cookies;
 use crate::{
-    Auth, ChangeRoleError, Confirmation, ConfirmedError, InvalidEmail, InvalidLanguage,
-    InvalidName, InvalidPassword, InvalidPhone, InviteError, LoginError, RefreshError,
-    RegisterError, UserError, VerifyTokenError,
+    AuthService, ChangeRoleError, InvalidEmail, InvalidLanguage, InvalidName, InvalidPassword,
+    InvalidPhone, InviteError, LoginError, Reauthentication, ReauthenticationError, RefreshError,
+    RegisterError, UserError, VerifyTokenError, accounts, administrators, bot_check,
+    identity_check, sessions, social, terms,
 };
 
-/// The internal addresses are not part of the public description.
-pub fn routes() -> OpenApiRouter<Auth> {
+pub fn routes() -> OpenApiRouter<AuthService> {
     OpenApiRouter::new()
-        .routes(routes!(accounts::register))
-        .routes(routes!(sessions::login))
-        .routes(routes!(sessions::refresh))
-        .routes(routes!(sessions::logout))
-        .routes(routes!(sessions::verify_token))
-        .routes(routes!(accounts::get_me, accounts::update_me, accounts::delete_me))
-        .routes(routes!(accounts::change_password))
-        .routes(routes!(terms::list_terms, terms::answer_terms))
-        .routes(routes!(bot_check::get_challenge))
-        .routes(routes!(identity_check::start_verification))
-        .routes(routes!(identity_check::complete_verification))
-        .routes(routes!(social::start_social))
-        .routes(routes!(social::link_social))
-        .routes(routes!(social::finish_social))
-        .routes(routes!(social::start_google_button))
-        .routes(routes!(social::login_by_google))
-        .routes(routes!(social::list_identities))
-        .routes(routes!(social::unlink_identity))
-        .routes(routes!(admin::redeem_admin_invite))
-        .routes(routes!(admin::list_users))
-        .routes(routes!(admin::change_role))
-        .route("/internal/auth/users/{id}", get(internal::get_user))
-        .route("/internal/auth/users/batch", post(internal::get_users))
-        .route("/internal/auth/revoked-tokens", get(internal::list_revoked_tokens))
+        .merge(accounts::http::routes())
+        .merge(sessions::http::routes())
+        .merge(social::http::routes())
+        .merge(administrators::http::routes())
+        .merge(accounts::internal_http::routes())
+        .routes(routes!(terms::http::list_terms, terms::http::answer_terms))
+        .routes(routes!(bot_check::http::get_challenge))
+        .routes(routes!(identity_check::http::start_verification))
+        .routes(routes!(identity_check::http::complete_verification))
 }
 
-/// What a request shows beside its login. The gateway passes the access token on as a cookie,
-/// however it came.
-fn confirmation(password: Option<String>, headers: &HeaderMap) -> Confirmation {
-    Confirmation {
+/// The proof that a request shows beside its session. The gateway always passes the access token
+/// on as a cookie.
+pub fn reauthentication(password: Option<String>, headers: &HeaderMap) -> Reauthentication {
+    Reauthentication {
         password: password.map(Secret::new),
         access_token: cookies::access_token(headers).map(Secret::new),
     }
 }
 
-/// The same sentence whatever the reason: who has an account is nobody else's business.
-fn registration_failed() -> ApiError {
+/// The same sentence for every reason: the answer must not tell who has an account.
+pub fn registration_failed() -> ApiError {
     ApiError::conflict(
         "REGISTRATION_FAILED",
         "We could not register this address. Please log in if you have an account.",
     )
 }
 
-fn user_not_found() -> ApiError {
+pub fn user_not_found() -> ApiError {
     ApiError::not_found("USER_NOT_FOUND", "There is no such user.")
 }
 
@@ -101,7 +74,7 @@ impl From<RegisterError> for ApiError {
     fn from(error: RegisterError) -> ApiError {
         match error {
             RegisterError::EmailTaken => registration_failed(),
-            RegisterError::Fault(fault) => fault.into(),
+            RegisterError::Internal(error) => error.into(),
         }
     }
 }
@@ -113,7 +86,7 @@ impl From<LoginError> for ApiError {
                 "INVALID_CREDENTIALS",
                 "The e-mail address or the password is wrong.",
             ),
-            LoginError::Fault(fault) => fault.into(),
+            LoginError::Internal(error) => error.into(),
         }
     }
 }
@@ -133,7 +106,7 @@ impl From<RefreshError> for ApiError {
                 "For your safety this session was ended: its key was used twice. Please log in \
                  again.",
             ),
-            RefreshError::Fault(fault) => return fault.into(),
+            RefreshError::Internal(error) => return error.into(),
         };
         ApiError::new(StatusCode::UNAUTHORIZED, code, sentence)
     }
@@ -145,7 +118,7 @@ impl From<VerifyTokenError> for ApiError {
             VerifyTokenError::Invalid => {
                 ApiError::unauthorized("INVALID_TOKEN", "The token is not valid.")
             }
-            VerifyTokenError::Fault(fault) => fault.into(),
+            VerifyTokenError::Internal(error) => error.into(),
         }
     }
 }
@@ -154,29 +127,29 @@ impl From<UserError> for ApiError {
     fn from(error: UserError) -> ApiError {
         match error {
             UserError::NotFound => user_not_found(),
-            UserError::Fault(fault) => fault.into(),
+            UserError::Internal(error) => error.into(),
         }
     }
 }
 
-impl From<ConfirmedError> for ApiError {
+impl From<ReauthenticationError> for ApiError {
     /// A wrong password is 403 here: the client is logged in, and a 401 would make it refresh.
-    fn from(error: ConfirmedError) -> ApiError {
+    fn from(error: ReauthenticationError) -> ApiError {
         match error {
-            ConfirmedError::NotFound => user_not_found(),
-            ConfirmedError::WrongPassword => {
+            ReauthenticationError::NotFound => user_not_found(),
+            ReauthenticationError::WrongPassword => {
                 ApiError::forbidden("WRONG_PASSWORD", "The password is wrong.")
             }
-            ConfirmedError::PasswordRequired => {
+            ReauthenticationError::PasswordRequired => {
                 ApiError::bad_request("PASSWORD_REQUIRED", "Please give your present password.")
             }
-            ConfirmedError::RecentLoginRequired => ApiError::forbidden(
+            ReauthenticationError::RecentLoginRequired => ApiError::forbidden(
                 "RECENT_LOGIN_REQUIRED",
                 "Please log in once more, and do this within ten minutes.",
             ),
-            ConfirmedError::InvalidPassword(invalid) => invalid.into(),
-            ConfirmedError::LastAdmin => last_admin(),
-            ConfirmedError::Fault(fault) => fault.into(),
+            ReauthenticationError::InvalidPassword(invalid) => invalid.into(),
+            ReauthenticationError::LastAdmin => last_admin(),
+            ReauthenticationError::Internal(error) => error.into(),
         }
     }
 }
@@ -189,7 +162,7 @@ impl From<InviteError> for ApiError {
                 "This invitation was used already or is too old.",
             ),
             InviteError::EmailTaken => registration_failed(),
-            InviteError::Fault(fault) => fault.into(),
+            InviteError::Internal(error) => error.into(),
         }
     }
 }
@@ -199,7 +172,7 @@ impl From<ChangeRoleError> for ApiError {
         match error {
             ChangeRoleError::NotFound => user_not_found(),
             ChangeRoleError::LastAdmin => last_admin(),
-            ChangeRoleError::Fault(fault) => fault.into(),
+            ChangeRoleError::Internal(error) => error.into(),
         }
     }
 }

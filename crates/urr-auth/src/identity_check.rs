@@ -7,6 +7,7 @@
 //! A person has one account. A provider that does not tell the `ci` cannot show that, so its word
 //! does not count.
 
+pub mod http;
 mod provider;
 mod store;
 
@@ -15,15 +16,17 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, define_id};
 use urr_storage::{StorageError, Tx};
 
-use crate::domain::account::UserId;
-use crate::fault::from_faults;
+use crate::accounts::account::UserId;
+use crate::accounts::store as users;
+use crate::internal_error::from_internal_errors;
 use crate::personal_data::{DataKeys, UnsealError};
-use crate::store::users;
-use crate::{Auth, Fault};
+use crate::{AuthService, InternalError};
 
-pub use provider::{IdentityProvider, PORTONE_ENDPOINT, PortOne, ProviderError, SandboxPerson};
-use provider::{Outcome, PersonKey, Report, ask_sandbox};
-use store::{SealedIdentity, StoredIdentity};
+pub use provider::{
+    IdentityProvider, IdentityProviderError, PORTONE_ENDPOINT, PortOneIdentity, SandboxPerson,
+};
+use provider::{PersonKey, VerificationOutcome, VerificationReport, ask_sandbox};
+use store::{SealedPersonKeys, StoredPersonIdentity};
 
 /// So long the person has.
 const VERIFICATION_LIFETIME: Duration = Duration::from_secs(15 * 60);
@@ -89,7 +92,7 @@ pub enum StartVerificationError {
     #[error("the user has begun too many attempts")]
     TooMany,
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,12 +117,12 @@ pub enum CompleteVerificationError {
     #[error("the account belongs to another person")]
     OtherPerson,
     #[error(transparent)]
-    Provider(#[from] ProviderError),
+    SocialProvider(#[from] IdentityProviderError),
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
-from_faults!(StartVerificationError, CompleteVerificationError);
+from_internal_errors!(StartVerificationError, CompleteVerificationError);
 
 /// The keys of a verified person.
 #[derive(Clone)]
@@ -130,34 +133,43 @@ struct PersonKeys {
 
 /// What is to be written about an attempt.
 #[derive(Clone)]
-enum Verdict {
+enum VerificationResult {
     Verified(PersonKeys),
-    Failed(FailedBecause),
+    Failed(VerificationFailure),
 }
 
 #[derive(Clone, Copy)]
-enum FailedBecause {
-    Provider,
+enum VerificationFailure {
+    SocialProvider,
     KeyMissing,
 }
 
 /// What was written, and what the user is told.
-type Written = Result<Timestamp, CompleteVerificationError>;
+type CompletionResult = Result<Timestamp, CompleteVerificationError>;
 
 /// Reads a report about this attempt. An error leaves the attempt open.
-fn decide(id: VerificationId, report: Report) -> Result<Verdict, CompleteVerificationError> {
+fn decide(
+    id: VerificationId,
+    report: VerificationReport,
+) -> Result<VerificationResult, CompleteVerificationError> {
     if report.verification_id != id.to_string() {
-        return Err(ProviderError::OtherAttempt.into());
+        return Err(IdentityProviderError::OtherAttempt.into());
     }
     match report.outcome {
-        Outcome::Pending => Err(CompleteVerificationError::Pending),
-        Outcome::Failed => Ok(Verdict::Failed(FailedBecause::Provider)),
-        Outcome::Verified { ci: None, .. } => Ok(Verdict::Failed(FailedBecause::KeyMissing)),
-        Outcome::Verified { ci: Some(ci), di } => Ok(Verdict::Verified(PersonKeys { ci, di })),
+        VerificationOutcome::Pending => Err(CompleteVerificationError::Pending),
+        VerificationOutcome::Failed => {
+            Ok(VerificationResult::Failed(VerificationFailure::SocialProvider))
+        }
+        VerificationOutcome::Verified { ci: None, .. } => {
+            Ok(VerificationResult::Failed(VerificationFailure::KeyMissing))
+        }
+        VerificationOutcome::Verified { ci: Some(ci), di } => {
+            Ok(VerificationResult::Verified(PersonKeys { ci, di }))
+        }
     }
 }
 
-impl Auth {
+impl AuthService {
     /// Begins an attempt.
     pub async fn start_verification(
         &self,
@@ -205,13 +217,13 @@ impl Auth {
         user_id: UserId,
         id: VerificationId,
         sandbox: Option<SandboxPerson>,
-    ) -> Written {
+    ) -> CompletionResult {
         if matches!(self.settings.identity, IdentityProvider::Off) {
             return Err(CompleteVerificationError::Off);
         }
         let now = self.clock.now();
         let look = move |tx: &mut Tx<'_>| attempt_ended(tx, user_id, id, now);
-        let ended: Option<Written> = self.db.write(look).await?;
+        let ended: Option<CompletionResult> = self.db.write(look).await?;
         if let Some(ended) = ended {
             return ended;
         }
@@ -230,7 +242,8 @@ impl Auth {
                 None => auth.write_verdict(tx, user_id, id, &verdict),
             }
         };
-        let written: Result<Written, CompleteVerificationError> = self.db.write(write).await;
+        let written: Result<CompletionResult, CompleteVerificationError> =
+            self.db.write(write).await;
         written?
     }
 
@@ -246,7 +259,7 @@ impl Auth {
 
     /// Forgets who is behind an account that is being deleted, but for a hash by which they are
     /// recognised for a while. The caller holds the lock of the user.
-    pub(crate) fn let_person_go(
+    pub(crate) fn forget_identity(
         &self,
         tx: &mut Tx<'_>,
         user_id: UserId,
@@ -268,15 +281,17 @@ impl Auth {
         tx: &mut Tx<'_>,
         user_id: UserId,
         id: VerificationId,
-        verdict: &Verdict,
-    ) -> Result<Written, CompleteVerificationError> {
+        verdict: &VerificationResult,
+    ) -> Result<CompletionResult, CompleteVerificationError> {
         let now = self.clock.now();
         let written = match verdict {
-            Verdict::Failed(FailedBecause::Provider) => Err(CompleteVerificationError::Failed),
-            Verdict::Failed(FailedBecause::KeyMissing) => {
+            VerificationResult::Failed(VerificationFailure::SocialProvider) => {
+                Err(CompleteVerificationError::Failed)
+            }
+            VerificationResult::Failed(VerificationFailure::KeyMissing) => {
                 Err(CompleteVerificationError::KeyMissing)
             }
-            Verdict::Verified(keys) => self.take_identity(tx, user_id, keys, now)?,
+            VerificationResult::Verified(keys) => self.bind_identity(tx, user_id, keys, now)?,
         };
         let status = match written {
             Ok(_) => VerificationStatus::Verified,
@@ -288,13 +303,13 @@ impl Auth {
 
     /// Ties the account to the person, unless one of the two has another already. The caller
     /// holds the lock of the user.
-    fn take_identity(
+    fn bind_identity(
         &self,
         tx: &mut Tx<'_>,
         user_id: UserId,
         keys: &PersonKeys,
         now: Timestamp,
-    ) -> Result<Written, StorageError> {
+    ) -> Result<CompletionResult, StorageError> {
         let ci_indexes = self.data_keys.person_indexes("ci", keys.ci.expose());
         let di = keys.di.as_ref();
         let di_indexes =
@@ -318,7 +333,7 @@ impl Auth {
         }
         let sealed = seal(&self.data_keys, user_id, keys);
         let provider = provider.name().to_owned();
-        let identity = StoredIdentity { user_id, sealed, provider, verified_at: now };
+        let identity = StoredPersonIdentity { user_id, sealed, provider, verified_at: now };
         Ok(match store::identity_insert(tx, &identity)? {
             true => Ok(now),
             false => Err(CompleteVerificationError::VerifiedElsewhere),
@@ -327,10 +342,10 @@ impl Auth {
 
     /// Seals the identities of so many users at most with the current key. Returns how many were
     /// sealed and how many remain.
-    pub(crate) async fn rotate_identities(&self, batch: u32) -> Result<(u64, u64), Fault> {
+    pub(crate) async fn rotate_identities(&self, batch: u32) -> Result<(u64, u64), InternalError> {
         let current = self.data_keys.current_version();
-        let list = move |tx: &mut Tx<'_>| store::identity_list_sealed_otherwise(tx, current, batch);
-        let stored: Vec<StoredIdentity> = self.db.read(list).await?;
+        let list = move |tx: &mut Tx<'_>| store::identity_list_with_other_key(tx, current, batch);
+        let stored: Vec<StoredPersonIdentity> = self.db.read(list).await?;
         let mut resealed = Vec::with_capacity(stored.len());
         for old in stored {
             let keys = open(&self.data_keys, &old)?;
@@ -342,7 +357,7 @@ impl Auth {
             for (old, new) in &resealed {
                 rotated += u64::from(store::identity_reseal(tx, old, new)?);
             }
-            Ok::<_, StorageError>((rotated, store::identity_count_sealed_otherwise(tx, current)?))
+            Ok::<_, StorageError>((rotated, store::identity_count_with_other_key(tx, current)?))
         });
         Ok(rotated.await?)
     }
@@ -354,7 +369,7 @@ fn attempt_ended(
     user_id: UserId,
     id: VerificationId,
     now: Timestamp,
-) -> Result<Option<Written>, CompleteVerificationError> {
+) -> Result<Option<CompletionResult>, CompleteVerificationError> {
     let found = store::verification_find(tx, id)?.filter(|found| found.user_id == user_id);
     let found = found.ok_or(CompleteVerificationError::NotFound)?;
     Ok(match found.status {
@@ -372,13 +387,13 @@ fn attempt_ended(
     })
 }
 
-fn seal(data_keys: &DataKeys, user_id: UserId, keys: &PersonKeys) -> SealedIdentity {
+fn seal(data_keys: &DataKeys, user_id: UserId, keys: &PersonKeys) -> SealedPersonKeys {
     let index = |kind, key: &PersonKey| {
         let indexes = data_keys.person_indexes(kind, key.expose());
         indexes.into_iter().next().expect("there is always a current key")
     };
     let cipher = |kind, key: &PersonKey| data_keys.seal_text(kind, user_id, key.expose());
-    SealedIdentity {
+    SealedPersonKeys {
         key_version: data_keys.current_version(),
         ci_cipher: cipher("ci", &keys.ci),
         ci_index: index("ci", &keys.ci),
@@ -386,8 +401,8 @@ fn seal(data_keys: &DataKeys, user_id: UserId, keys: &PersonKeys) -> SealedIdent
     }
 }
 
-fn open(data_keys: &DataKeys, identity: &StoredIdentity) -> Result<PersonKeys, UnsealError> {
-    let SealedIdentity { key_version, ci_cipher, di, .. } = &identity.sealed;
+fn open(data_keys: &DataKeys, identity: &StoredPersonIdentity) -> Result<PersonKeys, UnsealError> {
+    let SealedPersonKeys { key_version, ci_cipher, di, .. } = &identity.sealed;
     let open = |kind, cipher: &[u8]| {
         let text = data_keys.open_text(*key_version, kind, identity.user_id, cipher)?;
         Ok::<_, UnsealError>(PersonKey::stored(text))

@@ -6,9 +6,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use urr_storage::{StorageError, Tx};
 
-use crate::store::users::{self, StoredUser};
-use crate::store::{records, sessions, social};
-use crate::{Auth, Fault, bot_check, identity_check};
+use crate::accounts::store::{self as users, StoredUser};
+use crate::sessions::{login_history, store as sessions};
+use crate::social::store as social;
+use crate::{AuthService, InternalError, bot_check, identity_check};
 
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 const DORMANT_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -17,7 +18,7 @@ const BATCH: u32 = 500;
 
 /// How many rows were forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Purged {
+pub struct PurgeCounts {
     pub refresh_tokens: u64,
     pub revoked_access_tokens: u64,
     pub login_history: u64,
@@ -28,7 +29,7 @@ pub struct Purged {
     pub social_attempts: u64,
 }
 
-impl Purged {
+impl PurgeCounts {
     pub fn total(self) -> u64 {
         self.refresh_tokens
             + self.revoked_access_tokens
@@ -43,21 +44,21 @@ impl Purged {
 
 /// How far sealing personal data with the current key has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rotation {
+pub struct KeyRotationProgress {
     pub rotated: u64,
     pub remaining: u64,
 }
 
-impl Auth {
+impl AuthService {
     /// Forgets what has expired, so many rows of each table at most.
-    pub async fn purge_expired(&self, limit: u32) -> Result<Purged, StorageError> {
+    pub async fn purge_expired(&self, limit: u32) -> Result<PurgeCounts, StorageError> {
         let now = self.clock.now();
         let history_before = now - self.settings.login_history_kept;
         self.db
             .write(move |tx| {
                 let (spent_challenges, failed_logins) = bot_check::purge(tx, now, limit)?;
                 let (verifications, departed_people) = identity_check::purge(tx, now, limit)?;
-                Ok(Purged {
+                Ok(PurgeCounts {
                     spent_challenges,
                     failed_logins,
                     verifications,
@@ -65,7 +66,7 @@ impl Auth {
                     social_attempts: social::attempt_purge(tx, now, limit)?,
                     refresh_tokens: sessions::refresh_purge(tx, now, limit)?,
                     revoked_access_tokens: sessions::revoked_purge(tx, now, limit)?,
-                    login_history: records::login_history_purge(tx, history_before, limit)?,
+                    login_history: login_history::login_history_purge(tx, history_before, limit)?,
                 })
             })
             .await
@@ -80,9 +81,12 @@ impl Auth {
 
     /// Seals the personal data of so many users at most with the current key. Everything goes on
     /// meanwhile; what someone changes at the same time is left to the next call.
-    pub async fn rotate_personal_data(&self, batch: u32) -> Result<Rotation, Fault> {
+    pub async fn rotate_personal_data(
+        &self,
+        batch: u32,
+    ) -> Result<KeyRotationProgress, InternalError> {
         let current = self.data_keys.current_version();
-        let list = move |tx: &mut Tx<'_>| users::user_list_sealed_otherwise(tx, current, batch);
+        let list = move |tx: &mut Tx<'_>| users::user_list_with_other_key(tx, current, batch);
         let stored: Vec<StoredUser> = self.db.read(list).await?;
         let mut resealed = Vec::with_capacity(stored.len());
         for user in stored {
@@ -95,13 +99,13 @@ impl Auth {
             for (id, old, new) in &resealed {
                 rotated += u64::from(users::user_reseal(tx, *id, old, new)?);
             }
-            let remaining = users::user_count_sealed_otherwise(tx, current)?;
-            Ok::<_, StorageError>(Rotation { rotated, remaining })
+            let remaining = users::user_count_with_other_key(tx, current)?;
+            Ok::<_, StorageError>(KeyRotationProgress { rotated, remaining })
         });
-        let Rotation { rotated, remaining } = rotation.await?;
+        let KeyRotationProgress { rotated, remaining } = rotation.await?;
         let (identities, identities_left) = self.rotate_identities(batch).await?;
         let social = self.rotate_social(batch).await?;
-        Ok(Rotation {
+        Ok(KeyRotationProgress {
             rotated: rotated + identities + social.rotated,
             remaining: remaining + identities_left + social.remaining,
         })

@@ -1,81 +1,82 @@
-//! Accounts: who someone is, how they prove it, and for how long that counts.
+//! The auth service: accounts, how users prove who they are, and their sessions.
 //!
 //! It is the only writer of its schema `user_service`. Other services learn of changes through
 //! `user-events`, and ask for a user's name by internal calls.
 //!
 //! Invariants:
-//! - An address belongs to one account at most.
-//! - What names a person is stored encrypted; passwords and tokens are stored as hashes only.
-//! - A session is a chain of refresh tokens with one end. A token used again after the grace ends
-//!   it, and that is committed although the answer is a refusal.
+//! - An e-mail address belongs to one account at most.
+//! - Personal data are stored encrypted; passwords and tokens are stored only as hashes.
+//! - A session is a chain of refresh tokens with one end. A token that is used again after the
+//!   grace period ends the session, and that is committed although the answer is a rejection.
 //! - Whatever ends a session or changes a role revokes the live access tokens in the same
 //!   transaction.
-//! - A person who was verified has one account.
-//! - An identity at another service joins an account by its address only if both sides proved it.
+//! - A person whose identity was verified has one account.
+//! - A social identity is linked to an account by its e-mail address only if both the provider and
+//!   we have verified the address.
 //!
 //! Deliberately absent: an account with a known password, and any way to read a password back.
 
 mod accounts;
-mod admin;
+mod administrators;
 mod bot_check;
-mod confirmed;
-mod domain;
-mod events;
-mod fault;
 mod http;
 mod identity_check;
+mod internal_error;
 mod jobs;
 mod passwords;
 mod personal_data;
+mod reauthentication;
 mod sessions;
 mod settings;
 mod social;
-mod store;
+mod sql;
 mod terms;
 
 use std::sync::Arc;
 
-use urr_kernel::{Clock, EventData, IdSource};
+use urr_contracts::events::user;
+use urr_kernel::{Clock, IdSource};
 use urr_outbound::Outbound;
 use urr_service::token::TokenKey;
 use urr_service::{Metrics, Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
+pub use accounts::account::{AccountStatus, PersonalDetails, UserAccount, UserId};
+pub use accounts::email::{Email, InvalidEmail};
+pub use accounts::language::{InvalidLanguage, Language};
+pub use accounts::profile::{InvalidName, InvalidPhone, PersonName, PhoneNumber};
 pub use accounts::{Credentials, Profile, RegisterError, Registration, UserError};
-pub use admin::{ChangeRoleError, InviteError, NewAdmin};
+pub use administrators::{ChangeRoleError, InviteError, NewAdmin};
 pub use bot_check::{
-    BotAttempt, BotCheck, BotCheckError, BotCheckMethod, Challenge, Door, LoginCheck,
-    PROOF_DIFFICULTY_MAX, Refusal, RemoteCheck, RemoteKind, Task, solve_challenge,
+    BotAttempt, BotCheckError, BotCheckMethod, BotCheckPurpose, BotCheckSettings, BotCheckTask,
+    Challenge, LoginCheck, PROOF_DIFFICULTY_MAX, ProofRejection, RemoteVerifier,
+    RemoteVerifierKind, solve_challenge,
 };
-pub use confirmed::{Confirmation, ConfirmedError, PasswordChange};
-pub use domain::account::{AccountStatus, Person, User, UserId};
-pub use domain::email::{Email, InvalidEmail};
-pub use domain::language::{InvalidLanguage, Language};
-pub use domain::password::{InvalidPassword, Password};
-pub use domain::profile::{InvalidName, InvalidPhone, Name, Phone};
-pub use domain::social::{LocalPath, Provider};
-pub use domain::terms::{Agreement, InvalidTerms, Terms, TermsKind, TermsVersion, TermsVersions};
-pub use events::{UserDeleted, UserRegistered};
-pub use fault::Fault;
 pub use identity_check::{
-    CompleteVerificationError, IdentityProvider, PORTONE_ENDPOINT, PortOne, ProviderError,
-    SandboxPerson, StartVerificationError, Verification, VerificationId, VerificationStatus,
+    CompleteVerificationError, IdentityProvider, IdentityProviderError, PORTONE_ENDPOINT,
+    PortOneIdentity, SandboxPerson, StartVerificationError, Verification, VerificationId,
+    VerificationStatus,
 };
-pub use jobs::{Purged, Rotation};
+pub use internal_error::InternalError;
+pub use jobs::{KeyRotationProgress, PurgeCounts};
 pub use passwords::PasswordCost;
+pub use passwords::rules::{InvalidPassword, Password};
 pub use personal_data::{DataKey, DataKeys, DuplicateKeyVersion, UnsealError};
-pub use sessions::{LoginError, Logout, RefreshError, Session, VerifyTokenError};
-pub use settings::{CookieSecurity, Settings};
+pub use reauthentication::{PasswordChange, Reauthentication, ReauthenticationError};
+pub use sessions::login_history::ClientInfo;
+pub use sessions::store::RevokedAccessToken;
+pub use sessions::{LoginError, LogoutRequest, RefreshError, Session, VerifyTokenError};
+pub use settings::{AuthSettings, CookieSecurity};
+pub use social::rules::{LocalPath, SocialProvider};
 pub use social::{
-    ButtonWay, Endpoints, LinkedIdentity, ProviderSettings, SocialArrival, SocialError,
-    SocialFailure, SocialReturn, SocialSettings, SocialStart, SocialWay, StartLinkError,
-    UnlinkError,
+    ButtonStart, LinkedIdentity, ProviderEndpoints, SocialCallback, SocialError, SocialFailure,
+    SocialLogin, SocialProviderSettings, SocialRedirect, SocialSettings, SocialStart,
+    StartLinkError, UnlinkError,
 };
-pub use store::records::Origin;
-pub use store::sessions::RevokedToken;
+pub use terms::{InvalidTerms, TermsAnswer, TermsAnswers, TermsKind, TermsVersion, TermsVersions};
 
-/// The tables of accounts.
+/// The tables of the auth service.
 pub const SCHEMA: Schema = Schema {
     name: "user_service",
     migrations: migrations![
@@ -86,80 +87,78 @@ pub const SCHEMA: Schema = Schema {
     ],
 };
 
-/// Where accounts announce what happened.
-pub const TOPICS: [&str; 1] = [UserRegistered::TOPIC];
+/// The topics that the auth service publishes on.
+pub const TOPICS: [&str; 1] = [user::TOPIC];
 
 /// The login on PostgreSQL, unless the configuration names another.
 pub const DATABASE_USER: &str = "user_svc_user";
 
 const SOURCE: &str = "urr/auth";
 
-/// What accounts are made of.
+/// What the auth service is made from.
 #[derive(Clone)]
 pub struct AuthParts {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    /// Signs access and refresh tokens. The gateway has the same.
+    /// Signs access and refresh tokens. The gateway has the same key.
     pub token_key: TokenKey,
-    /// Seal personal data. `DataKeys::single` if the key was never changed.
+    /// Encrypt personal data. `DataKeys::single` if the key was never changed.
     pub data_keys: DataKeys,
-    pub settings: Settings,
+    pub settings: AuthSettings,
 }
 
-/// Accounts with one method per operation. Clones share them.
+/// The auth service with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct Auth {
+pub struct AuthService {
     db: Db,
     clock: Clock,
     ids: IdSource,
     token_key: TokenKey,
     data_keys: DataKeys,
-    settings: Arc<Settings>,
-    passwords: passwords::Passwords,
-    bot_counter: Arc<bot_check::Counter>,
+    settings: Arc<AuthSettings>,
+    passwords: passwords::PasswordPool,
+    bot_pressure: Arc<bot_check::PressureCounter>,
     outbound: Outbound,
     social: social::SocialClient,
 }
 
-/// What the service answers to, for a process that does not run it.
+/// The interface description, for a process that does not run the service.
 pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
 
-impl Auth {
-    pub fn new(parts: AuthParts) -> Auth {
+impl AuthService {
+    pub fn new(parts: AuthParts) -> AuthService {
         let AuthParts { db, clock, ids, token_key, data_keys, settings } = parts;
-        let passwords = passwords::Passwords::new(
+        let passwords = passwords::PasswordPool::new(
             settings.password_cost,
             settings.hashing_parallel_max,
             settings.hashing_waiting_max,
         );
-        let (settings, outbound) = (Arc::new(settings), Outbound::new());
-        let (bot_counter, social) = (Arc::default(), social::SocialClient::new(outbound.clone()));
-        Auth {
+        let outbound = Outbound::new();
+        AuthService {
             db,
             clock,
             ids,
             token_key,
             data_keys,
-            settings,
+            settings: Arc::new(settings),
             passwords,
-            bot_counter,
+            bot_pressure: Arc::default(),
+            social: social::SocialClient::new(outbound.clone()),
             outbound,
-            social,
         }
     }
 
-    /// Accounts as a service on the network or within the process.
+    /// The HTTP service, for the network or for calls within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
         Service::new("auth", http::routes().with_state(self.clone()), kit)
     }
 
-    /// Shows how busy the hashing of passwords is. To be called once per process.
-    pub fn show_figures(&self, metrics: &Metrics) {
-        let pools = [(); 3].map(|()| self.passwords.clone());
-        let [running, waiting, refused] = pools;
+    /// Exports how busy the hashing of passwords is. Must be called once per process.
+    pub fn register_metrics(&self, metrics: &Metrics) {
+        let [running, waiting, rejected] = [(); 3].map(|()| self.passwords.clone());
         let size = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
         let help = "Passwords that are being hashed.";
         let read = Box::new(move || size(running.running()));
@@ -167,8 +166,8 @@ impl Auth {
         let help = "Passwords that wait to be hashed.";
         let read = Box::new(move || size(waiting.waiting()));
         metrics.observe_gauge("urr_auth_passwords_waiting", help, read);
-        let help = "Passwords sent away because too many waited.";
-        let read = Box::new(move || refused.refused());
+        let help = "Passwords that were rejected because too many waited.";
+        let read = Box::new(move || rejected.rejected());
         metrics.observe_counter("urr_auth_passwords_refused", help, read);
     }
 

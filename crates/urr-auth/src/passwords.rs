@@ -1,8 +1,10 @@
-//! Passwords as they are stored and compared: Argon2id, in a pool that has a bound.
+//! PasswordPool as they are stored and compared: Argon2id, in a pool that has a bound.
 //!
 //! A comparison costs tens of milliseconds and 19 MiB on purpose. So at most half of the processors
 //! do it, a few wait, and everyone else is told at once to come back: a storm of logins must not
 //! take the processors from those who are buying.
+
+pub mod rules;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +15,7 @@ use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
 use tokio::sync::Semaphore;
 use urr_kernel::Secret;
 
-use crate::domain::password::Password;
+use crate::passwords::rules::Password;
 
 /// How expensive a hash is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub struct HashingBusy;
 
 /// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compared {
+pub struct PasswordComparison {
     pub matches: bool,
     /// The stored hash is weaker than what would be made today.
     pub is_outdated: bool,
@@ -45,7 +47,7 @@ pub struct Compared {
 
 /// The pool. Clones share it.
 #[derive(Clone)]
-pub struct Passwords(Arc<Pool>);
+pub struct PasswordPool(Arc<Pool>);
 
 struct Pool {
     /// Those who run and those who wait.
@@ -56,20 +58,20 @@ struct Pool {
     turns_max: usize,
     cost: PasswordCost,
     compared: AtomicU64,
-    refused: AtomicU64,
+    rejected: AtomicU64,
 }
 
-impl Passwords {
-    pub fn new(cost: PasswordCost, parallel_max: usize, waiting_max: usize) -> Passwords {
+impl PasswordPool {
+    pub fn new(cost: PasswordCost, parallel_max: usize, waiting_max: usize) -> PasswordPool {
         let parallel = parallel_max.max(1);
-        Passwords(Arc::new(Pool {
+        PasswordPool(Arc::new(Pool {
             places: Arc::new(Semaphore::new(parallel + waiting_max)),
             turns: Arc::new(Semaphore::new(parallel)),
             places_max: parallel + waiting_max,
             turns_max: parallel,
             cost,
             compared: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
         }))
     }
 
@@ -84,14 +86,15 @@ impl Passwords {
         &self,
         candidate: Secret,
         stored: Option<String>,
-    ) -> Result<Compared, HashingBusy> {
+    ) -> Result<PasswordComparison, HashingBusy> {
         let cost = self.0.cost;
         let compared = self
             .run(move || match stored {
                 Some(stored) => compare(candidate.expose(), &stored, cost),
                 None => {
-                    let Compared { .. } = compare(candidate.expose(), &nobodys_hash(cost), cost);
-                    Compared { matches: false, is_outdated: false }
+                    let PasswordComparison { .. } =
+                        compare(candidate.expose(), &dummy_hash(cost), cost);
+                    PasswordComparison { matches: false, is_outdated: false }
                 }
             })
             .await?;
@@ -105,8 +108,8 @@ impl Passwords {
     }
 
     /// How many were sent away because too many waited.
-    pub fn refused(&self) -> u64 {
-        self.0.refused.load(Ordering::Relaxed)
+    pub fn rejected(&self) -> u64 {
+        self.0.rejected.load(Ordering::Relaxed)
     }
 
     /// How many are being hashed.
@@ -126,7 +129,7 @@ impl Passwords {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HashingBusy> {
         let place = Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| {
-            self.0.refused.fetch_add(1, Ordering::Relaxed);
+            self.0.rejected.fetch_add(1, Ordering::Relaxed);
             HashingBusy
         })?;
         let turn = Arc::clone(&self.0.turns).acquire_owned().await;
@@ -153,15 +156,15 @@ fn hash(password: &str, cost: PasswordCost) -> String {
     hash.expect("a bounded password can be hashed").to_string()
 }
 
-fn compare(candidate: &str, stored: &str, cost: PasswordCost) -> Compared {
+fn compare(candidate: &str, stored: &str, cost: PasswordCost) -> PasswordComparison {
     // An account from elsewhere. It is hashed anew at its first login.
     if stored.starts_with("$2") {
         let matches = bcrypt::verify(candidate, stored).unwrap_or(false);
-        return Compared { matches, is_outdated: true };
+        return PasswordComparison { matches, is_outdated: true };
     }
     let Ok(hash) = PasswordHash::new(stored) else {
         tracing::error!("a stored password hash is of no known form");
-        return Compared { matches: false, is_outdated: true };
+        return PasswordComparison { matches: false, is_outdated: true };
     };
     // The cost is read from the hash itself.
     let matches = Argon2::default().verify_password(candidate.as_bytes(), &hash).is_ok();
@@ -170,11 +173,11 @@ fn compare(candidate: &str, stored: &str, cost: PasswordCost) -> Compared {
         let made = (params.m_cost(), params.t_cost(), params.p_cost());
         made != (ours.params().m_cost(), ours.params().t_cost(), ours.params().p_cost())
     });
-    Compared { matches, is_outdated }
+    PasswordComparison { matches, is_outdated }
 }
 
 /// A hash of the right form and cost that no password leads to.
-fn nobodys_hash(cost: PasswordCost) -> String {
+fn dummy_hash(cost: PasswordCost) -> String {
     let PasswordCost { memory_kib, passes, lanes } = cost;
     let (salt, output) = ("A".repeat(22), "A".repeat(43));
     format!("$argon2id$v=19$m={memory_kib},t={passes},p={lanes}${salt}${output}")
@@ -183,7 +186,7 @@ fn nobodys_hash(cost: PasswordCost) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::email::Email;
+    use crate::accounts::email::Email;
 
     const CHEAP: PasswordCost = PasswordCost { memory_kib: 8, passes: 1, lanes: 1 };
 
@@ -192,15 +195,15 @@ mod tests {
     }
 
     async fn compare_with(stored: &str, candidate: &str) -> (bool, bool) {
-        let pool = Passwords::new(CHEAP, 1, 1);
+        let pool = PasswordPool::new(CHEAP, 1, 1);
         let compared = pool.compare(Secret::new(candidate), Some(stored.to_owned())).await;
-        let Compared { matches, is_outdated } = compared.unwrap();
+        let PasswordComparison { matches, is_outdated } = compared.unwrap();
         (matches, is_outdated)
     }
 
     #[tokio::test]
     async fn only_the_same_password_matches() {
-        let pool = Passwords::new(CHEAP, 1, 1);
+        let pool = PasswordPool::new(CHEAP, 1, 1);
         let hash = pool.hash(password("correct horse")).await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=8,t=1,p=1$"), "{hash}");
         assert_eq!(compare_with(&hash, "correct horse").await, (true, false));
@@ -211,7 +214,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_usual_cost_is_what_is_advised() {
-        let pool = Passwords::new(PasswordCost::default(), 1, 1);
+        let pool = PasswordPool::new(PasswordCost::default(), 1, 1);
         let hash = pool.hash(password("correct horse")).await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         assert_eq!(compare_with(&hash, "correct horse").await, (true, true), "not the cost here");
@@ -232,17 +235,17 @@ mod tests {
 
     #[tokio::test]
     async fn d_15_nobodys_hash_costs_a_comparison_and_matches_nothing() {
-        let nobody = nobodys_hash(CHEAP);
-        assert!(PasswordHash::new(&nobody).is_ok(), "otherwise it would be refused at once");
+        let nobody = dummy_hash(CHEAP);
+        assert!(PasswordHash::new(&nobody).is_ok(), "otherwise it would be rejected at once");
         assert_eq!(compare_with(&nobody, "").await, (false, false));
-        let pool = Passwords::new(CHEAP, 1, 1);
+        let pool = PasswordPool::new(CHEAP, 1, 1);
         let compared = pool.compare(Secret::new("x"), None).await.unwrap();
         assert_eq!((compared.matches, pool.compared()), (false, 1));
     }
 
     #[tokio::test]
     async fn those_beyond_the_bound_are_told_at_once() {
-        let pool = Passwords::new(CHEAP, 1, 1);
+        let pool = PasswordPool::new(CHEAP, 1, 1);
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let runs = tokio::spawn({
             let pool = pool.clone();
@@ -255,9 +258,9 @@ mod tests {
         while pool.0.places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!((pool.running(), pool.waiting(), pool.refused()), (1, 1, 0));
+        assert_eq!((pool.running(), pool.waiting(), pool.rejected()), (1, 1, 0));
         assert_eq!(pool.run(|| ()).await, Err(HashingBusy));
-        assert_eq!(pool.refused(), 1);
+        assert_eq!(pool.rejected(), 1);
         // Who goes away while waiting gives up the place; who runs keeps it until the work is done.
         waits.abort();
         assert!(waits.await.is_err());

@@ -6,7 +6,7 @@
 //! the key.
 //!
 //! Keys are changed in three steps: every process learns the new key beside the old one, then it
-//! becomes the current one, then `Auth::rotate_personal_data` re-encrypts what is stored. A row
+//! becomes the current one, then `AuthService::rotate_personal_data` re-encrypts what is stored. A row
 //! tells the version it was made with; addresses are looked up under every version.
 
 use std::fmt;
@@ -16,9 +16,9 @@ use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
 use urr_kernel::Secret;
 
-use crate::domain::account::{Person, UserId};
-use crate::domain::email::Email;
-use crate::domain::profile::{Name, Phone};
+use crate::accounts::account::{PersonalDetails, UserId};
+use crate::accounts::email::Email;
+use crate::accounts::profile::{PersonName, PhoneNumber};
 
 const NONCE_BYTES: usize = 12;
 
@@ -31,10 +31,10 @@ pub struct DataKey {
 
 /// All keys that stored data may need. New data use the current one. Clones share them.
 #[derive(Clone)]
-pub struct DataKeys(Arc<Vec<Key>>);
+pub struct DataKeys(Arc<Vec<DerivedKeys>>);
 
 /// What follows from a data key: one key per purpose.
-struct Key {
+struct DerivedKeys {
     version: u16,
     cipher: Aes256Gcm,
     index: Secret,
@@ -56,7 +56,7 @@ pub enum UnsealError {
 
 /// A person as the table holds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedPerson {
+pub struct SealedDetails {
     pub key_version: u16,
     pub email_cipher: Vec<u8>,
     pub email_index: Vec<u8>,
@@ -67,17 +67,17 @@ pub struct SealedPerson {
 impl DataKeys {
     /// The keys of an installation that has never changed its key.
     pub fn single(secret: Secret) -> DataKeys {
-        DataKeys(Arc::new(vec![Key::derive(&DataKey { version: 1, secret })]))
+        DataKeys(Arc::new(vec![DerivedKeys::derive(&DataKey { version: 1, secret })]))
     }
 
     /// New data use `current`; `others` can still be read, and are looked up.
     pub fn new(current: DataKey, others: &[DataKey]) -> Result<DataKeys, DuplicateKeyVersion> {
-        let mut keys = vec![Key::derive(&current)];
+        let mut keys = vec![DerivedKeys::derive(&current)];
         for other in others {
             if keys.iter().any(|key| key.version == other.version) {
                 return Err(DuplicateKeyVersion(other.version));
             }
-            keys.push(Key::derive(other));
+            keys.push(DerivedKeys::derive(other));
         }
         Ok(DataKeys(Arc::new(keys)))
     }
@@ -93,10 +93,10 @@ impl DataKeys {
 
     /// Seals with the current key. Each call takes new nonces: one used for two texts would
     /// reveal both. So a transaction that runs twice seals twice.
-    pub(crate) fn seal(&self, user_id: UserId, person: &Person) -> SealedPerson {
+    pub(crate) fn seal(&self, user_id: UserId, person: &PersonalDetails) -> SealedDetails {
         let key = self.current();
         let seal = |column, text: &str| key.seal(&associated(column, user_id), text);
-        SealedPerson {
+        SealedDetails {
             key_version: key.version,
             email_cipher: seal("email", person.email.as_str()),
             email_index: key.email_index(&person.email),
@@ -108,8 +108,8 @@ impl DataKeys {
     pub(crate) fn open(
         &self,
         user_id: UserId,
-        sealed: &SealedPerson,
-    ) -> Result<Person, UnsealError> {
+        sealed: &SealedDetails,
+    ) -> Result<PersonalDetails, UnsealError> {
         let key = self.0.iter().find(|key| key.version == sealed.key_version);
         let key = key.ok_or(UnsealError::UnknownVersion(sealed.key_version))?;
         let open = |column: &'static str, cipher: &[u8]| {
@@ -117,11 +117,11 @@ impl DataKeys {
             text.ok_or(UnsealError::Broken(column))
         };
         let email = Email::parse(&open("email", &sealed.email_cipher)?);
-        let name = Name::parse(&open("name", &sealed.name_cipher)?);
+        let name = PersonName::parse(&open("name", &sealed.name_cipher)?);
         let phone = sealed.phone_cipher.as_deref();
         let phone = phone.map(|cipher| open("phone", cipher)).transpose()?;
-        let phone = phone.map(|text| Phone::parse(&text)).transpose();
-        Ok(Person {
+        let phone = phone.map(|text| PhoneNumber::parse(&text)).transpose();
+        Ok(PersonalDetails {
             email: email.map_err(|_| UnsealError::Broken("email"))?,
             name: name.map_err(|_| UnsealError::Broken("name"))?,
             phone: phone.map_err(|_| UnsealError::Broken("phone"))?,
@@ -148,12 +148,13 @@ impl DataKeys {
 
     /// What a key of a person may be stored under, the current version first.
     pub(crate) fn person_indexes(&self, kind: &'static str, text: &str) -> Vec<Vec<u8>> {
-        let index =
-            |key: &Key| from_hex(key.person_index.derive(&format!("{kind}:{text}")).expose());
+        let index = |key: &DerivedKeys| {
+            from_hex(key.person_index.derive(&format!("{kind}:{text}")).expose())
+        };
         self.0.iter().map(index).collect()
     }
 
-    fn current(&self) -> &Key {
+    fn current(&self) -> &DerivedKeys {
         self.0.first().expect("there is always a current key")
     }
 }
@@ -164,11 +165,11 @@ impl fmt::Debug for DataKeys {
     }
 }
 
-impl Key {
-    fn derive(key: &DataKey) -> Key {
+impl DerivedKeys {
+    fn derive(key: &DataKey) -> DerivedKeys {
         let purpose = |name| key.secret.derive(&format!("urr-auth:{name}:{}", key.version));
         let cipher_key = from_hex(purpose("personal-data").expose());
-        Key {
+        DerivedKeys {
             version: key.version,
             cipher: Aes256Gcm::new_from_slice(&cipher_key).expect("a derived key has 32 bytes"),
             index: purpose("email-index"),
@@ -177,7 +178,7 @@ impl Key {
     }
 
     fn email_index(&self, email: &Email) -> Vec<u8> {
-        from_hex(self.index.derive(&email.look_up_form()).expose())
+        from_hex(self.index.derive(&email.lookup_key()).expose())
     }
 
     /// The nonce, then the sealed text with its tag.
@@ -224,11 +225,11 @@ mod tests {
         DataKey { version, secret: Secret::new(format!("the secret of version {version}")) }
     }
 
-    fn mina() -> Person {
-        Person {
+    fn mina() -> PersonalDetails {
+        PersonalDetails {
             email: Email::parse("Mina@Example.com").unwrap(),
-            name: Name::parse("김민아").unwrap(),
-            phone: Some(Phone::parse("010-1234-5678").unwrap()),
+            name: PersonName::parse("김민아").unwrap(),
+            phone: Some(PhoneNumber::parse("010-1234-5678").unwrap()),
         }
     }
 

@@ -1,4 +1,11 @@
-//! Sessions: a login begins one, refreshing carries it on, logging out ends it.
+//! SessionSelection: a login begins one, refreshing carries it on, logging out ends it.
+
+pub mod client_info;
+pub mod cookies;
+pub mod http;
+pub mod login_history;
+pub mod refresh;
+pub mod store;
 
 use sha2::{Digest, Sha256};
 use urr_kernel::{Secret, Timestamp, Uuid};
@@ -6,14 +13,14 @@ use urr_service::token::{ACCESS, AccessClaims, Issue, REFRESH, RefreshClaims, To
 use urr_storage::{StorageError, Tx};
 
 use crate::accounts::Credentials;
-use crate::domain::account::{AccountStatus, User, UserId};
-use crate::domain::password::is_too_long;
-use crate::domain::refresh::{RefreshDecision, RefreshToken, decide_refresh};
-use crate::fault::from_faults;
-use crate::store::records::{self, LoginFailure, LoginMethod, LoginRecord, Origin};
-use crate::store::sessions::{self, RevokedToken, Sessions};
-use crate::store::users::{self, StoredUser};
-use crate::{Auth, Fault, Password};
+use crate::accounts::account::{AccountStatus, UserAccount, UserId};
+use crate::accounts::store::{self as users, StoredUser};
+use crate::internal_error::from_internal_errors;
+use crate::passwords::rules::is_too_long;
+use crate::sessions::login_history::{ClientInfo, LoginFailure, LoginMethod, LoginRecord};
+use crate::sessions::refresh::{RefreshDecision, RefreshToken, decide_refresh};
+use crate::sessions::store::{self as sessions, RevokedAccessToken, SessionSelection};
+use crate::{AuthService, InternalError, Password};
 
 /// What one call tells of revoked tokens at most.
 const REVOKED_LISTED_MAX: u32 = 1_000;
@@ -21,7 +28,7 @@ const REVOKED_LISTED_MAX: u32 = 1_000;
 /// A user with the tokens that prove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    pub user: User,
+    pub user: UserAccount,
     pub access_token: String,
     pub refresh_token: String,
 }
@@ -32,7 +39,7 @@ pub enum LoginError {
     #[error("the address or the password is wrong")]
     InvalidCredentials,
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +53,7 @@ pub enum RefreshError {
     #[error("the refresh token was used before; its session was ended")]
     Reused,
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,14 +61,14 @@ pub enum VerifyTokenError {
     #[error("the token is not in force")]
     Invalid,
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
-from_faults!(LoginError, RefreshError, VerifyTokenError);
+from_internal_errors!(LoginError, RefreshError, VerifyTokenError);
 
 /// What is known about who logs out.
 #[derive(Clone, Debug, Default)]
-pub struct Logout {
+pub struct LogoutRequest {
     pub refresh_token: Option<String>,
     /// The access token, if the client sent it along; it names its session, too.
     pub access_token: Option<String>,
@@ -71,17 +78,17 @@ pub struct Logout {
 }
 
 /// What a refresh led to, once committed.
-enum Refreshed {
+enum RefreshOutcome {
     Granted { token: Box<RefreshToken>, user: Box<StoredUser> },
     Refused(RefreshError),
 }
 
-impl Auth {
+impl AuthService {
     /// Compares address and password, and begins a session.
     pub async fn login(
         &self,
         credentials: Credentials,
-        origin: Origin,
+        client: ClientInfo,
     ) -> Result<Session, LoginError> {
         let Credentials { email, password } = credentials;
         if is_too_long(password.expose()) {
@@ -94,14 +101,14 @@ impl Auth {
         let compared = self.passwords.compare(password.clone(), stored_hash).await?;
         let (Some(user), true) = (&found, compared.matches) else {
             let user_id = found.as_ref().map(|user| user.id);
-            self.record_failed_login(user_id, origin).await?;
+            self.record_failed_login(user_id, client).await?;
             return Err(LoginError::InvalidCredentials);
         };
         let better_hash = match compared.is_outdated {
             true => self.hash_anew(&password).await,
             false => None,
         };
-        let logged_in = self.open_after_login(user, better_hash, origin).await?;
+        let logged_in = self.open_after_login(user, better_hash, client).await?;
         Ok(self.grant(&logged_in.0, &logged_in.1)?)
     }
 
@@ -113,15 +120,15 @@ impl Auth {
     async fn record_failed_login(
         &self,
         user_id: Option<UserId>,
-        origin: Origin,
+        client: ClientInfo,
     ) -> Result<(), StorageError> {
         let failure = match user_id {
             Some(_) => LoginFailure::WrongPassword,
             None => LoginFailure::UnknownEmail,
         };
         let (method, happened_at) = (LoginMethod::Password, self.clock.now());
-        let record = LoginRecord { user_id, method, failure: Some(failure), origin, happened_at };
-        self.db.write(move |tx| records::login_record(tx, &record)).await
+        let record = LoginRecord { user_id, method, failure: Some(failure), client, happened_at };
+        self.db.write(move |tx| login_history::login_history_insert(tx, &record)).await
     }
 
     /// Begins a session for a user whose password was compared with what was stored then.
@@ -129,10 +136,10 @@ impl Auth {
         &self,
         compared: &StoredUser,
         better_hash: Option<String>,
-        origin: Origin,
+        client: ClientInfo,
     ) -> Result<(RefreshToken, StoredUser), LoginError> {
         let (id, version) = (compared.id, compared.password_version);
-        let opening = self.opening(id, LoginMethod::Password, origin);
+        let new_session = self.new_session(id, LoginMethod::Password, client);
         self.db
             .write(move |tx| {
                 let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
@@ -140,12 +147,12 @@ impl Auth {
                 let Some(user) = user.filter(|user| user.password_version == version) else {
                     return Err(LoginError::InvalidCredentials);
                 };
-                users::user_mark_login(tx, id, opening.token.issued_at)?;
+                users::user_mark_login(tx, id, new_session.token.issued_at)?;
                 if let Some(hash) = &better_hash {
                     users::user_set_password_hash(tx, id, hash)?;
                 }
-                opening.write(tx)?;
-                Ok((opening.token.clone(), user))
+                new_session.write(tx)?;
+                Ok((new_session.token.clone(), user))
             })
             .await
     }
@@ -154,7 +161,7 @@ impl Auth {
     /// [`decide_refresh`].
     ///
     /// A refusal is a value and not an error of the transaction: what it writes must be committed.
-    pub async fn refresh(&self, token: &str, origin: Origin) -> Result<Session, RefreshError> {
+    pub async fn refresh(&self, token: &str, client: ClientInfo) -> Result<Session, RefreshError> {
         let now = self.clock.now();
         let verified = self.token_key.verify::<RefreshClaims>(REFRESH, token, now);
         let verified = verified.map_err(|error| match error {
@@ -168,11 +175,11 @@ impl Auth {
         let grace = self.settings.refresh_grace;
         let (method, failure) = (LoginMethod::Refresh, Some(LoginFailure::TokenReuse));
         let user = Some(user_id);
-        let reuse = LoginRecord { user_id: user, method, failure, origin, happened_at: now };
+        let reuse = LoginRecord { user_id: user, method, failure, client, happened_at: now };
         let refreshed = self.db.write(move |tx| {
             let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
             let Some(user) = user else {
-                return Ok(Refreshed::Refused(RefreshError::Revoked));
+                return Ok(RefreshOutcome::Refused(RefreshError::Revoked));
             };
             let presented = sessions::refresh_find(tx, &presented_hash)?;
             let tip = sessions::refresh_find_tip(tx, family_id)?;
@@ -186,19 +193,28 @@ impl Auth {
                 }
                 RefreshDecision::Repeat(tip) => tip.clone(),
                 RefreshDecision::Reuse => {
-                    sessions::sessions_end(tx, Sessions::One(family_id), now)?;
-                    records::login_record(tx, &reuse)?;
-                    return Ok(Refreshed::Refused(RefreshError::Reused));
+                    sessions::sessions_end(tx, SessionSelection::One(family_id), now)?;
+                    login_history::login_history_insert(tx, &reuse)?;
+                    return Ok(RefreshOutcome::Refused(RefreshError::Reused));
                 }
-                RefreshDecision::Revoked => return Ok(Refreshed::Refused(RefreshError::Revoked)),
-                RefreshDecision::Expired => return Ok(Refreshed::Refused(RefreshError::Expired)),
-                RefreshDecision::Unknown => return Ok(Refreshed::Refused(RefreshError::Invalid)),
+                RefreshDecision::Revoked => {
+                    return Ok(RefreshOutcome::Refused(RefreshError::Revoked));
+                }
+                RefreshDecision::Expired => {
+                    return Ok(RefreshOutcome::Refused(RefreshError::Expired));
+                }
+                RefreshDecision::Unknown => {
+                    return Ok(RefreshOutcome::Refused(RefreshError::Invalid));
+                }
             };
-            Ok::<_, RefreshError>(Refreshed::Granted { token: token.into(), user: user.into() })
+            Ok::<_, RefreshError>(RefreshOutcome::Granted {
+                token: token.into(),
+                user: user.into(),
+            })
         });
         match refreshed.await? {
-            Refreshed::Granted { token, user } => Ok(self.grant(&token, &user)?),
-            Refreshed::Refused(refusal) => {
+            RefreshOutcome::Granted { token, user } => Ok(self.grant(&token, &user)?),
+            RefreshOutcome::Refused(refusal) => {
                 if refusal == RefreshError::Reused {
                     tracing::warn!(%user_id, %family_id, "a refresh token was used again");
                 }
@@ -211,13 +227,15 @@ impl Auth {
     ///
     /// Who is logged in but does not say which session is theirs ends them all: leaving one open
     /// that was meant to be closed is worse.
-    pub async fn logout(&self, logout: Logout) -> Result<(), StorageError> {
+    pub async fn logout(&self, logout: LogoutRequest) -> Result<(), StorageError> {
         let now = self.clock.now();
         let named = self.session_named(&logout, now);
         let ended = match (named, logout.user_id) {
-            (Some((user_id, _)), _) if logout.all_devices => (user_id, Sessions::AllOf(user_id)),
-            (Some((user_id, family_id)), _) => (user_id, Sessions::One(family_id)),
-            (None, Some(user_id)) => (user_id, Sessions::AllOf(user_id)),
+            (Some((user_id, _)), _) if logout.all_devices => {
+                (user_id, SessionSelection::AllOf(user_id))
+            }
+            (Some((user_id, family_id)), _) => (user_id, SessionSelection::One(family_id)),
+            (None, Some(user_id)) => (user_id, SessionSelection::AllOf(user_id)),
             (None, None) => return Ok(()),
         };
         self.db
@@ -230,7 +248,7 @@ impl Auth {
 
     /// Whose and which session the tokens of a logout prove. A session that is named by a token
     /// of someone else than the gateway knows does not count.
-    fn session_named(&self, logout: &Logout, now: Timestamp) -> Option<(UserId, Uuid)> {
+    fn session_named(&self, logout: &LogoutRequest, now: Timestamp) -> Option<(UserId, Uuid)> {
         let by_refresh = logout.refresh_token.as_deref().and_then(|token| {
             let verified = self.token_key.verify::<RefreshClaims>(REFRESH, token, now).ok()?;
             Some((verified.subject, verified.claims.family_id))
@@ -247,7 +265,7 @@ impl Auth {
     }
 
     /// Who an access token belongs to, if it is in force.
-    pub async fn verify_token(&self, token: &str) -> Result<User, VerifyTokenError> {
+    pub async fn verify_token(&self, token: &str) -> Result<UserAccount, VerifyTokenError> {
         let now = self.clock.now();
         let verified = self.token_key.verify::<AccessClaims>(ACCESS, token, now);
         let verified = verified.map_err(|_| VerifyTokenError::Invalid)?;
@@ -263,20 +281,28 @@ impl Auth {
 
     /// The access tokens that were revoked after the number `after`, in order. A caller that has
     /// all so far gets none.
-    pub async fn list_revoked_tokens(&self, after: i64) -> Result<Vec<RevokedToken>, StorageError> {
+    pub async fn list_revoked_tokens(
+        &self,
+        after: i64,
+    ) -> Result<Vec<RevokedAccessToken>, StorageError> {
         let now = self.clock.now();
         self.db.read(move |tx| sessions::revoked_list(tx, after, now, REVOKED_LISTED_MAX)).await
     }
 
     /// Everything that beginning a session needs, made before the transaction.
-    pub(crate) fn opening(&self, user_id: UserId, method: LoginMethod, origin: Origin) -> Opening {
+    pub(crate) fn new_session(
+        &self,
+        user_id: UserId,
+        method: LoginMethod,
+        client: ClientInfo,
+    ) -> NewSession {
         let family_id = self.ids.next_id();
         let token = self.new_token(user_id, family_id);
         let token = RefreshToken { login_at: Some(token.issued_at), ..token };
         let (failure, happened_at) = (None, token.issued_at);
-        Opening {
+        NewSession {
             hash: hash_of(&self.sign_refresh(&token)),
-            record: LoginRecord { user_id: Some(user_id), method, failure, origin, happened_at },
+            record: LoginRecord { user_id: Some(user_id), method, failure, client, happened_at },
             sessions_kept: self.settings.sessions_per_user_max.saturating_sub(1),
             token,
         }
@@ -301,7 +327,11 @@ impl Auth {
 
     /// Writes the tokens of a session out. The same row always gives the same refresh token, which
     /// is why a repeated answer needs no copy of it.
-    pub(crate) fn grant(&self, token: &RefreshToken, user: &StoredUser) -> Result<Session, Fault> {
+    pub(crate) fn grant(
+        &self,
+        token: &RefreshToken,
+        user: &StoredUser,
+    ) -> Result<Session, InternalError> {
         let user = self.unseal(user)?.expect("the caller saw that the account has a person");
         let claims = AccessClaims {
             email: user.person.email.as_str().to_owned(),
@@ -319,12 +349,12 @@ impl Auth {
     }
 
     /// The user in clear, or nobody if the account was deleted.
-    pub(crate) fn unseal(&self, stored: &StoredUser) -> Result<Option<User>, Fault> {
+    pub(crate) fn unseal(&self, stored: &StoredUser) -> Result<Option<UserAccount>, InternalError> {
         let Some(sealed) = &stored.person else {
             assert_eq!(stored.status, AccountStatus::Deleted, "only they have no person");
             return Ok(None);
         };
-        Ok(Some(User {
+        Ok(Some(UserAccount {
             id: stored.id,
             person: self.data_keys.open(stored.id, sealed)?,
             role: stored.role,
@@ -337,23 +367,23 @@ impl Auth {
 }
 
 /// A session about to begin.
-pub(crate) struct Opening {
+pub(crate) struct NewSession {
     pub token: RefreshToken,
     hash: [u8; 32],
     record: LoginRecord,
     sessions_kept: u32,
 }
 
-impl Opening {
+impl NewSession {
     /// Begins it, at the cost of the oldest sessions if there are too many. The caller holds the
     /// lock of the user.
     pub fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
         let RefreshToken { user_id, issued_at: now, .. } = self.token;
         for family_id in sessions::family_list_beyond(tx, user_id, self.sessions_kept, now)? {
-            sessions::sessions_end(tx, Sessions::One(family_id), now)?;
+            sessions::sessions_end(tx, SessionSelection::One(family_id), now)?;
         }
         sessions::refresh_insert(tx, &self.token, &self.hash)?;
-        records::login_record(tx, &self.record)
+        login_history::login_history_insert(tx, &self.record)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::bot_check::BotCheck;
-use crate::domain::terms::{TermsVersion, TermsVersions};
+use crate::bot_check::BotCheckSettings;
 use crate::identity_check::IdentityProvider;
 use crate::passwords::PasswordCost;
 use crate::social::SocialSettings;
+use crate::terms::{TermsVersion, TermsVersions};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -20,7 +20,7 @@ pub enum CookieSecurity {
 }
 
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AuthSettings {
     pub access_lifetime: Duration,
     pub refresh_lifetime: Duration,
     /// How long a replaced refresh token still leads to its successor.
@@ -40,7 +40,7 @@ pub struct Settings {
     /// Which versions of the terms people agree to.
     pub terms: TermsVersions,
     /// How programs are kept out.
-    pub bot_check: BotCheck,
+    pub bot_check: BotCheckSettings,
     /// Who tells who someone is. Nobody unless someone names one.
     pub identity: IdentityProvider,
     /// For so long after an account was deleted its person cannot be verified for another one.
@@ -49,9 +49,9 @@ pub struct Settings {
     pub social: SocialSettings,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for AuthSettings {
+    fn default() -> AuthSettings {
+        AuthSettings {
             access_lifetime: Duration::from_secs(30 * 60),
             refresh_lifetime: 7 * DAY,
             refresh_grace: Duration::from_secs(30),
@@ -66,7 +66,7 @@ impl Default for Settings {
             login_history_kept: 365 * DAY,
             admin_invite_lifetime: DAY,
             terms: TermsVersions::all(&TermsVersion::parse("2026-11").expect("it is plain")),
-            bot_check: BotCheck::default(),
+            bot_check: BotCheckSettings::default(),
             identity: IdentityProvider::Off,
             departure_kept: 30 * DAY,
             social: SocialSettings::default(),

@@ -1,16 +1,19 @@
 //! Signing in by the account that someone has with another service.
 //!
 //! A way to a provider and back is bound to one browser: a secret in its cookie, from which the
-//! state, the nonce and the proof of the code (PKCE) follow. Our side remembers only the hash of
+//! state, the nonce and the proof of the code (PKCE) follow. Our context remembers only the hash of
 //! the state, and takes it away when it comes back. Calls to providers are made between
 //! transactions.
 
-mod button;
 mod client;
+mod google_button;
+pub mod http;
 mod id_token;
 mod identities;
+pub mod rules;
 mod settings;
 mod sign_in;
+pub mod store;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,18 +21,18 @@ use urr_kernel::{CallContext, Secret};
 use urr_outbound::encode_form;
 use urr_storage::Tx;
 
-use self::client::{ProviderError, Returned, Side};
-use crate::domain::account::UserId;
-use crate::domain::social::{LocalPath, Provider, SignInRejection};
-use crate::fault::from_faults;
+use self::client::{CodeExchange, ProviderContext, SocialProviderError};
+use crate::accounts::account::UserId;
+use crate::internal_error::from_internal_errors;
 use crate::sessions::hash_of;
-use crate::store::social::{self, Attempt};
-use crate::{Auth, Fault, Origin, Session};
+use crate::social::rules::{LocalPath, SignInRejection, SocialProvider};
+use crate::social::store::{self as social, SocialAttempt};
+use crate::{AuthService, ClientInfo, InternalError, Session};
 
-pub use button::ButtonWay;
 pub(crate) use client::SocialClient;
+pub use google_button::ButtonStart;
 pub use identities::{LinkedIdentity, StartLinkError, UnlinkError};
-pub use settings::{Endpoints, ProviderSettings, SocialSettings};
+pub use settings::{ProviderEndpoints, SocialProviderSettings, SocialSettings};
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SocialError {
@@ -59,10 +62,10 @@ pub enum SocialError {
     #[error("someone else was faster")]
     Overtaken,
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
-from_faults!(SocialError);
+from_internal_errors!(SocialError);
 
 impl From<SignInRejection> for SocialError {
     fn from(rejection: SignInRejection) -> SocialError {
@@ -87,7 +90,7 @@ pub struct SocialStart {
 
 /// A way to a provider.
 #[derive(Clone, Debug)]
-pub struct SocialWay {
+pub struct SocialRedirect {
     /// Where the browser goes.
     pub url: String,
     /// What the browser keeps in a cookie until it comes back.
@@ -96,7 +99,7 @@ pub struct SocialWay {
 
 /// What a browser brings back.
 #[derive(Clone, Debug, Default)]
-pub struct SocialReturn {
+pub struct SocialCallback {
     pub code: Option<Secret>,
     pub state: String,
     /// Of its cookie.
@@ -106,7 +109,7 @@ pub struct SocialReturn {
 }
 
 #[derive(Clone, Debug)]
-pub struct SocialArrival {
+pub struct SocialLogin {
     pub redirect: LocalPath,
     /// None: an identity was added to the account of who is logged in.
     pub session: Option<Session>,
@@ -119,52 +122,52 @@ pub struct SocialFailure {
     pub redirect: Option<LocalPath>,
 }
 
-impl Auth {
+impl AuthService {
     /// Begins the way to a provider.
     pub async fn start_social(
         &self,
-        provider: Provider,
+        provider: SocialProvider,
         start: SocialStart,
-    ) -> Result<SocialWay, SocialError> {
-        let side = self.side_of_ways(provider)?;
-        let way = Way::of(Secret::generate());
+    ) -> Result<SocialRedirect, SocialError> {
+        let context = self.redirect_provider_context(provider)?;
+        let flow = OAuthFlow::of(Secret::generate());
         let SocialStart { redirect, terms_agreed, link_user_id } = start;
-        let expires_at = side.now + self.settings.social.attempt_lifetime;
-        let attempt = Attempt { provider, redirect, terms_agreed, link_user_id, expires_at };
-        let hash = hash_of(way.state.expose());
+        let expires_at = context.now + self.settings.social.attempt_lifetime;
+        let attempt = SocialAttempt { provider, redirect, terms_agreed, link_user_id, expires_at };
+        let hash = hash_of(flow.state.expose());
         let insert = move |tx: &mut Tx<'_>| social::attempt_insert(tx, &hash, &attempt);
         self.db.write(insert).await?;
-        let endpoints = &side.settings.endpoints;
-        let (redirect_uri, challenge) = (self.redirect_uri(provider), way.challenge());
+        let endpoints = &context.settings.endpoints;
+        let (redirect_uri, challenge) = (self.redirect_uri(provider), flow.challenge());
         let mut fields = vec![
             ("response_type", "code"),
-            ("client_id", side.settings.client_id.as_str()),
+            ("client_id", context.settings.client_id.as_str()),
             ("redirect_uri", &redirect_uri),
-            ("state", way.state.expose()),
-            ("nonce", way.nonce.expose()),
+            ("state", flow.state.expose()),
+            ("nonce", flow.nonce.expose()),
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
         ];
         fields.extend(endpoints.scope.as_deref().map(|scope| ("scope", scope)));
         let url = format!("{}?{}", endpoints.authorize, encode_form(&fields));
-        Ok(SocialWay { url, secret: way.secret })
+        Ok(SocialRedirect { url, secret: flow.secret })
     }
 
     /// Ends the way: someone is logged in, or has one more identity.
     pub async fn finish_social(
         &self,
-        provider: Provider,
-        returned: SocialReturn,
-        origin: Origin,
+        provider: SocialProvider,
+        returned: SocialCallback,
+        client: ClientInfo,
         context: CallContext,
-    ) -> Result<SocialArrival, SocialFailure> {
+    ) -> Result<SocialLogin, SocialFailure> {
         let early = |error| SocialFailure { error, redirect: None };
-        let (way, attempt) = self.take_attempt(provider, &returned).await.map_err(early)?;
+        let (flow, attempt) = self.take_attempt(provider, &returned).await.map_err(early)?;
         let redirect = attempt.redirect.clone();
         let is_link = attempt.link_user_id.is_some();
-        let arrived = self.arrive(provider, &way, attempt, returned, (origin, context)).await;
+        let arrived = self.arrive(provider, &flow, attempt, returned, (client, context)).await;
         match arrived {
-            Ok(session) => Ok(SocialArrival { redirect, session }),
+            Ok(session) => Ok(SocialLogin { redirect, session }),
             Err(error) => Err(SocialFailure { error, redirect: is_link.then_some(redirect) }),
         }
     }
@@ -172,45 +175,46 @@ impl Auth {
     /// The way that a browser began, which is over with this.
     async fn take_attempt(
         &self,
-        provider: Provider,
-        returned: &SocialReturn,
-    ) -> Result<(Way, Attempt), SocialError> {
-        let now = self.side(provider)?.now;
+        provider: SocialProvider,
+        returned: &SocialCallback,
+    ) -> Result<(OAuthFlow, SocialAttempt), SocialError> {
+        let now = self.provider_context(provider)?.now;
         let secret = returned.secret.clone().ok_or(SocialError::InvalidState)?;
-        let way = Way::of(secret);
-        if !way.state.matches(&returned.state) {
+        let flow = OAuthFlow::of(secret);
+        if !flow.state.matches(&returned.state) {
             return Err(SocialError::InvalidState);
         }
-        let hash = hash_of(way.state.expose());
+        let hash = hash_of(flow.state.expose());
         let taken = self.db.write(move |tx| social::attempt_take(tx, &hash)).await?;
-        let in_force = |attempt: &Attempt| attempt.provider == provider && attempt.expires_at > now;
-        let attempt: Option<Attempt> = taken;
+        let in_force =
+            |attempt: &SocialAttempt| attempt.provider == provider && attempt.expires_at > now;
+        let attempt: Option<SocialAttempt> = taken;
         let attempt = attempt.filter(in_force).ok_or(SocialError::InvalidState)?;
-        Ok((way, attempt))
+        Ok((flow, attempt))
     }
 
     async fn arrive(
         &self,
-        provider: Provider,
-        way: &Way,
-        attempt: Attempt,
-        returned: SocialReturn,
-        (origin, context): (Origin, CallContext),
+        provider: SocialProvider,
+        flow: &OAuthFlow,
+        attempt: SocialAttempt,
+        returned: SocialCallback,
+        (client, context): (ClientInfo, CallContext),
     ) -> Result<Option<Session>, SocialError> {
         if attempt.link_user_id.is_some() && attempt.link_user_id != returned.user_id {
             return Err(SocialError::LoginRequired);
         }
         let code = returned.code.ok_or(SocialError::Cancelled)?;
         let redirect_uri = self.redirect_uri(provider);
-        let brought = Returned {
+        let brought = CodeExchange {
             code: code.expose(),
             state: &returned.state,
-            verifier: &way.verifier,
-            nonce: &way.nonce,
+            verifier: &flow.verifier,
+            nonce: &flow.nonce,
             redirect_uri: &redirect_uri,
         };
-        let profile = self.social.profile(self.side(provider)?, &brought).await;
-        let profile = profile.map_err(|error| not_told(provider, &error))?;
+        let profile = self.social.profile(self.provider_context(provider)?, &brought).await;
+        let profile = profile.map_err(|error| log_provider_error(provider, &error))?;
         match attempt.link_user_id {
             Some(user_id) => {
                 self.link_identity(provider, user_id, profile).await?;
@@ -218,45 +222,51 @@ impl Auth {
             }
             None => {
                 let terms_agreed = attempt.terms_agreed;
-                let session = self.sign_in(provider, profile, terms_agreed, origin, context);
+                let session = self.sign_in(provider, profile, terms_agreed, client, context);
                 Ok(Some(session.await?))
             }
         }
     }
 
-    fn side(&self, provider: Provider) -> Result<Side<'_>, SocialError> {
+    fn provider_context(
+        &self,
+        provider: SocialProvider,
+    ) -> Result<ProviderContext<'_>, SocialError> {
         let settings = self.settings.social.provider(provider);
         let settings = settings.ok_or(SocialError::NotConfigured)?;
         let (timeout, now) = (self.settings.social.call_timeout, self.clock.now());
-        Ok(Side { provider, settings, timeout, now })
+        Ok(ProviderContext { provider, settings, timeout, now })
     }
 
     /// A provider to which browsers are sent. Its button alone needs no secret of ours.
-    fn side_of_ways(&self, provider: Provider) -> Result<Side<'_>, SocialError> {
-        let side = self.side(provider)?;
-        match side.settings.client_secret {
-            Some(_) => Ok(side),
+    fn redirect_provider_context(
+        &self,
+        provider: SocialProvider,
+    ) -> Result<ProviderContext<'_>, SocialError> {
+        let context = self.provider_context(provider)?;
+        match context.settings.client_secret {
+            Some(_) => Ok(context),
             None => Err(SocialError::NotConfigured),
         }
     }
 
-    fn redirect_uri(&self, provider: Provider) -> String {
+    fn redirect_uri(&self, provider: SocialProvider) -> String {
         let base = self.settings.social.public_url.trim_end_matches('/');
         format!("{base}/api/auth/social/{}/callback", provider.name())
     }
 }
 
 /// What belongs to one way, all following from the secret in the browser's cookie.
-struct Way {
+struct OAuthFlow {
     secret: Secret,
     state: Secret,
     nonce: Secret,
     verifier: Secret,
 }
 
-impl Way {
-    fn of(secret: Secret) -> Way {
-        Way {
+impl OAuthFlow {
+    fn of(secret: Secret) -> OAuthFlow {
+        OAuthFlow {
             state: secret.derive("urr-auth:social:state"),
             nonce: secret.derive("urr-auth:social:nonce"),
             verifier: secret.derive("urr-auth:social:verifier"),
@@ -269,7 +279,7 @@ impl Way {
     }
 }
 
-fn not_told(provider: Provider, error: &ProviderError) -> SocialError {
+fn log_provider_error(provider: SocialProvider, error: &SocialProviderError) -> SocialError {
     let source = std::error::Error::source(error).map(ToString::to_string);
     tracing::warn!(provider = provider.name(), %error, source, "signing in by a provider failed");
     match error.is_outage() {

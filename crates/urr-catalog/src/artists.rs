@@ -1,32 +1,100 @@
-//! Artists: adding and changing them.
+//! Artists: what is known of one, and adding and changing them.
 
-use urr_kernel::{Timestamp, Won};
+pub mod http;
+pub mod store;
+
+use std::fmt;
+
+use urr_contracts::events::catalog::{ArtistCreated, ArtistUpdated};
+use urr_kernel::{Timestamp, UnfitText, Won, define_id, one_line};
 use urr_service::Page;
-use urr_storage::{StorageError, outbox};
+use urr_storage::{StorageError, outbox, storable_id};
 
-use crate::audit::{Actor, Deed};
-use crate::domain::event::Event;
-use crate::events::{ArtistCreated, ArtistUpdated};
-use crate::renaming::TooManyEvents;
-use crate::store::artists as store;
-use crate::store::audit::audit_insert;
-use crate::store::events::event_list_of_artist;
-use crate::store::revision::revision_read;
-use crate::{Artist, ArtistId, ArtistName, Catalog};
+use crate::CatalogService;
+use crate::admin_log::store::audit_insert;
+use crate::admin_log::{Actor, Deed};
+use crate::events::rename::TooManyEvents;
+use crate::events::rules::EventRecord;
+use crate::events::store::event_list_of_artist;
+use crate::revision::revision_load;
 
-const EVENTS_SHOWN_MAX: u32 = 50;
+define_id!(
+    /// Which artist.
+    ArtistId
+);
+storable_id!(ArtistId);
 
-/// What a new artist is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artist {
+    pub id: ArtistId,
+    pub name: ArtistName,
+    pub description: String,
+    /// Empty if there is none.
+    pub image_url: String,
+    /// The price of a year's fan membership.
+    pub membership_price: Won,
+    pub created_at: Timestamp,
+}
+
+impl Artist {
+    fn created(&self) -> ArtistCreated {
+        ArtistCreated {
+            artist_id: self.id.0,
+            name: self.name.to_string(),
+            membership_price: self.membership_price,
+        }
+    }
+
+    fn updated(&self) -> ArtistUpdated {
+        let ArtistCreated { artist_id, name, membership_price } = self.created();
+        ArtistUpdated { artist_id, name, membership_price }
+    }
+}
+
+/// A name that is trimmed, not empty, of bounded length and without control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArtistName(String);
+
+pub const NAME_CHARS_MAX: usize = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("The name {0}.")]
+pub struct InvalidArtistName(UnfitText);
+
+impl ArtistName {
+    pub fn parse(text: &str) -> Result<ArtistName, InvalidArtistName> {
+        let name = one_line(text, NAME_CHARS_MAX).map_err(InvalidArtistName)?;
+        Ok(ArtistName(name.to_owned()))
+    }
+
+    /// A name from the database, which was checked before it was stored.
+    fn stored(name: String) -> ArtistName {
+        ArtistName(name)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ArtistName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+const UPCOMING_EVENTS_MAX: u32 = 50;
+
 #[derive(Clone, Debug)]
 pub struct NewArtist {
     pub name: ArtistName,
     pub description: String,
-    /// Empty: there is none.
+    /// Empty if there is none.
     pub image_url: String,
     pub membership_price: Won,
 }
 
-/// What is to be different. `None` stays as it is.
+/// The fields to change. `None` keeps the present value.
 #[derive(Clone, Debug, Default)]
 pub struct ArtistChange {
     pub name: Option<ArtistName>,
@@ -55,19 +123,18 @@ pub enum EditArtistError {
     Storage(#[from] StorageError),
 }
 
-/// An artist with what comes next.
+/// An artist with their coming events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtistDetail {
     pub artist: Artist,
-    /// The nearest first.
-    pub upcoming: Vec<Event>,
-    /// The moment that it shows.
+    /// In the order of their dates.
+    pub upcoming: Vec<EventRecord>,
     pub revision: i64,
     pub now: Timestamp,
 }
 
-impl Catalog {
-    /// Adds an artist and announces it; one transaction.
+impl CatalogService {
+    /// Adds an artist and announces it in one transaction.
     pub async fn create_artist(
         &self,
         new: NewArtist,
@@ -89,20 +156,20 @@ impl Catalog {
                 return Err(CreateArtistError::NameTaken);
             }
             audit_insert(tx, &entry)?;
-            outbox::append(tx, &stamp, &ArtistCreated::from(&artist))?;
+            outbox::append(tx, &stamp, &artist.created())?;
             Ok(artist.clone())
         })
         .await
     }
 
-    /// Changes an artist; the events of a renamed one are found by the new name.
+    /// Changes an artist. After a new name, their events are found by it.
     pub async fn edit_artist(
         &self,
         id: ArtistId,
         change: ArtistChange,
         actor: Actor,
     ) -> Result<Artist, EditArtistError> {
-        let (stamp, rename) = (self.stamp(actor.context), self.rename(&actor));
+        let (stamp, name_change) = (self.stamp(actor.context), self.name_change(&actor));
         let deed = Deed { action: "ARTIST_UPDATED", resource_type: "artist" };
         let entry = self.audit_entry(&actor, deed, id, "");
         self.change(move |tx| {
@@ -123,23 +190,23 @@ impl Catalog {
             }
             store::artist_update(tx, &artist)?;
             if is_renamed {
-                rename.announce::<EditArtistError>(tx, Some(id), None)?;
+                name_change.announce::<EditArtistError>(tx, Some(id), None)?;
             }
             let mut entry = entry.clone();
             artist.name.as_str().clone_into(&mut entry.summary);
             audit_insert(tx, &entry)?;
-            outbox::append(tx, &stamp, &ArtistUpdated::from(&artist))?;
+            outbox::append(tx, &stamp, &artist.updated())?;
             Ok(artist)
         })
         .await
     }
 
-    /// One page of the artists by name, how many there are, and the revision that it shows.
+    /// One page of the artists by name, their total, and the revision of the catalogue.
     pub async fn list_artists(&self, page: Page) -> Result<(Vec<Artist>, u64, i64), StorageError> {
         self.db
             .read(move |tx| {
                 let artists = store::artist_list(tx, page)?;
-                Ok((artists, store::artist_count(tx)?, revision_read(tx)?))
+                Ok((artists, store::artist_count(tx)?, revision_load(tx)?))
             })
             .await
     }
@@ -149,10 +216,33 @@ impl Catalog {
         self.db
             .read(move |tx| {
                 let Some(artist) = store::artist_find(tx, id)? else { return Ok(None) };
-                let upcoming = event_list_of_artist(tx, id, now, EVENTS_SHOWN_MAX)?;
-                let revision = revision_read(tx)?;
+                let upcoming = event_list_of_artist(tx, id, now, UPCOMING_EVENTS_MAX)?;
+                let revision = revision_load(tx)?;
                 Ok(Some(ArtistDetail { artist, upcoming, revision, now }))
             })
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_trimmed_and_keeps_its_letters() {
+        assert_eq!(ArtistName::parse("  한강 밴드 ").unwrap().as_str(), "한강 밴드");
+    }
+
+    #[test]
+    fn names_that_cannot_be_shown_are_refused() {
+        let long = "가".repeat(NAME_CHARS_MAX);
+        assert!(ArtistName::parse(&long).is_ok());
+        for (text, reason) in [
+            (format!("{long}나").as_str(), "The name is longer than 100 characters."),
+            (" \t ", "The name is empty."),
+            ("a\0b", "The name has characters that cannot be shown."),
+        ] {
+            assert_eq!(ArtistName::parse(text).unwrap_err().to_string(), reason);
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Something to look at in a fresh installation: halls of several shapes, artists, and events in
-//! every state.
+//! Demo data for a fresh installation: halls of several shapes, artists, and events of every
+//! status.
 
 mod events;
 mod halls;
@@ -8,16 +8,16 @@ mod poster;
 use urr_kernel::{CallContext, Uuid, Won};
 use urr_storage::StorageError;
 
-use crate::store::{artists, venues};
+use crate::artists::store::artist_find_by_name;
+use crate::venues::store::{hall_list_of_venue, venue_find_by_name};
 use crate::{
-    Actor, Artist, ArtistName, Catalog, CreateArtistError, CreateEventError, EditEventError,
+    Actor, Artist, ArtistName, CatalogService, CreateArtistError, CreateEventError, EditEventError,
     HallSummary, NewArtist, NewHall, NewVenue, Venue, VenueError,
 };
 
-/// Nobody: the demo data were made by the program itself.
+/// The program itself creates the demo data.
 const DEMO_ADMIN: Uuid = Uuid::nil();
 
-/// Why the demo data could not be added.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     #[error("an artist of the demo data")]
@@ -56,8 +56,8 @@ const ARTISTS: [(&str, &str, i64); 8] = [
     ("극단 여름비", "창작 뮤지컬을 만드는 극단. A company that makes new musicals.", 15_000),
 ];
 
-impl Catalog {
-    /// Adds the demo data. Running it again adds nothing.
+impl CatalogService {
+    /// Adds the demo data. A repetition adds nothing.
     pub async fn seed_demo(&self) -> Result<(), SeedError> {
         for (name, description, price) in ARTISTS {
             self.seed_artist(name, description, price).await?;
@@ -103,10 +103,10 @@ impl Catalog {
 
     async fn demo_artist(&self, name: &str) -> Result<Option<Artist>, StorageError> {
         let name = name.to_owned();
-        self.db.read(move |tx| artists::artist_find_by_name(tx, &name)).await
+        self.db.read(move |tx| artist_find_by_name(tx, &name)).await
     }
 
-    async fn seed_venue(&self, plan: &halls::VenuePlan) -> Result<Venue, SeedError> {
+    async fn seed_venue(&self, plan: &halls::DemoVenue) -> Result<Venue, SeedError> {
         let new = NewVenue {
             name: plan.name.to_owned(),
             address: plan.address.to_owned(),
@@ -116,7 +116,7 @@ impl Catalog {
             Ok(venue) => Ok(venue),
             Err(VenueError::NameTaken) => {
                 let name = plan.name;
-                let find = move |tx: &mut urr_storage::Tx<'_>| venues::venue_find_by_name(tx, name);
+                let find = move |tx: &mut urr_storage::Tx<'_>| venue_find_by_name(tx, name);
                 let venue: Option<Venue> = self.db.read(find).await?;
                 Ok(venue.ok_or(VenueError::VenueNotFound)?)
             }
@@ -139,15 +139,15 @@ impl Catalog {
     }
 
     /// The venue of a demo event with its hall, if it has one.
-    async fn demo_place(
+    async fn demo_venue(
         &self,
         name: &'static str,
     ) -> Result<(Venue, Option<HallSummary>), SeedError> {
         let found = self
             .db
             .read(move |tx| {
-                let Some(venue) = venues::venue_find_by_name(tx, name)? else { return Ok(None) };
-                let halls = venues::hall_list_of_venue(tx, venue.id)?;
+                let Some(venue) = venue_find_by_name(tx, name)? else { return Ok(None) };
+                let halls = hall_list_of_venue(tx, venue.id)?;
                 Ok::<_, StorageError>(Some((venue, halls.into_iter().next())))
             })
             .await?;

@@ -1,284 +1,134 @@
-//! What the catalogue announces, and what it hears from the ticket office.
+//! Events: reading them, uncached. `http.rs` caches the answers that are made from this.
 
-use std::collections::BTreeMap;
+pub mod admin_http;
+mod bodies;
+pub mod change;
+pub mod http;
+pub mod internal_http;
+pub mod list_store;
+pub mod rename;
+pub mod rules;
+pub mod schedule;
+pub mod search;
+pub mod search_store;
+pub mod store;
+pub mod views;
 
-use serde::{Deserialize, Serialize};
-use urr_bus::{HandleError, Handled, HandlerContext};
-use urr_kernel::{EventData, Timestamp, Uuid, Won};
-use urr_layout::Layout;
-use urr_storage::Tx;
+use urr_kernel::Timestamp;
+use urr_service::Page;
+use urr_storage::StorageError;
 
-use crate::Artist;
-use crate::domain::event::{Event, EventId, Kind, TicketType, check_ticket_type};
-use crate::store::events::{
-    event_find, event_follow_ticket_types, event_mark_ready, event_note_problem, ticket_type_write,
-};
-use crate::store::revision::{catalog_lock, revision_bump};
+use crate::response_cache::ExpiryHint;
+use crate::revision::revision_load;
+use crate::{ArtistId, CatalogService};
+use list_store::{CatalogCounts, counts_load, event_list, expiry_hint_load};
+use rules::{EventId, EventRecord, TicketType};
+use schedule::EventStatus;
+use search::SearchQuery;
 
-pub const TOPIC: &str = "catalog-events";
-
-/// The name of the catalogue among the consumers.
-pub const GROUP: &str = "catalog-service-group";
-
-/// What it listens to.
-pub const CONSUMED_TOPICS: &[&str] = &[InventoryReady::TOPIC];
-
-/// An artist was added.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ArtistCreated {
-    pub artist_id: Uuid,
-    pub name: String,
-    pub membership_price: Won,
+/// Which events to list, and in which order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventListFilter {
+    pub status: Option<EventStatus>,
+    pub artist_id: Option<ArtistId>,
+    /// Events that start at this time or later.
+    pub from: Option<Timestamp>,
+    /// Events that start before this time.
+    pub to: Option<Timestamp>,
+    pub search: Option<SearchQuery>,
+    pub sort: EventSort,
+    pub visibility: Visibility,
 }
 
-/// An artist has another name, price or portrait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ArtistUpdated {
-    pub artist_id: Uuid,
-    pub name: String,
-    pub membership_price: Won,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventSort {
+    #[default]
+    SaleStart,
+    Date,
+    Title,
+    Newest,
 }
 
-/// An event as others need to know it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EventFacts {
-    pub event_id: Uuid,
-    /// Grows with every change: an older one does not overwrite a newer one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Visibility {
+    #[default]
+    Public,
+    WithDeleted,
+}
+
+/// A page of events, with the revision and the time at which it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPage {
+    pub events: Vec<EventRecord>,
+    pub total: u64,
     pub revision: i64,
-    pub title: String,
-    pub kind: String,
-    pub status: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub artist_id: Option<Uuid>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub artist_name: Option<String>,
-    pub venue_id: Uuid,
-    pub venue_name: String,
-    pub address: String,
-    pub starts_at: Timestamp,
-    pub sale_starts_at: Timestamp,
-    pub sale_ends_at: Timestamp,
-    pub has_presale: bool,
-    pub seats_per_user_max: u32,
-    /// Of a seated event that was just created: they never change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layout: Option<Layout>,
-    pub prices: BTreeMap<String, Won>,
-    /// Of a standing event that was just created.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ticket_types: Vec<TicketTypeFacts>,
+    pub expiry_hint: ExpiryHint,
+    pub now: Timestamp,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TicketTypeFacts {
-    pub id: Uuid,
-    pub name: String,
-    pub description: String,
-    pub price: Won,
-    pub total: u32,
-}
-
-/// An event was created: make its seats or tickets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct EventCreated(pub EventFacts);
-
-/// An event is different now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct EventUpdated(pub EventFacts);
-
-/// An event does not take place: give everybody their money back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EventCancelled {
-    pub event_id: Uuid,
+/// An event with its ticket types, and the revision and the time at which it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventDetail {
+    pub event: EventRecord,
+    pub ticket_types: Vec<TicketType>,
     pub revision: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub now: Timestamp,
 }
 
-/// An event is not shown any more.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EventDeleted {
-    pub event_id: Uuid,
-    pub revision: i64,
-    /// Whether it has taken place: then nobody gets money back.
-    pub is_over: bool,
-}
-
-/// The ticket office has made and counted what was ordered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct InventoryReady {
-    pub event_id: Uuid,
-    pub revision: i64,
-    pub seats: i64,
-    /// How many types of tickets there are.
-    pub ticket_types: i64,
-    /// Seats and tickets together.
-    pub total: i64,
-}
-
-/// The ticket office has added or changed a type of tickets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TicketTypeChanged {
-    pub event_id: Uuid,
-    pub ticket_type_id: Uuid,
-    pub name: String,
-    pub description: String,
-    pub price: Won,
-    pub total: u32,
-    /// Grows with every change of the event's sale: an older one does not overwrite a newer one.
-    pub fence: i64,
-}
-
-macro_rules! event_data {
-    ($($type:ty => $topic:expr, $name:literal, $id:expr;)*) => {$(
-        impl EventData for $type {
-            const TOPIC: &'static str = $topic;
-            const TYPE: &'static str = $name;
-
-            fn aggregate_id(&self) -> Uuid {
-                let id: fn(&$type) -> Uuid = $id;
-                id(self)
-            }
-        }
-    )*};
-}
-
-event_data! {
-    ArtistCreated => TOPIC, "ARTIST_CREATED", |data| data.artist_id;
-    ArtistUpdated => TOPIC, "ARTIST_UPDATED", |data| data.artist_id;
-    EventCreated => TOPIC, "EVENT_CREATED", |data| data.0.event_id;
-    EventUpdated => TOPIC, "EVENT_UPDATED", |data| data.0.event_id;
-    EventCancelled => TOPIC, "EVENT_CANCELLED", |data| data.event_id;
-    EventDeleted => TOPIC, "EVENT_DELETED", |data| data.event_id;
-    InventoryReady => "inventory-events", "INVENTORY_READY", |data| data.event_id;
-    TicketTypeChanged => "inventory-events", "TICKET_TYPE_CHANGED", |data| data.event_id;
-}
-
-impl From<&Artist> for ArtistCreated {
-    fn from(artist: &Artist) -> ArtistCreated {
-        ArtistCreated {
-            artist_id: artist.id.0,
-            name: artist.name.to_string(),
-            membership_price: artist.membership_price,
-        }
+impl CatalogService {
+    pub async fn list_events(
+        &self,
+        filter: EventListFilter,
+        page: Page,
+    ) -> Result<EventPage, StorageError> {
+        let (now, distance) = (self.clock.now(), self.settings.cache.opening_distance);
+        self.db
+            .read(move |tx| {
+                let revision = revision_load(tx)?;
+                let (events, total) = event_list(tx, &filter, page, now)?;
+                let expiry_hint = expiry_hint_load(tx, now, distance)?;
+                Ok(EventPage { events, total, revision, expiry_hint, now })
+            })
+            .await
     }
-}
 
-impl From<&Artist> for ArtistUpdated {
-    fn from(artist: &Artist) -> ArtistUpdated {
-        let ArtistCreated { artist_id, name, membership_price } = ArtistCreated::from(artist);
-        ArtistUpdated { artist_id, name, membership_price }
+    /// An event, even a deleted one; public answers leave those out.
+    pub async fn get_event(&self, id: EventId) -> Result<Option<EventDetail>, StorageError> {
+        let now = self.clock.now();
+        self.db
+            .read(move |tx| {
+                let revision = revision_load(tx)?;
+                let Some(event) = store::event_find(tx, id)? else { return Ok(None) };
+                let ticket_types = store::ticket_type_list(tx, id)?;
+                Ok(Some(EventDetail { event, ticket_types, revision, now }))
+            })
+            .await
     }
-}
 
-impl From<&TicketType> for TicketTypeFacts {
-    fn from(kind: &TicketType) -> TicketTypeFacts {
-        TicketTypeFacts {
-            id: kind.id,
-            name: kind.name.clone(),
-            description: kind.description.clone(),
-            price: kind.price,
-            total: kind.total,
-        }
+    /// How many events there are by status, for the administrators' dashboard.
+    pub async fn get_counts(&self) -> Result<CatalogCounts, StorageError> {
+        let now = self.clock.now();
+        self.db.read(move |tx| counts_load(tx, now)).await
     }
-}
 
-impl From<&Event> for EventFacts {
-    /// Without what its seats or tickets are made of.
-    fn from(event: &Event) -> EventFacts {
-        EventFacts {
-            event_id: event.id.0,
-            revision: event.revision,
-            title: event.title.clone(),
-            kind: event.kind.name().to_owned(),
-            status: event.announced.name().to_owned(),
-            artist_id: event.artist.as_ref().map(|artist| artist.id.0),
-            artist_name: event.artist.as_ref().map(|artist| artist.name.clone()),
-            venue_id: event.venue.id.0,
-            venue_name: event.venue.name.clone(),
-            address: event.venue.address.clone(),
-            starts_at: event.schedule.starts_at(),
-            sale_starts_at: event.schedule.sale_starts_at(),
-            sale_ends_at: event.schedule.sale_ends_at(),
-            has_presale: event.has_presale,
-            seats_per_user_max: event.seats_per_user_max,
-            layout: None,
-            prices: event.prices.clone(),
-            ticket_types: Vec::new(),
-        }
+    /// The database's plan for a search. `None`: the text has nothing to search for.
+    pub async fn explain_search(&self, text: &str) -> Result<Option<Vec<String>>, StorageError> {
+        let Some(search) = SearchQuery::parse(text) else { return Ok(None) };
+        self.db.read(move |tx| search_store::search_explain(tx, &search).map(Some)).await
     }
-}
 
-/// What the ticket office says of its inventory.
-pub fn handle(
-    tx: &mut Tx<'_>,
-    event: &urr_kernel::Event,
-    _context: &HandlerContext,
-) -> Result<Handled, HandleError> {
-    match event.event_type.as_str() {
-        InventoryReady::TYPE => handle_ready(tx, &event.decode()?),
-        TicketTypeChanged::TYPE => handle_ticket_type(tx, &event.decode()?),
-        _ => Ok(Handled::Ignored),
+    /// How often the response cache has read from the database since the start.
+    pub fn cache_loads(&self) -> u64 {
+        self.cache.loads()
     }
-}
 
-/// An event can be booked from when on its inventory is there, completely.
-fn handle_ready(tx: &mut Tx<'_>, counted: &InventoryReady) -> Result<Handled, HandleError> {
-    catalog_lock(tx)?;
-    let id = EventId(counted.event_id);
-    let Some(event) = event_find(tx, id)? else {
-        return Ok(Handled::Rejected { reason: format!("there is no event {id}") });
-    };
-    if event.inventory_ready {
-        return Ok(Handled::Done);
+    /// How often the response cache has checked the revision of the catalogue.
+    pub fn cache_checks(&self) -> u64 {
+        self.cache.checks()
     }
-    let ordered = &event.ordered;
-    let expected = (i64::from(ordered.seats), i64::from(ordered.ticket_types), ordered.places);
-    let found = (counted.seats, counted.ticket_types, counted.total);
-    if found != expected {
-        let problem = format!(
-            "{} seats, {} types of tickets and {} places were ordered; {}, {} and {} were made",
-            expected.0, expected.1, expected.2, found.0, found.1, found.2
-        );
-        event_note_problem(tx, id, &problem)?;
-        tracing::error!(event_id = %id, problem, "an event cannot be booked");
-        return Ok(Handled::Rejected { reason: problem });
-    }
-    event_mark_ready(tx, id)?;
-    revision_bump(tx)?;
-    Ok(Handled::Done)
-}
 
-/// The page of an event shows its tickets as they are sold, whatever was ordered.
-fn handle_ticket_type(tx: &mut Tx<'_>, now: &TicketTypeChanged) -> Result<Handled, HandleError> {
-    catalog_lock(tx)?;
-    let id = EventId(now.event_id);
-    let Some(event) = event_find(tx, id)? else {
-        return Ok(Handled::Rejected { reason: format!("there is no event {id}") });
-    };
-    if event.kind != Kind::Standing {
-        return Ok(Handled::Rejected { reason: format!("the event {id} has seats") });
+    /// The number of cached responses, and their bytes.
+    pub fn cache_size(&self) -> (usize, usize) {
+        self.cache.size()
     }
-    let kind = TicketType {
-        id: now.ticket_type_id,
-        name: now.name.clone(),
-        description: now.description.clone(),
-        price: now.price,
-        total: now.total,
-    };
-    check_ticket_type(&kind).map_err(|invalid| HandleError::Poison(invalid.to_string()))?;
-    if ticket_type_write(tx, id, &kind, now.fence)? {
-        event_follow_ticket_types(tx, id)?;
-        revision_bump(tx)?;
-    }
-    Ok(Handled::Done)
 }

@@ -1,60 +1,27 @@
-//! The catalogue over HTTP.
-
-mod admin_events;
-mod artists;
-mod audit;
-mod cached;
-mod errors;
-mod event_bodies;
-mod events;
-mod halls;
-pub mod images;
-mod internal;
-mod multipart;
-mod venues;
-mod views;
+//! The routes of the catalogue.
 
 use axum::extract::DefaultBodyLimit;
-use axum::routing::get;
 use urr_kernel::CallContext;
 use urr_service::{Identity, Limits};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-use crate::{Actor, Catalog};
+use crate::{Actor, CatalogService, admin_log, artists, events, images, venues};
 
-pub fn routes() -> OpenApiRouter<Catalog> {
-    let usual = OpenApiRouter::new()
-        .routes(routes!(artists::list_artists))
-        .routes(routes!(artists::get_artist))
-        .routes(routes!(artists::create_artist))
-        .routes(routes!(artists::edit_artist))
-        .routes(routes!(venues::list_venues))
-        .routes(routes!(venues::get_venue))
-        .routes(routes!(venues::create_venue))
-        .routes(routes!(venues::edit_venue, venues::delete_venue))
-        .routes(routes!(halls::create_hall))
-        .routes(routes!(halls::get_hall, halls::edit_hall, halls::delete_hall))
-        .routes(routes!(halls::list_seat_layouts))
-        .routes(routes!(events::list_events))
-        .routes(routes!(events::get_event))
-        .routes(routes!(admin_events::list_admin_events, admin_events::create_event))
-        .routes(routes!(
-            admin_events::get_admin_event,
-            admin_events::edit_event,
-            admin_events::delete_event
-        ))
-        .routes(routes!(admin_events::cancel_event))
-        .routes(routes!(admin_events::get_dashboard))
-        .routes(routes!(audit::list_audit_log))
-        .routes(routes!(images::get_image))
-        .route("/internal/catalog/events/{id}", get(internal::get_event))
-        .layer(DefaultBodyLimit::max(Limits::default().body_bytes_max));
-    // Only pictures may be larger than everything else.
-    usual.routes(routes!(images::upload_image))
+pub fn routes() -> OpenApiRouter<CatalogService> {
+    OpenApiRouter::new()
+        .merge(artists::http::routes())
+        .merge(venues::http::routes())
+        .merge(events::http::routes())
+        .merge(events::admin_http::routes())
+        .merge(events::internal_http::routes())
+        .merge(admin_log::http::routes())
+        .merge(images::http::routes())
+        .layer(DefaultBodyLimit::max(Limits::default().body_bytes_max))
+        // Only images may be larger than the usual limit.
+        .merge(images::http::upload_routes())
 }
 
-/// An administrator at work.
-fn actor(identity: &Identity, context: CallContext) -> Actor {
+/// The administrator who makes a request.
+pub fn actor(identity: &Identity, context: CallContext) -> Actor {
     Actor { admin_id: identity.user_id, context }
 }

@@ -1,26 +1,30 @@
-//! Posters and portraits: checked by their content, named by it, stored once.
+//! Images: checked by their content, named by its hash, and stored once.
+
+pub mod content;
+pub mod http;
+mod multipart;
+mod store;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
+use urr_kernel::hex;
 use urr_storage::StorageError;
 
-use crate::Catalog;
-use crate::audit::{Actor, Deed};
-use crate::domain::image::{ImageInfo, ImageKind, InvalidImage, inspect};
-use crate::store::audit::audit_insert;
-use crate::store::images as store;
+use crate::CatalogService;
+use crate::admin_log::store::audit_insert;
+use crate::admin_log::{Actor, Deed};
+use crate::images::content::{ImageInfo, ImageKind, InvalidImage, inspect};
 
-/// The SHA-256 of a picture's bytes, in hexadecimal.
+/// The SHA-256 of an image's bytes, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageId(String);
 
 impl ImageId {
     fn of(bytes: &[u8]) -> ImageId {
-        let digest = Sha256::digest(bytes);
-        ImageId(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        ImageId(hex::encode(Sha256::digest(bytes)))
     }
 
-    /// `None`: no picture can have this name.
+    /// `None` if no image can have this id.
     pub fn parse(text: &str) -> Option<ImageId> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (text.len() == 64 && text.bytes().all(is_hex)).then(|| ImageId(text.to_owned()))
@@ -30,13 +34,12 @@ impl ImageId {
         &self.0
     }
 
-    /// Where it is served.
+    /// The path at which it is served.
     pub fn url(&self) -> String {
         format!("/api/image/{}", self.0)
     }
 }
 
-/// A stored picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     pub id: ImageId,
@@ -54,15 +57,14 @@ pub enum UploadError {
     Storage(#[from] StorageError),
 }
 
-impl Catalog {
-    /// Stores what somebody uploaded, if it is a picture.
+impl CatalogService {
+    /// Stores an upload, if it is an image.
     pub async fn upload_image(&self, bytes: Bytes, actor: Actor) -> Result<Image, UploadError> {
         let info = inspect(&bytes)?;
         Ok(self.store_image(info, bytes, actor).await?)
     }
 
-    /// Stores a drawing of our own code. Nobody else's vector graphics are taken: they can hold
-    /// scripts.
+    /// Stores an SVG drawing of our own code. Uploads of SVG are refused: they can hold scripts.
     pub(crate) async fn store_drawing(
         &self,
         svg: String,
@@ -73,7 +75,7 @@ impl Catalog {
         self.store_image(info, svg.into(), actor).await
     }
 
-    /// Readers cannot see a picture before an event or artist names it: no new revision.
+    /// It needs no new revision: readers cannot see an image before an event or artist names it.
     async fn store_image(
         &self,
         info: ImageInfo,

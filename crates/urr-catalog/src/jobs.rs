@@ -1,43 +1,39 @@
-//! What has to be done from time to time: announcing that sales open and end.
+//! The job that announces the opening and the end of sales.
 
-use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
-use urr_kernel::{CallContext, Uuid};
+use urr_contracts::events::catalog::EventUpdated;
+use urr_kernel::CallContext;
+use urr_service::jobs::run_every;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::domain::event::Event;
-use crate::events::{EventFacts, EventUpdated};
-use crate::store::events as store;
-use crate::store::revision::{catalog_lock, revision_bump};
-use crate::{Catalog, SOURCE};
+use crate::CatalogService;
+use crate::events::rules::EventRecord;
+use crate::events::store;
+use crate::revision::{catalog_lock, revision_bump};
 
-const BATCH: u32 = 100;
+const EVENTS_PER_TRANSACTION: u32 = 100;
 
-impl Catalog {
-    /// Announces the status of so many events at most whose times have come. Returns how many.
+impl CatalogService {
+    /// Announces the status of up to `limit` events that has changed by time. Returns how many.
     /// Several processes may do it at once: each change is announced by one of them.
     pub async fn update_statuses(&self, limit: u32) -> Result<usize, StorageError> {
         let now = self.clock.now();
-        // Usually nothing is due, and nobody needs to wait for the lock of the catalogue.
+        // Usually nothing is due, and then the lock of the catalogue is not needed.
         let due = self.db.read(move |tx| store::event_list_due(tx, now, limit)).await?;
         if due.is_empty() {
             return Ok(0);
         }
-        let stamps: Vec<(Event, Stamp)> = due
+        let stamped: Vec<(EventRecord, Stamp)> = due
             .into_iter()
-            .map(|event| {
-                let context = CallContext::root(self.ids.next_id());
-                let event_id: Uuid = self.ids.next_id();
-                (event, Stamp { event_id, source: SOURCE, time: now, context })
-            })
+            .map(|event| (event, self.stamp(CallContext::root(self.ids.next_id()))))
             .collect();
         let (updated, revision) = self
             .db
             .write(move |tx| {
                 catalog_lock(tx)?;
                 let mut updated = 0;
-                for (event, stamp) in &stamps {
+                for (event, stamp) in &stamped {
                     updated += usize::from(update_status(tx, event, stamp)?);
                 }
                 let revision = if updated > 0 { Some(revision_bump(tx)?) } else { None };
@@ -50,36 +46,35 @@ impl Catalog {
         Ok(updated)
     }
 
-    /// Does what has to be done from time to time, until it is told to stop.
+    /// Runs the job until it is told to stop.
     pub async fn run_jobs(&self, stop: CancellationToken) {
-        let mut tick = interval(self.settings.status_interval);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let interval = self.settings.status_interval;
+        let job = run_every("update_event_statuses", interval, || self.update_all_statuses());
+        stop.run_until_cancelled(job).await;
+    }
+
+    async fn update_all_statuses(&self) -> Result<(), StorageError> {
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = tick.tick() => {}
-            }
-            while !stop.is_cancelled() {
-                match self.update_statuses(BATCH).await {
-                    Ok(0) => break,
-                    Ok(updated) => tracing::info!(updated, "events opened or ended"),
-                    Err(error) => {
-                        tracing::warn!(%error, "the status of events is announced later");
-                        break;
-                    }
-                }
+            match self.update_statuses(EVENTS_PER_TRANSACTION).await? {
+                0 => return Ok(()),
+                updated => tracing::info!(updated, "sales opened or ended"),
             }
         }
     }
 }
 
-/// `false`: somebody else was faster.
-fn update_status(tx: &mut Tx<'_>, event: &Event, stamp: &Stamp) -> Result<bool, StorageError> {
+/// `false` if another process has announced the status.
+fn update_status(
+    tx: &mut Tx<'_>,
+    event: &EventRecord,
+    stamp: &Stamp,
+) -> Result<bool, StorageError> {
     let status = event.status_at(stamp.time);
     if !store::event_set_status(tx, event, status, stamp.time)? {
         return Ok(false);
     }
-    let announced = Event { announced: status, revision: event.revision + 1, ..event.clone() };
-    outbox::append(tx, stamp, &EventUpdated(EventFacts::from(&announced)))?;
+    let revision = event.revision + 1;
+    let announced = EventRecord { announced_status: status, revision, ..event.clone() };
+    outbox::append(tx, stamp, &EventUpdated(announced.snapshot()))?;
     Ok(true)
 }

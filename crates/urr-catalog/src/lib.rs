@@ -1,30 +1,31 @@
 //! The catalogue: artists, venues with their halls, events, and the search for them.
 //!
 //! It is the only writer of its schema `event_service`. Other services learn of changes through
-//! `catalog-events`; the ticket office answers on `inventory-events` once the seats are there.
+//! `catalog-events`; the ticket service answers on `inventory-events` once it has made the seats.
 //!
 //! Invariants:
-//! - A change, its line in the audit log and its event are committed together.
+//! - A change, its row in the admin log and its domain event are committed together.
 //! - What tickets are made of (hall, prices, kind) never changes after an event was created.
-//! - An event can be booked only after the ticket office counted what was ordered.
-//! - Changes of the catalogue wait for each other; readers wait for nobody.
+//! - An event can be booked only after the ticket service has counted the inventory it was asked
+//!   to make.
+//! - Changes of the catalogue run one after the other; readers never wait for them.
 //!
-//! Deliberately absent: whether a seat is free, and any call to the ticket office.
+//! Deliberately absent: whether a seat is free, and any call to the ticket service.
 
+mod admin_log;
 mod artists;
-mod audit;
-mod cache;
+mod consumer;
 mod demo;
-mod domain;
-mod editing;
+mod errors;
 mod events;
 mod http;
 mod images;
 mod jobs;
-mod reading;
-mod renaming;
+mod response_cache;
+mod revision;
 mod settings;
-mod store;
+mod sql;
+mod text;
 mod venues;
 
 use urr_kernel::{CallContext, Clock, IdSource};
@@ -33,32 +34,32 @@ use urr_storage::outbox::Stamp;
 use urr_storage::{Db, Schema, StorageError, Tx, migrations};
 use utoipa::openapi::OpenApi;
 
-pub use artists::{ArtistChange, ArtistDetail, CreateArtistError, EditArtistError, NewArtist};
-pub use audit::{Actor, AuditEntry, AuditFilter};
-pub use cache::Horizon;
+pub use admin_log::{Actor, AuditEntry, AuditFilter};
+pub use artists::{
+    Artist, ArtistChange, ArtistDetail, ArtistId, ArtistName, CreateArtistError, EditArtistError,
+    InvalidArtistName, NewArtist,
+};
+pub use consumer::{CONSUMED_TOPICS, GROUP, handle};
 pub use demo::SeedError;
-pub use domain::artist::{Artist, ArtistId, ArtistName, InvalidArtistName};
-pub use domain::event::{
-    ArtistRef, EditRejection, Event, EventChange, EventId, HallRef, InvalidPresale, InvalidPrices,
-    InvalidSchedule, InvalidTicketTypes, Kind, Ordered, PresaleSchedule, Schedule, Status,
-    TicketType, VenueRef,
+pub use events::change::{
+    ArtistChoice, CreateEventError, EditEventError, EventEdit, EventLocation, NewEvent,
 };
-pub use domain::image::{IMAGE_BYTES_MAX, InvalidImage};
-pub use domain::search::Question;
-pub use domain::venue::{Hall, HallId, HallSummary, InvalidTemplate, SeatTemplate, Venue, VenueId};
-pub use editing::{ArtistChoice, CreateEventError, EditEventError, EventEdit, NewEvent, Place};
-pub use events::{
-    ArtistCreated, ArtistUpdated, CONSUMED_TOPICS, EventCancelled, EventCreated, EventDeleted,
-    EventFacts, EventUpdated, GROUP, InventoryReady, TOPIC, TicketTypeChanged, TicketTypeFacts,
-    handle,
+pub use events::list_store::CatalogCounts;
+pub use events::rename::TooManyEvents;
+pub use events::rules::{
+    ArtistRef, EditRejection, EventChange, EventId, EventKind, EventRecord, HallRef,
+    InvalidPresale, InvalidPrices, InvalidTicketTypes, OrderedInventory, TicketType, VenueRef,
 };
-pub use http::images::UPLOAD_BYTES_MAX;
+pub use events::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedule};
+pub use events::search::SearchQuery;
+pub use events::store::RequestKey;
+pub use events::{EventDetail, EventListFilter, EventPage, EventSort, Visibility};
+pub use images::content::{IMAGE_BYTES_MAX, InvalidImage};
+pub use images::http::UPLOAD_BYTES_MAX;
 pub use images::{Image, ImageId, UploadError};
-pub use reading::{EventDetail, EventFilter, EventPage, EventSort, Visibility};
-pub use renaming::TooManyEvents;
-pub use settings::{CacheSettings, Settings};
-pub use store::events::RequestKey;
-pub use store::listing::Figures;
+pub use response_cache::ExpiryHint;
+pub use settings::{CacheSettings, CatalogSettings};
+pub use venues::model::{Hall, HallId, HallSummary, InvalidTemplate, SeatTemplate, Venue, VenueId};
 pub use venues::{HallChange, NewHall, NewVenue, VenueChange, VenueError};
 
 /// The tables of the catalogue.
@@ -72,40 +73,47 @@ pub const SCHEMA: Schema = Schema {
 
 const SOURCE: &str = "urr/catalog";
 
-/// The catalogue with one method per operation. Clones share it.
+/// The catalogue service with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct Catalog {
+pub struct CatalogService {
     db: Db,
     clock: Clock,
     ids: IdSource,
-    settings: Settings,
-    cache: cache::Cache,
+    settings: CatalogSettings,
+    cache: response_cache::ResponseCache,
 }
 
-/// What the service answers to, for a process that does not run it.
+/// The interface description, for a process that does not run the service.
 pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
 
-impl Catalog {
-    pub fn new(db: Db, clock: Clock, ids: IdSource) -> Catalog {
-        Catalog::with_settings(db, clock, ids, Settings::default())
+impl CatalogService {
+    pub fn new(db: Db, clock: Clock, ids: IdSource) -> CatalogService {
+        CatalogService::with_settings(db, clock, ids, CatalogSettings::default())
     }
 
-    pub fn with_settings(db: Db, clock: Clock, ids: IdSource, settings: Settings) -> Catalog {
-        let cache = cache::Cache::new(db.clone(), clock.clone(), settings.cache.clone());
-        Catalog { db, clock, ids, settings, cache }
+    pub fn with_settings(
+        db: Db,
+        clock: Clock,
+        ids: IdSource,
+        settings: CatalogSettings,
+    ) -> CatalogService {
+        let cache =
+            response_cache::ResponseCache::new(db.clone(), clock.clone(), settings.cache.clone());
+        CatalogService { db, clock, ids, settings, cache }
     }
 
-    /// The catalogue as a service on the network or within the process.
+    /// The HTTP service, for the network or for calls within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
         let mut kit = kit.clone();
-        // The routes that take no pictures keep the usual bound: `http::routes`.
+        // `http::routes` keeps the usual limit for every route but the upload of images.
         kit.limits.body_bytes_max = kit.limits.body_bytes_max.max(UPLOAD_BYTES_MAX);
         Service::new("catalog", http::routes().with_state(self.clone()), &kit)
     }
 
-    /// Runs a change: after and before others, numbered, and seen by our own readers at once.
+    /// Runs a change under the lock of the catalogue, gives it the next revision, and makes our
+    /// own readers see it at once.
     async fn change<T, E, F>(&self, body: F) -> Result<T, E>
     where
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -113,16 +121,16 @@ impl Catalog {
         E: From<StorageError> + Send + 'static,
     {
         let changed = self.db.write(move |tx| {
-            store::revision::catalog_lock(tx)?;
+            revision::catalog_lock(tx)?;
             let value = body(tx)?;
-            Ok::<_, E>((value, store::revision::revision_bump(tx)?))
+            Ok::<_, E>((value, revision::revision_bump(tx)?))
         });
         let (value, revision) = changed.await?;
         self.cache.note_revision(revision);
         Ok(value)
     }
 
-    /// The envelope of an event of now.
+    /// The metadata of a domain event that happens now.
     fn stamp(&self, context: CallContext) -> Stamp {
         let (event_id, time) = (self.ids.next_id(), self.clock.now());
         Stamp { event_id, source: SOURCE, time, context }

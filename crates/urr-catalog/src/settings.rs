@@ -1,40 +1,39 @@
-//! What can be set about the catalogue.
+//! The settings of the catalogue.
 
 use std::time::Duration;
 
-/// How the catalogue behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Between two looks at which events go on sale or end.
+pub struct CatalogSettings {
+    /// How often the job looks for sales that have opened or ended.
     pub status_interval: Duration,
-    /// How many seats a person may buy of an event that says nothing about it: 1 to 10.
+    /// How many seats a person may buy, from 1 to 10, unless the event has its own limit.
     pub seats_per_user_max_default: u32,
-    /// An artist or venue with more events to come than this cannot be renamed: each is announced,
-    /// in one transaction.
+    /// An artist or venue with more coming events than this cannot be renamed, because all of
+    /// them are announced in one transaction.
     pub renamed_events_max: usize,
     pub cache: CacheSettings,
 }
 
-/// How long answers are kept in the process.
+/// The settings of the response cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSettings {
     pub ttl: Duration,
-    /// While a sale is about to open, or has just opened.
+    /// The lifetime near the opening of a sale.
     pub opening_ttl: Duration,
-    /// How far from its opening that is.
+    /// How far before and after the opening that is.
     pub opening_distance: Duration,
-    /// How long a change by another process may stay unseen.
+    /// How long a change by another process may stay unnoticed.
     pub revision_check_interval: Duration,
     pub entries_max: usize,
     pub bytes_max: usize,
-    /// Lets every reader ask the database at once when an answer is missing. It breaks the
-    /// database when a sale opens: for the control of the test that shows it.
+    /// Lets every request read the database when a response is missing, which overloads it when
+    /// a sale opens. Only the control of the stampede test sets it.
     pub dangerous_without_single_flight: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for CatalogSettings {
+    fn default() -> CatalogSettings {
+        CatalogSettings {
             status_interval: Duration::from_secs(60),
             seats_per_user_max_default: 4,
             renamed_events_max: 1_000,

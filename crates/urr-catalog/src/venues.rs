@@ -1,15 +1,18 @@
-//! Venues and halls: adding, changing and removing them.
+//! Venues and their halls: adding, changing and removing them.
+
+pub mod hall_http;
+pub mod http;
+pub mod model;
+pub mod store;
 
 use urr_service::Page;
 use urr_storage::StorageError;
 
-use crate::audit::{Actor, Deed};
-use crate::renaming::TooManyEvents;
-use crate::store::audit::audit_insert;
-use crate::store::venues as store;
-use crate::{Catalog, Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
+use crate::admin_log::store::audit_insert;
+use crate::admin_log::{Actor, Deed};
+use crate::events::rename::TooManyEvents;
+use crate::{CatalogService, Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
-/// What a new venue is made of.
 #[derive(Clone, Debug)]
 pub struct NewVenue {
     pub name: String,
@@ -35,11 +38,10 @@ pub struct NewHall {
 pub struct HallChange {
     pub name: Option<String>,
     pub description: Option<String>,
-    /// Only while no event was made of it.
+    /// Allowed only while no event uses the hall.
     pub template: Option<SeatTemplate>,
 }
 
-/// Why a venue or a hall stays as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum VenueError {
     #[error("there is no such venue")]
@@ -50,7 +52,7 @@ pub enum VenueError {
     NameTaken,
     #[error("it has halls or events")]
     VenueInUse,
-    #[error("an event was made of it")]
+    #[error("an event uses it")]
     HallInUse,
     #[error(transparent)]
     TooManyEvents(#[from] TooManyEvents),
@@ -62,7 +64,7 @@ const fn deed(action: &'static str, resource_type: &'static str) -> Deed {
     Deed { action, resource_type }
 }
 
-impl Catalog {
+impl CatalogService {
     pub async fn create_venue(&self, new: NewVenue, actor: Actor) -> Result<Venue, VenueError> {
         let NewVenue { name, address, description } = new;
         let (id, created_at) = (VenueId(self.ids.next_id()), self.clock.now());
@@ -78,7 +80,7 @@ impl Catalog {
         .await
     }
 
-    /// Changes a venue; its events are found by its new name and address.
+    /// Changes a venue. Its events are then found by the new name and address.
     pub async fn edit_venue(
         &self,
         id: VenueId,
@@ -86,7 +88,7 @@ impl Catalog {
         actor: Actor,
     ) -> Result<Venue, VenueError> {
         let entry = self.audit_entry(&actor, deed("VENUE_UPDATED", "venue"), id, "");
-        let (rename, now) = (self.rename(&actor), self.clock.now());
+        let (name_change, now) = (self.name_change(&actor), self.clock.now());
         self.change(move |tx| {
             let old = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
             let change = change.clone();
@@ -102,7 +104,7 @@ impl Catalog {
             }
             store::venue_update(tx, &venue, now)?;
             if is_renamed || venue.address != old.address {
-                rename.announce::<VenueError>(tx, None, Some(id))?;
+                name_change.announce::<VenueError>(tx, None, Some(id))?;
             }
             let mut entry = entry.clone();
             entry.summary.clone_from(&venue.name);
@@ -112,7 +114,7 @@ impl Catalog {
         .await
     }
 
-    /// Removes a venue that nothing belongs to.
+    /// Deletes a venue that has neither halls nor events.
     pub async fn delete_venue(&self, id: VenueId, actor: Actor) -> Result<(), VenueError> {
         let entry = self.audit_entry(&actor, deed("VENUE_DELETED", "venue"), id, "");
         self.change(move |tx| {
@@ -167,7 +169,7 @@ impl Catalog {
         .await
     }
 
-    /// Changes a hall. Its seats stay as they are once an event was made of them.
+    /// Changes a hall. Its seats cannot change once an event uses them.
     pub async fn edit_hall(
         &self,
         id: HallId,
@@ -200,7 +202,7 @@ impl Catalog {
         .await
     }
 
-    /// Removes a hall that no event was made of.
+    /// Deletes a hall that no event uses.
     pub async fn delete_hall(&self, id: HallId, actor: Actor) -> Result<(), VenueError> {
         let entry = self.audit_entry(&actor, deed("HALL_DELETED", "hall"), id, "");
         self.change(move |tx| {

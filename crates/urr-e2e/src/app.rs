@@ -10,9 +10,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode
 use tempfile::TempDir;
 use tower::ServiceExt;
 use urr::DataFolder;
-use urr::compose::{System, World};
+use urr::compose::{ClockAndIds, System};
 use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
-use urr_auth::{Door, solve_challenge};
+use urr_auth::{BotCheckPurpose, solve_challenge};
 use urr_bus::Bus;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_service::token::{self, AccessClaims, EntryClaims, Issue, TokenKey};
@@ -123,8 +123,8 @@ impl TestApp {
     }
 
     /// The proof that registering or logging in asks for, for the header `x-proof-of-work`.
-    pub async fn proof(&self, door: Door) -> String {
-        let path = format!("/api/auth/challenge?for={}", door.name());
+    pub async fn proof(&self, purpose: BotCheckPurpose) -> String {
+        let path = format!("/api/auth/challenge?for={}", purpose.name());
         let task = self.get(&path).send().await.json();
         let difficulty = task["difficulty"].as_u64().and_then(|bits| u8::try_from(bits).ok());
         let challenge = task["challenge"].as_str();
@@ -146,7 +146,7 @@ impl TestApp {
             "email": email, "password": password, "name": "김팬", "phone": "010-1234-5678",
             "terms": agreed.collect::<Vec<_>>(),
         });
-        let proof = self.proof(Door::Register).await;
+        let proof = self.proof(BotCheckPurpose::Register).await;
         let call = self.post("/api/auth/register").header("x-proof-of-work", &proof);
         call.json(&body).send().await
     }
@@ -247,8 +247,8 @@ impl TestApp {
 }
 
 async fn start_system(config: &Config, clock: &Clock, ids: &IdSource) -> System {
-    let world = World { clock: clock.clone(), ids: ids.clone() };
-    let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
+    let world = ClockAndIds { clock: clock.clone(), ids: ids.clone() };
+    let data = DataFolder::lock(&config.data.dir).expect("the folder is ours");
     let system = System::start(config, &urr::role::ProcessRole::all(), world, Some(data)).await;
     system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"))
 }

@@ -1,8 +1,8 @@
-//! Where a request really comes from (E-2).
+//! The client's IP address (E-2).
 //!
-//! The other end of the connection is believed. What it says about others is believed only if it
-//! is one of our own proxies; then the address next to the last of ours is the client's. Services
-//! are told in `x-urr-client-address`.
+//! The peer of the connection is the client unless it is one of our trusted proxies. Then the last
+//! address in the forwarding header that is not a trusted proxy is the client. Services get it in
+//! `x-urr-client-address`.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -10,18 +10,20 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use crate::Gateway;
+use crate::headers::remove_matching;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const FORWARDED_PREFIX: &str = "x-forwarded-";
 pub const CLIENT_ADDRESS: HeaderName = HeaderName::from_static("x-urr-client-address");
 
-/// The client's address. None when the request came over no connection.
+/// The client's address. `None` if the request came over no connection, as in tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddress(pub Option<IpAddr>);
 
 impl ClientAddress {
-    /// What the client is counted by. Whoever has one IPv6 address has the 2^64 beside it.
+    /// The name under which the client is rate limited. An IPv6 client is its /64 network, because
+    /// whoever has one address usually has all of them.
     pub fn bucket(self) -> String {
         match self.0 {
             None => "unknown".to_owned(),
@@ -34,7 +36,7 @@ impl ClientAddress {
     }
 }
 
-/// A range of addresses, as `10.0.0.0/8` writes it.
+/// A range of addresses such as `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange {
     pub address: IpAddr,
@@ -59,40 +61,30 @@ impl AddressRange {
     }
 }
 
-/// Finds the address, tells it to the service, and removes what others said about it.
-pub fn find_address(gateway: &Gateway, request: &mut Request) -> ClientAddress {
+/// Finds the address, writes it for the service, and removes the forwarding headers.
+pub fn resolve_address(gateway: &Gateway, request: &mut Request) -> ClientAddress {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
-    let is_ours = |address: IpAddr| {
+    let is_trusted = |address: IpAddr| {
         gateway.settings.trusted_proxies.iter().any(|range| range.contains(address))
     };
-    let address = peer.map(|peer| client_behind(peer, request.headers(), is_ours));
-    remove_told(request.headers_mut());
+    let address = peer.map(|peer| client_behind(peer, request.headers(), is_trusted));
+    remove_matching(request.headers_mut(), is_forwarding_header);
     if let Some(address) = address {
         let text = HeaderValue::from_str(&address.to_string());
-        let text = text.expect("an address is written in ASCII");
+        let text = text.expect("an address is ASCII");
         request.headers_mut().insert(CLIENT_ADDRESS, text);
     }
     ClientAddress(address)
 }
 
-fn remove_told(headers: &mut HeaderMap) {
-    let told = |name: &HeaderName| {
-        *name == header::FORWARDED
-            || *name == X_REAL_IP
-            || name.as_str().starts_with(FORWARDED_PREFIX)
-    };
-    if headers.keys().any(told) {
-        let names: Vec<HeaderName> = headers.keys().filter(|name| told(name)).cloned().collect();
-        for name in names {
-            headers.remove(name);
-        }
-    }
+fn is_forwarding_header(name: &HeaderName) -> bool {
+    *name == header::FORWARDED || *name == X_REAL_IP || name.as_str().starts_with(FORWARDED_PREFIX)
 }
 
-/// Goes from the nearest hop to the farthest, as long as the one before it is ours.
-fn client_behind(peer: IpAddr, headers: &HeaderMap, is_ours: impl Fn(IpAddr) -> bool) -> IpAddr {
-    if !is_ours(peer) {
+/// Goes from the nearest hop to the farthest, as long as the hop before is a trusted proxy.
+fn client_behind(peer: IpAddr, headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> IpAddr {
+    if !is_trusted(peer) {
         return peer;
     }
     let old = headers.contains_key(X_FORWARDED_FOR);
@@ -100,22 +92,22 @@ fn client_behind(peer: IpAddr, headers: &HeaderMap, is_ours: impl Fn(IpAddr) -> 
     let hops = match (old, new) {
         (true, false) => hops(headers, &X_FORWARDED_FOR, parse_hop),
         (false, true) => hops(headers, &header::FORWARDED, parse_forwarded),
-        // Our proxy writes one of them and passes the other on as the client sent it. We cannot
-        // tell which, so neither is believed.
+        // Our proxy writes one of them and forwards the other as the client sent it. We cannot
+        // tell which, so neither is used.
         (true, true) | (false, false) => Vec::new(),
     };
     let mut client = peer;
     for hop in hops.into_iter().rev() {
         let Some(hop) = hop else { break };
         client = hop;
-        if !is_ours(hop) {
+        if !is_trusted(hop) {
             break;
         }
     }
     client
 }
 
-/// The hops that a header lists, farthest first. One that cannot be read is none.
+/// The hops that a header lists, farthest first. A hop that cannot be parsed is `None`.
 fn hops(
     headers: &HeaderMap,
     name: &HeaderName,
@@ -153,39 +145,39 @@ mod tests {
     }
 
     fn client(peer: &str, pairs: &[(HeaderName, &str)]) -> String {
-        let ours = [range("10.0.0.0", 8), range("2001:db8::", 32)];
+        let trusted = [range("10.0.0.0", 8), range("2001:db8::", 32)];
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(name, value.parse().unwrap());
         }
-        let is_ours = |address| ours.iter().any(|range| range.contains(address));
-        client_behind(peer.parse().unwrap(), &headers, is_ours).to_string()
+        let is_trusted = |address| trusted.iter().any(|range| range.contains(address));
+        client_behind(peer.parse().unwrap(), &headers, is_trusted).to_string()
     }
 
-    fn told(value: &str) -> [(HeaderName, &str); 1] {
+    fn forwarded_for(value: &str) -> [(HeaderName, &str); 1] {
         [(X_FORWARDED_FOR, value)]
     }
 
     #[test]
-    fn e_2_only_our_own_proxies_are_believed() {
-        assert_eq!(client("203.0.113.9", &told("1.2.3.4")), "203.0.113.9");
-        assert_eq!(client("10.0.0.1", &told("1.2.3.4")), "1.2.3.4");
+    fn e_2_only_trusted_proxies_are_believed() {
+        assert_eq!(client("203.0.113.9", &forwarded_for("1.2.3.4")), "203.0.113.9");
+        assert_eq!(client("10.0.0.1", &forwarded_for("1.2.3.4")), "1.2.3.4");
         assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
-        assert_eq!(client("2001:db8::5", &told("1.2.3.4")), "1.2.3.4");
+        assert_eq!(client("2001:db8::5", &forwarded_for("1.2.3.4")), "1.2.3.4");
     }
 
     #[test]
-    fn e_2_what_the_client_wrote_itself_is_not_believed() {
+    fn e_2_hops_that_the_client_wrote_are_not_believed() {
         // The client pretends to be 6.6.6.6; our proxy adds who really called.
-        assert_eq!(client("10.0.0.1", &told("6.6.6.6, 1.2.3.4")), "1.2.3.4");
-        assert_eq!(client("10.0.0.1", &told("6.6.6.6, 1.2.3.4, 10.0.0.2")), "1.2.3.4");
-        assert_eq!(client("10.0.0.1", &told("10.0.0.7, 1.2.3.4, 10.0.0.2")), "1.2.3.4");
+        assert_eq!(client("10.0.0.1", &forwarded_for("6.6.6.6, 1.2.3.4")), "1.2.3.4");
+        assert_eq!(client("10.0.0.1", &forwarded_for("6.6.6.6, 1.2.3.4, 10.0.0.2")), "1.2.3.4");
+        assert_eq!(client("10.0.0.1", &forwarded_for("10.0.0.7, 1.2.3.4, 10.0.0.2")), "1.2.3.4");
         let lines = [(X_FORWARDED_FOR, "6.6.6.6"), (X_FORWARDED_FOR, "1.2.3.4")];
         assert_eq!(client("10.0.0.1", &lines), "1.2.3.4");
-        // A hop that cannot be read ends the chain: the nearest that is known counts.
-        assert_eq!(client("10.0.0.1", &told("1.2.3.4, unknown")), "10.0.0.1");
-        assert_eq!(client("10.0.0.1", &told("1.2.3.4, unknown, 10.0.0.2")), "10.0.0.2");
-        assert_eq!(client("10.0.0.1", &told("")), "10.0.0.1");
+        // A hop that cannot be parsed ends the chain: the nearest parsed one counts.
+        assert_eq!(client("10.0.0.1", &forwarded_for("1.2.3.4, unknown")), "10.0.0.1");
+        assert_eq!(client("10.0.0.1", &forwarded_for("1.2.3.4, unknown, 10.0.0.2")), "10.0.0.2");
+        assert_eq!(client("10.0.0.1", &forwarded_for("")), "10.0.0.1");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Which web pages may call us from elsewhere.
+//! CORS: which pages of other origins may call the API.
 //!
-//! The headers are on every answer, also on refusals and failures, because this layer is the
-//! outermost: without them a page could not even read why it was refused (E-1). Our own pages
-//! need none of this.
+//! The outermost layer writes the headers, so errors have them too; without them a page could not
+//! read why its request was refused (E-1). `tower-http`'s layer does not fit: a preflight from an
+//! origin that is not allowed would learn our methods and headers.
 
 use axum::extract::Request;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -10,7 +10,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::IntoResponse;
 
 use crate::Gateway;
-use crate::refused::Refused;
+use crate::pipeline::EarlyResponse;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
 const HEADERS: HeaderValue = HeaderValue::from_static(
@@ -24,15 +24,15 @@ const MAX_AGE_SECONDS: HeaderValue = HeaderValue::from_static("3600");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 const ORIGIN: HeaderValue = HeaderValue::from_static("origin");
 
-/// The origin of the page that asks, if we let it.
+/// The origin of the calling page, if it is allowed.
 pub fn allowed_origin(gateway: &Gateway, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     let text = origin.to_str().ok()?;
     gateway.allows_origin(text).then(|| origin.clone())
 }
 
-/// Lets the page read the answer.
-pub fn allow(origin: Option<HeaderValue>, headers: &mut HeaderMap) {
+/// Allows the page to read the response.
+pub fn write_headers(origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     headers.append(header::VARY, ORIGIN);
     if let Some(origin) = origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -41,9 +41,9 @@ pub fn allow(origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     }
 }
 
-/// Answers pre-flight requests, before anything is counted or checked. What an origin that is not
-/// allowed gets says nothing about the methods and headers we take.
-pub fn answer_preflight(gateway: &Gateway, request: &Request) -> Result<(), Refused> {
+/// Answers a preflight request before any rate limit. An origin that is not allowed learns neither
+/// methods nor headers.
+pub fn answer_preflight(gateway: &Gateway, request: &Request) -> Result<(), EarlyResponse> {
     if !is_preflight(request.method(), request.headers()) {
         return Ok(());
     }

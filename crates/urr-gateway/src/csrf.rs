@@ -1,8 +1,8 @@
-//! Whether a change was asked for by one of our own pages (D-14).
+//! Protection against cross-site request forgery (D-14).
 //!
-//! Browsers send cookies with requests that a stranger's page makes. Where the credential is a
-//! cookie, the browser's own word on who asks is therefore needed: `Sec-Fetch-Site`, or from
-//! older browsers `Origin` or `Referer`. A bearer token needs none of this: a stranger's page
+//! Browsers send cookies with requests that a foreign page makes. A change that is authorised by a
+//! cookie therefore needs the browser's statement of where it comes from: `Sec-Fetch-Site`, or from
+//! older browsers `Origin` or `Referer`. A bearer token needs none of this, because a foreign page
 //! cannot make a browser send one.
 
 use axum::extract::Request;
@@ -10,13 +10,14 @@ use axum::http::header::{self, HeaderMap, HeaderName};
 use urr_service::ApiError;
 
 use crate::Gateway;
-use crate::credential::{Credential, cookies};
+use crate::authenticate::Credential;
+use crate::headers::{cookies, single_value};
 use crate::routes::Route;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const REFRESH_COOKIE: &str = "refresh_token";
+pub const REFRESH_COOKIE: &str = "refresh_token";
 
-/// Refuses changes that a stranger's page asks for.
+/// Refuses changes that a foreign page makes.
 pub fn check_origin(
     gateway: &Gateway,
     route: &Route,
@@ -24,48 +25,38 @@ pub fn check_origin(
     request: &Request,
 ) -> Result<(), ApiError> {
     let headers = request.headers();
-    if request.method().is_safe() || !acts_by_cookie(route, credential, headers) {
+    if request.method().is_safe() || !is_authorised_by_cookie(route, credential, headers) {
         return Ok(());
     }
-    if is_own(headers, |origin| gateway.allows_origin(origin)) {
+    if is_same_site(headers, |origin| gateway.allows_origin(origin)) {
         return Ok(());
     }
     let sentence = "This request did not come from a page of ours.";
     Err(ApiError::forbidden("CROSS_SITE_REQUEST", sentence))
 }
 
-/// Whether something happens because of a cookie: the access token, or at the auth service the
-/// refresh token, which counts beside any other credential.
-fn acts_by_cookie(route: &Route, credential: &Credential, headers: &HeaderMap) -> bool {
-    let refreshes = || cookies(headers).any(|(name, _)| name == REFRESH_COOKIE);
-    credential.is_from_cookie() || route.service == "auth" && refreshes()
+/// Whether a cookie authorises the request: the access token, or at the auth service the refresh
+/// token, which counts beside any other credential.
+fn is_authorised_by_cookie(route: &Route, credential: &Credential, headers: &HeaderMap) -> bool {
+    let has_refresh_cookie = || cookies(headers).any(|(name, _)| name == REFRESH_COOKIE);
+    credential.is_from_cookie() || route.service == "auth" && has_refresh_cookie()
 }
 
-fn is_own(headers: &HeaderMap, is_allowed: impl Fn(&str) -> bool) -> bool {
-    let Ok(site) = only(headers, &SEC_FETCH_SITE) else { return false };
+fn is_same_site(headers: &HeaderMap, is_allowed: impl Fn(&str) -> bool) -> bool {
+    let Ok(site) = single_value(headers, SEC_FETCH_SITE) else { return false };
     if matches!(site, Some("same-origin" | "none")) {
         return true;
     }
-    let Ok(origin) = only(headers, &header::ORIGIN) else { return false };
-    let Ok(referer) = only(headers, &header::REFERER) else { return false };
+    let Ok(origin) = single_value(headers, header::ORIGIN) else { return false };
+    let Ok(referer) = single_value(headers, header::REFERER) else { return false };
     let Some(origin) = origin.or_else(|| referer.and_then(origin_of)) else { return false };
-    // A browser that calls the request foreign is right even if the name of the host is ours:
-    // another port, or http where we are https.
-    let host = only(headers, &header::HOST).unwrap_or_default().filter(|_| site.is_none());
+    // A browser that calls the request cross-site is right even if the host name is ours: the port
+    // or the scheme differs.
+    let host = single_value(headers, header::HOST).unwrap_or_default().filter(|_| site.is_none());
     is_allowed(origin) || host.is_some_and(|host| is_origin_of(origin, host))
 }
 
-/// The one value of a header; two could be read in two ways.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| ()),
-        (Some(_), Some(_)) => Err(()),
-    }
-}
-
-/// Scheme and host of an address.
+/// Scheme and host of a URL.
 fn origin_of(address: &str) -> Option<&str> {
     let host_at = address.find("://")? + 3;
     let end =
@@ -88,11 +79,11 @@ mod tests {
         for (name, value) in pairs {
             headers.append(*name, value.parse().unwrap());
         }
-        is_own(&headers, |origin| origin == "https://web.urr.kr")
+        is_same_site(&headers, |origin| origin == "https://web.urr.kr")
     }
 
     #[test]
-    fn d_14_the_browsers_word_decides() {
+    fn d_14_sec_fetch_site_decides() {
         assert!(own(&[("sec-fetch-site", "same-origin")]));
         assert!(own(&[("sec-fetch-site", "none")]));
         assert!(own(&[("sec-fetch-site", "same-site"), ("origin", "https://web.urr.kr")]));
@@ -125,8 +116,8 @@ mod tests {
         ] {
             assert!(!own(&[(name, foreign)]), "{name}: {foreign}");
         }
-        assert!(!own(&[]), "silence is no permission");
+        assert!(!own(&[]), "a request without these headers is refused");
         let both = [("origin", "https://evil.kr"), ("referer", "https://urr.kr/")];
-        assert!(!own(&both), "the origin says more than the referer");
+        assert!(!own(&both), "the origin is preferred to the referer");
     }
 }

@@ -1,4 +1,4 @@
-//! Passing a request on to its service.
+//! Forwards a request to its service.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -7,15 +7,15 @@ use tracing::warn;
 use urr_kernel::CallContext;
 use urr_service::{ApiError, CallPolicy};
 
-use crate::credential::{Credential, cookies};
+use crate::Gateway;
+use crate::authenticate::{ACCESS_COOKIE, Credential, Requester};
+use crate::headers::cookies;
 use crate::routes::{RateClass, Route};
-use crate::visitor::Visitor;
-use crate::{Gateway, foreign};
+use crate::upstream_errors::replace_foreign_error;
 
-/// Credentials end here, but for the service that issues them.
+/// The only service that gets credentials, because it issues them.
 const AUTH: &str = "auth";
-const ACCESS_COOKIE: &str = "access_token";
-/// The host that the client asked for. `Host` itself is that of the service.
+/// The host that the client called. `Host` itself is that of the service.
 const CLIENT_HOST: HeaderName = HeaderName::from_static("x-urr-client-host");
 
 /// Calls the service of the route.
@@ -35,21 +35,21 @@ pub async fn forward(
     };
     let answer = gateway.upstream(route).call(request, context, policy).await;
     if can_revoke && let Some(feed) = &gateway.feed {
-        // Whoever logs out and asks again sees that they are logged out.
+        // The next request with a token that this one revoked must be refused.
         if let Err(error) = Box::pin(feed.refresh()).await {
-            warn!(%error, "a revocation takes effect with the next look at the list");
+            warn!(%error, "cannot refresh revoked tokens now; the next poll will");
         }
     }
-    foreign::translate(&method, answer?).await
+    replace_foreign_error(&method, answer?).await
 }
 
-/// Services learn who the user is from the identity headers and need no token that they could
-/// leak. Only auth gets its cookies, the access token as one of them if it is good, however it
-/// came; and the host, which decides how its cookies are made.
-pub fn keep_credentials(
+/// Removes credentials: services learn who the user is from the identity headers and need no token
+/// that they could leak. Only auth keeps its cookies, with a valid access token as one of them
+/// however it was sent, and gets the host, which decides the attributes of new cookies.
+pub fn remove_credentials(
     headers: &mut HeaderMap,
     route: &Route,
-    visitor: Visitor,
+    requester: Requester,
     credential: &Credential,
 ) {
     headers.remove(header::AUTHORIZATION);
@@ -61,8 +61,8 @@ pub fn keep_credentials(
         .filter(|(name, _)| *name != ACCESS_COOKIE)
         .filter_map(|(name, value)| Some(format!("{name}={}", value?)))
         .collect();
-    if let (Visitor::User { .. }, Credential::Header(token) | Credential::Cookie(token)) =
-        (visitor, credential)
+    if let (Requester::User { .. }, Credential::Header(token) | Credential::Cookie(token)) =
+        (requester, credential)
     {
         kept.push(format!("{ACCESS_COOKIE}={token}"));
     }
@@ -77,9 +77,8 @@ pub fn keep_credentials(
     }
 }
 
-/// Whether a request may end the life of access tokens: whatever changes something at the auth
-/// service, but for log-ins and registrations. A refresh can, also when it is refused: a token
-/// that is used twice ends its session.
+/// Whether a request may revoke access tokens: every change at the auth service except logins and
+/// registrations. A refused refresh can too, because a refresh token used twice ends its session.
 fn can_revoke(route: &Route, method: &Method) -> bool {
     route.service == AUTH && route.rate_class != RateClass::Login && !method.is_safe()
 }
@@ -90,8 +89,8 @@ mod tests {
     use urr_service::Role;
 
     use super::*;
+    use crate::authenticate::TokenFault;
     use crate::routes::find_route;
-    use crate::visitor::TokenFault;
 
     #[test]
     fn credentials_end_at_the_gateway() {
@@ -104,19 +103,19 @@ mod tests {
             ];
             pairs.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter()
         };
-        let fan = Visitor::User { id: Uuid::from_u128(1), role: Role::User };
-        let kept = |path, visitor| {
+        let user = Requester::User { id: Uuid::from_u128(1), role: Role::User };
+        let kept = |path, requester| {
             let mut headers: HeaderMap = given().collect();
             let credential = Credential::read(&headers);
-            keep_credentials(&mut headers, find_route(path).unwrap(), visitor, &credential);
+            remove_credentials(&mut headers, find_route(path).unwrap(), requester, &credential);
             headers
         };
-        let elsewhere = kept("/api/artists", fan);
+        let elsewhere = kept("/api/artists", user);
         assert_eq!(elsewhere.keys().collect::<Vec<_>>(), [header::HOST]);
-        let auth = kept("/api/auth/logout", fan);
+        let auth = kept("/api/auth/logout", user);
         assert_eq!(auth[header::COOKIE], "theme=dark; refresh_token=r; access_token=h");
         assert_eq!(auth[CLIENT_HOST], "urr.example");
-        let bad = kept("/api/auth/logout", Visitor::Invalid(TokenFault::Revoked));
+        let bad = kept("/api/auth/logout", Requester::InvalidToken(TokenFault::Revoked));
         assert_eq!(
             bad[header::COOKIE],
             "theme=dark; refresh_token=r",
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_requests_can_end_sessions() {
+    fn only_changes_at_auth_can_revoke_tokens() {
         let can = |method, path| can_revoke(find_route(path).unwrap(), &method);
         assert!(can(Method::POST, "/api/auth/logout"));
         assert!(can(Method::POST, "/api/auth/refresh"));

@@ -1,89 +1,88 @@
-//! The gateway: the only public door.
+//! The gateway: the only public HTTP server.
 //!
-//! It knows who may ask what of which service, how often and how urgently (`routes.rs`), and passes
-//! requests on, inside the process or over HTTP. Only the gateway says who someone is.
+//! The route table (`routes.rs`) says which service answers a path, who may call it, how often and
+//! with which priority. The gateway checks all of that and forwards requests, inside the process or
+//! over HTTP. Services learn only from the gateway who a user is.
 //!
-//! A request passes three things, from the outside in: the frame (`frame.rs`), the layers of every
-//! service (request id, panics, deadline, size of the body), and the way (`way.rs`), where the
-//! order of all checks is. Each of them has a file of its own.
+//! A request passes, from the outside in: the outer layer (`outer_layer.rs`), the request layer of
+//! every service (request id, panics, deadline, body size), and the pipeline (`pipeline.rs`), which
+//! holds the order of all checks. Each check has a file of its own.
 
+mod authenticate;
 mod client_address;
-mod compress;
+mod compression;
 mod cors;
-mod coverage;
-mod credential;
 mod csrf;
-mod entry;
-mod figures;
-mod find;
-mod foreign;
+mod entry_token;
 mod forward;
-mod frame;
-mod home;
+mod headers;
+mod metrics;
+mod outer_layer;
 mod overload;
 mod path;
-mod policy;
+mod pipeline;
 mod rate_limit;
-mod refused;
-mod reserved;
-mod revoked;
+mod request_limits;
+mod revocation_feed;
+mod route_coverage;
 mod routes;
 mod security_headers;
 mod settings;
-mod sizes;
-mod verified;
-mod visitor;
-mod way;
+mod token_cache;
+mod upstream_errors;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::response::IntoResponse;
 use axum::routing::get;
+use tower::service_fn;
+use urr_contracts::clients::AuthClient;
 use urr_kernel::Clock;
-use urr_limit::Limiter;
 use urr_service::{Service, ServiceKit, Upstream};
 use utoipa_axum::router::OpenApiRouter;
 
 pub use client_address::AddressRange;
-pub use coverage::check_coverage;
-pub use overload::Concurrency;
-pub use rate_limit::Rates;
-pub use revoked::{RevocationFeed, RevokedTokens};
+pub use overload::ConcurrencyLimits;
+pub use rate_limit::{Quota, RateDecision, RateLimiter, RateLimiterStats, RateLimits};
+pub use revocation_feed::{RevocationFeed, RevokedTokens};
+pub use route_coverage::{find_uncovered_operations, find_unused_routes};
 pub use routes::{
-    Found, Methods, Policy, Priority, ROUTES, RateClass, Route, Timeout, find_route, match_route,
+    Methods, Policy, Priority, ROUTES, RateClass, Route, RouteMatch, Timeout, find_route,
+    match_route,
 };
-pub use settings::{Settings, Timeouts};
+pub use settings::{GatewaySettings, Timeouts};
 
-use crate::compress::Encoders;
-use crate::figures::Figures;
-use crate::frame::Frame;
-use crate::overload::Overload;
-use crate::verified::VerifiedTokens;
-use crate::way::Way;
+use crate::compression::GzipPermits;
+use crate::metrics::GatewayMetrics;
+use crate::outer_layer::OuterLayer;
+use crate::overload::OverloadControl;
+use crate::token_cache::TokenCache;
 
-/// The door and what it needs: the services behind it, by name, and what is known about clients.
+/// The gateway with the services it forwards to, by name, and its shared state.
 pub struct Gateway {
     upstreams: BTreeMap<&'static str, Upstream>,
-    settings: Settings,
-    /// Bodies of rows that have no bound of their own.
+    settings: GatewaySettings,
+    /// Applies to routes that have no limit of their own.
     body_bytes_max: usize,
-    limiter: Limiter,
-    overload: Overload,
-    verified: VerifiedTokens,
+    limiter: RateLimiter,
+    overload: OverloadControl,
+    token_cache: TokenCache,
     revoked: RevokedTokens,
     feed: Option<RevocationFeed>,
-    figures: Figures,
-    encoders: Encoders,
+    metrics: GatewayMetrics,
+    gzip_permits: GzipPermits,
     clock: Clock,
 }
 
 impl Gateway {
-    /// Rows of [`ROUTES`] whose service has no upstream are not there.
+    /// Routes of [`ROUTES`] whose service has no upstream answer 404.
     pub fn new(
         upstreams: Vec<Upstream>,
-        limiter: Limiter,
-        settings: Settings,
+        limiter: RateLimiter,
+        settings: GatewaySettings,
         kit: &ServiceKit,
     ) -> Gateway {
         let upstreams: BTreeMap<_, _> =
@@ -91,47 +90,51 @@ impl Gateway {
         let has_auth = upstreams.contains_key("auth");
         let revoked = if has_auth { RevokedTokens::default() } else { RevokedTokens::none() };
         let feed = upstreams.get("auth").map(|auth| {
-            RevocationFeed::new(auth.clone(), revoked.clone(), kit.clock.clone(), kit.ids.clone())
+            let client = AuthClient::new(auth.clone());
+            RevocationFeed::new(client, revoked.clone(), kit.clock.clone(), kit.ids.clone())
         });
-        let overload = Overload::new(upstreams.keys().copied(), settings.concurrency);
-        let clock = kit.clock.clone();
+        let overload = OverloadControl::new(upstreams.keys().copied(), settings.concurrency);
         Gateway {
             upstreams,
             settings,
             body_bytes_max: kit.limits.body_bytes_max,
             limiter,
             overload,
-            verified: VerifiedTokens::default(),
+            token_cache: TokenCache::new(kit.clock.clone()),
             revoked,
             feed,
-            figures: Figures::default(),
-            encoders: Encoders::default(),
-            clock,
+            metrics: GatewayMetrics::default(),
+            gzip_permits: GzipPermits::default(),
+            clock: kit.clock.clone(),
         }
     }
 
-    /// What keeps the gateway informed of revoked tokens, if there is an auth service. Refresh it
-    /// once before the door opens, then run it. Until it has read the list, nobody is a user.
+    /// The feed of revoked tokens, if there is an auth service. Refresh it once before the server
+    /// starts, then run it: until it has read the whole list, no user is authenticated.
     pub fn revocation_feed(&self) -> Option<RevocationFeed> {
         self.feed.clone()
     }
 
-    /// The door itself. `pages` are answered by the gateway: health, documents.
-    pub fn door(self, pages: Router, kit: &ServiceKit) -> Router {
+    /// The public router. The gateway serves `pages` itself: health and documentation.
+    pub fn router(self, pages: Router, kit: &ServiceKit) -> Router {
         let mut kit = kit.clone();
-        // What a row allows is kept on the way.
+        // The pipeline applies the narrower limit of each route.
         kit.limits.body_bytes_max = self.body_bytes_max.max(self.settings.upload_bytes_max);
         let gateway = Arc::new(self);
-        figures::show(&gateway, &kit.metrics);
-        let services = Router::new().route_service("/api/{*rest}", Way(Arc::clone(&gateway)));
+        metrics::register(&gateway, &kit.metrics);
+        let pipeline = service_fn({
+            let gateway = Arc::clone(&gateway);
+            move |request| pipeline::run(Arc::clone(&gateway), request)
+        });
+        let services = Router::new().route_service("/api/{*rest}", pipeline);
         let routes = OpenApiRouter::from(services)
-            .route("/", get(home::home))
-            .route("/home.css", get(home::style))
+            .route("/", get(home_page))
+            .route("/home.css", get(home_style))
             .merge(OpenApiRouter::from(pages));
-        Service::new("gateway", routes, &kit).router_with_outer_layer(Frame(gateway))
+        Service::new("gateway", routes, &kit).router_with_outer_layer(OuterLayer(gateway))
     }
 
-    fn has(&self, route: &Route) -> bool {
+    fn has_service(&self, route: &Route) -> bool {
         self.upstreams.contains_key(route.service)
     }
 
@@ -142,4 +145,15 @@ impl Gateway {
     fn allows_origin(&self, origin: &str) -> bool {
         self.settings.allowed_origins.iter().any(|allowed| allowed == origin)
     }
+}
+
+/// The page at `/` links to the documentation and the health page.
+async fn home_page() -> impl IntoResponse {
+    let policy = "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+    let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, policy)];
+    (headers, include_str!("home_page.html"))
+}
+
+async fn home_style() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("home_page.css"))
 }

@@ -1,19 +1,22 @@
-//! The path in one spelling, so that every rule and every router sees the same text (D-6).
+//! Normalises paths, so that every rule and every router sees the same text (D-6).
 //!
-//! Escapes are decoded once. What could be read in two ways is refused, never repaired: encoded
+//! Escapes are decoded once. Whatever could be read in two ways is refused, never repaired: encoded
 //! slashes and percent signs, `;` parameters, backslashes, dot segments, empty segments, control
-//! characters, broken escapes. What is left is written again with the fewest escapes, which is
-//! what rules, routes and services see. Letters keep their case: `/api/Seats` is another path,
-//! and there is nothing there. For a slash at the end see [`crate::Route::has`].
+//! characters, broken escapes. The rest is encoded again with the fewest escapes, which is what
+//! rules, routes and services see. Case is kept: `/api/Seats` is another path, which does not exist.
+//! For trailing slashes see [`crate::Route::matches`].
 
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
+use urr_kernel::percent;
 use urr_service::ApiError;
 
-/// Longer addresses are nobody's.
+/// No client of ours sends longer URLs.
 const CHARS_MAX: usize = 8 * 1024;
+/// What a path segment may hold unescaped besides letters and digits (RFC 3986, 3.3), without `;`.
+const UNESCAPED: &[u8] = b"-._~!$&'()*+,=:@";
 
-/// Gives an address its one spelling.
+/// Normalises the path of a URL, or refuses it.
 pub fn normalise(uri: &mut Uri) -> Result<(), ApiError> {
     if uri.path().len() + uri.query().map_or(0, str::len) > CHARS_MAX {
         return Err(too_long());
@@ -34,7 +37,7 @@ pub fn remove_version(uri: &mut Uri) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Another path with the same query. What else an address may have, a host, is not for us.
+/// Replaces the path and keeps the query. A host in the URL is dropped.
 fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     let whole = match uri.query() {
         Some(query) => format!("{path}?{query}"),
@@ -43,17 +46,17 @@ fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     Some(Uri::from(PathAndQuery::try_from(whole).ok()?))
 }
 
-/// Most paths are in their one spelling already: only letters, digits and few signs, no dots
-/// beside a slash and no empty segment.
+/// Whether a path is obviously normal: only unreserved characters, no segment that begins with a dot
+/// and no empty segment. Most paths are, which saves the allocation.
 fn is_plain(path: &str) -> bool {
-    let mut before = 0;
+    let mut previous = 0;
     let plain = path.bytes().all(|byte| {
         let good = match byte {
-            b'/' => before != b'/',
-            b'.' => before != b'/',
+            b'/' => previous != b'/',
+            b'.' => previous != b'/',
             _ => is_unreserved(byte),
         };
-        before = byte;
+        previous = byte;
         good
     });
     plain && path.starts_with('/')
@@ -63,7 +66,7 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// The one spelling of a path, if it has one.
+/// The canonical form of a path; `None` if it can be read in two ways.
 fn canonical(path: &str) -> Option<String> {
     let segments = path.strip_prefix('/')?;
     if segments.is_empty() {
@@ -77,45 +80,18 @@ fn canonical(path: &str) -> Option<String> {
         if segment.is_empty() && is_last {
             break;
         }
-        push_escaped(&mut whole, &decoded(segment)?);
+        whole.push_str(&percent::encode_except(&decode_segment(segment)?, UNESCAPED));
     }
     Some(whole)
 }
 
-/// A segment's text, if there is only one way to read it.
-fn decoded(segment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => hex_digit(rest.next()?)? * 16 + hex_digit(rest.next()?)?,
-            _ => byte,
-        });
-    }
-    let text = String::from_utf8(bytes).ok()?;
+/// The text of a segment; `None` if it can be read in two ways.
+fn decode_segment(segment: &str) -> Option<String> {
+    let text = percent::decode(segment)?;
     let ambiguous = |c: char| matches!(c, '/' | '\\' | ';' | '%') || c.is_control();
-    // A segment of dots and blanks is a dot segment to some file systems and proxies.
+    // Some file systems and proxies treat a segment of dots and blanks as a dot segment.
     let is_dots = text.trim_matches(|c: char| c == '.' || c.is_whitespace()).is_empty();
     (!is_dots && !text.contains(ambiguous)).then_some(text)
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    u8::try_from(char::from(byte).to_digit(16)?).ok()
-}
-
-fn push_escaped(whole: &mut String, text: &str) {
-    for byte in text.bytes() {
-        // The signs that a path segment may hold as they are (RFC 3986, 3.3), without `;`.
-        let is_sign = matches!(
-            byte,
-            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b'=' | b':' | b'@'
-        );
-        if is_unreserved(byte) || is_sign {
-            whole.push(char::from(byte));
-        } else {
-            whole.push_str(&format!("%{byte:02X}"));
-        }
-    }
 }
 
 fn invalid() -> ApiError {
@@ -132,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d_6_every_spelling_of_a_path_is_one() {
+    fn d_6_every_spelling_of_a_path_has_one_canonical_form() {
         for (given, expected) in [
             ("/", "/"),
             ("/api/seats/reserve", "/api/seats/reserve"),
@@ -155,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn d_6_what_can_be_read_in_two_ways_is_refused() {
+    fn d_6_paths_that_can_be_read_in_two_ways_are_refused() {
         for bad in [
             "",
             "*",
@@ -199,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_and_the_long_way_agree() {
+    fn plain_paths_are_canonical() {
         for path in
             ["/", "/api/seats", "/api/seats/", "/a.b/c-d_e~f", "//", "/a//b", "/.", "/a/..", "/%41"]
         {
@@ -225,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn another_path_keeps_the_query_and_loses_the_host() {
+    fn replacing_the_path_keeps_the_query_and_drops_the_host() {
         let check = |given: &str, path: &str, expected: &str| {
             assert_eq!(with_path(&given.parse().unwrap(), path).unwrap().to_string(), expected);
         };

@@ -1,11 +1,16 @@
-//! How often a client may ask (G4).
+//! Rate limits (G4).
 //!
-//! Each class of routes has an allowance per client: per user, or per address where nobody is
-//! logged in. Log-ins and registrations count twice more, by address and by account, so that
-//! neither many accounts from one place nor one account from many places can be tried (D-15).
+//! Each rate class has a limit per user, or per address for requests without a user. Logins and
+//! registrations also count per address and per account, against guessing many accounts from one
+//! address or one account from many addresses (D-15).
 //!
-//! Whoever refreshes is most often not logged in any more, and a campus shares one address: there
-//! the session is counted, by its token, and the address only against a much wider bound.
+//! The access token has usually expired when a client refreshes, and a campus shares one address, so
+//! refreshes count per refresh token, and per address only against a much higher limit.
+
+mod gcra;
+mod limiter;
+mod local_buckets;
+mod redis_buckets;
 
 use std::time::Duration;
 
@@ -16,40 +21,41 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use urr_kernel::Secret;
-use urr_limit::{Decision, Quota};
 use urr_service::ApiError;
 
+pub use self::gcra::{Quota, RateDecision};
+pub use self::limiter::{RateLimiter, RateLimiterStats};
 use crate::Gateway;
+use crate::authenticate::Requester;
 use crate::client_address::ClientAddress;
-use crate::credential::cookies;
-use crate::refused::Refused;
+use crate::csrf::REFRESH_COOKIE;
+use crate::headers::cookies;
+use crate::pipeline::EarlyResponse;
+use crate::request_limits::body_too_large;
 use crate::routes::RateClass;
-use crate::sizes::body_too_large;
-use crate::visitor::Visitor;
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
-const REFRESH_COOKIE: &str = "refresh_token";
 
 /// Requests per minute, by class.
 #[derive(Clone, Copy, Debug)]
-pub struct Rates {
+pub struct RateLimits {
     pub auth: u32,
     pub queue: u32,
     pub booking: u32,
     pub general: u32,
-    /// Log-ins and registrations from one address.
+    /// Logins and registrations from one address.
     pub login_address: u32,
-    /// Log-ins and registrations with one e-mail address.
+    /// Logins and registrations with one e-mail address.
     pub login_account: u32,
-    /// Refreshes from one address. Those with one token have the allowance of `auth`.
+    /// Refreshes from one address. Those with one token have the limit of `auth`.
     pub refresh_address: u32,
 }
 
-impl Default for Rates {
-    fn default() -> Rates {
-        Rates {
+impl Default for RateLimits {
+    fn default() -> RateLimits {
+        RateLimits {
             auth: 60,
             queue: 120,
             booking: 30,
@@ -61,93 +67,94 @@ impl Default for Rates {
     }
 }
 
-/// A minute's worth may come at once.
-fn whole(per_minute: u32) -> Quota {
+/// The requests of a whole minute may come at once.
+fn per_minute(per_minute: u32) -> Quota {
     Quota { per_minute, burst: per_minute }
 }
 
-/// Who is counted.
+/// Whose requests are counted together.
 #[derive(Clone, Copy, Debug)]
-pub struct Client {
-    pub visitor: Visitor,
+pub struct RateLimitSubject {
+    pub requester: Requester,
     pub address: ClientAddress,
 }
 
-/// Counts the request, or refuses one too many. The decision is for [`write_decision`].
-pub async fn count(
+/// Counts the request, or refuses it. The decision is for [`write_headers`].
+pub async fn check(
     gateway: &Gateway,
     class: RateClass,
-    client: Client,
+    subject: RateLimitSubject,
     request: &mut Request,
-) -> Result<Decision, Refused> {
+) -> Result<RateDecision, EarlyResponse> {
     let decision = match class {
-        RateClass::Login => count_login(gateway, client, request).await?,
-        RateClass::Refresh => count_refresh(gateway, client, request).await?,
+        RateClass::Login => check_login(gateway, subject, request).await?,
+        RateClass::Refresh => check_refresh(gateway, subject, request).await?,
         RateClass::Auth | RateClass::Queue | RateClass::Booking | RateClass::General => {
-            let quota = class_quota(class, &gateway.settings.rates);
-            gateway.limiter.check(&client.bucket(class), quota).await
+            let quota = class_quota(class, &gateway.settings.rate_limits);
+            gateway.limiter.check(&subject.bucket(class), quota).await
         }
     };
     if decision.allowed {
         return Ok(decision);
     }
-    gateway.figures.limited(class);
+    gateway.metrics.count_rate_limited(class);
     let sentence = "Too many requests. Please wait a moment.";
     let refused = ApiError::too_many("RATE_LIMITED", sentence, decision.retry_after);
     let mut response = refused.into_response();
-    write_decision(&decision, &mut response);
+    write_headers(&decision, &mut response);
     Err(response.into())
 }
 
-async fn count_login(
+async fn check_login(
     gateway: &Gateway,
-    client: Client,
+    subject: RateLimitSubject,
     request: &mut Request,
-) -> Result<Decision, ApiError> {
-    let rates = &gateway.settings.rates;
-    let by_client = client.bucket(RateClass::Login);
-    let by_address = format!("login:address:{}", client.address.bucket());
+) -> Result<RateDecision, ApiError> {
+    let limits = &gateway.settings.rate_limits;
+    let by_client = subject.bucket(RateClass::Login);
+    let by_address = format!("login:address:{}", subject.address.bucket());
     let by_account = read_email(request).await?.map(|email| account_bucket(&email));
-    // The client's own buckets first: a refusal there takes nothing from the account's.
+    // The client's own buckets come first: their refusal takes nothing from the account's bucket.
     let mut checks = vec![
-        (by_client.as_str(), class_quota(RateClass::Login, rates)),
-        (&by_address, whole(rates.login_address)),
+        (by_client.as_str(), class_quota(RateClass::Login, limits)),
+        (&by_address, per_minute(limits.login_address)),
     ];
-    checks.extend(by_account.as_deref().map(|name| (name, whole(rates.login_account))));
+    checks.extend(by_account.as_deref().map(|name| (name, per_minute(limits.login_account))));
     Ok(gateway.limiter.check_all(&checks).await)
 }
 
-/// Without a token there is no session to count: the client is counted as ever.
-async fn count_refresh(
+/// Without a refresh token the request counts per user or address.
+async fn check_refresh(
     gateway: &Gateway,
-    client: Client,
+    subject: RateLimitSubject,
     request: &mut Request,
-) -> Result<Decision, ApiError> {
-    let rates = &gateway.settings.rates;
-    let quota = class_quota(RateClass::Refresh, rates);
+) -> Result<RateDecision, ApiError> {
+    let limits = &gateway.settings.rate_limits;
+    let quota = class_quota(RateClass::Refresh, limits);
     let token = match refresh_cookie(request.headers()) {
         Some(token) => Some(token.to_owned()),
         None => read_refresh_token(request).await?,
     };
     let Some(token) = token else {
-        return Ok(gateway.limiter.check(&client.bucket(RateClass::Refresh), quota).await);
+        return Ok(gateway.limiter.check(&subject.bucket(RateClass::Refresh), quota).await);
     };
-    let by_address = format!("refresh:address:{}", client.address.bucket());
+    let by_address = format!("refresh:address:{}", subject.address.bucket());
     let by_token = token_bucket(&token);
-    let checks = [(by_address.as_str(), whole(rates.refresh_address)), (by_token.as_str(), quota)];
+    let checks =
+        [(by_address.as_str(), per_minute(limits.refresh_address)), (by_token.as_str(), quota)];
     Ok(gateway.limiter.check_all(&checks).await)
 }
 
-fn class_quota(class: RateClass, rates: &Rates) -> Quota {
-    whole(match class {
-        RateClass::Auth | RateClass::Login | RateClass::Refresh => rates.auth,
-        RateClass::Queue => rates.queue,
-        RateClass::Booking => rates.booking,
-        RateClass::General => rates.general,
+fn class_quota(class: RateClass, limits: &RateLimits) -> Quota {
+    per_minute(match class {
+        RateClass::Auth | RateClass::Login | RateClass::Refresh => limits.auth,
+        RateClass::Queue => limits.queue,
+        RateClass::Booking => limits.booking,
+        RateClass::General => limits.general,
     })
 }
 
-impl Client {
+impl RateLimitSubject {
     fn bucket(self, class: RateClass) -> String {
         let class = match class {
             RateClass::Auth | RateClass::Login | RateClass::Refresh => "auth",
@@ -155,66 +162,66 @@ impl Client {
             RateClass::Booking => "booking",
             RateClass::General => "general",
         };
-        match self.visitor {
-            Visitor::User { id, .. } => format!("{class}:user:{id}"),
-            Visitor::Anonymous | Visitor::Invalid(_) => {
+        match self.requester {
+            Requester::User { id, .. } => format!("{class}:user:{id}"),
+            Requester::Anonymous | Requester::InvalidToken(_) => {
                 format!("{class}:address:{}", self.address.bucket())
             }
         }
     }
 }
 
-/// The e-mail address in the body, if it has one; if not, it is the service's to refuse.
+/// The e-mail address in the body, if it has one; if not, the service refuses the body.
 async fn read_email(request: &mut Request) -> Result<Option<String>, ApiError> {
     #[derive(Deserialize)]
-    struct LoginBody {
+    struct LoginEmail {
         email: String,
     }
     let bytes = read_body(request).await?;
-    Ok(serde_json::from_slice::<LoginBody>(&bytes).ok().map(|body| body.email))
+    Ok(serde_json::from_slice::<LoginEmail>(&bytes).ok().map(|body| body.email))
 }
 
-/// The refresh token in the body, where clients without cookies have it.
+/// The refresh token in the body, where clients without cookies send it.
 async fn read_refresh_token(request: &mut Request) -> Result<Option<String>, ApiError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct RefreshBody {
+    struct RefreshToken {
         refresh_token: String,
     }
     let bytes = read_body(request).await?;
-    let token = serde_json::from_slice::<RefreshBody>(&bytes).ok().map(|body| body.refresh_token);
+    let token = serde_json::from_slice::<RefreshToken>(&bytes).ok().map(|body| body.refresh_token);
     Ok(token.filter(|token| !token.is_empty()))
 }
 
 /// Reads the whole body, which is small here, and puts it back.
 async fn read_body(request: &mut Request) -> Result<Bytes, ApiError> {
     let body = std::mem::take(request.body_mut());
-    // It fails if it is larger than its bound, or if the client goes away, who will not read this.
+    // This fails if the body exceeds its limit, or if the client has gone and reads no response.
     let bytes = body.collect().await.map_err(|_| body_too_large())?.to_bytes();
     *request.body_mut() = Body::from(bytes.clone());
     Ok(bytes)
 }
 
-/// The first cookie of the name that is not empty: the one that the service takes.
+/// The first refresh cookie that is not empty, which is the one that the auth service uses.
 fn refresh_cookie(headers: &HeaderMap) -> Option<&str> {
     let mut found = cookies(headers).filter(|(name, _)| *name == REFRESH_COOKIE);
     found.find_map(|(_, value)| value.filter(|value| !value.is_empty()))
 }
 
-/// One name per session, which tells nothing of its token.
+/// A bucket name per session that does not reveal the token.
 fn token_bucket(token: &str) -> String {
     let digest = Secret::new("urr-refresh-token").derive(token);
     format!("refresh:token:{}", digest.expose())
 }
 
-/// One name per account, however it is typed. The limiter's keys can be seen: no e-mail in them.
+/// A bucket name per account, in any spelling, that does not reveal the e-mail address.
 fn account_bucket(email: &str) -> String {
     let digest = Secret::new("urr-login-account").derive(&email.trim().to_lowercase());
     format!("login:account:{}", digest.expose())
 }
 
-/// Tells the client how much it has left.
-pub fn write_decision(decision: &Decision, response: &mut Response) {
+/// Writes the limit and the remaining requests into the response.
+pub fn write_headers(decision: &RateDecision, response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(LIMIT, HeaderValue::from(decision.limit));
     headers.insert(REMAINING, HeaderValue::from(decision.remaining));
@@ -231,17 +238,17 @@ mod tests {
     use urr_service::Role;
 
     use super::*;
-    use crate::visitor::TokenFault;
+    use crate::authenticate::TokenFault;
 
     #[test]
-    fn a_user_is_counted_as_such_and_others_by_address() {
+    fn users_are_counted_by_id_and_others_by_address() {
         let address = ClientAddress(Some("1.2.3.4".parse().unwrap()));
-        let user = Visitor::User { id: Uuid::from_u128(1), role: Role::User };
-        let name = |class, visitor| Client { visitor, address }.bucket(class);
+        let user = Requester::User { id: Uuid::from_u128(1), role: Role::User };
+        let name = |class, requester| RateLimitSubject { requester, address }.bucket(class);
         let id = Uuid::from_u128(1);
         assert_eq!(name(RateClass::Booking, user), format!("booking:user:{id}"));
-        assert_eq!(name(RateClass::Login, Visitor::Anonymous), "auth:address:1.2.3.4");
-        let invalid = Visitor::Invalid(TokenFault::Expired);
+        assert_eq!(name(RateClass::Login, Requester::Anonymous), "auth:address:1.2.3.4");
+        let invalid = Requester::InvalidToken(TokenFault::Expired);
         assert_eq!(name(RateClass::General, invalid), "general:address:1.2.3.4");
     }
 

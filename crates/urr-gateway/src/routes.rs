@@ -1,16 +1,20 @@
-//! The interface as data: which service answers which path, to whom, and at what price.
+//! The route table: which service answers a path, for whom, and under which limits.
 //!
-//! A row cannot be written without its policy, and a path without a row does not exist. `/internal`
-//! has no row: it does not exist outside. The first row that fits decides, so the exact ones stand
-//! above the general ones.
+//! A route cannot be written without its policy, and a path without a route answers 404; `/internal`
+//! has none. The first route that matches decides, so exact patterns stand above general ones.
 
-use axum::http::Method;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::IntoResponse;
+use urr_service::ApiError;
 
-/// One row: a set of requests that are treated alike.
+use crate::Gateway;
+use crate::pipeline::EarlyResponse;
+
+/// One row of the table: requests that are treated alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub methods: Methods,
-    /// Segments. `{name}` is any one segment, a final `**` any number of them, also none.
+    /// `{name}` matches any one segment, a final `**` any number of segments, also none.
     pub pattern: &'static str,
     pub service: &'static str,
     pub policy: Policy,
@@ -18,37 +22,37 @@ pub struct Route {
     pub priority: Priority,
     pub timeout: Timeout,
     pub body: BodySize,
-    /// How much of the pattern is fixed text: most rows are ruled out by that alone.
+    /// The length of the pattern's fixed prefix, which rules out most routes quickly.
     fixed: usize,
 }
 
-/// Who may come through.
+/// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Everybody. A user is named to the service if there is one.
+    /// Everybody. The service gets the user if there is one.
     Public,
-    /// Who is logged in.
+    /// Users who are logged in.
     User,
-    /// Who is logged in and holds an entry token of the waiting room.
+    /// Users who are logged in and have an entry token of the waiting room.
     Admitted,
-    /// Who is logged in as an administrator.
+    /// Administrators.
     Admin,
 }
 
-/// Which allowance a request is counted against.
+/// Which rate limit a request counts against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateClass {
     Auth,
-    /// Like `Auth`, and besides per account and per address: guessing passwords must not pay.
+    /// Like `Auth`, and also per account and per address, against password guessing.
     Login,
-    /// Counted by session and not by user: the access token has expired when it comes.
+    /// Per session instead of per user, because the access token has expired by then.
     Refresh,
     Queue,
     Booking,
     General,
 }
 
-/// What is kept longest when there is too much to do. Later ones go first.
+/// Which requests are served longest under overload. Later variants are shed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     Pay,
@@ -56,7 +60,7 @@ pub enum Priority {
     Browse,
 }
 
-/// Which of the configured times the service has.
+/// Which of the configured timeouts applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
     General,
@@ -67,12 +71,12 @@ pub enum Timeout {
 /// How large a body may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodySize {
-    Usual,
-    /// A picture.
+    Normal,
+    /// An image.
     Upload,
 }
 
-/// A set of methods. HEAD is in every set that GET is in: it must not be a way around its rule.
+/// A set of methods. GET includes HEAD, so that HEAD cannot evade a rule for GET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Methods(u8);
 
@@ -94,7 +98,7 @@ impl Methods {
         (Methods::DELETE, "DELETE"),
     ];
 
-    /// The set of this one method; empty for methods that no route has.
+    /// The set of one method; empty for methods that no route has.
     fn of(method: &Method) -> Methods {
         match method.as_str() {
             "GET" | "HEAD" => Methods::GET,
@@ -114,7 +118,7 @@ impl Methods {
         Methods(self.0 | other.0)
     }
 
-    /// As the `Allow` header has it.
+    /// The value of the `Allow` header.
     pub fn names(self) -> String {
         let named = Methods::NAMED.into_iter().filter(|(methods, _)| self.0 & methods.0 != 0);
         named.map(|(_, name)| name).collect::<Vec<_>>().join(", ")
@@ -131,7 +135,7 @@ const fn route(
     timeout: Timeout,
 ) -> Route {
     let fixed = fixed_bytes(pattern.as_bytes());
-    let body = BodySize::Usual;
+    let body = BodySize::Normal;
     Route { methods, pattern, service, policy, rate_class, priority, timeout, body, fixed }
 }
 
@@ -154,8 +158,8 @@ const fn fixed_bytes(pattern: &[u8]) -> usize {
 pub const ROUTES: &[Route] = {
     use Policy::{Admin, Admitted, Public, User};
     use Priority::{Browse, Hold, Pay};
-    use RateClass::{Auth, Booking, General, Login, Queue as PerQueue, Refresh};
-    use Timeout::{General as Usual, Payment, Queue};
+    use RateClass::{Auth, Booking, General, Login, Queue as QueueRate, Refresh};
+    use Timeout::{General as Default, Payment, Queue};
     const GET: Methods = Methods::GET;
     const POST: Methods = Methods::POST;
     const PUT: Methods = Methods::PUT;
@@ -163,112 +167,133 @@ pub const ROUTES: &[Route] = {
     const UNSAFE: Methods = Methods::UNSAFE;
     const ALL: Methods = Methods::ALL;
     &[
-        // Whoever wants to pay must be able to log in and to stay so: not the first to be shed.
-        route(POST, "/api/auth/login", "auth", Public, Login, Hold, Usual),
-        route(POST, "/api/auth/register", "auth", Public, Login, Hold, Usual),
-        route(POST, "/api/auth/refresh", "auth", Public, Refresh, Hold, Usual),
-        // Every page asks who is here; that must not use up the attempts to log in.
-        route(GET, "/api/auth/me", "auth", User, General, Hold, Usual),
-        route(UNSAFE, "/api/auth/me", "auth", User, Auth, Hold, Usual),
-        route(GET, "/api/auth/me/**", "auth", User, General, Hold, Usual),
-        route(UNSAFE, "/api/auth/me/**", "auth", User, Auth, Hold, Usual),
-        route(GET, "/api/auth/terms", "auth", Public, General, Hold, Usual),
-        route(UNSAFE, "/api/auth/terms", "auth", User, Auth, Hold, Usual),
-        route(UNSAFE, "/api/auth/password", "auth", User, Auth, Hold, Usual),
-        route(ALL, "/api/auth/admin/**", "auth", Admin, General, Hold, Usual),
-        route(POST, "/api/auth/social/{provider}/link", "auth", User, Auth, Hold, Usual),
-        route(ALL, "/api/auth/identity/**", "auth", User, Auth, Hold, Usual),
-        // A task to do before the attempt, which is counted itself.
-        route(GET, "/api/auth/challenge", "auth", Public, General, Hold, Usual),
-        // Logging out, signing in by other means: for those who are not logged in.
-        route(ALL, "/api/auth/**", "auth", Public, Auth, Hold, Usual),
-        // Payment providers have no login; the service verifies what they say.
+        // Buyers must be able to log in and stay logged in, so these are not shed first.
+        route(POST, "/api/auth/login", "auth", Public, Login, Hold, Default),
+        route(POST, "/api/auth/register", "auth", Public, Login, Hold, Default),
+        route(POST, "/api/auth/refresh", "auth", Public, Refresh, Hold, Default),
+        // Every page loads the user; that must not use up the login attempts.
+        route(GET, "/api/auth/me", "auth", User, General, Hold, Default),
+        route(UNSAFE, "/api/auth/me", "auth", User, Auth, Hold, Default),
+        route(GET, "/api/auth/me/**", "auth", User, General, Hold, Default),
+        route(UNSAFE, "/api/auth/me/**", "auth", User, Auth, Hold, Default),
+        route(GET, "/api/auth/terms", "auth", Public, General, Hold, Default),
+        route(UNSAFE, "/api/auth/terms", "auth", User, Auth, Hold, Default),
+        route(UNSAFE, "/api/auth/password", "auth", User, Auth, Hold, Default),
+        route(ALL, "/api/auth/admin/**", "auth", Admin, General, Hold, Default),
+        route(POST, "/api/auth/social/{provider}/link", "auth", User, Auth, Hold, Default),
+        route(ALL, "/api/auth/identity/**", "auth", User, Auth, Hold, Default),
+        // A bot check before the login attempt, which is counted itself.
+        route(GET, "/api/auth/challenge", "auth", Public, General, Hold, Default),
+        // Logout and social login need no login.
+        route(ALL, "/api/auth/**", "auth", Public, Auth, Hold, Default),
+        // Payment providers have no login; the service verifies their webhooks.
         route(POST, "/api/payments/webhooks/**", "payment", Public, General, Pay, Payment),
         route(ALL, "/api/payments/**", "payment", User, General, Pay, Payment),
-        route(GET, "/api/notifications", "mail", User, General, Browse, Usual),
-        route(GET, "/api/stats/**", "stats", Admin, General, Browse, Usual),
-        route(GET, "/api/events/**", "catalog", Public, General, Browse, Usual),
-        route(GET, "/api/artists/**", "catalog", Public, General, Browse, Usual),
-        route(GET, "/api/venues/**", "catalog", Public, General, Browse, Usual),
-        route(POST, "/api/artists/enrich", "catalog", Admin, General, Browse, Usual),
-        // E-6: these belong to the waiting room although their prefix is the catalogue's.
+        route(GET, "/api/notifications", "mail", User, General, Browse, Default),
+        route(GET, "/api/stats/**", "stats", Admin, General, Browse, Default),
+        route(GET, "/api/events/**", "catalog", Public, General, Browse, Default),
+        route(GET, "/api/artists/**", "catalog", Public, General, Browse, Default),
+        route(GET, "/api/venues/**", "catalog", Public, General, Browse, Default),
+        route(POST, "/api/artists/enrich", "catalog", Admin, General, Browse, Default),
+        // E-6: these belong to the waiting room although their prefix is the catalog's.
         route(ALL, "/api/admin/vwr/**", "queue", Admin, General, Hold, Queue),
         route(ALL, "/api/admin/queue/**", "queue", Admin, General, Hold, Queue),
-        // What is sold belongs to the ticket office, its check at the door included.
-        route(ALL, "/api/admin/reservations/**", "ticket", Admin, General, Hold, Usual),
-        route(ALL, "/api/admin/events/{id}/tickets", "ticket", Admin, General, Browse, Usual),
-        route(ALL, "/api/admin/tickets/**", "ticket", Admin, General, Browse, Usual),
-        route(ALL, "/api/admin/check-ins/**", "ticket", Admin, General, Hold, Usual),
-        route(GET, "/api/admin/ticket-audit-log", "ticket", Admin, General, Browse, Usual),
+        // Tickets and check-in belong to the ticket service.
+        route(ALL, "/api/admin/reservations/**", "ticket", Admin, General, Hold, Default),
+        route(ALL, "/api/admin/events/{id}/tickets", "ticket", Admin, General, Browse, Default),
+        route(ALL, "/api/admin/tickets/**", "ticket", Admin, General, Browse, Default),
+        route(ALL, "/api/admin/check-ins/**", "ticket", Admin, General, Hold, Default),
+        route(GET, "/api/admin/ticket-audit-log", "ticket", Admin, General, Browse, Default),
         route(ALL, "/api/admin/payments/**", "payment", Admin, General, Pay, Payment),
-        route(ALL, "/api/admin/mails/**", "mail", Admin, General, Browse, Usual),
-        route(ALL, "/api/admin/**", "catalog", Admin, General, Browse, Usual),
-        route(GET, "/api/image/**", "catalog", Public, General, Browse, Usual),
-        upload(route(POST, "/api/image/**", "catalog", Admin, General, Browse, Usual)),
-        route(GET, "/api/time", "ticket", Public, General, Browse, Usual),
-        route(GET, "/api/tickets/**", "ticket", Public, General, Browse, Usual),
-        // E-3: what is one's own is read and cancelled without waiting again.
-        route(GET, "/api/seats/reservation/{id}", "ticket", User, General, Browse, Usual),
-        route(GET, "/api/seats/**", "ticket", Admitted, General, Browse, Usual),
-        route(POST, "/api/seats/reserve", "ticket", Admitted, Booking, Hold, Usual),
-        route(POST, "/api/seats/best", "ticket", Admitted, Booking, Hold, Usual),
-        route(POST, "/api/reservations", "ticket", Admitted, Booking, Hold, Usual),
-        route(GET, "/api/reservations/**", "ticket", User, General, Browse, Usual),
-        // Other seats are taken as seats are: by whose turn it is.
-        route(PUT, "/api/reservations/{id}/seats", "ticket", Admitted, Booking, Hold, Usual),
-        route(UNSAFE, "/api/reservations/{id}/**", "ticket", User, Booking, Hold, Usual),
-        route(GET, "/api/memberships/**", "ticket", User, General, Browse, Usual),
-        route(UNSAFE, "/api/memberships/**", "ticket", User, General, Hold, Usual),
-        route(GET, "/api/transfers/**", "ticket", User, General, Browse, Usual),
-        route(UNSAFE, "/api/transfers/**", "ticket", User, General, Hold, Usual),
-        route(ALL, "/api/queue/admin/**", "queue", Admin, PerQueue, Hold, Queue),
-        // The same for everybody: a million who wait may ask for it, and a cache may answer.
+        route(ALL, "/api/admin/mails/**", "mail", Admin, General, Browse, Default),
+        route(ALL, "/api/admin/**", "catalog", Admin, General, Browse, Default),
+        route(GET, "/api/image/**", "catalog", Public, General, Browse, Default),
+        upload(route(POST, "/api/image/**", "catalog", Admin, General, Browse, Default)),
+        route(GET, "/api/time", "ticket", Public, General, Browse, Default),
+        route(GET, "/api/tickets/**", "ticket", Public, General, Browse, Default),
+        // E-3: users read and cancel their own reservations without waiting again.
+        route(GET, "/api/seats/reservation/{id}", "ticket", User, General, Browse, Default),
+        route(GET, "/api/seats/**", "ticket", Admitted, General, Browse, Default),
+        route(POST, "/api/seats/reserve", "ticket", Admitted, Booking, Hold, Default),
+        route(POST, "/api/seats/best", "ticket", Admitted, Booking, Hold, Default),
+        route(POST, "/api/reservations", "ticket", Admitted, Booking, Hold, Default),
+        route(GET, "/api/reservations/**", "ticket", User, General, Browse, Default),
+        // Changing seats takes seats, so it needs an entry token.
+        route(PUT, "/api/reservations/{id}/seats", "ticket", Admitted, Booking, Hold, Default),
+        route(UNSAFE, "/api/reservations/{id}/**", "ticket", User, Booking, Hold, Default),
+        route(GET, "/api/memberships/**", "ticket", User, General, Browse, Default),
+        route(UNSAFE, "/api/memberships/**", "ticket", User, General, Hold, Default),
+        route(GET, "/api/transfers/**", "ticket", User, General, Browse, Default),
+        route(UNSAFE, "/api/transfers/**", "ticket", User, General, Hold, Default),
+        route(ALL, "/api/queue/admin/**", "queue", Admin, QueueRate, Hold, Queue),
+        // The crowd document is the same for everybody, so caches can serve it.
         route(GET, "/api/queue/crowd/**", "queue", Public, General, Browse, Queue),
         route(GET, "/api/queue/draw/**", "queue", Public, General, Browse, Queue),
-        route(GET, "/api/queue/**", "queue", User, PerQueue, Browse, Queue),
-        route(POST, "/api/queue/**", "queue", User, PerQueue, Hold, Queue),
-        route(DELETE, "/api/queue/{id}/reminder", "queue", User, PerQueue, Hold, Queue),
-        route(GET, "/api/community/**", "community", Public, General, Browse, Usual),
-        route(UNSAFE, "/api/community/**", "community", User, General, Browse, Usual),
-        route(GET, "/api/news/**", "community", Public, General, Browse, Usual),
-        route(UNSAFE, "/api/news/**", "community", Admin, General, Browse, Usual),
+        route(GET, "/api/queue/**", "queue", User, QueueRate, Browse, Queue),
+        route(POST, "/api/queue/**", "queue", User, QueueRate, Hold, Queue),
+        route(DELETE, "/api/queue/{id}/reminder", "queue", User, QueueRate, Hold, Queue),
     ]
 };
 
-/// What the table says about a request.
+/// The result of matching a request with the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// The row, and its position in [`ROUTES`].
+pub enum RouteMatch {
+    /// The route and its index in [`ROUTES`].
     Route(usize, &'static Route),
     /// The path exists, but not with this method.
     OtherMethods(Methods),
-    Nothing,
+    None,
 }
 
-/// The row of a request. `path` is normalised and has no version.
-pub fn match_route(method: &Method, path: &str) -> Found {
+/// Finds the route of a request. `path` is normalised and has no version.
+pub fn match_route(method: &Method, path: &str) -> RouteMatch {
     let mut others = Methods(0);
-    for (position, route) in ROUTES.iter().enumerate() {
-        if !route.has(path) {
+    for (index, route) in ROUTES.iter().enumerate() {
+        if !route.matches(path) {
             continue;
         }
         if route.methods.contains(method) {
-            return Found::Route(position, route);
+            return RouteMatch::Route(index, route);
         }
         others = others.union(route.methods);
     }
-    if others == Methods(0) { Found::Nothing } else { Found::OtherMethods(others) }
+    if others == Methods(0) { RouteMatch::None } else { RouteMatch::OtherMethods(others) }
 }
 
-/// Some row of a path, whatever the method: its service is the one that answers the path.
+/// The first route of a path with any method: all routes of one path have the same service.
 pub fn find_route(path: &str) -> Option<&'static Route> {
-    ROUTES.iter().find(|route| route.has(path))
+    ROUTES.iter().find(|route| route.matches(path))
+}
+
+/// The route of a request and its index, or 404 or 405. A service that this installation does not
+/// run has no routes.
+pub fn find_request_route(
+    gateway: &Gateway,
+    method: &Method,
+    path: &str,
+) -> Result<(usize, &'static Route), EarlyResponse> {
+    match match_route(method, path) {
+        RouteMatch::Route(index, route) if gateway.has_service(route) => Ok((index, route)),
+        RouteMatch::OtherMethods(methods) => Err(method_not_allowed(methods)),
+        RouteMatch::Route(..) | RouteMatch::None => {
+            Err(ApiError::not_found("NOT_FOUND", "There is nothing at this address.").into())
+        }
+    }
+}
+
+fn method_not_allowed(methods: Methods) -> EarlyResponse {
+    let sentence = "This address does not answer to this method.";
+    let error = ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", sentence);
+    let mut response = error.into_response();
+    let names = HeaderValue::from_str(&methods.names()).expect("names of methods are ASCII");
+    response.headers_mut().insert(header::ALLOW, names);
+    response.into()
 }
 
 impl Route {
-    /// Whether the pattern has this path. A slash at the end is not a way around a rule: the path
-    /// has the row it would have without, and its service finds nothing there.
-    pub fn has(&self, path: &str) -> bool {
+    /// Whether the pattern matches a path. A trailing slash is ignored, so that it cannot evade a
+    /// rule; the service then answers 404.
+    pub fn matches(&self, path: &str) -> bool {
         let path = path.strip_suffix('/').unwrap_or(path);
         let (fixed, open) = self.pattern.split_at(self.fixed);
         let Some(rest) = path.strip_prefix(fixed) else { return false };
@@ -296,10 +321,10 @@ impl Route {
 mod tests {
     use super::*;
 
-    fn found(method: &str, path: &str) -> Option<(&'static str, Policy)> {
+    fn find(method: &str, path: &str) -> Option<(&'static str, Policy)> {
         match match_route(&method.parse().unwrap(), path) {
-            Found::Route(_, route) => Some((route.pattern, route.policy)),
-            Found::OtherMethods(_) | Found::Nothing => None,
+            RouteMatch::Route(_, route) => Some((route.pattern, route.policy)),
+            RouteMatch::OtherMethods(_) | RouteMatch::None => None,
         }
     }
 
@@ -327,7 +352,7 @@ mod tests {
     #[test]
     fn e_3_only_booking_needs_to_have_waited() {
         let check = |method, path, expected| {
-            let policy = found(method, path).map(|(_, policy)| policy);
+            let policy = find(method, path).map(|(_, policy)| policy);
             assert_eq!(policy, Some(expected), "{method} {path}");
         };
         check("GET", "/api/seats/events/1", Policy::Admitted);
@@ -354,9 +379,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_for_all_who_wait_is_for_everybody_and_ones_own_place_is_not() {
+    fn the_crowd_document_is_public_and_ones_own_position_is_not() {
         let check = |method, path, expected| {
-            let policy = found(method, path).map(|(_, policy)| policy);
+            let policy = find(method, path).map(|(_, policy)| policy);
             assert_eq!(policy, Some(expected), "{method} {path}");
         };
         check("GET", "/api/queue/crowd/1", Policy::Public);
@@ -371,18 +396,18 @@ mod tests {
     }
 
     #[test]
-    fn a_known_path_with_another_method_says_which_it_has() {
+    fn a_known_path_with_another_method_names_its_methods() {
         let other = match_route(&Method::DELETE, "/api/artists/enrich");
-        let Found::OtherMethods(methods) = other else { panic!("{other:?}") };
+        let RouteMatch::OtherMethods(methods) = other else { panic!("{other:?}") };
         assert_eq!(methods.names(), "GET, HEAD, POST");
-        assert_eq!(match_route(&Method::TRACE, "/api/none"), Found::Nothing);
-        assert!(matches!(match_route(&Method::TRACE, "/api/time"), Found::OtherMethods(_)));
+        assert_eq!(match_route(&Method::TRACE, "/api/none"), RouteMatch::None);
+        assert!(matches!(match_route(&Method::TRACE, "/api/time"), RouteMatch::OtherMethods(_)));
     }
 
-    /// A row that others hide would have a policy that nobody keeps.
+    /// A route that others hide would have a policy without effect.
     #[test]
-    fn every_row_decides_something() {
-        for (position, route) in ROUTES.iter().enumerate() {
+    fn no_route_hides_another() {
+        for (index, route) in ROUTES.iter().enumerate() {
             let path = route
                 .pattern
                 .replace("/**", "/x/y")
@@ -394,13 +419,13 @@ mod tests {
                     continue;
                 }
                 let found = match_route(&name.parse().unwrap(), &path);
-                assert_eq!(found, Found::Route(position, route), "{name} {path}");
+                assert_eq!(found, RouteMatch::Route(index, route), "{name} {path}");
             }
         }
     }
 
     #[test]
-    fn every_row_is_of_the_public_interface() {
+    fn every_route_is_below_api() {
         for route in ROUTES {
             assert!(route.pattern.starts_with("/api/"), "{}", route.pattern);
             assert!(!route.pattern.contains("internal"), "{}", route.pattern);

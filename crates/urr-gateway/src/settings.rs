@@ -1,4 +1,4 @@
-//! What the gateway is told at its start.
+//! The gateway's settings.
 
 use std::time::Duration;
 
@@ -6,46 +6,46 @@ use urr_kernel::Secret;
 use urr_service::token::TokenKey;
 
 use crate::client_address::AddressRange;
-use crate::overload::Concurrency;
-use crate::rate_limit::Rates;
+use crate::overload::ConcurrencyLimits;
+use crate::rate_limit::RateLimits;
 use crate::routes::Timeout;
 
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct GatewaySettings {
     /// Verifies access tokens.
     pub access_key: TokenKey,
     /// Verifies entry tokens of the waiting room.
     pub entry_key: TokenKey,
-    /// What our own edge proves itself with, if there is one.
+    /// The secret that our own CDN edge sends, if there is one.
     pub trusted_edge_secret: Option<Secret>,
-    /// Whose word on the client's address is taken.
+    /// Proxies whose forwarding headers are believed.
     pub trusted_proxies: Vec<AddressRange>,
-    /// Web origins besides our own whose pages may call us, as browsers write them.
+    /// Web origins besides our own whose pages may call the API, as browsers write them.
     pub allowed_origins: Vec<String>,
-    pub rates: Rates,
+    pub rate_limits: RateLimits,
     pub timeouts: Timeouts,
-    pub concurrency: Concurrency,
+    pub concurrency: ConcurrencyLimits,
     pub header_bytes_max: usize,
-    /// Bodies for the auth service; the bound of most others is the service kit's.
+    /// For bodies to the auth service. For others it is the service kit's limit.
     pub auth_body_bytes_max: usize,
-    /// Pictures with the form around them.
+    /// For image uploads, with the form around them.
     pub upload_bytes_max: usize,
-    /// Whether only this machine can reach the door. Then browsers are not told to insist on TLS.
+    /// Whether only this machine can reach the server. Then there is no HSTS header.
     pub is_loopback: bool,
 }
 
-impl Settings {
-    /// The defaults, with the keys that nothing can be a default for.
-    pub fn new(access_key: TokenKey, entry_key: TokenKey) -> Settings {
-        Settings {
+impl GatewaySettings {
+    /// The defaults with these keys.
+    pub fn new(access_key: TokenKey, entry_key: TokenKey) -> GatewaySettings {
+        GatewaySettings {
             access_key,
             entry_key,
             trusted_edge_secret: None,
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
-            rates: Rates::default(),
+            rate_limits: RateLimits::default(),
             timeouts: Timeouts::default(),
-            concurrency: Concurrency::default(),
+            concurrency: ConcurrencyLimits::default(),
             header_bytes_max: 16 * 1024,
             auth_body_bytes_max: 10 * 1024,
             upload_bytes_max: 5 * 1024 * 1024 + 64 * 1024,
@@ -54,7 +54,7 @@ impl Settings {
     }
 }
 
-/// How long services may take.
+/// How long services may take to respond.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     pub general: Duration,

@@ -22,9 +22,8 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use urr_gateway::{Gateway, Rates, Settings as GatewaySettings};
+use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits};
 use urr_kernel::{Clock, IdSource, Uuid};
-use urr_limit::Limiter;
 use urr_queue::{Notices, Queue, QueueParts, SCHEMA, Settings};
 use urr_room::memory::MemoryRooms;
 use urr_room::{Ask, Door, Rooms, Rules};
@@ -209,10 +208,10 @@ async fn fill(rooms: &Rooms, event_id: Uuid, waiting: u128) -> Result<()> {
 fn gateway(service: &Service, kit: &ServiceKit) -> Router {
     let upstream = Upstream::local(Caller::Gateway, "queue", service.local_router(), kit);
     let mut settings = GatewaySettings::new(key(), TokenKey::new(&[2; 32]));
-    settings.rates = Rates { queue: 1_000_000_000, ..Rates::default() };
+    settings.rate_limits = RateLimits { queue: 1_000_000_000, ..RateLimits::default() };
     settings.allowed_origins = vec!["http://localhost:3000".to_owned()];
-    let limiter = Limiter::memory(kit.clock.clone());
-    Gateway::new(vec![upstream], limiter, settings, kit).door(Router::new(), kit)
+    let limiter = RateLimiter::local(kit.clock.clone());
+    Gateway::new(vec![upstream], limiter, settings, kit).router(Router::new(), kit)
 }
 
 /// A route that answers what a poll answers, and does nothing for it.

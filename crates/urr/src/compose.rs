@@ -17,13 +17,12 @@ use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
-use urr_auth::Auth;
+use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
-use urr_catalog::Catalog;
-use urr_gateway::{Gateway, Rates, RevocationFeed, Settings, Timeouts};
+use urr_catalog::CatalogService;
+use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
-use urr_limit::Limiter;
 use urr_queue::Queue;
 use urr_redis::Redis;
 use urr_service::token::TokenKey;
@@ -37,27 +36,29 @@ use urr_ticket::SlotChecker;
 
 use crate::config::Config;
 use crate::data_folder::DataFolder;
-use crate::doors::private_door;
 use crate::engines;
+use crate::internal_router::internal_router;
 use crate::role::{ProcessRole, ProcessRoles};
-use crate::watch::Watch;
+use crate::supervisor::TaskSupervisor;
 
 pub use accounts::auth_parts;
 pub use notices::queue as notice_queue;
 pub use payments::payments;
 pub use tickets::ticket_service_to_read;
 
-/// What the outside world gives: time and ids.
+/// The sources of time and ids; tests give their own.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct ClockAndIds {
     pub clock: Clock,
     pub ids: IdSource,
 }
 
-impl World {
-    pub fn real() -> World {
+type World = ClockAndIds;
+
+impl ClockAndIds {
+    pub fn system() -> ClockAndIds {
         let ids = IdSource::from_system_randomness(Clock::System);
-        World { clock: Clock::System, ids }
+        ClockAndIds { clock: Clock::System, ids }
     }
 }
 
@@ -66,15 +67,15 @@ pub struct System {
     /// For everybody: the gateway, if it runs here.
     pub public: Option<Router>,
     /// For our own processes and for operators: services, health, metrics.
-    pub private: Router,
+    pub internal: Router,
     /// The services that run here, for callers in this process.
     pub services: Vec<Service>,
     pub kit: ServiceKit,
     /// Cancelled first: no new requests.
     pub draining: CancellationToken,
-    pub watch: Watch,
-    auth: Option<Auth>,
-    catalog: Option<Catalog>,
+    pub supervisor: TaskSupervisor,
+    auth: Option<AuthService>,
+    catalog: Option<CatalogService>,
     queue: Option<Queue>,
     /// Cancelled second: relays and consumers finish what they are at.
     stopping: CancellationToken,
@@ -104,7 +105,7 @@ impl System {
             kit: &kit,
             bus_metrics,
             stopping: CancellationToken::new(),
-            watch: Watch::new(draining.clone()),
+            supervisor: TaskSupervisor::new(draining.clone()),
             draining,
             tasks: TaskTracker::new(),
             services: Vec::new(),
@@ -127,13 +128,14 @@ impl System {
             false => None,
         };
         let credentials = InternalCredentials::from_root(&config.internal.token);
-        let private = private_door(&builder.services, &credentials, builder.health("urr"), &kit);
+        let internal =
+            internal_router(&builder.services, &credentials, builder.health("urr"), &kit);
         Ok(System {
             public,
-            private,
+            internal,
             services: builder.services,
             draining: builder.draining,
-            watch: builder.watch,
+            supervisor: builder.supervisor,
             auth,
             catalog,
             queue,
@@ -156,7 +158,7 @@ impl System {
     }
 
     /// The catalogue, if it runs here.
-    pub fn catalog(&self) -> Option<&Catalog> {
+    pub fn catalog(&self) -> Option<&CatalogService> {
         self.catalog.as_ref()
     }
 
@@ -210,7 +212,7 @@ struct Builder<'a> {
     bus_metrics: urr_bus::Metrics,
     draining: CancellationToken,
     stopping: CancellationToken,
-    watch: Watch,
+    supervisor: TaskSupervisor,
     tasks: TaskTracker,
     services: Vec<Service>,
     databases: Vec<Db>,
@@ -222,8 +224,8 @@ struct Builder<'a> {
 
 /// Services that are asked for more than their answers.
 struct Started {
-    auth: Option<Auth>,
-    catalog: Option<Catalog>,
+    auth: Option<AuthService>,
+    catalog: Option<CatalogService>,
     queue: Option<Queue>,
 }
 
@@ -366,7 +368,7 @@ impl Builder<'_> {
 
     /// Runs something until we stop.
     fn spawn(&self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(self.watch.guard(name, self.stopping.clone(), part));
+        self.tasks.spawn(self.supervisor.supervise(name, self.stopping.clone(), part));
     }
 
     fn health(&self, name: &'static str) -> Health {
@@ -402,8 +404,8 @@ impl Builder<'_> {
             ProcessRole::ALL.into_iter().filter_map(ProcessRole::openapi),
         );
         let limiter = match &self.redis {
-            Some(redis) => Limiter::redis(redis.clone(), self.kit.clock.clone()),
-            None => Limiter::memory(self.kit.clock.clone()),
+            Some(redis) => RateLimiter::shared(redis.clone(), self.kit.clock.clone()),
+            None => RateLimiter::local(self.kit.clock.clone()),
         };
         let settings = gateway_settings(self.config);
         let gateway = Gateway::new(upstreams, limiter, settings, self.kit);
@@ -416,7 +418,7 @@ impl Builder<'_> {
             // Figures are for operators: a door that others can reach does not show them.
             pages = pages.merge(self.kit.metrics.router());
         }
-        Ok(gateway.door(pages, self.kit))
+        Ok(gateway.router(pages, self.kit))
     }
 
     /// Reads the revoked tokens and goes on reading. Before it has read them once, the gateway knows
@@ -434,15 +436,15 @@ impl Builder<'_> {
     }
 }
 
-fn gateway_settings(config: &Config) -> Settings {
+fn gateway_settings(config: &Config) -> GatewaySettings {
     let gateway = &config.gateway;
     let access_key = TokenKey::new(&config.auth.jwt_key());
     let entry_key = queue::entry_key(config);
-    Settings {
+    GatewaySettings {
         trusted_edge_secret: gateway.trusted_edge_secret.clone(),
         trusted_proxies: gateway.trusted_proxies.clone(),
         allowed_origins: gateway.cors_allowed_origins.clone(),
-        rates: Rates {
+        rate_limits: RateLimits {
             auth: gateway.rate_limit_auth_rpm,
             queue: gateway.rate_limit_queue_rpm,
             booking: gateway.rate_limit_booking_rpm,
@@ -459,7 +461,7 @@ fn gateway_settings(config: &Config) -> Settings {
         header_bytes_max: gateway.header_bytes_max,
         auth_body_bytes_max: gateway.auth_body_bytes_max,
         is_loopback: config.server.host.is_loopback(),
-        ..Settings::new(access_key, entry_key)
+        ..GatewaySettings::new(access_key, entry_key)
     }
 }
 
@@ -468,7 +470,7 @@ fn gateway_settings(config: &Config) -> Settings {
 fn warn_of_split_memory(config: &Config, roles: &ProcessRoles) {
     if roles.contains(&ProcessRole::Queue)
         && *roles != ProcessRole::all()
-        && engines::is_line_here(config)
+        && engines::has_rooms_in_process(config)
     {
         let folder = config.data.dir.display();
         warn!(

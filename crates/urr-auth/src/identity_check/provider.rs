@@ -1,4 +1,4 @@
-//! Who can tell who someone is: a sandbox that believes everything, and PortOne.
+//! Who can tell who someone is: a sandbox that believes everything, and PortOneIdentity.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub enum IdentityProvider {
     Off,
     /// Takes people for who they say they are. For trying things out.
     Sandbox,
-    PortOne(PortOne),
+    PortOne(PortOneIdentity),
 }
 
 impl IdentityProvider {
@@ -41,9 +41,9 @@ impl IdentityProvider {
     }
 }
 
-/// PortOne's second interface.
+/// PortOneIdentity's second interface.
 #[derive(Clone, Debug)]
-pub struct PortOne {
+pub struct PortOneIdentity {
     pub secret: Secret,
     /// Pages need it and the next one; both are public.
     pub store_id: String,
@@ -63,14 +63,14 @@ pub struct SandboxPerson {
 
 /// What the provider says about an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct VerificationReport {
     /// Whose attempt the provider speaks of.
     pub verification_id: String,
-    pub outcome: Outcome,
+    pub outcome: VerificationOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum VerificationOutcome {
     /// The person has not done their part.
     Pending,
     Failed,
@@ -86,10 +86,10 @@ pub enum Outcome {
 pub struct PersonKey(String);
 
 impl PersonKey {
-    fn parse(text: Option<String>) -> Result<Option<PersonKey>, ProviderError> {
+    fn parse(text: Option<String>) -> Result<Option<PersonKey>, IdentityProviderError> {
         let text = text.filter(|text| !text.trim().is_empty());
         match &text {
-            Some(text) if text.len() > KEY_CHARS_MAX => Err(ProviderError::Unreadable),
+            Some(text) if text.len() > KEY_CHARS_MAX => Err(IdentityProviderError::Unreadable),
             _ => Ok(text.map(PersonKey)),
         }
     }
@@ -112,7 +112,7 @@ impl std::fmt::Debug for PersonKey {
 
 /// Why the provider was of no help. The attempt stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProviderError {
+pub enum IdentityProviderError {
     #[error("the identity provider cannot be reached")]
     Unreachable,
     #[error("the identity provider did not answer in time")]
@@ -125,14 +125,14 @@ pub enum ProviderError {
     OtherAttempt,
 }
 
-impl From<OutboundError> for ProviderError {
-    fn from(error: OutboundError) -> ProviderError {
+impl From<OutboundError> for IdentityProviderError {
+    fn from(error: OutboundError) -> IdentityProviderError {
         match error {
-            OutboundError::Timeout => ProviderError::Timeout,
-            OutboundError::TooLarge => ProviderError::Unreadable,
+            OutboundError::Timeout => IdentityProviderError::Timeout,
+            OutboundError::TooLarge => IdentityProviderError::Unreadable,
             OutboundError::RefusedAddress(_)
             | OutboundError::Unreachable(_)
-            | OutboundError::Interrupted(_) => ProviderError::Unreachable,
+            | OutboundError::Interrupted(_) => IdentityProviderError::Unreachable,
         }
     }
 }
@@ -141,15 +141,17 @@ impl From<OutboundError> for ProviderError {
 pub fn ask_sandbox(
     id: VerificationId,
     person: Option<&SandboxPerson>,
-) -> Result<Report, ProviderError> {
+) -> Result<VerificationReport, IdentityProviderError> {
     let outcome = match person {
-        None => Outcome::Pending,
+        None => VerificationOutcome::Pending,
         Some(person) => match person.name.as_str() {
-            "FAILED" => Outcome::Failed,
-            "PENDING" => Outcome::Pending,
-            "SLOW" => return Err(ProviderError::Timeout),
-            "NO-CI" => Outcome::Verified { ci: None, di: Some(sandbox_key("di", person)) },
-            _ => Outcome::Verified {
+            "FAILED" => VerificationOutcome::Failed,
+            "PENDING" => VerificationOutcome::Pending,
+            "SLOW" => return Err(IdentityProviderError::Timeout),
+            "NO-CI" => {
+                VerificationOutcome::Verified { ci: None, di: Some(sandbox_key("di", person)) }
+            }
+            _ => VerificationOutcome::Verified {
                 ci: Some(sandbox_key("ci", person)),
                 di: Some(sandbox_key("di", person)),
             },
@@ -160,7 +162,7 @@ pub fn ask_sandbox(
         true => "somebody-elses-attempt".to_owned(),
         false => id.to_string(),
     };
-    Ok(Report { verification_id, outcome })
+    Ok(VerificationReport { verification_id, outcome })
 }
 
 /// The same person always has the same key.
@@ -171,7 +173,7 @@ fn sandbox_key(kind: &str, person: &SandboxPerson) -> PersonKey {
     PersonKey(format!("SANDBOX-{kind}-{hex}"))
 }
 
-/// PortOne's answer, as far as it matters here. It may grow fields.
+/// PortOneIdentity's answer, as far as it matters here. It may grow fields.
 #[derive(Deserialize)]
 struct PortOneAnswer {
     id: String,
@@ -186,16 +188,16 @@ struct PortOneCustomer {
     di: Option<String>,
 }
 
-impl PortOne {
-    /// Asks what came of an attempt. Name, birth date and phone are told, too, and not kept.
+impl PortOneIdentity {
+    /// Asks what came of an attempt. PersonName, birth date and phone are told, too, and not kept.
     pub(super) async fn ask(
         &self,
         outbound: &Outbound,
         id: VerificationId,
-    ) -> Result<Report, ProviderError> {
+    ) -> Result<VerificationReport, IdentityProviderError> {
         let url = format!("{}/identity-verifications/{id}", self.endpoint.trim_end_matches('/'));
         let credential = HeaderValue::from_str(&format!("PortOne {}", self.secret.expose()));
-        let mut credential = credential.map_err(|_| ProviderError::Unreachable)?;
+        let mut credential = credential.map_err(|_| IdentityProviderError::Unreachable)?;
         credential.set_sensitive(true);
         let headers = HeaderMap::from_iter([(AUTHORIZATION, credential)]);
         let response = outbound.get_json(&url, headers, self.timeout).await?;
@@ -203,21 +205,28 @@ impl PortOne {
             // The attempt begins when the page opens the provider's window.
             StatusCode::NOT_FOUND => {
                 let verification_id = id.to_string();
-                return Ok(Report { verification_id, outcome: Outcome::Pending });
+                return Ok(VerificationReport {
+                    verification_id,
+                    outcome: VerificationOutcome::Pending,
+                });
             }
-            status if !status.is_success() => return Err(ProviderError::Status(status.as_u16())),
+            status if !status.is_success() => {
+                return Err(IdentityProviderError::Status(status.as_u16()));
+            }
             _ => {}
         }
-        let answer: PortOneAnswer = response.json().map_err(|_| ProviderError::Unreadable)?;
+        let answer: PortOneAnswer =
+            response.json().map_err(|_| IdentityProviderError::Unreadable)?;
         let outcome = match (answer.status.as_str(), answer.customer) {
-            ("READY", _) => Outcome::Pending,
-            ("FAILED", _) => Outcome::Failed,
-            ("VERIFIED", Some(PortOneCustomer { ci, di })) => {
-                Outcome::Verified { ci: PersonKey::parse(ci)?, di: PersonKey::parse(di)? }
-            }
-            _ => return Err(ProviderError::Unreadable),
+            ("READY", _) => VerificationOutcome::Pending,
+            ("FAILED", _) => VerificationOutcome::Failed,
+            ("VERIFIED", Some(PortOneCustomer { ci, di })) => VerificationOutcome::Verified {
+                ci: PersonKey::parse(ci)?,
+                di: PersonKey::parse(di)?,
+            },
+            _ => return Err(IdentityProviderError::Unreadable),
         };
-        Ok(Report { verification_id: answer.id, outcome })
+        Ok(VerificationReport { verification_id: answer.id, outcome })
     }
 }
 
@@ -227,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    fn ask(name: &str, birth_date: &str) -> Result<Report, ProviderError> {
+    fn ask(name: &str, birth_date: &str) -> Result<VerificationReport, IdentityProviderError> {
         let (name, birth_date) = (name.to_owned(), birth_date.to_owned());
         let person = SandboxPerson { name, birth_date };
         ask_sandbox(VerificationId(Uuid::from_u128(7)), Some(&person))
@@ -244,12 +253,15 @@ mod tests {
 
     #[test]
     fn some_names_stand_for_what_can_go_wrong() {
-        assert_eq!(ask("FAILED", "").unwrap().outcome, Outcome::Failed);
-        assert_eq!(ask("PENDING", "").unwrap().outcome, Outcome::Pending);
-        assert_eq!(ask("SLOW", ""), Err(ProviderError::Timeout));
+        assert_eq!(ask("FAILED", "").unwrap().outcome, VerificationOutcome::Failed);
+        assert_eq!(ask("PENDING", "").unwrap().outcome, VerificationOutcome::Pending);
+        assert_eq!(ask("SLOW", ""), Err(IdentityProviderError::Timeout));
         let own_id = Uuid::from_u128(7).to_string();
         assert_ne!(ask("WRONG-ID", "").unwrap().verification_id, own_id);
         let nobody = ask_sandbox(VerificationId(Uuid::from_u128(7)), None).unwrap();
-        assert_eq!(nobody, Report { verification_id: own_id, outcome: Outcome::Pending });
+        assert_eq!(
+            nobody,
+            VerificationReport { verification_id: own_id, outcome: VerificationOutcome::Pending }
+        );
     }
 }

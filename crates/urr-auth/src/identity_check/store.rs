@@ -4,12 +4,12 @@ use urr_kernel::Timestamp;
 use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
 
 use super::{Verification, VerificationId, VerificationStatus};
-use crate::domain::account::UserId;
-use crate::store::parameters;
+use crate::accounts::account::UserId;
+use crate::sql::parameters;
 
 /// The keys of a person as the table holds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedIdentity {
+pub struct SealedPersonKeys {
     pub key_version: u16,
     pub ci_cipher: Vec<u8>,
     pub ci_index: Vec<u8>,
@@ -19,9 +19,9 @@ pub struct SealedIdentity {
 
 /// Whose they are, and since when.
 #[derive(Clone, Debug)]
-pub struct StoredIdentity {
+pub struct StoredPersonIdentity {
     pub user_id: UserId,
-    pub sealed: SealedIdentity,
+    pub sealed: SealedPersonKeys,
     /// Who told it.
     pub provider: String,
     pub verified_at: Timestamp,
@@ -30,12 +30,12 @@ pub struct StoredIdentity {
 const IDENTITY_COLUMNS: &str =
     "user_id, ci_cipher, ci_index, di_cipher, di_index, key_version, provider, verified_at";
 
-fn identity_read(row: &Row<'_>) -> Result<StoredIdentity, StorageError> {
+fn identity_from_row(row: &Row<'_>) -> Result<StoredPersonIdentity, StorageError> {
     let di_cipher: Option<Vec<u8>> = row.get("di_cipher")?;
     let di_index: Option<Vec<u8>> = row.get("di_index")?;
-    Ok(StoredIdentity {
+    Ok(StoredPersonIdentity {
         user_id: UserId(row.get("user_id")?),
-        sealed: SealedIdentity {
+        sealed: SealedPersonKeys {
             key_version: row.get("key_version")?,
             ci_cipher: row.get("ci_cipher")?,
             ci_index: row.get("ci_index")?,
@@ -60,7 +60,7 @@ pub fn verification_insert(
     .map(drop)
 }
 
-fn verification_read(row: &Row<'_>) -> Result<Verification, StorageError> {
+fn verification_from_row(row: &Row<'_>) -> Result<Verification, StorageError> {
     let status: String = row.get("status")?;
     Ok(Verification {
         id: VerificationId(row.get("id")?),
@@ -77,7 +77,7 @@ pub fn verification_find(
 ) -> Result<Option<Verification>, StorageError> {
     let sql = "select id, user_id, status, created_at, expires_at from identity_verifications \
                where id = $1";
-    tx.query_opt(sql, params![id.0], verification_read)
+    tx.query_opt(sql, params![id.0], verification_from_row)
 }
 
 /// How many attempts a user began since then.
@@ -116,8 +116,11 @@ pub fn verification_purge(
 }
 
 /// `false`: one of the keys belongs to another account.
-pub fn identity_insert(tx: &mut Tx<'_>, identity: &StoredIdentity) -> Result<bool, StorageError> {
-    let StoredIdentity { user_id, sealed, provider, verified_at } = identity;
+pub fn identity_insert(
+    tx: &mut Tx<'_>,
+    identity: &StoredPersonIdentity,
+) -> Result<bool, StorageError> {
+    let StoredPersonIdentity { user_id, sealed, provider, verified_at } = identity;
     let (di_cipher, di_index) = sealed.di.clone().unzip();
     let rows = tx.execute(
         "insert into identities (user_id, ci_cipher, ci_index, di_cipher, di_index, key_version, \
@@ -139,9 +142,9 @@ pub fn identity_insert(tx: &mut Tx<'_>, identity: &StoredIdentity) -> Result<boo
 pub fn identity_find(
     tx: &mut Tx<'_>,
     user_id: UserId,
-) -> Result<Option<StoredIdentity>, StorageError> {
+) -> Result<Option<StoredPersonIdentity>, StorageError> {
     let sql = format!("select {IDENTITY_COLUMNS} from identities where user_id = $1");
-    tx.query_opt(&sql, params![user_id.0], identity_read)
+    tx.query_opt(&sql, params![user_id.0], identity_from_row)
 }
 
 /// Someone with one of these keys, whichever data key they were indexed with.
@@ -149,7 +152,7 @@ pub fn identity_find_by_keys(
     tx: &mut Tx<'_>,
     ci_indexes: &[Vec<u8>],
     di_indexes: &[Vec<u8>],
-) -> Result<Option<StoredIdentity>, StorageError> {
+) -> Result<Option<StoredPersonIdentity>, StorageError> {
     for (column, indexes) in [("ci_index", ci_indexes), ("di_index", di_indexes)] {
         if indexes.is_empty() {
             continue;
@@ -159,7 +162,7 @@ pub fn identity_find_by_keys(
             "select {IDENTITY_COLUMNS} from identities where {column} in ({numbers}) limit 1"
         );
         let values: Vec<Value<'_>> = indexes.iter().map(ToValue::to_value).collect();
-        if let Some(found) = tx.query_opt(&sql, &values, identity_read)? {
+        if let Some(found) = tx.query_opt(&sql, &values, identity_from_row)? {
             return Ok(Some(found));
         }
     }
@@ -213,19 +216,19 @@ pub fn departure_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u6
 }
 
 /// Identities that were sealed with another key than this.
-pub fn identity_list_sealed_otherwise(
+pub fn identity_list_with_other_key(
     tx: &mut Tx<'_>,
     key_version: u16,
     limit: u32,
-) -> Result<Vec<StoredIdentity>, StorageError> {
+) -> Result<Vec<StoredPersonIdentity>, StorageError> {
     let sql = format!(
         "select {IDENTITY_COLUMNS} from identities where key_version <> $1 \
          order by user_id limit $2"
     );
-    tx.query(&sql, params![key_version, limit], identity_read)
+    tx.query(&sql, params![key_version, limit], identity_from_row)
 }
 
-pub fn identity_count_sealed_otherwise(
+pub fn identity_count_with_other_key(
     tx: &mut Tx<'_>,
     key_version: u16,
 ) -> Result<u64, StorageError> {
@@ -236,8 +239,8 @@ pub fn identity_count_sealed_otherwise(
 /// Replaces sealed keys by the same ones under another data key, unless they were changed.
 pub fn identity_reseal(
     tx: &mut Tx<'_>,
-    old: &StoredIdentity,
-    new: &SealedIdentity,
+    old: &StoredPersonIdentity,
+    new: &SealedPersonKeys,
 ) -> Result<bool, StorageError> {
     let (di_cipher, di_index) = new.di.clone().unzip();
     let rows = tx.execute(

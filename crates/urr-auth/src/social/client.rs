@@ -10,10 +10,10 @@ use serde::Deserialize;
 use urr_kernel::{Secret, Timestamp};
 use urr_outbound::{Outbound, OutboundError, OutboundResponse};
 
-use super::id_token::{self, Expected, IdTokenError, KeySet};
-use super::settings::ProviderSettings;
-use crate::domain::email::Email;
-use crate::domain::social::{Provider, SocialProfile};
+use super::id_token::{self, ExpectedClaims, IdTokenError, IdTokenKeys};
+use super::settings::SocialProviderSettings;
+use crate::accounts::email::Email;
+use crate::social::rules::{SocialProfile, SocialProvider};
 
 /// Keys are asked for again after so long.
 const KEYS_FRESH: Duration = Duration::from_secs(60 * 60);
@@ -22,7 +22,7 @@ const KEYS_ASKED_EVERY: Duration = Duration::from_secs(10);
 
 /// Why a provider told nothing that counts.
 #[derive(Debug, thiserror::Error)]
-pub enum ProviderError {
+pub enum SocialProviderError {
     #[error("the provider did not answer")]
     NoAnswer(#[from] OutboundError),
     #[error("the provider answered with status {0}")]
@@ -35,14 +35,14 @@ pub enum ProviderError {
     IdToken(#[from] IdTokenError),
 }
 
-impl ProviderError {
+impl SocialProviderError {
     /// Whether the same may work later.
     pub fn is_outage(&self) -> bool {
         match self {
-            ProviderError::NoAnswer(_)
-            | ProviderError::Failed(_)
-            | ProviderError::Unreadable(_) => true,
-            ProviderError::Refused(_) | ProviderError::IdToken(_) => false,
+            SocialProviderError::NoAnswer(_)
+            | SocialProviderError::Failed(_)
+            | SocialProviderError::Unreadable(_) => true,
+            SocialProviderError::Refused(_) | SocialProviderError::IdToken(_) => false,
         }
     }
 }
@@ -51,26 +51,26 @@ impl ProviderError {
 #[derive(Clone)]
 pub struct SocialClient {
     outbound: Outbound,
-    keys: Arc<Mutex<HashMap<Provider, KnownKeys>>>,
+    keys: Arc<Mutex<HashMap<SocialProvider, CachedKeys>>>,
 }
 
 #[derive(Clone)]
-struct KnownKeys {
-    keys: Arc<KeySet>,
+struct CachedKeys {
+    keys: Arc<IdTokenKeys>,
     asked_at: Timestamp,
 }
 
 /// A provider, and who we are to it.
 #[derive(Clone, Copy)]
-pub struct Side<'a> {
-    pub provider: Provider,
-    pub settings: &'a ProviderSettings,
+pub struct ProviderContext<'a> {
+    pub provider: SocialProvider,
+    pub settings: &'a SocialProviderSettings,
     pub timeout: Duration,
     pub now: Timestamp,
 }
 
 /// What a browser brought back, with what only its own way knows.
-pub struct Returned<'a> {
+pub struct CodeExchange<'a> {
     pub code: &'a str,
     pub state: &'a str,
     pub verifier: &'a Secret,
@@ -114,25 +114,25 @@ impl SocialClient {
     /// Turns the code that a browser brought into who its user is.
     pub async fn profile(
         &self,
-        side: Side<'_>,
-        returned: &Returned<'_>,
-    ) -> Result<SocialProfile, ProviderError> {
-        let tokens = self.exchange(side, returned).await?;
-        match side.provider {
-            Provider::Google | Provider::Kakao => {
-                let missing = || ProviderError::Refused("no ID token".to_owned());
+        context: ProviderContext<'_>,
+        returned: &CodeExchange<'_>,
+    ) -> Result<SocialProfile, SocialProviderError> {
+        let tokens = self.exchange(context, returned).await?;
+        match context.provider {
+            SocialProvider::Google | SocialProvider::Kakao => {
+                let missing = || SocialProviderError::Refused("no ID token".to_owned());
                 let id_token = tokens.id_token.as_deref().ok_or_else(missing)?;
-                let told = self.read_id_token(side, id_token, returned.nonce).await?;
+                let told = self.read_id_token(context, id_token, returned.nonce).await?;
                 let (mut profile, told) = told;
                 if let (None, Some(access_token)) = (told, tokens.access_token) {
-                    self.ask_whether_verified(side, &access_token, &mut profile).await?;
+                    self.ask_whether_verified(context, &access_token, &mut profile).await?;
                 }
                 Ok(profile)
             }
-            Provider::Naver => {
-                let missing = || ProviderError::Refused("no access token".to_owned());
+            SocialProvider::Naver => {
+                let missing = || SocialProviderError::Refused("no access token".to_owned());
                 let access_token = tokens.access_token.ok_or_else(missing)?;
-                self.naver_profile(side, &access_token).await
+                self.naver_profile(context, &access_token).await
             }
         }
     }
@@ -140,35 +140,36 @@ impl SocialClient {
     /// Checks an ID token that the provider's button brought.
     pub async fn profile_of_credential(
         &self,
-        side: Side<'_>,
+        context: ProviderContext<'_>,
         id_token: &str,
         nonce: &Secret,
-    ) -> Result<SocialProfile, ProviderError> {
-        Ok(self.read_id_token(side, id_token, nonce).await?.0)
+    ) -> Result<SocialProfile, SocialProviderError> {
+        Ok(self.read_id_token(context, id_token, nonce).await?.0)
     }
 
     async fn exchange(
         &self,
-        side: Side<'_>,
-        returned: &Returned<'_>,
-    ) -> Result<TokenAnswer, ProviderError> {
-        let secret = side.settings.client_secret.as_ref();
+        context: ProviderContext<'_>,
+        returned: &CodeExchange<'_>,
+    ) -> Result<TokenAnswer, SocialProviderError> {
+        let secret = context.settings.client_secret.as_ref();
         let secret = secret.expect("a way begins only with a client secret");
         let fields = [
             ("grant_type", "authorization_code"),
-            ("client_id", &side.settings.client_id),
+            ("client_id", &context.settings.client_id),
             ("client_secret", secret.expose()),
             ("code", returned.code),
             ("state", returned.state),
             ("redirect_uri", returned.redirect_uri),
             ("code_verifier", returned.verifier.expose()),
         ];
-        let url = &side.settings.endpoints.token;
-        let answer = self.outbound.post_form(url, HeaderMap::new(), &fields, side.timeout).await?;
+        let url = &context.settings.endpoints.token;
+        let answer =
+            self.outbound.post_form(url, HeaderMap::new(), &fields, context.timeout).await?;
         let tokens: TokenAnswer = succeeded(&answer)?.json()?;
         // Naver refuses with status 200.
         match tokens.error {
-            Some(error) => Err(ProviderError::Refused(brief(&error))),
+            Some(error) => Err(SocialProviderError::Refused(brief(&error))),
             None => Ok(tokens),
         }
     }
@@ -176,20 +177,21 @@ impl SocialClient {
     /// The profile, and whether the token says anything about the address being verified.
     async fn read_id_token(
         &self,
-        side: Side<'_>,
+        context: ProviderContext<'_>,
         token: &str,
         nonce: &Secret,
-    ) -> Result<(SocialProfile, Option<bool>), ProviderError> {
-        let ProviderSettings { client_id, endpoints, .. } = side.settings;
+    ) -> Result<(SocialProfile, Option<bool>), SocialProviderError> {
+        let SocialProviderSettings { client_id, endpoints, .. } = context.settings;
         let (issuers, audience) = (endpoints.issuers.as_slice(), client_id.as_str());
-        let expected = Expected { issuers, audience, nonce: nonce.expose(), now: side.now };
-        let known = match self.known_keys(side) {
+        let expected =
+            ExpectedClaims { issuers, audience, nonce: nonce.expose(), now: context.now };
+        let known = match self.cached_keys(context) {
             Some(known) => known,
-            None => self.ask_keys(side).await?,
+            None => self.fetch_keys(context).await?,
         };
         let claims = match id_token::verify(token, &known.keys, expected) {
-            Err(IdTokenError::UnknownKey) if known.asked_at + KEYS_ASKED_EVERY <= side.now => {
-                let known = self.ask_keys(side).await?;
+            Err(IdTokenError::UnknownKey) if known.asked_at + KEYS_ASKED_EVERY <= context.now => {
+                let known = self.fetch_keys(context).await?;
                 id_token::verify(token, &known.keys, expected)?
             }
             verified => verified?,
@@ -203,19 +205,25 @@ impl SocialClient {
         Ok((profile, claims.email_verified))
     }
 
-    fn known_keys(&self, side: Side<'_>) -> Option<KnownKeys> {
+    fn cached_keys(&self, context: ProviderContext<'_>) -> Option<CachedKeys> {
         let all = self.keys.lock().expect("nobody panics while holding the keys");
-        all.get(&side.provider).filter(|known| known.asked_at + KEYS_FRESH > side.now).cloned()
+        all.get(&context.provider)
+            .filter(|known| known.asked_at + KEYS_FRESH > context.now)
+            .cloned()
     }
 
-    async fn ask_keys(&self, side: Side<'_>) -> Result<KnownKeys, ProviderError> {
-        let url = side.settings.endpoints.keys.as_deref();
-        let url = url.ok_or_else(|| ProviderError::Refused("no address of keys".to_owned()))?;
-        let answer = self.outbound.get_json(url, HeaderMap::new(), side.timeout).await?;
-        let keys = Arc::new(KeySet::parse(&succeeded(&answer)?.body)?);
-        let known = KnownKeys { keys, asked_at: side.now };
+    async fn fetch_keys(
+        &self,
+        context: ProviderContext<'_>,
+    ) -> Result<CachedKeys, SocialProviderError> {
+        let url = context.settings.endpoints.keys.as_deref();
+        let url =
+            url.ok_or_else(|| SocialProviderError::Refused("no address of keys".to_owned()))?;
+        let answer = self.outbound.get_json(url, HeaderMap::new(), context.timeout).await?;
+        let keys = Arc::new(IdTokenKeys::parse(&succeeded(&answer)?.body)?);
+        let known = CachedKeys { keys, asked_at: context.now };
         let mut all = self.keys.lock().expect("nobody panics while holding the keys");
-        all.insert(side.provider, known.clone());
+        all.insert(context.provider, known.clone());
         Ok(known)
     }
 
@@ -223,16 +231,16 @@ impl SocialClient {
     /// verified.
     async fn ask_whether_verified(
         &self,
-        side: Side<'_>,
+        context: ProviderContext<'_>,
         access_token: &str,
         profile: &mut SocialProfile,
-    ) -> Result<(), ProviderError> {
-        let Some(url) = side.settings.endpoints.user_info.as_deref() else {
+    ) -> Result<(), SocialProviderError> {
+        let Some(url) = context.settings.endpoints.user_info.as_deref() else {
             return Ok(());
         };
-        let told: OpenIdUserInfo = self.user_info(side, url, access_token).await?.json()?;
+        let told: OpenIdUserInfo = self.user_info(context, url, access_token).await?.json()?;
         if told.sub != profile.subject {
-            return Err(ProviderError::Refused("it tells of someone else".to_owned()));
+            return Err(SocialProviderError::Refused("it tells of someone else".to_owned()));
         }
         if let Some(email) = told.email.and_then(|email| Email::parse(&email).ok()) {
             profile.email = Some(email);
@@ -244,12 +252,12 @@ impl SocialClient {
     /// Naver does not say whether an address is verified, so none is.
     async fn naver_profile(
         &self,
-        side: Side<'_>,
+        context: ProviderContext<'_>,
         access_token: &str,
-    ) -> Result<SocialProfile, ProviderError> {
-        let missing = || ProviderError::Refused("it tells of nobody".to_owned());
-        let url = side.settings.endpoints.user_info.as_deref().ok_or_else(missing)?;
-        let told: NaverUserInfo = self.user_info(side, url, access_token).await?.json()?;
+    ) -> Result<SocialProfile, SocialProviderError> {
+        let missing = || SocialProviderError::Refused("it tells of nobody".to_owned());
+        let url = context.settings.endpoints.user_info.as_deref().ok_or_else(missing)?;
+        let told: NaverUserInfo = self.user_info(context, url, access_token).await?.json()?;
         let person = told.response.filter(|person| !person.id.is_empty()).ok_or_else(missing)?;
         Ok(SocialProfile {
             subject: person.id,
@@ -261,30 +269,30 @@ impl SocialClient {
 
     async fn user_info(
         &self,
-        side: Side<'_>,
+        context: ProviderContext<'_>,
         url: &str,
         access_token: &str,
-    ) -> Result<OutboundResponse, ProviderError> {
+    ) -> Result<OutboundResponse, SocialProviderError> {
         let bearer = HeaderValue::from_str(&format!("Bearer {access_token}"));
-        let refused = |_| ProviderError::Refused("its access token is no token".to_owned());
+        let refused = |_| SocialProviderError::Refused("its access token is no token".to_owned());
         let mut bearer = bearer.map_err(refused)?;
         bearer.set_sensitive(true);
         let headers = HeaderMap::from_iter([(AUTHORIZATION, bearer)]);
-        let answer = self.outbound.get_json(url, headers, side.timeout).await?;
+        let answer = self.outbound.get_json(url, headers, context.timeout).await?;
         succeeded(&answer)?;
         Ok(answer)
     }
 }
 
 /// 400 to 403 are refusals of what we brought; anything else but success is the provider's failure.
-fn succeeded(answer: &OutboundResponse) -> Result<&OutboundResponse, ProviderError> {
+fn succeeded(answer: &OutboundResponse) -> Result<&OutboundResponse, SocialProviderError> {
     match answer.status.as_u16() {
         200..=299 => Ok(answer),
         400..=403 => {
             let told = answer.json::<TokenAnswer>().ok().and_then(|told| told.error);
-            Err(ProviderError::Refused(brief(&told.unwrap_or_default())))
+            Err(SocialProviderError::Refused(brief(&told.unwrap_or_default())))
         }
-        _ => Err(ProviderError::Failed(answer.status)),
+        _ => Err(SocialProviderError::Failed(answer.status)),
     }
 }
 

@@ -19,7 +19,7 @@ const SUBJECT_BYTES_MAX: usize = 255;
 
 /// The public keys of a provider.
 #[derive(Clone, Debug, Default)]
-pub struct KeySet(Vec<(String, Key)>);
+pub struct IdTokenKeys(Vec<(String, Key)>);
 
 #[derive(Clone, Debug)]
 enum Key {
@@ -50,16 +50,16 @@ struct KeyBody {
     y: Option<String>,
 }
 
-impl KeySet {
+impl IdTokenKeys {
     /// Keys of kinds that are not used here are left out.
-    pub fn parse(body: &[u8]) -> Result<KeySet, serde_json::Error> {
+    pub fn parse(body: &[u8]) -> Result<IdTokenKeys, serde_json::Error> {
         let body: KeySetBody = serde_json::from_slice(body)?;
         let signing = body
             .keys
             .into_iter()
             .filter(|key| key.usage.as_deref().is_none_or(|usage| usage == "sig"));
         let keys = signing.filter_map(|key| Some((key.kid.clone(), key.parse()?)));
-        Ok(KeySet(keys.take(KEYS_MAX).collect()))
+        Ok(IdTokenKeys(keys.take(KEYS_MAX).collect()))
     }
 
     fn find(&self, kid: &str) -> Option<&Key> {
@@ -82,7 +82,7 @@ impl KeyBody {
 
 /// What a token must say to count here and now.
 #[derive(Clone, Copy, Debug)]
-pub struct Expected<'a> {
+pub struct ExpectedClaims<'a> {
     pub issuers: &'a [String],
     pub audience: &'a str,
     /// Of the question that the token answers.
@@ -119,7 +119,7 @@ struct Header {
 
 /// What a token says.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Claims {
+pub struct IdTokenClaims {
     iss: String,
     pub sub: String,
     aud: Audience,
@@ -149,7 +149,11 @@ pub fn yes_or_no<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::
 }
 
 /// Reads a token after checking it: the signature first, then what it says.
-pub fn verify(token: &str, keys: &KeySet, expected: Expected<'_>) -> Result<Claims, IdTokenError> {
+pub fn verify(
+    token: &str,
+    keys: &IdTokenKeys,
+    expected: ExpectedClaims<'_>,
+) -> Result<IdTokenClaims, IdTokenError> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err(IdTokenError::Malformed);
     }
@@ -172,12 +176,12 @@ pub fn verify(token: &str, keys: &KeySet, expected: Expected<'_>) -> Result<Clai
         _ => return Err(IdTokenError::Algorithm),
     };
     checked.map_err(|_| IdTokenError::Forged)?;
-    let claims: Claims = read(payload)?;
+    let claims: IdTokenClaims = read(payload)?;
     check(&claims, expected)?;
     Ok(claims)
 }
 
-fn check(claims: &Claims, expected: Expected<'_>) -> Result<(), IdTokenError> {
+fn check(claims: &IdTokenClaims, expected: ExpectedClaims<'_>) -> Result<(), IdTokenError> {
     if !expected.issuers.contains(&claims.iss) {
         return Err(IdTokenError::Issuer);
     }

@@ -3,20 +3,20 @@
 use urr_kernel::Timestamp;
 use urr_storage::{StorageError, Tx};
 
-use super::sign_in::Known;
-use super::{SocialError, SocialStart, SocialWay};
-use crate::domain::account::UserId;
-use crate::domain::social::{LocalPath, Provider, SocialProfile};
-use crate::fault::from_faults;
-use crate::jobs::Rotation;
-use crate::store::social::{self, StoredIdentity};
-use crate::store::users;
-use crate::{Auth, Confirmation, ConfirmedError, Fault};
+use super::sign_in::IdentityOwners;
+use super::{SocialError, SocialRedirect, SocialStart};
+use crate::accounts::account::UserId;
+use crate::accounts::store as users;
+use crate::internal_error::from_internal_errors;
+use crate::jobs::KeyRotationProgress;
+use crate::social::rules::{LocalPath, SocialProfile, SocialProvider};
+use crate::social::store::{self as social, StoredSocialIdentity};
+use crate::{AuthService, InternalError, Reauthentication, ReauthenticationError};
 
 /// One of the services by which a user gets in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkedIdentity {
-    pub provider: Provider,
+    pub provider: SocialProvider,
     pub linked_at: Timestamp,
 }
 
@@ -25,7 +25,7 @@ pub enum StartLinkError {
     #[error(transparent)]
     Social(#[from] SocialError),
     #[error(transparent)]
-    NotConfirmed(#[from] ConfirmedError),
+    NotConfirmed(#[from] ReauthenticationError),
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,23 +35,23 @@ pub enum UnlinkError {
     #[error("nobody could get into the account any more")]
     LastWayIn,
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Internal(#[from] InternalError),
 }
 
-from_faults!(UnlinkError);
+from_internal_errors!(UnlinkError);
 
-impl Auth {
+impl AuthService {
     /// Begins to add an identity to an account. What is added leads in for good, so being logged in
     /// is not enough: whoever has stolen a session must not make it last.
     pub async fn start_link(
         &self,
-        provider: Provider,
+        provider: SocialProvider,
         user_id: UserId,
         redirect: LocalPath,
-        confirmation: Confirmation,
-    ) -> Result<SocialWay, StartLinkError> {
-        self.side_of_ways(provider)?;
-        self.confirm_either_way(user_id, confirmation).await?;
+        reauthentication: Reauthentication,
+    ) -> Result<SocialRedirect, StartLinkError> {
+        self.redirect_provider_context(provider)?;
+        self.confirm_either_way(user_id, reauthentication).await?;
         let link_user_id = Some(user_id);
         let start = SocialStart { redirect, terms_agreed: false, link_user_id };
         Ok(self.start_social(provider, start).await?)
@@ -62,16 +62,16 @@ impl Auth {
         user_id: UserId,
     ) -> Result<Vec<LinkedIdentity>, StorageError> {
         let list = move |tx: &mut Tx<'_>| social::identity_list(tx, user_id);
-        let listed: Vec<(Provider, Timestamp)> = self.db.read(list).await?;
+        let listed: Vec<(SocialProvider, Timestamp)> = self.db.read(list).await?;
         let identity = |(provider, linked_at)| LinkedIdentity { provider, linked_at };
         Ok(listed.into_iter().map(identity).collect())
     }
 
-    /// Removes an identity, unless it is the last way into the account. Sessions go on: who wants
+    /// Removes an identity, unless it is the last way into the account. SessionSelection go on: who wants
     /// to end them logs out everywhere.
     pub async fn unlink_identity(
         &self,
-        provider: Provider,
+        provider: SocialProvider,
         user_id: UserId,
     ) -> Result<(), UnlinkError> {
         let auth = self.clone();
@@ -84,7 +84,8 @@ impl Auth {
                     return Err(UnlinkError::NotLinked);
                 }
                 // By a service that is no longer configured nobody gets in.
-                let leads_in = |other: Provider| auth.settings.social.provider(other).is_some();
+                let leads_in =
+                    |other: SocialProvider| auth.settings.social.provider(other).is_some();
                 let mut others = identities.iter().filter(|(other, _)| *other != provider);
                 if user.password_hash.is_none() && !others.any(|(other, _)| leads_in(*other)) {
                     return Err(UnlinkError::LastWayIn);
@@ -98,7 +99,7 @@ impl Auth {
     /// Adds an identity to the account of who is logged in. The same one twice is no mistake.
     pub(super) async fn link_identity(
         &self,
-        provider: Provider,
+        provider: SocialProvider,
         user_id: UserId,
         profile: SocialProfile,
     ) -> Result<(), SocialError> {
@@ -108,7 +109,7 @@ impl Auth {
             .write(move |tx| {
                 let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
                 user.ok_or(SocialError::LoginRequired)?;
-                let Known { identity_owner, email_owner } = lookup.find(tx)?;
+                let IdentityOwners { identity_owner, email_owner } = lookup.find(tx)?;
                 match identity_owner {
                     Some(owner) if owner == user_id => {}
                     Some(_) => return Err(SocialError::IdentityInUse),
@@ -130,14 +131,16 @@ impl Auth {
     }
 
     /// Seals so many identities at most with the current key.
-    pub(crate) async fn rotate_social(&self, batch: u32) -> Result<Rotation, Fault> {
+    pub(crate) async fn rotate_social(
+        &self,
+        batch: u32,
+    ) -> Result<KeyRotationProgress, InternalError> {
         let current = self.data_keys.current_version();
-        let list =
-            move |tx: &mut Tx<'_>| social::identity_list_sealed_otherwise(tx, current, batch);
-        let stored: Vec<StoredIdentity> = self.db.read(list).await?;
+        let list = move |tx: &mut Tx<'_>| social::identity_list_with_other_key(tx, current, batch);
+        let stored: Vec<StoredSocialIdentity> = self.db.read(list).await?;
         let mut resealed = Vec::with_capacity(stored.len());
         for old in stored {
-            let StoredIdentity { provider, user_id, key_version, cipher, .. } = &old;
+            let StoredSocialIdentity { provider, user_id, key_version, cipher, .. } = &old;
             let kind = provider.subject_kind();
             let subject = self.data_keys.open_text(*key_version, kind, *user_id, cipher)?;
             let new = self.identity(*provider, *user_id, &subject);
@@ -148,8 +151,8 @@ impl Auth {
             for (old, new) in &resealed {
                 rotated += u64::from(social::identity_reseal(tx, old, new)?);
             }
-            let remaining = social::identity_count_sealed_otherwise(tx, current)?;
-            Ok::<_, StorageError>(Rotation { rotated, remaining })
+            let remaining = social::identity_count_with_other_key(tx, current)?;
+            Ok::<_, StorageError>(KeyRotationProgress { rotated, remaining })
         });
         Ok(rotation.await?)
     }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use urr_kernel::Secret;
 
-use crate::domain::social::Provider;
+use crate::social::rules::SocialProvider;
 
 #[derive(Clone, Debug)]
 pub struct SocialSettings {
     /// Where browsers find this site, such as `https://urr.example`. Providers send them back there.
     pub public_url: String,
-    pub google: Option<ProviderSettings>,
-    pub kakao: Option<ProviderSettings>,
-    pub naver: Option<ProviderSettings>,
+    pub google: Option<SocialProviderSettings>,
+    pub kakao: Option<SocialProviderSettings>,
+    pub naver: Option<SocialProviderSettings>,
     /// How long someone may take at the provider.
     pub attempt_lifetime: Duration,
     /// How long a call to a provider may take.
@@ -34,27 +34,27 @@ impl Default for SocialSettings {
 }
 
 impl SocialSettings {
-    pub(crate) fn provider(&self, provider: Provider) -> Option<&ProviderSettings> {
+    pub(crate) fn provider(&self, provider: SocialProvider) -> Option<&SocialProviderSettings> {
         match provider {
-            Provider::Google => self.google.as_ref(),
-            Provider::Kakao => self.kakao.as_ref(),
-            Provider::Naver => self.naver.as_ref(),
+            SocialProvider::Google => self.google.as_ref(),
+            SocialProvider::Kakao => self.kakao.as_ref(),
+            SocialProvider::Naver => self.naver.as_ref(),
         }
     }
 }
 
 /// Who we are to a provider.
 #[derive(Clone, Debug)]
-pub struct ProviderSettings {
+pub struct SocialProviderSettings {
     pub client_id: String,
     /// Without it only ID tokens that the provider's own button brings can be checked.
     pub client_secret: Option<Secret>,
-    pub endpoints: Endpoints,
+    pub endpoints: ProviderEndpoints,
 }
 
 /// Where a provider answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoints {
+pub struct ProviderEndpoints {
     /// Where browsers are sent.
     pub authorize: String,
     /// Where a code becomes tokens.
@@ -69,12 +69,12 @@ pub struct Endpoints {
     pub scope: Option<String>,
 }
 
-impl Endpoints {
+impl ProviderEndpoints {
     /// The addresses that the provider publishes.
-    pub fn of(provider: Provider) -> Endpoints {
+    pub fn of(provider: SocialProvider) -> ProviderEndpoints {
         let text = str::to_owned;
         match provider {
-            Provider::Google => Endpoints {
+            SocialProvider::Google => ProviderEndpoints {
                 authorize: text("https://accounts.google.com/o/oauth2/v2/auth"),
                 token: text("https://oauth2.googleapis.com/token"),
                 issuers: vec![text("https://accounts.google.com"), text("accounts.google.com")],
@@ -83,7 +83,7 @@ impl Endpoints {
                 scope: Some(text("openid email profile")),
             },
             // Its ID tokens do not say whether the address is verified; the other address does.
-            Provider::Kakao => Endpoints {
+            SocialProvider::Kakao => ProviderEndpoints {
                 authorize: text("https://kauth.kakao.com/oauth/authorize"),
                 token: text("https://kauth.kakao.com/oauth/token"),
                 issuers: vec![text("https://kauth.kakao.com")],
@@ -91,7 +91,7 @@ impl Endpoints {
                 user_info: Some(text("https://kapi.kakao.com/v1/oidc/userinfo")),
                 scope: Some(text("openid account_email profile_nickname")),
             },
-            Provider::Naver => Endpoints {
+            SocialProvider::Naver => ProviderEndpoints {
                 authorize: text("https://nid.naver.com/oauth2.0/authorize"),
                 token: text("https://nid.naver.com/oauth2.0/token"),
                 issuers: Vec::new(),

@@ -6,36 +6,36 @@ use urr_storage::{StorageError, Tx};
 
 use super::SocialError;
 use crate::accounts::AccountParts;
-use crate::domain::account::{Person, UserId};
-use crate::domain::email::Email;
-use crate::domain::refresh::RefreshToken;
-use crate::domain::social::{EmailOwner, Provider, SignIn, SocialProfile, decide_sign_in};
-use crate::domain::terms::{Agreement, Terms, TermsKind};
-use crate::store::records::LoginMethod;
-use crate::store::social::{self, StoredIdentity};
-use crate::store::users::{self, StoredUser};
-use crate::{Auth, Origin, Session};
+use crate::accounts::account::{PersonalDetails, UserId};
+use crate::accounts::email::Email;
+use crate::accounts::store::{self as users, StoredUser};
+use crate::sessions::login_history::LoginMethod;
+use crate::sessions::refresh::RefreshToken;
+use crate::social::rules::{EmailOwner, SignIn, SocialProfile, SocialProvider, decide_sign_in};
+use crate::social::store::{self as social, StoredSocialIdentity};
+use crate::terms::{TermsAnswer, TermsAnswers, TermsKind};
+use crate::{AuthService, ClientInfo, Session};
 
 /// Two first logins of one person at once disturb each other once; more often is not chance.
 const SIGN_IN_TRIES: u32 = 3;
 
 /// Who is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct IdentityOwners {
     pub identity_owner: Option<UserId>,
     pub email_owner: Option<EmailOwner>,
 }
 
 /// Under what someone may be stored.
 #[derive(Clone)]
-pub(super) struct Lookup {
-    provider: Provider,
+pub(super) struct IdentityLookup {
+    provider: SocialProvider,
     subject_indexes: Vec<Vec<u8>>,
     email_indexes: Vec<Vec<u8>>,
 }
 
-impl Lookup {
-    pub fn find(&self, tx: &mut Tx<'_>) -> Result<Known, StorageError> {
+impl IdentityLookup {
+    pub fn find(&self, tx: &mut Tx<'_>) -> Result<IdentityOwners, StorageError> {
         let identity_owner = social::identity_owner(tx, self.provider, &self.subject_indexes)?;
         let found = match self.email_indexes.is_empty() {
             true => None,
@@ -49,33 +49,33 @@ impl Lookup {
             }),
             None => None,
         };
-        Ok(Known { identity_owner, email_owner })
+        Ok(IdentityOwners { identity_owner, email_owner })
     }
 }
 
-impl Auth {
+impl AuthService {
     /// Logs someone in whom a provider vouches for; see [`decide_sign_in`].
     pub(super) async fn sign_in(
         &self,
-        provider: Provider,
+        provider: SocialProvider,
         profile: SocialProfile,
         terms_agreed: bool,
-        origin: Origin,
+        client: ClientInfo,
         context: CallContext,
     ) -> Result<Session, SocialError> {
         let lookup = self.lookup(provider, &profile);
         for _ in 0..SIGN_IN_TRIES {
             let find = lookup.clone();
             let known = self.db.read(move |tx| find.find(tx)).await?;
-            let Known { identity_owner, email_owner } = known;
-            let origin = origin.clone();
+            let IdentityOwners { identity_owner, email_owner } = known;
+            let client = client.clone();
             let opened = match decide_sign_in(identity_owner, email_owner, &profile, terms_agreed)?
             {
-                SignIn::Known(id) | SignIn::Join(id) => {
+                SignIn::IdentityOwners(id) | SignIn::Join(id) => {
                     let expected = (lookup.clone(), known);
-                    self.open_for(id, &profile, expected, origin).await
+                    self.open_for(id, &profile, expected, client).await
                 }
-                SignIn::New => self.open_new(provider, &profile, origin, context).await,
+                SignIn::New => self.open_new(provider, &profile, client, context).await,
             };
             match opened {
                 Err(SocialError::Overtaken) => {}
@@ -91,10 +91,10 @@ impl Auth {
         &self,
         id: UserId,
         profile: &SocialProfile,
-        (lookup, known): (Lookup, Known),
-        origin: Origin,
+        (lookup, known): (IdentityLookup, IdentityOwners),
+        client: ClientInfo,
     ) -> Result<(RefreshToken, StoredUser), SocialError> {
-        let opening = self.opening(id, LoginMethod::Social(lookup.provider), origin);
+        let new_session = self.new_session(id, LoginMethod::Social(lookup.provider), client);
         let identity = self.identity(lookup.provider, id, &profile.subject);
         self.db
             .write(move |tx| {
@@ -103,13 +103,13 @@ impl Auth {
                 if lookup.find(tx)? != known {
                     return Err(SocialError::Overtaken);
                 }
-                let now = opening.token.issued_at;
+                let now = new_session.token.issued_at;
                 if known.identity_owner.is_none() && !social::identity_insert(tx, &identity, now)? {
                     return Err(SocialError::Overtaken);
                 }
                 users::user_mark_login(tx, id, now)?;
-                opening.write(tx)?;
-                Ok((opening.token.clone(), user))
+                new_session.write(tx)?;
+                Ok((new_session.token.clone(), user))
             })
             .await
     }
@@ -117,26 +117,26 @@ impl Auth {
     /// Opens an account without a password.
     async fn open_new(
         &self,
-        provider: Provider,
+        provider: SocialProvider,
         profile: &SocialProfile,
-        origin: Origin,
+        client: ClientInfo,
         context: CallContext,
     ) -> Result<(RefreshToken, StoredUser), SocialError> {
         let email = profile.email.clone().expect("a new account was decided on by its address");
         let name = profile.display_name(&email);
         let parts = AccountParts {
-            person: Person { email, name, phone: None },
+            person: PersonalDetails { email, name, phone: None },
             password: None,
             terms: Some(self.terms_shown()),
             language: None,
             role: Role::User,
             method: LoginMethod::Social(provider),
-            origin,
+            client,
             context,
         };
         let account = self.new_account(parts).await?;
         let identity = self.identity(provider, account.id(), &profile.subject);
-        let (verified, now) = (profile.email_verified, account.opening.token.issued_at);
+        let (verified, now) = (profile.email_verified, account.new_session.token.issued_at);
         self.db
             .write(move |tx| {
                 let user = account.write(tx)?.ok_or(SocialError::Overtaken)?;
@@ -146,15 +146,19 @@ impl Auth {
                 if verified {
                     social::user_set_email_verified(tx, user.id, now)?;
                 }
-                Ok((account.opening.token.clone(), user))
+                Ok((account.new_session.token.clone(), user))
             })
             .await
     }
 
-    pub(super) fn lookup(&self, provider: Provider, profile: &SocialProfile) -> Lookup {
+    pub(super) fn lookup(
+        &self,
+        provider: SocialProvider,
+        profile: &SocialProfile,
+    ) -> IdentityLookup {
         let indexes = |email: &Email| self.data_keys.email_indexes(email);
         let kind = provider.subject_kind();
-        Lookup {
+        IdentityLookup {
             provider,
             subject_indexes: self.data_keys.person_indexes(kind, &profile.subject),
             email_indexes: profile.email.as_ref().map(indexes).unwrap_or_default(),
@@ -163,24 +167,31 @@ impl Auth {
 
     pub(super) fn identity(
         &self,
-        provider: Provider,
+        provider: SocialProvider,
         user_id: UserId,
         subject: &str,
-    ) -> StoredIdentity {
+    ) -> StoredSocialIdentity {
         let (keys, kind) = (&self.data_keys, provider.subject_kind());
         let index = keys.person_indexes(kind, subject).swap_remove(0);
         let cipher = keys.seal_text(kind, user_id, subject);
-        StoredIdentity { provider, user_id, key_version: keys.current_version(), index, cipher }
+        StoredSocialIdentity {
+            provider,
+            user_id,
+            key_version: keys.current_version(),
+            index,
+            cipher,
+        }
     }
 
     /// What the page showed before the way began.
-    fn terms_shown(&self) -> Terms {
+    fn terms_shown(&self) -> TermsAnswers {
         let in_force = &self.settings.terms;
         let agreed = |kind| {
             let version = in_force.of(kind).as_str().to_owned();
-            Agreement { kind, version, agreed: true }
+            TermsAnswer { kind, version, agreed: true }
         };
         let answers = vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)];
-        Terms::of_newcomer(answers, in_force).expect("these are the required ones, as they are now")
+        TermsAnswers::for_new_account(answers, in_force)
+            .expect("these are the required ones, as they are now")
     }
 }

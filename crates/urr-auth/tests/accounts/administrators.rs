@@ -1,8 +1,8 @@
 //! The first administrator, and what administrators may do to each other.
 
 use urr_auth::{
-    ChangeRoleError, Confirmation, ConfirmedError, Email, InviteError, LoginError, Name, NewAdmin,
-    Origin, Password, RegisterError, UserId,
+    ChangeRoleError, ClientInfo, Email, InviteError, LoginError, NewAdmin, Password, PersonName,
+    Reauthentication, ReauthenticationError, RegisterError, UserId,
 };
 use urr_service::{Page, Role};
 
@@ -12,12 +12,13 @@ use crate::fixture::{DAY, PASSWORD, SECOND, World, all};
 fn admin(email: &str) -> NewAdmin {
     let email = Email::parse(email).unwrap();
     let password = Password::parse(PASSWORD, &email).unwrap();
-    NewAdmin { email, name: Name::parse("관리자").unwrap(), password }
+    NewAdmin { email, name: PersonName::parse("관리자").unwrap(), password }
 }
 
 async fn redeem(world: &World, token: &str, email: &str) -> Result<UserId, InviteError> {
     let context = world.context();
-    let redeemed = world.auth.redeem_admin_invite(token, admin(email), Origin::default(), context);
+    let redeemed =
+        world.auth.redeem_admin_invite(token, admin(email), ClientInfo::default(), context);
     redeemed.await.map(|session| {
         assert_eq!(session.user.role, Role::Admin);
         session.user.id
@@ -71,8 +72,8 @@ contract! {
             let (auth, context, invite) = (world.auth.clone(), world.context(), invite.clone());
             let admin = admin(&format!("boss{n}@example.com"));
             async move {
-                let origin = Origin::default();
-                auth.redeem_admin_invite(invite.expose(), admin, origin, context).await.is_ok()
+                let client = ClientInfo::default();
+                auth.redeem_admin_invite(invite.expose(), admin, client, context).await.is_ok()
             }
         });
         let succeeded = all(attempts).await.into_iter().filter(|succeeded| *succeeded).count();
@@ -93,9 +94,9 @@ contract! {
         let boss = world.auth.create_admin(admin("boss@example.com")).await.unwrap().id;
         let demoted = world.auth.change_role(boss, Role::User).await;
         assert_eq!(demoted, Err(ChangeRoleError::LastAdmin));
-        let password = Confirmation::by_password(PASSWORD);
+        let password = Reauthentication::by_password(PASSWORD);
         let left = world.auth.delete_user(boss, password.clone(), world.context()).await;
-        assert_eq!(left, Err(ConfirmedError::LastAdmin));
+        assert_eq!(left, Err(ReauthenticationError::LastAdmin));
         let mina = world.register("mina@example.com").await.user.id;
         world.auth.change_role(mina, Role::Admin).await.unwrap();
         world.auth.delete_user(boss, password, world.context()).await.unwrap();

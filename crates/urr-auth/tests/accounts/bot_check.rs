@@ -10,8 +10,9 @@ use axum::routing::post as on_post;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use urr_auth::{
-    Auth, BotAttempt, BotCheck, BotCheckError, BotCheckMethod, Challenge, Door, Email, LoginCheck,
-    Purged, Refusal, RemoteCheck, RemoteKind, Settings, Task, solve_challenge,
+    AuthService, AuthSettings, BotAttempt, BotCheckError, BotCheckMethod, BotCheckPurpose,
+    BotCheckSettings, BotCheckTask, Challenge, Email, LoginCheck, ProofRejection, PurgeCounts,
+    RemoteVerifier, RemoteVerifierKind, solve_challenge,
 };
 use urr_kernel::{Secret, Uuid};
 use urr_service::token::{Issue, Purpose, TokenKey};
@@ -24,12 +25,12 @@ const EASY: u8 = 6;
 const PROOF: &str = "x-proof-of-work";
 const TOKEN: &str = "x-bot-check-token";
 
-fn with_check(bot_check: BotCheck) -> Settings {
-    Settings { bot_check, ..cheap_settings() }
+fn with_check(bot_check: BotCheckSettings) -> AuthSettings {
+    AuthSettings { bot_check, ..cheap_settings() }
 }
 
-fn working() -> BotCheck {
-    BotCheck {
+fn working() -> BotCheckSettings {
+    BotCheckSettings {
         method: BotCheckMethod::ProofOfWork,
         register: true,
         login: LoginCheck::Always,
@@ -37,33 +38,37 @@ fn working() -> BotCheck {
     }
 }
 
-fn checked(world: &World) -> Auth {
+fn checked(world: &World) -> AuthService {
     world.auth_with(data_keys(), with_check(working()))
 }
 
-fn challenge(auth: &Auth, door: Door) -> Challenge {
-    match auth.bot_task(door) {
-        Task::Work(challenge) => challenge,
+fn challenge(auth: &AuthService, purpose: BotCheckPurpose) -> Challenge {
+    match auth.bot_task(purpose) {
+        BotCheckTask::Work(challenge) => challenge,
         other => panic!("{other:?}"),
     }
 }
 
-fn proof(auth: &Auth, door: Door) -> String {
-    let Challenge { text, difficulty, .. } = challenge(auth, door);
+fn proof(auth: &AuthService, purpose: BotCheckPurpose) -> String {
+    let Challenge { text, difficulty, .. } = challenge(auth, purpose);
     solve_challenge(&text, difficulty)
 }
 
-fn attempt(door: Door, proof_of_work: Option<String>) -> BotAttempt {
+fn attempt(purpose: BotCheckPurpose, proof_of_work: Option<String>) -> BotAttempt {
     let email = Email::parse("mina@example.com").unwrap();
-    BotAttempt { door, email, proof_of_work, remote_token: None, address: String::new() }
+    BotAttempt { purpose, email, proof_of_work, remote_token: None, address: String::new() }
 }
 
 /// Why a proof does not count, if it does not.
-async fn refusal(auth: &Auth, door: Door, proof: Option<String>) -> Option<Refusal> {
-    match auth.check_bot(&attempt(door, proof)).await {
+async fn refusal(
+    auth: &AuthService,
+    purpose: BotCheckPurpose,
+    proof: Option<String>,
+) -> Option<ProofRejection> {
+    match auth.check_bot(&attempt(purpose, proof)).await {
         Ok(()) => None,
         Err(BotCheckError::ProofRequired { refusal, .. }) => Some(refusal),
-        Err(BotCheckError::Fault(fault)) => panic!("{fault}"),
+        Err(BotCheckError::Internal(error)) => panic!("{error}"),
     }
 }
 
@@ -79,13 +84,18 @@ fn signed_by(key: &TokenKey, world: &World, difficulty: u8) -> String {
     key.sign(purpose, &issue, &json!({ "difficulty": difficulty }))
 }
 
-async fn register(world: &World, check: &BotCheck, email: &str, header: (&str, &str)) -> Answer {
+async fn register(
+    world: &World,
+    check: &BotCheckSettings,
+    email: &str,
+    header: (&str, &str),
+) -> Answer {
     let call = post(world, "/api/auth/register").json(&registration(email));
     let name: axum::http::HeaderName = header.0.parse().unwrap();
     call.settings(world, with_check(check.clone())).header(name, header.1).send().await
 }
 
-async fn login(world: &World, check: &BotCheck, email: &str, password: &str) -> Answer {
+async fn login(world: &World, check: &BotCheckSettings, email: &str, password: &str) -> Answer {
     let body = json!({ "email": email, "password": password });
     let call = post(world, "/api/auth/login").json(&body);
     call.settings(world, with_check(check.clone())).send().await
@@ -117,8 +127,8 @@ contract! {
 
     /// The control: it is the check that refuses.
     async fn switched_off_or_elsewhere_nobody_needs_a_proof(world: World) {
-        let off = BotCheck { method: BotCheckMethod::Off, ..working() };
-        let elsewhere = BotCheck { register: false, ..working() };
+        let off = BotCheckSettings { method: BotCheckMethod::Off, ..working() };
+        let elsewhere = BotCheckSettings { register: false, ..working() };
         for (check, email) in [(off, "mina@example.com"), (elsewhere, "jun@example.com")] {
             let answer = register(&world, &check, email, (PROOF, "nonsense")).await;
             assert_eq!(answer.status, StatusCode::CREATED);
@@ -131,7 +141,7 @@ contract! {
     }
 
     async fn whoever_sets_nothing_has_the_work_at_the_door_and_honest_logins_without_it(world: World) {
-        let check = Settings::default().bot_check;
+        let check = AuthSettings::default().bot_check;
         let url = "/api/auth/challenge?for=register";
         let task = get(&world, url).settings(&world, with_check(check.clone())).send().await.body;
         assert_eq!((&task["method"], &task["difficulty"]), (&json!("proof-of-work"), &json!(16)));
@@ -145,82 +155,82 @@ contract! {
 
     /// D-15: stolen lists are tried with one password per address, so no address sees many.
     async fn d_15_while_very_many_logins_fail_everywhere_every_login_needs_a_proof(world: World) {
-        let check = BotCheck { login: LoginCheck::AfterFailures(3), ..working() };
+        let check = BotCheckSettings { login: LoginCheck::AfterFailures(3), ..working() };
         let auth = world.auth_with(data_keys(), with_check(check));
         for n in 0..299 {
             let email = Email::parse(&format!("fan{n}@example.com")).unwrap();
             auth.note_failed_login(&email).await.unwrap();
         }
-        assert_eq!(refusal(&auth, Door::Login, None).await, None, "an ordinary day");
+        assert_eq!(refusal(&auth, BotCheckPurpose::Login, None).await, None, "an ordinary day");
         auth.note_failed_login(&Email::parse("fan@example.com").unwrap()).await.unwrap();
-        assert_eq!(refusal(&auth, Door::Login, None).await, Some(Refusal::Missing));
-        let solved = proof(&auth, Door::Login);
-        assert_eq!(refusal(&auth, Door::Login, Some(solved)).await, None);
+        assert_eq!(refusal(&auth, BotCheckPurpose::Login, None).await, Some(ProofRejection::Missing));
+        let solved = proof(&auth, BotCheckPurpose::Login);
+        assert_eq!(refusal(&auth, BotCheckPurpose::Login, Some(solved)).await, None);
         world.clock.advance(2 * MINUTE);
-        assert_eq!(refusal(&auth, Door::Login, None).await, None, "it has passed");
+        assert_eq!(refusal(&auth, BotCheckPurpose::Login, None).await, None, "it has passed");
     }
 
     async fn every_bad_proof_is_refused_for_its_own_reason(world: World) {
         let auth = checked(&world);
-        let fresh = challenge(&auth, Door::Register);
+        let fresh = challenge(&auth, BotCheckPurpose::Register);
         let nonces = 0_u32..;
         let candidates = nonces.map(|nonce| format!("{}:{nonce}", fresh.text));
         let mut solutions = candidates.map(|text| (solves(&text), text));
         let (_, unsolved) = solutions.find(|(solved, _)| !solved).unwrap();
         let forged = signed_by(&TokenKey::new(&[8; 32]), &world, 0);
         let access = world.register("jun@example.com").await.access_token;
-        let mut touched = proof(&auth, Door::Register);
+        let mut touched = proof(&auth, BotCheckPurpose::Register);
         touched.replace_range(40..41, if &touched[40..41] == "A" { "B" } else { "A" });
         for (shown, expected) in [
-            (None, Refusal::Missing),
-            (Some(String::new()), Refusal::Malformed),
-            (Some("nonsense".to_owned()), Refusal::Malformed),
-            (Some("a.b.c:1".to_owned()), Refusal::Malformed),
-            (Some(fresh.text.clone()), Refusal::Malformed),
-            (Some(format!("{forged}:1")), Refusal::Forged),
-            (Some(format!("{access}:1")), Refusal::Forged),
-            (Some(touched), Refusal::Forged),
-            (Some(unsolved), Refusal::TooEasy),
-            (Some(proof(&auth, Door::Login)), Refusal::OtherDoor),
+            (None, ProofRejection::Missing),
+            (Some(String::new()), ProofRejection::Malformed),
+            (Some("nonsense".to_owned()), ProofRejection::Malformed),
+            (Some("a.b.c:1".to_owned()), ProofRejection::Malformed),
+            (Some(fresh.text.clone()), ProofRejection::Malformed),
+            (Some(format!("{forged}:1")), ProofRejection::Forged),
+            (Some(format!("{access}:1")), ProofRejection::Forged),
+            (Some(touched), ProofRejection::Forged),
+            (Some(unsolved), ProofRejection::TooEasy),
+            (Some(proof(&auth, BotCheckPurpose::Login)), ProofRejection::OtherPurpose),
         ] {
-            let found = refusal(&auth, Door::Register, shown.clone()).await;
+            let found = refusal(&auth, BotCheckPurpose::Register, shown.clone()).await;
             assert_eq!(found, Some(expected), "{shown:?}");
         }
-        let at_login = refusal(&auth, Door::Login, Some(proof(&auth, Door::Register))).await;
-        assert_eq!(at_login, Some(Refusal::OtherDoor));
+        let at_login = refusal(&auth, BotCheckPurpose::Login, Some(proof(&auth, BotCheckPurpose::Register))).await;
+        assert_eq!(at_login, Some(ProofRejection::OtherPurpose));
         // The controls: our own key makes that forgery good, and the challenge can be solved.
         let ours = signed_by(&token_key(), &world, 0);
-        assert_eq!(refusal(&auth, Door::Register, Some(format!("{ours}:1"))).await, None);
+        assert_eq!(refusal(&auth, BotCheckPurpose::Register, Some(format!("{ours}:1"))).await, None);
         let solved = solve_challenge(&fresh.text, fresh.difficulty);
-        assert_eq!(refusal(&auth, Door::Register, Some(solved)).await, None);
+        assert_eq!(refusal(&auth, BotCheckPurpose::Register, Some(solved)).await, None);
     }
 
     async fn a_challenge_lives_for_two_minutes(world: World) {
         let auth = checked(&world);
-        let [early, late] = [proof(&auth, Door::Login), proof(&auth, Door::Login)];
+        let [early, late] = [proof(&auth, BotCheckPurpose::Login), proof(&auth, BotCheckPurpose::Login)];
         world.clock.advance(2 * MINUTE - SECOND);
-        assert_eq!(refusal(&auth, Door::Login, Some(early)).await, None);
+        assert_eq!(refusal(&auth, BotCheckPurpose::Login, Some(early)).await, None);
         world.clock.advance(SECOND);
-        assert_eq!(refusal(&auth, Door::Login, Some(late)).await, Some(Refusal::Expired));
+        assert_eq!(refusal(&auth, BotCheckPurpose::Login, Some(late)).await, Some(ProofRejection::Expired));
     }
 
     async fn of_many_who_show_one_proof_at_once_one_gets_in(world: World) {
         let auth = checked(&world);
-        let proof = proof(&auth, Door::Register);
+        let proof = proof(&auth, BotCheckPurpose::Register);
         let shown = (0..12).map(|_| {
             let (auth, proof) = (auth.clone(), proof.clone());
-            async move { refusal(&auth, Door::Register, Some(proof)).await }
+            async move { refusal(&auth, BotCheckPurpose::Register, Some(proof)).await }
         });
         let refusals = all(shown).await;
         assert_eq!(refusals.iter().filter(|refusal| refusal.is_none()).count(), 1);
-        assert_eq!(refusals.iter().filter(|r| **r == Some(Refusal::Spent)).count(), 11);
+        assert_eq!(refusals.iter().filter(|r| **r == Some(ProofRejection::Spent)).count(), 11);
     }
 
     async fn a_proof_spent_here_is_spent_in_every_process(world: World) {
         let [here, there] = [checked(&world), checked(&world)];
-        let proof = proof(&here, Door::Login);
-        assert_eq!(refusal(&there, Door::Login, Some(proof.clone())).await, None);
-        assert_eq!(refusal(&here, Door::Login, Some(proof)).await, Some(Refusal::Spent));
+        let proof = proof(&here, BotCheckPurpose::Login);
+        assert_eq!(refusal(&there, BotCheckPurpose::Login, Some(proof.clone())).await, None);
+        assert_eq!(refusal(&here, BotCheckPurpose::Login, Some(proof)).await, Some(ProofRejection::Spent));
     }
 
     async fn without_proof_no_password_is_compared(world: World) {
@@ -234,7 +244,7 @@ contract! {
 
     async fn a_login_needs_a_proof_after_failures_whether_the_account_exists_or_not(world: World) {
         world.register("mina@example.com").await;
-        let check = BotCheck { login: LoginCheck::AfterFailures(3), ..working() };
+        let check = BotCheckSettings { login: LoginCheck::AfterFailures(3), ..working() };
         for email in ["mina@example.com", "nobody@example.com"] {
             for _ in 0..3 {
                 let failed = login(&world, &check, email, "wrong password").await;
@@ -244,7 +254,7 @@ contract! {
             assert_eq!(asked.refusal(), (403, "PROOF_REQUIRED"), "{email}");
         }
         // The control, and other accounts: they are asked for nothing.
-        let never = BotCheck { login: LoginCheck::Never, ..working() };
+        let never = BotCheckSettings { login: LoginCheck::Never, ..working() };
         assert_eq!(login(&world, &never, "mina@example.com", PASSWORD).await.status, 200);
         world.register("jun@example.com").await;
         assert_eq!(login(&world, &check, "jun@example.com", PASSWORD).await.status, 200);
@@ -253,7 +263,7 @@ contract! {
         let body = json!({ "email": "Mina@Example.com", "password": PASSWORD });
         let call = post(&world, "/api/auth/login").json(&body);
         let call = call.settings(&world, with_check(check.clone()));
-        assert_eq!(call.header(PROOF, &proof(&auth, Door::Login)).send().await.status, 200);
+        assert_eq!(call.header(PROOF, &proof(&auth, BotCheckPurpose::Login)).send().await.status, 200);
         world.clock.advance(15 * MINUTE);
         assert_eq!(login(&world, &check, "mina@example.com", PASSWORD).await.status, 200);
     }
@@ -261,35 +271,35 @@ contract! {
     async fn challenges_get_harder_under_pressure_and_easier_after(world: World) {
         let auth = checked(&world);
         for _ in 0..1_199 {
-            assert_eq!(challenge(&auth, Door::Register).difficulty, EASY);
+            assert_eq!(challenge(&auth, BotCheckPurpose::Register).difficulty, EASY);
         }
-        let hard = challenge(&auth, Door::Register);
+        let hard = challenge(&auth, BotCheckPurpose::Register);
         assert_eq!(hard.difficulty, EASY + 1);
         let solved = solve_challenge(&hard.text, hard.difficulty);
-        assert_eq!(refusal(&auth, Door::Register, Some(solved)).await, None);
+        assert_eq!(refusal(&auth, BotCheckPurpose::Register, Some(solved)).await, None);
         world.clock.advance(2 * MINUTE);
-        assert_eq!(challenge(&auth, Door::Register).difficulty, EASY);
+        assert_eq!(challenge(&auth, BotCheckPurpose::Register).difficulty, EASY);
         // Failures weigh more: guessing passwords makes it harder as well.
         let email = Email::parse("mina@example.com").unwrap();
         for _ in 0..300 {
             auth.note_failed_login(&email).await.unwrap();
         }
-        assert_eq!(challenge(&auth, Door::Register).difficulty, EASY + 1);
+        assert_eq!(challenge(&auth, BotCheckPurpose::Register).difficulty, EASY + 1);
     }
 
     async fn what_the_checks_remember_is_forgotten_in_time(world: World) {
-        let check = BotCheck { login: LoginCheck::AfterFailures(1), ..working() };
+        let check = BotCheckSettings { login: LoginCheck::AfterFailures(1), ..working() };
         let auth = world.auth_with(data_keys(), with_check(check));
-        assert_eq!(refusal(&auth, Door::Register, Some(proof(&auth, Door::Register))).await, None);
+        assert_eq!(refusal(&auth, BotCheckPurpose::Register, Some(proof(&auth, BotCheckPurpose::Register))).await, None);
         auth.note_failed_login(&Email::parse("mina@example.com").unwrap()).await.unwrap();
         world.clock.advance(3 * MINUTE);
-        assert_eq!(auth.purge_expired(100).await.unwrap(), Purged::default());
+        assert_eq!(auth.purge_expired(100).await.unwrap(), PurgeCounts::default());
         world.clock.advance(SECOND);
         let purged = auth.purge_expired(100).await.unwrap();
-        assert_eq!(purged, Purged { spent_challenges: 1, ..Purged::default() });
+        assert_eq!(purged, PurgeCounts { spent_challenges: 1, ..PurgeCounts::default() });
         world.clock.advance(12 * MINUTE);
         let purged = auth.purge_expired(100).await.unwrap();
-        assert_eq!(purged, Purged { failed_logins: 1, ..Purged::default() });
+        assert_eq!(purged, PurgeCounts { failed_logins: 1, ..PurgeCounts::default() });
     }
 
     async fn a_verifier_elsewhere_is_asked_and_believed(world: World) {
@@ -303,14 +313,14 @@ contract! {
             Reply::Json(answer)
         };
         for (n, (kind, reply, expected)) in [
-            (RemoteKind::RecaptchaV3, Reply::Json(good.clone()), 201),
-            (RemoteKind::RecaptchaV2, Reply::Json(good.clone()), 201),
-            (RemoteKind::Turnstile, Reply::Json(good.clone()), 201),
-            (RemoteKind::Turnstile, but("success", json!(false)), 403),
-            (RemoteKind::RecaptchaV2, but("hostname", json!("evil.example")), 403),
-            (RemoteKind::RecaptchaV3, but("score", json!(0.1)), 403),
-            (RemoteKind::RecaptchaV3, but("score", Value::Null), 403),
-            (RemoteKind::RecaptchaV3, but("action", json!("login")), 403),
+            (RemoteVerifierKind::RecaptchaV3, Reply::Json(good.clone()), 201),
+            (RemoteVerifierKind::RecaptchaV2, Reply::Json(good.clone()), 201),
+            (RemoteVerifierKind::Turnstile, Reply::Json(good.clone()), 201),
+            (RemoteVerifierKind::Turnstile, but("success", json!(false)), 403),
+            (RemoteVerifierKind::RecaptchaV2, but("hostname", json!("evil.example")), 403),
+            (RemoteVerifierKind::RecaptchaV3, but("score", json!(0.1)), 403),
+            (RemoteVerifierKind::RecaptchaV3, but("score", Value::Null), 403),
+            (RemoteVerifierKind::RecaptchaV3, but("action", json!("login")), 403),
         ].into_iter().enumerate() {
             verifier.answers(reply);
             let check = verifier.check(kind);
@@ -325,7 +335,7 @@ contract! {
         let asked = verifier.asked();
         assert_eq!(asked.len(), 8);
         assert_eq!(asked[0], "secret=the+secret&response=a+token");
-        let check = verifier.check(RemoteKind::Turnstile);
+        let check = verifier.check(RemoteVerifierKind::Turnstile);
         let missing = register(&world, &check, "last@example.com", (TOKEN, "")).await;
         assert_eq!(missing.refusal(), (403, "PROOF_REQUIRED"));
         assert_eq!(verifier.asked().len(), 8, "there was nothing to ask about");
@@ -333,7 +343,7 @@ contract! {
 
     async fn the_verifier_learns_where_the_client_is(world: World) {
         let verifier = Verifier::start().await;
-        let settings = with_check(verifier.check(RemoteKind::Turnstile));
+        let settings = with_check(verifier.check(RemoteVerifierKind::Turnstile));
         let call = post(&world, "/api/auth/register").json(&registration("mina@example.com"));
         let call = call.settings(&world, settings).header(TOKEN, "t");
         call.header("x-urr-client-address", "203.0.113.9").send().await;
@@ -348,7 +358,7 @@ contract! {
             Reply::Json(internal), Reply::Status(302),
         ].into_iter().enumerate() {
             verifier.answers(reply);
-            let check = verifier.check(RemoteKind::Turnstile);
+            let check = verifier.check(RemoteVerifierKind::Turnstile);
             let email = format!("fan{n}@example.com");
             let refused = register(&world, &check, &email, (TOKEN, "a token")).await;
             assert_eq!(refused.refusal(), (403, "PROOF_REQUIRED"), "{n}");
@@ -361,11 +371,11 @@ contract! {
             assert_eq!(replay.refusal(), (403, "PROOF_REQUIRED"));
             assert_eq!(replay.body["task"]["method"], "turnstile");
         }
-        let nobody = BotCheckMethod::Remote(RemoteCheck {
+        let nobody = BotCheckMethod::Remote(RemoteVerifier {
             endpoint: "http://127.0.0.1:1/siteverify".to_owned(),
-            ..verifier.remote(RemoteKind::Turnstile)
+            ..verifier.remote(RemoteVerifierKind::Turnstile)
         });
-        let check = BotCheck { method: nobody, ..working() };
+        let check = BotCheckSettings { method: nobody, ..working() };
         let refused = register(&world, &check, "last@example.com", (TOKEN, "a token")).await;
         assert_eq!(refused.body["task"]["method"], "proof-of-work");
     }
@@ -421,9 +431,9 @@ impl Verifier {
         self.state.lock().unwrap().1.clone()
     }
 
-    fn remote(&self, kind: RemoteKind) -> RemoteCheck {
+    fn remote(&self, kind: RemoteVerifierKind) -> RemoteVerifier {
         let silent = matches!(self.state.lock().unwrap().0, Reply::Silence);
-        RemoteCheck {
+        RemoteVerifier {
             kind,
             site_key: "the site".to_owned(),
             secret: Secret::new("the secret"),
@@ -434,8 +444,8 @@ impl Verifier {
         }
     }
 
-    fn check(&self, kind: RemoteKind) -> BotCheck {
-        BotCheck { method: BotCheckMethod::Remote(self.remote(kind)), ..working() }
+    fn check(&self, kind: RemoteVerifierKind) -> BotCheckSettings {
+        BotCheckSettings { method: BotCheckMethod::Remote(self.remote(kind)), ..working() }
     }
 }
 

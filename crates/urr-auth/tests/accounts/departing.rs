@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use urr_auth::{
-    Auth, CompleteVerificationError, Confirmation, DataKeys, Settings, StartVerificationError,
-    UserId,
+    AuthService, AuthSettings, CompleteVerificationError, DataKeys, Reauthentication,
+    StartVerificationError, UserId,
 };
 
 use crate::contract;
@@ -13,9 +13,9 @@ use crate::fixture::{DAY, PASSWORD, SECOND, World, data_keys};
 use crate::identity_check::{http, mina, named, sandbox, sandbox_auth, verify};
 use crate::personal_data::key;
 
-async fn delete(auth: &Auth, world: &World, id: UserId) {
-    let confirmation = Confirmation::by_password(PASSWORD);
-    auth.delete_user(id, confirmation, world.context()).await.unwrap();
+async fn delete(auth: &AuthService, world: &World, id: UserId) {
+    let reauthentication = Reauthentication::by_password(PASSWORD);
+    auth.delete_user(id, reauthentication, world.context()).await.unwrap();
 }
 
 contract! {
@@ -59,7 +59,7 @@ contract! {
 
     /// The control: it is the kept hash that holds them back.
     async fn without_a_month_to_wait_a_person_may_return_at_once(world: World) {
-        let at_once = Settings { departure_kept: Duration::ZERO, ..sandbox() };
+        let at_once = AuthSettings { departure_kept: Duration::ZERO, ..sandbox() };
         let auth = world.auth_with(data_keys(), at_once);
         let first = world.register("mina@example.com").await.user.id;
         verify(&auth, first, mina()).await.unwrap();

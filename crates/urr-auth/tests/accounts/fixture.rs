@@ -4,9 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use urr_auth::{
-    Agreement, Auth, AuthParts, BotCheck, BotCheckMethod, Confirmation, Credentials, DataKeys,
-    Email, LoginError, Name, Origin, Password, PasswordChange, PasswordCost, Person, Phone,
-    RegisterError, Registration, SCHEMA, Session, Settings, Terms, TermsKind,
+    AuthParts, AuthService, AuthSettings, BotCheckMethod, BotCheckSettings, ClientInfo,
+    Credentials, DataKeys, Email, LoginError, Password, PasswordChange, PasswordCost, PersonName,
+    PersonalDetails, PhoneNumber, Reauthentication, RegisterError, Registration, SCHEMA, Session,
+    TermsAnswer, TermsAnswers, TermsKind,
 };
 use urr_kernel::{CallContext, Clock, IdSource, Secret};
 use urr_service::token::TokenKey;
@@ -24,7 +25,7 @@ pub struct World {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub auth: Auth,
+    pub auth: AuthService,
 }
 
 impl World {
@@ -37,7 +38,7 @@ impl World {
     }
 
     /// The same accounts, seen by a process that is set up otherwise.
-    pub fn auth_with(&self, data_keys: DataKeys, settings: Settings) -> Auth {
+    pub fn auth_with(&self, data_keys: DataKeys, settings: AuthSettings) -> AuthService {
         make_auth(&self.db, &self.clock, &self.ids, data_keys, settings)
     }
 
@@ -49,8 +50,12 @@ impl World {
         self.try_register(&self.auth, email).await.unwrap()
     }
 
-    pub async fn try_register(&self, auth: &Auth, email: &str) -> Result<Session, RegisterError> {
-        auth.register(registration(email), Origin::default(), self.context()).await
+    pub async fn try_register(
+        &self,
+        auth: &AuthService,
+        email: &str,
+    ) -> Result<Session, RegisterError> {
+        auth.register(registration(email), ClientInfo::default(), self.context()).await
     }
 
     pub async fn login(&self, email: &str, password: &str) -> Result<Session, LoginError> {
@@ -90,10 +95,10 @@ fn make_auth(
     clock: &Clock,
     ids: &IdSource,
     data_keys: DataKeys,
-    settings: Settings,
-) -> Auth {
+    settings: AuthSettings,
+) -> AuthService {
     let (db, clock, ids) = (db.clone(), clock.clone(), ids.clone());
-    Auth::new(AuthParts { db, clock, ids, token_key: token_key(), data_keys, settings })
+    AuthService::new(AuthParts { db, clock, ids, token_key: token_key(), data_keys, settings })
 }
 
 pub fn token_key() -> TokenKey {
@@ -105,31 +110,31 @@ pub fn data_keys() -> DataKeys {
 }
 
 /// Hashes that cost nothing, and no work to do: most tests are not about guessing.
-pub fn cheap_settings() -> Settings {
-    let bot_check = BotCheck { method: BotCheckMethod::Off, ..BotCheck::default() };
-    Settings { password_cost: CHEAP, bot_check, ..Settings::default() }
+pub fn cheap_settings() -> AuthSettings {
+    let bot_check = BotCheckSettings { method: BotCheckMethod::Off, ..BotCheckSettings::default() };
+    AuthSettings { password_cost: CHEAP, bot_check, ..AuthSettings::default() }
 }
 
 pub const CHEAP: PasswordCost = PasswordCost { memory_kib: 8, passes: 1, lanes: 1 };
 
-pub fn origin(address: &str, user_agent: &str) -> Origin {
+pub fn client(address: &str, user_agent: &str) -> ClientInfo {
     let (address, user_agent) = (address.to_owned(), user_agent.to_owned());
-    Origin { address, user_agent, language: None }
+    ClientInfo { address, user_agent, language: None }
 }
 
 pub fn registration(email: &str) -> Registration {
     let email = Email::parse(email).unwrap();
-    let agreed = |kind| Agreement { kind, version: "2026-11".to_owned(), agreed: true };
+    let agreed = |kind| TermsAnswer { kind, version: "2026-11".to_owned(), agreed: true };
     Registration {
         password: Password::parse(PASSWORD, &email).unwrap(),
-        person: Person {
+        person: PersonalDetails {
             email,
-            name: Name::parse("김민아").unwrap(),
-            phone: Some(Phone::parse("010-1234-5678").unwrap()),
+            name: PersonName::parse("김민아").unwrap(),
+            phone: Some(PhoneNumber::parse("010-1234-5678").unwrap()),
         },
-        terms: Terms::of_newcomer(
+        terms: TermsAnswers::for_new_account(
             vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)],
-            &Settings::default().terms,
+            &AuthSettings::default().terms,
         )
         .unwrap(),
         language: None,
@@ -137,12 +142,12 @@ pub fn registration(email: &str) -> Registration {
 }
 
 pub fn password_change(old: &str, new: &str) -> PasswordChange {
-    PasswordChange { confirmation: Confirmation::by_password(old), new: new.to_owned() }
+    PasswordChange { reauthentication: Reauthentication::by_password(old), new: new.to_owned() }
 }
 
-pub async fn login(auth: &Auth, email: &str, password: &str) -> Result<Session, LoginError> {
+pub async fn login(auth: &AuthService, email: &str, password: &str) -> Result<Session, LoginError> {
     let (email, password) = (Email::parse(email).unwrap(), Secret::new(password));
-    auth.login(Credentials { email, password }, Origin::default()).await
+    auth.login(Credentials { email, password }, ClientInfo::default()).await
 }
 
 /// Runs one case of the contract on its own database.

@@ -1,7 +1,7 @@
 //! What is forgotten and put aside in time.
 
 use tokio_util::sync::CancellationToken;
-use urr_auth::{AccountStatus, Logout, Origin, Purged};
+use urr_auth::{AccountStatus, ClientInfo, LogoutRequest, PurgeCounts};
 
 use crate::contract;
 use crate::fixture::{DAY, MINUTE, PASSWORD, World};
@@ -9,20 +9,20 @@ use crate::fixture::{DAY, MINUTE, PASSWORD, World};
 contract! {
     async fn what_has_expired_is_forgotten_and_nothing_before(world: World) {
         let session = world.register("mina@example.com").await;
-        let next = world.auth.refresh(&session.refresh_token, Origin::default()).await.unwrap();
+        let next = world.auth.refresh(&session.refresh_token, ClientInfo::default()).await.unwrap();
         let refresh_token = Some(next.refresh_token);
-        world.auth.logout(Logout { refresh_token, ..Logout::default() }).await.unwrap();
-        assert_eq!(world.auth.purge_expired(100).await.unwrap(), Purged::default());
+        world.auth.logout(LogoutRequest { refresh_token, ..LogoutRequest::default() }).await.unwrap();
+        assert_eq!(world.auth.purge_expired(100).await.unwrap(), PurgeCounts::default());
         world.clock.advance(30 * MINUTE);
         let purged = world.auth.purge_expired(100).await.unwrap();
-        assert_eq!(purged, Purged { revoked_access_tokens: 2, ..Purged::default() });
+        assert_eq!(purged, PurgeCounts { revoked_access_tokens: 2, ..PurgeCounts::default() });
         world.clock.advance(7 * DAY);
         let purged = world.auth.purge_expired(1).await.unwrap();
-        assert_eq!(purged, Purged { refresh_tokens: 1, ..Purged::default() }, "bounded");
+        assert_eq!(purged, PurgeCounts { refresh_tokens: 1, ..PurgeCounts::default() }, "bounded");
         assert_eq!(world.auth.purge_expired(100).await.unwrap().refresh_tokens, 1);
         world.clock.advance(365 * DAY);
         let purged = world.auth.purge_expired(100).await.unwrap();
-        assert_eq!(purged, Purged { login_history: 1, ..Purged::default() });
+        assert_eq!(purged, PurgeCounts { login_history: 1, ..PurgeCounts::default() });
     }
 
     async fn numbers_of_revoked_tokens_go_on_after_all_were_forgotten(world: World) {
@@ -30,7 +30,7 @@ contract! {
         for _ in 0..3 {
             let session = world.login_or_register("mina@example.com").await;
             let refresh_token = Some(session.refresh_token);
-            world.auth.logout(Logout { refresh_token, ..Logout::default() }).await.unwrap();
+            world.auth.logout(LogoutRequest { refresh_token, ..LogoutRequest::default() }).await.unwrap();
             let revoked = world.auth.list_revoked_tokens(last).await.unwrap();
             assert_eq!(revoked.len(), 1, "a gateway that waits for greater numbers sees it");
             last = revoked[0].seq;
@@ -55,7 +55,7 @@ contract! {
         let mut session = world.register("mina@example.com").await;
         for _ in 0..61 {
             world.clock.advance(6 * DAY);
-            session = world.auth.refresh(&session.refresh_token, Origin::default()).await.unwrap();
+            session = world.auth.refresh(&session.refresh_token, ClientInfo::default()).await.unwrap();
         }
         assert_eq!(world.auth.mark_dormant(100).await.unwrap(), 0);
         world.clock.advance(8 * DAY);

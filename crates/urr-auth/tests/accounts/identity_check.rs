@@ -11,8 +11,9 @@ use axum::routing::get as on_get;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use urr_auth::{
-    Auth, CompleteVerificationError, DataKeys, IdentityProvider, PortOne, ProviderError, Purged,
-    Rotation, SandboxPerson, Session, Settings, StartVerificationError, UserId, VerificationId,
+    AuthService, AuthSettings, CompleteVerificationError, DataKeys, IdentityProvider,
+    IdentityProviderError, KeyRotationProgress, PortOneIdentity, PurgeCounts, SandboxPerson,
+    Session, StartVerificationError, UserId, VerificationId,
 };
 use urr_kernel::{Secret, Timestamp, Uuid};
 
@@ -21,11 +22,11 @@ use crate::fixture::{DAY, MINUTE, SECOND, World, all, cheap_settings, data_keys}
 use crate::interface::{Answer, call, post};
 use crate::personal_data::{contains, key, stored};
 
-pub fn sandbox() -> Settings {
-    Settings { identity: IdentityProvider::Sandbox, ..cheap_settings() }
+pub fn sandbox() -> AuthSettings {
+    AuthSettings { identity: IdentityProvider::Sandbox, ..cheap_settings() }
 }
 
-pub fn sandbox_auth(world: &World) -> Auth {
+pub fn sandbox_auth(world: &World) -> AuthService {
     world.auth_with(data_keys(), sandbox())
 }
 
@@ -40,14 +41,14 @@ pub fn named(name: &str) -> SandboxPerson {
 pub type Completed = Result<Timestamp, CompleteVerificationError>;
 
 /// Begins an attempt and completes it.
-pub async fn verify(auth: &Auth, user_id: UserId, person: SandboxPerson) -> Completed {
+pub async fn verify(auth: &AuthService, user_id: UserId, person: SandboxPerson) -> Completed {
     let id = auth.start_verification(user_id).await.unwrap().id;
     auth.complete_verification(user_id, id, Some(person)).await
 }
 
 pub async fn http(
     world: &World,
-    settings: &Settings,
+    settings: &AuthSettings,
     path: &str,
     who: &Session,
     body: Value,
@@ -195,8 +196,8 @@ contract! {
             ("FAILED", CompleteVerificationError::Failed, "failed"),
             ("NO-CI", CompleteVerificationError::KeyMissing, "failed"),
             ("PENDING", CompleteVerificationError::Pending, "started"),
-            ("SLOW", ProviderError::Timeout.into(), "started"),
-            ("WRONG-ID", ProviderError::OtherAttempt.into(), "started"),
+            ("SLOW", IdentityProviderError::Timeout.into(), "started"),
+            ("WRONG-ID", IdentityProviderError::OtherAttempt.into(), "started"),
         ] {
             let id = auth.start_verification(user_id).await.unwrap().id;
             let completed = auth.complete_verification(user_id, id, Some(named(name))).await;
@@ -230,13 +231,13 @@ contract! {
         assert!(auth.complete_verification(user_id, id, Some(mina())).await.is_ok(), "the control");
         world.clock.advance(91 * DAY);
         let purged = auth.purge_expired(100).await.unwrap();
-        assert_eq!(purged, Purged { refresh_tokens: 1, verifications: 11, ..Purged::default() });
+        assert_eq!(purged, PurgeCounts { refresh_tokens: 1, verifications: 11, ..PurgeCounts::default() });
         assert!(auth.get_profile(user_id).await.unwrap().identity_verified, "that is not forgotten");
     }
 
     async fn the_keys_of_a_person_cannot_be_read_in_what_is_stored(world: World) {
         let user_id = world.register("mina@example.com").await.user.id;
-        let provider = Provider::start().await;
+        let provider = SocialProvider::start().await;
         provider.says(|id| Reply::Json(verified(id)));
         let auth = provider.auth(&world);
         let id = auth.start_verification(user_id).await.unwrap().id;
@@ -262,7 +263,7 @@ contract! {
         let elsewhere = Err(CompleteVerificationError::VerifiedElsewhere);
         assert_eq!(verify(&both, ids[1], mina()).await, elsewhere);
         let rotation = both.rotate_personal_data(10).await.unwrap();
-        assert_eq!(rotation, Rotation { rotated: 4, remaining: 0 });
+        assert_eq!(rotation, KeyRotationProgress { rotated: 4, remaining: 0 });
         assert_eq!(verify(&new, ids[1], mina()).await, elsewhere, "the old key can go");
         // The control: without the right keys nobody is recognised.
         assert!(verify(&old, ids[2], mina()).await.is_ok());
@@ -274,7 +275,7 @@ contract! {
         verify(&sandbox, user_id, mina()).await.unwrap();
         assert!(sandbox.get_profile(user_id).await.unwrap().identity_verified);
         assert!(!world.auth.get_profile(user_id).await.unwrap().identity_verified, "with no provider");
-        let provider = Provider::start().await;
+        let provider = SocialProvider::start().await;
         provider.says(|id| Reply::Json(verified(id)));
         let real = provider.auth(&world);
         assert!(!real.get_profile(user_id).await.unwrap().identity_verified);
@@ -288,7 +289,7 @@ contract! {
 
     async fn portone_is_asked_by_our_id_and_with_the_secret(world: World) {
         let session = world.register("mina@example.com").await;
-        let provider = Provider::start().await;
+        let provider = SocialProvider::start().await;
         let settings = provider.settings();
         let started = http(&world, &settings, "/api/auth/identity/start", &session, json!({})).await;
         let id = &started.body["verificationId"];
@@ -306,7 +307,7 @@ contract! {
 
     async fn what_the_browser_says_of_the_person_counts_for_nothing(world: World) {
         let session = world.register("mina@example.com").await;
-        let provider = Provider::start().await;
+        let provider = SocialProvider::start().await;
         provider.says(|id| Reply::Json(json!({ "id": id, "status": "READY" })));
         let settings = provider.settings();
         let started = http(&world, &settings, "/api/auth/identity/start", &session, json!({})).await;
@@ -326,16 +327,16 @@ contract! {
         use CompleteVerificationError::{Failed, KeyMissing, Pending};
         let session = world.register("mina@example.com").await;
         let user_id = session.user.id;
-        let provider = Provider::start().await;
+        let provider = SocialProvider::start().await;
         let cases: [(Answers, CompleteVerificationError); 10] = [
-            (|_| Reply::Status(500), ProviderError::Status(500).into()),
-            (|_| Reply::Status(401), ProviderError::Status(401).into()),
-            (|_| Reply::Silence, ProviderError::Timeout.into()),
-            (|_| Reply::Text("<html>"), ProviderError::Unreadable.into()),
-            (|_| Reply::Json(json!({ "status": "VERIFIED" })), ProviderError::Unreadable.into()),
-            (|id| but(id, "verifiedCustomer", Value::Null), ProviderError::Unreadable.into()),
-            (|id| but(id, "status", json!("BRAND_NEW")), ProviderError::Unreadable.into()),
-            (|_| Reply::Json(verified("another-id")), ProviderError::OtherAttempt.into()),
+            (|_| Reply::Status(500), IdentityProviderError::Status(500).into()),
+            (|_| Reply::Status(401), IdentityProviderError::Status(401).into()),
+            (|_| Reply::Silence, IdentityProviderError::Timeout.into()),
+            (|_| Reply::Text("<html>"), IdentityProviderError::Unreadable.into()),
+            (|_| Reply::Json(json!({ "status": "VERIFIED" })), IdentityProviderError::Unreadable.into()),
+            (|id| but(id, "verifiedCustomer", Value::Null), IdentityProviderError::Unreadable.into()),
+            (|id| but(id, "status", json!("BRAND_NEW")), IdentityProviderError::Unreadable.into()),
+            (|_| Reply::Json(verified("another-id")), IdentityProviderError::OtherAttempt.into()),
             (|_| Reply::Status(404), Pending),
             (|id| but(id, "status", json!("READY")), Pending),
         ];
@@ -373,7 +374,7 @@ contract! {
     }
 
     async fn a_provider_that_tells_no_di_is_enough(world: World) {
-        let provider = Provider::start().await;
+        let provider = SocialProvider::start().await;
         provider.says(|id| but(id, "verifiedCustomer", json!({ "ci": CI, "name": "김민아" })));
         let auth = provider.auth(&world);
         let mut completed = Vec::new();
@@ -432,7 +433,7 @@ impl Reply {
 }
 
 /// A server that speaks as PortOne does.
-struct Provider {
+struct SocialProvider {
     url: String,
     state: Arc<Mutex<ProviderState>>,
 }
@@ -446,8 +447,8 @@ struct ProviderState {
     asked: Vec<(String, String)>,
 }
 
-impl Provider {
-    async fn start() -> Provider {
+impl SocialProvider {
+    async fn start() -> SocialProvider {
         let state = ProviderState { reply: |_| Reply::Status(404), asked: Vec::new() };
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
@@ -467,7 +468,7 @@ impl Provider {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().route("/identity-verifications/{id}", on_get(answer));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Provider { url, state }
+        SocialProvider { url, state }
     }
 
     fn says(&self, reply: Answers) {
@@ -478,19 +479,19 @@ impl Provider {
         self.state.lock().unwrap().asked.clone()
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> AuthSettings {
         let is_silent = matches!((self.state.lock().unwrap().reply)(""), Reply::Silence);
-        let portone = PortOne {
+        let portone = PortOneIdentity {
             secret: Secret::new("the secret"),
             store_id: "store-1".to_owned(),
             channel_key: "channel-1".to_owned(),
             endpoint: self.url.clone(),
             timeout: if is_silent { SECOND / 4 } else { 10 * SECOND },
         };
-        Settings { identity: IdentityProvider::PortOne(portone), ..cheap_settings() }
+        AuthSettings { identity: IdentityProvider::PortOne(portone), ..cheap_settings() }
     }
 
-    fn auth(&self, world: &World) -> Auth {
+    fn auth(&self, world: &World) -> AuthService {
         world.auth_with(data_keys(), self.settings())
     }
 }

@@ -7,7 +7,9 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
-use urr_auth::{CookieSecurity, Email, Name, NewAdmin, Password, PasswordCost, Session, Settings};
+use urr_auth::{
+    AuthSettings, CookieSecurity, Email, NewAdmin, Password, PasswordCost, PersonName, Session,
+};
 use urr_kernel::Uuid;
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
 
@@ -36,7 +38,7 @@ pub struct Call {
     router: Router,
 }
 
-pub fn router(world: &World, settings: Settings) -> Router {
+pub fn router(world: &World, settings: AuthSettings) -> Router {
     let kit = ServiceKit {
         clock: world.clock.clone(),
         ids: world.ids.clone(),
@@ -87,7 +89,7 @@ impl Call {
         self.user(session.user.id.0, session.user.role)
     }
 
-    pub fn settings(mut self, world: &World, settings: Settings) -> Call {
+    pub fn settings(mut self, world: &World, settings: AuthSettings) -> Call {
         self.router = router(world, settings);
         self
     }
@@ -209,11 +211,11 @@ contract! {
     }
 
     async fn too_many_logins_at_once_are_told_to_come_back(world: World) {
-        let settings = Settings {
+        let settings = AuthSettings {
             password_cost: PasswordCost { memory_kib: 65_536, passes: 4, lanes: 1 },
             hashing_parallel_max: 1,
             hashing_waiting_max: 0,
-            ..Settings::default()
+            ..AuthSettings::default()
         };
         let router = router(&world, settings);
         let body = json!({ "email": "nobody@example.com", "password": PASSWORD });
@@ -286,7 +288,7 @@ contract! {
             (3, CookieSecurity::Always, "localhost", true),
             (4, CookieSecurity::Never, "urr.example", false),
         ] {
-            let settings = Settings { cookie_security: security, ..cheap_settings() };
+            let settings = AuthSettings { cookie_security: security, ..cheap_settings() };
             let call = post(&world, "/api/auth/register").settings(&world, settings);
             let answer = call.header(HOST, host).json(&body(n)).send().await;
             let all_secure = answer.cookies().iter().all(|cookie| cookie.ends_with("; Secure"));
@@ -434,7 +436,7 @@ contract! {
         let mina = world.register("mina@example.com").await;
         let email = Email::parse("boss@example.com").unwrap();
         let password = Password::parse(PASSWORD, &email).unwrap();
-        let boss = NewAdmin { email, name: Name::parse("관리자").unwrap(), password };
+        let boss = NewAdmin { email, name: PersonName::parse("관리자").unwrap(), password };
         let boss = world.auth.create_admin(boss).await.unwrap().id.0;
         let role_path = format!("/api/auth/admin/users/{}/role", mina.user.id);
         let to_admin = json!({ "role": "admin" });
@@ -493,7 +495,7 @@ contract! {
         login.header("user-agent", "test/1").send().await;
         let sql = "select address, user_agent from login_history order by id desc limit 1";
         let read = |row: &urr_storage::Row<'_>| Ok((row.get("address")?, row.get("user_agent")?));
-        let origin: (String, String) = world.rows(sql, read).await.remove(0);
-        assert_eq!(origin, ("203.0.113.9".to_owned(), "test/1".to_owned()));
+        let client: (String, String) = world.rows(sql, read).await.remove(0);
+        assert_eq!(client, ("203.0.113.9".to_owned(), "test/1".to_owned()));
     }
 }

@@ -1,6 +1,8 @@
-//! Passwords from elsewhere, stronger hashes, and too many logins.
+//! PasswordPool from elsewhere, stronger hashes, and too many logins.
 
-use urr_auth::{ConfirmedError, Fault, InvalidPassword, Origin, PasswordCost, Settings};
+use urr_auth::{
+    AuthSettings, ClientInfo, InternalError, InvalidPassword, PasswordCost, ReauthenticationError,
+};
 
 use crate::contract;
 use crate::fixture::{PASSWORD, World, all, cheap_settings, data_keys, login, password_change};
@@ -53,7 +55,7 @@ contract! {
             let auth = world.auth.clone();
             let entering = tokio::spawn(async move { login(&auth, "mina@example.com", old).await });
             let change = password_change(old, new);
-            world.auth.change_password(id, change, Origin::default()).await.unwrap();
+            world.auth.change_password(id, change, ClientInfo::default()).await.unwrap();
             if let Ok(session) = entering.await.unwrap() {
                 assert!(!world.accepts(&session.access_token).await);
             }
@@ -63,7 +65,7 @@ contract! {
     async fn a_hash_that_was_cheaper_is_replaced_at_the_next_login(world: World) {
         world.register("mina@example.com").await;
         let password_cost = PasswordCost { memory_kib: 16, passes: 2, lanes: 1 };
-        let dearer = world.auth_with(data_keys(), Settings { password_cost, ..cheap_settings() });
+        let dearer = world.auth_with(data_keys(), AuthSettings { password_cost, ..cheap_settings() });
         login(&dearer, "mina@example.com", PASSWORD).await.unwrap();
         let hash = stored_hash(&world).await;
         assert!(hash.starts_with("$argon2id$v=19$m=16,t=2,p=1$"), "{hash}");
@@ -73,11 +75,11 @@ contract! {
 
     async fn a_storm_of_logins_is_answered_and_most_of_it_at_once(world: World) {
         world.register("mina@example.com").await;
-        let settings = Settings {
+        let settings = AuthSettings {
             password_cost: PasswordCost { memory_kib: 65_536, passes: 4, lanes: 1 },
             hashing_parallel_max: 1,
             hashing_waiting_max: 1,
-            ..Settings::default()
+            ..AuthSettings::default()
         };
         let auth = world.auth_with(data_keys(), settings);
         let logins = (0..40).map(|_| {
@@ -86,7 +88,7 @@ contract! {
         });
         let refusals = all(logins).await;
         let busy = refusals.iter().filter(|refusal| {
-            matches!(refusal, urr_auth::LoginError::Fault(Fault::Busy(_)))
+            matches!(refusal, urr_auth::LoginError::Internal(InternalError::Busy(_)))
         });
         let (busy, compared) = (busy.count(), auth.passwords_compared());
         assert!((1..=20).contains(&compared), "{compared} were compared");
@@ -96,16 +98,16 @@ contract! {
     async fn a_new_password_needs_the_old_one_and_must_be_good(world: World) {
         let user = world.register("mina@example.com").await.user;
         for (old, new, expected) in [
-            ("not the password", "강변의 밤을 걷다", ConfirmedError::WrongPassword),
-            (PASSWORD, "short", ConfirmedError::InvalidPassword(InvalidPassword::TooShort)),
+            ("not the password", "강변의 밤을 걷다", ReauthenticationError::WrongPassword),
+            (PASSWORD, "short", ReauthenticationError::InvalidPassword(InvalidPassword::TooShort)),
             (
                 PASSWORD,
                 "Mina@example.com",
-                ConfirmedError::InvalidPassword(InvalidPassword::SameAsEmail),
+                ReauthenticationError::InvalidPassword(InvalidPassword::SameAsEmail),
             ),
         ] {
             let change = password_change(old, new);
-            let changed = world.auth.change_password(user.id, change, Origin::default()).await;
+            let changed = world.auth.change_password(user.id, change, ClientInfo::default()).await;
             assert_eq!(changed, Err(expected));
         }
         assert!(world.login("mina@example.com", PASSWORD).await.is_ok());

@@ -1,11 +1,14 @@
 //! What names a person is not to be found in what is stored; keys can be changed.
 
-use urr_auth::{DataKey, DataKeys, Fault, LoginError, Name, RegisterError, Rotation, UnsealError};
+use urr_auth::{
+    DataKey, DataKeys, InternalError, KeyRotationProgress, LoginError, PersonName, RegisterError,
+    UnsealError,
+};
 use urr_kernel::Secret;
 use urr_test::engines::Engine;
 
 use crate::contract;
-use crate::fixture::{PASSWORD, World, cheap_settings, login, origin, registration};
+use crate::fixture::{PASSWORD, World, cheap_settings, client, login, registration};
 
 pub fn key(version: u16) -> DataKey {
     DataKey { version, secret: Secret::new(format!("the data key of version {version}")) }
@@ -52,11 +55,11 @@ pub fn contains(haystack: &[u8], text: &str) -> bool {
 contract! {
     async fn neither_address_nor_name_nor_phone_can_be_read_in_what_is_stored(world: World) {
         let mut canary = registration("Canary.Bird@Example.com");
-        canary.person.name = Name::parse("새장 속의 카나리아").unwrap();
-        canary.person.phone = Some(urr_auth::Phone::parse("010-9876-1234").unwrap());
-        let origin = origin("203.0.113.77", "found");
-        let session = world.auth.register(canary, origin, world.context()).await.unwrap();
-        let name = Name::parse("새장을 떠난 카나리아").unwrap();
+        canary.person.name = PersonName::parse("새장 속의 카나리아").unwrap();
+        canary.person.phone = Some(urr_auth::PhoneNumber::parse("010-9876-1234").unwrap());
+        let client = client("203.0.113.77", "found");
+        let session = world.auth.register(canary, client, world.context()).await.unwrap();
+        let name = PersonName::parse("새장을 떠난 카나리아").unwrap();
         let phone = session.user.person.phone;
         world.auth.update_profile(session.user.id, name, phone, None).await.unwrap();
         login(&world.auth, "canary.bird@example.com", PASSWORD).await.unwrap();
@@ -95,7 +98,7 @@ contract! {
         }
         assert_eq!(progress, [(10, 15), (10, 5), (5, 0)]);
         let done = both.rotate_personal_data(10).await.unwrap();
-        assert_eq!(done, Rotation { rotated: 0, remaining: 0 });
+        assert_eq!(done, KeyRotationProgress { rotated: 0, remaining: 0 });
         let new = world.auth_with(DataKeys::new(key(2), &[]).unwrap(), cheap_settings());
         assert!(login(&new, "fan7@example.com", PASSWORD).await.is_ok(), "the old key can go");
         // The controls: without the new key nobody is found, and the old one is not in use.
@@ -126,7 +129,7 @@ contract! {
             async move { while both.rotate_personal_data(3).await.unwrap().remaining > 0 {} }
         });
         for id in &ids {
-            let name = Name::parse("새 이름").unwrap();
+            let name = PersonName::parse("새 이름").unwrap();
             both.update_profile(*id, name, None, None).await.unwrap();
         }
         rotating.await.unwrap();
@@ -139,7 +142,7 @@ contract! {
         let old = world.auth_with(DataKeys::new(key(1), &[]).unwrap(), cheap_settings());
         let id = world.try_register(&old, "mina@example.com").await.unwrap().user.id;
         let new = world.auth_with(DataKeys::new(key(2), &[]).unwrap(), cheap_settings());
-        let unreadable = Fault::PersonalData(UnsealError::UnknownVersion(1));
+        let unreadable = InternalError::PersonalData(UnsealError::UnknownVersion(1));
         assert_eq!(new.get_user(id).await, Err(unreadable.clone().into()));
         assert_eq!(new.rotate_personal_data(10).await, Err(unreadable));
     }

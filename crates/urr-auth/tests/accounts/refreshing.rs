@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_auth::{Auth, Origin, RefreshError, Session, Settings};
+use urr_auth::{AuthService, AuthSettings, ClientInfo, RefreshError, Session};
 use urr_kernel::Uuid;
 use urr_service::token::{ACCESS, AccessClaims, Issue, REFRESH, RefreshClaims};
 
@@ -15,15 +15,18 @@ use crate::fixture::{
 const ROUNDS: usize = 50;
 const TABS: usize = 10;
 
-async fn refresh(auth: &Auth, session: &Session) -> Result<Session, RefreshError> {
-    auth.refresh(&session.refresh_token, Origin::default()).await
+async fn refresh(auth: &AuthService, session: &Session) -> Result<Session, RefreshError> {
+    auth.refresh(&session.refresh_token, ClientInfo::default()).await
 }
 
 /// Ten tabs of one browser that all notice at once that their access token has expired.
-async fn refresh_in_all_tabs(auth: &Auth, token: &str) -> Vec<Result<Session, RefreshError>> {
+async fn refresh_in_all_tabs(
+    auth: &AuthService,
+    token: &str,
+) -> Vec<Result<Session, RefreshError>> {
     let tabs = (0..TABS).map(|_| {
         let (auth, token) = (auth.clone(), token.to_owned());
-        async move { auth.refresh(&token, Origin::default()).await }
+        async move { auth.refresh(&token, ClientInfo::default()).await }
     });
     all(tabs).await
 }
@@ -60,7 +63,7 @@ contract! {
     }
 
     async fn without_a_grace_ten_tabs_log_their_owner_out(world: World) {
-        let settings = Settings { refresh_grace: Duration::ZERO, ..cheap_settings() };
+        let settings = AuthSettings { refresh_grace: Duration::ZERO, ..cheap_settings() };
         let strict = world.auth_with(data_keys(), settings);
         let session = world.register("mina@example.com").await;
         let outcomes = refresh_in_all_tabs(&strict, &session.refresh_token).await;
@@ -77,7 +80,7 @@ contract! {
             let tabs = (0..TABS).map(|n| {
                 let auth = world.auth.clone();
                 let token = if n % 2 == 0 { &first } else { &second }.refresh_token.clone();
-                async move { auth.refresh(&token, Origin::default()).await }
+                async move { auth.refresh(&token, ClientInfo::default()).await }
             });
             let outcomes = all(tabs).await;
             let answers: Vec<Session> = outcomes.into_iter().map(Result::unwrap).collect();
@@ -144,7 +147,7 @@ contract! {
         let known = token_key().verify::<RefreshClaims>(REFRESH, &session.refresh_token, now);
         for family_id in [world.ids.next_id(), known.unwrap().claims.family_id] {
             let unknown = token_key().sign(REFRESH, &issue, &RefreshClaims { family_id });
-            let refused = world.auth.refresh(&unknown, Origin::default()).await;
+            let refused = world.auth.refresh(&unknown, ClientInfo::default()).await;
             assert_eq!(refused, Err(RefreshError::Invalid));
         }
     }
@@ -160,7 +163,7 @@ contract! {
         };
         let forged = foreign.sign(REFRESH, &issue, &RefreshClaims { family_id: Uuid::nil() });
         for token in [session.access_token.as_str(), forged.as_str(), "", "a.b.c"] {
-            let refused = world.auth.refresh(token, Origin::default()).await;
+            let refused = world.auth.refresh(token, ClientInfo::default()).await;
             assert_eq!(refused, Err(RefreshError::Invalid));
         }
         assert!(!world.accepts(&session.refresh_token).await, "nor is it an access token");
@@ -198,7 +201,7 @@ contract! {
             let (auth, before) = (world.auth.clone(), session.clone());
             let refreshing = tokio::spawn(async move { refresh(&auth, &before).await });
             let change = password_change(old, new);
-            let changed = world.auth.change_password(id, change, Origin::default()).await.unwrap();
+            let changed = world.auth.change_password(id, change, ClientInfo::default()).await.unwrap();
             match refreshing.await.unwrap() {
                 Ok(refreshed) => {
                     assert!(!world.accepts(&refreshed.access_token).await);

@@ -1,14 +1,14 @@
-//! Opening accounts, logging in, changing and closing them.
+//! NewSession accounts, logging in, changing and closing them.
 
 use urr_auth::{
-    Confirmation, ConfirmedError, LoginError, Name, Origin, Phone, RegisterError, Settings,
-    UserError, UserId,
+    AuthSettings, ClientInfo, LoginError, PersonName, PhoneNumber, Reauthentication,
+    ReauthenticationError, RegisterError, UserError, UserId,
 };
 use urr_kernel::{Event, Secret};
 
 use crate::contract;
 use crate::fixture::{
-    PASSWORD, SECOND, World, all, cheap_settings, data_keys, login, origin, registration,
+    PASSWORD, SECOND, World, all, cheap_settings, client, data_keys, login, registration,
 };
 
 contract! {
@@ -22,7 +22,7 @@ contract! {
         assert_ne!(again.refresh_token, session.refresh_token);
         let user = world.auth.get_user(session.user.id).await.unwrap();
         assert_eq!(user.last_login_at, world.clock.now());
-        assert_eq!(user.person.phone, Some(Phone::parse("010-1234-5678").unwrap()));
+        assert_eq!(user.person.phone, Some(PhoneNumber::parse("010-1234-5678").unwrap()));
     }
 
     async fn what_was_agreed_to_is_written_down_with_its_version(world: World) {
@@ -47,7 +47,7 @@ contract! {
 
     async fn logins_are_remembered_whether_they_succeed_or_not(world: World) {
         let id = world.register("mina@example.com").await.user.id;
-        let origin = origin("203.0.113.9", "cli");
+        let client = client("203.0.113.9", "cli");
         for (email, password) in [
             ("mina@example.com", PASSWORD),
             ("mina@example.com", "not the password"),
@@ -55,7 +55,7 @@ contract! {
         ] {
             let email = urr_auth::Email::parse(email).unwrap();
             let credentials = urr_auth::Credentials { email, password: Secret::new(password) };
-            drop(world.auth.login(credentials, origin.clone()).await);
+            drop(world.auth.login(credentials, client.clone()).await);
         }
         let sql = "select user_id, method, success, failure from login_history order by id";
         let history = world.rows(sql, |row| {
@@ -80,7 +80,7 @@ contract! {
                 let (auth, context) = (world.auth.clone(), world.context());
                 let case = if n % 2 == 0 { "Mina" } else { "mina" };
                 let registration = registration(&format!("{case}{round}@example.com"));
-                async move { auth.register(registration, Origin::default(), context).await }
+                async move { auth.register(registration, ClientInfo::default(), context).await }
             });
             let outcomes = all(attempts).await;
             let succeeded = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
@@ -94,7 +94,7 @@ contract! {
 
     async fn events_name_the_user_and_tell_nothing_else(world: World) {
         let user = world.register("mina@example.com").await.user;
-        let secret = Confirmation::by_password(PASSWORD);
+        let secret = Reauthentication::by_password(PASSWORD);
         world.auth.delete_user(user.id, secret, world.context()).await.unwrap();
         let sql = "select topic, body from outbox order by seq";
         let events = world.rows(sql, |row| Ok((row.get("topic")?, row.get("body")?))).await;
@@ -113,7 +113,7 @@ contract! {
 
     async fn a_profile_can_be_changed_and_the_phone_removed(world: World) {
         let id = world.register("mina@example.com").await.user.id;
-        let name = Name::parse("김민아 2").unwrap();
+        let name = PersonName::parse("김민아 2").unwrap();
         world.auth.update_profile(id, name.clone(), None, None).await.unwrap();
         let changed = world.auth.get_user(id).await.unwrap();
         assert_eq!((&changed.person.name, &changed.person.phone), (&name, &None));
@@ -125,17 +125,17 @@ contract! {
 
     async fn a_closed_account_is_forgotten_and_its_address_free(world: World) {
         let user = world.register("mina@example.com").await.user;
-        let origin = origin("203.0.113.9", "cli");
+        let client = client("203.0.113.9", "cli");
         let credentials = urr_auth::Credentials {
             email: user.person.email.clone(), password: Secret::new(PASSWORD),
         };
-        world.auth.login(credentials, origin).await.unwrap();
-        let wrong = Confirmation::by_password("not the password");
+        world.auth.login(credentials, client).await.unwrap();
+        let wrong = Reauthentication::by_password("not the password");
         let outcome = world.auth.delete_user(user.id, wrong, world.context()).await;
-        assert_eq!(outcome, Err(ConfirmedError::WrongPassword));
+        assert_eq!(outcome, Err(ReauthenticationError::WrongPassword));
         assert!(world.auth.get_user(user.id).await.is_ok(), "a wrong password deletes nothing");
 
-        let right = Confirmation::by_password(PASSWORD);
+        let right = Reauthentication::by_password(PASSWORD);
         world.auth.delete_user(user.id, right.clone(), world.context()).await.unwrap();
         assert_eq!(world.auth.get_user(user.id).await, Err(UserError::NotFound));
         assert!(world.login("mina@example.com", PASSWORD).await.is_err());
@@ -144,7 +144,7 @@ contract! {
                       where address <> '' or user_agent <> ''";
         assert_eq!(world.number(traces).await, 0);
         let again = world.auth.delete_user(user.id, right, world.context()).await;
-        assert_eq!(again, Err(ConfirmedError::NotFound));
+        assert_eq!(again, Err(ReauthenticationError::NotFound));
 
         let next = world.register("mina@example.com").await.user;
         assert_ne!(next.id, user.id);
@@ -158,7 +158,7 @@ contract! {
     }
 
     async fn a_login_beyond_the_bound_ends_the_oldest_session(world: World) {
-        let settings = Settings { sessions_per_user_max: 3, ..cheap_settings() };
+        let settings = AuthSettings { sessions_per_user_max: 3, ..cheap_settings() };
         let auth = world.auth_with(data_keys(), settings);
         let mut sessions = vec![world.register("mina@example.com").await];
         for _ in 0..3 {
@@ -166,10 +166,10 @@ contract! {
             sessions.push(login(&auth, "mina@example.com", PASSWORD).await.unwrap());
         }
         assert!(!world.accepts(&sessions[0].access_token).await);
-        assert!(auth.refresh(&sessions[0].refresh_token, Origin::default()).await.is_err());
+        assert!(auth.refresh(&sessions[0].refresh_token, ClientInfo::default()).await.is_err());
         for session in &sessions[1..] {
             assert!(world.accepts(&session.access_token).await);
-            assert!(auth.refresh(&session.refresh_token, Origin::default()).await.is_ok());
+            assert!(auth.refresh(&session.refresh_token, ClientInfo::default()).await.is_ok());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use urr_auth::{Confirmation, Logout, Origin, RefreshError, Session};
+use urr_auth::{ClientInfo, LogoutRequest, Reauthentication, RefreshError, Session};
 use urr_kernel::Uuid;
 use urr_service::Role;
 use urr_service::token::{ACCESS, AccessClaims};
@@ -10,8 +10,8 @@ use urr_service::token::{ACCESS, AccessClaims};
 use crate::contract;
 use crate::fixture::{MINUTE, PASSWORD, SECOND, World, all, password_change, token_key};
 
-fn by_refresh_token(session: &Session) -> Logout {
-    Logout { refresh_token: Some(session.refresh_token.clone()), ..Logout::default() }
+fn by_refresh_token(session: &Session) -> LogoutRequest {
+    LogoutRequest { refresh_token: Some(session.refresh_token.clone()), ..LogoutRequest::default() }
 }
 
 fn jti(session: &Session, now: urr_kernel::Timestamp) -> Uuid {
@@ -21,12 +21,12 @@ fn jti(session: &Session, now: urr_kernel::Timestamp) -> Uuid {
 contract! {
     async fn d_20_logging_out_ends_this_session_and_its_access_tokens_only(world: World) {
         let first = world.register("mina@example.com").await;
-        let second = world.auth.refresh(&first.refresh_token, Origin::default()).await.unwrap();
+        let second = world.auth.refresh(&first.refresh_token, ClientInfo::default()).await.unwrap();
         let other_device = world.login("mina@example.com", PASSWORD).await.unwrap();
         world.auth.logout(by_refresh_token(&second)).await.unwrap();
         for session in [&first, &second] {
             assert!(!world.accepts(&session.access_token).await, "rotated ones included");
-            let refused = world.auth.refresh(&session.refresh_token, Origin::default()).await;
+            let refused = world.auth.refresh(&session.refresh_token, ClientInfo::default()).await;
             assert_eq!(refused, Err(RefreshError::Revoked));
         }
         assert!(world.accepts(&other_device.access_token).await);
@@ -39,7 +39,7 @@ contract! {
         let mina = world.register("mina@example.com").await;
         let minas_phone = world.login("mina@example.com", PASSWORD).await.unwrap();
         let jun = world.register("jun@example.com").await;
-        let logout = Logout { all_devices: true, ..by_refresh_token(&mina) };
+        let logout = LogoutRequest { all_devices: true, ..by_refresh_token(&mina) };
         world.auth.logout(logout).await.unwrap();
         assert!(!world.accepts(&mina.access_token).await);
         assert!(!world.accepts(&minas_phone.access_token).await);
@@ -48,7 +48,7 @@ contract! {
 
     async fn who_logs_out_without_naming_a_session_ends_them_all(world: World) {
         let mina = world.register("mina@example.com").await;
-        let logout = Logout { user_id: Some(mina.user.id), ..Logout::default() };
+        let logout = LogoutRequest { user_id: Some(mina.user.id), ..LogoutRequest::default() };
         world.auth.logout(logout).await.unwrap();
         assert!(!world.accepts(&mina.access_token).await);
     }
@@ -57,7 +57,7 @@ contract! {
         let here = world.register("mina@example.com").await;
         let there = world.login("mina@example.com", PASSWORD).await.unwrap();
         let access_token = Some(here.access_token.clone());
-        let logout = Logout { access_token, user_id: Some(here.user.id), ..Logout::default() };
+        let logout = LogoutRequest { access_token, user_id: Some(here.user.id), ..LogoutRequest::default() };
         world.auth.logout(logout).await.unwrap();
         assert!(!world.accepts(&here.access_token).await);
         assert!(world.accepts(&there.access_token).await);
@@ -67,13 +67,13 @@ contract! {
         let mina = world.register("mina@example.com").await;
         let jun = world.register("jun@example.com").await;
         // With Jun's identity and Mina's token it is Jun who leaves.
-        let logout = Logout { user_id: Some(jun.user.id), ..by_refresh_token(&mina) };
+        let logout = LogoutRequest { user_id: Some(jun.user.id), ..by_refresh_token(&mina) };
         world.auth.logout(logout).await.unwrap();
         assert!(world.accepts(&mina.access_token).await);
         assert!(!world.accepts(&jun.access_token).await);
         for nonsense in ["", "a.b.c", jun.access_token.as_str()] {
             let refresh_token = Some(nonsense.to_owned());
-            world.auth.logout(Logout { refresh_token, ..Logout::default() }).await.unwrap();
+            world.auth.logout(LogoutRequest { refresh_token, ..LogoutRequest::default() }).await.unwrap();
         }
         assert!(world.accepts(&mina.access_token).await);
     }
@@ -82,7 +82,7 @@ contract! {
         let session = world.register("mina@example.com").await;
         world.auth.change_role(session.user.id, Role::Admin).await.unwrap();
         assert!(!world.accepts(&session.access_token).await);
-        let next = world.auth.refresh(&session.refresh_token, Origin::default()).await.unwrap();
+        let next = world.auth.refresh(&session.refresh_token, ClientInfo::default()).await.unwrap();
         assert!(world.accepts(&next.access_token).await);
         assert_eq!(next.user.role, Role::Admin);
         // The same role again is no change.
@@ -92,11 +92,11 @@ contract! {
 
     async fn a_repeated_refresh_after_a_change_of_role_gives_tokens_that_work(world: World) {
         let first = world.register("mina@example.com").await;
-        let second = world.auth.refresh(&first.refresh_token, Origin::default()).await.unwrap();
+        let second = world.auth.refresh(&first.refresh_token, ClientInfo::default()).await.unwrap();
         world.auth.change_role(first.user.id, Role::Admin).await.unwrap();
-        let repeated = world.auth.refresh(&first.refresh_token, Origin::default()).await.unwrap();
+        let repeated = world.auth.refresh(&first.refresh_token, ClientInfo::default()).await.unwrap();
         assert!(world.accepts(&repeated.access_token).await);
-        let same = world.auth.refresh(&second.refresh_token, Origin::default()).await.unwrap();
+        let same = world.auth.refresh(&second.refresh_token, ClientInfo::default()).await.unwrap();
         assert_eq!(same, repeated);
     }
 
@@ -111,7 +111,7 @@ contract! {
             let role = if round % 2 == 0 { Role::Admin } else { Role::User };
             let (auth, before) = (world.auth.clone(), session.clone());
             let refreshing = tokio::spawn(async move {
-                auth.refresh(&before.refresh_token, Origin::default()).await
+                auth.refresh(&before.refresh_token, ClientInfo::default()).await
             });
             world.auth.change_role(id, role).await.unwrap();
             let refreshed = refreshing.await.unwrap().unwrap();
@@ -121,7 +121,7 @@ contract! {
                 .unwrap().claims;
             let in_force = world.accepts(&refreshed.access_token).await;
             assert!(!in_force || claims.role == now_is, "a live token says {}", claims.role);
-            let next = world.auth.refresh(&refreshed.refresh_token, Origin::default()).await;
+            let next = world.auth.refresh(&refreshed.refresh_token, ClientInfo::default()).await;
             session = next.unwrap();
             world.clock.advance(MINUTE);
         }
@@ -133,13 +133,13 @@ contract! {
         let new = "강변의 밤을 걷다".to_owned();
         let change = password_change(PASSWORD, &new);
         let id = first.user.id;
-        let changed = world.auth.change_password(id, change, Origin::default()).await.unwrap();
+        let changed = world.auth.change_password(id, change, ClientInfo::default()).await.unwrap();
         assert!(!world.accepts(&first.access_token).await);
         assert!(!world.accepts(&other_device.access_token).await);
         assert!(world.accepts(&changed.access_token).await, "who changed it stays logged in");
         assert!(world.login("mina@example.com", PASSWORD).await.is_err());
         assert!(world.login("mina@example.com", &new).await.is_ok());
-        world.auth.delete_user(id, Confirmation::by_password(&new), world.context()).await.unwrap();
+        world.auth.delete_user(id, Reauthentication::by_password(&new), world.context()).await.unwrap();
         assert!(!world.accepts(&changed.access_token).await);
     }
 

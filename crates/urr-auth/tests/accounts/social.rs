@@ -14,32 +14,34 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
-use urr_auth::{Auth, Confirmation, Purged, Session, Settings, SocialSettings, UserId};
+use urr_auth::{
+    AuthService, AuthSettings, PurgeCounts, Reauthentication, Session, SocialSettings, UserId,
+};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::token::{ACCESS, AccessClaims, Issue};
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
 
 use urr_storage::{Db, Row, StorageError, Tx, params};
 
-use self::provider::{Outage, Person, TestProvider};
+use self::provider::{Outage, PersonalDetails, TestProvider};
 use crate::contract;
 use crate::fixture::{MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys, token_key};
 
 const PROVIDERS: [&str; 3] = ["google", "kakao", "naver"];
 
-const MINA: Person = Person {
+const MINA: PersonalDetails = PersonalDetails {
     subject: "108204",
     email: Some("mina@example.com"),
     email_verified: Some(true),
     name: "김민아",
 };
-const JUNO: Person =
-    Person { subject: "220011", email: Some("juno@example.com"), name: "Juno", ..MINA };
+const JUNO: PersonalDetails =
+    PersonalDetails { subject: "220011", email: Some("juno@example.com"), name: "Juno", ..MINA };
 
 /// Our site as a browser sees it, and a provider beside it.
 struct Site {
     provider: TestProvider,
-    auth: Auth,
+    auth: AuthService,
     router: Router,
     db: Db,
 }
@@ -89,7 +91,7 @@ impl Site {
     fn with(world: &World, provider: TestProvider, change: fn(&mut SocialSettings)) -> Site {
         let mut social = provider.settings();
         change(&mut social);
-        let settings = Settings { social, ..cheap_settings() };
+        let settings = AuthSettings { social, ..cheap_settings() };
         let auth = world.auth_with(data_keys(), settings);
         let router = router(world, &auth);
         Site { provider, auth, router, db: world.db.clone() }
@@ -129,7 +131,7 @@ impl Site {
     }
 
     /// Sets out, and is this person at the provider.
-    async fn set_out(&self, provider: &str, person: Person) -> Way {
+    async fn set_out(&self, provider: &str, person: PersonalDetails) -> Way {
         let answer = self.start(provider, "redirect=/events?page=2&terms=1").await;
         let cookie = answer.cookie("urr_social").unwrap().to_owned();
         Way { back: self.provider.approve(provider, answer.location(), person), cookie }
@@ -144,12 +146,12 @@ impl Site {
         .await
     }
 
-    async fn sign_in(&self, provider: &str, person: Person) -> Answer {
+    async fn sign_in(&self, provider: &str, person: PersonalDetails) -> Answer {
         let way = self.set_out(provider, person).await;
         self.come_back(&way, None).await
     }
 
-    async fn signed_in(&self, provider: &str, person: Person) -> UserId {
+    async fn signed_in(&self, provider: &str, person: PersonalDetails) -> UserId {
         let answer = self.sign_in(provider, person).await;
         assert_eq!(answer.location(), "/events?page=2");
         self.whose(&answer).await
@@ -161,7 +163,7 @@ impl Site {
     }
 
     /// Adds an identity to the account of a user.
-    async fn link(&self, provider: &str, user: UserId, person: Person) -> Answer {
+    async fn link(&self, provider: &str, user: UserId, person: PersonalDetails) -> Answer {
         let way = self.begin_link(provider, user, person).await;
         self.come_back(&way, Some(user)).await
     }
@@ -193,7 +195,7 @@ impl Site {
         .await
     }
 
-    async fn begin_link(&self, provider: &str, user: UserId, person: Person) -> Way {
+    async fn begin_link(&self, provider: &str, user: UserId, person: PersonalDetails) -> Way {
         let answer = self.ask_link(provider, user, &self.token_of(user).await, json!({})).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         let url = answer.body["url"].as_str().unwrap();
@@ -202,7 +204,7 @@ impl Site {
     }
 }
 
-fn router(world: &World, auth: &Auth) -> Router {
+fn router(world: &World, auth: &AuthService) -> Router {
     let kit = ServiceKit {
         clock: world.clock.clone(),
         ids: world.ids.clone(),
@@ -239,13 +241,13 @@ contract! {
         let site = Site::new(&world).await;
         for (number, provider) in PROVIDERS.into_iter().enumerate() {
             let email = ["a@example.com", "b@example.com", "c@example.com"][number];
-            let person = Person { email: Some(email), ..MINA };
+            let person = PersonalDetails { email: Some(email), ..MINA };
             let id = site.signed_in(provider, person).await;
             let user = site.auth.get_user(id).await.unwrap();
             assert_eq!(user.person.email.as_str(), email);
             assert_eq!(user.person.name.as_str(), "김민아");
             assert_eq!(user.role, Role::User);
-            let moved = Person { email: Some("new@example.com"), ..person };
+            let moved = PersonalDetails { email: Some("new@example.com"), ..person };
             assert_eq!(site.signed_in(provider, moved).await, id, "the subject counts");
         }
         assert_eq!((users(&world).await, identities(&world).await), (3, 3));
@@ -323,11 +325,11 @@ contract! {
         let never = site.set_out("google", MINA).await;
         world.clock.advance(10 * MINUTE - SECOND);
         assert_eq!(site.come_back(&in_time, None).await.location(), "/events?page=2");
-        assert_eq!(world.auth.purge_expired(100).await.unwrap(), Purged::default());
+        assert_eq!(world.auth.purge_expired(100).await.unwrap(), PurgeCounts::default());
         world.clock.advance(SECOND);
         assert_turned_away(&site.come_back(&late, None).await, "SOCIAL_STATE_INVALID");
         let purged = world.auth.purge_expired(100).await.unwrap();
-        assert_eq!(purged, Purged { social_attempts: 1, ..Purged::default() });
+        assert_eq!(purged, PurgeCounts { social_attempts: 1, ..PurgeCounts::default() });
         assert_turned_away(&site.come_back(&never, None).await, "SOCIAL_STATE_INVALID");
     }
 
@@ -386,7 +388,7 @@ contract! {
         let secret = urr_kernel::Secret::new("not the secret");
         let mut social = site.provider.settings();
         social.google.as_mut().unwrap().client_secret = Some(secret);
-        let settings = Settings { social, ..cheap_settings() };
+        let settings = AuthSettings { social, ..cheap_settings() };
         let auth = world.auth_with(data_keys(), settings);
         let site = Site { router: router(&world, &auth), auth, ..site };
         assert_turned_away(&site.sign_in("google", MINA).await, "SOCIAL_LOGIN_REJECTED");
@@ -430,8 +432,8 @@ contract! {
     async fn d_16_an_address_joins_only_if_both_sides_proved_it(world: World) {
         let site = Site::new(&world).await;
         let id = site.signed_in("google", MINA).await;
-        let unproven = Person { email_verified: Some(false), ..MINA };
-        let silent = Person { email_verified: None, ..MINA };
+        let unproven = PersonalDetails { email_verified: Some(false), ..MINA };
+        let silent = PersonalDetails { email_verified: None, ..MINA };
         for (provider, person) in [("kakao", unproven), ("kakao", silent), ("naver", MINA)] {
             assert_turned_away(&site.sign_in(provider, person).await, "EMAIL_IN_USE");
         }
@@ -439,16 +441,16 @@ contract! {
         assert_eq!(site.signed_in("kakao", MINA).await, id, "now both sides did");
         assert_eq!((users(&world).await, identities(&world).await), (1, 2));
         // An account that was opened with an unproven address is not joined either.
-        let first = Person { email: Some("x@example.com"), email_verified: Some(false), ..JUNO };
+        let first = PersonalDetails { email: Some("x@example.com"), email_verified: Some(false), ..JUNO };
         site.signed_in("kakao", first).await;
-        let owner = Person { email_verified: Some(true), ..first };
+        let owner = PersonalDetails { email_verified: Some(true), ..first };
         assert_turned_away(&site.sign_in("google", owner).await, "EMAIL_IN_USE");
     }
 
     async fn another_identity_with_the_same_address_is_not_joined(world: World) {
         let site = Site::new(&world).await;
         site.signed_in("google", MINA).await;
-        let other = Person { subject: "999", ..MINA };
+        let other = PersonalDetails { subject: "999", ..MINA };
         assert_turned_away(&site.sign_in("google", other).await, "EMAIL_IN_USE");
         assert_eq!(identities(&world).await, 1);
     }
@@ -456,7 +458,7 @@ contract! {
     async fn an_account_needs_an_address_and_the_terms(world: World) {
         let site = Site::new(&world).await;
         for provider in PROVIDERS {
-            let nameless = Person { email: None, ..MINA };
+            let nameless = PersonalDetails { email: None, ..MINA };
             assert_turned_away(&site.sign_in(provider, nameless).await, "EMAIL_REQUIRED");
         }
         let answer = site.start("google", "terms=0").await;
@@ -569,7 +571,7 @@ contract! {
         site.link("google", me, MINA).await;
         assert_eq!(site.signed_in("kakao", MINA).await, me);
         let other = world.register("juno@example.com").await.user.id;
-        site.link("google", other, Person { email: Some("else@example.com"), ..JUNO }).await;
+        site.link("google", other, PersonalDetails { email: Some("else@example.com"), ..JUNO }).await;
         assert_turned_away(&site.sign_in("kakao", JUNO).await, "EMAIL_IN_USE");
     }
 
@@ -622,7 +624,7 @@ contract! {
         let me = world.register("mina@example.com").await.user.id;
         site.link("google", me, MINA).await;
         site.begin_link("naver", me, MINA).await;
-        let password = Confirmation::by_password(PASSWORD);
+        let password = Reauthentication::by_password(PASSWORD);
         world.auth.delete_user(me, password, world.context()).await.unwrap();
         assert_eq!(identities(&world).await, 0);
         assert_eq!(world.number("select count(*) as n from social_attempts").await, 0);
@@ -649,7 +651,7 @@ contract! {
             secret: urr_kernel::Secret::new("the first data key of these tests"),
         };
         let new = urr_auth::DataKey { version: 2, secret: urr_kernel::Secret::new("the second") };
-        let settings = || Settings { social: site.provider.settings(), ..cheap_settings() };
+        let settings = || AuthSettings { social: site.provider.settings(), ..cheap_settings() };
         let both = urr_auth::DataKeys::new(new.clone(), &[old]).unwrap();
         let during = world.auth_with(both, settings());
         let rotation = during.rotate_personal_data(100).await.unwrap();

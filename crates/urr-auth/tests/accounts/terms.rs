@@ -2,16 +2,16 @@
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use urr_auth::{Session, Settings, TermsVersion, TermsVersions};
+use urr_auth::{AuthSettings, Session, TermsVersion, TermsVersions};
 
 use crate::contract;
 use crate::fixture::{MINUTE, World, cheap_settings};
 use crate::interface::{Answer, get, post, registration, with};
 
 /// The operator has put a new privacy policy into force.
-fn with_new_privacy() -> Settings {
+fn with_new_privacy() -> AuthSettings {
     let privacy = TermsVersion::parse("2027-01").unwrap();
-    Settings { terms: TermsVersions { privacy, ..cheap_settings().terms }, ..cheap_settings() }
+    AuthSettings { terms: TermsVersions { privacy, ..cheap_settings().terms }, ..cheap_settings() }
 }
 
 fn answer(kind: &str, version: &str, agreed: bool) -> Value {

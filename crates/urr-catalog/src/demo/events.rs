@@ -1,4 +1,4 @@
-//! Events in every state, relative to now.
+//! Demo events of every status, with times relative to now.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,15 +8,16 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use super::halls::{ARENA, CLUB, OPERA, STADIUM, THEATRE};
 use super::{SeedError, poster};
 use crate::{
-    ArtistChoice, Catalog, HallId, NewEvent, Place, RequestKey, Schedule, TicketType, VenueId,
+    ArtistChoice, CatalogService, EventLocation, HallId, NewEvent, RequestKey, Schedule,
+    TicketType, VenueId,
 };
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-pub struct EventPlan {
-    /// Tells the demo events apart for ever.
+pub struct DemoEvent {
+    /// The idempotency key: a repetition does not create the event again.
     key: &'static str,
     title: &'static str,
     description: &'static str,
@@ -31,7 +32,7 @@ pub struct EventPlan {
     is_cancelled: bool,
 }
 
-const PLAN: EventPlan = EventPlan {
+const PLAN: DemoEvent = DemoEvent {
     key: "",
     title: "",
     description: "",
@@ -45,8 +46,8 @@ const PLAN: EventPlan = EventPlan {
     is_cancelled: false,
 };
 
-pub const PLANS: &[EventPlan] = &[
-    EventPlan {
+pub const PLANS: &[DemoEvent] = &[
+    DemoEvent {
         key: "demo:opera",
         title: "가을 오페라의 밤 Autumn Opera Night",
         description: "서울 시티 앙상블과 함께하는 갈라 콘서트.\nA gala with the ensemble.",
@@ -55,7 +56,7 @@ pub const PLANS: &[EventPlan] = &[
         opens: -DAY,
         ..PLAN
     },
-    EventPlan {
+    DemoEvent {
         key: "demo:soon",
         title: "달무리 소극장 라이브 Moonlit Live",
         description: "세 분 뒤에 예매가 열립니다.\nThe sale opens three minutes after the start.",
@@ -65,7 +66,7 @@ pub const PLANS: &[EventPlan] = &[
         seats_per_user_max: 2,
         ..PLAN
     },
-    EventPlan {
+    DemoEvent {
         key: "demo:stadium",
         title: "별빛소년단 월드 투어 서울 World Tour Seoul",
         description: "5만 석 스타디움 공연.\nA stadium of more than 50,000 seats.",
@@ -74,7 +75,7 @@ pub const PLANS: &[EventPlan] = &[
         opens: -HOUR,
         ..PLAN
     },
-    EventPlan {
+    DemoEvent {
         key: "demo:presale",
         title: "한강 밴드 아레나 콘서트 Riverside in the Arena",
         description: "멤버십 회원 선예매 진행 중.\nMembers buy first.",
@@ -84,7 +85,7 @@ pub const PLANS: &[EventPlan] = &[
         has_presale: true,
         ..PLAN
     },
-    EventPlan {
+    DemoEvent {
         key: "demo:upcoming",
         title: "정가온: 소리의 바다 Sea of Sound",
         description: "다음 주에 예매가 시작됩니다.\nThe sale starts next week.",
@@ -95,7 +96,7 @@ pub const PLANS: &[EventPlan] = &[
         starts: 31 * DAY,
         ..PLAN
     },
-    EventPlan {
+    DemoEvent {
         key: "demo:presale-upcoming",
         title: "NEON SPARROW: Afterglow",
         description: "멤버십 선예매 예정.\nA pre-sale for members comes first.",
@@ -107,7 +108,7 @@ pub const PLANS: &[EventPlan] = &[
         has_presale: true,
         ..PLAN
     },
-    EventPlan {
+    DemoEvent {
         key: "demo:standing",
         title: "NEON SPARROW 클럽 나이트 Club Night",
         description: "스탠딩 공연.\nEverybody stands.",
@@ -116,7 +117,7 @@ pub const PLANS: &[EventPlan] = &[
         opens: -2 * HOUR,
         ..PLAN
     },
-    EventPlan {
+    DemoEvent {
         key: "demo:standing-upcoming",
         title: "Paper Lanterns 겨울 노래 Winter Songs",
         description: "내일 예매가 열립니다.\nThe sale opens tomorrow.",
@@ -125,7 +126,7 @@ pub const PLANS: &[EventPlan] = &[
         opens: DAY,
         ..PLAN
     },
-    EventPlan {
+    DemoEvent {
         key: "demo:ended",
         title: "극단 여름비: 장마 The Long Rain",
         description: "예매가 끝난 공연.\nThe sale is over.",
@@ -136,7 +137,7 @@ pub const PLANS: &[EventPlan] = &[
         starts: -DAY,
         ..PLAN
     },
-    EventPlan {
+    DemoEvent {
         key: "demo:cancelled",
         title: "한여름 밤의 낭독 Midsummer Reading",
         description: "출연자 사정으로 취소된 공연.\nThis one was cancelled.",
@@ -148,7 +149,6 @@ pub const PLANS: &[EventPlan] = &[
     },
 ];
 
-/// What a seat of a grade costs in the demo data.
 fn price(grade: &str) -> Won {
     Won::new(match grade {
         "VIP" => 165_000,
@@ -159,7 +159,7 @@ fn price(grade: &str) -> Won {
 }
 
 fn ticket_types() -> Vec<TicketType> {
-    let kind = |name: &str, description: &str, price, total| TicketType {
+    let ticket_type = |name: &str, description: &str, price, total| TicketType {
         id: Uuid::nil(),
         name: name.to_owned(),
         description: description.to_owned(),
@@ -167,9 +167,9 @@ fn ticket_types() -> Vec<TicketType> {
         total,
     };
     vec![
-        kind("스탠딩 A", "무대 앞 구역. In front of the stage.", 99_000, 200),
-        kind("스탠딩 B", "뒤쪽 구역. Behind it.", 77_000, 400),
-        kind("얼리버드 Early bird", "수량 한정. Few of them.", 55_000, 50),
+        ticket_type("스탠딩 A", "무대 앞 구역. In front of the stage.", 99_000, 200),
+        ticket_type("스탠딩 B", "뒤쪽 구역. Behind it.", 77_000, 400),
+        ticket_type("얼리버드 Early bird", "수량 한정. Few of them.", 55_000, 50),
     ]
 }
 
@@ -178,9 +178,9 @@ fn after(now: Timestamp, seconds: i64) -> Timestamp {
     if seconds < 0 { now - distance } else { now + distance }
 }
 
-impl Catalog {
-    pub(super) async fn seed_event(&self, plan: &EventPlan) -> Result<(), SeedError> {
-        let (venue, hall) = self.demo_place(plan.venue).await?;
+impl CatalogService {
+    pub(super) async fn seed_event(&self, plan: &DemoEvent) -> Result<(), SeedError> {
+        let (venue, hall) = self.demo_venue(plan.venue).await?;
         let now = self.clock.now();
         let schedule = Schedule::parse(
             after(now, plan.starts),
@@ -190,18 +190,18 @@ impl Catalog {
         let artist = plan.artist.unwrap_or_default();
         let drawing = poster::draw(plan.title, artist, plan.venue);
         let image = self.store_drawing(drawing, poster::SIZE, self.demo_actor()).await?;
-        let (place, prices) = match &hall {
+        let (location, prices) = match &hall {
             Some(hall) => {
                 let grades = hall.grades.iter();
                 let prices = grades.map(|grade| (grade.to_owned(), price(grade))).collect();
                 (seated(hall.id, venue.id), prices)
             }
-            None => (Place::Venue(venue.id), BTreeMap::new()),
+            None => (EventLocation::Venue(venue.id), BTreeMap::new()),
         };
         let new = NewEvent {
             title: plan.title.to_owned(),
             description: plan.description.to_owned(),
-            place,
+            location,
             artist: plan.artist.map(|name| ArtistChoice::Name(name.to_owned())),
             schedule: schedule.expect("the demo times are in order"),
             has_presale: plan.has_presale,
@@ -220,6 +220,6 @@ impl Catalog {
     }
 }
 
-fn seated(hall_id: HallId, venue_id: VenueId) -> Place {
-    Place::Hall { hall_id, venue_id: Some(venue_id) }
+fn seated(hall_id: HallId, venue_id: VenueId) -> EventLocation {
+    EventLocation::Hall { hall_id, venue_id: Some(venue_id) }
 }

@@ -1,4 +1,4 @@
-//! Halls of several shapes.
+//! Demo venues with halls of several shapes.
 
 use urr_layout::{GradeRows, Grid, Layout, SeatRow, Section};
 
@@ -6,7 +6,7 @@ use crate::SeatTemplate;
 
 pub type MakeTemplate = fn() -> SeatTemplate;
 
-pub struct VenuePlan {
+pub struct DemoVenue {
     pub name: &'static str,
     pub address: &'static str,
     pub description: &'static str,
@@ -19,32 +19,32 @@ pub const ARENA: &str = "한빛 아레나 Hanbit Arena";
 pub const STADIUM: &str = "서울 빛 스타디움 Seoul Light Stadium";
 pub const CLUB: &str = "클럽 네온 Club Neon";
 
-pub const PLANS: &[VenuePlan] = &[
-    VenuePlan {
+pub const PLANS: &[DemoVenue] = &[
+    DemoVenue {
         name: THEATRE,
         address: "서울 종로구 달빛로 12",
         description: "192석의 작은 극장. A theatre of 192 seats.",
         hall: Some(("소극장 Main Stage", theatre)),
     },
-    VenuePlan {
+    DemoVenue {
         name: OPERA,
         address: "서울 서초구 강변대로 88",
         description: "둥근 객석의 오페라하우스. An opera house with curved rows.",
         hall: Some(("대극장 Grand Hall", opera)),
     },
-    VenuePlan {
+    DemoVenue {
         name: ARENA,
         address: "인천 연수구 아레나길 1",
         description: "무대를 둘러싼 아레나. An arena around its stage.",
         hall: Some(("아레나 Arena", arena)),
     },
-    VenuePlan {
+    DemoVenue {
         name: STADIUM,
         address: "서울 송파구 올림픽광장로 50",
         description: "5만 석의 스타디움. A stadium of more than 50,000 seats.",
         hall: Some(("스타디움 Stadium", stadium)),
     },
-    VenuePlan {
+    DemoVenue {
         name: CLUB,
         address: "서울 마포구 네온골목 7",
         description: "스탠딩 클럽. A club where people stand.",

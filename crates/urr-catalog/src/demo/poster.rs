@@ -1,4 +1,4 @@
-//! Posters that we draw ourselves: a gradient, some shapes, the words.
+//! SVG posters for the demo data: a gradient, some shapes, and the texts.
 
 use sha2::{Digest, Sha256};
 

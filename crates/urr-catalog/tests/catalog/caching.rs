@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 use axum::http::{Method, StatusCode};
 use serde_json::json;
-use urr_catalog::{CacheSettings, Catalog};
+use urr_catalog::{CacheSettings, CatalogService};
 use urr_storage::StorageError;
 use urr_test::eventually;
 
@@ -17,7 +17,7 @@ use crate::fixture::{Answer, Call, DAY, MINUTE, SECOND, World};
 const READERS: usize = 1_000;
 const NEVER: Duration = Duration::from_secs(100_000);
 
-async fn show(world: &World, catalog: &Catalog, id: &str) -> Answer {
+async fn show(world: &World, catalog: &CatalogService, id: &str) -> Answer {
     let path = format!("/api/events/{id}");
     let shown = world.call_on(catalog, Method::GET, &path).send().await;
     assert_eq!(shown.status, StatusCode::OK);
@@ -26,7 +26,7 @@ async fn show(world: &World, catalog: &Catalog, id: &str) -> Answer {
 
 /// A thousand readers at once, while the database takes its time: how many reads do they cause?
 /// They are released when `expected` reads have begun.
-async fn stampede(world: &World, catalog: &Catalog, id: &str, expected: u64) -> u64 {
+async fn stampede(world: &World, catalog: &CatalogService, id: &str, expected: u64) -> u64 {
     // The catalogue's number is looked at before.
     world.call_on(catalog, Method::GET, "/api/artists").send().await;
     let before = catalog.cache_loads();

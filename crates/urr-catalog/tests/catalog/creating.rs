@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use urr_catalog::{Catalog, Settings};
+use urr_catalog::{CatalogService, CatalogSettings};
 use urr_service::Role;
 
 use crate::contract;
@@ -52,7 +52,7 @@ contract! {
         assert_eq!(data["saleStartsAt"], world.after(DAY));
         assert_eq!(data["seatsPerUserMax"], 4);
         assert_eq!(data["hasPresale"], false);
-        assert_eq!(data["ticketTypes"], Value::Null);
+        assert_eq!(data["ticketTypes"], json!([]));
         assert_eq!(data["artistId"], Value::Null);
     }
 
@@ -225,9 +225,9 @@ contract! {
     async fn how_many_a_person_may_buy_is_a_setting_unless_the_event_says_it(world: World) {
         let venue = world.venue("강변 극장").await;
         let hall = world.hall(&venue).await;
-        let settings = Settings { seats_per_user_max_default: 2, ..Settings::default() };
+        let settings = CatalogSettings { seats_per_user_max_default: 2, ..CatalogSettings::default() };
         let (db, clock, ids) = (world.db.clone(), world.clock.clone(), world.ids.clone());
-        let catalog = Catalog::with_settings(db, clock, ids, settings);
+        let catalog = CatalogService::with_settings(db, clock, ids, settings);
         let create = |body: &Value| {
             world.call_on(&catalog, Method::POST, "/api/admin/events").by_admin().json(body).send()
         };

@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
-use urr_catalog::{CacheSettings, Catalog, SCHEMA, Settings};
+use urr_catalog::{CacheSettings, CatalogService, CatalogSettings, SCHEMA};
 use urr_kernel::{Clock, Event, IdSource, Secret, Uuid};
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
 use urr_storage::{
@@ -38,7 +38,7 @@ pub struct World {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub catalog: Catalog,
+    pub catalog: CatalogService,
     router: Router,
 }
 
@@ -72,15 +72,20 @@ impl World {
             }
         };
         let ids = IdSource::seeded(clock.clone(), 20_261_115);
-        let catalog = Catalog::new(db.clone(), clock.clone(), ids.clone());
+        let catalog = CatalogService::new(db.clone(), clock.clone(), ids.clone());
         let router = router(&catalog, &clock, &ids);
         Some(World { form, _folder: folder, db, clock, ids, catalog, router })
     }
 
     /// The same catalogue as another process sees it.
-    pub fn replica(&self, cache: CacheSettings) -> Catalog {
-        let settings = Settings { cache, ..Settings::default() };
-        Catalog::with_settings(self.db.clone(), self.clock.clone(), self.ids.clone(), settings)
+    pub fn replica(&self, cache: CacheSettings) -> CatalogService {
+        let settings = CatalogSettings { cache, ..CatalogSettings::default() };
+        CatalogService::with_settings(
+            self.db.clone(),
+            self.clock.clone(),
+            self.ids.clone(),
+            settings,
+        )
     }
 
     /// So far from now, as it is written in a body.
@@ -92,11 +97,11 @@ impl World {
         Call::new(&self.router, method, path)
     }
 
-    pub fn call_on(&self, catalog: &Catalog, method: Method, path: &str) -> Call {
+    pub fn call_on(&self, catalog: &CatalogService, method: Method, path: &str) -> Call {
         Call::new(&self.router(catalog), method, path)
     }
 
-    pub fn router(&self, catalog: &Catalog) -> Router {
+    pub fn router(&self, catalog: &CatalogService) -> Router {
         router(catalog, &self.clock, &self.ids)
     }
 
@@ -212,7 +217,7 @@ pub fn admin_id() -> Uuid {
     Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa)
 }
 
-fn router(catalog: &Catalog, clock: &Clock, ids: &IdSource) -> Router {
+fn router(catalog: &CatalogService, clock: &Clock, ids: &IdSource) -> Router {
     let kit = ServiceKit {
         clock: clock.clone(),
         ids: ids.clone(),

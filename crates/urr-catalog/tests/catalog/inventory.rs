@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 use urr_bus::{HandleError, Handled, HandlerContext};
-use urr_catalog::{CacheSettings, GROUP, InventoryReady, handle};
+use urr_catalog::{CacheSettings, GROUP, handle};
+use urr_contracts::events::inventory::InventoryReady;
 use urr_kernel::{CallContext, Event, Uuid};
 use urr_storage::StorageError;
 
 use crate::contract;
 use crate::fixture::World;
 
-fn ready(world: &World, id: &str, seats: i64, ticket_types: i64, total: i64) -> Event {
+fn ready(world: &World, id: &str, seats: u32, ticket_types: u32, total: i64) -> Event {
     let event_id: Uuid = id.parse().unwrap();
     let data = InventoryReady { event_id, revision: 1, seats, ticket_types, total };
     let context = CallContext::root(world.ids.next_id());

@@ -9,7 +9,7 @@ use crate::fixture::{DAY, World, all};
 async fn status(world: &World, id: &str) -> (String, i64) {
     let id: urr_kernel::Uuid = id.parse().unwrap();
     let found = world.catalog.get_event(urr_catalog::EventId(id)).await.unwrap().unwrap();
-    (found.event.announced.name().to_owned(), found.event.revision)
+    (found.event.announced_status.as_str().to_owned(), found.event.revision)
 }
 
 contract! {

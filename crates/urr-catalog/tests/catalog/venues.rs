@@ -3,7 +3,7 @@
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use urr_catalog::{Catalog, Settings};
+use urr_catalog::{CatalogService, CatalogSettings};
 use urr_kernel::Timestamp;
 use urr_storage::StorageError;
 
@@ -158,9 +158,9 @@ contract! {
         let mut body = world.seated(&hall);
         body["artistId"] = json!(artist);
         world.create_event(&body).await;
-        let settings = Settings { renamed_events_max: 1, ..Settings::default() };
+        let settings = CatalogSettings { renamed_events_max: 1, ..CatalogSettings::default() };
         let (db, clock, ids) = (world.db.clone(), world.clock.clone(), world.ids.clone());
-        let bounded = Catalog::with_settings(db, clock, ids, settings);
+        let bounded = CatalogService::with_settings(db, clock, ids, settings);
         let rename = |what: String, name: &str| {
             let call = world.call_on(&bounded, Method::PUT, &format!("/api/admin/{what}"));
             call.by_admin().json(&json!({ "name": name })).send()

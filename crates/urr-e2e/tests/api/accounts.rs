@@ -2,7 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::json;
-use urr_auth::Door;
+use urr_auth::BotCheckPurpose;
 use urr_e2e::{TestApp, TestResponse};
 use urr_service::Role;
 use urr_test::eventually;
@@ -95,7 +95,7 @@ async fn who_shows_no_work_does_not_register_and_who_guesses_has_to_work() {
     let refused = app.post("/api/auth/register").json(&body).send().await;
     assert_eq!(refused.refusal(), (403, "PROOF_REQUIRED".to_owned()));
     // Control: the same with the proof.
-    let proof = app.proof(Door::Register).await;
+    let proof = app.proof(BotCheckPurpose::Register).await;
     let call = app.post("/api/auth/register").header("x-proof-of-work", &proof);
     assert_eq!(call.json(&body).send().await.status, StatusCode::CREATED);
 
@@ -105,7 +105,7 @@ async fn who_shows_no_work_does_not_register_and_who_guesses_has_to_work() {
     }
     let asked = login(&app, "fan@example.com", PASSWORD).await;
     assert_eq!(asked.refusal(), (403, "PROOF_REQUIRED".to_owned()));
-    let proof = app.proof(Door::Login).await;
+    let proof = app.proof(BotCheckPurpose::Login).await;
     let body = json!({ "email": "fan@example.com", "password": PASSWORD });
     let call = app.post("/api/auth/login").header("x-proof-of-work", &proof);
     assert_eq!(call.json(&body).send().await.status, StatusCode::OK);

@@ -106,7 +106,7 @@ async fn metrics_name_routes_and_never_ids() {
     assert!(metrics.contains(r#"urr_storage_commits_total{service="catalog"}"#), "{metrics}");
     let passed_on = r#"service="gateway",method="GET",route="/api/artists/**",status="404"} 1"#;
     assert!(metrics.contains(passed_on), "{metrics}");
-    for name in ["urr_gateway_breaker{", "urr_gateway_places{", "urr_auth_passwords_waiting 0"] {
+    for name in ["urr_gateway_breaker{", "urr_gateway_permits{", "urr_auth_passwords_waiting 0"] {
         assert!(metrics.contains(name), "{name}: {metrics}");
     }
     assert!(!metrics.contains(id));

@@ -26,9 +26,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use urr_gateway::{Gateway, Rates, Settings};
+use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits};
 use urr_kernel::{Clock, IdSource, Uuid};
-use urr_limit::Limiter;
 use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
 use urr_service::{Caller, Limits, Metrics, Role, Service, ServiceKit, Upstream, serve};
 use utoipa_axum::router::OpenApiRouter;
@@ -136,10 +135,10 @@ fn gateway() -> Router {
     };
     let ticket = upstream("ticket", "/api/memberships/{id}", get(work.clone()).post(work.clone()));
     let payment = upstream("payment", "/api/payments/{id}", post(work));
-    let mut settings = Settings::new(key(), TokenKey::new(&[2; 32]));
-    settings.rates = Rates { general: 1_000_000_000, ..Rates::default() };
-    let limiter = Limiter::memory(clock);
-    Gateway::new(vec![ticket, payment], limiter, settings, &kit).door(Router::new(), &kit)
+    let mut settings = GatewaySettings::new(key(), TokenKey::new(&[2; 32]));
+    settings.rate_limits = RateLimits { general: 1_000_000_000, ..RateLimits::default() };
+    let limiter = RateLimiter::local(clock);
+    Gateway::new(vec![ticket, payment], limiter, settings, &kit).router(Router::new(), &kit)
 }
 
 /// A place at the engine, its answer, and the computing around it.

@@ -4,27 +4,27 @@ use axum::http::Method;
 use serde_json::json;
 use urr_service::Role;
 
-use crate::house::{Ask, House, ORIGIN, passed, refused};
+use crate::harness::{ORIGIN, TestGateway, TestRequest, passed, refused};
 
 const ALLOW_ORIGIN: &str = "access-control-allow-origin";
 
 /// E-1: the page that asked can read every answer, whoever made it.
 #[tokio::test]
 async fn e_1_every_answer_has_the_headers_of_its_origin() {
-    let house = House::with(|settings| settings.rates.booking = 1);
-    let token = house.token(Role::User);
-    let slow = |path| house.post(path).bearer(&token);
-    let cases: Vec<(u16, Ask<'_>)> = vec![
-        (200, house.get("/api/artists")),
-        (400, house.get("/api/artists/%2e%2e/x")),
-        (401, house.get("/api/reservations/my")),
-        (403, house.get("/api/stats/x").bearer(&token)),
-        (404, house.get("/api/nothing")),
-        (404, house.get("/nothing")),
-        (405, house.ask(Method::DELETE, "/api/artists")),
-        (413, house.post("/api/auth/login").body(vec![b' '; 20_000])),
-        (413, house.post("/api/payments/confirm").body(vec![b' '; 2_000_000])),
-        (431, house.get("/api/artists").header("x-long", &"x".repeat(20_000))),
+    let gateway = TestGateway::with_settings(|settings| settings.rate_limits.booking = 1);
+    let token = gateway.token(Role::User);
+    let slow = |path| gateway.post(path).bearer(&token);
+    let cases: Vec<(u16, TestRequest<'_>)> = vec![
+        (200, gateway.get("/api/artists")),
+        (400, gateway.get("/api/artists/%2e%2e/x")),
+        (401, gateway.get("/api/reservations/my")),
+        (403, gateway.get("/api/stats/x").bearer(&token)),
+        (404, gateway.get("/api/nothing")),
+        (404, gateway.get("/nothing")),
+        (405, gateway.request(Method::DELETE, "/api/artists")),
+        (413, gateway.post("/api/auth/login").body(vec![b' '; 20_000])),
+        (413, gateway.post("/api/payments/confirm").body(vec![b' '; 2_000_000])),
+        (431, gateway.get("/api/artists").header("x-long", &"x".repeat(20_000))),
         (403, slow("/api/seats/reserve")),
         (429, slow("/api/seats/reserve")),
     ];
@@ -38,7 +38,7 @@ async fn e_1_every_answer_has_the_headers_of_its_origin() {
     }
     // Control: other origins get none.
     for other in ["https://evil.example", "null", "https://web.example.evil", ""] {
-        let answer = house.get("/api/artists").header("origin", other).send().await;
+        let answer = gateway.get("/api/artists").header("origin", other).send().await;
         assert_eq!(answer.header(ALLOW_ORIGIN), "", "{other}");
         assert_eq!(answer.header("vary"), "origin");
     }
@@ -46,10 +46,10 @@ async fn e_1_every_answer_has_the_headers_of_its_origin() {
 
 #[tokio::test]
 async fn e_1_a_preflight_costs_nothing() {
-    let house = House::with(|settings| settings.rates.general = 1);
+    let gateway = TestGateway::with_settings(|settings| settings.rate_limits.general = 1);
     let ask = |origin| {
-        house
-            .ask(Method::OPTIONS, "/api/payments/confirm")
+        gateway
+            .request(Method::OPTIONS, "/api/payments/confirm")
             .header("origin", origin)
             .header("access-control-request-method", "POST")
             .header("access-control-request-headers", "x-queue-entry-token")
@@ -64,19 +64,19 @@ async fn e_1_a_preflight_costs_nothing() {
     }
     let stranger = ask("https://evil.example").send().await;
     assert_eq!(stranger.header("access-control-allow-methods"), "");
-    assert!(house.services.seen().is_empty());
+    assert!(gateway.services.received().is_empty());
     // Control: the allowance is still whole, and it is one.
-    assert_eq!(house.get("/api/artists").send().await.outcome(), passed());
-    assert_eq!(house.get("/api/artists").send().await.outcome(), refused(429, "RATE_LIMITED"));
+    assert_eq!(gateway.get("/api/artists").send().await.outcome(), passed());
+    assert_eq!(gateway.get("/api/artists").send().await.outcome(), refused(429, "RATE_LIMITED"));
 }
 
 /// D-14: a stranger's page can make a browser send our cookie, but not make it lie about the page.
 #[tokio::test]
 async fn d_14_a_change_by_cookie_needs_a_page_of_ours() {
-    let house = House::open();
-    let token = house.token(Role::User);
+    let gateway = TestGateway::new();
+    let token = gateway.token(Role::User);
     let ask = |method: &Method, headers: &[(&str, &str)]| {
-        let ask = house.ask(method.clone(), "/api/reservations/1/cancel").cookie(&token);
+        let ask = gateway.request(method.clone(), "/api/reservations/1/cancel").cookie(&token);
         headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value))
     };
     let foreign: [&[(&str, &str)]; 6] = [
@@ -93,7 +93,7 @@ async fn d_14_a_change_by_cookie_needs_a_page_of_ours() {
             assert_eq!(answer.outcome(), refused(403, "CROSS_SITE_REQUEST"), "{headers:?}");
         }
     }
-    assert!(house.services.seen().is_empty());
+    assert!(gateway.services.received().is_empty());
     let own: [&[(&str, &str)]; 5] = [
         &[("sec-fetch-site", "same-origin")],
         &[("sec-fetch-site", "none")],
@@ -105,17 +105,17 @@ async fn d_14_a_change_by_cookie_needs_a_page_of_ours() {
         assert_eq!(ask(&Method::POST, headers).send().await.outcome(), passed(), "{headers:?}");
     }
     // What changes nothing, and what a page cannot make a browser send, is not asked.
-    let read = house.get("/api/reservations/my").cookie(&token);
+    let read = gateway.get("/api/reservations/my").cookie(&token);
     assert_eq!(read.header("sec-fetch-site", "cross-site").send().await.outcome(), passed());
-    let bearer = house.post("/api/reservations/1/cancel").bearer(&token);
+    let bearer = gateway.post("/api/reservations/1/cancel").bearer(&token);
     assert_eq!(bearer.header("sec-fetch-site", "cross-site").send().await.outcome(), passed());
 }
 
 #[tokio::test]
 async fn d_14_a_refresh_by_cookie_needs_a_page_of_ours() {
-    let house = House::open();
+    let gateway = TestGateway::new();
     let ask = |site| {
-        let ask = house.post("/api/auth/refresh").header("cookie", "refresh_token=r");
+        let ask = gateway.post("/api/auth/refresh").header("cookie", "refresh_token=r");
         ask.header("sec-fetch-site", site).json(&json!({}))
     };
     assert_eq!(ask("cross-site").send().await.outcome(), refused(403, "CROSS_SITE_REQUEST"));
@@ -124,18 +124,18 @@ async fn d_14_a_refresh_by_cookie_needs_a_page_of_ours() {
 
 #[tokio::test]
 async fn pages_and_data_have_their_policies() {
-    let house = House::with(|settings| settings.is_loopback = false);
-    let page = house.get("/").send().await;
+    let gateway = TestGateway::with_settings(|settings| settings.is_loopback = false);
+    let page = gateway.get("/").send().await;
     assert!(page.header("content-security-policy").contains("style-src 'self'"), "its own");
     assert_eq!(page.header("strict-transport-security"), "max-age=31536000");
     assert_eq!(page.header("cross-origin-opener-policy"), "same-origin");
-    let health = house.get("/health").send().await;
+    let health = gateway.get("/health").send().await;
     assert!(health.header("content-security-policy").contains("frame-ancestors 'none'"));
-    let data = house.get("/api/artists").send().await;
+    let data = gateway.get("/api/artists").send().await;
     assert!(data.header("content-security-policy").starts_with("default-src 'none'"));
     assert_eq!(data.header("cache-control"), "no-store");
     assert_eq!(page.header("referrer-policy"), "strict-origin-when-cross-origin");
     // Control: a browser must not insist on TLS where there is none.
-    let loopback = House::open().get("/").send().await;
+    let loopback = TestGateway::new().get("/").send().await;
     assert_eq!(loopback.header("strict-transport-security"), "");
 }

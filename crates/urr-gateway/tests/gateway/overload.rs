@@ -5,28 +5,28 @@ use std::time::{Duration, Instant};
 
 use axum::http::Method;
 use tokio::task::JoinSet;
-use urr_gateway::Concurrency;
+use urr_gateway::ConcurrencyLimits;
 use urr_service::Role;
 
-use crate::house::{House, passed, refused, soon};
+use crate::harness::{TestGateway, passed, refused, soon};
 
 /// How many places there are in these tests.
 const PLACES: usize = 40;
 
-fn small() -> Arc<House> {
-    Arc::new(House::with(|settings| {
+fn small() -> Arc<TestGateway> {
+    Arc::new(TestGateway::with_settings(|settings| {
         let places = PLACES;
         settings.concurrency =
-            Concurrency { total_max: places, start: places, min: 8, max: places };
+            ConcurrencyLimits { total_max: places, start: places, min: 8, max: places };
     }))
 }
 
 /// Ten times more slow requests of browsing than there are places, all begun.
-async fn flood(house: &Arc<House>) -> JoinSet<u16> {
+async fn flood(gateway: &Arc<TestGateway>) -> JoinSet<u16> {
     let mut flood = JoinSet::new();
     for _ in 0..10 * PLACES {
-        let house = Arc::clone(house);
-        flood.spawn(async move { house.get("/api/artists/slow").send().await.status.as_u16() });
+        let gateway = Arc::clone(gateway);
+        flood.spawn(async move { gateway.get("/api/artists/slow").send().await.status.as_u16() });
     }
     flood
 }
@@ -34,9 +34,9 @@ async fn flood(house: &Arc<House>) -> JoinSet<u16> {
 /// G9: browsing goes first, payments go last, and refusals are quick.
 #[tokio::test]
 async fn payments_go_on_while_browsing_is_shed() {
-    let house = small();
-    let token = house.token(Role::User);
-    let mut flood = flood(&house).await;
+    let gateway = small();
+    let token = gateway.token(Role::User);
+    let mut flood = flood(&gateway).await;
     let begun = Instant::now();
     // Seven tenths of the places hold requests that wait; all others are refused at once.
     for _ in 0..10 * PLACES - PLACES * 7 / 10 {
@@ -45,40 +45,40 @@ async fn payments_go_on_while_browsing_is_shed() {
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     for _ in 0..50 {
-        let shed = house.get("/api/artists").send().await;
+        let shed = gateway.get("/api/artists").send().await;
         assert_eq!(shed.outcome(), refused(503, "OVERLOADED"));
         assert_eq!(shed.header("retry-after"), "2");
-        let hold = house.post("/api/reservations/1/cancel").bearer(&token).send().await;
+        let hold = gateway.post("/api/reservations/1/cancel").bearer(&token).send().await;
         assert_eq!(hold.outcome(), passed(), "holding goes on");
-        let paid = house.post("/api/payments/confirm").bearer(&token).send().await;
+        let paid = gateway.post("/api/payments/confirm").bearer(&token).send().await;
         assert_eq!(paid.outcome(), passed(), "paying goes on");
     }
     // Once it is over, everything is as before.
-    house.services.open_gate();
+    gateway.services.open_gate();
     while let Some(status) = soon(flood.join_next()).await {
         assert_eq!(status.unwrap(), 200);
     }
-    assert_eq!(house.get("/api/artists").send().await.outcome(), passed());
+    assert_eq!(gateway.get("/api/artists").send().await.outcome(), passed());
 }
 
 #[tokio::test]
 async fn holding_leaves_places_for_paying() {
-    let house = small();
-    let token = house.token(Role::User);
+    let gateway = small();
+    let token = gateway.token(Role::User);
     let mut holds = JoinSet::new();
     for _ in 0..10 * PLACES {
-        let (house, token) = (Arc::clone(&house), token.clone());
+        let (gateway, token) = (Arc::clone(&gateway), token.clone());
         holds.spawn(async move {
-            let ask = house.ask(Method::PUT, "/api/reservations/1/slow").bearer(&token);
+            let ask = gateway.request(Method::PUT, "/api/reservations/1/slow").bearer(&token);
             ask.send().await.status.as_u16()
         });
     }
     for _ in 0..10 * PLACES - PLACES * 9 / 10 {
         assert_eq!(soon(holds.join_next()).await.unwrap().unwrap(), 503);
     }
-    let paid = house.post("/api/payments/confirm").bearer(&token).send().await;
+    let paid = gateway.post("/api/payments/confirm").bearer(&token).send().await;
     assert_eq!(paid.outcome(), passed());
-    house.services.open_gate();
+    gateway.services.open_gate();
     while let Some(status) = soon(holds.join_next()).await {
         assert_eq!(status.unwrap(), 200);
     }
@@ -87,12 +87,12 @@ async fn holding_leaves_places_for_paying() {
 /// A client that goes away gives its place back.
 #[tokio::test]
 async fn an_abandoned_request_leaves_its_place() {
-    let house = small();
-    let mut flood = flood(&house).await;
+    let gateway = small();
+    let mut flood = flood(&gateway).await;
     for _ in 0..10 * PLACES - PLACES * 7 / 10 {
         soon(flood.join_next()).await.unwrap().unwrap();
     }
-    assert_eq!(house.get("/api/artists").send().await.status, 503);
+    assert_eq!(gateway.get("/api/artists").send().await.status, 503);
     flood.shutdown().await;
-    assert_eq!(house.get("/api/artists").send().await.outcome(), passed());
+    assert_eq!(gateway.get("/api/artists").send().await.outcome(), passed());
 }

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use urr_service::Role;
 
-use crate::house::{House, passed, refused};
+use crate::harness::{TestGateway, passed, refused};
 
 /// Spellings of `POST /api/seats/reserve`, which needs an entry token, and what becomes of them.
 const SPELLINGS: &[(&str, u16, &str)] = &[
@@ -60,22 +60,22 @@ const SPELLINGS: &[(&str, u16, &str)] = &[
 
 #[tokio::test]
 async fn d_6_no_spelling_evades_a_rule() {
-    let house = House::open();
-    let token = house.token(Role::User);
+    let gateway = TestGateway::new();
+    let token = gateway.token(Role::User);
     assert!(SPELLINGS.len() >= 25);
     for (path, status, code) in SPELLINGS {
-        let answer = house.post(path).bearer(&token).send().await;
+        let answer = gateway.post(path).bearer(&token).send().await;
         assert_eq!(answer.outcome(), refused(*status, code), "{path}");
     }
-    assert!(house.services.seen().is_empty(), "nothing reached a service");
+    assert!(gateway.services.received().is_empty(), "nothing reached a service");
     // Nor does another method of the same meaning.
-    let head = house.ask(Method::HEAD, "/api/seats/layouts").bearer(&token).send().await;
+    let head = gateway.request(Method::HEAD, "/api/seats/layouts").bearer(&token).send().await;
     assert_eq!(head.status, 403);
 }
 
 #[tokio::test]
 async fn d_6_rules_and_services_see_the_same_text() {
-    let house = House::open();
+    let gateway = TestGateway::new();
     for (given, expected) in [
         ("/api/v1/artists?page=2", "/api/artists?page=2"),
         ("/api/%61rtists/%41", "/api/artists/A"),
@@ -83,16 +83,16 @@ async fn d_6_rules_and_services_see_the_same_text() {
         ("/api/artists/", "/api/artists/"),
         ("http://elsewhere/api/artists", "/api/artists"),
     ] {
-        assert_eq!(house.get(given).send().await.outcome(), passed(), "{given}");
-        assert_eq!(house.services.seen().pop().unwrap().path, expected);
+        assert_eq!(gateway.get(given).send().await.outcome(), passed(), "{given}");
+        assert_eq!(gateway.services.received().pop().unwrap().path, expected);
     }
 }
 
 #[tokio::test]
 async fn an_address_has_a_longest_form() {
-    let house = House::open();
+    let gateway = TestGateway::new();
     let long = format!("/api/artists?q={}", "x".repeat(9_000));
-    assert_eq!(house.get(&long).send().await.outcome(), refused(414, "ADDRESS_TOO_LONG"));
+    assert_eq!(gateway.get(&long).send().await.outcome(), refused(414, "ADDRESS_TOO_LONG"));
     let fits = format!("/api/artists?q={}", "x".repeat(8_000));
-    assert_eq!(house.get(&fits).send().await.outcome(), passed());
+    assert_eq!(gateway.get(&fits).send().await.outcome(), passed());
 }

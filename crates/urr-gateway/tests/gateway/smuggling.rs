@@ -3,13 +3,13 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::house::{House, soon};
+use crate::harness::{TestGateway, soon};
 
 const SMUGGLED: &str = "GET /api/artists/smuggled HTTP/1.1\r\nhost: x\r\n\r\n";
 
 /// Sends bytes, ends its side, and reads until the server closes.
-async fn talk(house: &House, sent: &str) -> String {
-    let mut stream = TcpStream::connect(house.listen().await).await.unwrap();
+async fn talk(gateway: &TestGateway, sent: &str) -> String {
+    let mut stream = TcpStream::connect(gateway.listen().await).await.unwrap();
     stream.write_all(sent.as_bytes()).await.unwrap();
     stream.shutdown().await.unwrap();
     let mut received = Vec::new();
@@ -24,7 +24,7 @@ fn post(headers: &str, body: &str) -> String {
 
 #[tokio::test]
 async fn requests_with_two_readings_are_the_last_of_their_connection() {
-    let house = House::open();
+    let gateway = TestGateway::new();
     let cases = [
         (
             "length, then chunks",
@@ -69,10 +69,10 @@ async fn requests_with_two_readings_are_the_last_of_their_connection() {
         ("two blanks", post("content-length: 0", "").replacen("POST /", "POST  /", 1)),
     ];
     for (name, sent) in cases {
-        let received = soon(talk(&house, &sent)).await;
+        let received = soon(talk(&gateway, &sent)).await;
         let answers = received.matches("HTTP/1.").count();
         assert!(answers <= 1, "{name}: {received}");
-        let seen = house.services.seen();
+        let seen = gateway.services.received();
         let smuggled = seen.iter().any(|seen| seen.path.contains("smuggled"));
         assert!(!smuggled, "{name}: {received}");
         assert!(!received.contains("smuggled"), "{name}: {received}");
@@ -86,8 +86,8 @@ async fn requests_with_two_readings_are_the_last_of_their_connection() {
 /// The control: two requests that everybody divides alike have two answers.
 #[tokio::test]
 async fn requests_with_one_reading_follow_each_other() {
-    let house = House::open();
-    let received = talk(&house, &post("content-length: 2", "{}")).await;
+    let gateway = TestGateway::new();
+    let received = talk(&gateway, &post("content-length: 2", "{}")).await;
     assert_eq!(received.matches("HTTP/1.1 200 OK").count(), 2, "{received}");
-    assert!(house.services.seen().iter().any(|seen| seen.path.contains("smuggled")));
+    assert!(gateway.services.received().iter().any(|seen| seen.path.contains("smuggled")));
 }

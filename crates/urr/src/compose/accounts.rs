@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use urr_auth::{
-    Auth, AuthParts, BotCheck, BotCheckMethod, DataKey, DataKeys, Endpoints, IdentityProvider,
-    PORTONE_ENDPOINT, PortOne, Provider, ProviderSettings, RemoteCheck, RemoteKind, SocialSettings,
-    TermsVersions,
+    AuthParts, AuthService, BotCheckMethod, BotCheckSettings, DataKey, DataKeys, IdentityProvider,
+    PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier, RemoteVerifierKind,
+    SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
 };
 use urr_kernel::Secret;
 use urr_service::token::TokenKey;
@@ -16,9 +16,9 @@ use super::{Builder, World};
 use crate::config::{BotCheckKind, Config, IdentityProviderKind};
 
 /// Starts the accounts with what runs beside them.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Result<Auth> {
-    let auth = Auth::new(auth_parts(builder.config, db, world)?);
-    auth.show_figures(&builder.kit.metrics);
+pub fn start(builder: &Builder<'_>, db: Db, world: &World) -> Result<AuthService> {
+    let auth = AuthService::new(auth_parts(builder.config, db, world)?);
+    auth.register_metrics(&builder.kit.metrics);
     let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
     builder.spawn("the accounts' jobs", async move { jobs.run_jobs(stopping).await });
     Ok(auth)
@@ -33,7 +33,7 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
         ids: world.ids.clone(),
         token_key: TokenKey::new(&auth.jwt_key()),
         data_keys: data_keys(config)?,
-        settings: urr_auth::Settings {
+        settings: urr_auth::AuthSettings {
             access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
             refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),
             cookie_security: auth.cookie_secure,
@@ -46,7 +46,7 @@ pub fn auth_parts(config: &Config, db: Db, world: &World) -> Result<AuthParts> {
             bot_check: bot_check(config),
             identity: identity_provider(config),
             departure_kept: Duration::from_secs(u64::from(auth.identity_kept_days) * DAY_SECONDS),
-            ..urr_auth::Settings::default()
+            ..urr_auth::AuthSettings::default()
         },
     })
 }
@@ -59,26 +59,30 @@ const BOT_SCORE_MIN: f64 = 0.5;
 
 fn social_settings(config: &Config) -> SocialSettings {
     let auth = &config.auth;
-    let settings = |provider: Provider, id: &Option<String>, secret: &Option<Secret>| {
-        id.clone().map(|client_id| ProviderSettings {
+    let settings = |provider: SocialProvider, id: &Option<String>, secret: &Option<Secret>| {
+        id.clone().map(|client_id| SocialProviderSettings {
             client_id,
             client_secret: secret.clone(),
-            endpoints: Endpoints::of(provider),
+            endpoints: ProviderEndpoints::of(provider),
         })
     };
     SocialSettings {
         public_url: auth.public_url.clone().unwrap_or_default(),
-        google: settings(Provider::Google, &auth.google_client_id, &auth.google_client_secret),
-        kakao: settings(Provider::Kakao, &auth.kakao_client_id, &auth.kakao_client_secret),
-        naver: settings(Provider::Naver, &auth.naver_client_id, &auth.naver_client_secret),
+        google: settings(
+            SocialProvider::Google,
+            &auth.google_client_id,
+            &auth.google_client_secret,
+        ),
+        kakao: settings(SocialProvider::Kakao, &auth.kakao_client_id, &auth.kakao_client_secret),
+        naver: settings(SocialProvider::Naver, &auth.naver_client_id, &auth.naver_client_secret),
         ..SocialSettings::default()
     }
 }
 
-fn bot_check(config: &Config) -> BotCheck {
+fn bot_check(config: &Config) -> BotCheckSettings {
     let auth = &config.auth;
-    let remote = |kind: RemoteKind| {
-        BotCheckMethod::Remote(RemoteCheck {
+    let remote = |kind: RemoteVerifierKind| {
+        BotCheckMethod::Remote(RemoteVerifier {
             kind,
             site_key: auth.bot_check_site_key.clone().unwrap_or_default(),
             secret: auth.bot_check_secret.clone().expect("the configuration demands it"),
@@ -93,7 +97,7 @@ fn bot_check(config: &Config) -> BotCheck {
         BotCheckKind::ProofOfWork => BotCheckMethod::ProofOfWork,
         BotCheckKind::Remote(kind) => remote(kind),
     };
-    BotCheck {
+    BotCheckSettings {
         method,
         register: true,
         login: auth.bot_check_login,
@@ -106,7 +110,7 @@ fn identity_provider(config: &Config) -> IdentityProvider {
     match auth.identity_provider {
         IdentityProviderKind::Off => IdentityProvider::Off,
         IdentityProviderKind::Sandbox => IdentityProvider::Sandbox,
-        IdentityProviderKind::PortOne => IdentityProvider::PortOne(PortOne {
+        IdentityProviderKind::PortOne => IdentityProvider::PortOne(PortOneIdentity {
             secret: payments.portone_api_secret.clone().expect("the configuration demands it"),
             store_id: payments.portone_store_id.clone().unwrap_or_default(),
             channel_key: auth.portone_channel_key.clone().unwrap_or_default(),

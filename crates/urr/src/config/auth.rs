@@ -1,6 +1,8 @@
 //! Accounts: log-ins, terms, bot check, identity verification, keys of personal data.
 
-use urr_auth::{CookieSecurity, LoginCheck, PROOF_DIFFICULTY_MAX, RemoteKind, TermsVersion};
+use urr_auth::{
+    CookieSecurity, LoginCheck, PROOF_DIFFICULTY_MAX, RemoteVerifierKind, TermsVersion,
+};
 use urr_kernel::Secret;
 
 use super::rule::{
@@ -19,15 +21,15 @@ const COOKIE_SECURITY: &[(&str, CookieSecurity)] = &[
 pub enum BotCheckKind {
     Off,
     ProofOfWork,
-    Remote(RemoteKind),
+    Remote(RemoteVerifierKind),
 }
 
 const BOT_CHECK: &[(&str, BotCheckKind)] = &[
     ("off", BotCheckKind::Off),
     ("proof-of-work", BotCheckKind::ProofOfWork),
-    ("recaptcha-v2", BotCheckKind::Remote(RemoteKind::RecaptchaV2)),
-    ("recaptcha-v3", BotCheckKind::Remote(RemoteKind::RecaptchaV3)),
-    ("turnstile", BotCheckKind::Remote(RemoteKind::Turnstile)),
+    ("recaptcha-v2", BotCheckKind::Remote(RemoteVerifierKind::RecaptchaV2)),
+    ("recaptcha-v3", BotCheckKind::Remote(RemoteVerifierKind::RecaptchaV3)),
+    ("turnstile", BotCheckKind::Remote(RemoteVerifierKind::Turnstile)),
 ];
 
 /// After so many failed log-ins from an address its next one is checked.

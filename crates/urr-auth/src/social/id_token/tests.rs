@@ -53,8 +53,8 @@ fn signed(header: &Value, claims: &Value) -> String {
     format!("{}.{}", part(header), part(claims))
 }
 
-fn key_set(keys: &[Value]) -> KeySet {
-    KeySet::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
+fn key_set(keys: &[Value]) -> IdTokenKeys {
+    IdTokenKeys::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
 }
 
 fn rsa_key() -> Value {
@@ -78,14 +78,14 @@ fn header() -> Value {
     json!({"alg": "ES256", "kid": "ec-1"})
 }
 
-fn verify_at(token: &str, keys: &KeySet, second: i64) -> Result<Claims, IdTokenError> {
+fn verify_at(token: &str, keys: &IdTokenKeys, second: i64) -> Result<IdTokenClaims, IdTokenError> {
     let issuers = ["https://issuer.example".to_owned()];
     let now = Timestamp::from_second(second).unwrap();
     let nonce = "n-1";
-    verify(token, keys, Expected { issuers: &issuers, audience: "urr-client", nonce, now })
+    verify(token, keys, ExpectedClaims { issuers: &issuers, audience: "urr-client", nonce, now })
 }
 
-fn refusal(token: &str, keys: &KeySet) -> IdTokenError {
+fn refusal(token: &str, keys: &IdTokenKeys) -> IdTokenError {
     verify_at(token, keys, ISSUED_AT).expect_err("it must not count")
 }
 
@@ -220,5 +220,5 @@ fn keys_of_other_kinds_are_left_out() {
     let broken = json!({"kty": "RSA", "kid": "half", "n": "AA"});
     assert!(key_set(&[encryption, odd, broken]).0.is_empty());
     assert_eq!(key_set(&vec![rsa_key(); 100]).0.len(), KEYS_MAX);
-    assert!(KeySet::parse(b"<html>").is_err());
+    assert!(IdTokenKeys::parse(b"<html>").is_err());
 }

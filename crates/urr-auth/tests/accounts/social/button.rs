@@ -32,7 +32,7 @@ impl Site {
         .await
     }
 
-    fn credential(&self, person: Person, button: &Button) -> String {
+    fn credential(&self, person: PersonalDetails, button: &Button) -> String {
         self.provider.credential(person, "urr-google", Some(&button.nonce))
     }
 }

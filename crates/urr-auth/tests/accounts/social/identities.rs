@@ -39,7 +39,7 @@ contract! {
         }
         assert_eq!(site.list(me).await, [""; 0]);
         assert_eq!(site.list(other).await, ["google"], "nobody else's");
-        let person = Person { email: Some("new@example.com"), ..MINA };
+        let person = PersonalDetails { email: Some("new@example.com"), ..MINA };
         assert_ne!(site.signed_in("google", person).await, me, "it leads there no longer");
     }
 

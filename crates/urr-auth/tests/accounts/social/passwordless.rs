@@ -11,7 +11,7 @@ struct Browser {
 }
 
 impl Site {
-    async fn browser(&self, person: Person) -> Browser {
+    async fn browser(&self, person: PersonalDetails) -> Browser {
         let answer = self.sign_in("google", person).await;
         let token = answer.cookie("access_token").unwrap().to_owned();
         Browser { user: self.whose(&answer).await, token }
@@ -62,7 +62,7 @@ contract! {
         let answer = site.sign_in("google", MINA).await;
         let refresh = answer.cookie("refresh_token").unwrap().to_owned();
         world.clock.advance(10 * MINUTE);
-        let refreshed = site.auth.refresh(&refresh, urr_auth::Origin::default()).await.unwrap();
+        let refreshed = site.auth.refresh(&refresh, urr_auth::ClientInfo::default()).await.unwrap();
         let young_token = Browser { token: refreshed.access_token, user: browser.user };
         let no_token = Browser { token: String::new(), ..browser };
         for browser in [&young_token, &no_token] {
@@ -83,8 +83,8 @@ contract! {
         let mixed = Browser { user: mina.user, token: juno.token.clone() };
         let answer = site.choose_password(&mixed).await;
         assert_eq!(answer.refusal(), (403, "RECENT_LOGIN_REQUIRED"));
-        let logout = urr_auth::Logout {
-            access_token: Some(mina.token.clone()), ..urr_auth::Logout::default()
+        let logout = urr_auth::LogoutRequest {
+            access_token: Some(mina.token.clone()), ..urr_auth::LogoutRequest::default()
         };
         site.auth.logout(logout).await.unwrap();
         let answer = site.choose_password(&mina).await;

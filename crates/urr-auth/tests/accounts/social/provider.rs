@@ -15,14 +15,14 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use urr_auth::{Endpoints, Provider, ProviderSettings, SocialSettings};
+use urr_auth::{ProviderEndpoints, SocialProvider, SocialProviderSettings, SocialSettings};
 use urr_kernel::{Clock, Secret};
 
 const CLIENT_SECRET: &str = "hush";
 
 /// Someone with an account at the provider.
 #[derive(Clone, Copy, Debug)]
-pub struct Person {
+pub struct PersonalDetails {
     pub subject: &'static str,
     pub email: Option<&'static str>,
     /// None: the provider does not say.
@@ -54,7 +54,7 @@ struct Inner {
     outage: Option<Outage>,
     keys_asked: u32,
     grants: HashMap<String, Grant>,
-    access_tokens: HashMap<String, Person>,
+    access_tokens: HashMap<String, PersonalDetails>,
     count: u32,
 }
 
@@ -64,7 +64,7 @@ struct Grant {
     challenge: String,
     nonce: String,
     redirect_uri: String,
-    person: Person,
+    person: PersonalDetails,
 }
 
 struct Signer {
@@ -121,34 +121,34 @@ impl TestProvider {
         provider
     }
 
-    /// Settings that lead here.
+    /// AuthSettings that lead here.
     pub fn settings(&self) -> SocialSettings {
         let here = |path: &str| format!("{}{path}", self.base);
-        let of = |provider: Provider, user_info: Option<&str>| {
-            let is_openid = provider != Provider::Naver;
-            let endpoints = Endpoints {
+        let of = |provider: SocialProvider, user_info: Option<&str>| {
+            let is_openid = provider != SocialProvider::Naver;
+            let endpoints = ProviderEndpoints {
                 authorize: here("/authorize"),
                 token: here("/token"),
                 issuers: if is_openid { vec![self.base.clone()] } else { vec![] },
                 keys: is_openid.then(|| here("/keys")),
                 user_info: user_info.map(here),
-                ..Endpoints::of(provider)
+                ..ProviderEndpoints::of(provider)
             };
             let client_secret = Some(Secret::new(CLIENT_SECRET));
             let client_id = format!("urr-{}", provider.name());
-            Some(ProviderSettings { client_id, client_secret, endpoints })
+            Some(SocialProviderSettings { client_id, client_secret, endpoints })
         };
         SocialSettings {
             public_url: "https://urr.example/".to_owned(),
-            google: of(Provider::Google, None),
-            kakao: of(Provider::Kakao, Some("/userinfo")),
-            naver: of(Provider::Naver, Some("/me")),
+            google: of(SocialProvider::Google, None),
+            kakao: of(SocialProvider::Kakao, Some("/userinfo")),
+            naver: of(SocialProvider::Naver, Some("/me")),
             ..SocialSettings::default()
         }
     }
 
     /// A person agrees on the page that `url` leads to. Returns where the browser is sent.
-    pub fn approve(&self, provider: &str, url: &str, person: Person) -> String {
+    pub fn approve(&self, provider: &str, url: &str, person: PersonalDetails) -> String {
         assert!(url.starts_with(&format!("{}/authorize?", self.base)), "{url}");
         let mut asked = query(url);
         assert_eq!(asked["response_type"], "code");
@@ -168,7 +168,12 @@ impl TestProvider {
     }
 
     /// An ID token as Google's button gives it to a page.
-    pub fn credential(&self, person: Person, audience: &str, nonce: Option<&str>) -> String {
+    pub fn credential(
+        &self,
+        person: PersonalDetails,
+        audience: &str,
+        nonce: Option<&str>,
+    ) -> String {
         let inner = self.lock();
         let mut claims = inner.claims(person, audience);
         claims["nonce"] = json!(nonce);
@@ -219,7 +224,7 @@ impl Inner {
         json!({"alg": "ES256", "kid": self.signer.kid, "typ": "JWT"})
     }
 
-    fn claims(&self, person: Person, audience: &str) -> Value {
+    fn claims(&self, person: PersonalDetails, audience: &str) -> Value {
         let now = self.clock.now().as_second();
         json!({
             "iss": self.base, "sub": person.subject, "aud": audience,
@@ -301,7 +306,7 @@ async fn naver_me(State(provider): State<TestProvider>, headers: HeaderMap) -> A
 fn whose(
     provider: &TestProvider,
     headers: &HeaderMap,
-) -> Result<Person, (StatusCode, Json<Value>)> {
+) -> Result<PersonalDetails, (StatusCode, Json<Value>)> {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = bearer.and_then(|bearer| bearer.strip_prefix("Bearer "));
     let person = token.and_then(|token| provider.lock().access_tokens.get(token).copied());

@@ -1,0 +1,223 @@
+//! NewSession, changing and closing one's account.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use serde::Deserialize;
+use urr_service::{ApiError, Context, ErrorBody, Json, User};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::views::{MessageView, ProfileDetailView, SessionView, session_answer};
+use crate::bot_check::http::{bot_attempt, check_bot};
+use crate::http::reauthentication;
+use crate::sessions::client_info::RequestClient;
+use crate::sessions::cookies;
+use crate::terms::http::TermsAnswerBody;
+use crate::{
+    AuthService, BotCheckPurpose, Email, Language, Password, PasswordChange, PersonName,
+    PersonalDetails, PhoneNumber, Registration, TermsAnswer, TermsAnswers, TermsVersions, UserId,
+};
+
+pub fn routes() -> OpenApiRouter<AuthService> {
+    OpenApiRouter::new()
+        .routes(routes!(register))
+        .routes(routes!(get_me, update_me, delete_me))
+        .routes(routes!(change_password))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RegisterBody {
+    #[schema(max_length = 254, example = "mina@example.com")]
+    email: String,
+    #[schema(min_length = 8, max_length = 128)]
+    password: String,
+    #[schema(max_length = 100, example = "김민아")]
+    name: String,
+    #[schema(max_length = 20, example = "010-1234-5678")]
+    phone: Option<String>,
+    /// SERVICE and PRIVACY must be agreed to, MARKETING may be.
+    #[schema(max_items = 3)]
+    terms: Vec<TermsAnswerBody>,
+    /// In which mails are written: `ko` or `en`. Without it, what the browser asks for.
+    #[schema(example = "ko")]
+    language: Option<String>,
+}
+
+impl RegisterBody {
+    fn parse(self, in_force: &TermsVersions) -> Result<Registration, ApiError> {
+        let email = Email::parse(&self.email)?;
+        let password = Password::parse(&self.password, &email)?;
+        let name = PersonName::parse(&self.name)?;
+        let phone = parse_phone(self.phone)?;
+        let answers = self.terms.into_iter().map(TermsAnswer::from).collect();
+        let terms = TermsAnswers::for_new_account(answers, in_force)?;
+        let language = parse_language(self.language)?;
+        Ok(Registration {
+            person: PersonalDetails { email, name, phone },
+            password,
+            terms,
+            language,
+        })
+    }
+}
+
+/// Forms send an empty text for a field that was left out.
+fn parse_phone(phone: Option<String>) -> Result<Option<PhoneNumber>, ApiError> {
+    let phone = phone.filter(|phone| !phone.trim().is_empty());
+    Ok(phone.map(|phone| PhoneNumber::parse(&phone)).transpose()?)
+}
+
+fn parse_language(language: Option<String>) -> Result<Option<Language>, ApiError> {
+    let language = language.filter(|code| !code.is_empty());
+    Ok(language.map(|code| Language::parse(&code)).transpose()?)
+}
+
+/// Opens an account and logs in.
+#[utoipa::path(
+    post, path = "/api/auth/register", tag = "auth", request_body = RegisterBody,
+    responses(
+        (status = 201, body = SessionView),
+        (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn register(
+    State(auth): State<AuthService>,
+    Context(context): Context,
+    RequestClient(client): RequestClient,
+    headers: HeaderMap,
+    Json(body): Json<RegisterBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let registration = body.parse(&auth.settings.terms)?;
+    let email = &registration.person.email;
+    let attempt = bot_attempt(BotCheckPurpose::Register, email, &headers, &client);
+    check_bot(&auth, attempt).await?;
+    let session = auth.register(registration, client, context).await?;
+    let answer = session_answer(&auth, &headers, "Registration completed", session);
+    Ok((StatusCode::CREATED, answer))
+}
+
+/// My account.
+#[utoipa::path(
+    get, path = "/api/auth/me", tag = "auth",
+    responses(
+        (status = 200, body = ProfileDetailView),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn get_me(
+    State(auth): State<AuthService>,
+    User(identity): User,
+) -> Result<Json<ProfileDetailView>, ApiError> {
+    let profile = auth.get_profile(UserId(identity.user_id)).await?;
+    Ok(Json(ProfileDetailView::new(&profile, &auth.settings.terms)))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateMeBody {
+    #[schema(max_length = 100)]
+    name: String,
+    /// Without it the number is forgotten.
+    #[schema(max_length = 20)]
+    phone: Option<String>,
+    /// In which mails are written: `ko` or `en`. Without it, it stays as it is.
+    #[schema(example = "ko")]
+    language: Option<String>,
+}
+
+/// Replaces my name and phone, and the language if one is named.
+#[utoipa::path(
+    put, path = "/api/auth/me", tag = "auth", request_body = UpdateMeBody,
+    responses(
+        (status = 200, body = ProfileDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn update_me(
+    State(auth): State<AuthService>,
+    User(identity): User,
+    Json(body): Json<UpdateMeBody>,
+) -> Result<Json<ProfileDetailView>, ApiError> {
+    let (name, phone) = (PersonName::parse(&body.name)?, parse_phone(body.phone)?);
+    let language = parse_language(body.language)?;
+    let id = UserId(identity.user_id);
+    auth.update_profile(id, name, phone, language).await?;
+    let profile = auth.get_profile(id).await?;
+    Ok(Json(ProfileDetailView::new(&profile, &auth.settings.terms)))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteMeBody {
+    /// Needed if the account has one. Otherwise the login must be recent.
+    password: Option<String>,
+}
+
+/// Closes my account and forgets who I am.
+#[utoipa::path(
+    delete, path = "/api/auth/me", tag = "auth", request_body = DeleteMeBody,
+    responses(
+        (status = 200, body = MessageView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn delete_me(
+    State(auth): State<AuthService>,
+    User(identity): User,
+    Context(context): Context,
+    headers: HeaderMap,
+    Json(body): Json<DeleteMeBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let id = UserId(identity.user_id);
+    auth.delete_user(id, reauthentication(body.password, &headers), context).await?;
+    let cookies = cookies::clear(&auth.settings, &headers);
+    Ok((cookies, Json(MessageView { message: "Account deleted" })))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangePasswordBody {
+    /// Needed if the account has one. Otherwise the login must be recent.
+    old_password: Option<String>,
+    #[schema(min_length = 8, max_length = 128)]
+    new_password: String,
+}
+
+/// Changes my password, or gives my account its first one. Every session ends; the answer begins a new one.
+#[utoipa::path(
+    put, path = "/api/auth/password", tag = "auth", request_body = ChangePasswordBody,
+    responses(
+        (status = 200, body = SessionView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn change_password(
+    State(auth): State<AuthService>,
+    User(identity): User,
+    RequestClient(client): RequestClient,
+    headers: HeaderMap,
+    Json(body): Json<ChangePasswordBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let reauthentication = reauthentication(body.old_password, &headers);
+    let change = PasswordChange { reauthentication, new: body.new_password };
+    let session = auth.change_password(UserId(identity.user_id), change, client).await?;
+    Ok(session_answer(&auth, &headers, "Password changed", session))
+}

@@ -1,0 +1,292 @@
+//! Users.
+
+use urr_kernel::Timestamp;
+use urr_service::{Page, Role};
+use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
+
+use crate::accounts::account::{AccountStatus, UserId};
+use crate::accounts::language::Language;
+use crate::personal_data::SealedDetails;
+use crate::sql::parameters;
+
+/// A user as the table holds it.
+#[derive(Clone, Debug)]
+pub struct StoredUser {
+    pub id: UserId,
+    /// `None` if the account was deleted.
+    pub person: Option<SealedDetails>,
+    pub password_hash: Option<String>,
+    /// Grows when another password is chosen, and not when the same one is hashed anew.
+    pub password_version: u32,
+    pub role: Role,
+    pub language: Language,
+    pub status: AccountStatus,
+    pub created_at: Timestamp,
+    pub last_login_at: Timestamp,
+}
+
+const USER_COLUMNS: &str = "id, email_cipher, email_index, name_cipher, phone_cipher, key_version, \
+                            password_hash, password_version, role, language, status, \
+                            created_at, last_login_at";
+
+/// So many users are asked for by one statement. See `user_find_many`.
+pub const USERS_AT_ONCE_MAX: usize = 100;
+
+fn user_from_row(row: &Row<'_>) -> Result<StoredUser, StorageError> {
+    let role: String = row.get("role")?;
+    let status: String = row.get("status")?;
+    let language: String = row.get("language")?;
+    let status = AccountStatus::parse(&status).expect("the table checks the status");
+    let person = match status {
+        AccountStatus::Deleted => None,
+        AccountStatus::Active | AccountStatus::Dormant => Some(SealedDetails {
+            key_version: row.get("key_version")?,
+            email_cipher: row.get("email_cipher")?,
+            email_index: row.get("email_index")?,
+            name_cipher: row.get("name_cipher")?,
+            phone_cipher: row.get("phone_cipher")?,
+        }),
+    };
+    Ok(StoredUser {
+        id: UserId(row.get("id")?),
+        person,
+        password_hash: row.get("password_hash")?,
+        password_version: row.get("password_version")?,
+        role: role.parse().expect("the table checks the role"),
+        language: Language::parse(&language).expect("the table checks the language"),
+        status,
+        created_at: row.get("created_at")?,
+        last_login_at: row.get("last_login_at")?,
+    })
+}
+
+/// `false`: the address is taken.
+pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageError> {
+    let person = user.person.as_ref().expect("a new account has a person");
+    let rows = tx.execute(
+        "insert into users (id, email_cipher, email_index, name_cipher, phone_cipher, \
+         key_version, password_hash, password_version, role, status, created_at, updated_at, \
+         last_login_at, language) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $11, $12) \
+         on conflict (email_index) do nothing",
+        params![
+            user.id.0,
+            person.email_cipher,
+            person.email_index,
+            person.name_cipher,
+            person.phone_cipher,
+            person.key_version,
+            user.password_hash,
+            user.password_version,
+            user.role.name(),
+            user.status.name(),
+            user.created_at,
+            user.language.code(),
+        ],
+    )?;
+    Ok(rows == 1)
+}
+
+pub fn user_find(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, StorageError> {
+    let sql = format!("select {USER_COLUMNS} from users where id = $1");
+    tx.query_opt(&sql, params![id.0], user_from_row)
+}
+
+/// Finds a user and keeps everyone else from changing them or their sessions until the commit.
+pub fn user_lock(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, StorageError> {
+    let sql = format!("select {USER_COLUMNS} from users where id = $1 for update");
+    tx.query_opt(&sql, params![id.0], user_from_row)
+}
+
+/// Locks a user and all administrators, in the order of their ids.
+pub fn user_lock_with_admins(
+    tx: &mut Tx<'_>,
+    id: UserId,
+) -> Result<(Option<StoredUser>, Vec<UserId>), StorageError> {
+    let sql = format!(
+        "select {USER_COLUMNS} from users where id = $1 or role = 'admin' order by id for update"
+    );
+    let locked = tx.query(&sql, params![id.0], user_from_row)?;
+    let is_admin = |user: &&StoredUser| user.role == Role::Admin && user.person.is_some();
+    let admins = locked.iter().filter(is_admin).map(|user| user.id).collect();
+    Ok((locked.into_iter().find(|user| user.id == id), admins))
+}
+
+/// The user with this address, whichever key it was indexed with.
+pub fn user_find_by_email(
+    tx: &mut Tx<'_>,
+    indexes: &[Vec<u8>],
+) -> Result<Option<StoredUser>, StorageError> {
+    let numbers = parameters(1, indexes.len());
+    let sql = format!("select {USER_COLUMNS} from users where email_index in ({numbers}) limit 1");
+    let values: Vec<Value<'_>> = indexes.iter().map(ToValue::to_value).collect();
+    tx.query_opt(&sql, &values, user_from_row)
+}
+
+/// The list of ids is filled up with its last one, so that there is one statement to prepare.
+pub fn user_find_many(tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<StoredUser>, StorageError> {
+    assert!(ids.len() <= USERS_AT_ONCE_MAX, "the caller bounds the ids");
+    let Some(last) = ids.last() else {
+        return Ok(Vec::new());
+    };
+    let numbers = parameters(1, USERS_AT_ONCE_MAX);
+    let sql = format!(
+        "select {USER_COLUMNS} from users where status <> 'deleted' and id in ({numbers}) \
+         order by id"
+    );
+    let padded = ids.iter().chain(std::iter::repeat(last)).take(USERS_AT_ONCE_MAX);
+    let values: Vec<Value<'_>> = padded.map(|id| Value::Uuid(id.0)).collect();
+    tx.query(&sql, &values, user_from_row)
+}
+
+/// The accounts that were not deleted, the newest first.
+pub fn user_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<StoredUser>, StorageError> {
+    let sql = format!(
+        "select {USER_COLUMNS} from users where status <> 'deleted' \
+         order by created_at desc, id desc limit $1 offset $2"
+    );
+    tx.query(&sql, params![page.limit(), page.offset()], user_from_row)
+}
+
+pub fn user_count(tx: &mut Tx<'_>) -> Result<u64, StorageError> {
+    let sql = "select count(*) as total from users where status <> 'deleted'";
+    tx.query_one(sql, &[], |row| row.get("total"))
+}
+
+pub fn admin_exists(tx: &mut Tx<'_>) -> Result<bool, StorageError> {
+    let sql = "select id from users where role = 'admin' and status <> 'deleted' limit 1";
+    Ok(tx.query_opt(sql, &[], |row| row.get::<urr_kernel::Uuid>("id"))?.is_some())
+}
+
+/// A login happened: the account is awake.
+pub fn user_mark_login(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), StorageError> {
+    let sql = "update users set last_login_at = $2, status = 'active' where id = $1";
+    tx.execute(sql, params![id.0, now]).map(drop)
+}
+
+pub fn user_set_password(
+    tx: &mut Tx<'_>,
+    id: UserId,
+    hash: &str,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let sql = "update users set password_hash = $2, password_version = password_version + 1, \
+               updated_at = $3 where id = $1";
+    tx.execute(sql, params![id.0, hash, now]).map(drop)
+}
+
+/// Stores another hash of the password that the user has already.
+pub fn user_set_password_hash(tx: &mut Tx<'_>, id: UserId, hash: &str) -> Result<(), StorageError> {
+    let sql = "update users set password_hash = $2 where id = $1";
+    tx.execute(sql, params![id.0, hash]).map(drop)
+}
+
+pub fn user_set_role(
+    tx: &mut Tx<'_>,
+    id: UserId,
+    role: Role,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let sql = "update users set role = $2, updated_at = $3 where id = $1";
+    tx.execute(sql, params![id.0, role.name(), now]).map(drop)
+}
+
+pub fn user_set_language(
+    tx: &mut Tx<'_>,
+    id: UserId,
+    language: Language,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let sql = "update users set language = $2, updated_at = $3 where id = $1";
+    tx.execute(sql, params![id.0, language.code(), now]).map(drop)
+}
+
+pub fn user_set_person(
+    tx: &mut Tx<'_>,
+    id: UserId,
+    person: &SealedDetails,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let sql = "update users set email_cipher = $2, email_index = $3, name_cipher = $4, \
+               phone_cipher = $5, key_version = $6, updated_at = $7 where id = $1";
+    let SealedDetails { email_cipher, email_index, name_cipher, phone_cipher, key_version } =
+        person;
+    let values =
+        params![id.0, email_cipher, email_index, name_cipher, phone_cipher, key_version, now];
+    tx.execute(sql, values).map(drop)
+}
+
+/// Forgets the person. The id stays, for what refers to it.
+pub fn user_erase(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), StorageError> {
+    tx.execute(
+        "update users set email_cipher = null, email_index = null, name_cipher = null, \
+         phone_cipher = null, password_hash = null, role = 'user', language = 'ko', \
+         status = 'deleted', deleted_at = $2, updated_at = $2 where id = $1",
+        params![id.0, now],
+    )
+    .map(drop)
+}
+
+/// Puts aside accounts that were not used since `before` and have no session left.
+///
+/// The conditions on the user are repeated outside: a login that comes between is seen there.
+pub fn user_mark_dormant(
+    tx: &mut Tx<'_>,
+    before: Timestamp,
+    now: Timestamp,
+    limit: u32,
+) -> Result<u64, StorageError> {
+    tx.execute(
+        "update users set status = 'dormant', updated_at = $2 \
+         where status = 'active' and last_login_at < $1 and id in \
+         (select id from users where status = 'active' and last_login_at < $1 and not exists \
+         (select 1 from refresh_tokens where refresh_tokens.user_id = users.id \
+         and refresh_tokens.revoked_at is null and refresh_tokens.expires_at > $2) \
+         order by last_login_at limit $3)",
+        params![before, now, limit],
+    )
+}
+
+/// Users whose personal data were sealed with another key than this.
+pub fn user_list_with_other_key(
+    tx: &mut Tx<'_>,
+    key_version: u16,
+    limit: u32,
+) -> Result<Vec<StoredUser>, StorageError> {
+    let sql = format!(
+        "select {USER_COLUMNS} from users where key_version <> $1 and status <> 'deleted' \
+         order by id limit $2"
+    );
+    tx.query(&sql, params![key_version, limit], user_from_row)
+}
+
+pub fn user_count_with_other_key(tx: &mut Tx<'_>, key_version: u16) -> Result<u64, StorageError> {
+    let sql = "select count(*) as total from users where key_version <> $1 and status <> 'deleted'";
+    tx.query_one(sql, params![key_version], |row| row.get("total"))
+}
+
+/// Replaces sealed data by the same data under another key, unless they were changed meanwhile.
+pub fn user_reseal(
+    tx: &mut Tx<'_>,
+    id: UserId,
+    old: &SealedDetails,
+    new: &SealedDetails,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "update users set email_cipher = $2, email_index = $3, name_cipher = $4, \
+         phone_cipher = $5, key_version = $6 \
+         where id = $1 and key_version = $7 and email_cipher = $8 and name_cipher = $9",
+        params![
+            id.0,
+            new.email_cipher,
+            new.email_index,
+            new.name_cipher,
+            new.phone_cipher,
+            new.key_version,
+            old.key_version,
+            old.email_cipher,
+            old.name_cipher
+        ],
+    )?;
+    Ok(rows == 1)
+}

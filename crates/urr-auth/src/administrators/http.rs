@@ -1,0 +1,176 @@
+//! What administrators do with accounts, and how the first one gets in.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::{
+    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query, Role,
+};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::accounts::views::{SessionView, session_answer};
+use crate::sessions::client_info::RequestClient;
+use crate::{AuthService, Email, NewAdmin, Password, PersonName, UserAccount, UserId};
+
+pub fn routes() -> OpenApiRouter<AuthService> {
+    OpenApiRouter::new()
+        .routes(routes!(redeem_admin_invite))
+        .routes(routes!(list_users))
+        .routes(routes!(change_role))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RedeemAdminInviteBody {
+    /// As it was printed at the first start.
+    token: String,
+    #[schema(max_length = 254)]
+    email: String,
+    #[schema(min_length = 8, max_length = 128)]
+    password: String,
+    #[schema(max_length = 100)]
+    name: String,
+}
+
+/// Opens the first administrator's account. It works once.
+#[utoipa::path(
+    post, path = "/api/auth/admin-invite", tag = "auth", request_body = RedeemAdminInviteBody,
+    responses(
+        (status = 201, body = SessionView),
+        (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn redeem_admin_invite(
+    State(auth): State<AuthService>,
+    Context(context): Context,
+    RequestClient(client): RequestClient,
+    headers: HeaderMap,
+    Json(body): Json<RedeemAdminInviteBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let email = Email::parse(&body.email)?;
+    let password = Password::parse(&body.password, &email)?;
+    let admin = NewAdmin { email, name: PersonName::parse(&body.name)?, password };
+    let session = auth.redeem_admin_invite(&body.token, admin, client, context).await?;
+    let answer = session_answer(&auth, &headers, "Registration completed", session);
+    Ok((StatusCode::CREATED, answer))
+}
+
+/// An account as administrators see it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AccountView {
+    id: Uuid,
+    email: String,
+    name: String,
+    #[schema(example = "user")]
+    role: &'static str,
+    #[schema(example = "active")]
+    status: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    last_login_at: Timestamp,
+}
+
+impl From<UserAccount> for AccountView {
+    fn from(user: UserAccount) -> AccountView {
+        AccountView {
+            id: user.id.0,
+            email: user.person.email.as_str().to_owned(),
+            name: user.person.name.as_str().to_owned(),
+            role: user.role.name(),
+            status: user.status.name(),
+            created_at: user.created_at,
+            last_login_at: user.last_login_at,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AccountListView {
+    users: Vec<AccountView>,
+    pagination: Pagination,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct AccountFilter {
+    /// A whole e-mail address. Addresses are stored so that parts of them cannot be searched.
+    q: Option<String>,
+}
+
+/// The accounts, the newest first; or the one with an address.
+#[utoipa::path(
+    get, path = "/api/auth/admin/users", tag = "auth", params(Page, AccountFilter),
+    responses(
+        (status = 200, body = AccountListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+    ),
+)]
+pub async fn list_users(
+    State(auth): State<AuthService>,
+    _admin: Admin,
+    page: Page,
+    Query(filter): Query<AccountFilter>,
+) -> Result<Json<AccountListView>, ApiError> {
+    let (users, total) = match filter.q.filter(|text| !text.trim().is_empty()) {
+        None => auth.list_users(page).await?,
+        Some(text) => {
+            let found = auth.find_user_by_email(&Email::parse(&text)?).await?;
+            let users: Vec<UserAccount> = found.into_iter().collect();
+            let total = u64::from(!users.is_empty());
+            (users, total)
+        }
+    };
+    let users = users.into_iter().map(AccountView::from).collect();
+    let Paged { items: users, pagination } = Paged::new(users, total, page);
+    Ok(Json(AccountListView { users, pagination }))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangeRoleBody {
+    #[schema(example = "admin")]
+    role: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AccountDetailView {
+    user: AccountView,
+}
+
+/// Gives a user another role, `user` or `admin`. Their access tokens stop working at once.
+#[utoipa::path(
+    put, path = "/api/auth/admin/users/{id}/role", tag = "auth", params(("id" = Uuid, Path)),
+    request_body = ChangeRoleBody,
+    responses(
+        (status = 200, body = AccountDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+pub async fn change_role(
+    State(auth): State<AuthService>,
+    Admin(identity): Admin,
+    Path(id): Path<Uuid>,
+    Json(body): Json<ChangeRoleBody>,
+) -> Result<Json<AccountDetailView>, ApiError> {
+    let role: Role = body.role.parse().map_err(|_| {
+        ApiError::bad_request("INVALID_ROLE", "The role must be \"user\" or \"admin\".")
+    })?;
+    let user = auth.change_role(UserId(id), role).await?;
+    tracing::info!(admin = %identity.user_id, user = %id, %role, "a role was given");
+    Ok(Json(AccountDetailView { user: user.into() }))
+}

@@ -1,0 +1,124 @@
+//! What a client has to do before it may register or log in, and what it shows of it.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use urr_kernel::Timestamp;
+use urr_service::{ApiError, ErrorBody, Json, Query};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    AuthService, BotAttempt, BotCheckError, BotCheckPurpose, BotCheckTask, ClientInfo, Email,
+};
+
+const PROOF_OF_WORK: &str = "x-proof-of-work";
+const REMOTE_TOKEN: &str = "x-bot-check-token";
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum BotCheckPurposeBody {
+    Register,
+    Login,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ChallengeQuery {
+    /// What the proof will be shown for.
+    #[serde(rename = "for")]
+    #[param(inline)]
+    purpose: BotCheckPurposeBody,
+}
+
+/// What to do. `proof-of-work`: find a `nonce` of letters and digits such that the SHA-256 of
+/// `<challenge>:<nonce>` begins with `difficulty` zero bits, and send that text in the header
+/// `x-proof-of-work`. The others: send what their widget gives in the header `x-bot-check-token`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BotCheckTaskView {
+    /// `none`, `proof-of-work`, `recaptcha-v2`, `recaptcha-v3` or `turnstile`.
+    #[schema(example = "proof-of-work")]
+    method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    challenge: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difficulty: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    site_key: Option<String>,
+}
+
+impl From<BotCheckTask> for BotCheckTaskView {
+    fn from(task: BotCheckTask) -> BotCheckTaskView {
+        let method = match &task {
+            BotCheckTask::Nothing => "none",
+            BotCheckTask::Work(_) => "proof-of-work",
+            BotCheckTask::Remote { kind, .. } => kind.name(),
+        };
+        let (work, site_key) = match task {
+            BotCheckTask::Nothing => (None, None),
+            BotCheckTask::Work(challenge) => (Some(challenge), None),
+            BotCheckTask::Remote { site_key, .. } => (None, Some(site_key)),
+        };
+        let (difficulty, expires_at) =
+            work.as_ref().map(|work| (work.difficulty, work.expires_at)).unzip();
+        let challenge = work.map(|work| work.text);
+        BotCheckTaskView { method, challenge, difficulty, expires_at, site_key }
+    }
+}
+
+/// What has to be done before registering or logging in.
+#[utoipa::path(
+    get, path = "/api/auth/challenge", tag = "auth", params(ChallengeQuery),
+    responses((status = 200, body = BotCheckTaskView), (status = 400, body = ErrorBody)),
+)]
+pub async fn get_challenge(
+    State(auth): State<AuthService>,
+    Query(query): Query<ChallengeQuery>,
+) -> Json<BotCheckTaskView> {
+    let purpose = match query.purpose {
+        BotCheckPurposeBody::Register => BotCheckPurpose::Register,
+        BotCheckPurposeBody::Login => BotCheckPurpose::Login,
+    };
+    Json(auth.bot_task(purpose).into())
+}
+
+/// What a request shows of who sent it.
+pub fn bot_attempt(
+    purpose: BotCheckPurpose,
+    email: &Email,
+    headers: &HeaderMap,
+    client: &ClientInfo,
+) -> BotAttempt {
+    let text = |name| {
+        let text = headers.get(name)?.to_str().ok().filter(|text| !text.is_empty())?;
+        Some(text.to_owned())
+    };
+    BotAttempt {
+        purpose,
+        email: email.clone(),
+        proof_of_work: text(PROOF_OF_WORK),
+        remote_token: text(REMOTE_TOKEN),
+        address: client.address.clone(),
+    }
+}
+
+/// Refuses a request that needs a proof and has none that counts.
+pub async fn check_bot(auth: &AuthService, attempt: BotAttempt) -> Result<(), ApiError> {
+    let purpose = attempt.purpose;
+    auth.check_bot(&attempt).await.map_err(|error| match error {
+        BotCheckError::ProofRequired { refusal, task } => {
+            let view = serde_json::to_value(BotCheckTaskView::from(*task));
+            let view = view.expect("a view can be written as JSON");
+            let url = format!("/api/auth/challenge?for={}", purpose.name());
+            let sentence = "Please show that you are not a program, and try again.";
+            ApiError::forbidden("PROOF_REQUIRED", sentence)
+                .with("challengeUrl", url)
+                .with("task", view)
+                .caused_by(refusal)
+        }
+        BotCheckError::Internal(error) => error.into(),
+    })
+}

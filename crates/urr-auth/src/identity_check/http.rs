@@ -1,0 +1,196 @@
+//! Proving who one is.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::{ApiError, ErrorBody, Json, User};
+use utoipa::ToSchema;
+
+use crate::{
+    AuthService, CompleteVerificationError, IdentityProvider, PortOneIdentity, SandboxPerson,
+    StartVerificationError, UserId, VerificationId,
+};
+
+/// How long a client waits before it asks again about what the provider did not answer.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// What the page needs to open the provider's window.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerificationView {
+    /// PortOne calls it `identityVerificationId`.
+    verification_id: Uuid,
+    /// `portone` or `sandbox`.
+    #[schema(example = "portone")]
+    provider: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel_key: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+}
+
+/// Begins proving who I am.
+#[utoipa::path(
+    post, path = "/api/auth/identity/start", tag = "auth",
+    responses(
+        (status = 201, body = VerificationView),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 429, body = ErrorBody),
+    ),
+)]
+pub async fn start_verification(
+    State(auth): State<AuthService>,
+    User(identity): User,
+) -> Result<(StatusCode, Json<VerificationView>), ApiError> {
+    let verification = auth.start_verification(UserId(identity.user_id)).await?;
+    let provider = &auth.settings.identity;
+    let (store_id, channel_key) = match provider {
+        IdentityProvider::PortOne(PortOneIdentity { store_id, channel_key, .. }) => {
+            (Some(store_id.clone()), Some(channel_key.clone()))
+        }
+        IdentityProvider::Off | IdentityProvider::Sandbox => (None, None),
+    };
+    let view = VerificationView {
+        verification_id: verification.id.0,
+        provider: provider.name(),
+        store_id,
+        channel_key,
+        expires_at: verification.expires_at,
+    };
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// Who one is in the sandbox, which believes it. The names `FAILED`, `PENDING`, `SLOW`, `WRONG-ID`
+/// and `NO-CI` stand for what can go wrong.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SandboxPersonBody {
+    #[schema(max_length = 100, example = "김민아")]
+    name: String,
+    #[schema(max_length = 10, example = "1999-01-31")]
+    birth_date: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CompleteVerificationBody {
+    verification_id: Uuid,
+    /// Without effect unless the provider is the sandbox.
+    sandbox: Option<SandboxPersonBody>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifiedIdentityView {
+    identity_verified: bool,
+    #[schema(value_type = String, format = DateTime)]
+    verified_at: Timestamp,
+}
+
+/// Asks the provider who I am. Nothing that the browser says of it counts.
+#[utoipa::path(
+    post, path = "/api/auth/identity/complete", tag = "auth",
+    request_body = CompleteVerificationBody,
+    responses(
+        (status = 200, body = VerifiedIdentityView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 410, body = ErrorBody),
+        (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn complete_verification(
+    State(auth): State<AuthService>,
+    User(identity): User,
+    Json(body): Json<CompleteVerificationBody>,
+) -> Result<Json<VerifiedIdentityView>, ApiError> {
+    let (user_id, id) = (UserId(identity.user_id), VerificationId(body.verification_id));
+    let sandbox = body.sandbox.map(|person| {
+        let SandboxPersonBody { name, birth_date } = person;
+        SandboxPerson { name, birth_date }
+    });
+    let verified_at = auth.complete_verification(user_id, id, sandbox).await?;
+    Ok(Json(VerifiedIdentityView { identity_verified: true, verified_at }))
+}
+
+fn switched_off() -> ApiError {
+    ApiError::not_found("IDENTITY_CHECK_OFF", "Nobody has to prove who they are here.")
+}
+
+impl From<StartVerificationError> for ApiError {
+    fn from(error: StartVerificationError) -> ApiError {
+        match error {
+            StartVerificationError::Off => switched_off(),
+            StartVerificationError::UserNotFound => crate::http::user_not_found(),
+            StartVerificationError::AlreadyVerified => {
+                ApiError::conflict("ALREADY_VERIFIED", "You have proved who you are already.")
+            }
+            StartVerificationError::TooMany => ApiError::too_many(
+                "TOO_MANY_VERIFICATIONS",
+                "You have tried this often. Please wait a quarter of an hour.",
+                Duration::from_secs(15 * 60),
+            ),
+            StartVerificationError::Internal(error) => error.into(),
+        }
+    }
+}
+
+impl From<CompleteVerificationError> for ApiError {
+    fn from(error: CompleteVerificationError) -> ApiError {
+        match error {
+            CompleteVerificationError::Off => switched_off(),
+            CompleteVerificationError::NotFound => ApiError::not_found(
+                "VERIFICATION_NOT_FOUND",
+                "There is no such attempt. Please begin again.",
+            ),
+            CompleteVerificationError::Pending => ApiError::conflict(
+                "VERIFICATION_PENDING",
+                "Please finish in the window of the identity provider first.",
+            ),
+            CompleteVerificationError::Failed => ApiError::unprocessable(
+                "VERIFICATION_FAILED",
+                "The identity provider could not tell who you are. Please begin again.",
+            ),
+            CompleteVerificationError::KeyMissing => ApiError::unprocessable(
+                "VERIFICATION_INCOMPLETE",
+                "This way of identification does not tell enough. Please choose another.",
+            ),
+            CompleteVerificationError::Expired => ApiError::new(
+                StatusCode::GONE,
+                "VERIFICATION_EXPIRED",
+                "This took too long. Please begin again.",
+            ),
+            CompleteVerificationError::VerifiedElsewhere => ApiError::conflict(
+                "ALREADY_VERIFIED_ELSEWHERE",
+                "You have another account already. A person can have one.",
+            ),
+            CompleteVerificationError::LeftLately { until } => ApiError::conflict(
+                "LEFT_LATELY",
+                "You have closed an account lately, and a person can have one. Please try again \
+                 later.",
+            )
+            .with("until", until.to_string()),
+            CompleteVerificationError::OtherPerson => ApiError::conflict(
+                "VERIFIED_AS_ANOTHER",
+                "This account belongs to someone else already.",
+            ),
+            CompleteVerificationError::SocialProvider(error) => ApiError::unavailable(
+                "IDENTITY_PROVIDER_UNAVAILABLE",
+                "The identity provider does not answer. Please try again in a moment.",
+                RETRY_AFTER,
+            )
+            .caused_by(error),
+            CompleteVerificationError::Internal(error) => error.into(),
+        }
+    }
+}

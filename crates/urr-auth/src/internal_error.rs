@@ -1,0 +1,60 @@
+//! What goes wrong on our context, whatever was asked.
+
+use std::time::Duration;
+
+use urr_service::ApiError;
+use urr_storage::StorageError;
+
+use crate::passwords::HashingBusy;
+use crate::personal_data::UnsealError;
+
+/// A failure that is not the client's doing. Every operation can have it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InternalError {
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error(transparent)]
+    PersonalData(#[from] UnsealError),
+    #[error(transparent)]
+    Busy(#[from] HashingBusy),
+}
+
+impl From<InternalError> for ApiError {
+    fn from(error: InternalError) -> ApiError {
+        match error {
+            InternalError::Storage(error) => error.into(),
+            InternalError::PersonalData(error) => ApiError::internal(error),
+            InternalError::Busy(error) => ApiError::unavailable(
+                "LOGIN_BUSY",
+                "Very many people are logging in. Please try again in a moment.",
+                Duration::from_secs(2),
+            )
+            .caused_by(error),
+        }
+    }
+}
+
+/// Lets an operation's error, which has a case `InternalError`, be made from each sort of error by `?`.
+macro_rules! from_internal_errors {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<urr_storage::StorageError> for $error {
+            fn from(error: urr_storage::StorageError) -> Self {
+                Self::Internal(error.into())
+            }
+        }
+
+        impl From<$crate::personal_data::UnsealError> for $error {
+            fn from(error: $crate::personal_data::UnsealError) -> Self {
+                Self::Internal(error.into())
+            }
+        }
+
+        impl From<$crate::passwords::HashingBusy> for $error {
+            fn from(error: $crate::passwords::HashingBusy) -> Self {
+                Self::Internal(error.into())
+            }
+        }
+    )*};
+}
+
+pub(crate) use from_internal_errors;

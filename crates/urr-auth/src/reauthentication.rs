@@ -1,0 +1,202 @@
+//! What needs more than being logged in: choosing another password, closing the account, connecting
+//! another service.
+//!
+//! A session may be in the wrong hands: a telephone left on a table, a stolen cookie. So whoever
+//! has a password says it once more. An account that one gets into by another service only has
+//! none; there the proof is a session that began a moment ago, which only a fresh login at that
+//! service can make. Refreshing an old session does not make it younger.
+
+use std::time::Duration;
+
+use urr_kernel::{CallContext, Secret};
+use urr_service::Role;
+use urr_service::token::{ACCESS, AccessClaims};
+use urr_storage::{Tx, outbox};
+
+use crate::accounts::account::{UserAccount, UserId, may_stop_being_admin};
+use crate::accounts::store::{self as users, StoredUser};
+use crate::internal_error::from_internal_errors;
+use crate::passwords::rules::{Password, is_too_long};
+use crate::sessions::Session;
+use crate::sessions::login_history::{self, ClientInfo, LoginMethod};
+use crate::sessions::store::{self as sessions, SessionSelection};
+use crate::social::store as social;
+use crate::{AuthService, InternalError};
+use urr_contracts::events::user::UserDeleted;
+
+/// For so long after a login one need not log in once more.
+const RECENT_LOGIN: Duration = Duration::from_secs(10 * 60);
+
+/// What someone who is logged in shows beside that.
+#[derive(Clone, Debug, Default)]
+pub struct Reauthentication {
+    /// Needed where the account has one.
+    pub password: Option<Secret>,
+    /// Names the session, which must be young where there is no password.
+    pub access_token: Option<Secret>,
+}
+
+impl Reauthentication {
+    pub fn by_password(password: &str) -> Reauthentication {
+        Reauthentication { password: Some(Secret::new(password)), access_token: None }
+    }
+
+    pub fn by_session(access_token: &str) -> Reauthentication {
+        Reauthentication { password: None, access_token: Some(Secret::new(access_token)) }
+    }
+}
+
+/// A new password, and what allows to choose it.
+#[derive(Clone, Debug)]
+pub struct PasswordChange {
+    pub reauthentication: Reauthentication,
+    pub new: String,
+}
+
+/// Why something that needs a reauthentication was not done.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReauthenticationError {
+    #[error("there is no such user")]
+    NotFound,
+    #[error("the account has a password, and it was not said")]
+    PasswordRequired,
+    #[error("the password is wrong")]
+    WrongPassword,
+    #[error("the login was not recent")]
+    RecentLoginRequired,
+    #[error("the new password cannot be taken: {0}")]
+    InvalidPassword(crate::InvalidPassword),
+    #[error("the last administrator cannot leave")]
+    LastAdmin,
+    #[error(transparent)]
+    Internal(#[from] InternalError),
+}
+
+from_internal_errors!(ReauthenticationError);
+
+impl AuthService {
+    /// Chooses another password, or the first one, and ends every session, whoever holds it. The
+    /// caller goes on in a new one.
+    pub async fn change_password(
+        &self,
+        id: UserId,
+        change: PasswordChange,
+        client: ClientInfo,
+    ) -> Result<Session, ReauthenticationError> {
+        let (user, version) = self.confirm(id, change.reauthentication).await?;
+        let new = Password::parse(&change.new, &user.person.email);
+        let new_hash =
+            self.passwords.hash(new.map_err(ReauthenticationError::InvalidPassword)?).await?;
+        let new_session = self.new_session(id, LoginMethod::PasswordChange, client);
+        let changed = self.db.write(move |tx| {
+            let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
+            let user = user.ok_or(ReauthenticationError::NotFound)?;
+            if user.password_version != version {
+                return Err(ReauthenticationError::WrongPassword);
+            }
+            let now = new_session.token.issued_at;
+            users::user_set_password(tx, id, &new_hash, now)?;
+            sessions::sessions_end(tx, SessionSelection::AllOf(id), now)?;
+            new_session.write(tx)?;
+            Ok::<_, ReauthenticationError>((new_session.token.clone(), user))
+        });
+        let (token, user) = changed.await?;
+        Ok(self.grant(&token, &user)?)
+    }
+
+    /// Closes the account and forgets the person; their address is free again.
+    pub async fn delete_user(
+        &self,
+        id: UserId,
+        reauthentication: Reauthentication,
+        context: CallContext,
+    ) -> Result<(), ReauthenticationError> {
+        let (_, version) = self.confirm(id, reauthentication).await?;
+        let (auth, now, stamp) = (self.clone(), self.clock.now(), self.stamp(context));
+        self.db
+            .write(move |tx| {
+                let (user, admins) = users::user_lock_with_admins(tx, id)?;
+                let user = user.filter(|user| user.person.is_some());
+                let user = user.ok_or(ReauthenticationError::NotFound)?;
+                if user.password_version != version {
+                    return Err(ReauthenticationError::WrongPassword);
+                }
+                if user.role == Role::Admin && !may_stop_being_admin(id, &admins) {
+                    return Err(ReauthenticationError::LastAdmin);
+                }
+                sessions::sessions_end(tx, SessionSelection::AllOf(id), now)?;
+                users::user_erase(tx, id, now)?;
+                login_history::login_history_erase(tx, id)?;
+                social::identity_erase(tx, id)?;
+                auth.forget_identity(tx, id, now)?;
+                outbox::append(tx, &stamp, &UserDeleted { user_id: id.0 })?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// The user and the version of the password, if it is really they.
+    async fn confirm(
+        &self,
+        id: UserId,
+        reauthentication: Reauthentication,
+    ) -> Result<(UserAccount, u32), ReauthenticationError> {
+        let find = move |tx: &mut Tx<'_>| users::user_find(tx, id);
+        let stored: Option<StoredUser> = self.db.read(find).await?;
+        let stored = stored.ok_or(ReauthenticationError::NotFound)?;
+        let user = self.unseal(&stored)?.ok_or(ReauthenticationError::NotFound)?;
+        match stored.password_hash {
+            Some(hash) => self.confirm_by_password(hash, reauthentication.password).await?,
+            None => self.confirm_by_login(id, reauthentication.access_token).await?,
+        }
+        Ok((user, stored.password_version))
+    }
+
+    /// By the password if it is said, or else by a recent login, whether or not there is one.
+    pub(crate) async fn confirm_either_way(
+        &self,
+        id: UserId,
+        reauthentication: Reauthentication,
+    ) -> Result<(), ReauthenticationError> {
+        match reauthentication {
+            Reauthentication { password: Some(_), .. } => {
+                self.confirm(id, reauthentication).await.map(drop)
+            }
+            Reauthentication { password: None, access_token } => {
+                self.confirm_by_login(id, access_token).await
+            }
+        }
+    }
+
+    async fn confirm_by_password(
+        &self,
+        hash: String,
+        password: Option<Secret>,
+    ) -> Result<(), ReauthenticationError> {
+        let password = password.ok_or(ReauthenticationError::PasswordRequired)?;
+        if is_too_long(password.expose()) {
+            return Err(ReauthenticationError::WrongPassword);
+        }
+        let compared = self.passwords.compare(password, Some(hash)).await?;
+        compared.matches.then_some(()).ok_or(ReauthenticationError::WrongPassword)
+    }
+
+    async fn confirm_by_login(
+        &self,
+        id: UserId,
+        access_token: Option<Secret>,
+    ) -> Result<(), ReauthenticationError> {
+        let old = ReauthenticationError::RecentLoginRequired;
+        let Some(token) = access_token else { return Err(old) };
+        let now = self.clock.now();
+        let verified = self.token_key.verify::<AccessClaims>(ACCESS, token.expose(), now);
+        let Ok(verified) = verified else { return Err(old) };
+        let family_id = verified.claims.family_id;
+        let find = move |tx: &mut Tx<'_>| sessions::session_login_at(tx, id, family_id);
+        let login_at = self.db.read(find).await?;
+        match login_at {
+            Some(login_at) if now < login_at + RECENT_LOGIN => Ok(()),
+            _ => Err(old),
+        }
+    }
+}

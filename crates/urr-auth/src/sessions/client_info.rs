@@ -1,0 +1,52 @@
+//! Where a request came from, for the history of logins.
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+
+use crate::{ClientInfo, Language};
+
+/// The gateway knows the client's address and removes this header from what clients send.
+const CLIENT_ADDRESS: &str = "x-urr-client-address";
+const ADDRESS_CHARS_MAX: usize = 64;
+const USER_AGENT_CHARS_MAX: usize = 256;
+const LANGUAGES_CHARS_MAX: usize = 256;
+
+/// Extractor: where the request came from. It never refuses.
+pub struct RequestClient(pub ClientInfo);
+
+impl<S: Sync> FromRequestParts<S> for RequestClient {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(RequestClient(ClientInfo {
+            address: text(&parts.headers, CLIENT_ADDRESS, ADDRESS_CHARS_MAX),
+            user_agent: text(&parts.headers, "user-agent", USER_AGENT_CHARS_MAX),
+            language: Language::preferred(&text(
+                &parts.headers,
+                "accept-language",
+                LANGUAGES_CHARS_MAX,
+            )),
+        }))
+    }
+}
+
+fn text(headers: &HeaderMap, name: &str, chars_max: usize) -> String {
+    let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let value = value.unwrap_or_default();
+    value.chars().filter(|c| !c.is_control()).take(chars_max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_and_cleaned() {
+        let mut headers = HeaderMap::new();
+        headers.insert("user-agent", "a\tb\u{c7}".repeat(200).parse().unwrap());
+        let agent = text(&headers, "user-agent", 5);
+        assert_eq!(agent, "ab\u{c7}ab");
+        assert_eq!(text(&headers, CLIENT_ADDRESS, 5), "");
+    }
+}

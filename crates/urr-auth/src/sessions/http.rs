@@ -1,0 +1,164 @@
+//! Logging in and out, and staying logged in.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use urr_kernel::Secret;
+use urr_service::{ApiError, ErrorBody, Json, MaybeUser, RawBody};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::cookies;
+use crate::accounts::views::{MessageView, SessionUserView, SessionView, session_answer};
+use crate::bot_check::http::{bot_attempt, check_bot};
+use crate::sessions::client_info::RequestClient;
+use crate::{AuthService, BotCheckPurpose, Credentials, Email, LoginError, LogoutRequest, UserId};
+
+pub fn routes() -> OpenApiRouter<AuthService> {
+    OpenApiRouter::new()
+        .routes(routes!(login))
+        .routes(routes!(refresh))
+        .routes(routes!(logout))
+        .routes(routes!(verify_token))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoginBody {
+    #[schema(example = "mina@example.com")]
+    email: String,
+    password: String,
+}
+
+/// Logs in.
+#[utoipa::path(
+    post, path = "/api/auth/login", tag = "auth", request_body = LoginBody,
+    responses(
+        (status = 200, body = SessionView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn login(
+    State(auth): State<AuthService>,
+    RequestClient(client): RequestClient,
+    headers: HeaderMap,
+    Json(body): Json<LoginBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    // What is no address has no account; that is no secret, so it needs no comparison.
+    let email = Email::parse(&body.email).map_err(|_| LoginError::InvalidCredentials)?;
+    check_bot(&auth, bot_attempt(BotCheckPurpose::Login, &email, &headers, &client)).await?;
+    let credentials = Credentials { email: email.clone(), password: Secret::new(body.password) };
+    let session = auth.login(credentials, client).await;
+    if session == Err(LoginError::InvalidCredentials) {
+        auth.note_failed_login(&email).await?;
+    }
+    Ok(session_answer(&auth, &headers, "Login successful", session?))
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RefreshBody {
+    /// Needed only without the cookie, which counts more.
+    refresh_token: Option<String>,
+}
+
+/// Gets new tokens for a refresh token, which is used up by it.
+#[utoipa::path(
+    post, path = "/api/auth/refresh", tag = "auth", request_body = Option<RefreshBody>,
+    responses(
+        (status = 200, body = SessionView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+pub async fn refresh(
+    State(auth): State<AuthService>,
+    RequestClient(client): RequestClient,
+    headers: HeaderMap,
+    RawBody(body): RawBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let token = match cookies::refresh_token(&headers) {
+        Some(token) => Some(token.to_owned()),
+        None => read_refresh_body(&body)?.refresh_token.filter(|token| !token.is_empty()),
+    };
+    let token = token
+        .ok_or_else(|| ApiError::unauthorized("REFRESH_TOKEN_REQUIRED", "Please log in first."))?;
+    let session = auth.refresh(&token, client).await?;
+    Ok(session_answer(&auth, &headers, "Token refreshed", session))
+}
+
+/// A browser that has the cookie sends no body, nor says what type it has.
+fn read_refresh_body(body: &[u8]) -> Result<RefreshBody, ApiError> {
+    if body.trim_ascii().is_empty() {
+        return Ok(RefreshBody::default());
+    }
+    Json::read(body).map(|Json(body)| body)
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LogoutBody {
+    /// Needed only without the cookie, which counts more.
+    refresh_token: Option<String>,
+    /// Ends the sessions on all devices.
+    all: bool,
+}
+
+/// Logs out. It never fails: what cannot be read is as good as absent.
+#[utoipa::path(
+    post, path = "/api/auth/logout", tag = "auth", request_body = Option<LogoutBody>,
+    responses((status = 200, body = MessageView), (status = 503, body = ErrorBody)),
+)]
+pub async fn logout(
+    State(auth): State<AuthService>,
+    MaybeUser(identity): MaybeUser,
+    headers: HeaderMap,
+    RawBody(body): RawBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let body: LogoutBody = serde_json::from_slice(&body).unwrap_or_default();
+    let in_cookie = cookies::refresh_token(&headers).map(str::to_owned);
+    let logout = LogoutRequest {
+        refresh_token: in_cookie.or(body.refresh_token),
+        access_token: cookies::access_token(&headers).map(str::to_owned),
+        user_id: identity.map(|identity| UserId(identity.user_id)),
+        all_devices: body.all,
+    };
+    // The one exception: without storage the session would live on, and the client must know.
+    auth.logout(logout).await?;
+    let cookies = cookies::clear(&auth.settings, &headers);
+    Ok((cookies, Json(MessageView { message: "Logged out successfully" })))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VerifyTokenBody {
+    token: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct VerifiedTokenView {
+    valid: bool,
+    user: SessionUserView,
+}
+
+/// Says whose an access token is, if it is in force.
+#[utoipa::path(
+    post, path = "/api/auth/verify-token", tag = "auth", request_body = VerifyTokenBody,
+    responses(
+        (status = 200, body = VerifiedTokenView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+pub async fn verify_token(
+    State(auth): State<AuthService>,
+    Json(body): Json<VerifyTokenBody>,
+) -> Result<Json<VerifiedTokenView>, ApiError> {
+    let user = auth.verify_token(&body.token).await?;
+    Ok(Json(VerifiedTokenView { valid: true, user: (&user).into() }))
+}

@@ -1,0 +1,105 @@
+//! What is written down beside accounts: logins, agreements, invitations.
+
+use urr_kernel::Timestamp;
+use urr_storage::{StorageError, Tx, params};
+
+use crate::accounts::account::UserId;
+use crate::accounts::language::Language;
+use crate::social::rules::SocialProvider;
+
+/// How someone tried to get in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginMethod {
+    Password,
+    Registration,
+    AdminInvite,
+    PasswordChange,
+    Refresh,
+    Social(SocialProvider),
+}
+
+impl LoginMethod {
+    const fn name(self) -> &'static str {
+        match self {
+            LoginMethod::Password => "password",
+            LoginMethod::Registration => "registration",
+            LoginMethod::AdminInvite => "admin_invite",
+            LoginMethod::PasswordChange => "password_change",
+            LoginMethod::Refresh => "refresh",
+            LoginMethod::Social(provider) => provider.name(),
+        }
+    }
+}
+
+/// Why it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginFailure {
+    UnknownEmail,
+    WrongPassword,
+    TokenReuse,
+}
+
+impl LoginFailure {
+    const fn name(self) -> &'static str {
+        match self {
+            LoginFailure::UnknownEmail => "unknown_email",
+            LoginFailure::WrongPassword => "wrong_password",
+            LoginFailure::TokenReuse => "token_reuse",
+        }
+    }
+}
+
+/// Where a request came from, as far as is known. Empty texts where it is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientInfo {
+    pub address: String,
+    pub user_agent: String,
+    /// What the browser asks for.
+    pub language: Option<Language>,
+}
+
+/// One line of the history.
+#[derive(Clone, Debug)]
+pub struct LoginRecord {
+    pub user_id: Option<UserId>,
+    pub method: LoginMethod,
+    pub failure: Option<LoginFailure>,
+    pub client: ClientInfo,
+    pub happened_at: Timestamp,
+}
+
+pub fn login_history_insert(tx: &mut Tx<'_>, record: &LoginRecord) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into login_history \
+         (user_id, method, success, failure, address, user_agent, happened_at) \
+         values ($1, $2, $3, $4, $5, $6, $7)",
+        params![
+            record.user_id.map(|id| id.0),
+            record.method.name(),
+            record.failure.is_none(),
+            record.failure.map(LoginFailure::name),
+            record.client.address,
+            record.client.user_agent,
+            record.happened_at
+        ],
+    )
+    .map(drop)
+}
+
+/// Removes from a user's history where they were.
+pub fn login_history_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
+    let sql = "update login_history set address = '', user_agent = '' where user_id = $1";
+    tx.execute(sql, params![user_id.0]).map(drop)
+}
+
+pub fn login_history_purge(
+    tx: &mut Tx<'_>,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, StorageError> {
+    tx.execute(
+        "delete from login_history where id in (select id from login_history \
+         where happened_at < $1 order by happened_at limit $2)",
+        params![before, limit],
+    )
+}

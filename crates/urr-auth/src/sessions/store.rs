@@ -1,0 +1,230 @@
+//! Refresh tokens, and access tokens that are refused.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{Row, StorageError, Tx, params};
+
+use crate::accounts::account::UserId;
+use crate::sessions::refresh::RefreshToken;
+
+const TOKEN_COLUMNS: &str = "id, user_id, family_id, login_at, access_jti, access_expires_at, \
+                             access_revoked_at, issued_at, expires_at, rotated_at, revoked_at";
+
+/// No user has more live sessions than this, whatever the settings say.
+const FAMILIES_LISTED_MAX: u32 = 1_000;
+
+fn token_from_row(row: &Row<'_>) -> Result<RefreshToken, StorageError> {
+    Ok(RefreshToken {
+        id: row.get("id")?,
+        user_id: UserId(row.get("user_id")?),
+        family_id: row.get("family_id")?,
+        login_at: row.get("login_at")?,
+        access_id: row.get("access_jti")?,
+        access_expires_at: row.get("access_expires_at")?,
+        access_revoked: row.get::<Option<Timestamp>>("access_revoked_at")?.is_some(),
+        issued_at: row.get("issued_at")?,
+        expires_at: row.get("expires_at")?,
+        rotated_at: row.get("rotated_at")?,
+        revoked_at: row.get("revoked_at")?,
+    })
+}
+
+pub fn refresh_insert(
+    tx: &mut Tx<'_>,
+    token: &RefreshToken,
+    hash: &[u8],
+) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into refresh_tokens (id, user_id, family_id, token_hash, access_jti, \
+         access_expires_at, issued_at, expires_at, login_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        params![
+            token.id,
+            token.user_id.0,
+            token.family_id,
+            hash,
+            token.access_id,
+            token.access_expires_at,
+            token.issued_at,
+            token.expires_at,
+            token.login_at
+        ],
+    )
+    .map(drop)
+}
+
+pub fn refresh_find(tx: &mut Tx<'_>, hash: &[u8]) -> Result<Option<RefreshToken>, StorageError> {
+    let sql = format!("select {TOKEN_COLUMNS} from refresh_tokens where token_hash = $1");
+    tx.query_opt(&sql, params![hash], token_from_row)
+}
+
+/// The token of the family that was not replaced yet.
+pub fn refresh_find_tip(
+    tx: &mut Tx<'_>,
+    family_id: Uuid,
+) -> Result<Option<RefreshToken>, StorageError> {
+    let sql = format!(
+        "select {TOKEN_COLUMNS} from refresh_tokens where family_id = $1 and rotated_at is null"
+    );
+    tx.query_opt(&sql, params![family_id], token_from_row)
+}
+
+/// When the login happened that began a live session of this user.
+pub fn session_login_at(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+    family_id: Uuid,
+) -> Result<Option<Timestamp>, StorageError> {
+    let sql = "select login_at from refresh_tokens where family_id = $1 and user_id = $2 \
+               and rotated_at is null and revoked_at is null";
+    let found = tx.query_opt(sql, params![family_id, user_id.0], |row| row.get("login_at"))?;
+    Ok(found.flatten())
+}
+
+/// `false`: it was replaced or revoked already.
+pub fn refresh_rotate(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    successor_id: Uuid,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "update refresh_tokens set rotated_at = $3, successor_id = $2 \
+         where id = $1 and rotated_at is null and revoked_at is null",
+        params![id, successor_id, now],
+    )?;
+    Ok(rows == 1)
+}
+
+/// The live sessions of a user but for the `keep` newest.
+pub fn family_list_beyond(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+    keep: u32,
+    now: Timestamp,
+) -> Result<Vec<Uuid>, StorageError> {
+    tx.query(
+        "select family_id from refresh_tokens where user_id = $1 and rotated_at is null \
+         and revoked_at is null and expires_at > $2 order by issued_at desc, id desc \
+         limit $3 offset $4",
+        params![user_id.0, now, FAMILIES_LISTED_MAX, keep],
+        |row| row.get("family_id"),
+    )
+}
+
+/// Which sessions are meant. The caller holds the lock of their user.
+#[derive(Clone, Copy, Debug)]
+pub enum SessionSelection {
+    One(Uuid),
+    AllOf(UserId),
+}
+
+impl SessionSelection {
+    /// A condition with the parameter $1.
+    fn condition(self) -> (&'static str, Uuid) {
+        match self {
+            SessionSelection::One(family_id) => ("family_id = $1", family_id),
+            SessionSelection::AllOf(user_id) => ("user_id = $1", user_id.0),
+        }
+    }
+}
+
+/// Ends sessions: nothing of theirs works any more.
+pub fn sessions_end(
+    tx: &mut Tx<'_>,
+    sessions: SessionSelection,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    sessions_revoke_access(tx, sessions, now)?;
+    let (condition, id) = sessions.condition();
+    let sql = format!(
+        "update refresh_tokens set revoked_at = $2 where {condition} and revoked_at is null"
+    );
+    tx.execute(&sql, params![id, now]).map(drop)
+}
+
+/// Revokes the access tokens of sessions that go on. They have to be refreshed.
+pub fn sessions_revoke_access(
+    tx: &mut Tx<'_>,
+    sessions: SessionSelection,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let (condition, id) = sessions.condition();
+    let sql = format!(
+        "update refresh_tokens set access_revoked_at = $2 where {condition} \
+         and access_revoked_at is null and access_expires_at > $2 \
+         returning access_jti, access_expires_at"
+    );
+    let live = tx.query(&sql, params![id, now], |row| {
+        Ok((row.get::<Uuid>("access_jti")?, row.get::<Timestamp>("access_expires_at")?))
+    })?;
+    access_revoke(tx, &live)
+}
+
+/// Puts access tokens on the list that the gateways follow.
+fn access_revoke(tx: &mut Tx<'_>, tokens: &[(Uuid, Timestamp)]) -> Result<(), StorageError> {
+    if tokens.is_empty() {
+        return Ok(());
+    }
+    let count = i64::try_from(tokens.len()).expect("a user's sessions are few");
+    let last: i64 = tx.query_one(
+        "update revocation_counter set last_seq = last_seq + $1 where id = 1 returning last_seq",
+        params![count],
+        |row| row.get("last_seq"),
+    )?;
+    for (seq, (jti, expires_at)) in (last - count + 1..).zip(tokens) {
+        tx.execute(
+            "insert into revoked_access_tokens (seq, jti, expires_at) values ($1, $2, $3) \
+             on conflict (jti) do nothing",
+            params![seq, *jti, *expires_at],
+        )?;
+    }
+    Ok(())
+}
+
+/// An access token that is refused until it expires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokedAccessToken {
+    pub seq: i64,
+    pub jti: Uuid,
+    pub expires_at: Timestamp,
+}
+
+/// The next revoked tokens after a number, in order.
+pub fn revoked_list(
+    tx: &mut Tx<'_>,
+    after: i64,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<RevokedAccessToken>, StorageError> {
+    tx.query(
+        "select seq, jti, expires_at from revoked_access_tokens \
+         where seq > $1 and expires_at > $2 order by seq limit $3",
+        params![after, now, limit],
+        |row| {
+            let (seq, jti) = (row.get("seq")?, row.get("jti")?);
+            Ok(RevokedAccessToken { seq, jti, expires_at: row.get("expires_at")? })
+        },
+    )
+}
+
+pub fn is_revoked(tx: &mut Tx<'_>, jti: Uuid) -> Result<bool, StorageError> {
+    let sql = "select seq from revoked_access_tokens where jti = $1";
+    Ok(tx.query_opt(sql, params![jti], |row| row.get::<i64>("seq"))?.is_some())
+}
+
+/// Forgets refresh tokens that nobody can use, nor the access tokens beside them.
+pub fn refresh_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
+    tx.execute(
+        "delete from refresh_tokens where id in (select id from refresh_tokens \
+         where expires_at <= $1 and access_expires_at <= $1 order by expires_at limit $2)",
+        params![now, limit],
+    )
+}
+
+pub fn revoked_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
+    tx.execute(
+        "delete from revoked_access_tokens where seq in (select seq from revoked_access_tokens \
+         where expires_at <= $1 order by expires_at limit $2)",
+        params![now, limit],
+    )
+}

@@ -1,0 +1,81 @@
+//! Google's own button: it gives the page an ID token, and the page gives it to us.
+//!
+//! Such a token is good for whoever holds it. So it must answer a question of ours: the page asks
+//! for a nonce first, which follows from a secret in the cookie of this browser, and the button puts
+//! it into the token. A token that was caught elsewhere, or that another page asked for, has another
+//! nonce or none. Each nonce counts once.
+
+use urr_kernel::{CallContext, Secret};
+use urr_storage::Tx;
+
+use super::{SocialError, log_provider_error};
+use crate::sessions::hash_of;
+use crate::social::rules::{LocalPath, SocialProvider};
+use crate::social::store::{self as social, SocialAttempt};
+use crate::{AuthService, ClientInfo, Session};
+
+/// What a page needs to show the button.
+#[derive(Clone, Debug)]
+pub struct ButtonStart {
+    pub client_id: String,
+    /// What the button puts into the token.
+    pub nonce: Secret,
+    /// What the browser keeps in a cookie until the token comes.
+    pub secret: Secret,
+}
+
+impl AuthService {
+    /// Begins a login by the button of a provider.
+    pub async fn start_button(&self, provider: SocialProvider) -> Result<ButtonStart, SocialError> {
+        let at_provider = self.provider_context(provider)?;
+        let secret = Secret::generate();
+        let (nonce, expires_at) =
+            (nonce_of(&secret), at_provider.now + self.settings.social.attempt_lifetime);
+        let redirect = LocalPath::root();
+        let attempt = SocialAttempt {
+            provider,
+            redirect,
+            terms_agreed: false,
+            link_user_id: None,
+            expires_at,
+        };
+        let hash = hash_of(nonce.expose());
+        let insert = move |tx: &mut Tx<'_>| social::attempt_insert(tx, &hash, &attempt);
+        self.db.write(insert).await?;
+        Ok(ButtonStart { client_id: at_provider.settings.client_id.clone(), nonce, secret })
+    }
+
+    /// Logs in by the ID token that the button brought to the browser with this secret.
+    pub async fn login_by_button(
+        &self,
+        provider: SocialProvider,
+        id_token: &str,
+        secret: Option<Secret>,
+        terms_agreed: bool,
+        (client, context): (ClientInfo, CallContext),
+    ) -> Result<Session, SocialError> {
+        let at_provider = self.provider_context(provider)?;
+        let nonce = nonce_of(&secret.ok_or(SocialError::InvalidState)?);
+        let profile = self.social.profile_of_credential(at_provider, id_token, &nonce).await;
+        let profile = profile.map_err(|error| log_provider_error(provider, &error))?;
+        // Only now: a token that does not count, or a provider that is down, uses nothing up.
+        let hash = hash_of(nonce.expose());
+        let taken = self.db.write(move |tx| social::attempt_take(tx, &hash)).await?;
+        let in_force = |attempt: &SocialAttempt| {
+            attempt.provider == provider && attempt.expires_at > at_provider.now
+        };
+        let attempt: Option<SocialAttempt> = taken;
+        let attempt = attempt.filter(in_force).ok_or(SocialError::InvalidState)?;
+        let signed_in = self.sign_in(provider, profile, terms_agreed, client, context).await;
+        if signed_in == Err(SocialError::TermsRequired) {
+            // The page shows the terms and brings the same token again.
+            let insert = move |tx: &mut Tx<'_>| social::attempt_insert(tx, &hash, &attempt);
+            self.db.write(insert).await?;
+        }
+        signed_in
+    }
+}
+
+fn nonce_of(secret: &Secret) -> Secret {
+    secret.derive("urr-auth:button:nonce")
+}

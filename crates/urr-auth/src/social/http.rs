@@ -1,0 +1,391 @@
+//! Signing in by another service: there, back, and the provider's own button.
+
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, LOCATION};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Secret, Timestamp};
+use urr_service::{ApiError, Context, ErrorBody, Json, MaybeUser, Path, Query, User};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::accounts::views::{MessageView, SessionView, session_answer};
+use crate::http::reauthentication;
+use crate::sessions::client_info::RequestClient;
+use crate::sessions::cookies::{self, FlowCookie};
+use crate::{
+    AuthService, LinkedIdentity, LocalPath, SocialCallback, SocialError, SocialLogin,
+    SocialProvider, SocialStart, StartLinkError, UnlinkError, UserId,
+};
+
+pub fn routes() -> OpenApiRouter<AuthService> {
+    OpenApiRouter::new()
+        .routes(routes!(start_social))
+        .routes(routes!(link_social))
+        .routes(routes!(finish_social))
+        .routes(routes!(start_google_button))
+        .routes(routes!(login_by_google))
+        .routes(routes!(list_identities))
+        .routes(routes!(unlink_identity))
+}
+
+/// Where someone who did not get in is told why.
+const LOGIN_PAGE: &str = "/login";
+
+fn parse_provider(name: &str) -> Result<SocialProvider, ApiError> {
+    Ok(SocialProvider::parse(name).ok_or(SocialError::NotConfigured)?)
+}
+
+fn parse_redirect(redirect: Option<&str>) -> Result<LocalPath, ApiError> {
+    let Some(redirect) = redirect.filter(|redirect| !redirect.is_empty()) else {
+        return Ok(LocalPath::root());
+    };
+    LocalPath::parse(redirect).ok_or_else(|| {
+        ApiError::bad_request("INVALID_REDIRECT", "Only paths of this site can be gone on at.")
+    })
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct StartSocialQuery {
+    /// The path of this site to go on at. The first page if it is missing.
+    #[param(max_length = 512, example = "/events")]
+    redirect: Option<String>,
+    /// `1`: the terms of service and privacy were shown and agreed to. New accounts need it.
+    terms: Option<String>,
+}
+
+/// Sends the browser to a provider to log in.
+#[utoipa::path(
+    get, path = "/api/auth/social/{provider}/start", tag = "auth",
+    params(("provider" = String, Path, example = "google"), StartSocialQuery),
+    responses(
+        (status = 302),
+        (status = 400, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn start_social(
+    State(auth): State<AuthService>,
+    Path(provider): Path<String>,
+    Query(query): Query<StartSocialQuery>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let provider = parse_provider(&provider)?;
+    let redirect = parse_redirect(query.redirect.as_deref())?;
+    let terms_agreed = query.terms.as_deref() == Some("1");
+    let request = SocialStart { redirect, terms_agreed, link_user_id: None };
+    let start = auth.start_social(provider, request).await?;
+    let cookies = FlowCookie::Redirect.give(&auth.settings, &headers, &start.secret);
+    Ok((StatusCode::FOUND, cookies, leading_to(&start.url)))
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LinkSocialBody {
+    /// The path of this site to go on at. The first page if it is missing.
+    #[schema(max_length = 512, example = "/my/profile")]
+    redirect: Option<String>,
+    /// Needed if the login was not recent.
+    password: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct SocialRedirectView {
+    /// Where the browser goes next.
+    url: String,
+}
+
+/// Begins to add an identity of a provider to my account.
+///
+/// It is no `GET`: a link on another site must not begin it.
+#[utoipa::path(
+    post, path = "/api/auth/social/{provider}/link", tag = "auth",
+    request_body = LinkSocialBody,
+    params(("provider" = String, Path, example = "google")),
+    responses(
+        (status = 200, body = SocialRedirectView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn link_social(
+    State(auth): State<AuthService>,
+    User(identity): User,
+    Path(provider): Path<String>,
+    headers: HeaderMap,
+    Json(body): Json<LinkSocialBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let provider = parse_provider(&provider)?;
+    let redirect = parse_redirect(body.redirect.as_deref())?;
+    let reauthentication = reauthentication(body.password, &headers);
+    let id = UserId(identity.user_id);
+    let start = auth.start_link(provider, id, redirect, reauthentication).await?;
+    let cookies = FlowCookie::Redirect.give(&auth.settings, &headers, &start.secret);
+    Ok((cookies, Json(SocialRedirectView { url: start.url })))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct FinishSocialQuery {
+    #[serde(default)]
+    state: String,
+    /// Missing if the person did not agree.
+    code: Option<String>,
+}
+
+/// Where a provider sends the browser back to. It always leads to a page.
+#[utoipa::path(
+    get, path = "/api/auth/social/{provider}/callback", tag = "auth",
+    params(("provider" = String, Path, example = "google"), FinishSocialQuery),
+    responses((status = 302), (status = 404, body = ErrorBody)),
+)]
+pub async fn finish_social(
+    State(auth): State<AuthService>,
+    MaybeUser(identity): MaybeUser,
+    Context(context): Context,
+    RequestClient(client): RequestClient,
+    Path(provider): Path<String>,
+    Query(query): Query<FinishSocialQuery>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let provider = parse_provider(&provider)?;
+    let returned = SocialCallback {
+        code: query.code.filter(|code| !code.is_empty()).map(Secret::new),
+        state: query.state,
+        secret: FlowCookie::Redirect.secret(&headers),
+        user_id: identity.map(|identity| UserId(identity.user_id)),
+    };
+    let mut answer = FlowCookie::Redirect.clear(&auth.settings, &headers);
+    let target = match auth.finish_social(provider, returned, client, context).await {
+        Ok(SocialLogin { redirect, session }) => {
+            if let Some(session) = &session {
+                for (name, value) in &cookies::give(&auth.settings, &headers, session) {
+                    answer.append(name, value.clone());
+                }
+            }
+            redirect.as_str().to_owned()
+        }
+        Err(failure) => {
+            if let SocialError::Internal(error) = &failure.error {
+                tracing::error!(error = %error, "signing in by a provider failed on our context");
+            }
+            let page = failure.redirect.or_else(|| LocalPath::parse(LOGIN_PAGE));
+            let page = page.expect("the page to log in at is a path of this site");
+            page.with_error(ApiError::from(failure.error).code())
+        }
+    };
+    Ok((StatusCode::FOUND, answer, leading_to(&target)))
+}
+
+/// An address of a provider was encoded, and a path was checked: both are visible ASCII.
+fn leading_to(target: &str) -> HeaderMap {
+    let target = HeaderValue::from_str(target).expect("addresses are visible ASCII");
+    let no_store = HeaderValue::from_static("no-store");
+    HeaderMap::from_iter([(LOCATION, target), (CACHE_CONTROL, no_store)])
+}
+
+/// What Google's button needs: `client_id` and `nonce` of `google.accounts.id.initialize`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GoogleNonceView {
+    client_id: String,
+    nonce: String,
+}
+
+/// Begins a login by Google's button. The browser keeps a cookie that belongs to the nonce.
+#[utoipa::path(
+    post, path = "/api/auth/google/nonce", tag = "auth",
+    responses((status = 200, body = GoogleNonceView), (status = 404, body = ErrorBody)),
+)]
+pub async fn start_google_button(
+    State(auth): State<AuthService>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let start = auth.start_button(SocialProvider::Google).await?;
+    let mut answer = FlowCookie::Button.give(&auth.settings, &headers, &start.secret);
+    answer.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let (client_id, nonce) = (start.client_id, start.nonce.expose().to_owned());
+    Ok((answer, Json(GoogleNonceView { client_id, nonce })))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GoogleLoginBody {
+    /// The ID token that Google's button gave to the page.
+    credential: String,
+    /// The terms of service and privacy were shown and agreed to. New accounts need it.
+    #[serde(default)]
+    terms_agreed: bool,
+}
+
+/// Logs in by Google's button, with the nonce that this browser got.
+#[utoipa::path(
+    post, path = "/api/auth/google", tag = "auth", request_body = GoogleLoginBody,
+    responses(
+        (status = 200, body = SessionView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub async fn login_by_google(
+    State(auth): State<AuthService>,
+    Context(context): Context,
+    RequestClient(client): RequestClient,
+    headers: HeaderMap,
+    Json(body): Json<GoogleLoginBody>,
+) -> Result<impl IntoResponse, ApiError> {
+    let GoogleLoginBody { credential, terms_agreed } = body;
+    let (secret, from) = (FlowCookie::Button.secret(&headers), (client, context));
+    let login = auth
+        .login_by_button(SocialProvider::Google, &credential, secret, terms_agreed, from)
+        .await?;
+    let (mut answer, view) = session_answer(&auth, &headers, "Google login successful", login);
+    for (name, value) in &FlowCookie::Button.clear(&auth.settings, &headers) {
+        answer.append(name, value.clone());
+    }
+    Ok((answer, view))
+}
+
+/// A service by which I get in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct IdentityView {
+    #[schema(example = "google")]
+    provider: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    linked_at: Timestamp,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct IdentityListView {
+    identities: Vec<IdentityView>,
+}
+
+/// The services by which I get in.
+#[utoipa::path(
+    get, path = "/api/auth/me/identities", tag = "auth",
+    responses((status = 200, body = IdentityListView), (status = 401, body = ErrorBody)),
+)]
+pub async fn list_identities(
+    State(auth): State<AuthService>,
+    User(identity): User,
+) -> Result<Json<IdentityListView>, ApiError> {
+    let listed = auth.list_identities(UserId(identity.user_id)).await?;
+    let view = |LinkedIdentity { provider, linked_at }| IdentityView {
+        provider: provider.name(),
+        linked_at,
+    };
+    Ok(Json(IdentityListView { identities: listed.into_iter().map(view).collect() }))
+}
+
+/// Disconnects a service from my account. The last way in stays.
+#[utoipa::path(
+    delete, path = "/api/auth/me/identities/{provider}", tag = "auth",
+    params(("provider" = String, Path, example = "google")),
+    responses(
+        (status = 200, body = MessageView),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+pub async fn unlink_identity(
+    State(auth): State<AuthService>,
+    User(identity): User,
+    Path(provider): Path<String>,
+) -> Result<Json<MessageView>, ApiError> {
+    let provider = SocialProvider::parse(&provider).ok_or(UnlinkError::NotLinked)?;
+    auth.unlink_identity(provider, UserId(identity.user_id)).await?;
+    Ok(Json(MessageView { message: "Disconnected" }))
+}
+
+impl From<StartLinkError> for ApiError {
+    fn from(error: StartLinkError) -> ApiError {
+        match error {
+            StartLinkError::Social(error) => error.into(),
+            StartLinkError::NotConfirmed(error) => error.into(),
+        }
+    }
+}
+
+impl From<UnlinkError> for ApiError {
+    fn from(error: UnlinkError) -> ApiError {
+        match error {
+            UnlinkError::NotLinked => ApiError::not_found(
+                "IDENTITY_NOT_LINKED",
+                "Your account is not connected to this service.",
+            ),
+            UnlinkError::LastWayIn => ApiError::conflict(
+                "LAST_WAY_IN",
+                "You could not log in any more. Please choose a password first, or connect \
+                 another service.",
+            ),
+            UnlinkError::Internal(error) => error.into(),
+        }
+    }
+}
+
+impl From<SocialError> for ApiError {
+    fn from(error: SocialError) -> ApiError {
+        match error {
+            SocialError::NotConfigured => ApiError::not_found(
+                "PROVIDER_NOT_CONFIGURED",
+                "One cannot log in by this service here.",
+            ),
+            SocialError::InvalidState => ApiError::bad_request(
+                "SOCIAL_STATE_INVALID",
+                "Logging in took too long or was begun elsewhere. Please begin again.",
+            ),
+            SocialError::Cancelled => {
+                ApiError::bad_request("SOCIAL_CANCELLED", "You did not log in there.")
+            }
+            SocialError::Rejected => ApiError::unauthorized(
+                "SOCIAL_LOGIN_REJECTED",
+                "What the service told about you could not be verified. Please begin again.",
+            ),
+            SocialError::EmailRequired => ApiError::bad_request(
+                "EMAIL_REQUIRED",
+                "We need your e-mail address. Please let the service tell it.",
+            ),
+            SocialError::TermsRequired => {
+                ApiError::bad_request("TERMS_REQUIRED", "Please agree to the terms first.")
+            }
+            SocialError::EmailInUse => ApiError::conflict(
+                "EMAIL_IN_USE",
+                "This address has an account. Please log in as usual, and connect the service in \
+                 your profile.",
+            ),
+            SocialError::IdentityInUse => ApiError::conflict(
+                "IDENTITY_IN_USE",
+                "This login is connected to another account already.",
+            ),
+            SocialError::AlreadyLinked => ApiError::conflict(
+                "SOCIAL_ALREADY_LINKED",
+                "Your account is connected to another login of this service.",
+            ),
+            SocialError::LoginRequired => {
+                ApiError::unauthorized("LOGIN_REQUIRED", "Please log in, then connect again.")
+            }
+            SocialError::Unavailable => ApiError::unavailable(
+                "PROVIDER_UNAVAILABLE",
+                "The service cannot be reached now. Please try again, or log in another way.",
+                std::time::Duration::from_secs(5),
+            ),
+            SocialError::Overtaken => ApiError::unavailable(
+                "LOGIN_BUSY",
+                "You are logging in elsewhere at this moment. Please try again.",
+                std::time::Duration::from_secs(1),
+            ),
+            SocialError::Internal(error) => error.into(),
+        }
+    }
+}

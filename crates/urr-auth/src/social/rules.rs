@@ -1,0 +1,259 @@
+//! Who someone is to another service, and what that means for an account here.
+
+use crate::accounts::account::UserId;
+use crate::accounts::email::Email;
+use crate::accounts::profile::{NAME_CHARS_MAX, PersonName};
+
+/// A service that vouches for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SocialProvider {
+    Google,
+    Kakao,
+    Naver,
+}
+
+impl SocialProvider {
+    pub const ALL: [SocialProvider; 3] =
+        [SocialProvider::Google, SocialProvider::Kakao, SocialProvider::Naver];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            SocialProvider::Google => "google",
+            SocialProvider::Kakao => "kakao",
+            SocialProvider::Naver => "naver",
+        }
+    }
+
+    /// What its names for people are sealed and indexed as.
+    pub const fn subject_kind(self) -> &'static str {
+        match self {
+            SocialProvider::Google => "social-google",
+            SocialProvider::Kakao => "social-kakao",
+            SocialProvider::Naver => "social-naver",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<SocialProvider> {
+        SocialProvider::ALL.into_iter().find(|provider| provider.name() == text)
+    }
+}
+
+/// What a provider tells about someone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocialProfile {
+    /// The provider's own name for the person. It never changes and is never given to another.
+    pub subject: String,
+    pub email: Option<Email>,
+    /// Whether the provider says that the address is theirs.
+    pub email_verified: bool,
+    pub name: Option<String>,
+}
+
+impl SocialProfile {
+    /// A name that can be shown, made from what there is.
+    pub fn display_name(&self, email: &Email) -> PersonName {
+        let local_part = email.as_str().split('@').next();
+        let candidates = [self.name.as_deref(), local_part];
+        let parsed = candidates.into_iter().flatten().find_map(|candidate| {
+            let shown = candidate.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX);
+            PersonName::parse(&shown.collect::<String>()).ok()
+        });
+        parsed.expect("an address has a local part that can be shown")
+    }
+}
+
+/// The account that has the address which the provider tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmailOwner {
+    pub id: UserId,
+    pub email_verified: bool,
+    /// It has another identity of the same provider.
+    pub has_other_identity: bool,
+}
+
+/// How someone gets in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignIn {
+    /// The identity belongs to this account.
+    IdentityOwners(UserId),
+    /// The address proves that this account is theirs, too.
+    Join(UserId),
+    /// Nobody knows them.
+    New,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignInRejection {
+    EmailRequired,
+    EmailInUse,
+    TermsRequired,
+}
+
+/// Decides which account someone gets into.
+///
+/// An address joins an account only if both sides proved it. If the provider did not, anyone could
+/// claim the address there; if the account did not, someone may have registered it in advance to
+/// wait for its owner.
+pub fn decide_sign_in(
+    identity_owner: Option<UserId>,
+    email_owner: Option<EmailOwner>,
+    profile: &SocialProfile,
+    terms_agreed: bool,
+) -> Result<SignIn, SignInRejection> {
+    if let Some(id) = identity_owner {
+        return Ok(SignIn::IdentityOwners(id));
+    }
+    if profile.email.is_none() {
+        return Err(SignInRejection::EmailRequired);
+    }
+    match email_owner {
+        Some(owner)
+            if profile.email_verified && owner.email_verified && !owner.has_other_identity =>
+        {
+            Ok(SignIn::Join(owner.id))
+        }
+        Some(_) => Err(SignInRejection::EmailInUse),
+        None if !terms_agreed => Err(SignInRejection::TermsRequired),
+        None => Ok(SignIn::New),
+    }
+}
+
+/// A path of our own site, to go on at after the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalPath(String);
+
+pub const PATH_BYTES_MAX: usize = 512;
+
+impl LocalPath {
+    /// Only what every browser takes as a path of the same site: `//host` and `/\host` are other
+    /// sites, and browsers drop tabs and line ends before they look.
+    pub fn parse(text: &str) -> Option<LocalPath> {
+        let visible = |byte: u8| (0x21..=0x7e).contains(&byte) && byte != b'\\';
+        let is_local = text.starts_with('/')
+            && !text.starts_with("//")
+            && text.len() <= PATH_BYTES_MAX
+            && text.bytes().all(visible);
+        is_local.then(|| LocalPath(text.to_owned()))
+    }
+
+    pub fn root() -> LocalPath {
+        LocalPath("/".to_owned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The same place, told what went wrong.
+    pub fn with_error(&self, code: &str) -> String {
+        let (path, fragment) = match self.0.split_once('#') {
+            Some((path, fragment)) => (path, format!("#{fragment}")),
+            None => (self.0.as_str(), String::new()),
+        };
+        let separator = if path.contains('?') { '&' } else { '?' };
+        format!("{path}{separator}error={code}{fragment}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_kernel::Uuid;
+
+    use super::*;
+
+    fn profile(email_verified: bool) -> SocialProfile {
+        SocialProfile {
+            subject: "108".to_owned(),
+            email: Some(Email::parse("mina@example.com").unwrap()),
+            email_verified,
+            name: None,
+        }
+    }
+
+    fn owner(email_verified: bool) -> EmailOwner {
+        EmailOwner { id: user(2), email_verified, has_other_identity: false }
+    }
+
+    fn user(number: u128) -> UserId {
+        UserId(Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn d_16_an_address_joins_an_account_only_if_both_sides_proved_it() {
+        for (theirs, ours, expected) in [
+            (true, true, Ok(SignIn::Join(user(2)))),
+            (true, false, Err(SignInRejection::EmailInUse)),
+            (false, true, Err(SignInRejection::EmailInUse)),
+            (false, false, Err(SignInRejection::EmailInUse)),
+        ] {
+            let decided = decide_sign_in(None, Some(owner(ours)), &profile(theirs), true);
+            assert_eq!(decided, expected, "provider {theirs}, account {ours}");
+        }
+        let other = EmailOwner { has_other_identity: true, ..owner(true) };
+        let decided = decide_sign_in(None, Some(other), &profile(true), true);
+        assert_eq!(decided, Err(SignInRejection::EmailInUse));
+    }
+
+    #[test]
+    fn who_is_known_needs_neither_address_nor_terms() {
+        let nameless = SocialProfile { email: None, ..profile(false) };
+        let decided = decide_sign_in(Some(user(1)), Some(owner(true)), &nameless, false);
+        assert_eq!(decided, Ok(SignIn::IdentityOwners(user(1))));
+        let decided = decide_sign_in(None, None, &nameless, true);
+        assert_eq!(decided, Err(SignInRejection::EmailRequired));
+    }
+
+    #[test]
+    fn a_new_account_needs_the_terms() {
+        let decide = |agreed| decide_sign_in(None, None, &profile(true), agreed);
+        assert_eq!(decide(true), Ok(SignIn::New));
+        assert_eq!(decide(false), Err(SignInRejection::TermsRequired));
+    }
+
+    #[test]
+    fn only_paths_of_this_site_are_gone_on_at() {
+        for good in ["/", "/events/7?tab=seats#map", "/a//b", "/%2f/x", "/login?next=https://b"] {
+            assert_eq!(LocalPath::parse(good).unwrap().as_str(), good);
+        }
+        let long = format!("/{}", "a".repeat(PATH_BYTES_MAX));
+        for bad in [
+            "",
+            "events",
+            "//evil.example",
+            "///evil.example",
+            "/\\evil.example",
+            "/\t/evil.example",
+            "/\n/evil.example",
+            "\t//evil.example",
+            " //evil.example",
+            "https://evil.example",
+            "javascript:alert(1)",
+            "/a\r\nset-cookie: x=1",
+            "/공연",
+            &long,
+        ] {
+            assert_eq!(LocalPath::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_told_what_went_wrong() {
+        let told = |path| LocalPath::parse(path).unwrap().with_error("X");
+        assert_eq!(told("/me"), "/me?error=X");
+        assert_eq!(told("/me?tab=1"), "/me?tab=1&error=X");
+        assert_eq!(told("/me#links"), "/me?error=X#links");
+    }
+
+    #[test]
+    fn a_name_can_always_be_shown() {
+        let email = Email::parse("mina@example.com").unwrap();
+        let shown = |name: Option<&str>| {
+            let profile = SocialProfile { name: name.map(str::to_owned), ..profile(true) };
+            profile.display_name(&email).as_str().to_owned()
+        };
+        assert_eq!(shown(Some(" 김\u{7}민아 ")), "김민아");
+        assert_eq!(shown(Some(" \u{7} ")), "mina");
+        assert_eq!(shown(None), "mina");
+        assert_eq!(shown(Some(&"가".repeat(300))).chars().count(), NAME_CHARS_MAX);
+    }
+}

@@ -1,0 +1,213 @@
+//! Identities at other services, and the ways there.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
+
+use crate::accounts::account::UserId;
+use crate::social::rules::{LocalPath, SocialProvider};
+use crate::sql::parameters;
+
+/// A way to a provider that someone has begun.
+#[derive(Clone, Debug)]
+pub struct SocialAttempt {
+    pub provider: SocialProvider,
+    pub redirect: LocalPath,
+    pub terms_agreed: bool,
+    pub link_user_id: Option<UserId>,
+    pub expires_at: Timestamp,
+}
+
+/// An identity as the table holds it.
+#[derive(Clone, Debug)]
+pub struct StoredSocialIdentity {
+    pub provider: SocialProvider,
+    pub user_id: UserId,
+    pub key_version: u16,
+    /// Keyed hash of the provider's name for the person.
+    pub index: Vec<u8>,
+    /// That name, sealed.
+    pub cipher: Vec<u8>,
+}
+
+pub fn attempt_insert(
+    tx: &mut Tx<'_>,
+    state_hash: &[u8],
+    attempt: &SocialAttempt,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into social_attempts \
+         (state_hash, provider, redirect, terms_agreed, link_user_id, expires_at) \
+         values ($1, $2, $3, $4, $5, $6)",
+        params![
+            state_hash,
+            attempt.provider.name(),
+            attempt.redirect.as_str(),
+            attempt.terms_agreed,
+            attempt.link_user_id.map(|id| id.0),
+            attempt.expires_at
+        ],
+    )
+    .map(drop)
+}
+
+/// Takes an attempt away, so that it leads somewhere once.
+pub fn attempt_take(
+    tx: &mut Tx<'_>,
+    state_hash: &[u8],
+) -> Result<Option<SocialAttempt>, StorageError> {
+    let sql = "delete from social_attempts where state_hash = $1 \
+               returning provider, redirect, terms_agreed, link_user_id, expires_at";
+    tx.query_opt(sql, params![state_hash], |row| {
+        let redirect: String = row.get("redirect")?;
+        let link_user_id: Option<Uuid> = row.get("link_user_id")?;
+        Ok(SocialAttempt {
+            provider: provider_from_row(row)?,
+            redirect: LocalPath::parse(&redirect).expect("only local paths are stored"),
+            terms_agreed: row.get("terms_agreed")?,
+            link_user_id: link_user_id.map(UserId),
+            expires_at: row.get("expires_at")?,
+        })
+    })
+}
+
+pub fn attempt_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
+    tx.execute(
+        "delete from social_attempts where state_hash in (select state_hash from social_attempts \
+         where expires_at <= $1 order by expires_at limit $2)",
+        params![now, limit],
+    )
+}
+
+fn provider_from_row(row: &Row<'_>) -> Result<SocialProvider, StorageError> {
+    let name: String = row.get("provider")?;
+    Ok(SocialProvider::parse(&name).expect("the table checks the provider"))
+}
+
+/// Whose identity this is, whichever key it was indexed with.
+pub fn identity_owner(
+    tx: &mut Tx<'_>,
+    provider: SocialProvider,
+    indexes: &[Vec<u8>],
+) -> Result<Option<UserId>, StorageError> {
+    let numbers = parameters(2, indexes.len());
+    let sql = format!(
+        "select user_id from social_identities where provider = $1 \
+         and subject_index in ({numbers}) limit 1"
+    );
+    let name = provider.name();
+    let mut values: Vec<Value<'_>> = vec![name.to_value()];
+    values.extend(indexes.iter().map(ToValue::to_value));
+    tx.query_opt(&sql, &values, |row| row.get::<Uuid>("user_id").map(UserId))
+}
+
+/// Whether a user has an identity of this provider.
+pub fn identity_exists(
+    tx: &mut Tx<'_>,
+    provider: SocialProvider,
+    user_id: UserId,
+) -> Result<bool, StorageError> {
+    let sql = "select user_id from social_identities where user_id = $1 and provider = $2";
+    let name = provider.name();
+    let values = params![user_id.0, name];
+    Ok(tx.query_opt(sql, values, |row| row.get::<Uuid>("user_id"))?.is_some())
+}
+
+/// `false`: someone has it, or the user has another one of this provider.
+pub fn identity_insert(
+    tx: &mut Tx<'_>,
+    identity: &StoredSocialIdentity,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let StoredSocialIdentity { provider, user_id, key_version, index, cipher } = identity;
+    let rows = tx.execute(
+        "insert into social_identities \
+         (provider, subject_index, subject_cipher, key_version, user_id, linked_at) \
+         values ($1, $2, $3, $4, $5, $6) on conflict do nothing",
+        params![provider.name(), index, cipher, key_version, user_id.0, now],
+    )?;
+    Ok(rows == 1)
+}
+
+/// The identities of a user: of which provider, and since when.
+pub fn identity_list(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+) -> Result<Vec<(SocialProvider, Timestamp)>, StorageError> {
+    let sql = "select provider, linked_at from social_identities where user_id = $1 \
+               order by provider";
+    tx.query(sql, params![user_id.0], |row| Ok((provider_from_row(row)?, row.get("linked_at")?)))
+}
+
+/// `false`: the user has none of this provider.
+pub fn identity_delete(
+    tx: &mut Tx<'_>,
+    provider: SocialProvider,
+    user_id: UserId,
+) -> Result<bool, StorageError> {
+    let sql = "delete from social_identities where user_id = $1 and provider = $2";
+    Ok(tx.execute(sql, params![user_id.0, provider.name()])? == 1)
+}
+
+/// Forgets who a user is elsewhere, and their unfinished ways there.
+pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
+    tx.execute("delete from social_identities where user_id = $1", params![user_id.0])?;
+    tx.execute("delete from social_attempts where link_user_id = $1", params![user_id.0])?;
+    let sql = "update users set email_verified_at = null where id = $1";
+    tx.execute(sql, params![user_id.0]).map(drop)
+}
+
+pub fn user_has_verified_email(tx: &mut Tx<'_>, id: UserId) -> Result<bool, StorageError> {
+    let sql = "select email_verified_at from users where id = $1";
+    let verified = tx.query_opt(sql, params![id.0], |row| row.get("email_verified_at"))?;
+    Ok(verified.flatten().is_some_and(|_: Timestamp| true))
+}
+
+pub fn user_set_email_verified(
+    tx: &mut Tx<'_>,
+    id: UserId,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let sql = "update users set email_verified_at = $2 where id = $1 and email_verified_at is null";
+    tx.execute(sql, params![id.0, now]).map(drop)
+}
+
+/// Identities that were sealed with another key than this.
+pub fn identity_list_with_other_key(
+    tx: &mut Tx<'_>,
+    key_version: u16,
+    limit: u32,
+) -> Result<Vec<StoredSocialIdentity>, StorageError> {
+    let sql = "select provider, subject_index, subject_cipher, key_version, user_id \
+               from social_identities where key_version <> $1 order by user_id, provider limit $2";
+    tx.query(sql, params![key_version, limit], |row| {
+        Ok(StoredSocialIdentity {
+            provider: provider_from_row(row)?,
+            key_version: row.get("key_version")?,
+            index: row.get("subject_index")?,
+            cipher: row.get("subject_cipher")?,
+            user_id: UserId(row.get("user_id")?),
+        })
+    })
+}
+
+pub fn identity_count_with_other_key(
+    tx: &mut Tx<'_>,
+    key_version: u16,
+) -> Result<u64, StorageError> {
+    let sql = "select count(*) as total from social_identities where key_version <> $1";
+    tx.query_one(sql, params![key_version], |row| row.get("total"))
+}
+
+/// Replaces a sealed subject by the same under another key, unless it is gone.
+pub fn identity_reseal(
+    tx: &mut Tx<'_>,
+    old: &StoredSocialIdentity,
+    new: &StoredSocialIdentity,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "update social_identities set subject_index = $3, subject_cipher = $4, key_version = $5 \
+         where provider = $1 and subject_index = $2",
+        params![old.provider.name(), old.index, new.index, new.cipher, new.key_version],
+    )?;
+    Ok(rows == 1)
+}

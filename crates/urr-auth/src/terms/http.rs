@@ -1,0 +1,139 @@
+//! The terms: which are in force, and what I answer.
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use urr_service::{ApiError, ErrorBody, Json, User};
+use utoipa::ToSchema;
+
+use crate::{
+    AuthService, InvalidTerms, TermsAnswer, TermsAnswers, TermsKind, TermsVersions, UserId,
+};
+
+#[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum TermsKindBody {
+    Service,
+    Privacy,
+    Marketing,
+}
+
+impl From<TermsKindBody> for TermsKind {
+    fn from(kind: TermsKindBody) -> TermsKind {
+        match kind {
+            TermsKindBody::Service => TermsKind::Service,
+            TermsKindBody::Privacy => TermsKind::Privacy,
+            TermsKindBody::Marketing => TermsKind::Marketing,
+        }
+    }
+}
+
+impl From<TermsKind> for TermsKindBody {
+    fn from(kind: TermsKind) -> TermsKindBody {
+        match kind {
+            TermsKind::Service => TermsKindBody::Service,
+            TermsKind::Privacy => TermsKindBody::Privacy,
+            TermsKind::Marketing => TermsKindBody::Marketing,
+        }
+    }
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TermsAnswerBody {
+    #[serde(rename = "type")]
+    kind: TermsKindBody,
+    /// The one in force.
+    #[schema(max_length = 20, example = "2026-11")]
+    version: String,
+    agreed: bool,
+}
+
+impl From<TermsAnswerBody> for TermsAnswer {
+    fn from(body: TermsAnswerBody) -> TermsAnswer {
+        TermsAnswer { kind: body.kind.into(), version: body.version, agreed: body.agreed }
+    }
+}
+
+/// A document as it is now.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TermsView {
+    #[serde(rename = "type")]
+    kind: TermsKindBody,
+    #[schema(example = "2026-11")]
+    version: String,
+    /// Whether there is no account without it.
+    required: bool,
+}
+
+/// These documents, as they are now.
+pub fn terms_views(kinds: &[TermsKind], in_force: &TermsVersions) -> Vec<TermsView> {
+    let view = |kind: &TermsKind| TermsView {
+        kind: (*kind).into(),
+        version: in_force.of(*kind).as_str().to_owned(),
+        required: kind.is_required(),
+    };
+    kinds.iter().map(view).collect()
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct TermsListView {
+    terms: Vec<TermsView>,
+}
+
+/// The documents that are in force.
+#[utoipa::path(
+    get, path = "/api/auth/terms", tag = "auth",
+    responses((status = 200, body = TermsListView)),
+)]
+pub async fn list_terms(State(auth): State<AuthService>) -> Json<TermsListView> {
+    Json(TermsListView { terms: terms_views(&TermsKind::ALL, &auth.settings.terms) })
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnswerTermsBody {
+    /// Required documents can be agreed to only; MARKETING can also be refused.
+    #[schema(max_items = 3)]
+    terms: Vec<TermsAnswerBody>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OutstandingTermsView {
+    /// What is still to be agreed to.
+    terms_outstanding: Vec<TermsView>,
+}
+
+/// Answers documents that are in force, such as a new version.
+#[utoipa::path(
+    post, path = "/api/auth/terms", tag = "auth", request_body = AnswerTermsBody,
+    responses(
+        (status = 200, body = OutstandingTermsView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn answer_terms(
+    State(auth): State<AuthService>,
+    User(identity): User,
+    Json(body): Json<AnswerTermsBody>,
+) -> Result<Json<OutstandingTermsView>, ApiError> {
+    let answers = body.terms.into_iter().map(TermsAnswer::from).collect();
+    let terms = TermsAnswers::for_account(answers, &auth.settings.terms)?;
+    let outstanding = auth.answer_terms(UserId(identity.user_id), terms).await?;
+    let terms_outstanding = terms_views(&outstanding, &auth.settings.terms);
+    Ok(Json(OutstandingTermsView { terms_outstanding }))
+}
+
+impl From<InvalidTerms> for ApiError {
+    fn from(invalid: InvalidTerms) -> ApiError {
+        let code = match invalid {
+            InvalidTerms::NotAgreed(_) => "TERMS_REQUIRED",
+            InvalidTerms::Twice(_) => "INVALID_TERMS",
+            InvalidTerms::Outdated { .. } => "TERMS_OUTDATED",
+        };
+        ApiError::bad_request(code, invalid.to_string())
+    }
+}

@@ -1,0 +1,48 @@
+//! The SQL of answers to the terms.
+
+use urr_kernel::Timestamp;
+use urr_storage::{StorageError, Tx, params};
+
+use super::{TermsAnswer, TermsAnswers, TermsKind};
+use crate::accounts::account::UserId;
+
+pub fn terms_insert(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+    terms: &TermsAnswers,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    terms.answers().iter().try_for_each(|answer| agreement_insert(tx, user_id, answer, now))
+}
+
+/// Of two answers at the same moment the second counts.
+pub fn agreement_insert(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+    answer: &TermsAnswer,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    tx.execute(
+        "insert into terms_agreements (user_id, kind, version, agreed, agreed_at) \
+         values ($1, $2, $3, $4, $5) on conflict (user_id, kind, agreed_at) \
+         do update set version = excluded.version, agreed = excluded.agreed",
+        params![user_id.0, answer.kind.name(), answer.version, answer.agreed, now],
+    )
+    .map(drop)
+}
+
+/// What a user said last about each document.
+pub fn terms_list_latest(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+) -> Result<Vec<TermsAnswer>, StorageError> {
+    let sql = "select kind, version, agreed from terms_agreements as answer where user_id = $1 \
+               and not exists (select 1 from terms_agreements as later \
+               where later.user_id = answer.user_id and later.kind = answer.kind \
+               and later.agreed_at > answer.agreed_at)";
+    tx.query(sql, params![user_id.0], |row| {
+        let kind: String = row.get("kind")?;
+        let kind = TermsKind::parse(&kind).expect("the table checks the kind");
+        Ok(TermsAnswer { kind, version: row.get("version")?, agreed: row.get("agreed")? })
+    })
+}

@@ -1,0 +1,99 @@
+//! The consumer of the ticket service's events: when the inventory is ready, and how ticket types
+//! change.
+
+use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_contracts::events::inventory::{InventoryReady, TOPIC, TicketTypeChanged};
+use urr_kernel::EventData;
+use urr_storage::Tx;
+
+use crate::events::rules::{EventId, EventKind, EventRecord, TicketType, check_ticket_type};
+use crate::events::store::{
+    event_find, event_mark_ready, event_set_inventory_problem, event_update_from_ticket_types,
+    ticket_type_upsert,
+};
+use crate::revision::{catalog_lock, revision_bump};
+
+/// The consumer group of the catalogue.
+pub const GROUP: &str = "catalog-service-group";
+
+pub const CONSUMED_TOPICS: &[&str] = &[TOPIC];
+
+pub fn handle(
+    tx: &mut Tx<'_>,
+    event: &urr_kernel::Event,
+    _context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    match event.event_type.as_str() {
+        InventoryReady::TYPE => handle_inventory_ready(tx, &decode_event(event)?),
+        TicketTypeChanged::TYPE => handle_ticket_type_changed(tx, &decode_event(event)?),
+        _ => Ok(Handled::Ignored),
+    }
+}
+
+/// Finds an event under the lock of the catalogue.
+fn lock_and_find(
+    tx: &mut Tx<'_>,
+    id: EventId,
+) -> Result<Result<EventRecord, Handled>, HandleError> {
+    catalog_lock(tx)?;
+    let rejected = || Handled::Rejected { reason: format!("there is no event {id}") };
+    Ok(event_find(tx, id)?.ok_or_else(rejected))
+}
+
+/// Makes an event bookable if its inventory is complete.
+fn handle_inventory_ready(
+    tx: &mut Tx<'_>,
+    inventory: &InventoryReady,
+) -> Result<Handled, HandleError> {
+    let id = EventId(inventory.event_id);
+    let event = match lock_and_find(tx, id)? {
+        Ok(event) => event,
+        Err(rejected) => return Ok(rejected),
+    };
+    if event.inventory_ready {
+        return Ok(Handled::Done);
+    }
+    let ordered = &event.ordered;
+    let expected = (ordered.seats, ordered.ticket_types, ordered.places);
+    let counted = (inventory.seats, inventory.ticket_types, inventory.total);
+    if counted != expected {
+        let problem = format!(
+            "{} seats, {} ticket types and {} places were ordered; {}, {} and {} were made",
+            expected.0, expected.1, expected.2, counted.0, counted.1, counted.2
+        );
+        event_set_inventory_problem(tx, id, &problem)?;
+        tracing::error!(event_id = %id, problem, "an event cannot be booked");
+        return Ok(Handled::Rejected { reason: problem });
+    }
+    event_mark_ready(tx, id)?;
+    revision_bump(tx)?;
+    Ok(Handled::Done)
+}
+
+/// Shows a ticket type as the ticket service sells it, whatever was ordered.
+fn handle_ticket_type_changed(
+    tx: &mut Tx<'_>,
+    changed: &TicketTypeChanged,
+) -> Result<Handled, HandleError> {
+    let id = EventId(changed.event_id);
+    let event = match lock_and_find(tx, id)? {
+        Ok(event) => event,
+        Err(rejected) => return Ok(rejected),
+    };
+    if event.kind != EventKind::Standing {
+        return Ok(Handled::Rejected { reason: format!("the event {id} has seats") });
+    }
+    let ticket_type = TicketType {
+        id: changed.ticket_type_id,
+        name: changed.name.clone(),
+        description: changed.description.clone(),
+        price: changed.price,
+        total: changed.total,
+    };
+    check_ticket_type(&ticket_type).map_err(|invalid| HandleError::Poison(invalid.to_string()))?;
+    if ticket_type_upsert(tx, id, &ticket_type, changed.fence)? {
+        event_update_from_ticket_types(tx, id)?;
+        revision_bump(tx)?;
+    }
+    Ok(Handled::Done)
+}

@@ -1,0 +1,305 @@
+//! Events for administrators over HTTP. Nothing here is cached.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::{
+    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query,
+};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::bodies::{CancelEventBody, CreateEventBody, EditEventBody};
+use super::http::{EventStatusParam, parse_search};
+use super::views::EventView;
+use crate::errors::event_not_found;
+use crate::http::actor;
+use crate::{
+    CatalogCounts, CatalogService, EventId, EventListFilter, EventRecord, EventSort, EventStatus,
+    TicketType, Visibility,
+};
+
+pub fn routes() -> OpenApiRouter<CatalogService> {
+    OpenApiRouter::new()
+        .routes(routes!(list_admin_events, create_event))
+        .routes(routes!(get_admin_event, edit_event, delete_event))
+        .routes(routes!(cancel_event))
+        .routes(routes!(get_dashboard))
+}
+
+/// An event with the fields for administrators only.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminEventView {
+    #[serde(flatten)]
+    event: EventView,
+    /// An edit must send this back.
+    revision: i64,
+    /// Why the count of the ticket service was rejected.
+    inventory_problem: Option<String>,
+    created_by: Uuid,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deleted_at: Option<Timestamp>,
+}
+
+impl AdminEventView {
+    fn new(event: EventRecord, ticket_types: Vec<TicketType>, now: Timestamp) -> AdminEventView {
+        let problem = event.inventory_problem.clone();
+        AdminEventView {
+            revision: event.revision,
+            inventory_problem: Some(problem).filter(|problem| !problem.is_empty()),
+            created_by: event.created_by,
+            created_at: event.created_at,
+            updated_at: event.updated_at,
+            deleted_at: event.deleted_at,
+            event: EventView::new(event, ticket_types, now),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AdminEventListView {
+    events: Vec<AdminEventView>,
+    pagination: Pagination,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AdminEventDetailView {
+    event: AdminEventView,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminEventQuery {
+    #[param(inline)]
+    status: Option<EventStatusParam>,
+    /// Deleted events too.
+    include_deleted: Option<bool>,
+    #[param(max_length = 100)]
+    q: Option<String>,
+}
+
+/// All events, the newest first, without their ticket types.
+#[utoipa::path(
+    get, path = "/api/admin/events", tag = "events", params(AdminEventQuery, Page),
+    responses(
+        (status = 200, body = AdminEventListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+    ),
+)]
+pub async fn list_admin_events(
+    State(catalog): State<CatalogService>,
+    _admin: Admin,
+    Query(query): Query<AdminEventQuery>,
+    page: Page,
+) -> Result<Json<AdminEventListView>, ApiError> {
+    let filter = EventListFilter {
+        status: query.status.map(EventStatus::from),
+        search: parse_search(query.q.as_deref())?,
+        sort: EventSort::Newest,
+        visibility: match query.include_deleted {
+            Some(true) => Visibility::WithDeleted,
+            Some(false) | None => Visibility::Public,
+        },
+        ..EventListFilter::default()
+    };
+    let found = catalog.list_events(filter, page).await?;
+    let view = |event| AdminEventView::new(event, Vec::new(), found.now);
+    let views = found.events.into_iter().map(view).collect();
+    let Paged { items: events, pagination } = Paged::new(views, found.total, page);
+    Ok(Json(AdminEventListView { events, pagination }))
+}
+
+/// One event, even a deleted one.
+#[utoipa::path(
+    get, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = AdminEventDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn get_admin_event(
+    State(catalog): State<CatalogService>,
+    _admin: Admin,
+    Path(id): Path<Uuid>,
+) -> Result<Json<AdminEventDetailView>, ApiError> {
+    detail(&catalog, EventId(id)).await
+}
+
+async fn detail(
+    catalog: &CatalogService,
+    id: EventId,
+) -> Result<Json<AdminEventDetailView>, ApiError> {
+    let found = catalog.get_event(id).await?.ok_or_else(event_not_found)?;
+    let event = AdminEventView::new(found.event, found.ticket_types, found.now);
+    Ok(Json(AdminEventDetailView { event }))
+}
+
+/// Creates an event. It can be booked once its inventory is ready, usually a moment later.
+#[utoipa::path(
+    post, path = "/api/admin/events", tag = "events", request_body = CreateEventBody,
+    params(("Idempotency-Key" = Option<String>, Header, max_length = 64,
+        description = "A second request with the same key gets the same event.")),
+    responses(
+        (status = 201, body = AdminEventDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 422, body = ErrorBody),
+    ),
+)]
+pub async fn create_event(
+    State(catalog): State<CatalogService>,
+    Admin(admin): Admin,
+    Context(context): Context,
+    headers: HeaderMap,
+    Json(body): Json<CreateEventBody>,
+) -> Result<(StatusCode, Json<AdminEventDetailView>), ApiError> {
+    let new = body.parse(&headers, &catalog.settings)?;
+    let event = catalog.create_event(new, actor(&admin, context)).await?;
+    Ok((StatusCode::CREATED, detail(&catalog, event.id).await?))
+}
+
+/// Edits an event. The hall, the venue and the prices cannot change, nor can the start of a sale that
+/// has started.
+#[utoipa::path(
+    put, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
+    request_body = EditEventBody,
+    responses(
+        (status = 200, body = AdminEventDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+pub async fn edit_event(
+    State(catalog): State<CatalogService>,
+    Admin(admin): Admin,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+    Json(body): Json<EditEventBody>,
+) -> Result<Json<AdminEventDetailView>, ApiError> {
+    let edit = body.parse()?;
+    catalog.edit_event(EventId(id), edit, actor(&admin, context)).await?;
+    detail(&catalog, EventId(id)).await
+}
+
+/// Cancels an event that has not begun; everybody gets a refund. A repetition changes nothing.
+#[utoipa::path(
+    post, path = "/api/admin/events/{id}/cancel", tag = "events", params(("id" = Uuid, Path)),
+    request_body = CancelEventBody,
+    responses(
+        (status = 200, body = AdminEventDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+pub async fn cancel_event(
+    State(catalog): State<CatalogService>,
+    Admin(admin): Admin,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+    Json(body): Json<CancelEventBody>,
+) -> Result<Json<AdminEventDetailView>, ApiError> {
+    let reason = body.parse()?;
+    catalog.cancel_event(EventId(id), reason, actor(&admin, context)).await?;
+    detail(&catalog, EventId(id)).await
+}
+
+/// Deletes an event that was not sold yet, was cancelled, or is over (without refunds). A repetition
+/// changes nothing.
+#[utoipa::path(
+    delete, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
+    responses(
+        (status = 204, description = "The event is deleted."),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+pub async fn delete_event(
+    State(catalog): State<CatalogService>,
+    Admin(admin): Admin,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    catalog.delete_event(EventId(id), actor(&admin, context)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct DashboardView {
+    stats: CatalogCountsView,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CatalogCountsView {
+    /// All events that are not deleted.
+    total_events: u64,
+    upcoming: u64,
+    on_sale: u64,
+    ended: u64,
+    cancelled: u64,
+    /// Events that are neither cancelled nor over, and cannot be booked yet.
+    not_ready: u64,
+    deleted: u64,
+    artists: u64,
+    venues: u64,
+    halls: u64,
+    images: u64,
+}
+
+impl From<CatalogCounts> for CatalogCountsView {
+    fn from(counts: CatalogCounts) -> CatalogCountsView {
+        let CatalogCounts { upcoming, on_sale, ended, cancelled, not_ready, deleted, .. } = counts;
+        CatalogCountsView {
+            total_events: upcoming + on_sale + ended + cancelled,
+            upcoming,
+            on_sale,
+            ended,
+            cancelled,
+            not_ready,
+            deleted,
+            artists: counts.artists,
+            venues: counts.venues,
+            halls: counts.halls,
+            images: counts.images,
+        }
+    }
+}
+
+/// The numbers of the catalogue for the dashboard.
+#[utoipa::path(
+    get, path = "/api/admin/dashboard", tag = "events",
+    responses(
+        (status = 200, body = DashboardView),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+    ),
+)]
+pub async fn get_dashboard(
+    State(catalog): State<CatalogService>,
+    _admin: Admin,
+) -> Result<Json<DashboardView>, ApiError> {
+    Ok(Json(DashboardView { stats: catalog.get_counts().await?.into() }))
+}

@@ -1,0 +1,271 @@
+//! The request bodies of events.
+
+use std::collections::BTreeMap;
+
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use urr_kernel::ticket_type_limits::PRICE_MAX_WON;
+use urr_kernel::{TicketTypeDraft, Timestamp, Uuid, Won};
+use urr_service::{ApiError, idempotency_key};
+use utoipa::ToSchema;
+
+use crate::events::rules::{
+    DESCRIPTION_CHARS_MAX, REASON_CHARS_MAX, SEATS_PER_USER_LIMIT, TITLE_CHARS_MAX,
+};
+use crate::text::{parse_image_url, parse_line, parse_paragraphs};
+use crate::{
+    ArtistChoice, ArtistId, CatalogSettings, EventChange, EventEdit, EventLocation, HallId,
+    NewEvent, RequestKey, Schedule, TicketType, VenueId,
+};
+
+const ARTIST_NAME_CHARS_MAX: usize = 100;
+
+/// A seated event has `hallId` and `prices`; a standing event has `venueId` and `ticketTypes`.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateEventBody {
+    #[schema(max_length = 200, example = "한강의 밤")]
+    title: String,
+    #[serde(default)]
+    #[schema(max_length = 5_000)]
+    description: String,
+    venue_id: Option<Uuid>,
+    hall_id: Option<Uuid>,
+    artist_id: Option<Uuid>,
+    /// Instead of `artistId`: the exact name of an artist.
+    #[schema(max_length = 100)]
+    artist_name: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    starts_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    sale_starts_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    sale_ends_at: Timestamp,
+    /// Whether members of the artist may buy before others.
+    #[serde(default)]
+    has_presale: bool,
+    /// The default is a setting, usually 4.
+    #[schema(minimum = 1, maximum = 10)]
+    seats_per_user_max: Option<u32>,
+    /// Begins with `https://` or `/api/image/`.
+    #[serde(default)]
+    #[schema(max_length = 500)]
+    poster_image_url: String,
+    /// Won by grade, for every grade of the hall.
+    #[serde(default)]
+    prices: BTreeMap<String, i64>,
+    /// Of a standing event: 1 to 20.
+    #[serde(default)]
+    ticket_types: Vec<TicketTypeBody>,
+    /// A second request with the same key gets the same event. The header `Idempotency-Key` does
+    /// the same.
+    #[schema(min_length = 1, max_length = 64)]
+    idempotency_key: Option<String>,
+}
+
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TicketTypeBody {
+    #[schema(max_length = 100, example = "스탠딩 A")]
+    name: String,
+    #[serde(default)]
+    #[schema(max_length = 500)]
+    description: String,
+    /// In won.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    price: i64,
+    #[schema(minimum = 1, maximum = 100_000)]
+    total: u32,
+}
+
+impl CreateEventBody {
+    pub fn parse(
+        self,
+        headers: &HeaderMap,
+        settings: &CatalogSettings,
+    ) -> Result<NewEvent, ApiError> {
+        let request = request_key(&self, headers)?;
+        Ok(NewEvent {
+            title: parse_line("title", &self.title, TITLE_CHARS_MAX)?,
+            description: parse_paragraphs("description", &self.description, DESCRIPTION_CHARS_MAX)?,
+            location: self.location()?,
+            artist: parse_artist(self.artist_id, self.artist_name.as_deref())?.flatten(),
+            schedule: Schedule::parse(self.starts_at, self.sale_starts_at, self.sale_ends_at)?,
+            has_presale: self.has_presale,
+            seats_per_user_max: parse_seats_per_user(
+                self.seats_per_user_max.unwrap_or(settings.seats_per_user_max_default),
+            )?,
+            poster_image_url: parse_image_url(&self.poster_image_url)?,
+            prices: parse_prices(self.prices)?,
+            ticket_types: parse_ticket_types(self.ticket_types)?,
+            request,
+        })
+    }
+
+    fn location(&self) -> Result<EventLocation, ApiError> {
+        let refuse = |sentence: &'static str| Err(ApiError::bad_request("INVALID_PLACE", sentence));
+        let (has_prices, has_types) = (!self.prices.is_empty(), !self.ticket_types.is_empty());
+        match (self.hall_id, self.venue_id) {
+            (None, None) => refuse("The location is missing. Give a hallId or a venueId."),
+            (Some(_), _) if has_types => {
+                refuse("An event in a hall is seated. Give prices by grade and no ticketTypes.")
+            }
+            (None, _) if has_prices => refuse(
+                "An event without a hall is standing. Give ticketTypes and no prices by grade.",
+            ),
+            (Some(hall_id), venue_id) => Ok(EventLocation::Hall {
+                hall_id: HallId(hall_id),
+                venue_id: venue_id.map(VenueId),
+            }),
+            (None, Some(venue_id)) => Ok(EventLocation::Venue(VenueId(venue_id))),
+        }
+    }
+}
+
+/// Fields that are left out keep their value.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EditEventBody {
+    /// The revision that the editor saw. If there is a newer one, the edit is refused.
+    #[schema(minimum = 1)]
+    revision: i64,
+    #[schema(max_length = 200)]
+    title: Option<String>,
+    #[schema(max_length = 5_000)]
+    description: Option<String>,
+    artist_id: Option<Uuid>,
+    /// The exact name of an artist; an empty text removes the artist.
+    #[schema(max_length = 100)]
+    artist_name: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    starts_at: Option<Timestamp>,
+    /// It can change until one minute before the sale starts.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    sale_starts_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    sale_ends_at: Option<Timestamp>,
+    /// It can change until one minute before the sale starts.
+    has_presale: Option<bool>,
+    #[schema(minimum = 1, maximum = 10)]
+    seats_per_user_max: Option<u32>,
+    /// An empty text removes it.
+    #[schema(max_length = 500)]
+    poster_image_url: Option<String>,
+    /// The venue, the hall and the prices cannot change: other values are refused with 409.
+    venue_id: Option<Uuid>,
+    hall_id: Option<Uuid>,
+    prices: Option<BTreeMap<String, i64>>,
+}
+
+impl EditEventBody {
+    pub fn parse(self) -> Result<EventEdit, ApiError> {
+        let artist = parse_artist(self.artist_id, self.artist_name.as_deref())?;
+        let title = self.title.map(|text| parse_line("title", &text, TITLE_CHARS_MAX));
+        let description = self
+            .description
+            .map(|text| parse_paragraphs("description", &text, DESCRIPTION_CHARS_MAX));
+        let micros = |time: Option<Timestamp>| time.map(urr_kernel::truncate_to_micros);
+        let change = EventChange {
+            revision: self.revision,
+            title: title.transpose()?,
+            description: description.transpose()?,
+            artist: None,
+            starts_at: micros(self.starts_at),
+            sale_starts_at: micros(self.sale_starts_at),
+            sale_ends_at: micros(self.sale_ends_at),
+            has_presale: self.has_presale,
+            seats_per_user_max: self.seats_per_user_max.map(parse_seats_per_user).transpose()?,
+            poster_image_url: self.poster_image_url.map(|url| parse_image_url(&url)).transpose()?,
+            venue_id: self.venue_id.map(VenueId),
+            hall_id: self.hall_id.map(HallId),
+            prices: self.prices.map(parse_prices).transpose()?,
+        };
+        Ok(EventEdit { change, artist })
+    }
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CancelEventBody {
+    /// Shown to the holders of tickets.
+    #[serde(default)]
+    #[schema(max_length = 500)]
+    reason: String,
+}
+
+impl CancelEventBody {
+    pub fn parse(&self) -> Result<String, ApiError> {
+        Ok(parse_paragraphs("reason", &self.reason, REASON_CHARS_MAX)?)
+    }
+}
+
+/// `None` leaves the artist; `Some(None)` removes it.
+#[expect(clippy::option_option, reason = "a change can leave the artist or take them away")]
+fn parse_artist(
+    id: Option<Uuid>,
+    name: Option<&str>,
+) -> Result<Option<Option<ArtistChoice>>, ApiError> {
+    match (id, name.map(str::trim)) {
+        (None, None) => Ok(None),
+        (Some(id), None | Some("")) => Ok(Some(Some(ArtistChoice::Id(ArtistId(id))))),
+        (None, Some("")) => Ok(Some(None)),
+        (None, Some(name)) => {
+            let name = parse_line("artist's name", name, ARTIST_NAME_CHARS_MAX)?;
+            Ok(Some(Some(ArtistChoice::Name(name))))
+        }
+        (Some(_), Some(_)) => {
+            let sentence = "Give artistId or artistName, not both.";
+            Err(ApiError::bad_request("UNKNOWN_ARTIST", sentence))
+        }
+    }
+}
+
+fn parse_seats_per_user(number: u32) -> Result<u32, ApiError> {
+    if (1..=SEATS_PER_USER_LIMIT).contains(&number) {
+        return Ok(number);
+    }
+    let sentence = format!("A person may buy 1 to {SEATS_PER_USER_LIMIT} seats.");
+    Err(ApiError::bad_request("INVALID_SEATS_PER_USER", sentence))
+}
+
+fn parse_prices(prices: BTreeMap<String, i64>) -> Result<BTreeMap<String, Won>, ApiError> {
+    if prices.values().any(|price| !(0..=PRICE_MAX_WON).contains(price)) {
+        let sentence = format!("A price is from 0 to {PRICE_MAX_WON} won.");
+        return Err(ApiError::bad_request("INVALID_PRICES", sentence));
+    }
+    Ok(prices.into_iter().map(|(grade, price)| (grade, Won::new(price))).collect())
+}
+
+fn parse_ticket_types(bodies: Vec<TicketTypeBody>) -> Result<Vec<TicketType>, ApiError> {
+    let parse = |body: TicketTypeBody| -> Result<TicketType, ApiError> {
+        let TicketTypeBody { name, description, price, total } = body;
+        let draft = TicketTypeDraft::parse(&name, &description, price, i64::from(total));
+        let draft = draft.map_err(|invalid| {
+            ApiError::bad_request("INVALID_TICKET_TYPES", invalid.to_string())
+        })?;
+        Ok(TicketType {
+            id: Uuid::nil(),
+            name: draft.name().to_owned(),
+            description: draft.description().to_owned(),
+            price: draft.price(),
+            total: draft.total(),
+        })
+    };
+    bodies.into_iter().map(parse).collect()
+}
+
+/// The key of the body or of the header, with a digest of everything else.
+fn request_key(
+    body: &CreateEventBody,
+    headers: &HeaderMap,
+) -> Result<Option<RequestKey>, ApiError> {
+    let key = idempotency_key(headers, body.idempotency_key.as_deref())?;
+    let Some(key) = key else { return Ok(None) };
+    let mut document = serde_json::to_value(body).map_err(ApiError::internal)?;
+    if let Some(fields) = document.as_object_mut() {
+        fields.remove("idempotencyKey");
+    }
+    let digest = Sha256::digest(document.to_string().as_bytes()).to_vec();
+    Ok(Some(RequestKey { key: key.as_str().to_owned(), digest }))
+}

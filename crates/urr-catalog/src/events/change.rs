@@ -1,0 +1,356 @@
+//! Creating, editing, cancelling and deleting events.
+//!
+//! Each is one transaction here. Other services create seats and refund money when they receive
+//! the domain event, which may be delivered more than once.
+
+use std::collections::BTreeMap;
+
+use urr_contracts::events::catalog::{
+    EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
+};
+use urr_kernel::{Timestamp, Won};
+use urr_layout::Layout;
+use urr_storage::{StorageError, Tx, outbox};
+
+use super::search_store::grams_replace;
+use crate::admin_log::store::audit_insert;
+use crate::admin_log::{Actor, Deed};
+use crate::artists::store::{artist_find, artist_find_by_name};
+use crate::events::rules::{
+    ArtistRef, EditRejection, EventChange, EventId, EventKind, EventRecord, EventStatus, HallRef,
+    InvalidPresale, InvalidPrices, InvalidTicketTypes, OrderedInventory, Schedule, TicketType,
+    VenueRef, check_presale, check_prices, check_ticket_types, decide_edit, may_delete,
+};
+use crate::events::search::SearchText;
+use crate::events::store::{self, RequestKey};
+use crate::venues::store::{hall_find, venue_find};
+use crate::{ArtistId, CatalogService, HallId, VenueId};
+
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    pub title: String,
+    pub description: String,
+    pub location: EventLocation,
+    pub artist: Option<ArtistChoice>,
+    pub schedule: Schedule,
+    pub has_presale: bool,
+    pub seats_per_user_max: u32,
+    pub poster_image_url: String,
+    /// By grade, for a seated event.
+    pub prices: BTreeMap<String, Won>,
+    /// For a standing event. The ids are set when the event is created.
+    pub ticket_types: Vec<TicketType>,
+    pub request: Option<RequestKey>,
+}
+
+/// Where an event takes place: seated in a hall, or standing in a venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventLocation {
+    Hall { hall_id: HallId, venue_id: Option<VenueId> },
+    Venue(VenueId),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArtistChoice {
+    Id(ArtistId),
+    Name(String),
+}
+
+/// A change of an event, and the artist to look up for it. `Some(None)` removes the artist.
+#[derive(Clone, Debug, Default)]
+pub struct EventEdit {
+    pub change: EventChange,
+    pub artist: Option<Option<ArtistChoice>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CreateEventError {
+    #[error("there is no such hall")]
+    HallNotFound,
+    #[error("there is no such venue")]
+    VenueNotFound,
+    #[error("the hall belongs to another venue")]
+    VenueMismatch,
+    #[error("there is no such artist")]
+    ArtistNotFound,
+    #[error(transparent)]
+    Prices(#[from] InvalidPrices),
+    #[error(transparent)]
+    TicketTypes(#[from] InvalidTicketTypes),
+    #[error(transparent)]
+    Presale(#[from] InvalidPresale),
+    #[error("the key was used for another event")]
+    KeyReused,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EditEventError {
+    #[error("there is no such event")]
+    NotFound,
+    #[error("there is no such artist")]
+    ArtistNotFound,
+    #[error(transparent)]
+    Rejected(#[from] EditRejection),
+    #[error("tickets may have been sold")]
+    NotDeletable,
+    #[error("the event has begun")]
+    HasBegun,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+const fn deed(action: &'static str) -> Deed {
+    Deed { action, resource_type: "event" }
+}
+
+impl CatalogService {
+    /// Creates an event and orders its inventory from the ticket service.
+    pub async fn create_event(
+        &self,
+        mut new: NewEvent,
+        actor: Actor,
+    ) -> Result<EventRecord, CreateEventError> {
+        let (id, now) = (EventId(self.ids.next_id()), self.clock.now());
+        for ticket_type in &mut new.ticket_types {
+            ticket_type.id = self.ids.next_id();
+        }
+        let stamp = self.stamp(actor.context);
+        let entry = self.audit_entry(&actor, deed("EVENT_CREATED"), id, &new.title);
+        self.change(move |tx| {
+            if let Some(request) = &new.request {
+                match store::event_find_by_key(tx, actor.admin_id, &request.key)? {
+                    Some((event, digest)) if digest == request.digest => return Ok(event),
+                    Some(_) => return Err(CreateEventError::KeyReused),
+                    None => {}
+                }
+            }
+            let (event, layout) = build_event(tx, &new, id, actor, now)?;
+            let search_text = search_text(&event);
+            let is_new = store::event_insert(tx, &event, &search_text.text, new.request.as_ref())?;
+            assert!(is_new, "the key was looked for under the lock of the catalogue");
+            for (position, ticket_type) in (0..).zip(&new.ticket_types) {
+                store::ticket_type_insert(tx, id, position, ticket_type)?;
+            }
+            grams_replace(tx, id, &search_text)?;
+            audit_insert(tx, &entry)?;
+            let ticket_types = new.ticket_types.iter().map(TicketType::order).collect();
+            let snapshot = EventSnapshot { layout, ticket_types, ..event.snapshot() };
+            outbox::append(tx, &stamp, &EventCreated(snapshot))?;
+            Ok(event)
+        })
+        .await
+    }
+
+    /// Edits an event, unless it was changed since the revision that the editor saw.
+    pub async fn edit_event(
+        &self,
+        id: EventId,
+        edit: EventEdit,
+        actor: Actor,
+    ) -> Result<EventRecord, EditEventError> {
+        let now = self.clock.now();
+        let stamp = self.stamp(actor.context);
+        let entry = self.audit_entry(&actor, deed("EVENT_UPDATED"), id, "");
+        self.change(move |tx| {
+            let event = find_not_deleted(tx, id)?;
+            let mut change = edit.change.clone();
+            if let Some(choice) = &edit.artist {
+                let artist = choice.as_ref().map(|choice| find_artist(tx, choice)).transpose()?;
+                change.artist = match artist {
+                    Some(None) => return Err(EditEventError::ArtistNotFound),
+                    Some(Some(artist)) => Some(Some(artist)),
+                    None => Some(None),
+                };
+            }
+            let changed = decide_edit(&event, &change, now)?;
+            event_store_change(tx, &changed)?;
+            let mut entry = entry.clone();
+            entry.summary = format!("{} (revision {})", changed.title, changed.revision);
+            audit_insert(tx, &entry)?;
+            outbox::append(tx, &stamp, &EventUpdated(changed.snapshot()))?;
+            Ok(changed)
+        })
+        .await
+    }
+
+    /// Cancels an event; the ticket service then refunds everybody. A repetition changes nothing.
+    pub async fn cancel_event(
+        &self,
+        id: EventId,
+        reason: String,
+        actor: Actor,
+    ) -> Result<EventRecord, EditEventError> {
+        let now = self.clock.now();
+        let stamp = self.stamp(actor.context);
+        let entry = self.audit_entry(&actor, deed("EVENT_CANCELLED"), id, &reason);
+        self.change(move |tx| {
+            let event = find_not_deleted(tx, id)?;
+            if event.is_cancelled() {
+                return Ok(event);
+            }
+            if event.has_begun(now) {
+                return Err(EditEventError::HasBegun);
+            }
+            let cancelled = EventRecord {
+                announced_status: EventStatus::Cancelled,
+                cancel_reason: reason.clone(),
+                revision: event.revision + 1,
+                updated_at: now,
+                ..event
+            };
+            event_store_change(tx, &cancelled)?;
+            audit_insert(tx, &entry)?;
+            let reason = (!reason.is_empty()).then(|| reason.clone());
+            let (event_id, revision) = (id.0, cancelled.revision);
+            outbox::append(tx, &stamp, &EventCancelled { event_id, revision, reason })?;
+            Ok(cancelled)
+        })
+        .await
+    }
+
+    /// Deletes an event, if nothing can have been sold, or if it has begun or was cancelled. There are
+    /// no refunds for an event that has taken place. A repetition changes nothing.
+    pub async fn delete_event(&self, id: EventId, actor: Actor) -> Result<(), EditEventError> {
+        let now = self.clock.now();
+        let stamp = self.stamp(actor.context);
+        let entry = self.audit_entry(&actor, deed("EVENT_DELETED"), id, "");
+        self.change(move |tx| {
+            let event = store::event_find(tx, id)?.ok_or(EditEventError::NotFound)?;
+            if event.deleted_at.is_some() {
+                return Ok(());
+            }
+            if !may_delete(&event, now) {
+                return Err(EditEventError::NotDeletable);
+            }
+            let (revision, is_over) = (event.revision + 1, event.has_taken_place(now));
+            let deleted = EventRecord { revision, updated_at: now, deleted_at: Some(now), ..event };
+            event_store_change(tx, &deleted)?;
+            let mut entry = entry.clone();
+            entry.summary.clone_from(&deleted.title);
+            audit_insert(tx, &entry)?;
+            outbox::append(
+                tx,
+                &stamp,
+                &EventDeleted { event_id: id.0, revision, is_over: Some(is_over) },
+            )?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// What an event is found by.
+pub(crate) fn search_text(event: &EventRecord) -> SearchText {
+    let artist = event.artist.as_ref().map_or("", |artist| artist.name.as_str());
+    SearchText::new([event.title.as_str(), artist, &event.venue.name, &event.venue.address])
+}
+
+pub(crate) fn event_store_change(tx: &mut Tx<'_>, event: &EventRecord) -> Result<(), StorageError> {
+    let search_text = search_text(event);
+    let is_written = store::event_update(tx, event, &search_text.text)?;
+    assert!(is_written, "the event was read under the lock of the catalogue");
+    grams_replace(tx, event.id, &search_text)
+}
+
+fn find_not_deleted(tx: &mut Tx<'_>, id: EventId) -> Result<EventRecord, EditEventError> {
+    let event = store::event_find(tx, id)?;
+    event.filter(|event| event.deleted_at.is_none()).ok_or(EditEventError::NotFound)
+}
+
+fn find_artist(tx: &mut Tx<'_>, choice: &ArtistChoice) -> Result<Option<ArtistRef>, StorageError> {
+    let artist = match choice {
+        ArtistChoice::Id(id) => artist_find(tx, *id)?,
+        ArtistChoice::Name(name) => artist_find_by_name(tx, name)?,
+    };
+    Ok(artist.map(|artist| ArtistRef { id: artist.id, name: artist.name.to_string() }))
+}
+
+/// The venue of an event, and its hall with the layout, if it has one.
+struct ResolvedLocation {
+    venue: VenueRef,
+    hall: Option<(HallRef, Layout)>,
+}
+
+fn find_location(
+    tx: &mut Tx<'_>,
+    location: EventLocation,
+) -> Result<ResolvedLocation, CreateEventError> {
+    let (venue_id, hall) = match location {
+        EventLocation::Venue(venue_id) => (venue_id, None),
+        EventLocation::Hall { hall_id, venue_id } => {
+            let hall = hall_find(tx, hall_id)?.ok_or(CreateEventError::HallNotFound)?;
+            if venue_id.is_some_and(|venue_id| venue_id != hall.venue_id) {
+                return Err(CreateEventError::VenueMismatch);
+            }
+            let layout = hall.template.layout().clone();
+            (hall.venue_id, Some((HallRef { id: hall.id, name: hall.name }, layout)))
+        }
+    };
+    let venue = venue_find(tx, venue_id)?.ok_or(CreateEventError::VenueNotFound)?;
+    let venue = VenueRef { id: venue.id, name: venue.name, address: venue.address };
+    Ok(ResolvedLocation { venue, hall })
+}
+
+/// The event to store, and the layout to order.
+fn build_event(
+    tx: &mut Tx<'_>,
+    new: &NewEvent,
+    id: EventId,
+    actor: Actor,
+    now: Timestamp,
+) -> Result<(EventRecord, Option<Layout>), CreateEventError> {
+    let ResolvedLocation { venue, hall } = find_location(tx, new.location)?;
+    let artist = match &new.artist {
+        Some(choice) => Some(find_artist(tx, choice)?.ok_or(CreateEventError::ArtistNotFound)?),
+        None => None,
+    };
+    check_presale(new.has_presale, artist.is_some(), &new.schedule)?;
+    let (hall, layout) = hall.unzip();
+    let (kind, prices) = match &layout {
+        Some(layout) => {
+            check_prices(layout, &new.prices)?;
+            (EventKind::Seated, new.prices.values().copied().collect::<Vec<Won>>())
+        }
+        None => {
+            check_ticket_types(&new.ticket_types)?;
+            (
+                EventKind::Standing,
+                new.ticket_types.iter().map(|ticket_type| ticket_type.price).collect(),
+            )
+        }
+    };
+    let tickets: i64 =
+        new.ticket_types.iter().map(|ticket_type| i64::from(ticket_type.total)).sum();
+    let seats = layout.as_ref().map_or(0, Layout::seat_count);
+    let ticket_types = u32::try_from(new.ticket_types.len()).expect("they are few");
+    let event = EventRecord {
+        id,
+        revision: 1,
+        title: new.title.clone(),
+        description: new.description.clone(),
+        kind,
+        announced_status: new.schedule.status_at(now),
+        artist,
+        venue,
+        hall,
+        schedule: new.schedule,
+        has_presale: new.has_presale,
+        seats_per_user_max: new.seats_per_user_max,
+        poster_image_url: new.poster_image_url.clone(),
+        prices: new.prices.clone(),
+        price_min: prices.iter().copied().min().unwrap_or(Won::ZERO),
+        price_max: prices.iter().copied().max().unwrap_or(Won::ZERO),
+        ordered: OrderedInventory { seats, ticket_types, places: i64::from(seats) + tickets },
+        capacity: i64::from(seats) + tickets,
+        inventory_ready: false,
+        inventory_problem: String::new(),
+        cancel_reason: String::new(),
+        created_by: actor.admin_id,
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+    };
+    Ok((event, layout))
+}

@@ -1,0 +1,147 @@
+//! The SQL of event lists and of the counts on the dashboard.
+
+use std::time::Duration;
+
+use urr_kernel::Timestamp;
+use urr_service::Page;
+use urr_storage::{StorageError, TIME_MAX, TIME_MIN, ToValue, Tx, Value};
+
+use super::search_store::search_condition;
+use super::store::{COLUMNS, FROM, event_from_row};
+use crate::events::rules::EventRecord;
+use crate::events::schedule::EventStatus;
+use crate::events::{EventListFilter, EventSort, Visibility};
+use crate::response_cache::ExpiryHint;
+use crate::sql::Conditions;
+
+/// One page of the events that match a filter, and their total.
+pub fn event_list(
+    tx: &mut Tx<'_>,
+    filter: &EventListFilter,
+    page: Page,
+    now: Timestamp,
+) -> Result<(Vec<EventRecord>, u64), StorageError> {
+    let patterns = filter.search.as_ref().map(|search| search.patterns()).unwrap_or_default();
+    let mut conditions = Conditions::new(match filter.visibility {
+        Visibility::Public => "e.deleted_at is null",
+        Visibility::WithDeleted => "1 = 1",
+    });
+    if let Some(status) = filter.status {
+        status_condition(&mut conditions, status, now);
+    }
+    if let Some(artist_id) = &filter.artist_id {
+        conditions.and("e.artist_id = ?", artist_id.to_value());
+    }
+    // Both bounds are always there, so that the database prepares fewer statements.
+    let (from, to) = (filter.from.unwrap_or(TIME_MIN), filter.to.unwrap_or(TIME_MAX));
+    conditions.and("e.starts_at >= ?", Value::Time(from));
+    conditions.and("e.starts_at < ?", Value::Time(to));
+    if let Some(search) = &filter.search {
+        search_condition(&mut conditions, search, &patterns);
+    }
+    let count = format!("select count(*) as total from events e where {}", conditions.sql());
+    let total = tx.query_one(&count, conditions.values(), |row| row.get("total"))?;
+    let (limit, offset) = (page.limit(), page.offset());
+    let limit = conditions.value(limit.to_value());
+    let offset = conditions.value(offset.to_value());
+    let order = match filter.sort {
+        EventSort::SaleStart => "e.sale_starts_at, e.id",
+        EventSort::Date => "e.starts_at, e.id",
+        EventSort::Title => "e.title collate \"C\", e.id",
+        EventSort::Newest => "e.id desc",
+    };
+    let sql = format!(
+        "select {COLUMNS} from {FROM} where {} order by {order} limit {limit} offset {offset}",
+        conditions.sql(),
+    );
+    Ok((tx.query(&sql, conditions.values(), event_from_row)?, total))
+}
+
+/// Filters by the status that follows from the times, not by the announced one.
+fn status_condition(conditions: &mut Conditions<'_>, status: EventStatus, now: Timestamp) {
+    let now = Value::Time(now);
+    if status == EventStatus::Cancelled {
+        conditions.and_sql("e.status = 'cancelled'");
+        return;
+    }
+    conditions.and_sql("e.status <> 'cancelled'");
+    match status {
+        EventStatus::Upcoming => conditions.and("e.sale_starts_at > ?", now),
+        EventStatus::OnSale => {
+            conditions.and("(e.sale_starts_at <= ? and e.sale_ends_at > ?)", now)
+        }
+        EventStatus::Ended => conditions.and("e.sale_ends_at <= ?", now),
+        EventStatus::Cancelled => unreachable!("the function returned above"),
+    }
+}
+
+/// When the next sale opens or ends, and whether one opens about now.
+pub fn expiry_hint_load(
+    tx: &mut Tx<'_>,
+    now: Timestamp,
+    distance: Duration,
+) -> Result<ExpiryHint, StorageError> {
+    tx.query_one(
+        "select (select min(sale_starts_at) from events where sale_starts_at > $1 \
+             and deleted_at is null) as opens, \
+         (select min(sale_ends_at) from events where sale_ends_at > $1 \
+             and status in ('upcoming', 'on_sale') and deleted_at is null) as ends, \
+         (select count(*) from events where sale_starts_at >= $2 and sale_starts_at <= $3 \
+             and deleted_at is null) as near",
+        &[now.to_value(), (now - distance).to_value(), (now + distance).to_value()],
+        |row| {
+            let times: [Option<Timestamp>; 2] = [row.get("opens")?, row.get("ends")?];
+            let near: u64 = row.get("near")?;
+            let next_change = times.into_iter().flatten().min();
+            Ok(ExpiryHint { next_change, is_near_opening: near > 0 })
+        },
+    )
+}
+
+/// The numbers of the administrators' dashboard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CatalogCounts {
+    pub upcoming: u64,
+    pub on_sale: u64,
+    pub ended: u64,
+    pub cancelled: u64,
+    /// Events that are neither cancelled nor over, and cannot be booked yet.
+    pub not_ready: u64,
+    pub deleted: u64,
+    pub artists: u64,
+    pub venues: u64,
+    pub halls: u64,
+    pub images: u64,
+}
+
+pub fn counts_load(tx: &mut Tx<'_>, now: Timestamp) -> Result<CatalogCounts, StorageError> {
+    let live = "deleted_at is null and status <> 'cancelled'";
+    let sql = format!(
+        "select \
+         (select count(*) from events where {live} and sale_starts_at > $1) as upcoming, \
+         (select count(*) from events where {live} and sale_starts_at <= $1 \
+             and sale_ends_at > $1) as on_sale, \
+         (select count(*) from events where {live} and sale_ends_at <= $1) as ended, \
+         (select count(*) from events where deleted_at is null and status = 'cancelled') \
+             as cancelled, \
+         (select count(*) from events where {live} and sale_ends_at > $1 \
+             and inventory_ready = false) as not_ready, \
+         (select count(*) from events where deleted_at is not null) as deleted, \
+         (select count(*) from artists) as artists, (select count(*) from venues) as venues, \
+         (select count(*) from halls) as halls, (select count(*) from images) as images"
+    );
+    tx.query_one(&sql, &[now.to_value()], |row| {
+        Ok(CatalogCounts {
+            upcoming: row.get("upcoming")?,
+            on_sale: row.get("on_sale")?,
+            ended: row.get("ended")?,
+            cancelled: row.get("cancelled")?,
+            not_ready: row.get("not_ready")?,
+            deleted: row.get("deleted")?,
+            artists: row.get("artists")?,
+            venues: row.get("venues")?,
+            halls: row.get("halls")?,
+            images: row.get("images")?,
+        })
+    })
+}

@@ -1,0 +1,148 @@
+//! Views of events.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use urr_kernel::{Timestamp, Uuid, Won};
+use utoipa::ToSchema;
+
+use crate::{EventRecord, PresaleSchedule, TicketType};
+
+/// An event in a list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventSummaryView {
+    id: Uuid,
+    #[schema(example = "한강의 밤")]
+    title: String,
+    /// `seated` or `standing`.
+    #[schema(example = "seated")]
+    kind: &'static str,
+    /// `upcoming`, `on_sale`, `ended` or `cancelled`.
+    #[schema(example = "on_sale")]
+    status: &'static str,
+    artist_id: Option<Uuid>,
+    artist_name: Option<String>,
+    venue_id: Uuid,
+    venue_name: String,
+    address: String,
+    #[schema(value_type = String, format = DateTime)]
+    starts_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    sale_starts_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    sale_ends_at: Timestamp,
+    has_presale: bool,
+    poster_image_url: Option<String>,
+    /// In won.
+    #[schema(value_type = i64)]
+    min_price: Won,
+    #[schema(value_type = i64)]
+    max_price: Won,
+    /// Whether it can be booked: its seats and tickets exist.
+    inventory_ready: bool,
+}
+
+impl EventSummaryView {
+    pub fn new(event: EventRecord, now: Timestamp) -> EventSummaryView {
+        let status = event.status_at(now).as_str();
+        let (artist_id, artist_name) =
+            event.artist.map(|artist| (artist.id.0, artist.name)).unzip();
+        EventSummaryView {
+            id: event.id.0,
+            title: event.title,
+            kind: event.kind.as_str(),
+            status,
+            artist_id,
+            artist_name,
+            venue_id: event.venue.id.0,
+            venue_name: event.venue.name,
+            address: event.venue.address,
+            starts_at: event.schedule.starts_at(),
+            sale_starts_at: event.schedule.sale_starts_at(),
+            sale_ends_at: event.schedule.sale_ends_at(),
+            has_presale: event.has_presale,
+            poster_image_url: Some(event.poster_image_url).filter(|url| !url.is_empty()),
+            min_price: event.price_min,
+            max_price: event.price_max,
+            inventory_ready: event.inventory_ready,
+        }
+    }
+}
+
+/// An event with all its fields.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventView {
+    #[serde(flatten)]
+    summary: EventSummaryView,
+    description: String,
+    hall_id: Option<Uuid>,
+    hall_name: Option<String>,
+    /// The number of seats or standing tickets.
+    capacity: i64,
+    seats_per_user_max: u32,
+    /// The price of a seat by grade, in won. Empty for standing events.
+    #[schema(value_type = BTreeMap<String, i64>)]
+    prices: BTreeMap<String, Won>,
+    ticket_types: Vec<TicketTypeView>,
+    /// When members and everybody may start to buy, if there is a pre-sale.
+    pre_sale_schedule: Option<PresaleView>,
+    cancel_reason: Option<String>,
+}
+
+impl EventView {
+    pub fn new(event: EventRecord, ticket_types: Vec<TicketType>, now: Timestamp) -> EventView {
+        let (hall_id, hall_name) = event.hall.clone().map(|hall| (hall.id.0, hall.name)).unzip();
+        EventView {
+            description: event.description.clone(),
+            hall_id,
+            hall_name,
+            capacity: event.capacity,
+            seats_per_user_max: event.seats_per_user_max,
+            prices: event.prices.clone(),
+            ticket_types: ticket_types.into_iter().map(TicketTypeView::from).collect(),
+            pre_sale_schedule: event.presale_schedule().map(PresaleView::from),
+            cancel_reason: Some(event.cancel_reason.clone()).filter(|reason| !reason.is_empty()),
+            summary: EventSummaryView::new(event, now),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct TicketTypeView {
+    id: Uuid,
+    #[schema(example = "스탠딩 A")]
+    name: String,
+    description: String,
+    /// In won.
+    #[schema(value_type = i64)]
+    price: Won,
+    total: u32,
+}
+
+impl From<TicketType> for TicketTypeView {
+    fn from(ticket_type: TicketType) -> TicketTypeView {
+        let TicketType { id, name, description, price, total } = ticket_type;
+        TicketTypeView { id, name, description, price, total }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PresaleView {
+    #[schema(value_type = String, format = DateTime)]
+    diamond: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    gold: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    silver: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    general: Timestamp,
+}
+
+impl From<PresaleSchedule> for PresaleView {
+    fn from(schedule: PresaleSchedule) -> PresaleView {
+        let PresaleSchedule { diamond, gold, silver, general } = schedule;
+        PresaleView { diamond, gold, silver, general }
+    }
+}

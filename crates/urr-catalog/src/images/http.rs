@@ -1,0 +1,167 @@
+//! Images over HTTP.
+
+use axum::extract::State;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Path, RawBody, has_etag};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::multipart;
+use crate::http::actor;
+use crate::images::content::ImageKind;
+use crate::response_cache::{CacheLifetime, CachedResponse};
+use crate::{CatalogService, IMAGE_BYTES_MAX, Image, ImageId};
+
+pub fn routes() -> OpenApiRouter<CatalogService> {
+    OpenApiRouter::new().routes(routes!(get_image))
+}
+
+/// The route whose bodies may be larger than usual.
+pub fn upload_routes() -> OpenApiRouter<CatalogService> {
+    OpenApiRouter::new().routes(routes!(upload_image))
+}
+
+/// The limit of an upload: the image and the form around it.
+pub const UPLOAD_BYTES_MAX: usize = IMAGE_BYTES_MAX + 64 * 1024;
+
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// An image that is opened as a page may run nothing. The styles are those of our own drawings.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'",
+);
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const INLINE: HeaderValue = HeaderValue::from_static("inline");
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes a form; `multipart.rs` reads it")]
+struct UploadImageForm {
+    /// PNG, JPEG, WebP or GIF; at most 5 MB.
+    #[schema(value_type = String, format = Binary)]
+    image: Vec<u8>,
+}
+
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it describes an answer that is not JSON")]
+struct ImageBytes(Vec<u8>);
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageView {
+    /// The SHA-256 of its bytes.
+    id: String,
+    /// For `posterImageUrl` and `imageUrl`.
+    #[schema(
+        example = "/api/image/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    )]
+    url: String,
+    content_type: String,
+    width: u32,
+    height: u32,
+    bytes: usize,
+}
+
+impl From<Image> for ImageView {
+    fn from(image: Image) -> ImageView {
+        ImageView {
+            url: image.id.url(),
+            id: image.id.as_str().to_owned(),
+            content_type: image.content_type,
+            width: image.width,
+            height: image.height,
+            bytes: image.bytes.len(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ImageDetailView {
+    image: ImageView,
+}
+
+/// Stores an image. The same image is stored once.
+#[utoipa::path(
+    post, path = "/api/image/upload", tag = "images",
+    request_body(content = UploadImageForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 201, body = ImageDetailView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 413, body = ErrorBody),
+        (status = 415, body = ErrorBody),
+    ),
+)]
+pub async fn upload_image(
+    State(catalog): State<CatalogService>,
+    Admin(admin): Admin,
+    Context(context): Context,
+    headers: HeaderMap,
+    RawBody(body): RawBody,
+) -> Result<(StatusCode, Json<ImageDetailView>), ApiError> {
+    let bytes = multipart::field(&headers, &body, "image")?;
+    let image = catalog.upload_image(bytes, actor(&admin, context)).await?;
+    Ok((StatusCode::CREATED, Json(ImageDetailView { image: image.into() })))
+}
+
+fn image_not_found() -> ApiError {
+    ApiError::not_found("IMAGE_NOT_FOUND", "There is no image with this id.")
+}
+
+/// The bytes of an image.
+#[utoipa::path(
+    get, path = "/api/image/{id}", tag = "images", params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "The image.", content(
+            (ImageBytes = "image/png"), (ImageBytes = "image/jpeg"), (ImageBytes = "image/webp"),
+            (ImageBytes = "image/gif"), (ImageBytes = "image/svg+xml"),
+        )),
+        (status = 304, description = "The client has the current version."),
+        (status = 400, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+    ),
+)]
+pub async fn get_image(
+    State(catalog): State<CatalogService>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let id = ImageId::parse(&id).ok_or_else(image_not_found)?;
+    let cache = catalog.cache.clone();
+    let load = || {
+        let (catalog, id) = (catalog.clone(), id.clone());
+        async move { load_image(&catalog, id).await }
+    };
+    let cached = cache.get(&format!("image {}", id.as_str()), load).await?;
+    let tag = format!("\"{}\"", id.as_str());
+    let etag = HeaderValue::from_str(&tag).expect("it is hexadecimal");
+    let caching = [(ETAG, etag), (CACHE_CONTROL, IMMUTABLE), (X_CONTENT_TYPE_OPTIONS, NOSNIFF)];
+    if has_etag(&headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, caching).into_response());
+    }
+    let content = [
+        (CONTENT_TYPE, HeaderValue::from_static(cached.content_type)),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_DISPOSITION, INLINE),
+    ];
+    Ok((caching, content, cached.body.clone()).into_response())
+}
+
+async fn load_image(catalog: &CatalogService, id: ImageId) -> Result<CachedResponse, ApiError> {
+    let image = catalog.get_image(id).await?.ok_or_else(image_not_found)?;
+    let kinds = [ImageKind::Png, ImageKind::Jpeg, ImageKind::Webp, ImageKind::Gif, ImageKind::Svg];
+    let known = kinds.into_iter().map(ImageKind::content_type);
+    let content_type = known.into_iter().find(|name| *name == image.content_type);
+    let content_type = content_type
+        .ok_or_else(|| ApiError::internal("a stored image has an unknown content type"))?;
+    let expires_at = catalog.clock.now() + catalog.cache.settings().ttl;
+    let lifetime = CacheLifetime { expires_at, refresh_at: expires_at };
+    Ok(CachedResponse::constant(image.bytes, content_type, lifetime))
+}

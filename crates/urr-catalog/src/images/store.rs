@@ -1,0 +1,45 @@
+//! The SQL of images.
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{StorageError, Tx, params};
+
+use crate::images::{Image, ImageId};
+
+/// `false` if the image is stored already.
+pub fn image_insert(
+    tx: &mut Tx<'_>,
+    image: &Image,
+    created_by: Uuid,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "insert into images (id, content_type, width, height, bytes, created_by, created_at) \
+         values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing",
+        params![
+            image.id.as_str(),
+            image.content_type,
+            image.width,
+            image.height,
+            &image.bytes[..],
+            created_by,
+            now
+        ],
+    )?;
+    Ok(rows == 1)
+}
+
+pub fn image_find(tx: &mut Tx<'_>, id: &ImageId) -> Result<Option<Image>, StorageError> {
+    tx.query_opt(
+        "select content_type, width, height, bytes from images where id = $1",
+        params![id.as_str()],
+        |row| {
+            Ok(Image {
+                id: id.clone(),
+                content_type: row.get("content_type")?,
+                width: row.get("width")?,
+                height: row.get("height")?,
+                bytes: row.get::<Vec<u8>>("bytes")?.into(),
+            })
+        },
+    )
+}

@@ -1,0 +1,250 @@
+//! Who sent a request: reads its credential, verifies the access token, applies the route's policy.
+//!
+//! The credential is a bearer token, or the cookie `access_token` if there is no `Authorization`
+//! header. Two headers, two cookies of that name or another scheme make it malformed.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, header};
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::token::TokenError;
+use urr_service::{ApiError, Role};
+
+use crate::Gateway;
+use crate::headers::{cookies, single_value};
+use crate::routes::Policy;
+use crate::token_cache::VerifiedAccessToken;
+
+pub const ACCESS_COOKIE: &str = "access_token";
+
+/// What a request brings to prove who sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    None,
+    /// From the header, which a foreign page cannot make a browser send.
+    Header(String),
+    /// From the cookie, which browsers send by themselves.
+    Cookie(String),
+    /// More than one, or one that cannot be read.
+    Malformed {
+        from_cookie: bool,
+    },
+}
+
+impl Credential {
+    /// Whether a browser may have sent it on behalf of a foreign page.
+    pub fn is_from_cookie(&self) -> bool {
+        matches!(self, Credential::Cookie(_) | Credential::Malformed { from_cookie: true })
+    }
+
+    pub fn read(headers: &HeaderMap) -> Credential {
+        match single_value(headers, header::AUTHORIZATION) {
+            Ok(None) => credential_from_cookies(headers),
+            Ok(Some(value)) => bearer_token(value)
+                .map_or(Credential::Malformed { from_cookie: false }, |token| {
+                    Credential::Header(token.to_owned())
+                }),
+            Err(_) => Credential::Malformed { from_cookie: false },
+        }
+    }
+}
+
+/// The token of `Bearer <token>`. The scheme is case-insensitive (RFC 9110, 11.1).
+fn bearer_token(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let is_one_word = !token.contains(|c: char| c.is_whitespace() || c == ',');
+    (scheme.eq_ignore_ascii_case("bearer") && is_one_word).then_some(token)
+}
+
+fn credential_from_cookies(headers: &HeaderMap) -> Credential {
+    let mut values = cookies(headers).filter(|(name, _)| *name == ACCESS_COOKIE);
+    match (values.next(), values.next()) {
+        (None, _) => Credential::None,
+        // A logout leaves an empty cookie for a moment.
+        (Some((_, Some(""))), None) => Credential::None,
+        (Some((_, Some(token))), None) => Credential::Cookie(token.to_owned()),
+        (Some(_), _) => Credential::Malformed { from_cookie: true },
+    }
+}
+
+/// Who sent a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requester {
+    Anonymous,
+    User {
+        id: Uuid,
+        role: Role,
+    },
+    /// The token is not valid. Public routes treat it as anonymous; other routes answer with the
+    /// reason (G3).
+    InvalidToken(TokenFault),
+}
+
+/// Why an access token is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenFault {
+    Expired,
+    Malformed,
+    Revoked,
+    /// Not ours, not an access token, or issued in the future.
+    Invalid,
+    /// The list of revoked tokens has not been read yet.
+    Unverifiable,
+}
+
+impl TokenFault {
+    pub fn error(self) -> ApiError {
+        let (code, sentence) = match self {
+            TokenFault::Expired => ("TOKEN_EXPIRED", "Your session has expired."),
+            TokenFault::Malformed => ("TOKEN_MALFORMED", "The access token cannot be read."),
+            TokenFault::Revoked => {
+                ("TOKEN_REVOKED", "Your session has ended. Please log in again.")
+            }
+            TokenFault::Invalid => ("TOKEN_INVALID", "The access token is not valid."),
+            TokenFault::Unverifiable => {
+                let sentence = "We cannot check who you are at the moment. Please try again.";
+                let retry_after = Duration::from_secs(1);
+                return ApiError::unavailable("SERVICE_UNAVAILABLE", sentence, retry_after);
+            }
+        };
+        ApiError::unauthorized(code, sentence)
+    }
+}
+
+impl From<TokenError> for TokenFault {
+    fn from(error: TokenError) -> TokenFault {
+        match error {
+            TokenError::Expired => TokenFault::Expired,
+            TokenError::Malformed => TokenFault::Malformed,
+            TokenError::Forged | TokenError::WrongPurpose | TokenError::NotYetValid => {
+                TokenFault::Invalid
+            }
+        }
+    }
+}
+
+/// Verifies the token and writes the identity headers that services trust.
+pub fn authenticate(
+    gateway: &Gateway,
+    credential: &Credential,
+    headers: &mut HeaderMap,
+) -> Requester {
+    let token = match credential {
+        Credential::None => return Requester::Anonymous,
+        Credential::Malformed { .. } => return Requester::InvalidToken(TokenFault::Malformed),
+        Credential::Header(token) | Credential::Cookie(token) => token,
+    };
+    match verify_token(gateway, token, gateway.clock.now()) {
+        Err(fault) => Requester::InvalidToken(fault),
+        Ok(verified) => {
+            verified.headers.write(headers);
+            Requester::User { id: verified.user_id, role: verified.role }
+        }
+    }
+}
+
+fn verify_token(
+    gateway: &Gateway,
+    token: &String,
+    now: Timestamp,
+) -> Result<VerifiedAccessToken, TokenFault> {
+    let verified = gateway.token_cache.verify(&gateway.settings.access_key, token, now)?;
+    if !gateway.revoked.is_complete() {
+        return Err(TokenFault::Unverifiable);
+    }
+    match gateway.revoked.contains(verified.token_id) {
+        true => Err(TokenFault::Revoked),
+        false => Ok(verified),
+    }
+}
+
+/// Applies the policy of a route. Gives the user's id, which public routes need not have.
+pub fn authorize(policy: Policy, requester: Requester) -> Result<Option<Uuid>, ApiError> {
+    let (id, role) = match (policy, requester) {
+        (_, Requester::User { id, role }) => (id, role),
+        (Policy::Public, _) => return Ok(None),
+        (_, Requester::InvalidToken(fault)) => return Err(fault.error()),
+        (_, Requester::Anonymous) => {
+            let sentence = "Please log in first.";
+            return Err(ApiError::unauthorized("AUTHENTICATION_REQUIRED", sentence));
+        }
+    };
+    match (policy, role) {
+        (Policy::Admin, Role::User) => {
+            Err(ApiError::forbidden("ADMIN_REQUIRED", "This is for administrators only."))
+        }
+        (_, _) => Ok(Some(id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderName;
+
+    use super::*;
+
+    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(name, axum::http::HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn the_header_wins_over_the_cookie() {
+        let cookie = (header::COOKIE, "theme=dark; access_token=c; refresh_token=r");
+        let bearer = |value| (header::AUTHORIZATION, value);
+        let check = |pairs: &[(HeaderName, &str)], expected: Credential| {
+            assert_eq!(Credential::read(&headers(pairs)), expected, "{pairs:?}");
+        };
+        let from_header = Credential::Malformed { from_cookie: false };
+        check(&[], Credential::None);
+        check(std::slice::from_ref(&cookie), Credential::Cookie("c".to_owned()));
+        check(&[cookie.clone(), bearer("Bearer h")], Credential::Header("h".to_owned()));
+        check(&[bearer("bearer h")], Credential::Header("h".to_owned()));
+        check(&[cookie.clone(), bearer("Basic h")], from_header.clone());
+        check(&[cookie, bearer("h")], from_header.clone());
+        check(&[bearer("Bearer a"), bearer("Bearer a")], from_header);
+    }
+
+    #[test]
+    fn two_access_cookies_are_malformed() {
+        let cookie = |value| (header::COOKIE, value);
+        for two in [
+            vec![cookie("access_token=a; access_token=b")],
+            vec![cookie("access_token=a"), cookie("access_token=a")],
+            vec![cookie("access_token=; access_token=b")],
+        ] {
+            assert_eq!(
+                Credential::read(&headers(&two)),
+                Credential::Malformed { from_cookie: true }
+            );
+        }
+        let similar = [cookie("xaccess_token=a; access_token2=b; Access_Token=c; access_token")];
+        assert_eq!(Credential::read(&headers(&similar)), Credential::None);
+        assert_eq!(Credential::read(&headers(&[cookie("access_token=")])), Credential::None);
+    }
+
+    #[test]
+    fn each_policy_lets_its_own_in_and_nobody_else() {
+        let user = |role| Requester::User { id: Uuid::from_u128(1), role };
+        let requesters = [
+            Requester::Anonymous,
+            Requester::InvalidToken(TokenFault::Expired),
+            user(Role::User),
+            user(Role::Admin),
+        ];
+        let code = |policy, requester| match authorize(policy, requester) {
+            Ok(_) => "ok".to_owned(),
+            Err(error) => error.code().to_owned(),
+        };
+        let codes = |policy| requesters.map(|requester| code(policy, requester));
+        assert_eq!(codes(Policy::Public), ["ok", "ok", "ok", "ok"]);
+        let logged_in = ["AUTHENTICATION_REQUIRED", "TOKEN_EXPIRED", "ok", "ok"];
+        assert_eq!(codes(Policy::User), logged_in);
+        assert_eq!(codes(Policy::Admitted), logged_in);
+        let admins = ["AUTHENTICATION_REQUIRED", "TOKEN_EXPIRED", "ADMIN_REQUIRED", "ok"];
+        assert_eq!(codes(Policy::Admin), admins);
+    }
+}

@@ -1,0 +1,383 @@
+//! Compresses long text responses with gzip for clients that accept it (G7).
+//!
+//! Not compressed: responses that are short, streamed (unknown length), already encoded, partial, or
+//! marked `no-transform`. Nor those of auth, the waiting room and payments: they may hold secrets
+//! beside text that a client sent, and the compressed length tells how alike the two are (BREACH).
+//!
+//! `tower-http`'s layer does not fit: it has no limit on encoders in use, so slow readers could fill
+//! our memory, it ignores `no-transform`, and it omits `Vary` where it does not compress.
+
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::body::{Body as HttpBody, Frame};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use urr_service::RouteLabel;
+
+/// Shorter responses fit into one packet anyway.
+const BYTES_MIN: u64 = 1_024;
+/// An encoder takes a third of a megabyte until its client has read the response. Beyond this number
+/// responses are not compressed, so that slow clients cannot fill our memory.
+const ENCODERS_MAX: usize = 64;
+/// How much is compressed in one piece, and how much before the task yields to others.
+const PIECE_BYTES: usize = 16 * 1024;
+const YIELD_BYTES: usize = 128 * 1024;
+/// Routes whose responses may hold secrets.
+const SECRETS: [&str; 3] = ["/api/auth", "/api/queue", "/api/payments"];
+
+/// Permits for encoders. Clones share them.
+#[derive(Clone, Debug)]
+pub struct GzipPermits(Arc<Semaphore>);
+
+impl Default for GzipPermits {
+    fn default() -> GzipPermits {
+        GzipPermits(Arc::new(Semaphore::new(ENCODERS_MAX)))
+    }
+}
+
+/// How the response to a request may be compressed.
+#[derive(Debug)]
+pub struct ResponseCompression {
+    /// `None` if the client does not accept gzip.
+    permits: Option<GzipPermits>,
+    is_head: bool,
+}
+
+impl ResponseCompression {
+    pub fn for_request(permits: &GzipPermits, request: &Request) -> ResponseCompression {
+        let headers = request.headers();
+        let is_accepted = accepts_gzip(headers) && !forbids_transform(headers);
+        ResponseCompression {
+            permits: is_accepted.then(|| permits.clone()),
+            is_head: request.method() == Method::HEAD,
+        }
+    }
+
+    /// Compresses the response if the client accepts it and it gains by it. A response to `HEAD` has
+    /// the headers that `GET` would have.
+    pub fn apply(self, mut response: Response) -> Response {
+        if !is_long(&response, self.is_head) || !is_compressible(&response) {
+            return response;
+        }
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        let Some(GzipPermits(permits)) = self.permits else { return response };
+        let Ok(permit) = permits.try_acquire_owned() else { return response };
+        let headers = response.headers_mut();
+        headers.remove(header::CONTENT_LENGTH);
+        headers.remove(header::ACCEPT_RANGES);
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        weaken_etag(headers);
+        response.map(|body| match self.is_head {
+            // An empty body of unknown length, so that the server writes no `Content-Length`.
+            true => Body::new(GzipBody::empty(permit)),
+            false => Body::new(GzipBody::new(body, permit)),
+        })
+    }
+}
+
+/// By the body, or for `HEAD`, which has none, by its `Content-Length`.
+fn is_long(response: &Response, is_head: bool) -> bool {
+    let announced = || {
+        let bytes = response.headers().get(header::CONTENT_LENGTH)?;
+        bytes.to_str().ok()?.parse().ok()
+    };
+    match response.body().size_hint().exact() {
+        Some(0) | None if is_head => announced().is_some_and(|bytes: u64| bytes >= BYTES_MIN),
+        bytes => bytes.is_some_and(|bytes| bytes >= BYTES_MIN),
+    }
+}
+
+/// Whether this response may be compressed and gains by it.
+fn is_compressible(response: &Response) -> bool {
+    let headers = response.headers();
+    let is_whole = response.status() != StatusCode::PARTIAL_CONTENT
+        && response.status() != StatusCode::NO_CONTENT
+        && response.status() != StatusCode::NOT_MODIFIED
+        && !headers.contains_key(header::CONTENT_RANGE);
+    let may_hold_secrets = response
+        .extensions()
+        .get()
+        .is_some_and(|RouteLabel(route)| SECRETS.iter().any(|secret| route.starts_with(secret)));
+    is_whole
+        && !may_hold_secrets
+        && !headers.contains_key(header::CONTENT_ENCODING)
+        && !forbids_transform(headers)
+        && headers.get(header::CONTENT_TYPE).is_some_and(is_text)
+}
+
+fn is_text(kind: &HeaderValue) -> bool {
+    let Ok(kind) = kind.to_str() else { return false };
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if let Some(text) = kind.strip_prefix("text/") {
+        return text != "event-stream";
+    }
+    let Some((group, name)) = kind.split_once('/') else { return false };
+    name.ends_with("+json")
+        || name.ends_with("+xml")
+        || group == "application"
+            && ["json", "javascript", "xml", "openmetrics-text"].contains(&name)
+}
+
+/// `Cache-Control: no-transform`, in a request or a response.
+fn forbids_transform(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::CACHE_CONTROL).iter();
+    values.filter_map(|value| value.to_str().ok()).any(|value| {
+        value.split(',').any(|directive| directive.trim().eq_ignore_ascii_case("no-transform"))
+    })
+}
+
+/// A strong tag promises identical bytes, which compression changes.
+fn weaken_etag(headers: &mut HeaderMap) {
+    let Some(tag) = headers.get(header::ETAG) else { return };
+    if tag.as_bytes().starts_with(b"W/") {
+        return;
+    }
+    let weak = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat());
+    headers.insert(header::ETAG, weak.expect("a header value with a prefix is valid"));
+}
+
+/// Whether the client accepts gzip and does not prefer `identity` (RFC 9110, 12.5.3).
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let (mut gzip, mut any, mut identity) = (None, None, None);
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter();
+    for offer in values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')) {
+        let (name, weight) = offer.split_once(';').unwrap_or((offer, ""));
+        let name = name.trim();
+        let weight = weight_of(weight);
+        match () {
+            () if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => {
+                gzip = Some(weight);
+            }
+            () if name.eq_ignore_ascii_case("identity") => identity = Some(weight),
+            () if name == "*" => any = Some(weight),
+            () => {}
+        }
+    }
+    let gzip = gzip.or(any).unwrap_or(0);
+    gzip > 0 && gzip >= identity.unwrap_or(0)
+}
+
+/// The weight `q=0.5` in thousandths. Without a parameter it is 1, and 0 if it cannot be parsed.
+fn weight_of(parameter: &str) -> u16 {
+    let parameter = parameter.trim();
+    if parameter.is_empty() {
+        return 1_000;
+    }
+    let Some((name, value)) = parameter.split_once('=') else { return 0 };
+    let (whole, part) = value.trim().split_once('.').unwrap_or((value.trim(), ""));
+    let is_number = part.len() <= 3 && part.bytes().all(|digit| digit.is_ascii_digit());
+    if !name.trim().eq_ignore_ascii_case("q") || !is_number {
+        return 0;
+    }
+    match whole {
+        "1" => 1_000,
+        "0" => format!("{part:0<3}").parse().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// A body that is compressed while it is sent.
+struct GzipBody {
+    body: Body,
+    /// Read but not yet compressed.
+    rest: Bytes,
+    /// `None` after the end.
+    encoder: Option<GzEncoder<Vec<u8>>>,
+    bytes_since_yield: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl GzipBody {
+    fn new(body: Body, permit: OwnedSemaphorePermit) -> GzipBody {
+        let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
+        GzipBody { body, rest: Bytes::new(), encoder, bytes_since_yield: 0, _permit: permit }
+    }
+
+    fn empty(permit: OwnedSemaphorePermit) -> GzipBody {
+        let (body, rest) = (Body::empty(), Bytes::new());
+        GzipBody { body, rest, encoder: None, bytes_since_yield: 0, _permit: permit }
+    }
+}
+
+impl HttpBody for GzipBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let GzipBody { body, rest, encoder, bytes_since_yield, .. } = &mut *self;
+        while let Some(gzip) = encoder {
+            if *bytes_since_yield >= YIELD_BYTES {
+                *bytes_since_yield = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if rest.is_empty() {
+                match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+                    Some(Ok(frame)) => *rest = frame.into_data().unwrap_or_default(),
+                    // Without the gzip trailer the client sees that the response is incomplete.
+                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                    None => {
+                        let gzip = encoder.take().expect("the loop condition checked it");
+                        let last = gzip.finish().map(|last| Frame::data(last.into()));
+                        return Poll::Ready(Some(last.map_err(axum::Error::new)));
+                    }
+                }
+            }
+            let piece = rest.split_to(rest.len().min(PIECE_BYTES));
+            *bytes_since_yield += piece.len();
+            gzip.write_all(&piece).expect("writing into memory does not fail");
+            let compressed = std::mem::take(gzip.get_mut());
+            if !compressed.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(compressed.into()))));
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.encoder.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+    use futures_util::{StreamExt, stream};
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    fn accepts(value: &'static str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(value));
+        accepts_gzip(&headers)
+    }
+
+    #[test]
+    fn accept_encoding_is_read_with_its_weights() {
+        assert!(!accepts_gzip(&HeaderMap::new()));
+        for yes in [
+            "gzip",
+            "GZip",
+            "x-gzip",
+            "br, gzip;q=0.8, *;q=0.1",
+            "deflate, gzip ; q=0.001",
+            "*",
+            "gzip;q=1.000, identity;q=1",
+            "gzip;q=0.5, identity;q=0.2",
+            "identity;q=0, *",
+        ] {
+            assert!(accepts(yes), "{yes}");
+        }
+        for no in [
+            "",
+            "br",
+            "identity",
+            "gzip;q=0",
+            "gzip;q=0.000, *",
+            "*;q=0",
+            "gzip;q=0.5, identity",
+            "gzip;q=0.1, identity;q=0.2",
+            "gzip;q=2",
+            "gzip;q=nan",
+            "gzip;q=0.0001",
+            "gzip;level=1",
+            "gzipped",
+        ] {
+            assert!(!accepts(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn texts_are_compressed_and_pictures_and_events_are_not() {
+        for yes in [
+            "text/html; charset=utf-8",
+            "text/css",
+            "application/json",
+            "Application/JSON;charset=utf-8",
+            "application/problem+json",
+            "image/svg+xml",
+            "application/openmetrics-text; version=1.0.0",
+        ] {
+            assert!(is_text(&HeaderValue::from_static(yes)), "{yes}");
+        }
+        for no in
+            ["text/event-stream", "image/png", "application/octet-stream", "json", "", "video/mp4"]
+        {
+            assert!(!is_text(&HeaderValue::from_static(no)), "{no}");
+        }
+    }
+
+    fn permit() -> OwnedSemaphorePermit {
+        GzipPermits::default().0.try_acquire_owned().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_body_of_any_length_and_number_of_pieces_is_compressed_completely() {
+        let text = |bytes: usize| {
+            let words =
+                (0..).flat_map(|n: u32| format!("seat {} ", n * 7_919 % 1_000).into_bytes());
+            Bytes::from_iter(words.take(bytes))
+        };
+        for pieces in [vec![1_024], vec![5 * YIELD_BYTES + 1], vec![1, 0, 70_000, 3, 200_000]] {
+            let pieces: Vec<Bytes> = pieces.into_iter().map(text).collect();
+            let whole = pieces.concat();
+            let body = Body::from_stream(stream::iter(pieces).map(Ok::<_, axum::Error>));
+            let sent = GzipBody::new(body, permit()).collect().await.unwrap().to_bytes();
+            let mut read = Vec::new();
+            GzDecoder::new(&sent[..]).read_to_end(&mut read).unwrap();
+            assert_eq!(read, whole);
+            assert!(sent.len() < whole.len() / 2, "{} of {}", sent.len(), whole.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_response_that_breaks_off_has_no_trailer() {
+        let parts = [Ok(Bytes::from_static(b"half")), Err(axum::Error::new(std::fmt::Error))];
+        let mut body = GzipBody::new(Body::from_stream(stream::iter(parts)), permit());
+        let mut failed = false;
+        while let Some(frame) = body.frame().await {
+            failed = frame.is_err();
+            if failed {
+                break;
+            }
+        }
+        assert!(failed, "it does not end as if it were complete");
+    }
+
+    #[tokio::test]
+    async fn slow_readers_cannot_use_more_encoders_than_the_limit() {
+        let permits = GzipPermits::default();
+        let answer = || {
+            let request = Request::builder().header(header::ACCEPT_ENCODING, "gzip");
+            let compression =
+                ResponseCompression::for_request(&permits, &request.body(Body::empty()).unwrap());
+            let kind = [(header::CONTENT_TYPE, "text/plain")];
+            compression
+                .apply(axum::response::IntoResponse::into_response((kind, vec![b'a'; 4_096])))
+        };
+        let is_compressed =
+            |answer: &Response| answer.headers().contains_key(header::CONTENT_ENCODING);
+        let held: Vec<Response> = (0..ENCODERS_MAX).map(|_| answer()).collect();
+        assert!(held.iter().all(is_compressed));
+        let plain = answer();
+        assert!(!is_compressed(&plain));
+        assert_eq!(plain.headers()[header::VARY], "accept-encoding");
+        assert_eq!(plain.into_body().collect().await.unwrap().to_bytes().len(), 4_096);
+        drop(held);
+        assert!(is_compressed(&answer()), "the permits are released");
+    }
+}

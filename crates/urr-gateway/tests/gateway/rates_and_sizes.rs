@@ -1,0 +1,260 @@
+//! How often and how much: rates per client, per account and per address; sizes.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use serde_json::json;
+use urr_gateway::{AddressRange, RateLimits};
+use urr_kernel::Uuid;
+use urr_service::Role;
+
+use crate::harness::{TestGateway, TestRequest, passed, refused};
+
+const SMALL: RateLimits = RateLimits {
+    auth: 3,
+    queue: 4,
+    booking: 2,
+    general: 5,
+    login_address: 1_000,
+    login_account: 1_000,
+    refresh_address: 1_000,
+};
+
+fn limited() -> TestGateway {
+    TestGateway::with_settings(|settings| settings.rate_limits = SMALL)
+}
+
+async fn allowed(ask: impl Fn() -> TestRequest<'static>) -> usize {
+    let mut count = 0;
+    while count < 100 {
+        match ask().send().await.status.as_u16() {
+            200 => count += 1,
+            429 => break,
+            other => panic!("{other}: it was refused for something else"),
+        }
+    }
+    count
+}
+
+fn leak(gateway: TestGateway) -> &'static TestGateway {
+    Box::leak(Box::new(gateway))
+}
+
+#[tokio::test]
+async fn each_class_has_its_own_allowance() {
+    let gateway = leak(limited());
+    let token: &'static str = gateway.token(Role::User).leak();
+    assert_eq!(allowed(|| gateway.post("/api/auth/verify-token").bearer(token)).await, 3);
+    assert_eq!(allowed(|| gateway.get("/api/queue/status/1").bearer(token)).await, 4);
+    assert_eq!(allowed(|| gateway.post("/api/reservations/1/cancel").bearer(token)).await, 2);
+    assert_eq!(allowed(|| gateway.get("/api/artists").bearer(token)).await, 5);
+    // One client's is not another's, and an address is not a user.
+    let other: &'static str = gateway.token_of(Uuid::from_u128(5), Role::User).leak();
+    assert_eq!(allowed(|| gateway.get("/api/artists").bearer(other)).await, 5);
+    assert_eq!(allowed(|| gateway.get("/api/artists").from("203.0.113.1")).await, 5);
+    assert_eq!(allowed(|| gateway.get("/api/artists").from("203.0.113.2")).await, 5);
+    // After a while there is some again.
+    gateway.clock.advance(Duration::from_secs(12));
+    assert_eq!(allowed(|| gateway.get("/api/artists").bearer(other)).await, 1);
+}
+
+#[tokio::test]
+async fn a_refusal_says_when_to_come_back() {
+    let gateway = limited();
+    let ask = || gateway.get("/api/artists").from("203.0.113.1");
+    let first = ask().send().await;
+    assert_eq!(first.header("ratelimit-limit"), "5");
+    assert_eq!(first.header("ratelimit-remaining"), "4");
+    assert_eq!(first.header("ratelimit-reset"), "12");
+    for _ in 0..4 {
+        ask().send().await;
+    }
+    let refusal = ask().send().await;
+    assert_eq!(refusal.outcome(), refused(429, "RATE_LIMITED"));
+    assert_eq!(refusal.header("retry-after"), "12");
+    assert_eq!(refusal.header("ratelimit-remaining"), "0");
+    assert_eq!(refusal.json()["retryAfter"], 12);
+    assert_eq!(gateway.services.received().len(), 5, "it did not reach the service");
+}
+
+#[tokio::test]
+async fn e_2_clients_behind_our_proxy_are_told_apart() {
+    let gateway = TestGateway::with_settings(|settings| {
+        settings.rate_limits = SMALL;
+        let address = "10.0.0.0".parse().unwrap();
+        settings.trusted_proxies = vec![AddressRange { address, prefix_bits: 8 }];
+    });
+    let gateway = leak(gateway);
+    let behind = |client: &'static str| {
+        move || gateway.get("/api/artists").from("10.1.1.1").header("x-forwarded-for", client)
+    };
+    assert_eq!(allowed(behind("198.51.100.1")).await, 5);
+    assert_eq!(allowed(behind("198.51.100.2")).await, 5);
+    assert_eq!(allowed(behind("6.6.6.6, 198.51.100.2")).await, 0, "an invented hop is no escape");
+    // Others say what they like: they are counted by their own address.
+    let stranger = |claim: &'static str| {
+        move || gateway.get("/api/artists").from("203.0.113.9").header("x-forwarded-for", claim)
+    };
+    assert_eq!(allowed(stranger("198.51.100.3")).await, 5);
+    assert_eq!(allowed(stranger("198.51.100.4")).await, 0);
+    // FakeServices are told the real one, and nothing of what was claimed.
+    gateway.services.received();
+    behind("6.6.6.6, 198.51.100.7")().header("x-urr-client-address", "6.6.6.6").send().await;
+    let seen = gateway.services.received().pop().unwrap().headers;
+    assert_eq!(seen["x-urr-client-address"], "198.51.100.7");
+    assert!(!seen.contains_key("x-forwarded-for"));
+}
+
+#[tokio::test]
+async fn d_15_guessing_is_counted_by_account_and_by_address() {
+    let gateway = TestGateway::with_settings(|settings| {
+        settings.rate_limits.login_account = 3;
+        settings.rate_limits.login_address = 5;
+    });
+    let login = async |address: &str, email: &str, path: &str| {
+        let body = json!({ "email": email, "password": "guess" });
+        gateway.post(path).from(address).json(&body).send().await.status.as_u16()
+    };
+    // One account from many places.
+    for (n, expected) in [(1, 200), (2, 200), (3, 200), (4, 429), (5, 429)] {
+        let address = format!("198.51.100.{n}");
+        let spelling = if n % 2 == 0 { "Mina@Example.com" } else { "mina@example.com " };
+        assert_eq!(login(&address, spelling, "/api/auth/login").await, expected, "{n}");
+    }
+    // Many accounts from one place.
+    for (n, expected) in [(1, 200), (2, 200), (3, 200), (4, 200), (5, 200), (6, 429)] {
+        let email = format!("fan{n}@example.com");
+        assert_eq!(login("203.0.113.1", &email, "/api/v1/auth/login").await, expected, "{n}");
+    }
+    // Registrations count with them; other places and accounts are not hurt.
+    assert_eq!(login("203.0.113.1", "new@example.com", "/api/auth/register").await, 429);
+    assert_eq!(login("198.51.100.9", "mina@example.com", "/api/auth/register").await, 429);
+    assert_eq!(login("198.51.100.9", "jun@example.com", "/api/auth/login").await, 200);
+    // A refusal by the address takes nothing from the account.
+    assert_eq!(login("203.0.113.1", "jun@example.com", "/api/auth/login").await, 429);
+    assert_eq!(login("198.51.100.8", "jun@example.com", "/api/auth/login").await, 200);
+    assert_eq!(login("198.51.100.7", "jun@example.com", "/api/auth/login").await, 200);
+    let body = gateway.services.received().pop().unwrap().body;
+    assert!(body.starts_with(b"{\"email\":\"jun@example.com\""), "the body is passed on whole");
+}
+
+/// A campus has one address, and its sessions expire at the same time as everybody's.
+#[tokio::test]
+async fn refreshes_are_counted_by_session_and_the_address_has_much_more() {
+    let gateway = leak(TestGateway::with_settings(|settings| {
+        settings.rate_limits.auth = 3;
+        settings.rate_limits.refresh_address = 20;
+    }));
+    let refresh = |address: &'static str, token: &str| {
+        let cookie = format!("theme=dark; refresh_token={token}").leak();
+        move || {
+            let ask = gateway.post("/api/auth/refresh").from(address).header("cookie", cookie);
+            ask.header("sec-fetch-site", "same-origin")
+        }
+    };
+    // One session: the allowance of its own, wherever it comes from.
+    assert_eq!(allowed(refresh("203.0.113.1", "a.b.c")).await, 3);
+    assert_eq!(allowed(refresh("203.0.113.2", "a.b.c")).await, 0, "no new one elsewhere");
+    // Its neighbours are not hurt, up to what an address may at all.
+    for n in 0..5 {
+        assert_eq!(allowed(refresh("203.0.113.1", &format!("{n}.b.c"))).await, 3, "{n}");
+    }
+    assert_eq!(allowed(refresh("203.0.113.1", "x.b.c")).await, 2, "20 from one address");
+    assert_eq!(allowed(refresh("203.0.113.2", "y.b.c")).await, 3, "and others have their own");
+    // A refusal by the address takes nothing from the session.
+    assert_eq!(allowed(refresh("203.0.113.1", "z.b.c")).await, 0);
+    assert_eq!(allowed(refresh("203.0.113.3", "z.b.c")).await, 3);
+    // Invented tokens are counted by where they come from.
+    let mut invented = 0;
+    while refresh("203.0.113.4", &invented.to_string())().send().await.status != 429 {
+        invented += 1;
+    }
+    assert_eq!(invented, 20);
+}
+
+#[tokio::test]
+async fn a_session_is_the_same_in_the_cookie_and_in_the_body_and_at_v1() {
+    let gateway = leak(TestGateway::with_settings(|settings| settings.rate_limits.auth = 3));
+    let body = |token: &str| json!({ "refreshToken": token });
+    let by_body = |path: &'static str, token: &'static str| {
+        move || gateway.post(path).from("203.0.113.1").json(&body(token))
+    };
+    let by_cookie = |cookie: &'static str| {
+        move || {
+            let ask =
+                gateway.post("/api/auth/refresh").from("203.0.113.1").header("cookie", cookie);
+            ask.header("sec-fetch-site", "same-origin")
+        }
+    };
+    assert_eq!(allowed(by_body("/api/v1/auth/refresh", "a")).await, 3);
+    assert_eq!(allowed(by_body("/api/auth/refresh", "a")).await, 0);
+    assert_eq!(allowed(by_cookie("refresh_token=a")).await, 0);
+    assert_eq!(allowed(by_cookie("refresh_token=; refresh_token=a")).await, 0, "the service's");
+    let seen = gateway.services.received().pop().unwrap();
+    assert_eq!(seen.body, r#"{"refreshToken":"a"}"#, "the body is passed on whole");
+    // Without a token there is no session: the address is counted with its other requests.
+    assert_eq!(allowed(|| gateway.post("/api/auth/refresh").from("203.0.113.1")).await, 3);
+    assert_eq!(allowed(|| gateway.post("/api/auth/logout").from("203.0.113.1")).await, 0);
+    assert_eq!(allowed(by_body("/api/auth/refresh", "")).await, 0);
+    // Control: another session goes on.
+    assert_eq!(allowed(by_body("/api/auth/refresh", "b")).await, 3);
+}
+
+/// The server below takes 128 and answers more in its own words.
+#[tokio::test]
+async fn headers_have_a_largest_number() {
+    let gateway = TestGateway::new();
+    let ask = |count: usize| {
+        let names = (0..count).map(|n| format!("x-{n}"));
+        names.fold(gateway.get("/api/artists"), |ask, name| ask.header(&name, "1"))
+    };
+    assert_eq!(ask(64).send().await.outcome(), passed());
+    let many = ask(65).send().await;
+    assert_eq!(many.outcome(), refused(431, "TOO_MANY_HEADERS"));
+    assert!(many.json()["error"].is_string());
+    let same = (0..65).fold(gateway.get("/api/artists"), |ask, _| ask.header("x-same", "1"));
+    assert_eq!(same.send().await.outcome(), refused(431, "TOO_MANY_HEADERS"), "of one name");
+    assert_eq!(gateway.services.received().len(), 1);
+}
+
+/// What the gateway adds still fits into what the server of a service takes.
+#[tokio::test]
+async fn the_largest_number_of_headers_reaches_a_service_elsewhere() {
+    let gateway = TestGateway::remote(|_| {}).await;
+    let ask = gateway.get("/api/reservations/my").bearer(&gateway.token(Role::User));
+    let ask = (1..64).fold(ask, |ask, n| ask.header(&format!("x-{n}"), "1"));
+    assert_eq!(ask.send().await.outcome(), passed());
+}
+
+#[tokio::test]
+async fn headers_have_a_largest_size() {
+    let gateway = TestGateway::new();
+    let ask = |bytes: usize| gateway.get("/api/artists").header("x-long", &"x".repeat(bytes));
+    assert_eq!(ask(16_384 - 10).send().await.outcome(), passed());
+    assert_eq!(ask(16_384 - 9).send().await.outcome(), refused(431, "HEADERS_TOO_LARGE"));
+}
+
+#[tokio::test]
+async fn bodies_have_a_largest_size_and_those_for_auth_a_smaller_one() {
+    let gateway = TestGateway::new();
+    let token = gateway.token(Role::Admin);
+    let unannounced = |bytes: usize| {
+        let chunk = Ok::<_, std::io::Error>(vec![b' '; bytes]);
+        Body::from_stream(futures_util::stream::iter([chunk]))
+    };
+    for (path, bytes, outcome) in [
+        ("/api/auth/login", 10_240, passed()),
+        ("/api/auth/login", 10_241, refused(413, "BODY_TOO_LARGE")),
+        ("/api/auth/refresh", 10_240, passed()),
+        ("/api/auth/refresh", 10_241, refused(413, "BODY_TOO_LARGE")),
+        ("/api/payments/confirm", 1_048_576, passed()),
+        ("/api/payments/confirm", 1_048_577, refused(413, "BODY_TOO_LARGE")),
+        ("/api/image/upload", 5_308_417, refused(413, "BODY_TOO_LARGE")),
+    ] {
+        let ask = gateway.post(path).bearer(&token).body(vec![b' '; bytes]);
+        assert_eq!(ask.send().await.outcome(), outcome, "{path} {bytes}");
+    }
+    let login = gateway.post("/api/auth/login").body(unannounced(10_241)).send().await;
+    assert_eq!(login.outcome(), refused(413, "BODY_TOO_LARGE"));
+    assert_eq!(gateway.services.received().len(), 3);
+}

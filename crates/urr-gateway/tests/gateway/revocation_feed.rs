@@ -1,0 +1,220 @@
+//! What is known of revoked tokens when many ask, when auth is away, and before it was ever there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Query;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use urr_kernel::Uuid;
+use urr_service::token::ACCESS;
+use urr_service::{Caller, Role, Upstream};
+
+use crate::harness::{FAN, TestGateway, kit, passed, refused, services, soon};
+
+const PATH: &str = "/api/reservations/my";
+
+#[derive(serde::Deserialize)]
+struct After {
+    after: usize,
+}
+
+/// An auth service that a test can take away, and whose looks at the list it can hold up.
+struct Accounts {
+    is_down: AtomicBool,
+    revoked: std::sync::Mutex<Vec<Uuid>>,
+    looks: AtomicUsize,
+    /// Tells that a look has begun, which then waits for a permit.
+    begun: mpsc::UnboundedSender<()>,
+    permits: Semaphore,
+}
+
+impl Accounts {
+    async fn list(&self, after: usize) -> Response {
+        if self.is_down.load(Ordering::SeqCst) {
+            return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        }
+        // What is known when the look begins is what it tells.
+        let revoked = self.revoked.lock().unwrap().clone();
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        // Not every test wants to know.
+        let _told = self.begun.send(());
+        self.permits.acquire().await.unwrap().forget();
+        let entry = |(seq, jti): (usize, &Uuid)| json!({ "seq": seq + 1, "jti": jti, "expiresAt": "2026-11-15T00:30:00Z" });
+        let tokens: Vec<Value> = revoked.iter().enumerate().skip(after).map(entry).collect();
+        // The list is read to its end with one look: the page says that nothing follows.
+        axum::Json(json!({ "tokens": tokens, "next": after })).into_response()
+    }
+}
+
+struct Scene {
+    gateway: Arc<TestGateway>,
+    accounts: Arc<Accounts>,
+    begun: mpsc::UnboundedReceiver<()>,
+}
+
+fn scene() -> Scene {
+    let (sender, begun) = mpsc::unbounded_channel();
+    let accounts = Arc::new(Accounts {
+        is_down: AtomicBool::new(false),
+        revoked: std::sync::Mutex::default(),
+        looks: AtomicUsize::new(0),
+        begun: sender,
+        permits: Semaphore::new(0),
+    });
+    let listed = Arc::clone(&accounts);
+    let list = get(async move |Query(After { after }): Query<After>| listed.list(after).await);
+    let auth = Router::new()
+        .route("/internal/auth/revoked-tokens", list)
+        .route("/{*rest}", any(async || "well"));
+    let ticket = Router::new().route("/{*rest}", any(async || "well"));
+    let kit = kit();
+    let upstreams = vec![
+        Upstream::local(Caller::Gateway, "auth", auth, &kit),
+        Upstream::local(Caller::Gateway, "ticket", ticket, &kit),
+    ];
+    let gateway = TestGateway::from_upstreams(upstreams, services(), kit, |_| {});
+    Scene { gateway: Arc::new(gateway), accounts, begun }
+}
+
+/// D-20: a crowd that logs out shares its looks at the list, and none of those that began too early.
+#[tokio::test]
+async fn d_20_those_who_ask_meanwhile_share_the_next_look() {
+    let Scene { gateway, accounts, mut begun } = scene();
+    let feed = gateway.feed.clone().unwrap();
+    let first = tokio::spawn({
+        let feed = feed.clone();
+        async move { feed.refresh().await.is_ok() }
+    });
+    soon(begun.recv()).await.unwrap();
+    // Revoked after the first look has read the list: it must not do for those who ask now.
+    let revoked = Uuid::from_u128(7);
+    accounts.revoked.lock().unwrap().push(revoked);
+    let mut crowd: Vec<_> = (0..100).map(|_| Box::pin(feed.refresh())).collect();
+    for asked in &mut crowd {
+        assert!(asked.now_or_never().is_none(), "they wait for a look of their own");
+    }
+    accounts.permits.add_permits(1);
+    assert!(soon(first).await.unwrap());
+    accounts.permits.add_permits(1);
+    for asked in crowd {
+        soon(asked).await.unwrap();
+    }
+    assert_eq!(accounts.looks.load(Ordering::SeqCst), 2, "one look for all of them");
+    // Control: who asks later is not content with what others have seen.
+    accounts.permits.add_permits(1);
+    soon(feed.refresh()).await.unwrap();
+    assert_eq!(accounts.looks.load(Ordering::SeqCst), 3);
+}
+
+/// They share a failure as well: a crowd does not stand in line for a service that is away.
+#[tokio::test]
+async fn those_who_wait_share_a_failure() {
+    let Scene { gateway, accounts, mut begun } = scene();
+    let feed = gateway.feed.clone().unwrap();
+    let first = tokio::spawn({
+        let feed = feed.clone();
+        async move { feed.refresh().await.is_ok() }
+    });
+    soon(begun.recv()).await.unwrap();
+    let mut crowd: Vec<_> = (0..100).map(|_| Box::pin(feed.refresh())).collect();
+    for asked in &mut crowd {
+        assert!(asked.now_or_never().is_none());
+    }
+    accounts.is_down.store(true, Ordering::SeqCst);
+    accounts.permits.add_permits(1);
+    assert!(soon(first).await.unwrap());
+    let calls = || {
+        let text = gateway.kit.metrics.text();
+        let failed =
+            r#"urr_upstream_calls_total{caller="gateway",target="auth",outcome="failed"} "#;
+        let line = text.lines().find_map(|line| line.strip_prefix(failed));
+        line.map_or(0, |count| count.parse::<u32>().unwrap())
+    };
+    for asked in crowd {
+        assert!(soon(asked).await.is_err());
+    }
+    assert!((1..=3).contains(&calls()), "one look with its retries, not {}", calls());
+}
+
+/// A look whose caller goes away is nobody's: the next one who waits makes a new one.
+#[tokio::test]
+async fn a_look_that_is_abandoned_holds_nobody_up() {
+    let Scene { gateway, accounts, mut begun } = scene();
+    let feed = gateway.feed.clone().unwrap();
+    let mut first = Box::pin(feed.refresh());
+    assert!((&mut first).now_or_never().is_none());
+    soon(begun.recv()).await.unwrap();
+    let mut second = Box::pin(feed.refresh());
+    assert!((&mut second).now_or_never().is_none());
+    drop(first);
+    accounts.permits.add_permits(1);
+    soon(second).await.unwrap();
+    assert!(feed.is_complete());
+}
+
+/// D-20: what was revoked stays so while auth is away, and what was not is let in.
+#[tokio::test]
+async fn d_20_revoked_tokens_outlast_an_outage_of_auth() {
+    let Scene { gateway, accounts, .. } = scene();
+    accounts.permits.add_permits(100);
+    let issue = gateway.issue(FAN);
+    let revoked = gateway.signed(ACCESS, &issue, Role::User);
+    let good = gateway.token(Role::User);
+    accounts.revoked.lock().unwrap().push(issue.id);
+    let feed = gateway.feed.clone().unwrap();
+    feed.refresh().await.unwrap();
+    accounts.is_down.store(true, Ordering::SeqCst);
+    for _ in 0..20 {
+        assert!(feed.refresh().await.is_err());
+        let answer = gateway.get(PATH).bearer(&revoked).send().await;
+        assert_eq!(answer.outcome(), refused(401, "TOKEN_REVOKED"));
+        assert_eq!(gateway.get(PATH).bearer(&good).send().await.outcome(), passed());
+        gateway.clock.advance(Duration::from_secs(60));
+    }
+    assert!(feed.is_complete(), "it was known once");
+}
+
+/// A gateway that was started while auth is away does not know who is revoked, so it knows nobody.
+#[tokio::test(start_paused = true)]
+async fn d_20_before_the_list_was_read_nobody_is_let_in_as_a_user() {
+    let Scene { gateway, accounts, .. } = scene();
+    accounts.permits.add_permits(100);
+    accounts.is_down.store(true, Ordering::SeqCst);
+    let issue = gateway.issue(FAN);
+    let revoked = gateway.signed(ACCESS, &issue, Role::User);
+    let good = gateway.token(Role::User);
+    accounts.revoked.lock().unwrap().push(issue.id);
+    let feed = gateway.feed.clone().unwrap();
+    assert!(feed.refresh().await.is_err());
+    assert!(!feed.is_complete());
+    for token in [&revoked, &good] {
+        let answer = gateway.get(PATH).bearer(token).send().await;
+        assert_eq!(answer.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
+        assert_eq!(answer.header("retry-after"), "1");
+        // Where nobody is needed, they are nobody.
+        let public = gateway.get("/api/time").bearer(token).send().await;
+        assert_eq!(public.outcome(), passed());
+    }
+    let forged = gateway.get(PATH).bearer("x").send().await;
+    assert_eq!(forged.outcome(), refused(401, "TOKEN_MALFORMED"), "what is wrong is still told");
+    // It finds the list by itself once auth is there; the breaker tries again after ten seconds.
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(feed.clone().run(stop.clone()));
+    accounts.is_down.store(false, Ordering::SeqCst);
+    gateway.clock.advance(Duration::from_secs(10));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(feed.is_complete());
+    assert_eq!(gateway.get(PATH).bearer(&good).send().await.outcome(), passed());
+    let answer = gateway.get(PATH).bearer(&revoked).send().await;
+    assert_eq!(answer.outcome(), refused(401, "TOKEN_REVOKED"));
+    stop.cancel();
+    running.await.unwrap();
+}
