@@ -21,6 +21,7 @@ use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::CatalogService;
+use urr_contracts::clients::TicketClient;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_queue::Queue;
@@ -258,8 +259,8 @@ impl Builder<'_> {
             queue::connect(self, queue, roles)?;
         }
         if let Some(db) = self.open(roles, ProcessRole::Payment).await? {
-            let office = self.upstream(Caller::Payment, ProcessRole::Ticket, roles)?;
-            let service = payments::start(self, db, world, office)?;
+            let tickets = self.upstream(Caller::Payment, ProcessRole::Ticket, roles)?;
+            let service = payments::start(self, db, world, TicketClient::new(tickets))?;
             self.services.push(service);
         }
         if let Some(db) = self.open(roles, ProcessRole::Stats).await? {

@@ -14,7 +14,7 @@ async fn run(world: &World, sql: &'static str) {
 }
 
 async fn unexplained(world: &World) -> Vec<LedgerDifference> {
-    world.payments.audit_ledger().await.unwrap().unexplained
+    world.payments.prove_ledger().await.unwrap().unexplained
 }
 
 contract! {
@@ -57,11 +57,11 @@ contract! {
 
     async fn the_proof_can_be_read(world: World) {
         world.pay(TestCard::Approve).await;
-        let text = world.payments.audit_ledger().await.unwrap().to_string();
+        let text = world.payments.prove_ledger().await.unwrap().to_string();
         assert!(text.contains("provider                       102,000원"), "{text}");
         assert!(text.ends_with("nothing is unexplained"), "{text}");
         run(&world, "update payments set charged_amount = charged_amount + 5").await;
-        let text = world.payments.audit_ledger().await.unwrap().to_string();
+        let text = world.payments.prove_ledger().await.unwrap().to_string();
         assert!(text.ends_with("THE BOOKS ARE WRONG"), "{text}");
     }
 }

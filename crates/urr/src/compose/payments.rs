@@ -1,32 +1,42 @@
-//! Payments as the configuration wants them.
+//! Composes the payment service.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use urr_contracts::clients::TicketClient;
 use urr_outbound::Outbound;
 use urr_payment::provider::{
     PORTONE_ENDPOINT, PortOneClient, PortOneSettings, ProviderClient, Sandbox, TOSS_ENDPOINT,
     TossClient, TossSettings,
 };
 use urr_payment::{FaultPoints, PaymentParts, PaymentService, PaymentSettings, consumer};
-use urr_service::{Service, Upstream};
+use urr_service::Service;
 use urr_storage::Db;
 
 use super::{Builder, World};
 use crate::config::{Config, PaymentProviderKind, PaymentsConfig};
 
-/// Starts the payments with what runs beside them.
-pub fn start(builder: &Builder<'_>, db: Db, world: &World, tickets: Upstream) -> Result<Service> {
+/// Starts the payment service with its consumer and jobs.
+pub fn start(
+    builder: &Builder<'_>,
+    db: Db,
+    world: &World,
+    tickets: TicketClient,
+) -> Result<Service> {
     builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
-    let payments = payments(builder.config, db, world)?;
-    payments.connect_tickets(tickets);
-    let (jobs, stopping) = (payments.clone(), builder.stopping.clone());
-    builder.spawn("the payments' jobs", async move { jobs.run_jobs(stopping).await });
+    let payments = payments(builder.config, db, world, tickets)?;
+    let jobs = payments.clone().run_jobs(builder.stopping.clone());
+    builder.spawn("the payments' jobs", jobs);
     Ok(payments.service(builder.kit))
 }
 
-/// Payments, here and in the commands that work on them.
-pub fn payments(config: &Config, db: Db, world: &World) -> Result<PaymentService> {
+/// The payment service, also for commands that work on its tables.
+pub fn payments(
+    config: &Config,
+    db: Db,
+    world: &World,
+    tickets: TicketClient,
+) -> Result<PaymentService> {
     Ok(PaymentService::new(PaymentParts {
         providers: providers(config, &db, world)?,
         db,
@@ -36,11 +46,13 @@ pub fn payments(config: &Config, db: Db, world: &World) -> Result<PaymentService
             audit_interval: Duration::from_millis(config.payments.reconciliation_interval_ms),
             ..PaymentSettings::default()
         },
+        tickets,
         faults: FaultPoints::default(),
     }))
 }
 
-/// The one for new orders first, then whoever else is known: their payments may still be open.
+/// The provider of new orders first, then all others that are configured: their payments may still
+/// be open.
 fn providers(config: &Config, db: &Db, world: &World) -> Result<Vec<ProviderClient>> {
     let payments = &config.payments;
     let chosen = match payments.provider {
