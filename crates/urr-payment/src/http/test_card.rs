@@ -80,7 +80,7 @@ async fn process_payment(
     let wanted = TestCardPayment {
         user_id: user.user_id,
         payable: parse_payable(kind, body.reservation_id, body.reference_id)?,
-        card: TestCard::parse(method).unwrap_or(TestCard::Approve),
+        card: method.parse().unwrap_or(TestCard::Approve),
         key: header_key(&headers)?,
     };
     let request = (wanted.payable.kind, wanted.payable.id, method);

@@ -1,4 +1,6 @@
-//! The test cards: what the sandbox does with a payment.
+//! Test cards: each makes the sandbox behave in one way.
+
+use urr_kernel::named_enum;
 
 /// A test card. Its name is part of the payment key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,50 +35,27 @@ pub enum TestCard {
     PartDeclined,
 }
 
+named_enum!(TestCard {
+    Approve => "approve",
+    Decline => "decline",
+    Insufficient => "insufficient",
+    Slow => "slow",
+    TimeOut => "timeout",
+    Stumble => "stumble",
+    ChargeThenTimeOut => "charge-timeout",
+    ChargeThenFail => "charge-500",
+    Duplicate => "duplicate",
+    WrongAmount => "wrong-amount",
+    UnknownCode => "unknown-code",
+    RefundTimesOut => "refund-timeout",
+    RefundDeclined => "refund-decline",
+    PartDeclined => "refund-whole",
+});
+
 impl TestCard {
-    pub const ALL: [TestCard; 14] = [
-        TestCard::Approve,
-        TestCard::Decline,
-        TestCard::Insufficient,
-        TestCard::Slow,
-        TestCard::TimeOut,
-        TestCard::Stumble,
-        TestCard::ChargeThenTimeOut,
-        TestCard::ChargeThenFail,
-        TestCard::Duplicate,
-        TestCard::WrongAmount,
-        TestCard::UnknownCode,
-        TestCard::RefundTimesOut,
-        TestCard::RefundDeclined,
-        TestCard::PartDeclined,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            TestCard::Approve => "approve",
-            TestCard::Decline => "decline",
-            TestCard::Insufficient => "insufficient",
-            TestCard::Slow => "slow",
-            TestCard::TimeOut => "timeout",
-            TestCard::Stumble => "stumble",
-            TestCard::ChargeThenTimeOut => "charge-timeout",
-            TestCard::ChargeThenFail => "charge-500",
-            TestCard::Duplicate => "duplicate",
-            TestCard::WrongAmount => "wrong-amount",
-            TestCard::UnknownCode => "unknown-code",
-            TestCard::RefundTimesOut => "refund-timeout",
-            TestCard::RefundDeclined => "refund-decline",
-            TestCard::PartDeclined => "refund-whole",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<TestCard> {
-        TestCard::ALL.into_iter().find(|card| card.name() == name)
-    }
-
-    /// The card within a payment key: `sandbox_<card>_<id>`.
+    /// The card in a payment key: `sandbox_<card>_<id>`.
     pub(super) fn of_key(payment_key: &str) -> Option<TestCard> {
         let (card, _) = payment_key.strip_prefix("sandbox_")?.split_once('_')?;
-        TestCard::parse(card)
+        card.parse().ok()
     }
 }
