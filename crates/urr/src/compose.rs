@@ -21,7 +21,7 @@ use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::CatalogService;
-use urr_contracts::clients::TicketClient;
+use urr_contracts::clients::{QueueClient, TicketClient};
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_queue::Queue;
@@ -250,8 +250,11 @@ impl Builder<'_> {
             queue = Some(service);
         }
         if let Some(db) = self.open(roles, ProcessRole::Ticket).await? {
-            let slots =
-                SlotChecker::queue(self.upstream(Caller::Ticket, ProcessRole::Queue, roles)?);
+            let slots = SlotChecker::new(QueueClient::new(self.upstream(
+                Caller::Ticket,
+                ProcessRole::Queue,
+                roles,
+            )?));
             let service = tickets::start(self, db, world, slots);
             self.services.push(service);
         }

@@ -171,9 +171,9 @@ impl AttackFixture<'_> {
 pub async fn pay(app: &TestApp, user_id: Uuid, reservation_id: &str) {
     let office = app.internal(Caller::Payment, "ticket");
     let (context, policy) = (CallContext::root(app.ids.next_id()), CallPolicy::once(10 * SECOND));
-    let path = format!("/internal/ticket/reservations/{reservation_id}");
+    let path = format!("/internal/ticket/payables/reservation/{reservation_id}");
     let held: Value = office.get_json(&path, &context, policy).await.unwrap();
-    let held = &held["reservation"];
+    let held = &held["payable"];
     let (payment_id, token, amount) =
         (app.ids.next_id(), &held["fencingToken"], &held["totalAmount"]);
     let pin = json!({
