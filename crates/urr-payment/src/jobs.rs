@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::panic_text;
 use urr_service::idempotency::keys_purge;
 use urr_service::jobs::{run_every, ticker};
-use urr_storage::{StorageError, Tx};
+use urr_storage::StorageError;
 
 use crate::domain::payment::retry_delay;
 use crate::store::transitions::{self, ResolverLane};
@@ -83,22 +83,20 @@ impl PaymentService {
 
     async fn list_due(&self, lane: ResolverLane) -> Result<Vec<PaymentId>, StorageError> {
         let now = self.0.clock.now();
-        let list = move |tx: &mut Tx<'_>| transitions::payment_list_due(tx, lane, now, LANE_WIDTH);
-        self.0.db.read(list).await
+        self.read(move |tx| transitions::payment_list_due(tx, lane, now, LANE_WIDTH)).await
     }
 
     async fn count_due(&self) -> Result<(), StorageError> {
         let now = self.0.clock.now();
-        let count = move |tx: &mut Tx<'_>| transitions::payment_count_due(tx, now, COUNTED_MAX);
-        self.0.metrics.set_due(self.0.db.read::<i64, StorageError, _>(count).await?);
+        let count = self.read(move |tx| transitions::payment_count_due(tx, now, COUNTED_MAX));
+        self.0.metrics.set_due(count.await?);
         Ok(())
     }
 
     /// How many payments are stuck.
     pub async fn count_stuck(&self) -> Result<i64, StorageError> {
         let since = self.0.clock.now() - STUCK_AFTER;
-        let count = move |tx: &mut Tx<'_>| transitions::payment_count_stuck(tx, since);
-        let stuck = self.0.db.read::<i64, StorageError, _>(count).await?;
+        let stuck = self.read(move |tx| transitions::payment_count_stuck(tx, since)).await?;
         self.0.metrics.set_stuck(stuck);
         Ok(stuck)
     }
@@ -106,7 +104,7 @@ impl PaymentService {
     /// Stuck payments, those that wait longest first.
     pub async fn list_stuck(&self, limit: u32) -> Result<Vec<Payment>, StorageError> {
         let since = self.0.clock.now() - STUCK_AFTER;
-        self.0.db.read(move |tx| transitions::payment_list_stuck(tx, since, limit)).await
+        self.read(move |tx| transitions::payment_list_stuck(tx, since, limit)).await
     }
 
     /// Deletes webhooks and idempotency keys that will not be repeated. Returns how many.
@@ -114,10 +112,10 @@ impl PaymentService {
         let now = self.0.clock.now();
         let mut deleted = 0;
         loop {
-            let step = self.0.db.write(move |tx| {
+            let step = self.write(move |tx| {
                 let before = now - WEBHOOKS_KEPT;
                 let webhooks = webhooks::webhooks_delete_old(tx, before, DELETED_AT_ONCE)?;
-                Ok::<_, StorageError>(webhooks + keys_purge(tx, now, DELETED_AT_ONCE)?)
+                Ok(webhooks + keys_purge(tx, now, DELETED_AT_ONCE)?)
             });
             match step.await? {
                 0 => return Ok(deleted),
@@ -172,10 +170,10 @@ impl PaymentService {
 
     async fn postpone(&self, id: PaymentId, code: &'static str) -> Result<(), StorageError> {
         let now = self.0.clock.now();
-        let postpone = self.0.db.write(move |tx| {
+        self.write(move |tx| {
             let attempts = payments::payment_get(tx, id)?.attempts;
             transitions::payment_postpone(tx, id, now + retry_delay(attempts), code)
-        });
-        postpone.await
+        })
+        .await
     }
 }

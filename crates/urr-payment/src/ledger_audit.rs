@@ -3,7 +3,7 @@
 use std::fmt;
 
 use urr_kernel::{Uuid, Won};
-use urr_storage::{StorageError, Tx};
+use urr_storage::StorageError;
 
 use crate::PaymentService;
 use crate::domain::ledger::LedgerAccount;
@@ -80,10 +80,8 @@ impl PaymentService {
         after: Uuid,
         sums: &mut LedgerSums,
     ) -> Result<Option<Uuid>, StorageError> {
-        let find = move |tx: &mut Tx<'_>| ledger::payment_find_after(tx, after, READ_AT_ONCE);
-        let Some(until) = self.0.db.read::<_, StorageError, _>(find).await? else {
-            return Ok(None);
-        };
+        let find = self.read(move |tx| ledger::payment_find_after(tx, after, READ_AT_ONCE));
+        let Some(until) = find.await? else { return Ok(None) };
         self.add_range(LedgerRange::Payments { after, until }, sums).await?;
         Ok(Some(until))
     }
@@ -94,10 +92,8 @@ impl PaymentService {
         after: EntryMark,
         sums: &mut LedgerSums,
     ) -> Result<Option<EntryMark>, StorageError> {
-        let find = move |tx: &mut Tx<'_>| ledger::entry_find_after(tx, after, READ_AT_ONCE);
-        let Some(until) = self.0.db.read::<_, StorageError, _>(find).await? else {
-            return Ok(None);
-        };
+        let find = self.read(move |tx| ledger::entry_find_after(tx, after, READ_AT_ONCE));
+        let Some(until) = find.await? else { return Ok(None) };
         self.add_range(LedgerRange::Entries { after, until }, sums).await?;
         Ok(Some(until))
     }
@@ -109,10 +105,10 @@ impl PaymentService {
         range: LedgerRange,
         sums: &mut LedgerSums,
     ) -> Result<(), StorageError> {
-        let read = move |tx: &mut Tx<'_>| {
+        let read = self.read(move |tx| {
             Ok((ledger::totals_list(tx, &range)?, ledger::lines_list(tx, &range)?))
-        };
-        let (payments, lines) = self.0.db.read::<_, StorageError, _>(read).await?;
+        });
+        let (payments, lines) = read.await?;
         sums.add(&payments, &lines);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use urr_kernel::Uuid;
-use urr_storage::{StorageError, TIME_MIN, Tx};
+use urr_storage::{StorageError, TIME_MIN};
 
 use crate::PaymentService;
 use crate::domain::ledger_audit::{LedgerDifference, LedgerSums};
@@ -74,25 +74,21 @@ impl PaymentService {
         }
         let new: BTreeSet<Uuid> =
             sums.unexplained.iter().filter_map(LedgerDifference::payment_id).collect();
-        let note = move |tx: &mut Tx<'_>| {
+        self.write(move |tx| {
             new.iter().try_for_each(|id| audit_runs::unexplained_insert(tx, *id, now))
-        };
-        let noted: Result<(), StorageError> = self.0.db.write(note).await;
-        noted?;
+        })
+        .await?;
         self.recheck_unexplained().await.map(Some)
     }
 
     /// Checks the payments that were not explained before.
     async fn recheck_unexplained(&self) -> Result<Vec<LedgerDifference>, StorageError> {
-        let list = |tx: &mut Tx<'_>| audit_runs::unexplained_list(tx, RECHECKED_MAX);
-        let noted: Vec<Uuid> = self.0.db.read(list).await?;
+        let known = self.read(|tx| audit_runs::unexplained_list(tx, RECHECKED_MAX)).await?;
         let mut unexplained = Vec::new();
-        for id in noted {
+        for id in known {
             let found = self.prove_payment(id).await?;
             if found.is_empty() {
-                let clear = move |tx: &mut Tx<'_>| audit_runs::unexplained_delete(tx, id);
-                let cleared: Result<(), StorageError> = self.0.db.write(clear).await;
-                cleared?;
+                self.write(move |tx| audit_runs::unexplained_delete(tx, id)).await?;
             }
             unexplained.extend(found);
         }
@@ -154,8 +150,8 @@ impl PaymentService {
         provider: &ProviderClient,
     ) -> Result<Vec<ProviderDifference>, StorageError> {
         let name = provider.name();
-        let list = move |tx: &mut Tx<'_>| audit_runs::differing_list(tx, name, DIFFERING_MAX);
-        let orders: Vec<String> = self.0.db.read(list).await?;
+        let list = self.read(move |tx| audit_runs::differing_list(tx, name, DIFFERING_MAX));
+        let orders = list.await?;
         let mut differences = Vec::new();
         for order_id in &orders {
             differences.extend(self.recheck_order(provider, order_id).await?);
@@ -177,22 +173,20 @@ impl PaymentService {
         if checked.is_empty() && orders.is_empty() {
             return Ok(());
         }
-        let note =
-            move |tx: &mut Tx<'_>| audit_runs::differing_set(tx, name, &checked, &orders, now);
-        self.0.db.write(note).await
+        self.write(move |tx| audit_runs::differing_set(tx, name, &checked, &orders, now)).await
     }
 
     /// Every process shows the results of the audits, whichever runs them.
     pub(crate) async fn update_audit_metrics(&self) -> Result<(), StorageError> {
         let metrics = self.0.metrics.clone();
-        let read = move |tx: &mut Tx<'_>| {
+        self.read(move |tx| {
             let done = audit_runs::audit_runs_list(tx)?;
             let (unexplained, differing) =
                 (audit_runs::unexplained_count(tx)?, audit_runs::differing_count(tx)?);
             metrics.set_audits(&done, unexplained, differing);
             Ok(())
-        };
-        self.0.db.read(read).await
+        })
+        .await
     }
 
     fn holder(&self) -> AuditRunHolder {
@@ -203,9 +197,7 @@ impl PaymentService {
     async fn claim_audit_run(&self, name: &str) -> Result<Option<AuditRunProgress>, StorageError> {
         let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
         let done_since = now - self.0.settings.audit_interval / 2;
-        let take =
-            move |tx: &mut Tx<'_>| audit_runs::audit_run_claim(tx, &name, holder, done_since, now);
-        self.0.db.write(take).await
+        self.write(move |tx| audit_runs::audit_run_claim(tx, &name, holder, done_since, now)).await
     }
 
     async fn update_audit_run(
@@ -214,16 +206,12 @@ impl PaymentService {
         progress: AuditRunProgress,
     ) -> Result<bool, StorageError> {
         let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
-        let update_audit_run =
-            move |tx: &mut Tx<'_>| audit_runs::audit_run_update(tx, &name, holder, progress, now);
-        self.0.db.write(update_audit_run).await
+        self.write(move |tx| audit_runs::audit_run_update(tx, &name, holder, progress, now)).await
     }
 
     async fn finish_audit_run(&self, name: &str, is_done: bool) -> Result<(), StorageError> {
         let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
         let succeeded_at = is_done.then_some(now);
-        let end =
-            move |tx: &mut Tx<'_>| audit_runs::audit_run_finish(tx, &name, holder, succeeded_at);
-        self.0.db.write(end).await
+        self.write(move |tx| audit_runs::audit_run_finish(tx, &name, holder, succeeded_at)).await
     }
 }

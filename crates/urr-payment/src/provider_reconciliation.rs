@@ -82,14 +82,14 @@ impl fmt::Display for ProviderDifference {
 
 /// What follows from the comparison of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum ListedOrderFinding {
+enum OrderFinding {
     Agrees,
     /// We have given it up, and the provider has charged.
     Reopen(ProviderPayment),
     Differs(ProviderDifference),
 }
 
-fn compare_order(ours: Option<&Payment>, theirs: &ProviderPayment) -> ListedOrderFinding {
+fn compare_order(ours: Option<&Payment>, theirs: &ProviderPayment) -> OrderFinding {
     let taken = match theirs.state {
         ProviderState::Paid | ProviderState::Refunded => theirs.amount,
         ProviderState::Open | ProviderState::Deposit | ProviderState::Dead => Won::ZERO,
@@ -97,25 +97,21 @@ fn compare_order(ours: Option<&Payment>, theirs: &ProviderPayment) -> ListedOrde
     let order_id = theirs.order_id.clone();
     let Some(ours) = ours else {
         return match taken {
-            Won::ZERO => ListedOrderFinding::Agrees,
-            amount => {
-                ListedOrderFinding::Differs(ProviderDifference::UnknownOrder { order_id, amount })
-            }
+            Won::ZERO => OrderFinding::Agrees,
+            amount => OrderFinding::Differs(ProviderDifference::UnknownOrder { order_id, amount }),
         };
     };
     let (our_sum, their_sum) = ((ours.charged, ours.refunded), (taken, theirs.refunded));
     let is_abandoned = matches!(ours.status, PaymentStatus::Failed | PaymentStatus::Pending);
     match ours.is_settled() {
-        false => ListedOrderFinding::Agrees,
-        true if our_sum == their_sum => ListedOrderFinding::Agrees,
+        false => OrderFinding::Agrees,
+        true if our_sum == their_sum => OrderFinding::Agrees,
         // It was refunded at the provider, but not by us.
-        true if is_abandoned && theirs.state == ProviderState::Refunded => {
-            ListedOrderFinding::Agrees
-        }
+        true if is_abandoned && theirs.state == ProviderState::Refunded => OrderFinding::Agrees,
         true if is_abandoned && theirs.state == ProviderState::Paid => {
-            ListedOrderFinding::Reopen(theirs.clone())
+            OrderFinding::Reopen(theirs.clone())
         }
-        true => ListedOrderFinding::Differs(ProviderDifference::Amounts {
+        true => OrderFinding::Differs(ProviderDifference::Amounts {
             order_id,
             ours: our_sum,
             theirs: their_sum,
@@ -124,30 +120,24 @@ fn compare_order(ours: Option<&Payment>, theirs: &ProviderPayment) -> ListedOrde
 }
 
 /// What a provider's list says about an order.
-enum ListedOrderCheck {
-    ListedOrderFinding(ListedOrderFinding),
+enum ListCheck {
+    OrderFinding(OrderFinding),
     /// The provider has to be asked about the order.
     Ask {
         payment_key: Option<String>,
     },
 }
 
-fn check_listed(ours: Option<&Payment>, listed: &ListedOrder) -> ListedOrderCheck {
+fn check_listed(ours: Option<&Payment>, listed: &ListedOrder) -> ListCheck {
     let is_charged =
         |ours: &Payment, amount: Won| (ours.charged, ours.refunded) == (amount, Won::ZERO);
     match (&listed.state, ours) {
-        (ListedState::Known(theirs), ours) => {
-            ListedOrderCheck::ListedOrderFinding(compare_order(ours, theirs))
-        }
-        (_, Some(ours)) if !ours.is_settled() => {
-            ListedOrderCheck::ListedOrderFinding(ListedOrderFinding::Agrees)
-        }
+        (ListedState::Known(theirs), ours) => ListCheck::OrderFinding(compare_order(ours, theirs)),
+        (_, Some(ours)) if !ours.is_settled() => ListCheck::OrderFinding(OrderFinding::Agrees),
         (ListedState::Charged(amount), Some(ours)) if is_charged(ours, *amount) => {
-            ListedOrderCheck::ListedOrderFinding(ListedOrderFinding::Agrees)
+            ListCheck::OrderFinding(OrderFinding::Agrees)
         }
-        (_, ours) => {
-            ListedOrderCheck::Ask { payment_key: ours.and_then(|ours| ours.payment_key.clone()) }
-        }
+        (_, ours) => ListCheck::Ask { payment_key: ours.and_then(|ours| ours.payment_key.clone()) },
     }
 }
 
@@ -213,9 +203,9 @@ impl PaymentService {
             let mut asked = stream::iter(asked).buffer_unordered(ASKED_AT_ONCE);
             while let Some(answer) = asked.next().await {
                 match answer? {
-                    Some(ListedOrderFinding::Agrees) => {}
-                    Some(ListedOrderFinding::Differs(difference)) => suspects.push(difference),
-                    Some(ListedOrderFinding::Reopen(theirs)) => {
+                    Some(OrderFinding::Agrees) => {}
+                    Some(OrderFinding::Differs(difference)) => suspects.push(difference),
+                    Some(OrderFinding::Reopen(theirs)) => {
                         if self.reopen(&theirs).await? {
                             found.reopened.push(theirs.order_id);
                         }
@@ -225,8 +215,7 @@ impl PaymentService {
             }
         }
         let TimeRange { from, to } = span;
-        let ours =
-            self.0.db.read(move |tx| payments::payment_list_charged(tx, name, from, to)).await?;
+        let ours = self.read(move |tx| payments::payment_list_charged(tx, name, from, to)).await?;
         let missing = ours.into_iter().filter(|(order_id, _)| !known.contains(order_id));
         suspects.extend(
             missing.map(|(order_id, amount)| ProviderDifference::MissingAtProvider {
@@ -243,11 +232,11 @@ impl PaymentService {
         &self,
         provider: &ProviderClient,
         order: ListedOrder,
-        check: ListedOrderCheck,
-    ) -> Result<Option<ListedOrderFinding>, StorageError> {
+        check: ListCheck,
+    ) -> Result<Option<OrderFinding>, StorageError> {
         let payment_key = match check {
-            ListedOrderCheck::ListedOrderFinding(finding) => return Ok(Some(finding)),
-            ListedOrderCheck::Ask { payment_key } => payment_key,
+            ListCheck::OrderFinding(finding) => return Ok(Some(finding)),
+            ListCheck::Ask { payment_key } => payment_key,
         };
         let found = provider.find_for_reconciliation(&order.order_id, payment_key.as_deref()).await;
         match found {
@@ -302,8 +291,8 @@ impl PaymentService {
         Ok(match theirs {
             _ if before != after => None,
             ProviderLookup::Payment(theirs) => match compare_order(after.as_ref(), &theirs) {
-                ListedOrderFinding::Differs(difference) => Some(difference),
-                ListedOrderFinding::Agrees | ListedOrderFinding::Reopen(_) => None,
+                OrderFinding::Differs(difference) => Some(difference),
+                OrderFinding::Agrees | OrderFinding::Reopen(_) => None,
             },
             // Neither side has charged anything.
             ProviderLookup::NotFound if after.is_none_or(|ours| ours.charged == Won::ZERO) => None,
@@ -332,8 +321,8 @@ impl PaymentService {
         &self,
         provider: &'static str,
         listed: Vec<ListedOrder>,
-    ) -> Result<Vec<(ListedOrder, ListedOrderCheck)>, StorageError> {
-        let checked = self.0.db.read(move |tx| {
+    ) -> Result<Vec<(ListedOrder, ListCheck)>, StorageError> {
+        let checked = self.read(move |tx| {
             let check_one = |listed: &ListedOrder| {
                 let ours = payments::payment_find_by_order(tx, &listed.order_id)?;
                 let ours = ours.filter(|payment| payment.provider == provider);
@@ -350,7 +339,7 @@ impl PaymentService {
         self.commit("reopened", move |tx| {
             let ours = payments::payment_lock_by_order(tx, &theirs.order_id)?;
             let is_abandoned = |ours: &Payment| {
-                matches!(compare_order(Some(ours), &theirs), ListedOrderFinding::Reopen(_))
+                matches!(compare_order(Some(ours), &theirs), OrderFinding::Reopen(_))
             };
             match ours.filter(is_abandoned) {
                 Some(ours) => payment_reopen(tx, &ours, now, now).map(|()| true),
@@ -402,11 +391,11 @@ mod tests {
             ours.as_ref(),
             theirs,
         ) {
-            ListedOrderFinding::Agrees => "agrees",
-            ListedOrderFinding::Reopen(_) => "reopen",
-            ListedOrderFinding::Differs(ProviderDifference::UnknownOrder { .. }) => "unknown",
-            ListedOrderFinding::Differs(ProviderDifference::Amounts { .. }) => "amounts",
-            ListedOrderFinding::Differs(ProviderDifference::MissingAtProvider { .. }) => "missing",
+            OrderFinding::Agrees => "agrees",
+            OrderFinding::Reopen(_) => "reopen",
+            OrderFinding::Differs(ProviderDifference::UnknownOrder { .. }) => "unknown",
+            OrderFinding::Differs(ProviderDifference::Amounts { .. }) => "amounts",
+            OrderFinding::Differs(ProviderDifference::MissingAtProvider { .. }) => "missing",
         };
         let (paid, open) = (theirs(Paid, 0), theirs(Open, 0));
         assert_eq!(word(None, &paid), "unknown");
@@ -433,7 +422,7 @@ mod tests {
     fn only_what_the_list_leaves_open_or_tells_otherwise_is_asked_for() {
         let is_asked = |ours: Option<Payment>, state| {
             let listed = ListedOrder { order_id: "ORD_1".to_owned(), state };
-            matches!(check_listed(ours.as_ref(), &listed), ListedOrderCheck::Ask { .. })
+            matches!(check_listed(ours.as_ref(), &listed), ListCheck::Ask { .. })
         };
         let charged =
             |status, step| Payment { charged: Won::new(100_000), ..payment(status, step) };

@@ -12,12 +12,12 @@ use crate::store::refunds;
 
 impl PaymentService {
     pub async fn find(&self, id: PaymentId) -> Result<Option<Payment>, StorageError> {
-        self.0.db.read(move |tx| payments::payment_find(tx, id)).await
+        self.read(move |tx| payments::payment_find(tx, id)).await
     }
 
     pub async fn find_order(&self, order_id: &str) -> Result<Option<Payment>, StorageError> {
         let order_id = order_id.to_owned();
-        self.0.db.read(move |tx| payments::payment_find_by_order(tx, &order_id)).await
+        self.read(move |tx| payments::payment_find_by_order(tx, &order_id)).await
     }
 
     /// The newest first.
@@ -26,7 +26,7 @@ impl PaymentService {
         filter: PaymentFilter,
         page: Page,
     ) -> Result<(Vec<Payment>, u64), StorageError> {
-        self.0.db.read(move |tx| payments::payment_list(tx, filter, page)).await
+        self.read(move |tx| payments::payment_list(tx, filter, page)).await
     }
 
     /// All orders that were ever made for a payable; a hundred at most.
@@ -37,6 +37,6 @@ impl PaymentService {
 
     /// The oldest first.
     pub async fn list_refunds(&self, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
-        self.0.db.read(move |tx| refunds::refund_list(tx, id)).await
+        self.read(move |tx| refunds::refund_list(tx, id)).await
     }
 }

@@ -9,4 +9,4 @@ pub mod transitions;
 pub mod webhooks;
 
 #[cfg(test)]
-mod query_plans;
+mod tests;

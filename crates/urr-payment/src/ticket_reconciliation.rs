@@ -11,7 +11,7 @@ use urr_contracts::internal::ticket::{
     PaidReservationPage, PayableKind, PayableStatus, PayableView,
 };
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
-use urr_storage::{StorageError, Tx};
+use urr_storage::StorageError;
 
 use crate::PaymentService;
 use crate::domain::payment::{Payment, PaymentId, PaymentStatus};
@@ -147,9 +147,9 @@ impl PaymentService {
         until: Uuid,
     ) -> Result<(BTreeMap<Uuid, Vec<Payment>>, Option<Uuid>), StorageError> {
         let limit = u32::try_from(PAYMENTS_PER_PAGE).expect("a page is small");
-        let read =
-            move |tx: &mut Tx<'_>| payments::payment_list_by_reservation(tx, after, until, limit);
-        let list: Vec<Payment> = self.0.db.read(read).await?;
+        let list = self
+            .read(move |tx| payments::payment_list_by_reservation(tx, after, until, limit))
+            .await?;
         let is_cut = list.len() == PAYMENTS_PER_PAGE;
         let mut payments: BTreeMap<Uuid, Vec<Payment>> = BTreeMap::new();
         for payment in list {

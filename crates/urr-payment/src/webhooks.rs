@@ -39,8 +39,7 @@ impl PaymentService {
         notice: WebhookNotice,
     ) -> Result<(), StorageError> {
         let (now, seen) = (self.0.clock.now(), notice.clone());
-        let plan = move |tx: &mut Tx<'_>| plan_query(tx, provider, &seen, now);
-        if self.0.db.read(plan).await?.is_none() {
+        if self.read(move |tx| plan_query(tx, provider, &seen, now)).await?.is_none() {
             return Ok(());
         }
         self.commit("webhook", move |tx| {

@@ -9,7 +9,6 @@ use urr_service::ApiError;
 use urr_service::idempotency::{
     KeyClaim, KeyedRequest, fingerprint, key_claim, key_complete, key_release, key_reused,
 };
-use urr_storage::{StorageError, Tx};
 
 use crate::PaymentService;
 
@@ -34,9 +33,8 @@ pub async fn claim_key(
     };
     let request = KeyedRequest { user_id, operation, key, fingerprint: fingerprint(request) };
     let (claimed, now) = (request.clone(), payments.0.clock.now());
-    let claim = move |tx: &mut Tx<'_>| key_claim(tx, &claimed, now);
-    let claim = payments.0.db.write::<KeyClaim, StorageError, _>(claim).await?;
-    let (is_new, order_id) = match claim {
+    let claim = payments.write(move |tx| key_claim(tx, &claimed, now));
+    let (is_new, order_id) = match claim.await? {
         KeyClaim::New => (true, None),
         KeyClaim::Repeated { resource_id } => (false, resource_id),
         KeyClaim::Reused => return Err(key_reused()),
@@ -53,8 +51,7 @@ impl ClaimedKey {
     ) -> Result<(), ApiError> {
         let Some(request) = self.request.clone() else { return Ok(()) };
         let order_id = order_id.to_owned();
-        let complete = move |tx: &mut Tx<'_>| key_complete(tx, &request, &order_id);
-        Ok(payments.0.db.write::<(), StorageError, _>(complete).await?)
+        Ok(payments.write(move |tx| key_complete(tx, &request, &order_id)).await?)
     }
 
     /// Frees the key of a request that was refused, so that it can be corrected and sent again.
@@ -64,9 +61,7 @@ impl ClaimedKey {
         outcome: Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         if let (Err(_), Some(request), true) = (&outcome, self.request, self.is_new) {
-            let release = move |tx: &mut Tx<'_>| key_release(tx, &request);
-            let released = payments.0.db.write::<(), StorageError, _>(release).await;
-            if let Err(error) = released {
+            if let Err(error) = payments.write(move |tx| key_release(tx, &request)).await {
                 tracing::warn!(%error, "the idempotency key of a refused request is not released");
             }
         }

@@ -23,10 +23,8 @@ impl PaymentService {
     pub(super) async fn step_refund(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
         let id = payment.id;
         // Both in one transaction: only the sum of that moment tells which refunds are done.
-        let read = self.0.db.read(move |tx| {
-            let payment = payments::payment_get(tx, id)?;
-            Ok::<_, StorageError>((payment, refunds::refund_list(tx, id)?))
-        });
+        let read = self
+            .read(move |tx| Ok((payments::payment_get(tx, id)?, refunds::refund_list(tx, id)?)));
         let (current, all) = read.await?;
         if TransitionFrom::of(&current) != TransitionFrom::of(payment) {
             return Ok(StepOutcome::Stop(current));
@@ -185,9 +183,7 @@ impl PaymentService {
 
     pub(super) async fn step_report(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
         let id = payment.id;
-        let unreported = self.0.db.read(move |tx| refunds::refund_list_unreported(tx, id));
-        let unreported: Vec<Refund> = unreported.await?;
-        for refund in &unreported {
+        for refund in &self.read(move |tx| refunds::refund_list_unreported(tx, id)).await? {
             let reported = match refund.requested_amount {
                 Some(requested) => {
                     let report = self.report_refund(payment, requested, refund.amount);

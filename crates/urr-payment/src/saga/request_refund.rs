@@ -68,13 +68,11 @@ impl PaymentService {
         context: &CallContext,
     ) -> Result<Won, RefundError> {
         let (key, user_id) = (payment_key.to_owned(), owner.user_id);
-        let find = move |tx: &mut Tx<'_>| payments::payment_find_by_key(tx, user_id, &key);
-        let found: Option<Payment> = self.0.db.read(find).await?;
+        let found = self.read(move |tx| payments::payment_find_by_key(tx, user_id, &key)).await?;
         let payment = found.ok_or(RefundError::NotFound)?;
         if let Some(reason) = owner.reason {
             let id = payment.id;
-            let set = move |tx: &mut Tx<'_>| payments::cancel_reason_set(tx, id, &reason);
-            self.0.db.write::<(), StorageError, _>(set).await?;
+            self.write(move |tx| payments::cancel_reason_set(tx, id, &reason)).await?;
         }
         let body = CancelReservationBody { user_id: Some(user_id), ..Default::default() };
         self.cancel(payment, &body, context).await
@@ -124,8 +122,7 @@ impl PaymentService {
             user_id: None,
         };
         let amount = self.cancel(payment, &body, context).await?;
-        let log = move |tx: &mut Tx<'_>| admin_log::insert(tx, &action);
-        self.0.db.write::<(), StorageError, _>(log).await?;
+        self.write(move |tx| admin_log::insert(tx, &action)).await?;
         Ok(amount)
     }
 

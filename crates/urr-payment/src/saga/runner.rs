@@ -59,8 +59,8 @@ impl PaymentService {
     /// process has the claim.
     pub async fn resume(&self, id: PaymentId) -> Result<Option<Payment>, StorageError> {
         let (now, ttl) = (self.0.clock.now(), self.0.timeouts.claim_ttl);
-        let claim = move |tx: &mut Tx<'_>| transitions::payment_claim(tx, id, now, ttl);
-        match self.commit("claim", claim).await? {
+        let claim = self.commit("claim", move |tx| transitions::payment_claim(tx, id, now, ttl));
+        match claim.await? {
             Some(payment) => self.run_steps(payment).await.map(Some),
             None => Ok(None),
         }

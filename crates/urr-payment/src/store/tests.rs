@@ -1,4 +1,4 @@
-//! What is asked for every payment or every second is found by an index, on both engines.
+//! Query plans: the frequent statements use an index, on both engines.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, Value};
