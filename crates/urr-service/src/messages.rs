@@ -8,26 +8,26 @@ use axum::http::header::ACCEPT_LANGUAGE;
 
 /// A language in which errors are explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum AnswerLanguage {
     English,
     Korean,
 }
 
-impl Language {
+impl AnswerLanguage {
     /// As `Content-Language` names it.
     pub const fn tag(self) -> &'static str {
         match self {
-            Language::English => "en",
-            Language::Korean => "ko",
+            AnswerLanguage::English => "en",
+            AnswerLanguage::Korean => "ko",
         }
     }
 
     /// The language that a client prefers by `Accept-Language` (RFC 9110, 12.5.4). Of two that are
     /// equally welcome the first wins; `*`, nothing and languages that we do not have mean English.
-    pub fn preferred(headers: &HeaderMap) -> Language {
+    pub fn preferred(headers: &HeaderMap) -> AnswerLanguage {
         let values = headers.get_all(ACCEPT_LANGUAGE).iter();
         let ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
-        let mut best = (Language::English, 0);
+        let mut best = (AnswerLanguage::English, 0);
         for (language, quality) in ranges.filter_map(parse_range) {
             if quality > best.1 {
                 best = (language, quality);
@@ -38,12 +38,12 @@ impl Language {
 }
 
 /// A language that we have, and how welcome it is, in thousandths.
-fn parse_range(range: &str) -> Option<(Language, u32)> {
+fn parse_range(range: &str) -> Option<(AnswerLanguage, u32)> {
     let (name, parameters) = range.split_once(';').unwrap_or((range, ""));
     let primary = name.trim().split('-').next()?.to_ascii_lowercase();
     let language = match primary.as_str() {
-        "ko" => Language::Korean,
-        "en" | "*" => Language::English,
+        "ko" => AnswerLanguage::Korean,
+        "en" | "*" => AnswerLanguage::English,
         _ => return None,
     };
     let quality = match parameters.trim().strip_prefix("q=") {
@@ -358,17 +358,17 @@ mod tests {
 
     use super::*;
 
-    fn preferred(value: &str) -> Language {
+    fn preferred(value: &str) -> AnswerLanguage {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_LANGUAGE, value.parse().unwrap());
-        Language::preferred(&headers)
+        AnswerLanguage::preferred(&headers)
     }
 
     #[test]
     fn the_language_is_the_most_welcome_one_that_we_have() {
         for korean in ["ko", "ko-KR,ko;q=0.9,en-US;q=0.8", "fr, KO ;q=0.1", "en;q=0.5, ko;q=0.501"]
         {
-            assert_eq!(preferred(korean), Language::Korean, "{korean}");
+            assert_eq!(preferred(korean), AnswerLanguage::Korean, "{korean}");
         }
         for english in [
             "",
@@ -381,9 +381,9 @@ mod tests {
             "ko;q=2",
             "*, ko",
         ] {
-            assert_eq!(preferred(english), Language::English, "{english}");
+            assert_eq!(preferred(english), AnswerLanguage::English, "{english}");
         }
-        assert_eq!(Language::preferred(&HeaderMap::new()), Language::English);
+        assert_eq!(AnswerLanguage::preferred(&HeaderMap::new()), AnswerLanguage::English);
     }
 
     #[test]

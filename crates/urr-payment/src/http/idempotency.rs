@@ -60,10 +60,10 @@ impl ClaimedKey {
         payments: &PaymentService,
         outcome: Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        if let (Err(_), Some(request), true) = (&outcome, self.request, self.is_new) {
-            if let Err(error) = payments.write(move |tx| key_release(tx, &request)).await {
-                tracing::warn!(%error, "the idempotency key of a refused request is not released");
-            }
+        if let (Err(_), Some(request), true) = (&outcome, self.request, self.is_new)
+            && let Err(error) = payments.write(move |tx| key_release(tx, &request)).await
+        {
+            tracing::warn!(%error, "the idempotency key of a refused request is not released");
         }
         outcome
     }

@@ -16,7 +16,6 @@ use crate::TicketService;
 pub fn routes() -> OpenApiRouter<TicketService> {
     let routes = OpenApiRouter::new()
         .route(GET_SALES_HEALTH.path, post(get_sales_health))
-        .route("/internal/ticket/pulse", post(get_sales_health))
         .route(GET_TIER.path, get(get_tier));
     internal_routes(GET_SALES_HEALTH.callers, routes)
 }

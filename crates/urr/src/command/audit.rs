@@ -16,7 +16,7 @@ use urr_storage::Db;
 use self::report::MoneyReport;
 use super::operator::{Operator, OperatorTarget, kit, running_url};
 use super::{CommandNotRun, block_on, print_line};
-use crate::compose::{ClockAndIds, payments, ticket_service_to_read};
+use crate::compose::{ClockAndIds, payment_service, ticket_service_to_read};
 use crate::config::Config;
 use crate::engines;
 use crate::role::ProcessRole;
@@ -125,7 +125,8 @@ impl PaymentAccess {
         databases.push(db.clone());
         // Without tables of the ticket service, its router stays empty and does not answer.
         let tickets = Upstream::local(Caller::Payment, ProcessRole::Ticket.name(), tickets, &kit);
-        let payments = payments(config, db, &ClockAndIds::system(), TicketClient::new(tickets))?;
+        let payments =
+            payment_service(config, db, &ClockAndIds::system(), TicketClient::new(tickets))?;
         let router = payments.service(&kit).local_router();
         let upstream = Upstream::local(Caller::Operator, ProcessRole::Payment.name(), router, &kit);
         let location = match engines::is_on_sqlite(config, ProcessRole::Payment) {

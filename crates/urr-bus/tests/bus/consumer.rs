@@ -1,0 +1,293 @@
+//! From a message to its effect, once.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use prometheus_client::registry::Registry;
+use urr_bus::{BusMetrics, HandleError, Handler, HandlerOutcome, KafkaOptions};
+use urr_kernel::{DomainEvent, Uuid};
+use urr_storage::{StorageError, params};
+use urr_test::servers::{self, Server};
+
+use crate::dead_letters::list;
+use crate::fixture::{
+    Fixture, assert_each_seat_in_order, effect_insert, eventually, metrics_text, paint, steps,
+    within,
+};
+use crate::logs::Logs;
+use crate::on_both_engines;
+
+on_both_engines![
+    each_event_has_its_effect_and_keys_keep_their_order,
+    a_message_delivered_twice_has_one_effect,
+    without_an_inbox_a_message_delivered_twice_has_two_effects,
+    two_groups_have_their_own_effects,
+    a_consumer_that_crashes_again_and_again_loses_and_repeats_nothing,
+    a_business_rejection_is_kept_and_never_tried_again,
+    an_outage_is_waited_for_while_other_keys_go_on,
+    an_unknown_outcome_is_tried_again,
+    what_is_not_for_us_is_ignored,
+];
+
+/// How often the handler was called for each event.
+#[derive(Clone, Default)]
+pub struct Calls(Arc<Mutex<HashMap<Uuid, u32>>>);
+
+impl Calls {
+    pub fn count(&self, event: &DomainEvent) -> u32 {
+        let mut calls = self.0.lock().unwrap();
+        let count = calls.entry(event.id).or_insert(0);
+        *count += 1;
+        *count
+    }
+
+    pub fn of(&self, event: &DomainEvent) -> u32 {
+        self.0.lock().unwrap().get(&event.id).copied().unwrap_or(0)
+    }
+}
+
+mod cases {
+    use super::*;
+
+    pub async fn each_event_has_its_effect_and_keys_keep_their_order(fixture: Fixture) {
+        fixture.publish_events(&steps(&fixture, 25, 40)).await;
+        let consumer = fixture.consumer("group", paint());
+        assert_each_seat_in_order(&fixture.effects_become(1_000).await);
+        consumer.stop().await;
+        assert_eq!(fixture.effects().await.len(), 1_000);
+    }
+
+    pub async fn a_message_delivered_twice_has_one_effect(fixture: Fixture) {
+        let (twice, after) =
+            (fixture.event(Uuid::from_u128(1), 0), fixture.event(Uuid::from_u128(1), 1));
+        fixture.publish_events(&[twice.clone(), twice, after]).await;
+        let consumer = fixture.consumer("group", paint());
+        // The last message of the key comes behind both copies.
+        assert_each_seat_in_order(&fixture.effects_become(2).await);
+        consumer.stop().await;
+        assert_eq!(fixture.effects().await.len(), 2);
+    }
+
+    /// The control of the case above: it is the inbox that makes it one.
+    pub async fn without_an_inbox_a_message_delivered_twice_has_two_effects(fixture: Fixture) {
+        let twice = fixture.event(Uuid::from_u128(1), 0);
+        fixture.publish_events(&[twice.clone(), twice]).await;
+        for delivery in fixture.read("group", 2).await {
+            let event = DomainEvent::from_bytes(&delivery.body).unwrap();
+            let effect = fixture.db.write(move |tx| effect_insert(tx, &event));
+            effect.await.unwrap();
+        }
+        assert_eq!(fixture.effects().await.len(), 2);
+    }
+
+    pub async fn two_groups_have_their_own_effects(fixture: Fixture) {
+        fixture.publish_events(&steps(&fixture, 5, 4)).await;
+        let (ticket, stats) =
+            (fixture.consumer("ticket", paint()), fixture.consumer("stats", paint()));
+        let effects = fixture.effects_become(40).await;
+        let mut times = HashMap::new();
+        for effect in effects {
+            *times.entry(effect.event_id).or_insert(0) += 1;
+        }
+        assert_eq!(times.len(), 20);
+        assert!(times.values().all(|count| *count == 2), "{times:?}");
+        ticket.stop().await;
+        stats.stop().await;
+    }
+
+    pub async fn a_consumer_that_crashes_again_and_again_loses_and_repeats_nothing(
+        fixture: Fixture,
+    ) {
+        fixture.publish_events(&steps(&fixture, 20, 60)).await;
+        for wanted in [100, 400, 800] {
+            let consumer = fixture.consumer("group", paint());
+            fixture.effects_become(wanted).await;
+            consumer.crash().await;
+        }
+        let consumer = fixture.consumer("group", paint());
+        assert_each_seat_in_order(&fixture.effects_become(1_200).await);
+        consumer.stop().await;
+        assert_eq!(fixture.effects().await.len(), 1_200);
+    }
+
+    pub async fn a_business_rejection_is_kept_and_never_tried_again(fixture: Fixture) {
+        let seat = Uuid::from_u128(1);
+        let events = [fixture.event(seat, 0), fixture.event(seat, 1)];
+        fixture.publish_events(&events).await;
+        let calls = Calls::default();
+        let handler: Handler = {
+            let calls = calls.clone();
+            Arc::new(move |tx, event, _| {
+                calls.count(event);
+                // The compensation of a rejection is written with it.
+                effect_insert(tx, event)?;
+                let reason = "the paint is sold out".to_owned();
+                Ok(HandlerOutcome::Rejected { reason })
+            })
+        };
+        let mut registry = Registry::default();
+        let metrics = BusMetrics::register(&mut registry);
+        let consumer = fixture.consumer_with("group", handler, metrics);
+        assert_each_seat_in_order(&fixture.effects_become(2).await);
+        consumer.stop().await;
+        let text = metrics_text(&registry);
+        assert!(text.contains("outcome=\"rejected\"} 2"), "{text}");
+        assert!(!text.contains("urr_bus_dead_letters_total{"), "{text}");
+        assert_eq!((calls.of(&events[0]), calls.of(&events[1])), (1, 1));
+        assert_eq!(list(&fixture).await, []);
+    }
+
+    pub async fn an_outage_is_waited_for_while_other_keys_go_on(fixture: Fixture) {
+        let (down, up) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let events: Vec<DomainEvent> =
+            [down, up].iter().flat_map(|seat| (0..3).map(|n| fixture.event(*seat, n))).collect();
+        fixture.publish_events(&events).await;
+        let is_down = Arc::new(AtomicBool::new(true));
+        let calls = Calls::default();
+        let handler: Handler = {
+            let (is_down, calls) = (Arc::clone(&is_down), calls.clone());
+            Arc::new(move |tx, event, _| {
+                calls.count(event);
+                if event.subject == down.to_string() && is_down.load(Ordering::SeqCst) {
+                    let reason = "the server is away".to_owned();
+                    return Err(StorageError::Unavailable(reason).into());
+                }
+                effect_insert(tx, event)?;
+                Ok(HandlerOutcome::Done)
+            })
+        };
+        let consumer = fixture.consumer("group", handler);
+        let effects = fixture.effects_become(3).await;
+        assert!(effects.iter().all(|effect| effect.seat_id == up), "{effects:?}");
+        // More attempts than a failure that is not an outage would get.
+        eventually("attempts", async || calls.of(&events[0]) > 6).await;
+        assert_eq!(calls.of(&events[1]), 0, "the next of the key waits");
+        assert_eq!(fixture.effects().await.len(), 3);
+        is_down.store(false, Ordering::SeqCst);
+        assert_each_seat_in_order(&fixture.effects_become(6).await);
+        consumer.stop().await;
+        assert_eq!(list(&fixture).await, []);
+    }
+
+    pub async fn an_unknown_outcome_is_tried_again(fixture: Fixture) {
+        let event = fixture.event(Uuid::from_u128(1), 0);
+        fixture.publish_events(std::slice::from_ref(&event)).await;
+        let calls = Calls::default();
+        let handler: Handler = {
+            let calls = calls.clone();
+            Arc::new(move |tx, event, _| {
+                if calls.count(event) < 7 {
+                    let reason = "the connection broke".to_owned();
+                    return Err(StorageError::OutcomeUnknown(reason).into());
+                }
+                effect_insert(tx, event)?;
+                Ok(HandlerOutcome::Done)
+            })
+        };
+        let consumer = fixture.consumer("group", handler);
+        fixture.effects_become(1).await;
+        consumer.stop().await;
+        assert_eq!(calls.of(&event), 7);
+    }
+
+    pub async fn what_is_not_for_us_is_ignored(fixture: Fixture) {
+        let seat = Uuid::from_u128(1);
+        let mut foreign = fixture.event(seat, 7);
+        foreign.event_type = "SEAT_SOLD".to_owned();
+        fixture.publish_events(&[foreign, fixture.event(seat, 0)]).await;
+        let handler: Handler = Arc::new(|tx, event, _| match event.event_type.as_str() {
+            "SEAT_PAINTED" => {
+                effect_insert(tx, event)?;
+                Ok(HandlerOutcome::Done)
+            }
+            _ => Ok(HandlerOutcome::Ignored),
+        });
+        let consumer = fixture.consumer("group", handler);
+        assert_each_seat_in_order(&fixture.effects_become(1).await);
+        consumer.stop().await;
+        assert_eq!(list(&fixture).await, []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_finishes_and_acknowledges_what_is_under_way() {
+    let fixture = Fixture::embedded().await;
+    fixture.publish_events(&steps(&fixture, 10, 10)).await;
+    let (entered, was_entered) = tokio::sync::mpsc::unbounded_channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let first = AtomicBool::new(true);
+    let handler: Handler = Arc::new(move |tx, event, _| {
+        if first.swap(false, Ordering::SeqCst) {
+            entered.send(()).unwrap();
+            released.lock().unwrap().recv().unwrap();
+        }
+        effect_insert(tx, event)?;
+        Ok(HandlerOutcome::Done)
+    });
+    let consumer = fixture.consumer("group", handler);
+    let mut was_entered = was_entered;
+    within(was_entered.recv()).await.unwrap();
+    let stopping = tokio::spawn(consumer.stop());
+    release.send(()).unwrap();
+    within(stopping).await.unwrap();
+    assert_eq!(fixture.effects().await.len(), 100);
+    let subscription = fixture.bus.subscribe("group", std::slice::from_ref(&fixture.topic)).await;
+    let lags = subscription.unwrap().lag_reader().lag().await.unwrap();
+    assert_eq!(lags.iter().map(|lag| lag.messages).sum::<i64>(), 0);
+}
+
+#[tokio::test]
+async fn a_consumer_whose_storage_is_closed_ends_loudly_and_without_dead_letters() {
+    let (logs, _guard) = Logs::collect();
+    let fixture = Fixture::embedded().await;
+    fixture.db.close();
+    fixture.publish_events(&[fixture.event(Uuid::from_u128(1), 0)]).await;
+    let consumer = fixture.consumer("group", paint());
+    within(consumer.ended()).await;
+    assert_eq!(list(&fixture).await, []);
+    let lines = logs.lines_with("the storage was closed under the consumer");
+    assert!(lines.len() == 1 && lines[0].starts_with("ERROR"), "{lines:?}");
+    assert_eq!(fixture.read("group", 1).await.len(), 1, "it was not acknowledged");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_kafka_a_batch_that_takes_long_keeps_its_place_in_the_group() {
+    if !servers::available(Server::Kafka).unwrap() {
+        return;
+    }
+    let mut options = KafkaOptions::new(servers::shared_kafka().unwrap().bootstrap());
+    options.session_timeout = Duration::from_secs(6);
+    options.poll_interval_max = Duration::from_secs(6);
+    let fixture = Fixture::on_kafka(options).await;
+    // More than a batch, so that messages are on their way to us while the first one stalls.
+    fixture.publish_events(&steps(&fixture, 50, 20)).await;
+    let resumed_at = Instant::now() + Duration::from_secs(15);
+    let handler: Handler = Arc::new(move |tx, event, _| {
+        if Instant::now() < resumed_at {
+            return Err(StorageError::Unavailable("it takes long".to_owned()).into());
+        }
+        effect_insert(tx, event)?;
+        Ok(HandlerOutcome::Done)
+    });
+    let mut registry = Registry::default();
+    let consumer = fixture.consumer_with("group", handler, BusMetrics::register(&mut registry));
+    assert_each_seat_in_order(&fixture.effects_become(1_000).await);
+    consumer.stop().await;
+    // Who loses the place gets the messages a second time.
+    let text = metrics_text(&registry);
+    assert!(text.contains("outcome=\"done\"} 1000"), "{text}");
+    assert!(!text.contains("outcome=\"duplicate\""), "{text}");
+}
+
+/// A handler that keeps violating a guard of the schema.
+pub fn violate_a_constraint(calls: &Calls) -> Handler {
+    let calls = calls.clone();
+    Arc::new(move |tx, event, _| {
+        calls.count(event);
+        tx.execute("insert into guarded (step) values ($1)", params![-1_i64])?;
+        Err(HandleError::Poison("the constraint did not hold".to_owned()))
+    })
+}
