@@ -194,7 +194,7 @@ create index webhooks_by_time on webhooks (received_at);
 
 -- Periodic audits: how far each has come, and which process runs it.
 create table audit_runs (
-    -- `books`, or `provider:` and the provider's name.
+    -- `ledger`, or `provider:` and the provider's name.
     name text primary key,
     -- The process that runs it.
     holder uuid,

@@ -11,7 +11,7 @@ use urr_storage::{StorageError, Tx};
 
 use crate::PaymentService;
 
-/// The listener that is told of every point. Clones share it.
+/// The listener that is called at every point. Clones share it.
 #[derive(Clone, Default)]
 pub struct FaultPoints(Option<Arc<FaultListener>>);
 

@@ -17,7 +17,7 @@ use crate::store::ledger::EntryMark;
 /// A process that dies during an audit blocks the others for this long.
 const LEASE: Duration = Duration::from_secs(2 * 60);
 /// The name of the ledger's audit in `audit_runs` and in the metric.
-const BOOKS: &str = "books";
+const LEDGER: &str = "ledger";
 /// Entries of this time before the last run are audited again: they may have been committed after
 /// it.
 const COMMIT_LAG: Duration = Duration::from_secs(2 * 60);
@@ -40,10 +40,10 @@ impl PaymentService {
     pub async fn audit_ledger_changes(
         &self,
     ) -> Result<Option<Vec<LedgerDifference>>, StorageError> {
-        let Some(progress) = self.claim_audit_run(BOOKS).await? else { return Ok(None) };
+        let Some(progress) = self.claim_audit_run(LEDGER).await? else { return Ok(None) };
         let checked = self.audit_changed_payments(progress).await;
         let is_done = matches!(checked, Ok(Some(_)));
-        self.finish_audit_run(BOOKS, is_done).await?;
+        self.finish_audit_run(LEDGER, is_done).await?;
         checked
     }
 
@@ -57,7 +57,7 @@ impl PaymentService {
         let mut after = EntryMark { at: from, id: Uuid::nil() };
         while let Some(until) = self.add_entries(after, &mut sums).await? {
             after = until;
-            if !self.update_audit_run(BOOKS, progress).await? {
+            if !self.update_audit_run(LEDGER, progress).await? {
                 return Ok(None);
             }
         }
@@ -65,7 +65,7 @@ impl PaymentService {
         for _ in 0..RANGES_PER_RUN {
             let after = progress.after.unwrap_or(Uuid::nil());
             progress.after = self.add_payments(after, &mut sums).await?;
-            if !self.update_audit_run(BOOKS, progress).await? {
+            if !self.update_audit_run(LEDGER, progress).await? {
                 return Ok(None);
             }
             if progress.after.is_none() {

@@ -308,7 +308,7 @@ mod tests {
         let ticket = paid(&first, "confirmed", LONG_AGO);
         let ticket = PayableView { payment_id: Some(second.id.0), ..ticket };
         assert_eq!(word(Some(&ticket), &[first.clone(), second.clone()]), "agrees");
-        // Nobody has given the seller their money.
+        // The seller was not refunded.
         let unpaid_seller = payment(PaymentStatus::Confirmed, None);
         assert_eq!(word(Some(&ticket), &[unpaid_seller.clone(), second.clone()]), "no ticket");
         let announced = PayableView { updated_at: Some(at(NOW)), ..ticket.clone() };

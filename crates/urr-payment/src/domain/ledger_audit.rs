@@ -41,7 +41,7 @@ pub enum LedgerDifference {
     /// The payment is settled, and an account that should be empty is not.
     Left { payment_id: Uuid, account: String, amount: Won },
     /// The accounts do not add up to zero.
-    Books { amount: Won },
+    Accounts { amount: Won },
     /// There is no such account.
     Account { name: String, amount: Won },
 }
@@ -53,7 +53,7 @@ impl LedgerDifference {
             LedgerDifference::Entry { payment_id, .. }
             | LedgerDifference::Left { payment_id, .. } => Some(*payment_id),
             LedgerDifference::Payment { id, .. } => Some(*id),
-            LedgerDifference::Books { .. } | LedgerDifference::Account { .. } => None,
+            LedgerDifference::Accounts { .. } | LedgerDifference::Account { .. } => None,
         }
     }
 }
@@ -114,7 +114,7 @@ impl LedgerSums {
         let mut found = Vec::new();
         let sum: i64 = self.balances.values().sum();
         if sum != 0 {
-            found.push(LedgerDifference::Books { amount: Won::new(sum) });
+            found.push(LedgerDifference::Accounts { amount: Won::new(sum) });
         }
         for (name, amount) in &self.balances {
             if name.parse::<LedgerAccount>().is_err() {
@@ -176,7 +176,7 @@ impl fmt::Display for LedgerDifference {
             LedgerDifference::Left { payment_id, account, amount } => {
                 write!(f, "payment {payment_id}: it is settled, and {amount} are left on {account}")
             }
-            LedgerDifference::Books { amount } => {
+            LedgerDifference::Accounts { amount } => {
                 write!(f, "the accounts together add up to {amount} and not to zero")
             }
             LedgerDifference::Account { name, amount } => {

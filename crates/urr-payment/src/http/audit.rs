@@ -160,7 +160,7 @@ fn unexplained_finding(found: &LedgerDifference) -> AuditFinding {
         LedgerDifference::Entry { amount, .. } => ("entry", amount),
         LedgerDifference::Payment { amount, .. } => ("payment", amount),
         LedgerDifference::Left { amount, .. } => ("left", amount),
-        LedgerDifference::Books { amount } => ("books", amount),
+        LedgerDifference::Accounts { amount } => ("accounts", amount),
         LedgerDifference::Account { amount, .. } => ("account", amount),
     };
     AuditFinding { payment_id: found.payment_id(), ..finding(kind, *amount, found.to_string()) }

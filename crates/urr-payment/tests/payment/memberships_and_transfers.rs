@@ -52,8 +52,8 @@ contract! {
         let event = world.announced().await.pop().unwrap();
         assert_eq!(event.data["paymentType"], "membership");
         assert_eq!(event.data["referenceId"], json!(membership.id));
-        assert_eq!(event.data.get("reservationId"), None);
-        assert_eq!(event.data.get("eventId"), None);
+        assert!(event.data["reservationId"].is_null());
+        assert!(event.data["eventId"].is_null());
         assert_eq!(balances(&world).await, [102_000, 0, 0, 0, 0, 0, -102_000, 0, 0]);
         world.assert_whole().await;
     }

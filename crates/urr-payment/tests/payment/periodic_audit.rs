@@ -77,7 +77,7 @@ contract! {
                      and entry_id in (select id from ledger_entries order by at desc limit 1)").await;
         let found = audit_ledger_changes(&world).await;
         assert!(matches!(found[..], [LedgerDifference::Entry { amount, .. }] if amount == Won::new(-1)));
-        assert_eq!(mark(&world, "books").await, Some(world.clock.now()));
+        assert_eq!(mark(&world, "ledger").await, Some(world.clock.now()));
         // It is named until it is explained.
         world.clock.advance(HOUR);
         assert_eq!(audit_ledger_changes(&world).await, found);

@@ -5,15 +5,15 @@ use urr_kernel::named_enum;
 /// A test card. Its name is part of the payment key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestCard {
-    /// `approve`: charged and told so.
+    /// `approve`: charged, with the answer at once.
     Approve,
     /// `decline`: the bank says no, for good.
     Decline,
     /// `insufficient`: there is not enough money on it, for good.
     Insufficient,
-    /// `slow`: charged, and told after a while.
+    /// `slow`: charged, with the answer after a while.
     Slow,
-    /// `timeout`: never charged, and nobody ever answers.
+    /// `timeout`: never charged, and there is no answer.
     TimeOut,
     /// `stumble`: the first attempt is lost before it is charged, the next one is charged.
     Stumble,
@@ -25,13 +25,13 @@ pub enum TestCard {
     Duplicate,
     /// `wrong-amount`: one won less is charged than was agreed to.
     WrongAmount,
-    /// `unknown-code`: never charged, and refused with a code that nobody has heard of.
+    /// `unknown-code`: never charged, and refused with an unknown code.
     UnknownCode,
-    /// `refund-timeout`: charged; what is given back is given back, and the answer is lost.
+    /// `refund-timeout`: charged; a refund is made, and the answer is lost.
     RefundTimesOut,
-    /// `refund-decline`: charged; nothing is ever given back.
+    /// `refund-decline`: charged; every refund is declined.
     RefundDeclined,
-    /// `refund-whole`: charged; it is given back as a whole or not at all.
+    /// `refund-whole`: charged; only a full refund is possible.
     PartDeclined,
 }
 
