@@ -232,7 +232,6 @@ const KOREAN: &[(&str, &str)] = &[
     ("PAYMENT_NOT_CONFIRMED", "환불할 결제가 없습니다."),
     ("PAYMENT_NOT_FOUND", "결제 내역을 찾을 수 없습니다."),
     ("PAYMENT_RETURNED", "예매가 확정되지 않아 결제 금액을 돌려드렸습니다."),
-    ("PRESALE", "지금은 선예매 대상 회원만 구매할 수 있습니다."),
     ("PRESALE_MEMBERS_ONLY", "지금은 선예매 대상 회원만 구매할 수 있습니다."),
     ("PRICE_IS_FIXED", "양도 가격은 결제한 금액으로 정해져 있습니다."),
     ("PROOF_REQUIRED", "본인 확인이 필요합니다."),
@@ -271,7 +270,6 @@ const KOREAN: &[(&str, &str)] = &[
     ("SALE_ENDED", "판매가 종료되었습니다."),
     ("SALE_NOT_OPEN", "아직 판매 시작 전입니다."),
     ("SALE_NOT_READY", "좌석을 준비하고 있습니다. 잠시 후 다시 시도해 주세요."),
-    ("SALE_OVER", "판매가 종료되었습니다."),
     ("SALE_STARTED", "판매가 시작된 뒤에는 바꿀 수 없습니다."),
     ("SEAT_BEING_DECIDED", "다른 고객이 이 좌석을 선택하고 있습니다. 잠시 후 다시 시도해 주세요."),
     ("SEAT_LIMIT", "1인당 구매할 수 있는 매수를 초과했습니다."),
@@ -309,7 +307,6 @@ const KOREAN: &[(&str, &str)] = &[
     ("TOKEN_MALFORMED", "로그인 정보를 읽을 수 없습니다."),
     ("TOKEN_REVOKED", "로그아웃되었습니다. 다시 로그인해 주세요."),
     ("TOO_MANY_ASKS", "요청이 너무 많습니다. 잠시 후 다시 시도해 주세요."),
-    ("TOO_MANY_CHOSEN", "한 번에 선택할 수 있는 매수를 초과했습니다."),
     (
         "TOO_MANY_DOWNLOADS",
         "동시에 내려받을 수 있는 수를 초과했습니다. 잠시 후 다시 시도해 주세요.",
