@@ -203,7 +203,6 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/admin/events/{id}/tickets", "ticket", Admin, General, Browse, Default),
         route(ALL, "/api/admin/tickets/**", "ticket", Admin, General, Browse, Default),
         route(ALL, "/api/admin/check-ins/**", "ticket", Admin, General, Hold, Default),
-        route(GET, "/api/admin/ticket-audit-log", "ticket", Admin, General, Browse, Default),
         route(ALL, "/api/admin/payments/**", "payment", Admin, General, Pay, Payment),
         route(ALL, "/api/admin/mails/**", "mail", Admin, General, Browse, Default),
         route(ALL, "/api/admin/**", "catalog", Admin, General, Browse, Default),
@@ -217,6 +216,7 @@ pub const ROUTES: &[Route] = {
         route(POST, "/api/seats/reserve", "ticket", Admitted, Booking, Hold, Default),
         route(POST, "/api/seats/best", "ticket", Admitted, Booking, Hold, Default),
         route(POST, "/api/reservations", "ticket", Admitted, Booking, Hold, Default),
+        route(GET, "/api/reservations", "ticket", User, General, Browse, Default),
         route(GET, "/api/reservations/**", "ticket", User, General, Browse, Default),
         // Changing seats takes seats, so it needs an entry token.
         route(PUT, "/api/reservations/{id}/seats", "ticket", Admitted, Booking, Hold, Default),

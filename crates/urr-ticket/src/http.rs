@@ -16,7 +16,7 @@ use crate::{
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
-    path: "/api/admin/ticket-audit-log",
+    path: "/api/admin/reservations/log",
     operation_id: "list_ticket_admin_actions",
     tag: "admin",
 };

@@ -1,4 +1,4 @@
-//! The door over HTTP: for administrators with a scanner.
+//! The routes for check-in: for administrators with a scanner.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ struct CheckInBody {
     /// The text of the ticket's QR code.
     #[schema(max_length = 500)]
     payload: String,
-    /// The event whose door this is.
+    /// The event at whose entrance it is scanned.
     event_id: Uuid,
 }
 
@@ -42,7 +42,7 @@ struct CheckedInView {
     number: String,
     reservation_number: String,
     event_id: Uuid,
-    /// Where the holder sits; nothing for a standing ticket.
+    /// The seat; null for a standing ticket.
     seat: Option<CheckInSeatView>,
     ticket_type_name: Option<String>,
     #[schema(value_type = String, format = DateTime)]
@@ -89,7 +89,7 @@ impl CheckedInView {
     }
 }
 
-/// Lets the holder of a ticket in, once.
+/// Checks a ticket in. Each ticket admits once.
 #[utoipa::path(
     post, path = "/api/admin/check-ins", tag = "tickets", request_body = CheckInBody,
     responses(
@@ -130,12 +130,12 @@ struct CheckInsQuery {
 #[serde(rename_all = "camelCase")]
 struct CheckInsView {
     event_id: Uuid,
-    /// Tickets that may come in, those who did included.
+    /// Valid tickets, those included that were checked in.
     tickets: u64,
     checked_in: u64,
 }
 
-/// How many came in.
+/// How many tickets were checked in.
 #[utoipa::path(
     get, path = "/api/admin/check-ins", tag = "tickets", params(CheckInsQuery),
     responses(

@@ -1,4 +1,4 @@
-//! What is left, by grade and by ticket type, and the keys that sign tickets.
+//! The routes for availability by grade and ticket type, and the keys that sign tickets.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -92,7 +92,7 @@ impl TicketTypeStockView {
     }
 }
 
-/// How much of an event is left.
+/// What is left of an event, by grade and by ticket type.
 #[utoipa::path(
     get, path = "/api/tickets/event/{eventId}", tag = "tickets",
     params(("eventId" = Uuid, Path)),

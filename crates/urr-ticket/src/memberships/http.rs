@@ -1,4 +1,4 @@
-//! Fan memberships over HTTP: joining, one's own, what they give.
+//! The routes of memberships.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -256,7 +256,7 @@ async fn get_my_membership(
     Ok(Json(MyMembershipView { membership, point_history, pagination, benefits }))
 }
 
-/// What one's standing with an artist gives.
+/// The benefits of one's tier with an artist.
 #[utoipa::path(
     get, path = "/api/memberships/benefits/{artistId}", tag = "memberships",
     params(("artistId" = Uuid, Path)),

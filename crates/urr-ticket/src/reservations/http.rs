@@ -1,4 +1,4 @@
-//! One's own reservations over HTTP: look, change, release, cancel.
+//! The routes of one's own reservations.
 
 pub(crate) mod admin;
 pub(crate) mod internal;
@@ -23,6 +23,7 @@ use crate::{
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(list_my_reservations))
+        .routes(routes!(list_my_reservations_alias))
         .routes(routes!(get_reservation, release_hold))
         .routes(routes!(get_seat_reservation))
         .routes(routes!(cancel_reservation))
@@ -43,7 +44,7 @@ struct ReservationAnswerView {
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-struct MyFilter {
+struct MyReservationFilter {
     /// `pending`, `confirmed`, `cancelled` or `expired`.
     #[param(example = "confirmed")]
     status: Option<String>,
@@ -64,7 +65,7 @@ pub fn parse_status(name: Option<&str>) -> Result<Option<ReservationStatus>, Api
 
 /// One's own reservations, the newest first.
 #[utoipa::path(
-    get, path = "/api/reservations/my", tag = "reservations", params(Page, MyFilter),
+    get, path = "/api/reservations", tag = "reservations", params(Page, MyReservationFilter),
     responses(
         (status = 200, body = ReservationListView),
         (status = 400, body = ErrorBody),
@@ -75,7 +76,7 @@ async fn list_my_reservations(
     State(ticket): State<TicketService>,
     User(user): User,
     page: Page,
-    Query(filter): Query<MyFilter>,
+    Query(filter): Query<MyReservationFilter>,
 ) -> Result<Json<ReservationListView>, ApiError> {
     let status = parse_status(filter.status.as_deref())?;
     let (user_id, event_id) = (Some(user.user_id), filter.event_id);
@@ -85,6 +86,24 @@ async fn list_my_reservations(
     let views = details.iter().map(|details| ReservationView::new(details, now)).collect();
     let Paged { items: reservations, pagination } = Paged::new(views, total, page);
     Ok(Json(ReservationListView { reservations, pagination }))
+}
+
+/// The same list at its former path.
+#[utoipa::path(
+    get, path = "/api/reservations/my", tag = "reservations", params(Page, MyReservationFilter),
+    responses(
+        (status = 200, body = ReservationListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn list_my_reservations_alias(
+    state: State<TicketService>,
+    user: User,
+    page: Page,
+    filter: Query<MyReservationFilter>,
+) -> Result<Json<ReservationListView>, ApiError> {
+    list_my_reservations(state, user, page, filter).await
 }
 
 /// One's own reservation with its tickets.
@@ -105,7 +124,7 @@ async fn get_reservation(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-/// The same, at the address where seats are looked for.
+/// The same at the path of seats.
 #[utoipa::path(
     get, path = "/api/seats/reservation/{id}", tag = "reservations", params(("id" = Uuid, Path)),
     responses(
@@ -125,8 +144,8 @@ async fn get_seat_reservation(
 
 /// Cancels one's own reservation.
 ///
-/// A hold is given back; of what was paid the refund begins. Cancelling again changes nothing and
-/// answers the same.
+/// A hold is released; for a paid reservation the refund begins. Cancelling again changes nothing and
+/// gives the same answer.
 #[utoipa::path(
     post, path = "/api/reservations/{id}/cancel", tag = "reservations",
     params(("id" = Uuid, Path)),
@@ -156,7 +175,7 @@ struct ReleaseQuery {
     fencing_token: Option<i64>,
 }
 
-/// Gives one's own hold back.
+/// Releases one's own hold.
 #[utoipa::path(
     delete, path = "/api/reservations/{id}", tag = "reservations",
     params(("id" = Uuid, Path), ReleaseQuery),
@@ -190,7 +209,7 @@ struct ChangeSeatsBody {
     fencing_token: Option<i64>,
 }
 
-/// Gives one's own hold other seats.
+/// Changes the seats of one's own hold.
 ///
 /// Either all of them are its own afterwards, or nothing has changed. The time in which it must be
 /// paid stays the same, and the fencing token is a new one. It needs an entry token as booking does.
@@ -221,7 +240,8 @@ async fn change_seats(
         seat_ids: RequestedItems::of_seats(body.seat_ids)?.seat_ids().to_vec(),
         fencing_token: body.fencing_token,
     };
-    // It takes seats like any booking: whose turn is over may keep what they hold, and no more.
+    // It takes seats like a booking: a user whose slot has ended keeps the hold but gets no other
+    // seats.
     let held = ticket.my_reservation(ReservationId(id), user.user_id).await?;
     let event_id = held.listed.record.reservation.event_id;
     slot.check(&ticket, event_id, user.user_id, context).await?;
@@ -229,7 +249,7 @@ async fn change_seats(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-/// The reservation as it is now.
+/// The reservation after the operation.
 async fn answer(
     ticket: &TicketService,
     id: ReservationId,

@@ -1,4 +1,4 @@
-//! Seat maps over HTTP.
+//! The routes of seat maps.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::http::event_not_found;
 use crate::seat_map::{InventorySnapshot, SeatMapStreamLimit, SeatMapView, changes};
 use crate::{InventoryKind, TicketService};
 
-/// A sign of life on a stream without changes: shorter than any time-out on the way.
+/// The heartbeat of a stream: shorter than any timeout between client and server.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Part of every entity tag: to be changed with the format of the answers.
+/// Part of every entity tag: to be changed with the format of the views.
 const FORMAT: u32 = 1;
 
 pub fn routes() -> OpenApiRouter<TicketService> {
@@ -135,7 +135,7 @@ async fn follow_seat_map(
     Ok(events.into_response())
 }
 
-/// An event with numbered seats.
+/// The snapshot of an event with numbered seats.
 async fn load(
     ticket: &TicketService,
     event_id: Uuid,

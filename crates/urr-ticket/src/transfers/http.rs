@@ -1,4 +1,4 @@
-//! Passing tickets on over HTTP: listing, looking, taking back. Buying is paying, by the payments.
+//! The routes of transfers. Buying is a payment.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -40,14 +40,12 @@ struct TransferView {
     /// Why it was cancelled: `CANCELLED_BY_SELLER`, `EVENT_STARTED`, `EVENT_CANCELLED`,
     /// `TICKET_USED` and others.
     #[schema(example = "EVENT_STARTED")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     end_reason: Option<String>,
-    /// Someone is paying: nobody else can buy it, and it cannot be taken back.
+    /// A payment is under way: no other user can buy it, and it cannot be cancelled.
     is_being_paid: bool,
     /// Whether one sells it oneself.
     is_mine: bool,
     /// Only of one that one sells oneself, or has bought.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reservation_id: Option<Uuid>,
     /// What the seller had paid, and gets back when it is sold.
     #[schema(value_type = i64, example = 150_000)]
@@ -162,7 +160,7 @@ struct ListedFilter {
     event_id: Option<Uuid>,
 }
 
-/// What can be bought of others, the newest first.
+/// Listings that can be bought, the newest first.
 #[utoipa::path(
     get, path = "/api/transfers", tag = "transfers", params(Page, ListedFilter),
     responses(
@@ -182,7 +180,7 @@ async fn list_transfers(
     list(&ticket, filter, user.user_id, page).await
 }
 
-/// What one sells or has sold oneself, the newest first.
+/// One's own listings, the newest first.
 #[utoipa::path(
     get, path = "/api/transfers/my", tag = "transfers", params(Page),
     responses(
@@ -211,7 +209,7 @@ async fn list(
     Ok(Json(TransferListView { transfers, pagination }))
 }
 
-/// One of them, whatever became of it.
+/// A transfer in any state.
 #[utoipa::path(
     get, path = "/api/transfers/{id}", tag = "transfers", params(("id" = Uuid, Path)),
     responses(
@@ -229,7 +227,7 @@ async fn get_transfer(
     answer(&ticket, TransferId(id), user.user_id).await
 }
 
-/// Takes one's own listing back.
+/// Cancels one's own listing.
 ///
 /// Doing so again changes nothing and answers the same.
 #[utoipa::path(
@@ -277,7 +275,7 @@ impl From<TransferRejection> for ApiError {
                 let sentence = "Only members of the artist can pass tickets on.";
                 return ApiError::forbidden("MEMBERSHIP_REQUIRED", sentence);
             }
-            // Payments ask on behalf of the buyer: to them it is the state of things.
+            // Payments ask for the buyer, so it is a conflict and not a missing permission.
             TransferRejection::BuyerNotMember => {
                 ("MEMBERSHIP_REQUIRED", "Only members of the artist can buy this.")
             }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use axum::http::HeaderMap;
 use serde_json::Value;
 use urr_kernel::{Secret, Uuid};
-use urr_service::{Caller, Identity, InternalCredentials, Role};
+use urr_service::{Caller, Identity, InternalCredentials, UserRole};
 
 use crate::process::{INTERNAL_TOKEN, PATIENCE};
 
@@ -71,14 +71,14 @@ pub fn admin_headers() -> HeaderMap {
     let credential = credentials.for_caller(Caller::Gateway);
     let mut headers = identity_headers();
     let header = |text: &str| text.parse().expect("it is printable ASCII");
-    headers.insert("x-urr-caller", header(Caller::Gateway.name()));
+    headers.insert("x-urr-caller", header(Caller::Gateway.as_str()));
     headers.insert("x-urr-credential", header(credential.expose()));
     headers
 }
 
 /// The identity of an administrator without a credential.
 pub fn identity_headers() -> HeaderMap {
-    let admin = Identity { user_id: Uuid::from_u128(7), email: None, role: Role::Admin };
+    let admin = Identity { user_id: Uuid::from_u128(7), email: None, role: UserRole::Admin };
     let mut headers = HeaderMap::new();
     admin.write(&mut headers);
     headers

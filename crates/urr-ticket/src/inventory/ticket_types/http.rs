@@ -1,4 +1,4 @@
-//! Ticket types for administrators.
+//! The routes for ticket types.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -96,7 +96,8 @@ async fn create_ticket_type(
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
-/// Changes a ticket type. What was sold stays sold: the total is not below it, and the price stays.
+/// Changes a ticket type. The total cannot be below what was sold, and after the first sale the
+/// price is fixed.
 #[utoipa::path(
     put, path = "/api/admin/tickets/{id}", tag = "ticket types",
     params(("id" = Uuid, Path)), request_body = StockTicketTypeBody,

@@ -1,4 +1,4 @@
-//! What would go back if one cancelled now.
+//! The route of the refund preview.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -19,19 +19,19 @@ pub fn routes() -> OpenApiRouter<TicketService> {
 struct RefundPreviewView {
     #[schema(value_type = i64, example = 180_000)]
     refund_amount: Won,
-    /// What would be kept: together with the refund it is what was paid.
+    /// What would be kept; refund and fee together are the paid amount.
     #[schema(value_type = i64, example = 20_000)]
     cancellation_fee: Won,
     /// `UNPAID`, `FULL` (the event was cancelled), `GRACE`, `FREE_DAYS`, `PERCENT_…` (so much of each
     /// ticket) or `PERCENT_…_CAPPED` (but not more than a fixed fee).
     #[schema(example = "PERCENT_10")]
     rule: String,
-    /// So long it stays as it is, unless the event is moved or cancelled.
+    /// Until when it is valid, unless the event is moved or cancelled.
     #[schema(value_type = String, format = DateTime)]
     until: Timestamp,
 }
 
-/// What would go back if one's own reservation were cancelled now, and until when.
+/// The refund if one's own reservation were cancelled now, and until when it is valid.
 #[utoipa::path(
     get, path = "/api/reservations/{id}/refund-preview", tag = "reservations",
     params(("id" = Uuid, Path)),

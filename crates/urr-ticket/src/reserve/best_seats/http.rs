@@ -1,10 +1,11 @@
-//! The best seats over HTTP.
+//! The route for best available seats.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, Context, ErrorBody, Json, User, idempotency_key};
+use urr_service::idempotency::header_key;
+use urr_service::{ApiError, Context, ErrorBody, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -37,9 +38,6 @@ struct ReserveBestBody {
     /// Whether one of the seats must be for a wheelchair. Only then such seats are given.
     #[serde(default)]
     accessible: bool,
-    /// See the reservation of seats.
-    #[schema(min_length = 1, max_length = 64)]
-    idempotency_key: Option<String>,
 }
 
 impl ReserveBestBody {
@@ -92,7 +90,7 @@ async fn reserve_best_seats(
         user_id: user.user_id,
         event_id: body.event_id,
         preference: body.preference()?,
-        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
+        key: header_key(&headers)?,
     };
     slot.check(&ticket, request.event_id, request.user_id, context).await?;
     let hold = ticket.booking_stats.measure(ticket.reserve_best_seats(request, context)).await?;
