@@ -124,7 +124,7 @@ impl TestApp {
 
     /// The proof of work for registering or logging in, for the header `x-proof-of-work`.
     pub async fn proof(&self, purpose: BotCheckPurpose) -> String {
-        let path = format!("/api/auth/challenge?for={}", purpose.name());
+        let path = format!("/api/auth/challenge?for={}", purpose.as_str());
         let task = self.get(&path).send().await.json();
         let difficulty = task["difficulty"].as_u64().and_then(|bits| u8::try_from(bits).ok());
         let challenge = task["challenge"].as_str();

@@ -1,4 +1,4 @@
-//! NewSession accounts, logging in, changing and closing them.
+//! Opening accounts, logging in, changing and deleting them.
 
 use urr_auth::{
     AuthSettings, ClientInfo, LoginError, PersonName, PhoneNumber, Reauthentication,
