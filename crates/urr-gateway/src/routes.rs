@@ -60,6 +60,16 @@ pub enum Priority {
     Browse,
 }
 
+urr_kernel::named_enum!(RateClass {
+    Auth => "auth",
+    Login => "login",
+    Refresh => "refresh",
+    Queue => "queue",
+    Booking => "booking",
+    General => "general",
+});
+urr_kernel::named_enum!(Priority { Pay => "pay", Hold => "hold", Browse => "browse" });
+
 /// Which of the configured timeouts applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {

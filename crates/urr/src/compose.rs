@@ -28,7 +28,7 @@ use urr_redis::Redis;
 use urr_service::token::TokenKey;
 use urr_service::{
     Caller, Health, HttpClient, InternalCredentials, Limits, Metrics, Remote, Service, ServiceKit,
-    Upstream, docs_router, merge_openapi,
+    Upstream, docs_router,
 };
 use urr_stats::Stats;
 use urr_storage::{Db, StorageError};
@@ -37,7 +37,7 @@ use urr_ticket::SlotChecker;
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::doors::private_door;
-use crate::engines;
+use crate::{engines, openapi};
 use crate::role::{ProcessRole, ProcessRoles};
 use crate::watch::Watch;
 
@@ -396,10 +396,7 @@ impl Builder<'_> {
             ProcessRole::ALL.into_iter().filter(|role| *role != ProcessRole::Gateway);
         let upstreams = roles_behind.map(|role| self.upstream(Caller::Gateway, role, roles));
         let upstreams = upstreams.collect::<Result<Vec<Upstream>>>()?;
-        let openapi = merge_openapi(
-            env!("CARGO_PKG_VERSION"),
-            ProcessRole::ALL.into_iter().filter_map(ProcessRole::openapi),
-        );
+        let openapi = openapi::document()?;
         let limiter = match &self.redis {
             Some(redis) => RateLimiter::shared(redis.clone(), self.kit.clock.clone()),
             None => RateLimiter::local(self.kit.clock.clone()),

@@ -10,6 +10,7 @@ mod data_folder;
 mod doors;
 mod engines;
 mod logging;
+pub mod openapi;
 pub mod role;
 mod watch;
 
