@@ -10,7 +10,7 @@ pub mod store;
 pub mod views;
 
 use urr_kernel::{CallContext, Secret};
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_storage::{StorageError, Tx, outbox};
 
 use crate::accounts::account::{AccountStatus, PersonalDetails, UserAccount, UserId};
@@ -79,7 +79,7 @@ pub(crate) struct NewAccount {
     email_indexes: Vec<Vec<u8>>,
     terms: Option<TermsAnswers>,
     pub new_session: NewSession,
-    stamp: outbox::Stamp,
+    metadata: outbox::EventMetadata,
 }
 
 impl NewAccount {
@@ -113,7 +113,7 @@ impl NewAccount {
         if let Some(terms) = &self.terms {
             crate::terms::store::terms_insert(tx, id, terms, now)?;
         }
-        outbox::append(tx, &self.stamp, &UserRegistered { user_id: id.0 })?;
+        outbox::append(tx, &self.metadata, &UserRegistered { user_id: id.0 })?;
         Ok(Some(self.user.clone()))
     }
 }
@@ -126,7 +126,7 @@ pub(crate) struct AccountParts {
     pub terms: Option<TermsAnswers>,
     /// None: what the browser asks for.
     pub language: Option<Language>,
-    pub role: Role,
+    pub role: UserRole,
     pub method: LoginMethod,
     pub client: ClientInfo,
     pub context: CallContext,
@@ -142,7 +142,7 @@ impl AuthService {
     ) -> Result<Session, RegisterError> {
         let Registration { person, password, terms, language } = registration;
         let (password, terms) = (Some(password), Some(terms));
-        let (role, method) = (Role::User, LoginMethod::Registration);
+        let (role, method) = (UserRole::User, LoginMethod::Registration);
         let parts =
             AccountParts { person, password, terms, language, role, method, client, context };
         let account = self.new_account(parts).await?;
@@ -184,7 +184,7 @@ impl AuthService {
             email_indexes: self.data_keys.email_indexes(&person.email),
             terms,
             new_session: self.new_session(id, method, client),
-            stamp: self.stamp(context),
+            metadata: self.event_metadata(context),
         })
     }
 
@@ -243,8 +243,8 @@ impl AuthService {
             .await
     }
 
-    pub(crate) fn stamp(&self, context: CallContext) -> outbox::Stamp {
+    pub(crate) fn event_metadata(&self, context: CallContext) -> outbox::EventMetadata {
         let (event_id, time) = (self.ids.next_id(), self.clock.now());
-        outbox::Stamp { event_id, source: SOURCE, time, context }
+        outbox::EventMetadata { event_id, source: SOURCE, time, context }
     }
 }

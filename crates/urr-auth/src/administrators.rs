@@ -1,10 +1,11 @@
-//! Administrators: how the first one comes, and what they do with accounts.
+//! Administrators: how the first one is created, and what they do with accounts.
 
 pub mod http;
 mod store;
 
 use urr_kernel::{CallContext, Secret};
-use urr_service::{Page, Role};
+use urr_service::admin_log::{self, AdminAction};
+use urr_service::{Page, UserRole};
 use urr_storage::{StorageError, Tx};
 
 use crate::accounts::AccountParts;
@@ -19,12 +20,20 @@ use crate::sessions::store::{self as sessions, SessionSelection};
 use crate::sessions::{Session, hash_of};
 use crate::{AuthService, InternalError, RegisterError};
 
-/// What an administrator's account is opened with.
 #[derive(Clone, Debug)]
 pub struct NewAdmin {
     pub email: Email,
     pub name: PersonName,
     pub password: Password,
+}
+
+/// A change of a user's role.
+#[derive(Clone, Copy, Debug)]
+pub struct RoleChange {
+    pub user_id: UserId,
+    pub role: UserRole,
+    /// The administrator who makes the change; `None` for an operator.
+    pub admin_id: Option<UserId>,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,33 +59,40 @@ pub enum ChangeRoleError {
 from_internal_errors!(InviteError, ChangeRoleError);
 
 impl AuthService {
-    /// Opens an administrator's account, for whoever runs the installation.
+    /// Creates an administrator's account for the operator of the installation.
     pub async fn create_admin(&self, admin: NewAdmin) -> Result<UserAccount, RegisterError> {
         let context = CallContext::root(self.ids.next_id());
         let method = LoginMethod::Registration;
         let account = self.new_account(admin.parts(method, ClientInfo::default(), context)).await?;
-        let opened = self.db.write(move |tx| account.write_without_session(tx));
-        let user = opened.await?.ok_or(RegisterError::EmailTaken)?;
+        let logged = self.admin_action(None, "ADMIN_CREATED", "user", account.id(), "");
+        let opened = self.db.write(move |tx| {
+            let user = account.write_without_session(tx)?.ok_or(RegisterError::EmailTaken)?;
+            admin_log::insert(tx, &logged)?;
+            Ok::<_, RegisterError>(user)
+        });
+        let user = opened.await?;
         Ok(self.unseal(&user)?.expect("a new account has a person"))
     }
 
-    /// A secret with which the first administrator's account can be opened, once. `None` if there
-    /// is an administrator. Only its hash is stored, and an earlier one stops working.
+    /// A secret that creates the first administrator's account, once. `None` if there is an
+    /// administrator. Only its hash is stored, and an earlier secret stops working.
     pub async fn issue_admin_invite(&self) -> Result<Option<Secret>, StorageError> {
         let secret = Secret::generate();
         let (hash, now) = (hash_of(secret.expose()), self.clock.now());
         let expires_at = now + self.settings.admin_invite_lifetime;
+        let logged = self.admin_action(None, "ADMIN_INVITED", "admin_invite", "", "");
         let issued = self.db.write(move |tx| {
             if users::admin_exists(tx)? {
                 return Ok(false);
             }
             store::invite_replace(tx, &hash, now, expires_at)?;
+            admin_log::insert(tx, &logged)?;
             Ok::<_, StorageError>(true)
         });
         Ok(issued.await?.then_some(secret))
     }
 
-    /// Opens the first administrator's account for who holds the invitation.
+    /// Creates the first administrator's account for the holder of the invitation.
     pub async fn redeem_admin_invite(
         &self,
         invite: &str,
@@ -85,13 +101,15 @@ impl AuthService {
         context: CallContext,
     ) -> Result<Session, InviteError> {
         let (hash, now) = (hash_of(invite), self.clock.now());
-        // Before a password is hashed: a guess must not cost us more than a look.
+        // Checked before the password is hashed, so that a guess costs us one read and no hash.
         let is_open = move |tx: &mut Tx<'_>| store::invite_is_open(tx, &hash, now);
         if !self.db.read(is_open).await? {
             return Err(InviteError::Invalid);
         }
         let parts = admin.parts(LoginMethod::AdminInvite, client, context);
         let account = self.new_account(parts).await?;
+        let id = account.id();
+        let logged = self.admin_action(Some(id), "ADMIN_CREATED", "user", id, "by invitation");
         let opened = self.db.write(move |tx| {
             if users::admin_exists(tx)? || !store::invite_is_open(tx, &hash, now)? {
                 return Err(InviteError::Invalid);
@@ -100,19 +118,18 @@ impl AuthService {
             if !store::invite_use(tx, &hash, account.id(), now)? {
                 return Err(InviteError::Invalid);
             }
+            admin_log::insert(tx, &logged)?;
             Ok((account.new_session.token.clone(), user))
         });
         let (token, user) = opened.await?;
         Ok(self.grant(&token, &user)?)
     }
 
-    /// Gives a user another role. Their sessions go on, but with new access tokens only.
-    pub async fn change_role(
-        &self,
-        id: UserId,
-        role: Role,
-    ) -> Result<UserAccount, ChangeRoleError> {
+    /// Gives a user another role. Their sessions continue, but need new access tokens.
+    pub async fn change_role(&self, change: RoleChange) -> Result<UserAccount, ChangeRoleError> {
+        let RoleChange { user_id: id, role, admin_id } = change;
         let now = self.clock.now();
+        let logged = self.admin_action(admin_id, "ROLE_CHANGED", "user", id, role.name());
         let changed = self.db.write(move |tx| {
             let (user, admins) = users::user_lock_with_admins(tx, id)?;
             let user = user.filter(|user| user.person.is_some());
@@ -120,19 +137,20 @@ impl AuthService {
             if user.role == role {
                 return Ok(user);
             }
-            if user.role == Role::Admin && !may_stop_being_admin(id, &admins) {
+            if user.role == UserRole::Admin && !may_stop_being_admin(id, &admins) {
                 return Err(ChangeRoleError::LastAdmin);
             }
             users::user_set_role(tx, id, role, now)?;
             sessions::sessions_revoke_access(tx, SessionSelection::AllOf(id), now)?;
+            admin_log::insert(tx, &logged)?;
             user.role = role;
             Ok(user)
         });
         let user = changed.await?;
-        Ok(self.unseal(&user)?.expect("the transaction saw that the account has a person"))
+        Ok(self.unseal(&user)?.expect("the transaction checked that the account is not deleted"))
     }
 
-    /// One page of the accounts, the newest first, and how many there are.
+    /// One page of the accounts, the newest first, and their total.
     pub async fn list_users(&self, page: Page) -> Result<(Vec<UserAccount>, u64), InternalError> {
         let list = move |tx: &mut Tx<'_>| Ok((users::user_list(tx, page)?, users::user_count(tx)?));
         let listed: Result<(Vec<StoredUser>, u64), StorageError> = self.db.read(list).await;
@@ -155,12 +173,36 @@ impl AuthService {
     }
 }
 
+impl AuthService {
+    /// A row of the admin log, made before the transaction that inserts it. Without an
+    /// administrator it is an action of an operator.
+    pub(crate) fn admin_action(
+        &self,
+        admin_id: Option<UserId>,
+        action: &'static str,
+        resource_type: &'static str,
+        resource_id: impl ToString,
+        summary: &str,
+    ) -> AdminAction {
+        AdminAction {
+            id: self.ids.next_id(),
+            admin_id: admin_id.map(|id| id.0),
+            action: action.into(),
+            resource_type: resource_type.into(),
+            resource_id: resource_id.to_string(),
+            summary: summary.to_owned(),
+            details: None,
+            created_at: self.clock.now(),
+        }
+    }
+}
+
 impl NewAdmin {
     fn parts(self, method: LoginMethod, client: ClientInfo, context: CallContext) -> AccountParts {
         let NewAdmin { email, name, password } = self;
         let password = Some(password);
         let person = PersonalDetails { email, name, phone: None };
-        let (terms, language, role) = (None, None, Role::Admin);
+        let (terms, language, role) = (None, None, UserRole::Admin);
         AccountParts { person, password, terms, language, role, method, client, context }
     }
 }

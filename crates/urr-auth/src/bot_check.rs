@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::Timestamp;
-use urr_service::token::{Issue, Purpose, TokenError};
+use urr_service::token::{TokenError, TokenFacts, TokenPurpose};
 use urr_storage::{StorageError, Tx};
 
 use crate::accounts::email::Email;
@@ -28,7 +28,7 @@ pub use proof_of_work::{DIFFICULTY_MAX as PROOF_DIFFICULTY_MAX, solve as solve_c
 use remote_verifier::VerifierVerdict;
 pub use remote_verifier::{RemoteVerifier, RemoteVerifierKind};
 
-const CHALLENGE: Purpose = Purpose { audience: "urr-bot-check", typ: "pow+jwt" };
+const CHALLENGE: TokenPurpose = TokenPurpose { audience: "urr-bot-check", typ: "pow+jwt" };
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(120);
 /// So far back failed logins count against an address.
 const FAILURES_WINDOW: Duration = Duration::from_secs(15 * 60);
@@ -258,7 +258,7 @@ impl AuthService {
         let base = self.settings.bot_check.base_difficulty;
         let difficulty = proof_of_work::difficulty_now(base, pressure);
         let (subject, id) = (purpose.name().to_owned(), self.ids.next_id());
-        let issue = Issue { subject, id, issued_at: now, lifetime: CHALLENGE_LIFETIME };
+        let issue = TokenFacts { subject, id, issued_at: now, lifetime: CHALLENGE_LIFETIME };
         let text = self.token_key.sign(CHALLENGE, &issue, &ChallengeClaims { difficulty });
         Challenge { text, difficulty, expires_at: now + CHALLENGE_LIFETIME }
     }

@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, StatusCode};
 use urr_kernel::Secret;
 use urr_service::ApiError;
+use urr_service::admin_log::{self, AdminLogRoute};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -14,6 +15,12 @@ use crate::{
     identity_check, sessions, social, terms,
 };
 
+const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
+    path: "/api/auth/admin/log",
+    operation_id: "list_auth_admin_actions",
+    tag: "admin",
+};
+
 pub fn routes() -> OpenApiRouter<AuthService> {
     OpenApiRouter::new()
         .merge(accounts::http::routes())
@@ -21,6 +28,7 @@ pub fn routes() -> OpenApiRouter<AuthService> {
         .merge(social::http::routes())
         .merge(administrators::http::routes())
         .merge(accounts::internal_http::routes())
+        .merge(admin_log::routes(ADMIN_LOG))
         .routes(routes!(terms::http::list_terms, terms::http::answer_terms))
         .routes(routes!(bot_check::http::get_challenge))
         .routes(routes!(identity_check::http::start_verification))
@@ -96,15 +104,15 @@ impl From<RefreshError> for ApiError {
         let (code, sentence) = match error {
             RefreshError::Invalid => ("REFRESH_TOKEN_INVALID", "Please log in again."),
             RefreshError::Expired => {
-                ("REFRESH_TOKEN_EXPIRED", "You were away for long. Please log in again.")
+                ("REFRESH_TOKEN_EXPIRED", "Your session has expired. Please log in again.")
             }
             RefreshError::Revoked => {
                 ("REFRESH_TOKEN_REVOKED", "You were logged out. Please log in again.")
             }
             RefreshError::Reused => (
                 "REFRESH_TOKEN_REUSED",
-                "For your safety this session was ended: its key was used twice. Please log in \
-                 again.",
+                "For your safety this session was ended, because its token was used twice. Please log \
+                 in again.",
             ),
             RefreshError::Internal(error) => return error.into(),
         };

@@ -14,7 +14,7 @@ mod store;
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, define_id};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{StorageError, Tx, storable_enum, storable_id};
 
 use crate::accounts::account::UserId;
 use crate::accounts::store as users;
@@ -39,6 +39,7 @@ define_id!(
     /// Which attempt.
     VerificationId
 );
+storable_id!(VerificationId);
 
 /// Where an attempt is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,27 +50,12 @@ pub enum VerificationStatus {
     Expired,
 }
 
-impl VerificationStatus {
-    const ALL: [VerificationStatus; 4] = [
-        VerificationStatus::Started,
-        VerificationStatus::Verified,
-        VerificationStatus::Failed,
-        VerificationStatus::Expired,
-    ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            VerificationStatus::Started => "started",
-            VerificationStatus::Verified => "verified",
-            VerificationStatus::Failed => "failed",
-            VerificationStatus::Expired => "expired",
-        }
-    }
-
-    fn parse(name: &str) -> Option<VerificationStatus> {
-        VerificationStatus::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
+storable_enum!(VerificationStatus {
+    Started => "started",
+    Verified => "verified",
+    Failed => "failed",
+    Expired => "expired",
+});
 
 /// An attempt of a user to prove who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,7 +176,7 @@ impl AuthService {
         let settings = self.settings.clone();
         self.db
             .write(move |tx| {
-                let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
+                let user = users::user_lock_existing(tx, user_id)?;
                 if user.is_none() {
                     return Err(StartVerificationError::UserNotFound);
                 }
@@ -234,8 +220,7 @@ impl AuthService {
         };
         let (auth, verdict) = (self.clone(), decide(id, report)?);
         let write = move |tx: &mut Tx<'_>| {
-            let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
-            user.ok_or(CompleteVerificationError::NotFound)?;
+            users::user_lock_existing(tx, user_id)?.ok_or(CompleteVerificationError::NotFound)?;
             // Another request may have completed it while we asked.
             match attempt_ended(tx, user_id, id, now)? {
                 Some(ended) => Ok(ended),

@@ -1,9 +1,10 @@
-//! What has to be done from time to time: forgetting, putting aside, sealing anew.
+//! Jobs: deleting expired rows and marking dormant accounts; and the rotation of data keys.
 
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+use urr_service::admin_log;
+use urr_service::jobs::run_every;
 use urr_storage::{StorageError, Tx};
 
 use crate::accounts::store::{self as users, StoredUser};
@@ -11,12 +12,12 @@ use crate::sessions::{login_history, store as sessions};
 use crate::social::store as social;
 use crate::{AuthService, InternalError, bot_check, identity_check};
 
-const PURGE_EVERY: Duration = Duration::from_secs(60);
-const DORMANT_EVERY: Duration = Duration::from_secs(60 * 60);
-/// Small enough not to be felt beside a sale.
-const BATCH: u32 = 500;
+const PURGE_INTERVAL: Duration = Duration::from_secs(60);
+const DORMANT_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Small enough not to slow down a sale.
+const ROWS_PER_TRANSACTION: u32 = 500;
 
-/// How many rows were forgotten.
+/// How many rows were deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurgeCounts {
     pub refresh_tokens: u64,
@@ -42,7 +43,7 @@ impl PurgeCounts {
     }
 }
 
-/// How far sealing personal data with the current key has come.
+/// How many rows were encrypted with the current data key, and how many are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRotationProgress {
     pub rotated: u64,
@@ -50,7 +51,7 @@ pub struct KeyRotationProgress {
 }
 
 impl AuthService {
-    /// Forgets what has expired, so many rows of each table at most.
+    /// Deletes expired rows, up to `limit` of each table.
     pub async fn purge_expired(&self, limit: u32) -> Result<PurgeCounts, StorageError> {
         let now = self.clock.now();
         let history_before = now - self.settings.login_history_kept;
@@ -72,15 +73,15 @@ impl AuthService {
             .await
     }
 
-    /// Puts accounts aside that were not used for long, so many at most. Returns how many.
+    /// Marks up to `limit` accounts as dormant that were not used for long. Returns how many.
     pub async fn mark_dormant(&self, limit: u32) -> Result<u64, StorageError> {
         let now = self.clock.now();
         let before = now - self.settings.dormant_after;
         self.db.write(move |tx| users::user_mark_dormant(tx, before, now, limit)).await
     }
 
-    /// Seals the personal data of so many users at most with the current key. Everything goes on
-    /// meanwhile; what someone changes at the same time is left to the next call.
+    /// Encrypts the personal data of up to `batch` users with the current key. The service keeps
+    /// running; rows that change at the same time are left to the next call.
     pub async fn rotate_personal_data(
         &self,
         batch: u32,
@@ -105,43 +106,32 @@ impl AuthService {
         let KeyRotationProgress { rotated, remaining } = rotation.await?;
         let (identities, identities_left) = self.rotate_identities(batch).await?;
         let social = self.rotate_social(batch).await?;
+        let rotated = rotated + identities + social.rotated;
+        if rotated > 0 {
+            let summary = format!("{rotated} rows were encrypted with the current key");
+            let logged = self.admin_action(None, "DATA_KEY_ROTATED", "data_key", current, &summary);
+            self.db.write(move |tx| admin_log::insert(tx, &logged)).await?;
+        }
         Ok(KeyRotationProgress {
-            rotated: rotated + identities + social.rotated,
+            rotated,
             remaining: remaining + identities_left + social.remaining,
         })
     }
 
-    /// Does what has to be done from time to time, until it is told to stop.
+    /// Runs the jobs until it is told to stop.
     pub async fn run_jobs(&self, stop: CancellationToken) {
-        let mut tick = interval(PURGE_EVERY);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut dormant_next = Instant::now();
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = tick.tick() => {}
-            }
-            let purged = self.purge_all(&stop).await;
-            let marked = match Instant::now() >= dormant_next {
-                true => {
-                    dormant_next = Instant::now() + DORMANT_EVERY;
-                    self.mark_all_dormant(&stop).await
-                }
-                false => Ok(()),
-            };
-            if let Err(error) = purged.and(marked) {
-                tracing::warn!(%error, "housekeeping of accounts failed; it is tried again");
-            }
-        }
+        let purge = run_every("purge_expired", PURGE_INTERVAL, || self.purge_all());
+        let dormant = run_every("mark_dormant", DORMANT_INTERVAL, || self.mark_all_dormant());
+        stop.run_until_cancelled(async { tokio::join!(purge, dormant) }).await;
     }
 
-    async fn purge_all(&self, stop: &CancellationToken) -> Result<(), StorageError> {
-        while !stop.is_cancelled() && self.purge_expired(BATCH).await?.total() > 0 {}
+    async fn purge_all(&self) -> Result<(), StorageError> {
+        while self.purge_expired(ROWS_PER_TRANSACTION).await?.total() > 0 {}
         Ok(())
     }
 
-    async fn mark_all_dormant(&self, stop: &CancellationToken) -> Result<(), StorageError> {
-        while !stop.is_cancelled() && self.mark_dormant(BATCH).await? > 0 {}
+    async fn mark_all_dormant(&self) -> Result<(), StorageError> {
+        while self.mark_dormant(ROWS_PER_TRANSACTION).await? > 0 {}
         Ok(())
     }
 }

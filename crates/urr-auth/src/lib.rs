@@ -34,6 +34,7 @@ mod terms;
 
 use std::sync::Arc;
 
+use axum::extract::FromRef;
 use urr_contracts::events::user;
 use urr_kernel::{Clock, IdSource};
 use urr_outbound::Outbound;
@@ -47,7 +48,7 @@ pub use accounts::email::{Email, InvalidEmail};
 pub use accounts::language::{InvalidLanguage, Language};
 pub use accounts::profile::{InvalidName, InvalidPhone, PersonName, PhoneNumber};
 pub use accounts::{Credentials, Profile, RegisterError, Registration, UserError};
-pub use administrators::{ChangeRoleError, InviteError, NewAdmin};
+pub use administrators::{ChangeRoleError, InviteError, NewAdmin, RoleChange};
 pub use bot_check::{
     BotAttempt, BotCheckError, BotCheckMethod, BotCheckPurpose, BotCheckSettings, BotCheckTask,
     Challenge, LoginCheck, PROOF_DIFFICULTY_MAX, ProofRejection, RemoteVerifier,
@@ -121,6 +122,13 @@ pub struct AuthService {
     bot_pressure: Arc<bot_check::PressureCounter>,
     outbound: Outbound,
     social: social::SocialClient,
+}
+
+/// The admin log is read from it.
+impl FromRef<AuthService> for Db {
+    fn from_ref(auth: &AuthService) -> Db {
+        auth.db.clone()
+    }
 }
 
 /// The interface description, for a process that does not run the service.

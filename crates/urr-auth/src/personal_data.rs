@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
-use urr_kernel::Secret;
+use urr_kernel::{Secret, hex};
 
 use crate::accounts::account::{PersonalDetails, UserId};
 use crate::accounts::email::Email;
@@ -207,12 +207,9 @@ fn associated_identity(kind: &str, user_id: UserId) -> String {
     format!("identities/{kind}/{user_id}")
 }
 
-/// The bytes of a derived secret, which is text in hexadecimal.
+/// The bytes of a derived secret, which is hexadecimal text.
 fn from_hex(text: &str) -> Vec<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).expect("derived secrets are hexadecimal");
-    let pairs = text.as_bytes().chunks_exact(2);
-    let bytes = pairs.map(|pair| u8::try_from(digit(pair[0]) * 16 + digit(pair[1])));
-    bytes.map(|byte| byte.expect("two digits are a byte")).collect()
+    hex::decode(text).expect("derived secrets are hexadecimal")
 }
 
 #[cfg(test)]

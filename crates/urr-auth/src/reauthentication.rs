@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use urr_kernel::{CallContext, Secret};
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_service::token::{ACCESS, AccessClaims};
 use urr_storage::{Tx, outbox};
 
@@ -89,8 +89,7 @@ impl AuthService {
             self.passwords.hash(new.map_err(ReauthenticationError::InvalidPassword)?).await?;
         let new_session = self.new_session(id, LoginMethod::PasswordChange, client);
         let changed = self.db.write(move |tx| {
-            let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
-            let user = user.ok_or(ReauthenticationError::NotFound)?;
+            let user = users::user_lock_existing(tx, id)?.ok_or(ReauthenticationError::NotFound)?;
             if user.password_version != version {
                 return Err(ReauthenticationError::WrongPassword);
             }
@@ -112,7 +111,7 @@ impl AuthService {
         context: CallContext,
     ) -> Result<(), ReauthenticationError> {
         let (_, version) = self.confirm(id, reauthentication).await?;
-        let (auth, now, stamp) = (self.clone(), self.clock.now(), self.stamp(context));
+        let (auth, now, metadata) = (self.clone(), self.clock.now(), self.event_metadata(context));
         self.db
             .write(move |tx| {
                 let (user, admins) = users::user_lock_with_admins(tx, id)?;
@@ -121,7 +120,7 @@ impl AuthService {
                 if user.password_version != version {
                     return Err(ReauthenticationError::WrongPassword);
                 }
-                if user.role == Role::Admin && !may_stop_being_admin(id, &admins) {
+                if user.role == UserRole::Admin && !may_stop_being_admin(id, &admins) {
                     return Err(ReauthenticationError::LastAdmin);
                 }
                 sessions::sessions_end(tx, SessionSelection::AllOf(id), now)?;
@@ -129,7 +128,7 @@ impl AuthService {
                 login_history::login_history_erase(tx, id)?;
                 social::identity_erase(tx, id)?;
                 auth.forget_identity(tx, id, now)?;
-                outbox::append(tx, &stamp, &UserDeleted { user_id: id.0 })?;
+                outbox::append(tx, &metadata, &UserDeleted { user_id: id.0 })?;
                 Ok(())
             })
             .await

@@ -7,9 +7,11 @@ pub mod login_history;
 pub mod refresh;
 pub mod store;
 
+use std::time::Duration;
+
 use sha2::{Digest, Sha256};
 use urr_kernel::{Secret, Timestamp, Uuid};
-use urr_service::token::{ACCESS, AccessClaims, Issue, REFRESH, RefreshClaims, TokenError};
+use urr_service::token::{ACCESS, AccessClaims, REFRESH, RefreshClaims, TokenError, TokenFacts};
 use urr_storage::{StorageError, Tx};
 
 use crate::accounts::Credentials;
@@ -22,7 +24,7 @@ use crate::sessions::refresh::{RefreshDecision, RefreshToken, decide_refresh};
 use crate::sessions::store::{self as sessions, RevokedAccessToken, SessionSelection};
 use crate::{AuthService, InternalError, Password};
 
-/// What one call tells of revoked tokens at most.
+/// How many revoked tokens one call lists at most.
 const REVOKED_LISTED_MAX: u32 = 1_000;
 
 /// A user with the tokens that prove it.
@@ -30,12 +32,14 @@ const REVOKED_LISTED_MAX: u32 = 1_000;
 pub struct Session {
     pub user: UserAccount,
     pub access_token: String,
+    /// How long the access token is still valid.
+    pub expires_in: Duration,
     pub refresh_token: String,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
-    /// Deliberately not more precise.
+    /// Deliberately the same for an unknown address and a wrong password.
     #[error("the address or the password is wrong")]
     InvalidCredentials,
     #[error(transparent)]
@@ -58,7 +62,7 @@ pub enum RefreshError {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyTokenError {
-    #[error("the token is not in force")]
+    #[error("the token is not valid")]
     Invalid,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -66,25 +70,24 @@ pub enum VerifyTokenError {
 
 from_internal_errors!(LoginError, RefreshError, VerifyTokenError);
 
-/// What is known about who logs out.
 #[derive(Clone, Debug, Default)]
 pub struct LogoutRequest {
     pub refresh_token: Option<String>,
-    /// The access token, if the client sent it along; it names its session, too.
+    /// It names a session, too.
     pub access_token: Option<String>,
-    /// As the gateway says.
+    /// The user that the gateway has authenticated.
     pub user_id: Option<UserId>,
     pub all_devices: bool,
 }
 
-/// What a refresh led to, once committed.
+/// The result of a refresh, once committed.
 enum RefreshOutcome {
     Granted { token: Box<RefreshToken>, user: Box<StoredUser> },
-    Refused(RefreshError),
+    Rejected(RefreshError),
 }
 
 impl AuthService {
-    /// Compares address and password, and begins a session.
+    /// Checks address and password, and starts a session.
     pub async fn login(
         &self,
         credentials: Credentials,
@@ -105,15 +108,15 @@ impl AuthService {
             return Err(LoginError::InvalidCredentials);
         };
         let better_hash = match compared.is_outdated {
-            true => self.hash_anew(&password).await,
+            true => self.rehash(&password).await,
             false => None,
         };
-        let logged_in = self.open_after_login(user, better_hash, client).await?;
+        let logged_in = self.start_session(user, better_hash, client).await?;
         Ok(self.grant(&logged_in.0, &logged_in.1)?)
     }
 
-    /// A stronger hash of a password that is known to be right. None if there is no time for it.
-    async fn hash_anew(&self, password: &Secret) -> Option<String> {
+    /// Hashes a correct password with today's cost. `None` if the pool is busy.
+    async fn rehash(&self, password: &Secret) -> Option<String> {
         self.passwords.hash(Password::already_in_use(password.clone())).await.ok()
     }
 
@@ -131,8 +134,8 @@ impl AuthService {
         self.db.write(move |tx| login_history::login_history_insert(tx, &record)).await
     }
 
-    /// Begins a session for a user whose password was compared with what was stored then.
-    async fn open_after_login(
+    /// Starts a session for a user whose password was compared.
+    async fn start_session(
         &self,
         compared: &StoredUser,
         better_hash: Option<String>,
@@ -142,7 +145,7 @@ impl AuthService {
         let new_session = self.new_session(id, LoginMethod::Password, client);
         self.db
             .write(move |tx| {
-                let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
+                let user = users::user_lock_existing(tx, id)?;
                 // Between the comparison and now the password may have changed.
                 let Some(user) = user.filter(|user| user.password_version == version) else {
                     return Err(LoginError::InvalidCredentials);
@@ -160,7 +163,8 @@ impl AuthService {
     /// Replaces a refresh token by the next one, or repeats the answer that replaced it; see
     /// [`decide_refresh`].
     ///
-    /// A refusal is a value and not an error of the transaction: what it writes must be committed.
+    /// A rejection is a value and not an error of the transaction, because what it writes must be
+    /// committed.
     pub async fn refresh(&self, token: &str, client: ClientInfo) -> Result<Session, RefreshError> {
         let now = self.clock.now();
         let verified = self.token_key.verify::<RefreshClaims>(REFRESH, token, now);
@@ -177,16 +181,16 @@ impl AuthService {
         let user = Some(user_id);
         let reuse = LoginRecord { user_id: user, method, failure, client, happened_at: now };
         let refreshed = self.db.write(move |tx| {
-            let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
+            let user = users::user_lock_existing(tx, user_id)?;
             let Some(user) = user else {
-                return Ok(RefreshOutcome::Refused(RefreshError::Revoked));
+                return Ok(RefreshOutcome::Rejected(RefreshError::Revoked));
             };
             let presented = sessions::refresh_find(tx, &presented_hash)?;
             let tip = sessions::refresh_find_tip(tx, family_id)?;
             let token = match decide_refresh(presented.as_ref(), tip.as_ref(), now, grace) {
                 RefreshDecision::Rotate(tip) => {
                     let rotated = sessions::refresh_rotate(tx, tip.id, next.id, now)?;
-                    assert!(rotated, "the user is locked, so nobody else replaces the tip");
+                    assert!(rotated, "the user is locked, so no other request replaces the tip");
                     let next = RefreshToken { login_at: tip.login_at, ..next.clone() };
                     sessions::refresh_insert(tx, &next, &next_hash)?;
                     next
@@ -195,16 +199,16 @@ impl AuthService {
                 RefreshDecision::Reuse => {
                     sessions::sessions_end(tx, SessionSelection::One(family_id), now)?;
                     login_history::login_history_insert(tx, &reuse)?;
-                    return Ok(RefreshOutcome::Refused(RefreshError::Reused));
+                    return Ok(RefreshOutcome::Rejected(RefreshError::Reused));
                 }
                 RefreshDecision::Revoked => {
-                    return Ok(RefreshOutcome::Refused(RefreshError::Revoked));
+                    return Ok(RefreshOutcome::Rejected(RefreshError::Revoked));
                 }
                 RefreshDecision::Expired => {
-                    return Ok(RefreshOutcome::Refused(RefreshError::Expired));
+                    return Ok(RefreshOutcome::Rejected(RefreshError::Expired));
                 }
                 RefreshDecision::Unknown => {
-                    return Ok(RefreshOutcome::Refused(RefreshError::Invalid));
+                    return Ok(RefreshOutcome::Rejected(RefreshError::Invalid));
                 }
             };
             Ok::<_, RefreshError>(RefreshOutcome::Granted {
@@ -214,22 +218,22 @@ impl AuthService {
         });
         match refreshed.await? {
             RefreshOutcome::Granted { token, user } => Ok(self.grant(&token, &user)?),
-            RefreshOutcome::Refused(refusal) => {
-                if refusal == RefreshError::Reused {
+            RefreshOutcome::Rejected(rejection) => {
+                if rejection == RefreshError::Reused {
                     tracing::warn!(%user_id, %family_id, "a refresh token was used again");
                 }
-                Err(refusal)
+                Err(rejection)
             }
         }
     }
 
     /// Ends the session of these tokens, or all of the user's.
     ///
-    /// Who is logged in but does not say which session is theirs ends them all: leaving one open
-    /// that was meant to be closed is worse.
+    /// Without a token that names the session, all sessions of the user end: leaving the wrong one
+    /// open would be worse.
     pub async fn logout(&self, logout: LogoutRequest) -> Result<(), StorageError> {
         let now = self.clock.now();
-        let named = self.session_named(&logout, now);
+        let named = self.named_session(&logout, now);
         let ended = match (named, logout.user_id) {
             (Some((user_id, _)), _) if logout.all_devices => {
                 (user_id, SessionSelection::AllOf(user_id))
@@ -246,9 +250,9 @@ impl AuthService {
             .await
     }
 
-    /// Whose and which session the tokens of a logout prove. A session that is named by a token
-    /// of someone else than the gateway knows does not count.
-    fn session_named(&self, logout: &LogoutRequest, now: Timestamp) -> Option<(UserId, Uuid)> {
+    /// The user and the session that the tokens of a logout name. A token of another user than the
+    /// authenticated one does not count.
+    fn named_session(&self, logout: &LogoutRequest, now: Timestamp) -> Option<(UserId, Uuid)> {
         let by_refresh = logout.refresh_token.as_deref().and_then(|token| {
             let verified = self.token_key.verify::<RefreshClaims>(REFRESH, token, now).ok()?;
             Some((verified.subject, verified.claims.family_id))
@@ -264,7 +268,7 @@ impl AuthService {
         is_same.then_some((user_id, family_id))
     }
 
-    /// Who an access token belongs to, if it is in force.
+    /// The user of an access token, if it is valid.
     pub async fn verify_token(&self, token: &str) -> Result<UserAccount, VerifyTokenError> {
         let now = self.clock.now();
         let verified = self.token_key.verify::<AccessClaims>(ACCESS, token, now);
@@ -279,8 +283,7 @@ impl AuthService {
         user.ok_or(VerifyTokenError::Invalid)
     }
 
-    /// The access tokens that were revoked after the number `after`, in order. A caller that has
-    /// all so far gets none.
+    /// The access tokens that were revoked after the sequence number `after`, in order.
     pub async fn list_revoked_tokens(
         &self,
         after: i64,
@@ -289,7 +292,7 @@ impl AuthService {
         self.db.read(move |tx| sessions::revoked_list(tx, after, now, REVOKED_LISTED_MAX)).await
     }
 
-    /// Everything that beginning a session needs, made before the transaction.
+    /// A new session, made before the transaction that inserts it.
     pub(crate) fn new_session(
         &self,
         user_id: UserId,
@@ -325,14 +328,14 @@ impl AuthService {
         }
     }
 
-    /// Writes the tokens of a session out. The same row always gives the same refresh token, which
-    /// is why a repeated answer needs no copy of it.
+    /// Signs the tokens of a session. The same row always gives the same refresh token, so a
+    /// repeated answer needs no stored copy of it.
     pub(crate) fn grant(
         &self,
         token: &RefreshToken,
         user: &StoredUser,
     ) -> Result<Session, InternalError> {
-        let user = self.unseal(user)?.expect("the caller saw that the account has a person");
+        let user = self.unseal(user)?.expect("the caller checked that the account is not deleted");
         let claims = AccessClaims {
             email: user.person.email.as_str().to_owned(),
             role: user.role,
@@ -340,7 +343,9 @@ impl AuthService {
         };
         let issue = issue(token.user_id, token.access_id, token.issued_at, token.access_expires_at);
         let access_token = self.token_key.sign(ACCESS, &issue, &claims);
-        Ok(Session { user, access_token, refresh_token: self.sign_refresh(token) })
+        let expires_in = token.access_expires_at.duration_since(self.clock.now());
+        let expires_in = Duration::try_from(expires_in).unwrap_or_default();
+        Ok(Session { user, access_token, expires_in, refresh_token: self.sign_refresh(token) })
     }
 
     fn sign_refresh(&self, token: &RefreshToken) -> String {
@@ -348,7 +353,7 @@ impl AuthService {
         self.token_key.sign(REFRESH, &issue, &RefreshClaims { family_id: token.family_id })
     }
 
-    /// The user in clear, or nobody if the account was deleted.
+    /// The decrypted account, or `None` if it was deleted.
     pub(crate) fn unseal(&self, stored: &StoredUser) -> Result<Option<UserAccount>, InternalError> {
         let Some(sealed) = &stored.person else {
             assert_eq!(stored.status, AccountStatus::Deleted, "only they have no person");
@@ -366,7 +371,7 @@ impl AuthService {
     }
 }
 
-/// A session about to begin.
+/// A session to insert.
 pub(crate) struct NewSession {
     pub token: RefreshToken,
     hash: [u8; 32],
@@ -375,8 +380,8 @@ pub(crate) struct NewSession {
 }
 
 impl NewSession {
-    /// Begins it, at the cost of the oldest sessions if there are too many. The caller holds the
-    /// lock of the user.
+    /// Inserts it, and ends the oldest sessions if there are too many. The caller holds the lock of
+    /// the user.
     pub fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
         let RefreshToken { user_id, issued_at: now, .. } = self.token;
         for family_id in sessions::family_list_beyond(tx, user_id, self.sessions_kept, now)? {
@@ -387,12 +392,12 @@ impl NewSession {
     }
 }
 
-fn issue(user_id: UserId, id: Uuid, issued_at: Timestamp, expires_at: Timestamp) -> Issue {
+fn issue(user_id: UserId, id: Uuid, issued_at: Timestamp, expires_at: Timestamp) -> TokenFacts {
     let lifetime = expires_at.duration_since(issued_at).unsigned_abs();
-    Issue { subject: user_id.to_string(), id, issued_at, lifetime }
+    TokenFacts { subject: user_id.to_string(), id, issued_at, lifetime }
 }
 
-/// What is stored of a secret that was given out.
+/// The hash that is stored of a secret.
 pub(crate) fn hash_of(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }

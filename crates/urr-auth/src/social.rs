@@ -252,7 +252,7 @@ impl AuthService {
 
     fn redirect_uri(&self, provider: SocialProvider) -> String {
         let base = self.settings.social.public_url.trim_end_matches('/');
-        format!("{base}/api/auth/social/{}/callback", provider.name())
+        format!("{base}/api/auth/social/{}/callback", provider.as_str())
     }
 }
 
@@ -281,7 +281,7 @@ impl OAuthFlow {
 
 fn log_provider_error(provider: SocialProvider, error: &SocialProviderError) -> SocialError {
     let source = std::error::Error::source(error).map(ToString::to_string);
-    tracing::warn!(provider = provider.name(), %error, source, "signing in by a provider failed");
+    tracing::warn!(provider = provider.as_str(), %error, source, "signing in by a provider failed");
     match error.is_outage() {
         true => SocialError::Unavailable,
         false => SocialError::Rejected,

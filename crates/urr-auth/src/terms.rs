@@ -3,7 +3,7 @@
 pub mod http;
 pub mod store;
 
-use urr_storage::{StorageError, Tx};
+use urr_storage::{StorageError, Tx, storable_enum};
 
 use crate::accounts::account::UserId;
 use crate::accounts::store as users;
@@ -17,21 +17,13 @@ pub enum TermsKind {
     Marketing,
 }
 
+storable_enum!(TermsKind {
+    Service => "SERVICE",
+    Privacy => "PRIVACY",
+    Marketing => "MARKETING",
+});
+
 impl TermsKind {
-    pub const ALL: [TermsKind; 3] = [TermsKind::Service, TermsKind::Privacy, TermsKind::Marketing];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            TermsKind::Service => "SERVICE",
-            TermsKind::Privacy => "PRIVACY",
-            TermsKind::Marketing => "MARKETING",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<TermsKind> {
-        TermsKind::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Whether there is no account without it.
     pub const fn is_required(self) -> bool {
         match self {
@@ -110,12 +102,12 @@ pub struct TermsAnswers(Vec<TermsAnswer>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTerms {
-    #[error("The {} terms must be agreed to.", .0.name())]
+    #[error("The {0} terms must be agreed to.")]
     NotAgreed(TermsKind),
-    #[error("The {} terms are answered twice.", .0.name())]
+    #[error("The {0} terms are answered twice.")]
     Twice(TermsKind),
     #[error("Of the {} terms version {} is in force. Please read and answer that one.",
-        .kind.name(), .in_force.as_str())]
+        .kind, .in_force.as_str())]
     Outdated { kind: TermsKind, in_force: TermsVersion },
 }
 
@@ -172,8 +164,7 @@ impl AuthService {
         let (auth, now) = (self.clone(), self.clock.now());
         self.db
             .write(move |tx| {
-                let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
-                user.ok_or(UserError::NotFound)?;
+                users::user_lock_existing(tx, id)?.ok_or(UserError::NotFound)?;
                 let before = store::terms_list_latest(tx, id)?;
                 let news = terms.answers().iter().filter(|answer| !before.contains(answer));
                 for answer in news {

@@ -1,7 +1,6 @@
 alter table artists add column image_url text not null default '';
 
--- Counts every change of what readers can see. A process that has cached something of an older
--- number throws it away.
+-- Counts the changes that readers can see. A process drops cached responses of an older revision.
 create table catalog_revision (
     id smallint primary key,
     revision bigint not null,
@@ -28,9 +27,9 @@ create table halls (
     name text not null,
     description text not null,
     layout jsonb not null,
-    -- How it was described, if simply.
+    -- The grid that the layout was made from, if any.
     grid jsonb,
-    -- What is shown of the layout where the seats themselves are not: the grades are a list.
+    -- A summary of the layout; the grades are a list.
     seats_total integer not null,
     grades jsonb not null,
     created_at timestamptz not null,
@@ -42,12 +41,12 @@ create unique index halls_name on halls (venue_id, name);
 
 create table events (
     id uuid primary key,
-    -- Grows with every change; consumers and editors go by it.
+    -- Grows with every change; consumers and editors compare it.
     revision bigint not null,
     title text not null,
     description text not null,
     kind text not null,
-    -- As it was last announced. What readers see is computed from the times.
+    -- The status of the last announcement. Readers see the one that follows from the times.
     status text not null,
     artist_id uuid references artists (id),
     venue_id uuid not null references venues (id),
@@ -62,19 +61,17 @@ create table events (
     prices jsonb not null,
     price_min bigint not null,
     price_max bigint not null,
-    -- What was ordered from the ticket office: seats, kinds of tickets, and all places together.
+    -- What was ordered from the ticket service: seats, kinds of tickets, and all places together.
     seats_ordered integer not null,
     ticket_types_ordered integer not null,
     places_ordered bigint not null,
-    -- All places as the ticket office has them now.
+    -- All places as the ticket service has them now.
     capacity bigint not null,
     inventory_ready boolean not null,
     inventory_problem text not null,
     cancel_reason text not null,
     -- Lower-case words of title, artist, venue and address, and their initial consonants.
     search_text text not null,
-    idempotency_key text,
-    request_digest bytea,
     created_by uuid not null,
     created_at timestamptz not null,
     updated_at timestamptz not null,
@@ -87,16 +84,13 @@ create table events (
     constraint events_seats_per_user_max check (seats_per_user_max between 1 and 10)
 );
 
--- A double click creates one event.
-create unique index events_idempotency on events (created_by, idempotency_key)
-    where idempotency_key is not null;
 create index events_by_sale_start on events (sale_starts_at, id) where deleted_at is null;
 create index events_by_date on events (starts_at, id) where deleted_at is null;
 create index events_by_title on events (title collate "C", id) where deleted_at is null;
 create index events_of_artist on events (artist_id, starts_at);
 create index events_of_venue on events (venue_id);
 create index events_of_hall on events (hall_id);
--- What the job looks through.
+-- The job that announces statuses uses these.
 create index events_to_open on events (sale_starts_at)
     where status = 'upcoming' and deleted_at is null;
 create index events_to_end on events (sale_ends_at)
@@ -110,16 +104,17 @@ create table event_ticket_types (
     description text not null,
     price bigint not null,
     total integer not null,
-    -- The ticket office's number of the change that it shows; older ones do not overwrite it.
+    -- The ticket service's number of the change that it shows; older ones do not overwrite it.
     fence bigint not null,
     constraint event_ticket_types_price check (price >= 0),
     constraint event_ticket_types_total check (total > 0)
 );
 
--- That names differ is seen to by the ticket office, whose changes may arrive in another order.
+-- Names are not unique here: the ticket service checks that, and its changes may arrive in another
+-- order.
 create index event_ticket_types_of_event on event_ticket_types (event_id, position);
 
--- Every letter, and every two that stand together, of an event's searchable words.
+-- Every letter and every pair of neighbouring letters in the search text of an event.
 create table event_grams (
     gram text not null,
     event_id uuid not null references events (id),
@@ -128,7 +123,7 @@ create table event_grams (
 
 create index event_grams_of_event on event_grams (event_id);
 
--- Named by the SHA-256 of their bytes, so that a picture is stored once.
+-- The id is the SHA-256 of the bytes, so that an image is stored once.
 create table images (
     id text primary key,
     content_type text not null,
@@ -138,18 +133,3 @@ create table images (
     created_by uuid not null,
     created_at timestamptz not null
 );
-
--- What administrators did, written in the transaction of what they did.
-create table admin_audit (
-    id uuid primary key,
-    admin_id uuid not null,
-    action text not null,
-    resource_type text not null,
-    resource_id text not null,
-    summary text not null,
-    created_at timestamptz not null
-);
-
-create index admin_audit_by_time on admin_audit (created_at, id);
-create index admin_audit_of_resource on admin_audit (resource_id, created_at);
-create index admin_audit_of_admin on admin_audit (admin_id, created_at);

@@ -8,15 +8,14 @@ use std::fmt;
 use urr_contracts::events::catalog::{ArtistCreated, ArtistUpdated};
 use urr_kernel::{Timestamp, UnfitText, Won, define_id, one_line};
 use urr_service::Page;
+use urr_service::admin_log::{self, AdminAction};
 use urr_storage::{StorageError, outbox, storable_id};
 
-use crate::CatalogService;
-use crate::admin_log::store::audit_insert;
-use crate::admin_log::{Actor, Deed};
 use crate::events::rename::TooManyEvents;
 use crate::events::rules::EventRecord;
 use crate::events::store::event_list_of_artist;
 use crate::revision::revision_load;
+use crate::{AdminActor, CatalogService};
 
 define_id!(
     /// Which artist.
@@ -138,7 +137,7 @@ impl CatalogService {
     pub async fn create_artist(
         &self,
         new: NewArtist,
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<Artist, CreateArtistError> {
         let artist = Artist {
             id: ArtistId(self.ids.next_id()),
@@ -148,15 +147,15 @@ impl CatalogService {
             membership_price: new.membership_price,
             created_at: self.clock.now(),
         };
-        let stamp = self.stamp(actor.context);
-        let deed = Deed { action: "ARTIST_CREATED", resource_type: "artist" };
-        let entry = self.audit_entry(&actor, deed, artist.id, artist.name.as_str());
+        let metadata = self.event_metadata(actor.context);
+        let logged =
+            self.admin_action(&actor, "ARTIST_CREATED", "artist", artist.id, artist.name.as_str());
         self.change(move |tx| {
             if !store::artist_insert(tx, &artist)? {
                 return Err(CreateArtistError::NameTaken);
             }
-            audit_insert(tx, &entry)?;
-            outbox::append(tx, &stamp, &artist.created())?;
+            admin_log::insert(tx, &logged)?;
+            outbox::append(tx, &metadata, &artist.created())?;
             Ok(artist.clone())
         })
         .await
@@ -167,11 +166,11 @@ impl CatalogService {
         &self,
         id: ArtistId,
         change: ArtistChange,
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<Artist, EditArtistError> {
-        let (stamp, name_change) = (self.stamp(actor.context), self.name_change(&actor));
-        let deed = Deed { action: "ARTIST_UPDATED", resource_type: "artist" };
-        let entry = self.audit_entry(&actor, deed, id, "");
+        let (metadata, name_change) =
+            (self.event_metadata(actor.context), self.name_change(&actor));
+        let logged = self.admin_action(&actor, "ARTIST_UPDATED", "artist", id, "");
         self.change(move |tx| {
             let Some(old) = store::artist_find(tx, id)? else {
                 return Err(EditArtistError::NotFound);
@@ -192,10 +191,9 @@ impl CatalogService {
             if is_renamed {
                 name_change.announce::<EditArtistError>(tx, Some(id), None)?;
             }
-            let mut entry = entry.clone();
-            artist.name.as_str().clone_into(&mut entry.summary);
-            audit_insert(tx, &entry)?;
-            outbox::append(tx, &stamp, &artist.updated())?;
+            let summary = artist.name.to_string();
+            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
+            outbox::append(tx, &metadata, &artist.updated())?;
             Ok(artist)
         })
         .await

@@ -1,7 +1,7 @@
 //! The consumer of the ticket service's events: when the inventory is ready, and how ticket types
 //! change.
 
-use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::inventory::{InventoryReady, TOPIC, TicketTypeChanged};
 use urr_kernel::EventData;
 use urr_storage::Tx;
@@ -20,13 +20,13 @@ pub const CONSUMED_TOPICS: &[&str] = &[TOPIC];
 
 pub fn handle(
     tx: &mut Tx<'_>,
-    event: &urr_kernel::Event,
+    event: &urr_kernel::DomainEvent,
     _context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     match event.event_type.as_str() {
         InventoryReady::TYPE => handle_inventory_ready(tx, &decode_event(event)?),
         TicketTypeChanged::TYPE => handle_ticket_type_changed(tx, &decode_event(event)?),
-        _ => Ok(Handled::Ignored),
+        _ => Ok(HandlerOutcome::Ignored),
     }
 }
 
@@ -34,9 +34,9 @@ pub fn handle(
 fn lock_and_find(
     tx: &mut Tx<'_>,
     id: EventId,
-) -> Result<Result<EventRecord, Handled>, HandleError> {
+) -> Result<Result<EventRecord, HandlerOutcome>, HandleError> {
     catalog_lock(tx)?;
-    let rejected = || Handled::Rejected { reason: format!("there is no event {id}") };
+    let rejected = || HandlerOutcome::Rejected { reason: format!("there is no event {id}") };
     Ok(event_find(tx, id)?.ok_or_else(rejected))
 }
 
@@ -44,14 +44,14 @@ fn lock_and_find(
 fn handle_inventory_ready(
     tx: &mut Tx<'_>,
     inventory: &InventoryReady,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     let id = EventId(inventory.event_id);
     let event = match lock_and_find(tx, id)? {
         Ok(event) => event,
         Err(rejected) => return Ok(rejected),
     };
     if event.inventory_ready {
-        return Ok(Handled::Done);
+        return Ok(HandlerOutcome::Done);
     }
     let ordered = &event.ordered;
     let expected = (ordered.seats, ordered.ticket_types, ordered.places);
@@ -63,25 +63,25 @@ fn handle_inventory_ready(
         );
         event_set_inventory_problem(tx, id, &problem)?;
         tracing::error!(event_id = %id, problem, "an event cannot be booked");
-        return Ok(Handled::Rejected { reason: problem });
+        return Ok(HandlerOutcome::Rejected { reason: problem });
     }
     event_mark_ready(tx, id)?;
     revision_bump(tx)?;
-    Ok(Handled::Done)
+    Ok(HandlerOutcome::Done)
 }
 
 /// Shows a ticket type as the ticket service sells it, whatever was ordered.
 fn handle_ticket_type_changed(
     tx: &mut Tx<'_>,
     changed: &TicketTypeChanged,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     let id = EventId(changed.event_id);
     let event = match lock_and_find(tx, id)? {
         Ok(event) => event,
         Err(rejected) => return Ok(rejected),
     };
     if event.kind != EventKind::Standing {
-        return Ok(Handled::Rejected { reason: format!("the event {id} has seats") });
+        return Ok(HandlerOutcome::Rejected { reason: format!("the event {id} has seats") });
     }
     let ticket_type = TicketType {
         id: changed.ticket_type_id,
@@ -95,5 +95,5 @@ fn handle_ticket_type_changed(
         event_update_from_ticket_types(tx, id)?;
         revision_bump(tx)?;
     }
-    Ok(Handled::Done)
+    Ok(HandlerOutcome::Done)
 }

@@ -11,8 +11,8 @@ use urr_storage::StorageError;
 use crate::artists::store::artist_find_by_name;
 use crate::venues::store::{hall_list_of_venue, venue_find_by_name};
 use crate::{
-    Actor, Artist, ArtistName, CatalogService, CreateArtistError, CreateEventError, EditEventError,
-    HallSummary, NewArtist, NewHall, NewVenue, Venue, VenueError,
+    AdminActor, Artist, ArtistName, CatalogService, CreateArtistError, CreateEventError,
+    EditEventError, HallSummary, NewArtist, NewHall, NewVenue, Venue, VenueError,
 };
 
 /// The program itself creates the demo data.
@@ -74,8 +74,8 @@ impl CatalogService {
         Ok(())
     }
 
-    fn demo_actor(&self) -> Actor {
-        Actor { admin_id: DEMO_ADMIN, context: CallContext::root(self.ids.next_id()) }
+    fn demo_actor(&self) -> AdminActor {
+        AdminActor { admin_id: DEMO_ADMIN, context: CallContext::root(self.ids.next_id()) }
     }
 
     async fn seed_artist(

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use urr_service::ApiError;
+use urr_service::idempotency::key_reused;
 
 use crate::text::{InvalidImageUrl, InvalidText};
 use crate::{
@@ -50,7 +51,7 @@ impl From<InvalidImage> for ApiError {
             InvalidImage::UnknownKind => {
                 ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "NOT_AN_IMAGE", sentence)
             }
-            InvalidImage::Empty | InvalidImage::Dimensions => {
+            InvalidImage::Empty | InvalidImage::Damaged => {
                 ApiError::bad_request("INVALID_IMAGE", sentence)
             }
         }
@@ -152,10 +153,7 @@ impl From<CreateEventError> for ApiError {
             CreateEventError::Prices(invalid) => invalid_as("INVALID_PRICES", &invalid),
             CreateEventError::TicketTypes(invalid) => invalid_as("INVALID_TICKET_TYPES", &invalid),
             CreateEventError::Presale(invalid) => invalid_as("INVALID_PRESALE", &invalid),
-            CreateEventError::KeyReused => ApiError::unprocessable(
-                "IDEMPOTENCY_KEY_REUSED",
-                "This key was used for another event. Take a new key for a new event.",
-            ),
+            CreateEventError::KeyReused => key_reused(),
             CreateEventError::Storage(error) => error.into(),
         }
     }

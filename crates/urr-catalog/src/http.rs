@@ -2,10 +2,17 @@
 
 use axum::extract::DefaultBodyLimit;
 use urr_kernel::CallContext;
-use urr_service::{Identity, Limits};
+use urr_service::admin_log::{self, AdminLogRoute};
+use urr_service::{Identity, RequestLimits};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{Actor, CatalogService, admin_log, artists, events, images, venues};
+use crate::{AdminActor, CatalogService, artists, events, images, venues};
+
+const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
+    path: "/api/admin/catalog/log",
+    operation_id: "list_catalog_admin_actions",
+    tag: "admin",
+};
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
     OpenApiRouter::new()
@@ -14,14 +21,14 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
         .merge(events::http::routes())
         .merge(events::admin_http::routes())
         .merge(events::internal_http::routes())
-        .merge(admin_log::http::routes())
+        .merge(admin_log::routes(ADMIN_LOG))
         .merge(images::http::routes())
-        .layer(DefaultBodyLimit::max(Limits::default().body_bytes_max))
+        .layer(DefaultBodyLimit::max(RequestLimits::default().body_bytes_max))
         // Only images may be larger than the usual limit.
         .merge(images::http::upload_routes())
 }
 
 /// The administrator who makes a request.
-pub fn actor(identity: &Identity, context: CallContext) -> Actor {
-    Actor { admin_id: identity.user_id, context }
+pub fn actor(identity: &Identity, context: CallContext) -> AdminActor {
+    AdminActor { admin_id: identity.user_id, context }
 }

@@ -2,18 +2,16 @@
 
 pub mod content;
 pub mod http;
-mod multipart;
 mod store;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use urr_kernel::hex;
+use urr_service::admin_log;
 use urr_storage::StorageError;
 
-use crate::CatalogService;
-use crate::admin_log::store::audit_insert;
-use crate::admin_log::{Actor, Deed};
 use crate::images::content::{ImageInfo, ImageKind, InvalidImage, inspect};
+use crate::{AdminActor, CatalogService};
 
 /// The SHA-256 of an image's bytes, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +41,7 @@ impl ImageId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     pub id: ImageId,
-    pub content_type: String,
+    pub kind: ImageKind,
     pub width: u32,
     pub height: u32,
     pub bytes: Bytes,
@@ -59,7 +57,11 @@ pub enum UploadError {
 
 impl CatalogService {
     /// Stores an upload, if it is an image.
-    pub async fn upload_image(&self, bytes: Bytes, actor: Actor) -> Result<Image, UploadError> {
+    pub async fn upload_image(
+        &self,
+        bytes: Bytes,
+        actor: AdminActor,
+    ) -> Result<Image, UploadError> {
         let info = inspect(&bytes)?;
         Ok(self.store_image(info, bytes, actor).await?)
     }
@@ -69,7 +71,7 @@ impl CatalogService {
         &self,
         svg: String,
         (width, height): (u32, u32),
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<Image, StorageError> {
         let info = ImageInfo { kind: ImageKind::Svg, width, height };
         self.store_image(info, svg.into(), actor).await
@@ -80,23 +82,23 @@ impl CatalogService {
         &self,
         info: ImageInfo,
         bytes: Bytes,
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<Image, StorageError> {
         let image = Image {
             id: ImageId::of(&bytes),
-            content_type: info.kind.content_type().to_owned(),
+            kind: info.kind,
             width: info.width,
             height: info.height,
             bytes,
         };
         let now = self.clock.now();
-        let deed = Deed { action: "IMAGE_UPLOADED", resource_type: "image" };
-        let summary = format!("{}, {} bytes", image.content_type, image.bytes.len());
-        let entry = self.audit_entry(&actor, deed, image.id.as_str(), &summary);
+        let summary = format!("{}, {} bytes", image.kind, image.bytes.len());
+        let logged =
+            self.admin_action(&actor, "IMAGE_UPLOADED", "image", image.id.as_str(), &summary);
         self.db
             .write(move |tx| {
                 if store::image_insert(tx, &image, actor.admin_id, now)? {
-                    audit_insert(tx, &entry)?;
+                    admin_log::insert(tx, &logged)?;
                 }
                 Ok(image.clone())
             })

@@ -1,10 +1,13 @@
 //! The job that announces the opening and the end of sales.
 
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 use urr_contracts::events::catalog::EventUpdated;
 use urr_kernel::CallContext;
+use urr_service::idempotency::keys_purge;
 use urr_service::jobs::run_every;
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use crate::CatalogService;
@@ -13,6 +16,8 @@ use crate::events::store;
 use crate::revision::{catalog_lock, revision_bump};
 
 const EVENTS_PER_TRANSACTION: u32 = 100;
+const KEY_PURGE_INTERVAL: Duration = Duration::from_hours(1);
+const KEYS_PER_PURGE: u32 = 1_000;
 
 impl CatalogService {
     /// Announces the status of up to `limit` events that has changed by time. Returns how many.
@@ -24,17 +29,17 @@ impl CatalogService {
         if due.is_empty() {
             return Ok(0);
         }
-        let stamped: Vec<(EventRecord, Stamp)> = due
+        let announcements: Vec<(EventRecord, EventMetadata)> = due
             .into_iter()
-            .map(|event| (event, self.stamp(CallContext::root(self.ids.next_id()))))
+            .map(|event| (event, self.event_metadata(CallContext::root(self.ids.next_id()))))
             .collect();
         let (updated, revision) = self
             .db
             .write(move |tx| {
                 catalog_lock(tx)?;
                 let mut updated = 0;
-                for (event, stamp) in &stamped {
-                    updated += usize::from(update_status(tx, event, stamp)?);
+                for (event, metadata) in &announcements {
+                    updated += usize::from(update_status(tx, event, metadata)?);
                 }
                 let revision = if updated > 0 { Some(revision_bump(tx)?) } else { None };
                 Ok::<_, StorageError>((updated, revision))
@@ -49,8 +54,14 @@ impl CatalogService {
     /// Runs the job until it is told to stop.
     pub async fn run_jobs(&self, stop: CancellationToken) {
         let interval = self.settings.status_interval;
-        let job = run_every("update_event_statuses", interval, || self.update_all_statuses());
-        stop.run_until_cancelled(job).await;
+        let statuses = run_every("update_event_statuses", interval, || self.update_all_statuses());
+        let keys = run_every("purge_idempotency_keys", KEY_PURGE_INTERVAL, || self.purge_keys());
+        stop.run_until_cancelled(async { tokio::join!(statuses, keys) }).await;
+    }
+
+    async fn purge_keys(&self) -> Result<u64, StorageError> {
+        let now = self.clock.now();
+        self.db.write(move |tx| keys_purge(tx, now, KEYS_PER_PURGE)).await
     }
 
     async fn update_all_statuses(&self) -> Result<(), StorageError> {
@@ -67,14 +78,14 @@ impl CatalogService {
 fn update_status(
     tx: &mut Tx<'_>,
     event: &EventRecord,
-    stamp: &Stamp,
+    metadata: &EventMetadata,
 ) -> Result<bool, StorageError> {
-    let status = event.status_at(stamp.time);
-    if !store::event_set_status(tx, event, status, stamp.time)? {
+    let status = event.status_at(metadata.time);
+    if !store::event_set_status(tx, event, status, metadata.time)? {
         return Ok(false);
     }
     let revision = event.revision + 1;
     let announced = EventRecord { announced_status: status, revision, ..event.clone() };
-    outbox::append(tx, stamp, &EventUpdated(announced.snapshot()))?;
+    outbox::append(tx, metadata, &EventUpdated(announced.snapshot()))?;
     Ok(true)
 }

@@ -12,7 +12,6 @@
 //!
 //! Deliberately absent: whether a seat is free, and any call to the ticket service.
 
-mod admin_log;
 mod artists;
 mod consumer;
 mod demo;
@@ -28,13 +27,14 @@ mod sql;
 mod text;
 mod venues;
 
-use urr_kernel::{CallContext, Clock, IdSource};
+use axum::extract::FromRef;
+use urr_kernel::{CallContext, Clock, IdSource, Uuid};
+use urr_service::admin_log::AdminAction;
 use urr_service::{Service, ServiceKit};
-use urr_storage::outbox::Stamp;
+use urr_storage::outbox::EventMetadata;
 use urr_storage::{Db, Schema, StorageError, Tx, migrations};
 use utoipa::openapi::OpenApi;
 
-pub use admin_log::{Actor, AuditEntry, AuditFilter};
 pub use artists::{
     Artist, ArtistChange, ArtistDetail, ArtistId, ArtistName, CreateArtistError, EditArtistError,
     InvalidArtistName, NewArtist,
@@ -52,7 +52,6 @@ pub use events::rules::{
 };
 pub use events::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedule};
 pub use events::search::SearchQuery;
-pub use events::store::RequestKey;
 pub use events::{EventDetail, EventListFilter, EventPage, EventSort, Visibility};
 pub use images::content::{IMAGE_BYTES_MAX, InvalidImage};
 pub use images::http::UPLOAD_BYTES_MAX;
@@ -72,6 +71,13 @@ pub const SCHEMA: Schema = Schema {
 };
 
 const SOURCE: &str = "urr/catalog";
+
+/// The administrator who makes a change.
+#[derive(Clone, Copy, Debug)]
+pub struct AdminActor {
+    pub admin_id: Uuid,
+    pub context: CallContext,
+}
 
 /// The catalogue service with one method per operation. Clones share it.
 #[derive(Clone)]
@@ -131,8 +137,36 @@ impl CatalogService {
     }
 
     /// The metadata of a domain event that happens now.
-    fn stamp(&self, context: CallContext) -> Stamp {
+    fn event_metadata(&self, context: CallContext) -> EventMetadata {
         let (event_id, time) = (self.ids.next_id(), self.clock.now());
-        Stamp { event_id, source: SOURCE, time, context }
+        EventMetadata { event_id, source: SOURCE, time, context }
+    }
+
+    /// A row of the admin log, made before the transaction that inserts it.
+    fn admin_action(
+        &self,
+        actor: &AdminActor,
+        action: &'static str,
+        resource_type: &'static str,
+        resource_id: impl ToString,
+        summary: &str,
+    ) -> AdminAction {
+        AdminAction {
+            id: self.ids.next_id(),
+            admin_id: Some(actor.admin_id),
+            action: action.into(),
+            resource_type: resource_type.into(),
+            resource_id: resource_id.to_string(),
+            summary: summary.to_owned(),
+            details: None,
+            created_at: self.clock.now(),
+        }
+    }
+}
+
+/// The admin log is read from it.
+impl FromRef<CatalogService> for Db {
+    fn from_ref(catalog: &CatalogService) -> Db {
+        catalog.db.clone()
     }
 }

@@ -16,24 +16,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use urr_kernel::{Clock, Timestamp};
-use urr_service::ApiError;
+use urr_service::{ApiError, ETag};
 use urr_storage::{Db, StorageError};
 
 use crate::revision::revision_load;
 use crate::settings::CacheSettings;
-use state::CacheState;
+use state::ResponseCacheState;
 
 /// A response, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedResponse {
     pub body: Bytes,
     pub content_type: &'static str,
-    /// The hash of the body, in quotes.
-    pub etag: String,
+    pub etag: ETag,
     lifetime: CacheLifetime,
     revision: i64,
 }
@@ -88,9 +86,8 @@ impl CachedResponse {
         revision: i64,
         lifetime: CacheLifetime,
     ) -> CachedResponse {
-        let digest = Sha256::digest(&body);
-        let hex: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        CachedResponse { body, content_type, etag: format!("\"{hex}\""), lifetime, revision }
+        let etag = ETag::of_bytes(&body);
+        CachedResponse { body, content_type, etag, lifetime, revision }
     }
 }
 
@@ -105,7 +102,7 @@ struct Inner {
     db: Db,
     clock: Clock,
     settings: CacheSettings,
-    state: Mutex<CacheState>,
+    state: Mutex<ResponseCacheState>,
     /// Held while the revision is read; the other requests wait for it.
     revision_check: tokio::sync::Mutex<()>,
     loads: AtomicU64,
@@ -276,7 +273,7 @@ impl ResponseCache {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, CacheState> {
+    fn state(&self) -> MutexGuard<'_, ResponseCacheState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

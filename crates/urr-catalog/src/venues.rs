@@ -6,12 +6,11 @@ pub mod model;
 pub mod store;
 
 use urr_service::Page;
+use urr_service::admin_log::{self, AdminAction};
 use urr_storage::StorageError;
 
-use crate::admin_log::store::audit_insert;
-use crate::admin_log::{Actor, Deed};
 use crate::events::rename::TooManyEvents;
-use crate::{CatalogService, Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
+use crate::{AdminActor, CatalogService, Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
 #[derive(Clone, Debug)]
 pub struct NewVenue {
@@ -60,21 +59,21 @@ pub enum VenueError {
     Storage(#[from] StorageError),
 }
 
-const fn deed(action: &'static str, resource_type: &'static str) -> Deed {
-    Deed { action, resource_type }
-}
-
 impl CatalogService {
-    pub async fn create_venue(&self, new: NewVenue, actor: Actor) -> Result<Venue, VenueError> {
+    pub async fn create_venue(
+        &self,
+        new: NewVenue,
+        actor: AdminActor,
+    ) -> Result<Venue, VenueError> {
         let NewVenue { name, address, description } = new;
         let (id, created_at) = (VenueId(self.ids.next_id()), self.clock.now());
-        let entry = self.audit_entry(&actor, deed("VENUE_CREATED", "venue"), id, &name);
+        let logged = self.admin_action(&actor, "VENUE_CREATED", "venue", id, &name);
         let venue = Venue { id, name, address, description, created_at };
         self.change(move |tx| {
             if !store::venue_insert(tx, &venue)? {
                 return Err(VenueError::NameTaken);
             }
-            audit_insert(tx, &entry)?;
+            admin_log::insert(tx, &logged)?;
             Ok(venue.clone())
         })
         .await
@@ -85,9 +84,9 @@ impl CatalogService {
         &self,
         id: VenueId,
         change: VenueChange,
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<Venue, VenueError> {
-        let entry = self.audit_entry(&actor, deed("VENUE_UPDATED", "venue"), id, "");
+        let logged = self.admin_action(&actor, "VENUE_UPDATED", "venue", id, "");
         let (name_change, now) = (self.name_change(&actor), self.clock.now());
         self.change(move |tx| {
             let old = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
@@ -106,26 +105,24 @@ impl CatalogService {
             if is_renamed || venue.address != old.address {
                 name_change.announce::<VenueError>(tx, None, Some(id))?;
             }
-            let mut entry = entry.clone();
-            entry.summary.clone_from(&venue.name);
-            audit_insert(tx, &entry)?;
+            let summary = venue.name.clone();
+            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
             Ok(venue)
         })
         .await
     }
 
     /// Deletes a venue that has neither halls nor events.
-    pub async fn delete_venue(&self, id: VenueId, actor: Actor) -> Result<(), VenueError> {
-        let entry = self.audit_entry(&actor, deed("VENUE_DELETED", "venue"), id, "");
+    pub async fn delete_venue(&self, id: VenueId, actor: AdminActor) -> Result<(), VenueError> {
+        let logged = self.admin_action(&actor, "VENUE_DELETED", "venue", id, "");
         self.change(move |tx| {
             let venue = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
             if store::venue_is_used(tx, id)? {
                 return Err(VenueError::VenueInUse);
             }
             store::venue_delete(tx, id)?;
-            let mut entry = entry.clone();
-            entry.summary = venue.name;
-            audit_insert(tx, &entry)?;
+            let summary = venue.name;
+            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
             Ok(())
         })
         .await
@@ -152,18 +149,18 @@ impl CatalogService {
         &self,
         venue_id: VenueId,
         new: NewHall,
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<Hall, VenueError> {
         let NewHall { name, description, template } = new;
         let (id, created_at) = (HallId(self.ids.next_id()), self.clock.now());
-        let entry = self.audit_entry(&actor, deed("HALL_CREATED", "hall"), id, &name);
+        let logged = self.admin_action(&actor, "HALL_CREATED", "hall", id, &name);
         let hall = Hall { id, venue_id, name, description, template, created_at };
         self.change(move |tx| {
             store::venue_find(tx, venue_id)?.ok_or(VenueError::VenueNotFound)?;
             if !store::hall_insert(tx, &hall)? {
                 return Err(VenueError::NameTaken);
             }
-            audit_insert(tx, &entry)?;
+            admin_log::insert(tx, &logged)?;
             Ok(hall.clone())
         })
         .await
@@ -174,9 +171,9 @@ impl CatalogService {
         &self,
         id: HallId,
         change: HallChange,
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<Hall, VenueError> {
-        let entry = self.audit_entry(&actor, deed("HALL_UPDATED", "hall"), id, "");
+        let logged = self.admin_action(&actor, "HALL_UPDATED", "hall", id, "");
         let now = self.clock.now();
         self.change(move |tx| {
             let old = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
@@ -194,26 +191,24 @@ impl CatalogService {
                 return Err(VenueError::NameTaken);
             }
             store::hall_update(tx, &hall, now)?;
-            let mut entry = entry.clone();
-            entry.summary.clone_from(&hall.name);
-            audit_insert(tx, &entry)?;
+            let summary = hall.name.clone();
+            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
             Ok(hall)
         })
         .await
     }
 
     /// Deletes a hall that no event uses.
-    pub async fn delete_hall(&self, id: HallId, actor: Actor) -> Result<(), VenueError> {
-        let entry = self.audit_entry(&actor, deed("HALL_DELETED", "hall"), id, "");
+    pub async fn delete_hall(&self, id: HallId, actor: AdminActor) -> Result<(), VenueError> {
+        let logged = self.admin_action(&actor, "HALL_DELETED", "hall", id, "");
         self.change(move |tx| {
             let hall = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
             if store::hall_is_used(tx, id)? {
                 return Err(VenueError::HallInUse);
             }
             store::hall_delete(tx, id)?;
-            let mut entry = entry.clone();
-            entry.summary = hall.name;
-            audit_insert(tx, &entry)?;
+            let summary = hall.name;
+            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
             Ok(())
         })
         .await

@@ -34,7 +34,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use urr::DataFolder;
-use urr::compose::{System, World};
+use urr::compose::{ClockAndIds, System};
 use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use urr_auth::solve_challenge;
 use urr_service::serve;
@@ -100,9 +100,10 @@ fn configure(data_dir: PathBuf) -> Config {
 
 /// The whole system behind a port, with accounts.
 async fn start(config: &Config) -> (System, SocketAddr) {
-    let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
+    let data = DataFolder::lock(&config.data.dir).expect("the folder is ours");
     let system =
-        System::start(config, &urr::role::ProcessRole::all(), World::real(), Some(data)).await;
+        System::start(config, &urr::role::ProcessRole::all(), ClockAndIds::system(), Some(data))
+            .await;
     let system = system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"));
     let public = system.public.clone().expect("the gateway runs here");
     for number in 0..ACCOUNTS {

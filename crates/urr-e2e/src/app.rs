@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode
 use tempfile::TempDir;
 use tower::ServiceExt;
 use urr::DataFolder;
-use urr::compose::{System, World};
+use urr::compose::{ClockAndIds, System};
 use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use urr_auth::{BotCheckPurpose, solve_challenge};
 use urr_bus::Bus;
@@ -247,8 +247,8 @@ impl TestApp {
 }
 
 async fn start_system(config: &Config, clock: &Clock, ids: &IdSource) -> System {
-    let world = World { clock: clock.clone(), ids: ids.clone() };
-    let data = DataFolder::take(&config.data.dir).expect("the folder is ours");
+    let world = ClockAndIds { clock: clock.clone(), ids: ids.clone() };
+    let data = DataFolder::lock(&config.data.dir).expect("the folder is ours");
     let system = System::start(config, &urr::role::ProcessRole::all(), world, Some(data)).await;
     system.unwrap_or_else(|error| panic!("the system does not start: {error:#}"))
 }

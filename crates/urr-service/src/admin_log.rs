@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use axum::extract::State;
+use axum::extract::{FromRef, State};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Db, Row, StorageError, Tx, Value, params, storable};
@@ -150,9 +150,14 @@ pub struct AdminLogRoute {
     pub tag: &'static str,
 }
 
-/// The route that lists the log of the service whose tables are in `db`. For administrators only.
-pub fn routes<S>(db: &Db, route: AdminLogRoute) -> OpenApiRouter<S> {
-    let (schemas, mut paths, handler): UtoipaMethodRouter<Db> = routes!(list_admin_actions);
+/// The route that lists the log of the service `S`, whose tables are in its `Db`. For administrators
+/// only.
+pub fn routes<S>(route: AdminLogRoute) -> OpenApiRouter<S>
+where
+    S: Clone + Send + Sync + 'static,
+    Db: FromRef<S>,
+{
+    let (schemas, mut paths, handler): UtoipaMethodRouter<S> = routes!(list_admin_actions);
     let mut described = std::mem::take(&mut paths.paths).into_values();
     let mut item = described.next().expect("the handler has one path");
     if let Some(Operation { operation_id, tags, .. }) = &mut item.get {
@@ -160,7 +165,7 @@ pub fn routes<S>(db: &Db, route: AdminLogRoute) -> OpenApiRouter<S> {
         *tags = Some(vec![route.tag.to_owned()]);
     }
     paths.paths.insert(route.path.to_owned(), item);
-    OpenApiRouter::new().routes((schemas, paths, handler)).with_state(db.clone())
+    OpenApiRouter::new().routes((schemas, paths, handler))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -281,15 +286,10 @@ mod tests {
         assert_eq!(views.map(|view| view.by).collect::<Vec<_>>(), ["operator"]);
     }
 
-    #[tokio::test]
-    async fn the_route_is_described_under_the_path_and_id_that_the_service_gives() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("log.db");
-        let schema = Schema { name: "log", migrations: &[] };
-        migrate::migrate_sqlite(&path, &schema, Timestamp::UNIX_EPOCH).unwrap();
-        let db = Db::open_sqlite(&path, &SqliteOptions::default()).unwrap();
+    #[test]
+    fn the_route_is_described_under_the_path_and_id_that_the_service_gives() {
         let route = AdminLogRoute { path: "/api/x/log", operation_id: "list_x", tag: "x" };
-        let openapi = routes::<()>(&db, route).into_openapi();
+        let openapi = routes::<Db>(route).into_openapi();
         let item = &openapi.paths.paths["/api/x/log"];
         let operation = item.get.as_ref().unwrap();
         assert_eq!(operation.operation_id.as_deref(), Some("list_x"));

@@ -18,7 +18,7 @@ const DRAINED_MAX: usize = 4;
 /// Why a request goes no further, and what is still to be read of it.
 pub(crate) struct RefusedRequest {
     error: ApiError,
-    rest: Option<Limited<Body>>,
+    rest: Option<Box<Limited<Body>>>,
 }
 
 impl From<ApiError> for RefusedRequest {
@@ -44,7 +44,7 @@ pub(crate) fn limit_body(bytes_max: usize, request: Request) -> Result<Request, 
     let announced = request.body().size_hint().lower();
     if announced > u64::try_from(bytes_max).unwrap_or(u64::MAX) {
         let rest = Limited::new(request.into_body(), bytes_max.saturating_mul(DRAINED_MAX));
-        return Err(RefusedRequest { error: too_large(), rest: Some(rest) });
+        return Err(RefusedRequest { error: too_large(), rest: Some(Box::new(rest)) });
     }
     let mut request = request.map(|body| Body::new(Limited::new(body, bytes_max)));
     // The bound of axum's own extractors is another one.

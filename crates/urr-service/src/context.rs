@@ -13,6 +13,7 @@ use urr_kernel::{CallContext, IdSource, TraceContext};
 use uuid::Uuid;
 
 use crate::deadline::Deadline;
+use crate::messages::Language;
 use crate::metrics::AnsweredRequest;
 use crate::{ApiError, Caller, ServiceKit};
 
@@ -46,6 +47,7 @@ pub(crate) struct RequestRecord {
     context: CallContext,
     method: Method,
     route: Option<MatchedPath>,
+    language: Language,
     pub span: Span,
 }
 
@@ -67,18 +69,19 @@ impl RequestRecord {
         if !span.is_disabled() {
             span.record("trace_id", context.trace.trace_id());
         }
+        let language = Language::preferred(request.headers());
         request.extensions_mut().insert(context);
-        RequestRecord { begun, context, method, route, span }
+        RequestRecord { begun, context, method, route, language, span }
     }
 
     /// Gives its answer an error body, if it is an error, and its request id, and counts it.
     pub fn answered(self, state: &ContextState, mut response: Response) -> Response {
         let ContextState { service, kit } = state;
-        let RequestRecord { begun, context, method, route, span } = self;
+        let RequestRecord { begun, context, method, route, language, span } = self;
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             span.in_scope(|| error.log());
             kit.metrics.count_error(service, &error);
-            error.write_into(&mut response, Some(&context.trace.trace_id()));
+            error.write_into(&mut response, Some(&context.trace.trace_id()), language);
         }
         response.headers_mut().insert(REQUEST_ID, id_value(context.correlation_id));
         let (status, took) = (response.status(), begun.elapsed());

@@ -169,7 +169,8 @@ mod tests {
         #[derive(utoipa::OpenApi)]
         #[openapi(paths(list_seats))]
         struct Seats;
-        let merged = merge_openapi("1.2.3", [("seats", <Seats as utoipa::OpenApi>::openapi())]).unwrap();
+        let merged =
+            merge_openapi("1.2.3", [("seats", <Seats as utoipa::OpenApi>::openapi())]).unwrap();
         let json = serde_json::to_value(&merged).unwrap();
         assert_eq!(json["info"]["version"], "1.2.3");
         assert_eq!(json["paths"]["/api/seats"]["get"]["operationId"], "list_seats");

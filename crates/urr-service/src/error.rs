@@ -10,10 +10,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
+
+use crate::messages::{self, Language};
 
 /// A refusal or failure with its status, its code for programs and its sentence for people.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct ApiError {
     status: StatusCode,
     code: Cow<'static, str>,
     sentence: Cow<'static, str>,
+    /// If it says more than the sentence of the code.
+    korean: Option<Box<str>>,
     extra: Map<String, Value>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -52,6 +56,7 @@ impl ApiError {
             status,
             code: code.into(),
             sentence: sentence.into(),
+            korean: None,
             extra: Map::new(),
             source: None,
         }
@@ -116,6 +121,20 @@ impl ApiError {
         self
     }
 
+    /// Says in Korean more than the sentence that the code has there.
+    pub fn in_korean(mut self, sentence: impl Into<String>) -> ApiError {
+        self.korean = Some(sentence.into().into_boxed_str());
+        self
+    }
+
+    fn sentence_in(&self, language: Language) -> &str {
+        let korean = match language {
+            Language::English => None,
+            Language::Korean => self.korean.as_deref().or_else(|| messages::korean(&self.code)),
+        };
+        korean.unwrap_or(&self.sentence)
+    }
+
     /// Adds the fields of another service's refusal.
     pub(crate) fn extend(&mut self, fields: Map<String, Value>) {
         self.extra.extend(fields);
@@ -142,9 +161,14 @@ impl ApiError {
     }
 
     /// Writes the error over a response whose headers (for example `Allow`) are kept.
-    pub(crate) fn write_into(&self, response: &mut Response, trace_id: Option<&str>) {
+    pub(crate) fn write_into(
+        &self,
+        response: &mut Response,
+        trace_id: Option<&str>,
+        language: Language,
+    ) {
         let mut body = self.extra.clone();
-        body.insert("error".to_owned(), Value::from(self.sentence.as_ref()));
+        body.insert("error".to_owned(), Value::from(self.sentence_in(language)));
         body.insert("code".to_owned(), Value::from(self.code.as_ref()));
         if let Some(trace_id) = trace_id {
             body.insert("traceId".to_owned(), Value::from(trace_id));
@@ -152,6 +176,10 @@ impl ApiError {
         let headers = response.headers_mut();
         headers.remove(CONTENT_LENGTH);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // The first time it is written the language of the client is not known yet.
+        if headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static(language.tag())).is_none() {
+            headers.append(VARY, HeaderValue::from_static("accept-language"));
+        }
         if let Some(seconds) = self.extra.get("retryAfter").and_then(Value::as_u64) {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -202,7 +230,7 @@ impl IntoResponse for ApiError {
     /// A complete answer but for the trace id, which the context layer adds.
     fn into_response(self) -> Response {
         let mut response = Response::default();
-        self.write_into(&mut response, None);
+        self.write_into(&mut response, None, Language::English);
         response.extensions_mut().insert(self);
         response
     }

@@ -4,6 +4,7 @@
 use std::error::Error;
 
 use axum::body::Bytes;
+use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -13,6 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::ApiError;
+use crate::field_error::{FieldError, RequestPart};
+use crate::messages::Language;
 
 /// A JSON body, in or out.
 #[derive(Clone, Copy, Debug)]
@@ -38,11 +41,18 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
             return Err(not_json());
         }
         let RawBody(bytes) = RawBody::from_request(request, state).await?;
-        if has_nul(&bytes) {
+        Json::read(&bytes)
+    }
+}
+
+impl<T: DeserializeOwned> Json<T> {
+    /// Reads a body that was taken as bytes.
+    pub fn read(bytes: &[u8]) -> Result<Json<T>, ApiError> {
+        if has_nul(bytes) {
             let sentence = "The body has the character U+0000, which no text may have.";
             return Err(ApiError::bad_request("INVALID_BODY", sentence));
         }
-        axum::Json::<T>::from_bytes(&bytes)
+        axum::Json::<T>::from_bytes(bytes)
             .map(|axum::Json(value)| Json(value))
             .map_err(json_refused)
     }
@@ -71,7 +81,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Path<T>, ApiError> {
-        refuse_nul(Some(parts.uri.path()), invalid_path)?;
+        refuse_nul(Some(parts.uri.path()), "INVALID_PATH")?;
         match axum::extract::Path::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Path(value)),
             Err(rejection) => Err(path_refused(rejection)),
@@ -83,10 +93,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query<T>, ApiError> {
-        refuse_nul(parts.uri.query(), invalid_query)?;
+        refuse_nul(parts.uri.query(), "INVALID_QUERY")?;
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Query(value)),
-            Err(rejection) => Err(invalid_query(&innermost_place(&rejection))),
+            Err(rejection) => {
+                let error = FieldError::read(&innermost_text(&rejection));
+                Err(wrong_field("INVALID_QUERY", RequestPart::Query, &error))
+            }
         }
     }
 }
@@ -101,19 +114,24 @@ pub(crate) fn too_large() -> ApiError {
 }
 
 fn json_refused(rejection: JsonRejection) -> ApiError {
-    let place = innermost_place(&rejection);
     match rejection {
         JsonRejection::JsonSyntaxError(_) => {
-            ApiError::bad_request("INVALID_JSON", format!("The body is not JSON: {place}."))
+            ApiError::bad_request("INVALID_JSON", "The body is not valid JSON.")
         }
-        JsonRejection::JsonDataError(_) => ApiError::bad_request(
-            "INVALID_BODY",
-            format!("The body is not what this address takes: {place}."),
-        ),
+        JsonRejection::JsonDataError(_) => {
+            let error = FieldError::read(&innermost_text(&rejection));
+            wrong_field("INVALID_BODY", RequestPart::Body, &error)
+        }
         JsonRejection::MissingJsonContentType(_) => not_json(),
         JsonRejection::BytesRejection(rejection) => bytes_refused(&rejection),
         _ => ApiError::bad_request("INVALID_BODY", "The body could not be read."),
     }
+}
+
+/// A mistake in a field, in both languages.
+fn wrong_field(code: &'static str, part: RequestPart, error: &FieldError) -> ApiError {
+    ApiError::bad_request(code, error.sentence(Language::English, part))
+        .in_korean(error.sentence(Language::Korean, part))
 }
 
 fn not_json() -> ApiError {
@@ -155,9 +173,12 @@ fn value_has_nul(value: &serde_json::Value) -> bool {
 }
 
 /// In an address the character can only be written `%00`.
-fn refuse_nul(part: Option<&str>, refusal: fn(&'static str) -> ApiError) -> Result<(), ApiError> {
+fn refuse_nul(part: Option<&str>, code: &'static str) -> Result<(), ApiError> {
     match part {
-        Some(text) if text.contains("%00") => Err(refusal("the character U+0000")),
+        Some(text) if text.contains("%00") => Err(ApiError::bad_request(
+            code,
+            "The address has the character U+0000, which no text may have.",
+        )),
         _ => Ok(()),
     }
 }
@@ -174,22 +195,27 @@ fn path_refused(rejection: PathRejection) -> ApiError {
     if rejection.status().is_server_error() {
         return ApiError::internal(rejection);
     }
-    let text = rejection.body_text();
-    let place = text.strip_prefix("Invalid URL: ").unwrap_or(&text);
-    invalid_path(place)
+    let PathRejection::FailedToDeserializePathParams(failed) = rejection else {
+        return ApiError::bad_request("INVALID_PATH", "The path of this address is not valid.");
+    };
+    let expected = |name: &str| format!("invalid value, expected {name}");
+    let error = match failed.kind() {
+        ErrorKind::ParseErrorAtKey { key, expected_type, .. } => {
+            FieldError::at(Some(key), &expected(expected_type))
+        }
+        ErrorKind::DeserializeError { key, message, .. } => FieldError::at(Some(key), message),
+        ErrorKind::ParseErrorAtIndex { expected_type, .. }
+        | ErrorKind::ParseError { expected_type, .. } => {
+            FieldError::at(None, &expected(expected_type))
+        }
+        ErrorKind::Message(message) => FieldError::at(None, message),
+        _ => FieldError::at(None, ""),
+    };
+    wrong_field("INVALID_PATH", RequestPart::Path, &error)
 }
 
-fn invalid_path(place: &str) -> ApiError {
-    ApiError::bad_request("INVALID_PATH", format!("The address has an invalid part: {place}."))
-}
-
-fn invalid_query(place: &str) -> ApiError {
-    let sentence = format!("The query of the address is not acceptable: {place}.");
-    ApiError::bad_request("INVALID_QUERY", sentence)
-}
-
-/// The message of serde, with the path to the field and the place in the text.
-fn innermost_place(rejection: &dyn Error) -> String {
+/// What serde says, with the path to the field.
+fn innermost_text(rejection: &dyn Error) -> String {
     let source = rejection.source();
     source.map_or_else(|| rejection.to_string(), ToString::to_string)
 }
@@ -218,22 +244,16 @@ mod tests {
     #[tokio::test]
     async fn a_refused_body_says_where_it_is_wrong() {
         let json = "application/json";
-        let wrong = "400 INVALID_BODY: The body is not what this address takes";
         for (body, expected) in [
-            (
-                "{",
-                "400 INVALID_JSON: The body is not JSON: EOF while parsing an object at line 1 \
-                 column 1."
-                    .to_owned(),
-            ),
-            ("{}", format!("{wrong}: missing field `seatIds` at line 1 column 2.")),
+            ("{", "400 INVALID_JSON: The body is not valid JSON."),
+            ("{}", "400 INVALID_BODY: The field `seatIds` is missing."),
             (
                 r#"{"seatIds":[1,"x"]}"#,
-                format!(
-                    "{wrong}: seatIds[1]: invalid type: string \"x\", expected u32 at line 1 \
-                     column 17."
-                ),
+                "400 INVALID_BODY: `seatIds[1]` must be a whole number from 0 to 4294967295.",
             ),
+            (r#"{"seatIds":3}"#, "400 INVALID_BODY: `seatIds` must be a list."),
+            ("[]", "400 INVALID_BODY: The body must be an object."),
+            ("3", "400 INVALID_BODY: The body must be an object."),
         ] {
             assert_eq!(refusal(json, body).await, expected);
         }
@@ -252,8 +272,7 @@ mod tests {
         let refused = Query::<Filter>::from_request_parts(&mut parts, &()).await;
         assert_eq!(
             refused.unwrap_err().to_string(),
-            "400 INVALID_QUERY: The query of the address is not acceptable: year: invalid digit \
-             found in string."
+            "400 INVALID_QUERY: `year` must be a whole number."
         );
     }
 }

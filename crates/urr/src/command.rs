@@ -51,20 +51,20 @@ struct SharedArgs {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run everything in this process. Nothing else is needed.
-    Up(DoorArgs),
+    Up(ListenArgs),
     /// Run some of the services, on PostgreSQL and Kafka.
     Serve {
         /// Which services run here: gateway, auth, catalog, queue, ticket, payment, stats, mail
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
         roles: Vec<ProcessRole>,
         #[command(flatten)]
-        door: DoorArgs,
+        listen: ListenArgs,
     },
     /// Read the notices of admissions from the SQS queue and log them.
     Worker,
     /// Create or update the tables; on PostgreSQL also schemas, roles and grants.
     Migrate,
-    /// Add demo data: venues, artists and events in every state. Again, it adds nothing.
+    /// Add demo data: venues, artists and events in every state. A second run adds nothing.
     Seed,
     /// Show the settings in force and where each of them came from.
     Config {
@@ -75,7 +75,7 @@ enum Command {
         #[arg(long)]
         defaults: bool,
     },
-    /// Look for what would keep URR from running here.
+    /// Check whether URR can run here, and say what to change.
     Doctor,
     /// Administrators' accounts.
     Admin {
@@ -87,20 +87,20 @@ enum Command {
     /// Use it as `curl … -H "x-proof-of-work: $(urr solve register)"`. A proof counts once, within
     /// two minutes.
     Solve {
-        /// What the proof will be shown for
-        door: solve::Door,
+        /// What the proof is for
+        purpose: solve::ProofPurpose,
         /// The site to ask [default: the one of this installation]
         #[arg(long)]
         url: Option<String>,
     },
-    /// Waiting rooms of a running system: figures, threshold and rate, pause, message; and draws.
+    /// Show and change the waiting rooms of a running system; verify draws.
     Queue(queue::QueueArgs),
-    /// Events that could not be handled: look at them, send them again.
+    /// Dead letters: list them, show them, send them again.
     Dlq {
         #[command(subcommand)]
         command: dlq::DlqCommand,
     },
-    /// Proofs that nothing was lost, for a script as well.
+    /// Prove that states and sums agree; the exit code says it to scripts.
     Audit {
         #[command(subcommand)]
         command: audit::AuditCommand,
@@ -113,7 +113,7 @@ enum Command {
 }
 
 #[derive(Clone, Debug, clap::Args)]
-struct DoorArgs {
+struct ListenArgs {
     /// The port to listen on [default: 3001]
     #[arg(long)]
     port: Option<u16>,
@@ -128,8 +128,8 @@ pub fn run() -> ExitCode {
     match run_command(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
-            match error.is::<NotDone>() {
+            print_error(&error);
+            match error.is::<CommandNotRun>() {
                 true => ExitCode::from(2),
                 false => ExitCode::FAILURE,
             }
@@ -137,75 +137,75 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// A command whose failure says something to a script could not even begin: this is another code.
+/// A command could not do its work. It exits with 2, so that scripts can tell that from a result
+/// that is bad news, which exits with 1.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:#}")]
-struct NotDone(anyhow::Error);
+struct CommandNotRun(anyhow::Error);
 
-impl NotDone {
-    fn because(error: anyhow::Error) -> anyhow::Error {
-        anyhow::Error::new(NotDone(error))
+impl CommandNotRun {
+    fn wrap(error: anyhow::Error) -> anyhow::Error {
+        anyhow::Error::new(CommandNotRun(error))
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the answer to whoever typed the command")]
-fn complain(error: &anyhow::Error) {
+#[expect(clippy::print_stderr, reason = "the result of a command")]
+fn print_error(error: &anyhow::Error) {
     eprintln!("urr: {error:#}");
 }
 
 fn run_command(cli: Cli) -> Result<()> {
     let shared = cli.shared;
     match cli.command {
-        Command::Up(door) => {
-            // The folder is taken before secrets are made in it: it explains itself better.
-            let seen = load(LoadMode::Inspect, shared.clone(), Some(door.clone()))?;
-            let folder = DataFolder::take(&seen.data.dir)?;
-            run::up(load(LoadMode::Embedded, shared, Some(door))?, folder)
+        Command::Up(listen) => {
+            // The folder is locked before secrets are made in it: its errors are clearer.
+            let inspected = load(LoadMode::Inspect, shared.clone(), Some(listen.clone()))?;
+            let folder = DataFolder::lock(&inspected.data.dir)?;
+            run::up(load(LoadMode::Embedded, shared, Some(listen))?, folder)
         }
-        Command::Serve { roles, door } => {
+        Command::Serve { roles, listen } => {
             let roles = roles.into_iter().collect();
-            run::serve(load(LoadMode::Distributed, shared, Some(door))?, &roles)
+            run::serve(load(LoadMode::Distributed, shared, Some(listen))?, &roles)
         }
-        Command::Worker => worker::run(&load_for_visit(shared)?),
-        Command::Migrate => migrate::migrate(&load_for_visit(shared)?),
+        Command::Worker => worker::run(&load_for_inspection(shared)?),
+        Command::Migrate => migrate::migrate(&load_for_inspection(shared)?),
         Command::Seed => seed_command(shared),
         Command::Config { json, defaults } => show_config(shared, json, defaults),
-        Command::Doctor => doctor::doctor(load_for_visit(shared)),
-        Command::Admin { command } => admin::run(&load_for_visit(shared)?, command),
-        Command::Solve { door, url } => solve::run(&load_for_visit(shared)?, door, url),
-        Command::Queue(args) => queue::run(&load_for_visit(shared)?, args),
-        Command::Dlq { command } => dlq::run(&load_for_visit(shared)?, command),
+        Command::Doctor => doctor::doctor(load_for_inspection(shared)),
+        Command::Admin { command } => admin::run(&load_for_inspection(shared)?, command),
+        Command::Solve { purpose, url } => solve::run(&load_for_inspection(shared)?, purpose, url),
+        Command::Queue(args) => queue::run(&load_for_inspection(shared)?, args),
+        Command::Dlq { command } => dlq::run(&load_for_inspection(shared)?, command),
         Command::Audit { command } => {
-            audit::run(&load_for_visit(shared).map_err(NotDone::because)?, command)
+            audit::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, command)
         }
         Command::Stats { command } => {
-            stats::run(&load_for_visit(shared).map_err(NotDone::because)?, command)
+            stats::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, command)
         }
     }
 }
 
-/// A data folder is taken as `urr up` does it; on servers nothing of the folder is needed.
+/// Locks the data folder as `urr up` does, if the catalog is in it.
 fn seed_command(shared: SharedArgs) -> Result<()> {
-    let seen = load(LoadMode::Inspect, shared.clone(), None)?;
-    if !engines::is_on_sqlite(&seen, ProcessRole::Catalog) {
-        return seed::seed(&seen, None);
+    let inspected = load(LoadMode::Inspect, shared.clone(), None)?;
+    if !engines::is_on_sqlite(&inspected, ProcessRole::Catalog) {
+        return seed::seed(&inspected, None);
     }
-    let folder = DataFolder::take(&seen.data.dir)?;
+    let folder = DataFolder::lock(&inspected.data.dir)?;
     seed::seed(&load(LoadMode::Embedded, shared, None)?, Some(folder))
 }
 
-/// For a command that looks at an installation without running it: secrets that it does not need
-/// may be absent, and none are made.
-fn load_for_visit(shared: SharedArgs) -> Result<Config> {
+/// For a command that does not run services: secrets may be absent, and none are made.
+fn load_for_inspection(shared: SharedArgs) -> Result<Config> {
     load(LoadMode::Inspect, shared, None)
 }
 
-fn load(mode: LoadMode, shared: SharedArgs, door: Option<DoorArgs>) -> Result<Config> {
-    let door = door.unwrap_or(DoorArgs { port: None, host: None });
+fn load(mode: LoadMode, shared: SharedArgs, listen: Option<ListenArgs>) -> Result<Config> {
+    let listen = listen.unwrap_or(ListenArgs { port: None, host: None });
     let overrides = CommandLineOverrides {
         data_dir: shared.data,
-        host: door.host,
-        port: door.port,
+        host: listen.host,
+        port: listen.port,
         log_format: shared.log_format,
     };
     let args = LoadOptions { mode, config_file: shared.config, overrides };
@@ -214,16 +214,15 @@ fn load(mode: LoadMode, shared: SharedArgs, door: Option<DoorArgs>) -> Result<Co
 
 fn show_config(shared: SharedArgs, json: bool, defaults: bool) -> Result<()> {
     if defaults {
-        return say(config::DEFAULT_TOML.trim_end());
+        return print_line(config::DEFAULT_TOML.trim_end());
     }
     let config = load(LoadMode::Inspect, shared, None)?;
     let text = if json { config.render_json() } else { config.render_text() };
-    say(text.trim_end())
+    print_line(text.trim_end())
 }
 
-/// Answers whoever typed the command. One who no longer listens, as in `urr config | head`, has
-/// heard enough.
-fn say(line: &str) -> Result<()> {
+/// Prints a line to standard output. A closed pipe, as in `urr config | head`, is no error.
+fn print_line(line: &str) -> Result<()> {
     match writeln!(io::stdout(), "{line}") {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output"),

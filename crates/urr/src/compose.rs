@@ -36,27 +36,29 @@ use urr_ticket::SlotChecker;
 
 use crate::config::Config;
 use crate::data_folder::DataFolder;
-use crate::doors::private_door;
-use crate::{engines, openapi};
+use crate::internal_router::internal_router;
 use crate::role::{ProcessRole, ProcessRoles};
-use crate::watch::Watch;
+use crate::supervisor::TaskSupervisor;
+use crate::{engines, openapi};
 
 pub use accounts::auth_parts;
 pub use notices::queue as notice_queue;
 pub use payments::payments;
 pub use tickets::ticket_service_to_read;
 
-/// What the outside world gives: time and ids.
+/// The sources of time and ids; tests give their own.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct ClockAndIds {
     pub clock: Clock,
     pub ids: IdSource,
 }
 
-impl World {
-    pub fn real() -> World {
+type World = ClockAndIds;
+
+impl ClockAndIds {
+    pub fn system() -> ClockAndIds {
         let ids = IdSource::from_system_randomness(Clock::System);
-        World { clock: Clock::System, ids }
+        ClockAndIds { clock: Clock::System, ids }
     }
 }
 
@@ -65,13 +67,13 @@ pub struct System {
     /// For everybody: the gateway, if it runs here.
     pub public: Option<Router>,
     /// For our own processes and for operators: services, health, metrics.
-    pub private: Router,
+    pub internal: Router,
     /// The services that run here, for callers in this process.
     pub services: Vec<Service>,
     pub kit: ServiceKit,
     /// Cancelled first: no new requests.
     pub draining: CancellationToken,
-    pub watch: Watch,
+    pub supervisor: TaskSupervisor,
     auth: Option<AuthService>,
     catalog: Option<CatalogService>,
     queue: Option<Queue>,
@@ -103,7 +105,7 @@ impl System {
             kit: &kit,
             bus_metrics,
             stopping: CancellationToken::new(),
-            watch: Watch::new(draining.clone()),
+            supervisor: TaskSupervisor::new(draining.clone()),
             draining,
             tasks: TaskTracker::new(),
             services: Vec::new(),
@@ -126,13 +128,14 @@ impl System {
             false => None,
         };
         let credentials = InternalCredentials::from_root(&config.internal.token);
-        let private = private_door(&builder.services, &credentials, builder.health("urr"), &kit);
+        let internal =
+            internal_router(&builder.services, &credentials, builder.health("urr"), &kit);
         Ok(System {
             public,
-            private,
+            internal,
             services: builder.services,
             draining: builder.draining,
-            watch: builder.watch,
+            supervisor: builder.supervisor,
             auth,
             catalog,
             queue,
@@ -209,7 +212,7 @@ struct Builder<'a> {
     bus_metrics: urr_bus::Metrics,
     draining: CancellationToken,
     stopping: CancellationToken,
-    watch: Watch,
+    supervisor: TaskSupervisor,
     tasks: TaskTracker,
     services: Vec<Service>,
     databases: Vec<Db>,
@@ -365,7 +368,7 @@ impl Builder<'_> {
 
     /// Runs something until we stop.
     fn spawn(&self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(self.watch.guard(name, self.stopping.clone(), part));
+        self.tasks.spawn(self.supervisor.supervise(name, self.stopping.clone(), part));
     }
 
     fn health(&self, name: &'static str) -> Health {
@@ -464,7 +467,7 @@ fn gateway_settings(config: &Config) -> GatewaySettings {
 fn warn_of_split_memory(config: &Config, roles: &ProcessRoles) {
     if roles.contains(&ProcessRole::Queue)
         && *roles != ProcessRole::all()
-        && engines::is_line_here(config)
+        && engines::has_rooms_in_process(config)
     {
         let folder = config.data.dir.display();
         warn!(

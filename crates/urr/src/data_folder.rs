@@ -1,4 +1,4 @@
-//! The data folder: one process at a time, and only if it can really keep data.
+//! The data folder: locked by one process at a time, and tested for writing before anything runs.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 const PROBE_BYTES: usize = 4 * 1024 * 1024;
 
 const LOCK_FILE: &str = "urr.lock";
-/// Where commands reach the process that has the folder.
-const DOOR_FILE: &str = "private-door";
+/// Holds the address at which commands reach the process that has the folder.
+const INTERNAL_URL_FILE: &str = "internal-url";
 
-/// The folder, held by this process until it is dropped or dies.
+/// The folder, locked by this process until it is dropped or dies.
 #[derive(Debug)]
 pub struct DataFolder {
     path: PathBuf,
@@ -40,8 +40,8 @@ pub enum FolderError {
 }
 
 impl DataFolder {
-    /// Creates the folder if it is missing, and takes it for this process.
-    pub fn take(path: &Path) -> Result<DataFolder, FolderError> {
+    /// Creates the folder if it is missing, and locks it for this process.
+    pub fn lock(path: &Path) -> Result<DataFolder, FolderError> {
         let explain = |error: io::Error| explain(path, &error);
         create_private(path).map_err(explain)?;
         let mut lock = OpenOptions::new()
@@ -56,7 +56,7 @@ impl DataFolder {
             Err(TryLockError::WouldBlock) => return Err(in_use(path, lock)),
             Err(TryLockError::Error(error)) => return Err(explain(error)),
         }
-        forget_door(path);
+        remove_internal_url(path);
         lock.set_len(0).map_err(explain)?;
         lock.write_all(std::process::id().to_string().as_bytes()).map_err(explain)?;
         probe(path).map_err(explain)?;
@@ -68,33 +68,33 @@ impl DataFolder {
         &self.path
     }
 
-    /// Tells commands on this machine where our private door is.
-    pub fn announce_door(&self, url: &str) -> io::Result<()> {
-        fs::write(self.path.join(DOOR_FILE), url)
+    /// Stores the address of our internal listener, for commands on this machine.
+    pub fn write_internal_url(&self, url: &str) -> io::Result<()> {
+        fs::write(self.path.join(INTERNAL_URL_FILE), url)
     }
 }
 
 impl Drop for DataFolder {
     fn drop(&mut self) {
-        forget_door(&self.path);
+        remove_internal_url(&self.path);
     }
 }
 
-/// Who has been killed could not do it.
-fn forget_door(path: &Path) {
-    if let Err(error) = fs::remove_file(path.join(DOOR_FILE))
+/// Also removes what a killed process left.
+fn remove_internal_url(path: &Path) {
+    if let Err(error) = fs::remove_file(path.join(INTERNAL_URL_FILE))
         && error.kind() != ErrorKind::NotFound
     {
-        tracing::warn!(%error, "the address of a private door could not be removed");
+        tracing::warn!(%error, "the stored address of the internal listener could not be removed");
     }
 }
 
-/// The private door of the process that has the folder; none if no process has it, or it has no
-/// door. What a killed process left behind is not believed: another program may listen there now,
-/// and would be told our credential.
-pub fn private_door(path: &Path) -> io::Result<Option<String>> {
-    // The lock is touched only if there is something to doubt: a start could trip over it.
-    let Some(url) = some_file(fs::read_to_string(path.join(DOOR_FILE)))? else {
+/// The internal listener of the process that has the folder, if there is one. An address that a
+/// killed process left is not used: another program may listen there now, and would receive our
+/// credential.
+pub fn internal_url(path: &Path) -> io::Result<Option<String>> {
+    // The lock is tried only if there is an address: a start at this moment could fail because of it.
+    let Some(url) = some_file(fs::read_to_string(path.join(INTERNAL_URL_FILE)))? else {
         return Ok(None);
     };
     let Some(lock) = some_file(File::open(path.join(LOCK_FILE)))? else {
@@ -114,23 +114,23 @@ fn some_file<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The folder holds secrets and personal data: nobody else needs to see it.
+/// Readable by its owner only: it holds secrets and personal data.
 fn create_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// A folder that was there before is somebody's choice: it is told, not changed.
+/// Warns only: the rights of a folder that existed before are its owner's choice.
 fn warn_if_shared(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let mode = fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o077 != 0 {
         let folder = path.display();
-        tracing::warn!(%folder, "others on this machine can look into the data folder; chmod 700 it");
+        tracing::warn!(%folder, "other users of this machine can read the data folder; chmod 700 it");
     }
 }
 
-/// Writes something and syncs it, so that a full or broken disk is told now and not in a sale.
+/// Writes and syncs a file, so that a full or broken disk is reported now and not during a sale.
 fn probe(path: &Path) -> io::Result<()> {
     let file = path.join("urr.probe");
     let written = File::create(&file).and_then(|mut probe| {
@@ -168,31 +168,31 @@ mod tests {
     fn a_folder_belongs_to_one_process_at_a_time() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("new/data");
-        let taken = DataFolder::take(&path).unwrap();
-        let error = DataFolder::take(&path).unwrap_err();
+        let locked = DataFolder::lock(&path).unwrap();
+        let error = DataFolder::lock(&path).unwrap_err();
         assert!(matches!(error, FolderError::InUse { .. }), "{error}");
         let text = error.to_string();
         assert!(text.contains(&std::process::id().to_string()), "{text}");
-        drop(taken);
-        DataFolder::take(&path).unwrap();
+        drop(locked);
+        DataFolder::lock(&path).unwrap();
     }
 
     #[test]
-    fn a_door_is_known_as_long_as_its_process_has_the_folder() {
+    fn the_internal_address_is_known_as_long_as_its_process_has_the_folder() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("data");
-        assert_eq!(private_door(&path).unwrap(), None, "there is not even a folder");
-        let folder = DataFolder::take(&path).unwrap();
-        assert_eq!(private_door(&path).unwrap(), None, "it has not opened its door yet");
-        folder.announce_door("http://127.0.0.1:4000").unwrap();
-        assert_eq!(private_door(&path).unwrap().as_deref(), Some("http://127.0.0.1:4000"));
+        assert_eq!(internal_url(&path).unwrap(), None, "there is not even a folder");
+        let folder = DataFolder::lock(&path).unwrap();
+        assert_eq!(internal_url(&path).unwrap(), None, "it does not listen yet");
+        folder.write_internal_url("http://127.0.0.1:4000").unwrap();
+        assert_eq!(internal_url(&path).unwrap().as_deref(), Some("http://127.0.0.1:4000"));
         drop(folder);
-        assert_eq!(private_door(&path).unwrap(), None);
+        assert_eq!(internal_url(&path).unwrap(), None);
         // As a killed process leaves it.
-        fs::write(path.join(DOOR_FILE), "http://127.0.0.1:4000").unwrap();
-        assert_eq!(private_door(&path).unwrap(), None);
-        let folder = DataFolder::take(&path).unwrap();
-        assert_eq!(private_door(&path).unwrap(), None, "the next one begins without it");
+        fs::write(path.join(INTERNAL_URL_FILE), "http://127.0.0.1:4000").unwrap();
+        assert_eq!(internal_url(&path).unwrap(), None);
+        let folder = DataFolder::lock(&path).unwrap();
+        assert_eq!(internal_url(&path).unwrap(), None, "the next one begins without it");
         drop(folder);
     }
 
@@ -200,7 +200,7 @@ mod tests {
     fn a_new_folder_is_private_and_holds_no_probe() {
         use std::os::unix::fs::PermissionsExt;
         let parent = tempfile::tempdir().unwrap();
-        let folder = DataFolder::take(&parent.path().join("data")).unwrap();
+        let folder = DataFolder::lock(&parent.path().join("data")).unwrap();
         let mode = fs::metadata(folder.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         assert!(!folder.path().join("urr.probe").exists());
@@ -211,7 +211,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let file = parent.path().join("file");
         fs::write(&file, "not a folder").unwrap();
-        let error = DataFolder::take(&file).unwrap_err();
+        let error = DataFolder::lock(&file).unwrap_err();
         assert!(matches!(error, FolderError::NotWritable { .. }), "{error}");
     }
 

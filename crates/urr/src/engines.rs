@@ -50,13 +50,13 @@ pub async fn open_storage(config: &Config, role: ProcessRole, clock: &Clock) -> 
     Ok(Some(db))
 }
 
-/// Whether waiting rooms live in the process that keeps them, and not in Redis.
-pub fn is_line_here(config: &Config) -> bool {
+/// Whether waiting rooms are in the memory of the queue process, and not in Redis.
+pub fn has_rooms_in_process(config: &Config) -> bool {
     config.redis.place().is_none()
 }
 
-/// The journal of waiting rooms that live in this process: always a file in the data folder.
-pub fn open_line(config: &Config, clock: &Clock) -> Result<Db> {
+/// The journal of waiting rooms in this process: always a file in the data folder.
+pub fn open_room_journal(config: &Config, clock: &Clock) -> Result<Db> {
     let path = sqlite_path(&config.data.dir, &urr_room::JOURNAL);
     let opened = migrate::migrate_sqlite(&path, &urr_room::JOURNAL, clock.now())
         .and_then(|_| Db::open_sqlite(&path, &sqlite_options(config)));
@@ -109,7 +109,7 @@ fn service_role(config: &Config, role: ProcessRole) -> Result<ServiceRole> {
     let secret = &config.database.role_secret;
     let password = match password {
         Some(password) => password,
-        // What follows from an empty secret, everybody can work out.
+        // A password derived from an empty secret could be computed by anybody.
         None if secret.expose().is_empty() => bail!(
             "the {role} service has no password for PostgreSQL; set database.role_secret, or \
              database.{role}.password"

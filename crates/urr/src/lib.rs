@@ -7,12 +7,12 @@ pub mod command;
 pub mod compose;
 pub mod config;
 mod data_folder;
-mod doors;
 mod engines;
+mod internal_router;
 mod logging;
 pub mod openapi;
 pub mod role;
-mod watch;
+mod supervisor;
 
 pub use data_folder::{DataFolder, FolderError};
 pub use engines::migrate_storage;

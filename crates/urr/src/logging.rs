@@ -1,8 +1,9 @@
 //! Logs: text for people, one JSON object per line for machines, always on standard error.
 //!
-//! Whoever reads the log must not be able to stop the sale. Lines go through a bounded queue to a
-//! thread of their own; when the reader is slow, lines are dropped and counted, and when it is gone,
-//! nothing happens at all.
+//! A slow or missing reader of the log must not stop the sale. Lines go through a bounded queue to a
+//! thread of their own; when the queue is full they are dropped and counted. `tracing-appender` does
+//! the same, but does not write into the log how many lines are missing, and prints at shutdown with
+//! a macro that panics when standard output is closed.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::config::{LogConfig, LogFormat};
 const LINES_WAITING_MAX: usize = 8_192;
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Keeps the log alive; dropped last, it lets the lines that wait be written.
+/// Keeps the log alive. When it is dropped, the lines in the queue are written.
 #[must_use]
 pub struct LogGuard(LogQueue);
 
@@ -30,7 +31,7 @@ pub fn start(config: &LogConfig) -> anyhow::Result<LogGuard> {
     let writer = queue.clone();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // Its complaints go to standard error by a call that panics when nobody reads that.
+        // It would report them by a macro that panics when standard error is closed.
         .log_internal_errors(false)
         .with_writer(move || writer.clone());
     let started = match config.format {
@@ -45,39 +46,39 @@ pub fn start(config: &LogConfig) -> anyhow::Result<LogGuard> {
 impl Drop for LogGuard {
     fn drop(&mut self) {
         let (done, is_done) = sync_channel(1);
-        let is_queued = self.0.entries.try_send(Entry::Flush(done)).is_ok();
-        // A reader that does not read is not waited for any longer.
+        let is_queued = self.0.messages.try_send(LogMessage::Flush(done)).is_ok();
+        // A reader that does not read is waited for no longer than this.
         let _is_written = is_queued && is_done.recv_timeout(FLUSH_TIMEOUT).is_ok();
     }
 }
 
-enum Entry {
+enum LogMessage {
     Line(Vec<u8>),
     Flush(SyncSender<()>),
 }
 
 #[derive(Clone)]
 struct LogQueue {
-    entries: SyncSender<Entry>,
+    messages: SyncSender<LogMessage>,
     dropped: Arc<AtomicU64>,
 }
 
 impl LogQueue {
     fn start(sink: impl Write + Send + 'static) -> LogQueue {
-        let (entries, queue) = sync_channel(LINES_WAITING_MAX);
+        let (messages, queue) = sync_channel(LINES_WAITING_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&dropped);
         let builder = thread::Builder::new().name("urr-log".to_owned());
         let writer = builder.spawn(move || write_lines(sink, &queue, &counter));
         drop(writer.expect("the operating system can start a thread"));
-        LogQueue { entries, dropped }
+        LogQueue { messages, dropped }
     }
 }
 
-/// One call is one line: the formatter hands over whole lines.
+/// One call is one line: the formatter writes whole lines.
 impl Write for LogQueue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.entries.try_send(Entry::Line(line.to_vec())).is_err() {
+        if self.messages.try_send(LogMessage::Line(line.to_vec())).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
@@ -88,17 +89,17 @@ impl Write for LogQueue {
     }
 }
 
-fn write_lines(mut sink: impl Write, queue: &Receiver<Entry>, dropped: &AtomicU64) {
-    while let Ok(entry) = queue.recv() {
-        // Errors are of no interest: there is nowhere left to tell them.
-        let written = match entry {
-            Entry::Line(line) => sink.write_all(&line),
-            Entry::Flush(done) => done.try_send(()).map_err(io::Error::other),
+fn write_lines(mut sink: impl Write, queue: &Receiver<LogMessage>, dropped: &AtomicU64) {
+    while let Ok(message) = queue.recv() {
+        // An error cannot be reported anywhere.
+        let written = match message {
+            LogMessage::Line(line) => sink.write_all(&line),
+            LogMessage::Flush(done) => done.try_send(()).map_err(io::Error::other),
         };
         drop(written);
         let missing = dropped.swap(0, Ordering::Relaxed);
         if missing > 0 {
-            drop(writeln!(sink, "… {missing} log lines were dropped: nobody read them in time"));
+            drop(writeln!(sink, "… {missing} log lines were dropped: they were not read in time"));
         }
     }
 }
@@ -139,7 +140,7 @@ mod tests {
             queue.write_all(b"line\n").unwrap();
         }
         drop(allow);
-        // The queue is full: the guard's own entry may find no place in it.
+        // The queue is full: the guard's own message may find no place in it.
         let deadline = std::time::Instant::now() + Duration::from_secs(10);
         while sink.written.lock().unwrap().len() < 5 * LINES_WAITING_MAX {
             assert!(std::time::Instant::now() < deadline, "the lines are written");

@@ -1,7 +1,8 @@
-//! Accounts.
+//! An account and the person it belongs to.
 
 use urr_kernel::{Timestamp, define_id};
-use urr_service::Role;
+use urr_service::UserRole;
+use urr_storage::{storable_enum, storable_id};
 
 use super::email::Email;
 use super::language::Language;
@@ -11,47 +12,36 @@ define_id!(
     /// Which user.
     UserId
 );
+storable_id!(UserId);
 
-/// Where in its life an account is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountStatus {
     Active,
-    /// Unused for so long that it was put aside. The next login wakes it.
+    /// Not used for a long time. The next login makes it active again.
     Dormant,
-    /// Its person is gone; only the id remains, for what refers to it.
+    /// The personal data are erased; the id remains for the rows that refer to it.
     Deleted,
 }
 
-impl AccountStatus {
-    pub const fn name(self) -> &'static str {
-        match self {
-            AccountStatus::Active => "active",
-            AccountStatus::Dormant => "dormant",
-            AccountStatus::Deleted => "deleted",
-        }
-    }
+storable_enum!(AccountStatus {
+    Active => "active",
+    Dormant => "dormant",
+    Deleted => "deleted",
+});
 
-    pub fn parse(name: &str) -> Option<AccountStatus> {
-        [AccountStatus::Active, AccountStatus::Dormant, AccountStatus::Deleted]
-            .into_iter()
-            .find(|status| status.name() == name)
-    }
-}
-
-/// Someone who can log in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserAccount {
     pub id: UserId,
     pub person: PersonalDetails,
-    pub role: Role,
-    /// In which they are written to.
+    pub role: UserRole,
+    /// The language of their mails.
     pub language: Language,
     pub status: AccountStatus,
     pub created_at: Timestamp,
     pub last_login_at: Timestamp,
 }
 
-/// What is known about the person behind an account. It is stored encrypted.
+/// The personal data of an account, which are stored encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonalDetails {
     pub email: Email,
@@ -59,10 +49,10 @@ pub struct PersonalDetails {
     pub phone: Option<PhoneNumber>,
 }
 
-/// Whether this account may stop being an administrator, by losing the role or by being deleted.
-/// The caller has locked all administrators.
-pub fn may_stop_being_admin(leaver: UserId, administrators: &[UserId]) -> bool {
-    administrators.iter().any(|other| *other != leaver)
+/// Whether an administrator may lose the role or be deleted: another one must remain. The caller has
+/// locked all administrators.
+pub fn may_stop_being_admin(admin: UserId, administrators: &[UserId]) -> bool {
+    administrators.iter().any(|other| *other != admin)
 }
 
 #[cfg(test)]
@@ -70,14 +60,6 @@ mod tests {
     use urr_kernel::Uuid;
 
     use super::*;
-
-    #[test]
-    fn every_status_is_found_by_its_name() {
-        for status in [AccountStatus::Active, AccountStatus::Dormant, AccountStatus::Deleted] {
-            assert_eq!(AccountStatus::parse(status.name()), Some(status));
-        }
-        assert_eq!(AccountStatus::parse("Active"), None);
-    }
 
     #[test]
     fn the_last_administrator_stays() {

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde::Deserialize;
-use urr_service::{ApiError, Context, ErrorBody, Json, User};
+use urr_service::{ApiError, Context, ErrorStatus, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -80,10 +80,7 @@ fn parse_language(language: Option<String>) -> Result<Option<Language>, ApiError
     post, path = "/api/auth/register", tag = "auth", request_body = RegisterBody,
     responses(
         (status = 201, body = SessionView),
-        (status = 400, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<403>, ErrorStatus<409>, ErrorStatus<503>,
     ),
 )]
 pub async fn register(
@@ -105,11 +102,7 @@ pub async fn register(
 /// My account.
 #[utoipa::path(
     get, path = "/api/auth/me", tag = "auth",
-    responses(
-        (status = 200, body = ProfileDetailView),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = ProfileDetailView), ErrorStatus<401>, ErrorStatus<404>),
 )]
 pub async fn get_me(
     State(auth): State<AuthService>,
@@ -137,9 +130,7 @@ pub struct UpdateMeBody {
     put, path = "/api/auth/me", tag = "auth", request_body = UpdateMeBody,
     responses(
         (status = 200, body = ProfileDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<404>,
     ),
 )]
 pub async fn update_me(
@@ -167,12 +158,8 @@ pub struct DeleteMeBody {
     delete, path = "/api/auth/me", tag = "auth", request_body = DeleteMeBody,
     responses(
         (status = 200, body = MessageView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
+        ErrorStatus<503>,
     ),
 )]
 pub async fn delete_me(
@@ -202,11 +189,7 @@ pub struct ChangePasswordBody {
     put, path = "/api/auth/password", tag = "auth", request_body = ChangePasswordBody,
     responses(
         (status = 200, body = SessionView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<503>,
     ),
 )]
 pub async fn change_password(

@@ -1,114 +1,74 @@
-//! What other services and the gateways ask.
+//! The internal calls for users and revoked tokens.
 
 use axum::extract::State;
 use axum::routing::{get, post};
-use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, Internal, Json, Path, Query};
-
+use urr_contracts::internal::auth::{
+    AccountLanguage, AccountRole, AccountSummary, GET_USER, GetUserAnswer, LIST_REVOKED_TOKENS,
+    LIST_USERS, ListUsersAnswer, ListUsersBody, RevokedTokenEntry, RevokedTokenPage,
+    RevokedTokenQuery, USERS_PER_CALL_MAX,
+};
+use urr_kernel::Uuid;
+use urr_service::{ApiError, Json, Path, Query, UserRole, internal_routes};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::accounts::store::USERS_AT_ONCE_MAX;
-use crate::{AuthService, RevokedAccessToken, UserAccount, UserId};
+use crate::{AuthService, Language, RevokedAccessToken, UserAccount, UserId};
 
 pub fn routes() -> OpenApiRouter<AuthService> {
-    OpenApiRouter::new()
-        .route("/internal/auth/users/{id}", get(get_user))
-        .route("/internal/auth/users/batch", post(get_users))
-        .route("/internal/auth/revoked-tokens", get(list_revoked_tokens))
+    let users = OpenApiRouter::new()
+        .route(GET_USER.path, get(get_user))
+        .route(LIST_USERS.path, post(list_users));
+    let tokens = OpenApiRouter::new().route(LIST_REVOKED_TOKENS.path, get(list_revoked_tokens));
+    internal_routes(GET_USER.callers, users)
+        .merge(internal_routes(LIST_REVOKED_TOKENS.callers, tokens))
 }
 
-#[derive(Serialize)]
-struct UserView {
-    id: Uuid,
-    email: String,
-    name: String,
-    role: &'static str,
-    language: &'static str,
-}
-
-impl From<UserAccount> for UserView {
-    fn from(user: UserAccount) -> UserView {
-        UserView {
+impl From<UserAccount> for AccountSummary {
+    fn from(user: UserAccount) -> AccountSummary {
+        AccountSummary {
             id: user.id.0,
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
-            role: user.role.name(),
-            language: user.language.code(),
+            role: match user.role {
+                UserRole::User => AccountRole::User,
+                UserRole::Admin => AccountRole::Admin,
+            },
+            language: match user.language {
+                Language::Korean => AccountLanguage::Korean,
+                Language::English => AccountLanguage::English,
+            },
         }
     }
 }
 
-#[derive(Serialize)]
-pub struct UserDetailView {
-    user: UserView,
-}
-
-pub async fn get_user(
+async fn get_user(
     State(auth): State<AuthService>,
-    _caller: Internal,
     Path(id): Path<Uuid>,
-) -> Result<Json<UserDetailView>, ApiError> {
-    let user = auth.get_user(UserId(id)).await?;
-    Ok(Json(UserDetailView { user: user.into() }))
+) -> Result<Json<GetUserAnswer>, ApiError> {
+    Ok(Json(GetUserAnswer { user: auth.get_user(UserId(id)).await?.into() }))
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct GetUsersBody {
-    user_ids: Vec<Uuid>,
-}
-
-#[derive(Serialize)]
-pub struct UserListView {
-    users: Vec<UserView>,
-}
-
-/// Ids that nobody has are left out.
-pub async fn get_users(
+/// Leaves out ids without an account.
+async fn list_users(
     State(auth): State<AuthService>,
-    _caller: Internal,
-    Json(body): Json<GetUsersBody>,
-) -> Result<Json<UserListView>, ApiError> {
-    if !(1..=USERS_AT_ONCE_MAX).contains(&body.user_ids.len()) {
-        let sentence = format!("1 to {USERS_AT_ONCE_MAX} ids are taken at once.");
+    Json(body): Json<ListUsersBody>,
+) -> Result<Json<ListUsersAnswer>, ApiError> {
+    if !(1..=USERS_PER_CALL_MAX).contains(&body.user_ids.len()) {
+        let sentence = format!("A request has 1 to {USERS_PER_CALL_MAX} ids.");
         return Err(ApiError::bad_request("INVALID_USER_IDS", sentence));
     }
     let users = auth.get_users(body.user_ids.into_iter().map(UserId).collect()).await?;
-    Ok(Json(UserListView { users: users.into_iter().map(UserView::from).collect() }))
+    Ok(Json(ListUsersAnswer { users: users.into_iter().map(AccountSummary::from).collect() }))
 }
 
-#[derive(Deserialize)]
-pub struct RevokedTokensQuery {
-    #[serde(default)]
-    after: i64,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RevokedTokenView {
-    seq: i64,
-    jti: Uuid,
-    expires_at: Timestamp,
-}
-
-#[derive(Serialize)]
-pub struct RevokedTokensView {
-    tokens: Vec<RevokedTokenView>,
-    /// What to ask after next. When no tokens come, the caller has them all.
-    next: i64,
-}
-
-pub async fn list_revoked_tokens(
+async fn list_revoked_tokens(
     State(auth): State<AuthService>,
-    _caller: Internal,
-    Query(query): Query<RevokedTokensQuery>,
-) -> Result<Json<RevokedTokensView>, ApiError> {
+    Query(query): Query<RevokedTokenQuery>,
+) -> Result<Json<RevokedTokenPage>, ApiError> {
     let revoked = auth.list_revoked_tokens(query.after).await?;
     let next = revoked.last().map_or(query.after, |token| token.seq);
-    let tokens = revoked.into_iter().map(|token| {
+    let entry = |token| {
         let RevokedAccessToken { seq, jti, expires_at } = token;
-        RevokedTokenView { seq, jti, expires_at }
-    });
-    Ok(Json(RevokedTokensView { tokens: tokens.collect(), next }))
+        RevokedTokenEntry { seq, jti, expires_at }
+    };
+    Ok(Json(RevokedTokenPage { tokens: revoked.into_iter().map(entry).collect(), next }))
 }

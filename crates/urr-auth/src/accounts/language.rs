@@ -1,6 +1,7 @@
-//! The languages in which people are written to.
+//! The language of mails to a user.
 
-/// What an account wants to be written to in.
+use urr_storage::storable_enum;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
     #[default]
@@ -12,23 +13,15 @@ pub enum Language {
 #[error("The language is ko or en.")]
 pub struct InvalidLanguage;
 
+storable_enum!(Language { Korean => "ko", English => "en" });
+
 impl Language {
-    const ALL: [Language; 2] = [Language::Korean, Language::English];
-
-    pub const fn code(self) -> &'static str {
-        match self {
-            Language::Korean => "ko",
-            Language::English => "en",
-        }
-    }
-
     pub fn parse(code: &str) -> Result<Language, InvalidLanguage> {
-        let found = Language::ALL.into_iter().find(|language| language.code() == code);
-        found.ok_or(InvalidLanguage)
+        code.parse().map_err(|_| InvalidLanguage)
     }
 
-    /// The first one that a browser asks for and that we speak (`Accept-Language`). Browsers name
-    /// their languages in the order of preference; a weight of zero means "not this one".
+    /// The first supported language of `Accept-Language`. Browsers list languages in the order of
+    /// preference; a weight of zero excludes one.
     pub fn preferred(accepted: &str) -> Option<Language> {
         accepted.split(',').find_map(|range| {
             let mut parts = range.split(';').map(str::trim);
@@ -48,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_first_language_that_we_speak_is_taken() {
-        let preferred = |accepted| Language::preferred(accepted).map(Language::code);
+        let preferred = |accepted| Language::preferred(accepted).map(Language::as_str);
         assert_eq!(preferred("ko-KR,ko;q=0.9,en-US;q=0.8"), Some("ko"));
         assert_eq!(preferred("en-US,en;q=0.9,ko;q=0.8"), Some("en"));
         assert_eq!(preferred("fr-FR, EN;q=0.7, ko;q=0.5"), Some("en"));
@@ -60,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_language_is_found_by_its_code_alone() {
-        assert!(Language::ALL.iter().all(|one| Language::parse(one.code()) == Ok(*one)));
+        assert!(Language::ALL.iter().all(|one| Language::parse(one.as_str()) == Ok(*one)));
         for unknown in ["", "KO", "fr", "en-US"] {
             assert_eq!(Language::parse(unknown), Err(InvalidLanguage), "{unknown:?}");
         }

@@ -1,13 +1,14 @@
 //! Users.
 
+use urr_contracts::internal::auth::USERS_PER_CALL_MAX;
 use urr_kernel::Timestamp;
-use urr_service::{Page, Role};
+use urr_service::{Page, UserRole};
 use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
 
 use crate::accounts::account::{AccountStatus, UserId};
 use crate::accounts::language::Language;
 use crate::personal_data::SealedDetails;
-use crate::sql::parameters;
+use crate::sql::{get_named, parameters};
 
 /// A user as the table holds it.
 #[derive(Clone, Debug)]
@@ -18,7 +19,7 @@ pub struct StoredUser {
     pub password_hash: Option<String>,
     /// Grows when another password is chosen, and not when the same one is hashed anew.
     pub password_version: u32,
-    pub role: Role,
+    pub role: UserRole,
     pub language: Language,
     pub status: AccountStatus,
     pub created_at: Timestamp,
@@ -29,14 +30,8 @@ const USER_COLUMNS: &str = "id, email_cipher, email_index, name_cipher, phone_ci
                             password_hash, password_version, role, language, status, \
                             created_at, last_login_at";
 
-/// So many users are asked for by one statement. See `user_find_many`.
-pub const USERS_AT_ONCE_MAX: usize = 100;
-
 fn user_from_row(row: &Row<'_>) -> Result<StoredUser, StorageError> {
-    let role: String = row.get("role")?;
-    let status: String = row.get("status")?;
-    let language: String = row.get("language")?;
-    let status = AccountStatus::parse(&status).expect("the table checks the status");
+    let status: AccountStatus = row.get("status")?;
     let person = match status {
         AccountStatus::Deleted => None,
         AccountStatus::Active | AccountStatus::Dormant => Some(SealedDetails {
@@ -48,12 +43,12 @@ fn user_from_row(row: &Row<'_>) -> Result<StoredUser, StorageError> {
         }),
     };
     Ok(StoredUser {
-        id: UserId(row.get("id")?),
+        id: row.get("id")?,
         person,
         password_hash: row.get("password_hash")?,
         password_version: row.get("password_version")?,
-        role: role.parse().expect("the table checks the role"),
-        language: Language::parse(&language).expect("the table checks the language"),
+        role: get_named(row, "role")?,
+        language: row.get("language")?,
         status,
         created_at: row.get("created_at")?,
         last_login_at: row.get("last_login_at")?,
@@ -70,7 +65,7 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageEr
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $11, $12) \
          on conflict (email_index) do nothing",
         params![
-            user.id.0,
+            user.id,
             person.email_cipher,
             person.email_index,
             person.name_cipher,
@@ -79,9 +74,9 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageEr
             user.password_hash,
             user.password_version,
             user.role.name(),
-            user.status.name(),
+            user.status,
             user.created_at,
-            user.language.code(),
+            user.language,
         ],
     )?;
     Ok(rows == 1)
@@ -89,13 +84,18 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageEr
 
 pub fn user_find(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, StorageError> {
     let sql = format!("select {USER_COLUMNS} from users where id = $1");
-    tx.query_opt(&sql, params![id.0], user_from_row)
+    tx.query_opt(&sql, params![id], user_from_row)
 }
 
 /// Finds a user and keeps everyone else from changing them or their sessions until the commit.
 pub fn user_lock(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, StorageError> {
     let sql = format!("select {USER_COLUMNS} from users where id = $1 for update");
-    tx.query_opt(&sql, params![id.0], user_from_row)
+    tx.query_opt(&sql, params![id], user_from_row)
+}
+
+/// Locks a user whose account was not deleted.
+pub fn user_lock_existing(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, StorageError> {
+    Ok(user_lock(tx, id)?.filter(|user| user.person.is_some()))
 }
 
 /// Locks a user and all administrators, in the order of their ids.
@@ -106,8 +106,8 @@ pub fn user_lock_with_admins(
     let sql = format!(
         "select {USER_COLUMNS} from users where id = $1 or role = 'admin' order by id for update"
     );
-    let locked = tx.query(&sql, params![id.0], user_from_row)?;
-    let is_admin = |user: &&StoredUser| user.role == Role::Admin && user.person.is_some();
+    let locked = tx.query(&sql, params![id], user_from_row)?;
+    let is_admin = |user: &&StoredUser| user.role == UserRole::Admin && user.person.is_some();
     let admins = locked.iter().filter(is_admin).map(|user| user.id).collect();
     Ok((locked.into_iter().find(|user| user.id == id), admins))
 }
@@ -125,17 +125,17 @@ pub fn user_find_by_email(
 
 /// The list of ids is filled up with its last one, so that there is one statement to prepare.
 pub fn user_find_many(tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<StoredUser>, StorageError> {
-    assert!(ids.len() <= USERS_AT_ONCE_MAX, "the caller bounds the ids");
+    assert!(ids.len() <= USERS_PER_CALL_MAX, "the caller bounds the ids");
     let Some(last) = ids.last() else {
         return Ok(Vec::new());
     };
-    let numbers = parameters(1, USERS_AT_ONCE_MAX);
+    let numbers = parameters(1, USERS_PER_CALL_MAX);
     let sql = format!(
         "select {USER_COLUMNS} from users where status <> 'deleted' and id in ({numbers}) \
          order by id"
     );
-    let padded = ids.iter().chain(std::iter::repeat(last)).take(USERS_AT_ONCE_MAX);
-    let values: Vec<Value<'_>> = padded.map(|id| Value::Uuid(id.0)).collect();
+    let padded = ids.iter().chain(std::iter::repeat(last)).take(USERS_PER_CALL_MAX);
+    let values: Vec<Value<'_>> = padded.map(|id| id.to_value()).collect();
     tx.query(&sql, &values, user_from_row)
 }
 
@@ -161,7 +161,7 @@ pub fn admin_exists(tx: &mut Tx<'_>) -> Result<bool, StorageError> {
 /// A login happened: the account is awake.
 pub fn user_mark_login(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), StorageError> {
     let sql = "update users set last_login_at = $2, status = 'active' where id = $1";
-    tx.execute(sql, params![id.0, now]).map(drop)
+    tx.execute(sql, params![id, now]).map(drop)
 }
 
 pub fn user_set_password(
@@ -172,23 +172,23 @@ pub fn user_set_password(
 ) -> Result<(), StorageError> {
     let sql = "update users set password_hash = $2, password_version = password_version + 1, \
                updated_at = $3 where id = $1";
-    tx.execute(sql, params![id.0, hash, now]).map(drop)
+    tx.execute(sql, params![id, hash, now]).map(drop)
 }
 
 /// Stores another hash of the password that the user has already.
 pub fn user_set_password_hash(tx: &mut Tx<'_>, id: UserId, hash: &str) -> Result<(), StorageError> {
     let sql = "update users set password_hash = $2 where id = $1";
-    tx.execute(sql, params![id.0, hash]).map(drop)
+    tx.execute(sql, params![id, hash]).map(drop)
 }
 
 pub fn user_set_role(
     tx: &mut Tx<'_>,
     id: UserId,
-    role: Role,
+    role: UserRole,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let sql = "update users set role = $2, updated_at = $3 where id = $1";
-    tx.execute(sql, params![id.0, role.name(), now]).map(drop)
+    tx.execute(sql, params![id, role.name(), now]).map(drop)
 }
 
 pub fn user_set_language(
@@ -198,7 +198,7 @@ pub fn user_set_language(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let sql = "update users set language = $2, updated_at = $3 where id = $1";
-    tx.execute(sql, params![id.0, language.code(), now]).map(drop)
+    tx.execute(sql, params![id, language, now]).map(drop)
 }
 
 pub fn user_set_person(
@@ -212,7 +212,7 @@ pub fn user_set_person(
     let SealedDetails { email_cipher, email_index, name_cipher, phone_cipher, key_version } =
         person;
     let values =
-        params![id.0, email_cipher, email_index, name_cipher, phone_cipher, key_version, now];
+        params![id, email_cipher, email_index, name_cipher, phone_cipher, key_version, now];
     tx.execute(sql, values).map(drop)
 }
 
@@ -222,7 +222,7 @@ pub fn user_erase(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), Sto
         "update users set email_cipher = null, email_index = null, name_cipher = null, \
          phone_cipher = null, password_hash = null, role = 'user', language = 'ko', \
          status = 'deleted', deleted_at = $2, updated_at = $2 where id = $1",
-        params![id.0, now],
+        params![id, now],
     )
     .map(drop)
 }
@@ -277,7 +277,7 @@ pub fn user_reseal(
          phone_cipher = $5, key_version = $6 \
          where id = $1 and key_version = $7 and email_cipher = $8 and name_cipher = $9",
         params![
-            id.0,
+            id,
             new.email_cipher,
             new.email_index,
             new.name_cipher,

@@ -1,4 +1,4 @@
-//! What several answers have in common.
+//! Views of sessions and accounts.
 
 use axum::http::HeaderMap;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::sessions::cookies;
 use crate::terms::http::{TermsView, terms_views};
 use crate::{AuthService, Profile, Session, TermsVersions, UserAccount};
 
-/// Who a session belongs to. `id` and `userId` are the same; clients of both kinds exist.
+/// The user of a session. `id` and `userId` are the same; there are clients of either.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionUserView {
@@ -34,17 +34,20 @@ impl From<&UserAccount> for SessionUserView {
     }
 }
 
-/// A session. Browsers need only the cookies; others keep the tokens.
+/// A session. Browsers need only the cookies; other clients keep the tokens.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionView {
     message: &'static str,
     token: String,
+    /// How many seconds the token is valid.
+    #[schema(example = 1_800)]
+    expires_in: u64,
     refresh_token: String,
     user: SessionUserView,
 }
 
-/// A session as an answer, with its cookies.
+/// The answer with a session and its cookies.
 pub fn session_answer(
     auth: &AuthService,
     request: &HeaderMap,
@@ -53,8 +56,9 @@ pub fn session_answer(
 ) -> (HeaderMap, Json<SessionView>) {
     let cookies = cookies::give(&auth.settings, request, &session);
     let user = SessionUserView::from(&session.user);
-    let Session { access_token: token, refresh_token, .. } = session;
-    (cookies, Json(SessionView { message, token, refresh_token, user }))
+    let Session { access_token: token, expires_in, refresh_token, .. } = session;
+    let expires_in = expires_in.as_secs();
+    (cookies, Json(SessionView { message, token, expires_in, refresh_token, user }))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -62,7 +66,6 @@ pub struct MessageView {
     pub message: &'static str,
 }
 
-/// An account as its owner sees it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ProfileView {
@@ -73,14 +76,14 @@ struct ProfileView {
     phone: Option<String>,
     #[schema(example = "user")]
     role: &'static str,
-    /// In which mails are written: `ko` or `en`.
+    /// The language of mails: `ko` or `en`.
     #[schema(example = "ko")]
     language: &'static str,
-    /// `false`: one gets in by another service only.
+    /// `false` if the user logs in by a social provider only.
     has_password: bool,
-    /// Whether a provider has told who this is.
+    /// Whether a provider has verified the identity.
     identity_verified: bool,
-    /// What must be agreed to anew, because another version is in force.
+    /// The terms to agree to, because another version is in force.
     terms_outstanding: Vec<TermsView>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -101,7 +104,7 @@ impl ProfileDetailView {
             name: user.person.name.as_str().to_owned(),
             phone: user.person.phone.as_ref().map(|phone| phone.as_str().to_owned()),
             role: user.role.name(),
-            language: user.language.code(),
+            language: user.language.as_str(),
             has_password: *has_password,
             identity_verified: *identity_verified,
             terms_outstanding: terms_views(terms_outstanding, in_force),

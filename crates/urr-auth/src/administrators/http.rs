@@ -1,4 +1,4 @@
-//! What administrators do with accounts, and how the first one gets in.
+//! Administrators over HTTP: the first one's invitation, users and their roles.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::{
-    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query, Role,
+    Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path, Query, UserRole,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use crate::accounts::views::{SessionView, session_answer};
 use crate::sessions::client_info::RequestClient;
-use crate::{AuthService, Email, NewAdmin, Password, PersonName, UserAccount, UserId};
+use crate::{AuthService, Email, NewAdmin, Password, PersonName, RoleChange, UserAccount, UserId};
 
 pub fn routes() -> OpenApiRouter<AuthService> {
     OpenApiRouter::new()
@@ -26,7 +26,7 @@ pub fn routes() -> OpenApiRouter<AuthService> {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RedeemAdminInviteBody {
-    /// As it was printed at the first start.
+    /// The token that was printed at the first start.
     token: String,
     #[schema(max_length = 254)]
     email: String,
@@ -36,15 +36,12 @@ pub struct RedeemAdminInviteBody {
     name: String,
 }
 
-/// Opens the first administrator's account. It works once.
+/// Creates the first administrator's account. It works once.
 #[utoipa::path(
     post, path = "/api/auth/admin-invite", tag = "auth", request_body = RedeemAdminInviteBody,
     responses(
         (status = 201, body = SessionView),
-        (status = 400, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<403>, ErrorStatus<409>, ErrorStatus<503>,
     ),
 )]
 pub async fn redeem_admin_invite(
@@ -86,7 +83,7 @@ impl From<UserAccount> for AccountView {
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
             role: user.role.name(),
-            status: user.status.name(),
+            status: user.status.as_str(),
             created_at: user.created_at,
             last_login_at: user.last_login_at,
         }
@@ -102,18 +99,16 @@ pub struct AccountListView {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AccountFilter {
-    /// A whole e-mail address. Addresses are stored so that parts of them cannot be searched.
+    /// A whole e-mail address. Addresses are encrypted, so parts of them cannot be searched.
     q: Option<String>,
 }
 
-/// The accounts, the newest first; or the one with an address.
+/// The accounts, the newest first, or the one with an address.
 #[utoipa::path(
     get, path = "/api/auth/admin/users", tag = "auth", params(Page, AccountFilter),
     responses(
         (status = 200, body = AccountListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>,
     ),
 )]
 pub async fn list_users(
@@ -154,11 +149,7 @@ pub struct AccountDetailView {
     request_body = ChangeRoleBody,
     responses(
         (status = 200, body = AccountDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn change_role(
@@ -167,10 +158,10 @@ pub async fn change_role(
     Path(id): Path<Uuid>,
     Json(body): Json<ChangeRoleBody>,
 ) -> Result<Json<AccountDetailView>, ApiError> {
-    let role: Role = body.role.parse().map_err(|_| {
+    let role: UserRole = body.role.parse().map_err(|_| {
         ApiError::bad_request("INVALID_ROLE", "The role must be \"user\" or \"admin\".")
     })?;
-    let user = auth.change_role(UserId(id), role).await?;
-    tracing::info!(admin = %identity.user_id, user = %id, %role, "a role was given");
+    let admin_id = Some(UserId(identity.user_id));
+    let user = auth.change_role(RoleChange { user_id: UserId(id), role, admin_id }).await?;
     Ok(Json(AccountDetailView { user: user.into() }))
 }

@@ -36,7 +36,7 @@ pub fn invite_use(
     let rows = tx.execute(
         "update admin_invites set used_at = $3, used_by = $2 \
          where token_hash = $1 and used_at is null and expires_at > $3",
-        params![hash, user_id.0, now],
+        params![hash, user_id, now],
     )?;
     Ok(rows == 1)
 }

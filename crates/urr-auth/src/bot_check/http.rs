@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Timestamp;
-use urr_service::{ApiError, ErrorBody, Json, Query};
+use urr_service::{ApiError, ErrorStatus, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -39,14 +39,10 @@ pub struct BotCheckTaskView {
     /// `none`, `proof-of-work`, `recaptcha-v2`, `recaptcha-v3` or `turnstile`.
     #[schema(example = "proof-of-work")]
     method: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     challenge: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     difficulty: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     site_key: Option<String>,
 }
 
@@ -72,7 +68,7 @@ impl From<BotCheckTask> for BotCheckTaskView {
 /// What has to be done before registering or logging in.
 #[utoipa::path(
     get, path = "/api/auth/challenge", tag = "auth", params(ChallengeQuery),
-    responses((status = 200, body = BotCheckTaskView), (status = 400, body = ErrorBody)),
+    responses((status = 200, body = BotCheckTaskView), ErrorStatus<400>),
 )]
 pub async fn get_challenge(
     State(auth): State<AuthService>,

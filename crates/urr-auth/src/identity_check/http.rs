@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, ErrorBody, Json, User};
+use urr_service::{ApiError, ErrorStatus, Json, User};
 use utoipa::ToSchema;
 
 use crate::{
@@ -26,9 +26,7 @@ pub struct VerificationView {
     /// `portone` or `sandbox`.
     #[schema(example = "portone")]
     provider: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     store_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     channel_key: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
@@ -39,10 +37,7 @@ pub struct VerificationView {
     post, path = "/api/auth/identity/start", tag = "auth",
     responses(
         (status = 201, body = VerificationView),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 429, body = ErrorBody),
+        ErrorStatus<401>, ErrorStatus<404>, ErrorStatus<409>, ErrorStatus<429>,
     ),
 )]
 pub async fn start_verification(
@@ -100,13 +95,8 @@ pub struct VerifiedIdentityView {
     request_body = CompleteVerificationBody,
     responses(
         (status = 200, body = VerifiedIdentityView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 410, body = ErrorBody),
-        (status = 422, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<404>, ErrorStatus<409>, ErrorStatus<410>,
+        ErrorStatus<422>, ErrorStatus<503>,
     ),
 )]
 pub async fn complete_verification(

@@ -6,7 +6,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use urr_kernel::Secret;
+use urr_kernel::{Secret, hex};
 use urr_outbound::{Outbound, OutboundError};
 
 use super::VerificationId;
@@ -168,8 +168,7 @@ pub fn ask_sandbox(
 /// The same person always has the same key.
 fn sandbox_key(kind: &str, person: &SandboxPerson) -> PersonKey {
     let text = format!("{kind}\n{}\n{}", person.name, person.birth_date);
-    let hash = Sha256::digest(text.as_bytes());
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex::encode(Sha256::digest(text.as_bytes()));
     PersonKey(format!("SANDBOX-{kind}-{hex}"))
 }
 

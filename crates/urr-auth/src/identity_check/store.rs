@@ -34,7 +34,7 @@ fn identity_from_row(row: &Row<'_>) -> Result<StoredPersonIdentity, StorageError
     let di_cipher: Option<Vec<u8>> = row.get("di_cipher")?;
     let di_index: Option<Vec<u8>> = row.get("di_index")?;
     Ok(StoredPersonIdentity {
-        user_id: UserId(row.get("user_id")?),
+        user_id: row.get("user_id")?,
         sealed: SealedPersonKeys {
             key_version: row.get("key_version")?,
             ci_cipher: row.get("ci_cipher")?,
@@ -55,17 +55,16 @@ pub fn verification_insert(
     tx.execute(
         "insert into identity_verifications (id, user_id, provider, status, created_at, \
          expires_at) values ($1, $2, $3, $4, $5, $6)",
-        params![id.0, user_id.0, provider, status.name(), *created_at, *expires_at],
+        params![id, user_id, provider, *status, *created_at, *expires_at],
     )
     .map(drop)
 }
 
 fn verification_from_row(row: &Row<'_>) -> Result<Verification, StorageError> {
-    let status: String = row.get("status")?;
     Ok(Verification {
-        id: VerificationId(row.get("id")?),
-        user_id: UserId(row.get("user_id")?),
-        status: VerificationStatus::parse(&status).expect("the table checks the status"),
+        id: row.get("id")?,
+        user_id: row.get("user_id")?,
+        status: row.get("status")?,
         created_at: row.get("created_at")?,
         expires_at: row.get("expires_at")?,
     })
@@ -77,7 +76,7 @@ pub fn verification_find(
 ) -> Result<Option<Verification>, StorageError> {
     let sql = "select id, user_id, status, created_at, expires_at from identity_verifications \
                where id = $1";
-    tx.query_opt(sql, params![id.0], verification_from_row)
+    tx.query_opt(sql, params![id], verification_from_row)
 }
 
 /// How many attempts a user began since then.
@@ -88,7 +87,7 @@ pub fn verification_count(
 ) -> Result<u32, StorageError> {
     let sql = "select count(*) as total from identity_verifications \
                where user_id = $1 and created_at > $2";
-    tx.query_one(sql, params![user_id.0, since], |row| row.get("total"))
+    tx.query_one(sql, params![user_id, since], |row| row.get("total"))
 }
 
 /// Ends an attempt. `false`: it had ended before.
@@ -100,7 +99,7 @@ pub fn verification_end(
 ) -> Result<bool, StorageError> {
     let sql = "update identity_verifications set status = $2, ended_at = $3 \
                where id = $1 and status = 'started'";
-    Ok(tx.execute(sql, params![id.0, status.name(), now])? == 1)
+    Ok(tx.execute(sql, params![id, status, now])? == 1)
 }
 
 pub fn verification_purge(
@@ -126,7 +125,7 @@ pub fn identity_insert(
         "insert into identities (user_id, ci_cipher, ci_index, di_cipher, di_index, key_version, \
          provider, verified_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing",
         params![
-            user_id.0,
+            user_id,
             sealed.ci_cipher,
             sealed.ci_index,
             di_cipher,
@@ -144,7 +143,7 @@ pub fn identity_find(
     user_id: UserId,
 ) -> Result<Option<StoredPersonIdentity>, StorageError> {
     let sql = format!("select {IDENTITY_COLUMNS} from identities where user_id = $1");
-    tx.query_opt(&sql, params![user_id.0], identity_from_row)
+    tx.query_opt(&sql, params![user_id], identity_from_row)
 }
 
 /// Someone with one of these keys, whichever data key they were indexed with.
@@ -170,14 +169,14 @@ pub fn identity_find_by_keys(
 }
 
 pub fn identity_delete(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
-    tx.execute("delete from identities where user_id = $1", params![user_id.0]).map(drop)
+    tx.execute("delete from identities where user_id = $1", params![user_id]).map(drop)
 }
 
 /// Forgets who is behind an account, and their attempts.
 pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
     identity_delete(tx, user_id)?;
     let sql = "delete from identity_verifications where user_id = $1";
-    tx.execute(sql, params![user_id.0]).map(drop)
+    tx.execute(sql, params![user_id]).map(drop)
 }
 
 /// Remembers someone who left. Who leaves again is remembered until the later time.
@@ -247,7 +246,7 @@ pub fn identity_reseal(
         "update identities set ci_cipher = $2, ci_index = $3, di_cipher = $4, di_index = $5, \
          key_version = $6 where user_id = $1 and ci_cipher = $7",
         params![
-            old.user_id.0,
+            old.user_id,
             new.ci_cipher,
             new.ci_index,
             di_cipher,

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Secret;
-use urr_service::{ApiError, ErrorBody, Json, MaybeUser, RawBody};
+use urr_service::{ApiError, ErrorStatus, Json, MaybeUser, RawBody};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -37,10 +37,7 @@ pub struct LoginBody {
     post, path = "/api/auth/login", tag = "auth", request_body = LoginBody,
     responses(
         (status = 200, body = SessionView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<503>,
     ),
 )]
 pub async fn login(
@@ -70,11 +67,7 @@ pub struct RefreshBody {
 /// Gets new tokens for a refresh token, which is used up by it.
 #[utoipa::path(
     post, path = "/api/auth/refresh", tag = "auth", request_body = Option<RefreshBody>,
-    responses(
-        (status = 200, body = SessionView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = SessionView), ErrorStatus<400>, ErrorStatus<401>),
 )]
 pub async fn refresh(
     State(auth): State<AuthService>,
@@ -97,10 +90,7 @@ fn read_refresh_body(body: &[u8]) -> Result<RefreshBody, ApiError> {
     if body.trim_ascii().is_empty() {
         return Ok(RefreshBody::default());
     }
-    serde_json::from_slice(body).map_err(|error| {
-        let sentence = format!("The body is not what this address takes: {error}.");
-        ApiError::bad_request("INVALID_BODY", sentence)
-    })
+    Json::read(body).map(|Json(body)| body)
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -115,7 +105,7 @@ pub struct LogoutBody {
 /// Logs out. It never fails: what cannot be read is as good as absent.
 #[utoipa::path(
     post, path = "/api/auth/logout", tag = "auth", request_body = Option<LogoutBody>,
-    responses((status = 200, body = MessageView), (status = 503, body = ErrorBody)),
+    responses((status = 200, body = MessageView), ErrorStatus<503>),
 )]
 pub async fn logout(
     State(auth): State<AuthService>,
@@ -152,11 +142,7 @@ pub struct VerifiedTokenView {
 /// Says whose an access token is, if it is in force.
 #[utoipa::path(
     post, path = "/api/auth/verify-token", tag = "auth", request_body = VerifyTokenBody,
-    responses(
-        (status = 200, body = VerifiedTokenView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = VerifiedTokenView), ErrorStatus<400>, ErrorStatus<401>),
 )]
 pub async fn verify_token(
     State(auth): State<AuthService>,

@@ -1,13 +1,12 @@
-//! What is written down beside accounts: logins, agreements, invitations.
+//! The history of logins.
 
 use urr_kernel::Timestamp;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{StorageError, Tx, params, storable_enum};
 
 use crate::accounts::account::UserId;
 use crate::accounts::language::Language;
 use crate::social::rules::SocialProvider;
 
-/// How someone tried to get in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginMethod {
     Password,
@@ -26,12 +25,11 @@ impl LoginMethod {
             LoginMethod::AdminInvite => "admin_invite",
             LoginMethod::PasswordChange => "password_change",
             LoginMethod::Refresh => "refresh",
-            LoginMethod::Social(provider) => provider.name(),
+            LoginMethod::Social(provider) => provider.as_str(),
         }
     }
 }
 
-/// Why it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginFailure {
     UnknownEmail,
@@ -39,26 +37,21 @@ pub enum LoginFailure {
     TokenReuse,
 }
 
-impl LoginFailure {
-    const fn name(self) -> &'static str {
-        match self {
-            LoginFailure::UnknownEmail => "unknown_email",
-            LoginFailure::WrongPassword => "wrong_password",
-            LoginFailure::TokenReuse => "token_reuse",
-        }
-    }
-}
+storable_enum!(LoginFailure {
+    UnknownEmail => "unknown_email",
+    WrongPassword => "wrong_password",
+    TokenReuse => "token_reuse",
+});
 
-/// Where a request came from, as far as is known. Empty texts where it is not.
+/// The client of a request, as far as it is known. Unknown texts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientInfo {
     pub address: String,
     pub user_agent: String,
-    /// What the browser asks for.
+    /// By `Accept-Language`.
     pub language: Option<Language>,
 }
 
-/// One line of the history.
 #[derive(Clone, Debug)]
 pub struct LoginRecord {
     pub user_id: Option<UserId>,
@@ -74,10 +67,10 @@ pub fn login_history_insert(tx: &mut Tx<'_>, record: &LoginRecord) -> Result<(),
          (user_id, method, success, failure, address, user_agent, happened_at) \
          values ($1, $2, $3, $4, $5, $6, $7)",
         params![
-            record.user_id.map(|id| id.0),
+            record.user_id,
             record.method.name(),
             record.failure.is_none(),
-            record.failure.map(LoginFailure::name),
+            record.failure,
             record.client.address,
             record.client.user_agent,
             record.happened_at
@@ -86,10 +79,10 @@ pub fn login_history_insert(tx: &mut Tx<'_>, record: &LoginRecord) -> Result<(),
     .map(drop)
 }
 
-/// Removes from a user's history where they were.
+/// Erases the addresses and user agents of a user's logins.
 pub fn login_history_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
     let sql = "update login_history set address = '', user_agent = '' where user_id = $1";
-    tx.execute(sql, params![user_id.0]).map(drop)
+    tx.execute(sql, params![user_id]).map(drop)
 }
 
 pub fn login_history_purge(

@@ -15,7 +15,7 @@ const FAMILIES_LISTED_MAX: u32 = 1_000;
 fn token_from_row(row: &Row<'_>) -> Result<RefreshToken, StorageError> {
     Ok(RefreshToken {
         id: row.get("id")?,
-        user_id: UserId(row.get("user_id")?),
+        user_id: row.get("user_id")?,
         family_id: row.get("family_id")?,
         login_at: row.get("login_at")?,
         access_id: row.get("access_jti")?,
@@ -39,7 +39,7 @@ pub fn refresh_insert(
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         params![
             token.id,
-            token.user_id.0,
+            token.user_id,
             token.family_id,
             hash,
             token.access_id,
@@ -76,7 +76,7 @@ pub fn session_login_at(
 ) -> Result<Option<Timestamp>, StorageError> {
     let sql = "select login_at from refresh_tokens where family_id = $1 and user_id = $2 \
                and rotated_at is null and revoked_at is null";
-    let found = tx.query_opt(sql, params![family_id, user_id.0], |row| row.get("login_at"))?;
+    let found = tx.query_opt(sql, params![family_id, user_id], |row| row.get("login_at"))?;
     Ok(found.flatten())
 }
 
@@ -106,7 +106,7 @@ pub fn family_list_beyond(
         "select family_id from refresh_tokens where user_id = $1 and rotated_at is null \
          and revoked_at is null and expires_at > $2 order by issued_at desc, id desc \
          limit $3 offset $4",
-        params![user_id.0, now, FAMILIES_LISTED_MAX, keep],
+        params![user_id, now, FAMILIES_LISTED_MAX, keep],
         |row| row.get("family_id"),
     )
 }

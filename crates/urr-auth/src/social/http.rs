@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Secret, Timestamp};
-use urr_service::{ApiError, Context, ErrorBody, Json, MaybeUser, Path, Query, User};
+use urr_service::{ApiError, Context, ErrorStatus, Json, MaybeUser, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -35,7 +35,7 @@ pub fn routes() -> OpenApiRouter<AuthService> {
 const LOGIN_PAGE: &str = "/login";
 
 fn parse_provider(name: &str) -> Result<SocialProvider, ApiError> {
-    Ok(SocialProvider::parse(name).ok_or(SocialError::NotConfigured)?)
+    Ok(name.parse().map_err(|_| SocialError::NotConfigured)?)
 }
 
 fn parse_redirect(redirect: Option<&str>) -> Result<LocalPath, ApiError> {
@@ -61,11 +61,7 @@ pub struct StartSocialQuery {
 #[utoipa::path(
     get, path = "/api/auth/social/{provider}/start", tag = "auth",
     params(("provider" = String, Path, example = "google"), StartSocialQuery),
-    responses(
-        (status = 302),
-        (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 302), ErrorStatus<400>, ErrorStatus<404>),
 )]
 pub async fn start_social(
     State(auth): State<AuthService>,
@@ -107,11 +103,7 @@ pub struct SocialRedirectView {
     params(("provider" = String, Path, example = "google")),
     responses(
         (status = 200, body = SocialRedirectView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<503>,
     ),
 )]
 pub async fn link_social(
@@ -143,7 +135,7 @@ pub struct FinishSocialQuery {
 #[utoipa::path(
     get, path = "/api/auth/social/{provider}/callback", tag = "auth",
     params(("provider" = String, Path, example = "google"), FinishSocialQuery),
-    responses((status = 302), (status = 404, body = ErrorBody)),
+    responses((status = 302), ErrorStatus<404>),
 )]
 pub async fn finish_social(
     State(auth): State<AuthService>,
@@ -201,7 +193,7 @@ pub struct GoogleNonceView {
 /// Begins a login by Google's button. The browser keeps a cookie that belongs to the nonce.
 #[utoipa::path(
     post, path = "/api/auth/google/nonce", tag = "auth",
-    responses((status = 200, body = GoogleNonceView), (status = 404, body = ErrorBody)),
+    responses((status = 200, body = GoogleNonceView), ErrorStatus<404>),
 )]
 pub async fn start_google_button(
     State(auth): State<AuthService>,
@@ -229,11 +221,7 @@ pub struct GoogleLoginBody {
     post, path = "/api/auth/google", tag = "auth", request_body = GoogleLoginBody,
     responses(
         (status = 200, body = SessionView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<404>, ErrorStatus<409>, ErrorStatus<503>,
     ),
 )]
 pub async fn login_by_google(
@@ -273,7 +261,7 @@ pub struct IdentityListView {
 /// The services by which I get in.
 #[utoipa::path(
     get, path = "/api/auth/me/identities", tag = "auth",
-    responses((status = 200, body = IdentityListView), (status = 401, body = ErrorBody)),
+    responses((status = 200, body = IdentityListView), ErrorStatus<401>),
 )]
 pub async fn list_identities(
     State(auth): State<AuthService>,
@@ -281,7 +269,7 @@ pub async fn list_identities(
 ) -> Result<Json<IdentityListView>, ApiError> {
     let listed = auth.list_identities(UserId(identity.user_id)).await?;
     let view = |LinkedIdentity { provider, linked_at }| IdentityView {
-        provider: provider.name(),
+        provider: provider.as_str(),
         linked_at,
     };
     Ok(Json(IdentityListView { identities: listed.into_iter().map(view).collect() }))
@@ -293,9 +281,7 @@ pub async fn list_identities(
     params(("provider" = String, Path, example = "google")),
     responses(
         (status = 200, body = MessageView),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<401>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn unlink_identity(
@@ -303,7 +289,7 @@ pub async fn unlink_identity(
     User(identity): User,
     Path(provider): Path<String>,
 ) -> Result<Json<MessageView>, ApiError> {
-    let provider = SocialProvider::parse(&provider).ok_or(UnlinkError::NotLinked)?;
+    let provider = provider.parse().map_err(|_| UnlinkError::NotLinked)?;
     auth.unlink_identity(provider, UserId(identity.user_id)).await?;
     Ok(Json(MessageView { message: "Disconnected" }))
 }

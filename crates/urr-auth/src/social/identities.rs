@@ -77,8 +77,7 @@ impl AuthService {
         let auth = self.clone();
         self.db
             .write(move |tx| {
-                let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
-                let user = user.ok_or(UnlinkError::NotLinked)?;
+                let user = users::user_lock_existing(tx, user_id)?.ok_or(UnlinkError::NotLinked)?;
                 let identities = social::identity_list(tx, user_id)?;
                 if !identities.iter().any(|(linked, _)| *linked == provider) {
                     return Err(UnlinkError::NotLinked);
@@ -107,8 +106,7 @@ impl AuthService {
         let identity = self.identity(provider, user_id, &profile.subject);
         self.db
             .write(move |tx| {
-                let user = users::user_lock(tx, user_id)?.filter(|user| user.person.is_some());
-                user.ok_or(SocialError::LoginRequired)?;
+                users::user_lock_existing(tx, user_id)?.ok_or(SocialError::LoginRequired)?;
                 let IdentityOwners { identity_owner, email_owner } = lookup.find(tx)?;
                 match identity_owner {
                     Some(owner) if owner == user_id => {}

@@ -1,5 +1,7 @@
 //! Who someone is to another service, and what that means for an account here.
 
+use urr_storage::storable_enum;
+
 use crate::accounts::account::UserId;
 use crate::accounts::email::Email;
 use crate::accounts::profile::{NAME_CHARS_MAX, PersonName};
@@ -12,18 +14,13 @@ pub enum SocialProvider {
     Naver,
 }
 
+storable_enum!(SocialProvider {
+    Google => "google",
+    Kakao => "kakao",
+    Naver => "naver",
+});
+
 impl SocialProvider {
-    pub const ALL: [SocialProvider; 3] =
-        [SocialProvider::Google, SocialProvider::Kakao, SocialProvider::Naver];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            SocialProvider::Google => "google",
-            SocialProvider::Kakao => "kakao",
-            SocialProvider::Naver => "naver",
-        }
-    }
-
     /// What its names for people are sealed and indexed as.
     pub const fn subject_kind(self) -> &'static str {
         match self {
@@ -31,10 +28,6 @@ impl SocialProvider {
             SocialProvider::Kakao => "social-kakao",
             SocialProvider::Naver => "social-naver",
         }
-    }
-
-    pub fn parse(text: &str) -> Option<SocialProvider> {
-        SocialProvider::ALL.into_iter().find(|provider| provider.name() == text)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whoever a provider vouches for gets into their account, or gets one.
 
 use urr_kernel::CallContext;
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_storage::{StorageError, Tx};
 
 use super::SocialError;
@@ -98,8 +98,7 @@ impl AuthService {
         let identity = self.identity(lookup.provider, id, &profile.subject);
         self.db
             .write(move |tx| {
-                let user = users::user_lock(tx, id)?.filter(|user| user.person.is_some());
-                let user = user.ok_or(SocialError::Overtaken)?;
+                let user = users::user_lock_existing(tx, id)?.ok_or(SocialError::Overtaken)?;
                 if lookup.find(tx)? != known {
                     return Err(SocialError::Overtaken);
                 }
@@ -129,7 +128,7 @@ impl AuthService {
             password: None,
             terms: Some(self.terms_shown()),
             language: None,
-            role: Role::User,
+            role: UserRole::User,
             method: LoginMethod::Social(provider),
             client,
             context,

@@ -1,7 +1,7 @@
 //! Identities at other services, and the ways there.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
+use urr_storage::{StorageError, ToValue, Tx, Value, params};
 
 use crate::accounts::account::UserId;
 use crate::social::rules::{LocalPath, SocialProvider};
@@ -40,10 +40,10 @@ pub fn attempt_insert(
          values ($1, $2, $3, $4, $5, $6)",
         params![
             state_hash,
-            attempt.provider.name(),
+            attempt.provider,
             attempt.redirect.as_str(),
             attempt.terms_agreed,
-            attempt.link_user_id.map(|id| id.0),
+            attempt.link_user_id.map(|id| id),
             attempt.expires_at
         ],
     )
@@ -61,7 +61,7 @@ pub fn attempt_take(
         let redirect: String = row.get("redirect")?;
         let link_user_id: Option<Uuid> = row.get("link_user_id")?;
         Ok(SocialAttempt {
-            provider: provider_from_row(row)?,
+            provider: row.get("provider")?,
             redirect: LocalPath::parse(&redirect).expect("only local paths are stored"),
             terms_agreed: row.get("terms_agreed")?,
             link_user_id: link_user_id.map(UserId),
@@ -78,11 +78,6 @@ pub fn attempt_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64,
     )
 }
 
-fn provider_from_row(row: &Row<'_>) -> Result<SocialProvider, StorageError> {
-    let name: String = row.get("provider")?;
-    Ok(SocialProvider::parse(&name).expect("the table checks the provider"))
-}
-
 /// Whose identity this is, whichever key it was indexed with.
 pub fn identity_owner(
     tx: &mut Tx<'_>,
@@ -94,7 +89,7 @@ pub fn identity_owner(
         "select user_id from social_identities where provider = $1 \
          and subject_index in ({numbers}) limit 1"
     );
-    let name = provider.name();
+    let name = provider;
     let mut values: Vec<Value<'_>> = vec![name.to_value()];
     values.extend(indexes.iter().map(ToValue::to_value));
     tx.query_opt(&sql, &values, |row| row.get::<Uuid>("user_id").map(UserId))
@@ -107,8 +102,8 @@ pub fn identity_exists(
     user_id: UserId,
 ) -> Result<bool, StorageError> {
     let sql = "select user_id from social_identities where user_id = $1 and provider = $2";
-    let name = provider.name();
-    let values = params![user_id.0, name];
+    let name = provider;
+    let values = params![user_id, name];
     Ok(tx.query_opt(sql, values, |row| row.get::<Uuid>("user_id"))?.is_some())
 }
 
@@ -123,7 +118,7 @@ pub fn identity_insert(
         "insert into social_identities \
          (provider, subject_index, subject_cipher, key_version, user_id, linked_at) \
          values ($1, $2, $3, $4, $5, $6) on conflict do nothing",
-        params![provider.name(), index, cipher, key_version, user_id.0, now],
+        params![provider, index, cipher, key_version, user_id, now],
     )?;
     Ok(rows == 1)
 }
@@ -135,7 +130,7 @@ pub fn identity_list(
 ) -> Result<Vec<(SocialProvider, Timestamp)>, StorageError> {
     let sql = "select provider, linked_at from social_identities where user_id = $1 \
                order by provider";
-    tx.query(sql, params![user_id.0], |row| Ok((provider_from_row(row)?, row.get("linked_at")?)))
+    tx.query(sql, params![user_id], |row| Ok((row.get("provider")?, row.get("linked_at")?)))
 }
 
 /// `false`: the user has none of this provider.
@@ -145,20 +140,20 @@ pub fn identity_delete(
     user_id: UserId,
 ) -> Result<bool, StorageError> {
     let sql = "delete from social_identities where user_id = $1 and provider = $2";
-    Ok(tx.execute(sql, params![user_id.0, provider.name()])? == 1)
+    Ok(tx.execute(sql, params![user_id, provider])? == 1)
 }
 
 /// Forgets who a user is elsewhere, and their unfinished ways there.
 pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
-    tx.execute("delete from social_identities where user_id = $1", params![user_id.0])?;
-    tx.execute("delete from social_attempts where link_user_id = $1", params![user_id.0])?;
+    tx.execute("delete from social_identities where user_id = $1", params![user_id])?;
+    tx.execute("delete from social_attempts where link_user_id = $1", params![user_id])?;
     let sql = "update users set email_verified_at = null where id = $1";
-    tx.execute(sql, params![user_id.0]).map(drop)
+    tx.execute(sql, params![user_id]).map(drop)
 }
 
 pub fn user_has_verified_email(tx: &mut Tx<'_>, id: UserId) -> Result<bool, StorageError> {
     let sql = "select email_verified_at from users where id = $1";
-    let verified = tx.query_opt(sql, params![id.0], |row| row.get("email_verified_at"))?;
+    let verified = tx.query_opt(sql, params![id], |row| row.get("email_verified_at"))?;
     Ok(verified.flatten().is_some_and(|_: Timestamp| true))
 }
 
@@ -168,7 +163,7 @@ pub fn user_set_email_verified(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let sql = "update users set email_verified_at = $2 where id = $1 and email_verified_at is null";
-    tx.execute(sql, params![id.0, now]).map(drop)
+    tx.execute(sql, params![id, now]).map(drop)
 }
 
 /// Identities that were sealed with another key than this.
@@ -181,11 +176,11 @@ pub fn identity_list_with_other_key(
                from social_identities where key_version <> $1 order by user_id, provider limit $2";
     tx.query(sql, params![key_version, limit], |row| {
         Ok(StoredSocialIdentity {
-            provider: provider_from_row(row)?,
+            provider: row.get("provider")?,
             key_version: row.get("key_version")?,
             index: row.get("subject_index")?,
             cipher: row.get("subject_cipher")?,
-            user_id: UserId(row.get("user_id")?),
+            user_id: row.get("user_id")?,
         })
     })
 }
@@ -207,7 +202,7 @@ pub fn identity_reseal(
     let rows = tx.execute(
         "update social_identities set subject_index = $3, subject_cipher = $4, key_version = $5 \
          where provider = $1 and subject_index = $2",
-        params![old.provider.name(), old.index, new.index, new.cipher, new.key_version],
+        params![old.provider, old.index, new.index, new.cipher, new.key_version],
     )?;
     Ok(rows == 1)
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_service::{ApiError, ErrorBody, Json, User};
+use urr_service::{ApiError, ErrorStatus, Json, User};
 use utoipa::ToSchema;
 
 use crate::{
@@ -110,9 +110,7 @@ pub struct OutstandingTermsView {
     post, path = "/api/auth/terms", tag = "auth", request_body = AnswerTermsBody,
     responses(
         (status = 200, body = OutstandingTermsView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<404>,
     ),
 )]
 pub async fn answer_terms(

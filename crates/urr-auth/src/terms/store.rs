@@ -3,7 +3,7 @@
 use urr_kernel::Timestamp;
 use urr_storage::{StorageError, Tx, params};
 
-use super::{TermsAnswer, TermsAnswers, TermsKind};
+use super::{TermsAnswer, TermsAnswers};
 use crate::accounts::account::UserId;
 
 pub fn terms_insert(
@@ -26,7 +26,7 @@ pub fn agreement_insert(
         "insert into terms_agreements (user_id, kind, version, agreed, agreed_at) \
          values ($1, $2, $3, $4, $5) on conflict (user_id, kind, agreed_at) \
          do update set version = excluded.version, agreed = excluded.agreed",
-        params![user_id.0, answer.kind.name(), answer.version, answer.agreed, now],
+        params![user_id, answer.kind, answer.version, answer.agreed, now],
     )
     .map(drop)
 }
@@ -40,9 +40,11 @@ pub fn terms_list_latest(
                and not exists (select 1 from terms_agreements as later \
                where later.user_id = answer.user_id and later.kind = answer.kind \
                and later.agreed_at > answer.agreed_at)";
-    tx.query(sql, params![user_id.0], |row| {
-        let kind: String = row.get("kind")?;
-        let kind = TermsKind::parse(&kind).expect("the table checks the kind");
-        Ok(TermsAnswer { kind, version: row.get("version")?, agreed: row.get("agreed")? })
+    tx.query(sql, params![user_id], |row| {
+        Ok(TermsAnswer {
+            kind: row.get("kind")?,
+            version: row.get("version")?,
+            agreed: row.get("agreed")?,
+        })
     })
 }

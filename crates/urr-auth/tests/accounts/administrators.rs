@@ -2,12 +2,12 @@
 
 use urr_auth::{
     ChangeRoleError, ClientInfo, Email, InviteError, LoginError, NewAdmin, Password, PersonName,
-    Reauthentication, ReauthenticationError, RegisterError, UserId,
+    Reauthentication, ReauthenticationError, RegisterError, RoleChange, UserId,
 };
-use urr_service::{Page, Role};
+use urr_service::{Page, UserRole};
 
 use crate::contract;
-use crate::fixture::{DAY, PASSWORD, SECOND, World, all};
+use crate::fixture::{DAY, PASSWORD, SECOND, World, all, change_role};
 
 fn admin(email: &str) -> NewAdmin {
     let email = Email::parse(email).unwrap();
@@ -20,7 +20,7 @@ async fn redeem(world: &World, token: &str, email: &str) -> Result<UserId, Invit
     let redeemed =
         world.auth.redeem_admin_invite(token, admin(email), ClientInfo::default(), context);
     redeemed.await.map(|session| {
-        assert_eq!(session.user.role, Role::Admin);
+        assert_eq!(session.user.role, UserRole::Admin);
         session.user.id
     })
 }
@@ -28,9 +28,9 @@ async fn redeem(world: &World, token: &str, email: &str) -> Result<UserId, Invit
 contract! {
     async fn an_operator_makes_an_administrator(world: World) {
         let made = world.auth.create_admin(admin("boss@example.com")).await.unwrap();
-        assert_eq!(made.role, Role::Admin);
+        assert_eq!(made.role, UserRole::Admin);
         let session = world.login("boss@example.com", PASSWORD).await.unwrap();
-        assert_eq!(session.user.role, Role::Admin);
+        assert_eq!(session.user.role, UserRole::Admin);
         let again = world.auth.create_admin(admin("BOSS@example.com")).await;
         assert_eq!(again, Err(RegisterError::EmailTaken));
         assert_eq!(world.number("select count(*) as n from refresh_tokens").await, 1, "the login");
@@ -92,16 +92,16 @@ contract! {
 
     async fn the_last_administrator_can_neither_be_demoted_nor_leave(world: World) {
         let boss = world.auth.create_admin(admin("boss@example.com")).await.unwrap().id;
-        let demoted = world.auth.change_role(boss, Role::User).await;
+        let demoted = change_role(&world.auth, boss, UserRole::User).await;
         assert_eq!(demoted, Err(ChangeRoleError::LastAdmin));
         let password = Reauthentication::by_password(PASSWORD);
         let left = world.auth.delete_user(boss, password.clone(), world.context()).await;
         assert_eq!(left, Err(ReauthenticationError::LastAdmin));
         let mina = world.register("mina@example.com").await.user.id;
-        world.auth.change_role(mina, Role::Admin).await.unwrap();
+        change_role(&world.auth, mina, UserRole::Admin).await.unwrap();
         world.auth.delete_user(boss, password, world.context()).await.unwrap();
         // A deleted administrator does not count.
-        let demoted = world.auth.change_role(mina, Role::User).await;
+        let demoted = change_role(&world.auth, mina, UserRole::User).await;
         assert_eq!(demoted, Err(ChangeRoleError::LastAdmin));
     }
 
@@ -111,14 +111,35 @@ contract! {
         for _ in 0..20 {
             let demotions = [a, b].map(|id| {
                 let auth = world.auth.clone();
-                async move { auth.change_role(id, Role::User).await.is_ok() }
+                async move { change_role(&auth, id, UserRole::User).await.is_ok() }
             });
             let succeeded = all(demotions).await.into_iter().filter(|ok| *ok).count();
             assert_eq!(succeeded, 1);
             for id in [a, b] {
-                world.auth.change_role(id, Role::Admin).await.unwrap();
+                change_role(&world.auth, id, UserRole::Admin).await.unwrap();
             }
         }
+    }
+
+    /// The row is written with the change: what was rejected has none.
+    async fn what_administrators_and_operators_do_is_in_the_log(world: World) {
+        let boss = world.auth.create_admin(admin("boss@example.com")).await.unwrap().id;
+        assert!(change_role(&world.auth, boss, UserRole::User).await.is_err());
+        let mina = world.register("mina@example.com").await.user.id;
+        let change = RoleChange { user_id: mina, role: UserRole::Admin, admin_id: Some(boss) };
+        world.auth.change_role(change).await.unwrap();
+        // The same role again changes nothing.
+        world.auth.change_role(change).await.unwrap();
+        let sql = "select action, admin_id, resource_id, summary from admin_actions order by id";
+        let rows = world.rows(sql, |row| {
+            let admin_id: Option<urr_kernel::Uuid> = row.get("admin_id")?;
+            let resource_id: String = row.get("resource_id")?;
+            Ok((row.get::<String>("action")?, admin_id, resource_id, row.get::<String>("summary")?))
+        }).await;
+        assert_eq!(rows, [
+            ("ADMIN_CREATED".to_owned(), None, boss.to_string(), String::new()),
+            ("ROLE_CHANGED".to_owned(), Some(boss.0), mina.to_string(), "admin".to_owned()),
+        ]);
     }
 
     async fn accounts_are_listed_in_pages_and_found_by_their_whole_address(world: World) {
@@ -134,7 +155,7 @@ contract! {
         let part = world.auth.find_user_by_email(&Email::parse("fan@example.com").unwrap()).await;
         assert_eq!(part.unwrap(), None);
         let nobody = UserId(world.ids.next_id());
-        let changed = world.auth.change_role(nobody, Role::Admin).await;
+        let changed = change_role(&world.auth, nobody, UserRole::Admin).await;
         assert_eq!(changed, Err(ChangeRoleError::NotFound));
         let wrong = world.login("fan1@example.com", "not the password").await;
         assert_eq!(wrong, Err(LoginError::InvalidCredentials));

@@ -15,7 +15,7 @@ use urr_auth::{
     RemoteVerifier, RemoteVerifierKind, solve_challenge,
 };
 use urr_kernel::{Secret, Uuid};
-use urr_service::token::{Issue, Purpose, TokenKey};
+use urr_service::token::{TokenFacts, TokenKey, TokenPurpose};
 
 use crate::contract;
 use crate::fixture::{MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys, token_key};
@@ -74,13 +74,13 @@ async fn refusal(
 
 /// A challenge that someone signed who has this key.
 fn signed_by(key: &TokenKey, world: &World, difficulty: u8) -> String {
-    let issue = Issue {
+    let issue = TokenFacts {
         subject: "register".to_owned(),
         id: Uuid::from_u128(77),
         issued_at: world.clock.now(),
         lifetime: Duration::from_secs(60),
     };
-    let purpose = Purpose { audience: "urr-bot-check", typ: "pow+jwt" };
+    let purpose = TokenPurpose { audience: "urr-bot-check", typ: "pow+jwt" };
     key.sign(purpose, &issue, &json!({ "difficulty": difficulty }))
 }
 

@@ -4,12 +4,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use urr_auth::{
-    AuthParts, AuthService, AuthSettings, BotCheckMethod, BotCheckSettings, ClientInfo,
-    Credentials, DataKeys, Email, LoginError, Password, PasswordChange, PasswordCost, PersonName,
-    PersonalDetails, PhoneNumber, Reauthentication, RegisterError, Registration, SCHEMA, Session,
-    TermsAnswer, TermsAnswers, TermsKind,
+    AuthParts, AuthService, AuthSettings, BotCheckMethod, BotCheckSettings, ChangeRoleError,
+    ClientInfo, Credentials, DataKeys, Email, LoginError, Password, PasswordChange, PasswordCost,
+    PersonName, PersonalDetails, PhoneNumber, Reauthentication, RegisterError, Registration,
+    RoleChange, SCHEMA, Session, TermsAnswer, TermsAnswers, TermsKind, UserAccount, UserId,
 };
 use urr_kernel::{CallContext, Clock, IdSource, Secret};
+use urr_service::UserRole;
 use urr_service::token::TokenKey;
 use urr_storage::{Db, Row, StorageError};
 use urr_test::engines::{self, Database, Engine};
@@ -182,4 +183,13 @@ where
         results.push(task.await.unwrap());
     }
     results
+}
+
+/// A change of role by an operator.
+pub async fn change_role(
+    auth: &AuthService,
+    user_id: UserId,
+    role: UserRole,
+) -> Result<UserAccount, ChangeRoleError> {
+    auth.change_role(RoleChange { user_id, role, admin_id: None }).await
 }

@@ -11,7 +11,7 @@ use urr_auth::{
     AuthSettings, CookieSecurity, Email, NewAdmin, Password, PasswordCost, PersonName, Session,
 };
 use urr_kernel::Uuid;
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 
 use crate::contract;
 use crate::fixture::{MINUTE, PASSWORD, World, all, cheap_settings, data_keys};
@@ -43,7 +43,7 @@ pub fn router(world: &World, settings: AuthSettings) -> Router {
         clock: world.clock.clone(),
         ids: world.ids.clone(),
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     };
     world.auth_with(data_keys(), settings).service(&kit).local_router()
 }
@@ -80,7 +80,7 @@ impl Call {
         self
     }
 
-    pub fn user(mut self, user_id: Uuid, role: Role) -> Call {
+    pub fn user(mut self, user_id: Uuid, role: UserRole) -> Call {
         Identity { user_id, email: None, role }.write(self.request.headers_mut());
         self
     }
@@ -135,7 +135,8 @@ contract! {
         let id = &answer.body["user"]["id"];
         let expected = json!({
             "message": "Registration completed",
-            "token": answer.body["token"], "refreshToken": answer.body["refreshToken"],
+            "token": answer.body["token"], "expiresIn": 1_800,
+            "refreshToken": answer.body["refreshToken"],
             "user": {
                 "id": id, "userId": id, "email": "mina@example.com", "name": "김민아", "role": "user",
             },
@@ -450,10 +451,10 @@ contract! {
         for as_user in calls().map(|call| call.of(&mina)) {
             assert_eq!(as_user.send().await.refusal(), (403, "ADMIN_REQUIRED"));
         }
-        for forged in calls().map(|call| call.user(boss, Role::Admin).from(None)) {
+        for forged in calls().map(|call| call.user(boss, UserRole::Admin).from(None)) {
             assert_eq!(forged.send().await.refusal(), (403, "UNTRUSTED_IDENTITY"));
         }
-        let [list, give] = calls().map(|call| call.user(boss, Role::Admin));
+        let [list, give] = calls().map(|call| call.user(boss, UserRole::Admin));
         let listed = list.send().await.body;
         assert_eq!(listed["pagination"]["total"], 2);
         assert_eq!(listed["users"][0]["role"], "admin");
@@ -461,16 +462,16 @@ contract! {
         assert!(!world.accepts(&mina.access_token).await);
 
         let list = |query: &str| {
-            get(&world, &format!("/api/auth/admin/users?{query}")).user(boss, Role::Admin).send()
+            get(&world, &format!("/api/auth/admin/users?{query}")).user(boss, UserRole::Admin).send()
         };
         assert_eq!(list("q=MINA@example.com").await.body["users"][0]["email"], "mina@example.com");
         assert_eq!(list("q=nobody@example.com").await.body["pagination"]["total"], 0);
         assert_eq!(list("q=mina").await.refusal(), (400, "INVALID_EMAIL"));
         let root = json!({ "role": "root" });
-        let bad = call(&world, Method::PUT, &role_path).user(boss, Role::Admin).json(&root);
+        let bad = call(&world, Method::PUT, &role_path).user(boss, UserRole::Admin).json(&root);
         assert_eq!(bad.send().await.refusal(), (400, "INVALID_ROLE"));
         let bad_path = call(&world, Method::PUT, "/api/auth/admin/users/7/role");
-        let f_9 = bad_path.user(boss, Role::Admin).json(&to_admin).send().await;
+        let f_9 = bad_path.user(boss, UserRole::Admin).json(&to_admin).send().await;
         assert_eq!(f_9.refusal(), (400, "INVALID_PATH"), "F-9: not our failure");
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_auth::{AuthService, AuthSettings, ClientInfo, RefreshError, Session};
 use urr_kernel::Uuid;
-use urr_service::token::{ACCESS, AccessClaims, Issue, REFRESH, RefreshClaims};
+use urr_service::token::{ACCESS, AccessClaims, REFRESH, RefreshClaims, TokenFacts};
 
 use crate::contract;
 use crate::fixture::{
@@ -137,7 +137,7 @@ contract! {
         assert_eq!(world.number(stored).await, 2);
         assert!(refresh(&world.auth, &logged_in).await.is_ok());
         // Signed with our own key, for a user who exists, but never given out.
-        let issue = Issue {
+        let issue = TokenFacts {
             subject: session.user.id.to_string(),
             id: world.ids.next_id(),
             issued_at: world.clock.now(),
@@ -155,7 +155,7 @@ contract! {
     async fn d_3_only_a_refresh_token_refreshes(world: World) {
         let session = world.register("mina@example.com").await;
         let foreign = urr_service::token::TokenKey::new(&[8; 32]);
-        let issue = Issue {
+        let issue = TokenFacts {
             subject: session.user.id.to_string(),
             id: Uuid::nil(),
             issued_at: world.clock.now(),

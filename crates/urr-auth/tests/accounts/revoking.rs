@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use urr_auth::{ClientInfo, LogoutRequest, Reauthentication, RefreshError, Session};
 use urr_kernel::Uuid;
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_service::token::{ACCESS, AccessClaims};
 
 use crate::contract;
-use crate::fixture::{MINUTE, PASSWORD, SECOND, World, all, password_change, token_key};
+use crate::fixture::{
+    MINUTE, PASSWORD, SECOND, World, all, change_role, password_change, token_key,
+};
 
 fn by_refresh_token(session: &Session) -> LogoutRequest {
     LogoutRequest { refresh_token: Some(session.refresh_token.clone()), ..LogoutRequest::default() }
@@ -80,20 +82,20 @@ contract! {
 
     async fn d_20_a_change_of_role_revokes_access_but_not_the_session(world: World) {
         let session = world.register("mina@example.com").await;
-        world.auth.change_role(session.user.id, Role::Admin).await.unwrap();
+        change_role(&world.auth, session.user.id, UserRole::Admin).await.unwrap();
         assert!(!world.accepts(&session.access_token).await);
         let next = world.auth.refresh(&session.refresh_token, ClientInfo::default()).await.unwrap();
         assert!(world.accepts(&next.access_token).await);
-        assert_eq!(next.user.role, Role::Admin);
+        assert_eq!(next.user.role, UserRole::Admin);
         // The same role again is no change.
-        world.auth.change_role(session.user.id, Role::Admin).await.unwrap();
+        change_role(&world.auth, session.user.id, UserRole::Admin).await.unwrap();
         assert!(world.accepts(&next.access_token).await);
     }
 
     async fn a_repeated_refresh_after_a_change_of_role_gives_tokens_that_work(world: World) {
         let first = world.register("mina@example.com").await;
         let second = world.auth.refresh(&first.refresh_token, ClientInfo::default()).await.unwrap();
-        world.auth.change_role(first.user.id, Role::Admin).await.unwrap();
+        change_role(&world.auth, first.user.id, UserRole::Admin).await.unwrap();
         let repeated = world.auth.refresh(&first.refresh_token, ClientInfo::default()).await.unwrap();
         assert!(world.accepts(&repeated.access_token).await);
         let same = world.auth.refresh(&second.refresh_token, ClientInfo::default()).await.unwrap();
@@ -105,15 +107,15 @@ contract! {
         let mut session = world.register("mina@example.com").await;
         // Someone else stays an administrator throughout.
         let boss = world.register("boss@example.com").await.user.id;
-        world.auth.change_role(boss, Role::Admin).await.unwrap();
+        change_role(&world.auth, boss, UserRole::Admin).await.unwrap();
         let id = session.user.id;
         for round in 0..30 {
-            let role = if round % 2 == 0 { Role::Admin } else { Role::User };
+            let role = if round % 2 == 0 { UserRole::Admin } else { UserRole::User };
             let (auth, before) = (world.auth.clone(), session.clone());
             let refreshing = tokio::spawn(async move {
                 auth.refresh(&before.refresh_token, ClientInfo::default()).await
             });
-            world.auth.change_role(id, role).await.unwrap();
+            change_role(&world.auth, id, role).await.unwrap();
             let refreshed = refreshing.await.unwrap().unwrap();
             let now_is = world.auth.get_user(id).await.unwrap().role;
             let claims = token_key()

@@ -18,8 +18,8 @@ use urr_auth::{
     AuthService, AuthSettings, PurgeCounts, Reauthentication, Session, SocialSettings, UserId,
 };
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::token::{ACCESS, AccessClaims, Issue};
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_service::token::{ACCESS, AccessClaims, TokenFacts};
+use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 
 use urr_storage::{Db, Row, StorageError, Tx, params};
 
@@ -176,9 +176,9 @@ impl Site {
         let find = move |tx: &mut Tx<'_>| tx.query_one(sql, params![user.0], read);
         let found: Result<(Uuid, Timestamp), StorageError> = self.db.read(find).await;
         let (family_id, issued_at) = found.unwrap();
-        let claims = AccessClaims { email: String::new(), role: Role::User, family_id };
+        let claims = AccessClaims { email: String::new(), role: UserRole::User, family_id };
         let (subject, id) = (user.to_string(), Uuid::from_u128(1));
-        let issue = Issue { subject, id, issued_at, lifetime: 30 * MINUTE };
+        let issue = TokenFacts { subject, id, issued_at, lifetime: 30 * MINUTE };
         token_key().sign(ACCESS, &issue, &claims)
     }
 
@@ -209,14 +209,14 @@ fn router(world: &World, auth: &AuthService) -> Router {
         clock: world.clock.clone(),
         ids: world.ids.clone(),
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     };
     auth.service(&kit).local_router()
 }
 
 fn identify(request: &mut Request<Body>, user: Option<UserId>) {
     if let Some(user) = user {
-        let identity = Identity { user_id: user.0, email: None, role: Role::User };
+        let identity = Identity { user_id: user.0, email: None, role: UserRole::User };
         identity.write(request.headers_mut());
     }
 }
@@ -246,7 +246,7 @@ contract! {
             let user = site.auth.get_user(id).await.unwrap();
             assert_eq!(user.person.email.as_str(), email);
             assert_eq!(user.person.name.as_str(), "김민아");
-            assert_eq!(user.role, Role::User);
+            assert_eq!(user.role, UserRole::User);
             let moved = PersonalDetails { email: Some("new@example.com"), ..person };
             assert_eq!(site.signed_in(provider, moved).await, id, "the subject counts");
         }

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path};
+use urr_service::{Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -71,7 +71,7 @@ pub struct ArtistListView {
     responses(
         (status = 200, body = ArtistListView),
         (status = 304, description = "The client has the current version."),
-        (status = 400, body = ErrorBody),
+        ErrorStatus<400>,
     ),
 )]
 pub async fn list_artists(
@@ -120,8 +120,7 @@ impl ArtistDetailView {
     responses(
         (status = 200, body = ArtistDetailView),
         (status = 304, description = "The client has the current version."),
-        (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<404>,
     ),
 )]
 pub async fn get_artist(
@@ -212,10 +211,7 @@ pub struct ArtistOnlyView {
     post, path = "/api/admin/artists", tag = "artists", request_body = CreateArtistBody,
     responses(
         (status = 201, body = ArtistOnlyView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<409>,
     ),
 )]
 pub async fn create_artist(
@@ -260,11 +256,7 @@ impl EditArtistBody {
     request_body = EditArtistBody,
     responses(
         (status = 200, body = ArtistOnlyView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn edit_artist(

@@ -8,17 +8,19 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use super::halls::{ARENA, CLUB, OPERA, STADIUM, THEATRE};
 use super::{SeedError, poster};
 use crate::{
-    ArtistChoice, CatalogService, EventLocation, HallId, NewEvent, RequestKey, Schedule,
+    ArtistChoice, CatalogService, EventId, EventLocation, EventRecord, HallId, NewEvent, Schedule,
     TicketType, VenueId,
 };
 
+/// Ids that no [`urr_kernel::IdSource`] makes: they are of a time long ago.
+const EVENT_ID_FIRST: u128 = 0x0190_0000_0000_7000_8000_0000_0000_0000;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 pub struct DemoEvent {
-    /// The idempotency key: a repetition does not create the event again.
-    key: &'static str,
+    /// Makes the fixed id, so that a repetition does not create the event again.
+    number: u128,
     title: &'static str,
     description: &'static str,
     artist: Option<&'static str>,
@@ -33,7 +35,7 @@ pub struct DemoEvent {
 }
 
 const PLAN: DemoEvent = DemoEvent {
-    key: "",
+    number: 0,
     title: "",
     description: "",
     artist: None,
@@ -48,7 +50,7 @@ const PLAN: DemoEvent = DemoEvent {
 
 pub const PLANS: &[DemoEvent] = &[
     DemoEvent {
-        key: "demo:opera",
+        number: 1,
         title: "가을 오페라의 밤 Autumn Opera Night",
         description: "서울 시티 앙상블과 함께하는 갈라 콘서트.\nA gala with the ensemble.",
         artist: Some("서울 시티 앙상블"),
@@ -57,7 +59,7 @@ pub const PLANS: &[DemoEvent] = &[
         ..PLAN
     },
     DemoEvent {
-        key: "demo:soon",
+        number: 2,
         title: "달무리 소극장 라이브 Moonlit Live",
         description: "세 분 뒤에 예매가 열립니다.\nThe sale opens three minutes after the start.",
         artist: Some("달무리"),
@@ -67,7 +69,7 @@ pub const PLANS: &[DemoEvent] = &[
         ..PLAN
     },
     DemoEvent {
-        key: "demo:stadium",
+        number: 3,
         title: "별빛소년단 월드 투어 서울 World Tour Seoul",
         description: "5만 석 스타디움 공연.\nA stadium of more than 50,000 seats.",
         artist: Some("별빛소년단"),
@@ -76,7 +78,7 @@ pub const PLANS: &[DemoEvent] = &[
         ..PLAN
     },
     DemoEvent {
-        key: "demo:presale",
+        number: 4,
         title: "한강 밴드 아레나 콘서트 Riverside in the Arena",
         description: "멤버십 회원 선예매 진행 중.\nMembers buy first.",
         artist: Some("한강 밴드"),
@@ -86,7 +88,7 @@ pub const PLANS: &[DemoEvent] = &[
         ..PLAN
     },
     DemoEvent {
-        key: "demo:upcoming",
+        number: 5,
         title: "정가온: 소리의 바다 Sea of Sound",
         description: "다음 주에 예매가 시작됩니다.\nThe sale starts next week.",
         artist: Some("정가온"),
@@ -97,7 +99,7 @@ pub const PLANS: &[DemoEvent] = &[
         ..PLAN
     },
     DemoEvent {
-        key: "demo:presale-upcoming",
+        number: 6,
         title: "NEON SPARROW: Afterglow",
         description: "멤버십 선예매 예정.\nA pre-sale for members comes first.",
         artist: Some("NEON SPARROW"),
@@ -109,7 +111,7 @@ pub const PLANS: &[DemoEvent] = &[
         ..PLAN
     },
     DemoEvent {
-        key: "demo:standing",
+        number: 7,
         title: "NEON SPARROW 클럽 나이트 Club Night",
         description: "스탠딩 공연.\nEverybody stands.",
         artist: Some("NEON SPARROW"),
@@ -118,7 +120,7 @@ pub const PLANS: &[DemoEvent] = &[
         ..PLAN
     },
     DemoEvent {
-        key: "demo:standing-upcoming",
+        number: 8,
         title: "Paper Lanterns 겨울 노래 Winter Songs",
         description: "내일 예매가 열립니다.\nThe sale opens tomorrow.",
         artist: Some("Paper Lanterns"),
@@ -127,7 +129,7 @@ pub const PLANS: &[DemoEvent] = &[
         ..PLAN
     },
     DemoEvent {
-        key: "demo:ended",
+        number: 9,
         title: "극단 여름비: 장마 The Long Rain",
         description: "예매가 끝난 공연.\nThe sale is over.",
         artist: Some("극단 여름비"),
@@ -138,7 +140,7 @@ pub const PLANS: &[DemoEvent] = &[
         ..PLAN
     },
     DemoEvent {
-        key: "demo:cancelled",
+        number: 10,
         title: "한여름 밤의 낭독 Midsummer Reading",
         description: "출연자 사정으로 취소된 공연.\nThis one was cancelled.",
         artist: None,
@@ -180,6 +182,23 @@ fn after(now: Timestamp, seconds: i64) -> Timestamp {
 
 impl CatalogService {
     pub(super) async fn seed_event(&self, plan: &DemoEvent) -> Result<(), SeedError> {
+        let id = EventId(Uuid::from_u128(EVENT_ID_FIRST + plan.number));
+        let event = match self.get_event(id).await? {
+            Some(existing) => existing.event,
+            None => self.create_demo_event(id, plan).await?,
+        };
+        if plan.is_cancelled && event.deleted_at.is_none() && !event.has_begun(self.clock.now()) {
+            let reason = "출연자 사정. The performers fell ill.".to_owned();
+            self.cancel_event(event.id, reason, self.demo_actor()).await?;
+        }
+        Ok(())
+    }
+
+    async fn create_demo_event(
+        &self,
+        id: EventId,
+        plan: &DemoEvent,
+    ) -> Result<EventRecord, SeedError> {
         let (venue, hall) = self.demo_venue(plan.venue).await?;
         let now = self.clock.now();
         let schedule = Schedule::parse(
@@ -199,6 +218,7 @@ impl CatalogService {
             None => (EventLocation::Venue(venue.id), BTreeMap::new()),
         };
         let new = NewEvent {
+            id: Some(id),
             title: plan.title.to_owned(),
             description: plan.description.to_owned(),
             location,
@@ -209,14 +229,9 @@ impl CatalogService {
             poster_image_url: image.id.url(),
             prices,
             ticket_types: if hall.is_some() { Vec::new() } else { ticket_types() },
-            request: Some(RequestKey { key: plan.key.to_owned(), digest: b"demo".to_vec() }),
+            request: None,
         };
-        let event = self.create_event(new, self.demo_actor()).await?;
-        if plan.is_cancelled && event.deleted_at.is_none() && !event.has_begun(now) {
-            let reason = "출연자 사정. The performers fell ill.".to_owned();
-            self.cancel_event(event.id, reason, self.demo_actor()).await?;
-        }
-        Ok(())
+        Ok(self.create_event(new, self.demo_actor()).await?)
     }
 }
 

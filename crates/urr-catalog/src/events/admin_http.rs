@@ -4,8 +4,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
+use urr_service::idempotency::{KeyedRequest, fingerprint, header_key};
 use urr_service::{
-    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query,
+    Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path, Query,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -91,9 +92,7 @@ pub struct AdminEventQuery {
     get, path = "/api/admin/events", tag = "events", params(AdminEventQuery, Page),
     responses(
         (status = 200, body = AdminEventListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>,
     ),
 )]
 pub async fn list_admin_events(
@@ -124,10 +123,7 @@ pub async fn list_admin_events(
     get, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(
         (status = 200, body = AdminEventDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>,
     ),
 )]
 pub async fn get_admin_event(
@@ -154,10 +150,7 @@ async fn detail(
         description = "A second request with the same key gets the same event.")),
     responses(
         (status = 201, body = AdminEventDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 422, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<422>,
     ),
 )]
 pub async fn create_event(
@@ -167,7 +160,13 @@ pub async fn create_event(
     headers: HeaderMap,
     Json(body): Json<CreateEventBody>,
 ) -> Result<(StatusCode, Json<AdminEventDetailView>), ApiError> {
-    let new = body.parse(&headers, &catalog.settings)?;
+    let request = header_key(&headers)?.map(|key| KeyedRequest {
+        user_id: admin.user_id,
+        operation: "create_event",
+        key,
+        fingerprint: fingerprint(&body),
+    });
+    let new = body.parse(request, &catalog.settings)?;
     let event = catalog.create_event(new, actor(&admin, context)).await?;
     Ok((StatusCode::CREATED, detail(&catalog, event.id).await?))
 }
@@ -179,11 +178,7 @@ pub async fn create_event(
     request_body = EditEventBody,
     responses(
         (status = 200, body = AdminEventDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn edit_event(
@@ -204,11 +199,7 @@ pub async fn edit_event(
     request_body = CancelEventBody,
     responses(
         (status = 200, body = AdminEventDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn cancel_event(
@@ -229,11 +220,7 @@ pub async fn cancel_event(
     delete, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(
         (status = 204, description = "The event is deleted."),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn delete_event(
@@ -291,11 +278,7 @@ impl From<CatalogCounts> for CatalogCountsView {
 /// The numbers of the catalogue for the dashboard.
 #[utoipa::path(
     get, path = "/api/admin/dashboard", tag = "events",
-    responses(
-        (status = 200, body = DashboardView),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = DashboardView), ErrorStatus<401>, ErrorStatus<403>),
 )]
 pub async fn get_dashboard(
     State(catalog): State<CatalogService>,

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use urr_kernel::ticket_type_limits::PRICE_MAX_WON;
 use urr_kernel::{TicketTypeDraft, Timestamp, Uuid, Won};
-use urr_service::{ApiError, idempotency_key};
+use urr_service::ApiError;
+use urr_service::idempotency::KeyedRequest;
 use utoipa::ToSchema;
 
 use crate::events::rules::{
@@ -16,7 +15,7 @@ use crate::events::rules::{
 use crate::text::{parse_image_url, parse_line, parse_paragraphs};
 use crate::{
     ArtistChoice, ArtistId, CatalogSettings, EventChange, EventEdit, EventLocation, HallId,
-    NewEvent, RequestKey, Schedule, TicketType, VenueId,
+    NewEvent, Schedule, TicketType, VenueId,
 };
 
 const ARTIST_NAME_CHARS_MAX: usize = 100;
@@ -58,10 +57,6 @@ pub struct CreateEventBody {
     /// Of a standing event: 1 to 20.
     #[serde(default)]
     ticket_types: Vec<TicketTypeBody>,
-    /// A second request with the same key gets the same event. The header `Idempotency-Key` does
-    /// the same.
-    #[schema(min_length = 1, max_length = 64)]
-    idempotency_key: Option<String>,
 }
 
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -82,11 +77,11 @@ pub struct TicketTypeBody {
 impl CreateEventBody {
     pub fn parse(
         self,
-        headers: &HeaderMap,
+        request: Option<KeyedRequest>,
         settings: &CatalogSettings,
     ) -> Result<NewEvent, ApiError> {
-        let request = request_key(&self, headers)?;
         Ok(NewEvent {
+            id: None,
             title: parse_line("title", &self.title, TITLE_CHARS_MAX)?,
             description: parse_paragraphs("description", &self.description, DESCRIPTION_CHARS_MAX)?,
             location: self.location()?,
@@ -253,19 +248,4 @@ fn parse_ticket_types(bodies: Vec<TicketTypeBody>) -> Result<Vec<TicketType>, Ap
         })
     };
     bodies.into_iter().map(parse).collect()
-}
-
-/// The key of the body or of the header, with a digest of everything else.
-fn request_key(
-    body: &CreateEventBody,
-    headers: &HeaderMap,
-) -> Result<Option<RequestKey>, ApiError> {
-    let key = idempotency_key(headers, body.idempotency_key.as_deref())?;
-    let Some(key) = key else { return Ok(None) };
-    let mut document = serde_json::to_value(body).map_err(ApiError::internal)?;
-    if let Some(fields) = document.as_object_mut() {
-        fields.remove("idempotencyKey");
-    }
-    let digest = Sha256::digest(document.to_string().as_bytes()).to_vec();
-    Ok(Some(RequestKey { key: key.as_str().to_owned(), digest }))
 }

@@ -10,11 +10,11 @@ use urr_contracts::events::catalog::{
 };
 use urr_kernel::{Timestamp, Won};
 use urr_layout::Layout;
+use urr_service::admin_log::{self, AdminAction};
+use urr_service::idempotency::{KeyClaim, KeyedRequest, key_claim, key_complete};
 use urr_storage::{StorageError, Tx, outbox};
 
 use super::search_store::grams_replace;
-use crate::admin_log::store::audit_insert;
-use crate::admin_log::{Actor, Deed};
 use crate::artists::store::{artist_find, artist_find_by_name};
 use crate::events::rules::{
     ArtistRef, EditRejection, EventChange, EventId, EventKind, EventRecord, EventStatus, HallRef,
@@ -22,12 +22,14 @@ use crate::events::rules::{
     VenueRef, check_presale, check_prices, check_ticket_types, decide_edit, may_delete,
 };
 use crate::events::search::SearchText;
-use crate::events::store::{self, RequestKey};
+use crate::events::store;
 use crate::venues::store::{hall_find, venue_find};
-use crate::{ArtistId, CatalogService, HallId, VenueId};
+use crate::{AdminActor, ArtistId, CatalogService, HallId, VenueId};
 
 #[derive(Clone, Debug)]
 pub struct NewEvent {
+    /// Given by the demo data only.
+    pub id: Option<EventId>,
     pub title: String,
     pub description: String,
     pub location: EventLocation,
@@ -40,7 +42,8 @@ pub struct NewEvent {
     pub prices: BTreeMap<String, Won>,
     /// For a standing event. The ids are set when the event is created.
     pub ticket_types: Vec<TicketType>,
-    pub request: Option<RequestKey>,
+    /// The client's name for the request: a repetition returns the event of the first.
+    pub request: Option<KeyedRequest>,
 }
 
 /// Where an event takes place: seated in a hall, or standing in a venue.
@@ -101,43 +104,39 @@ pub enum EditEventError {
     Storage(#[from] StorageError),
 }
 
-const fn deed(action: &'static str) -> Deed {
-    Deed { action, resource_type: "event" }
-}
-
 impl CatalogService {
     /// Creates an event and orders its inventory from the ticket service.
     pub async fn create_event(
         &self,
         mut new: NewEvent,
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<EventRecord, CreateEventError> {
-        let (id, now) = (EventId(self.ids.next_id()), self.clock.now());
+        let (id, now) = (new.id.unwrap_or_else(|| EventId(self.ids.next_id())), self.clock.now());
         for ticket_type in &mut new.ticket_types {
             ticket_type.id = self.ids.next_id();
         }
-        let stamp = self.stamp(actor.context);
-        let entry = self.audit_entry(&actor, deed("EVENT_CREATED"), id, &new.title);
+        let metadata = self.event_metadata(actor.context);
+        let logged = self.admin_action(&actor, "EVENT_CREATED", "event", id, &new.title);
         self.change(move |tx| {
             if let Some(request) = &new.request {
-                match store::event_find_by_key(tx, actor.admin_id, &request.key)? {
-                    Some((event, digest)) if digest == request.digest => return Ok(event),
-                    Some(_) => return Err(CreateEventError::KeyReused),
-                    None => {}
+                match key_claim(tx, request, now)? {
+                    KeyClaim::New => {}
+                    KeyClaim::Repeated { resource_id } => return find_created(tx, resource_id),
+                    KeyClaim::Reused => return Err(CreateEventError::KeyReused),
                 }
+                key_complete(tx, request, &id.to_string())?;
             }
             let (event, layout) = build_event(tx, &new, id, actor, now)?;
             let search_text = search_text(&event);
-            let is_new = store::event_insert(tx, &event, &search_text.text, new.request.as_ref())?;
-            assert!(is_new, "the key was looked for under the lock of the catalogue");
+            store::event_insert(tx, &event, &search_text.text)?;
             for (position, ticket_type) in (0..).zip(&new.ticket_types) {
                 store::ticket_type_insert(tx, id, position, ticket_type)?;
             }
             grams_replace(tx, id, &search_text)?;
-            audit_insert(tx, &entry)?;
+            admin_log::insert(tx, &logged)?;
             let ticket_types = new.ticket_types.iter().map(TicketType::order).collect();
             let snapshot = EventSnapshot { layout, ticket_types, ..event.snapshot() };
-            outbox::append(tx, &stamp, &EventCreated(snapshot))?;
+            outbox::append(tx, &metadata, &EventCreated(snapshot))?;
             Ok(event)
         })
         .await
@@ -148,11 +147,11 @@ impl CatalogService {
         &self,
         id: EventId,
         edit: EventEdit,
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<EventRecord, EditEventError> {
         let now = self.clock.now();
-        let stamp = self.stamp(actor.context);
-        let entry = self.audit_entry(&actor, deed("EVENT_UPDATED"), id, "");
+        let metadata = self.event_metadata(actor.context);
+        let logged = self.admin_action(&actor, "EVENT_UPDATED", "event", id, "");
         self.change(move |tx| {
             let event = find_not_deleted(tx, id)?;
             let mut change = edit.change.clone();
@@ -166,10 +165,9 @@ impl CatalogService {
             }
             let changed = decide_edit(&event, &change, now)?;
             event_store_change(tx, &changed)?;
-            let mut entry = entry.clone();
-            entry.summary = format!("{} (revision {})", changed.title, changed.revision);
-            audit_insert(tx, &entry)?;
-            outbox::append(tx, &stamp, &EventUpdated(changed.snapshot()))?;
+            let summary = format!("{} (revision {})", changed.title, changed.revision);
+            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
+            outbox::append(tx, &metadata, &EventUpdated(changed.snapshot()))?;
             Ok(changed)
         })
         .await
@@ -180,11 +178,11 @@ impl CatalogService {
         &self,
         id: EventId,
         reason: String,
-        actor: Actor,
+        actor: AdminActor,
     ) -> Result<EventRecord, EditEventError> {
         let now = self.clock.now();
-        let stamp = self.stamp(actor.context);
-        let entry = self.audit_entry(&actor, deed("EVENT_CANCELLED"), id, &reason);
+        let metadata = self.event_metadata(actor.context);
+        let logged = self.admin_action(&actor, "EVENT_CANCELLED", "event", id, &reason);
         self.change(move |tx| {
             let event = find_not_deleted(tx, id)?;
             if event.is_cancelled() {
@@ -201,10 +199,10 @@ impl CatalogService {
                 ..event
             };
             event_store_change(tx, &cancelled)?;
-            audit_insert(tx, &entry)?;
+            admin_log::insert(tx, &logged)?;
             let reason = (!reason.is_empty()).then(|| reason.clone());
             let (event_id, revision) = (id.0, cancelled.revision);
-            outbox::append(tx, &stamp, &EventCancelled { event_id, revision, reason })?;
+            outbox::append(tx, &metadata, &EventCancelled { event_id, revision, reason })?;
             Ok(cancelled)
         })
         .await
@@ -212,10 +210,10 @@ impl CatalogService {
 
     /// Deletes an event, if nothing can have been sold, or if it has begun or was cancelled. There are
     /// no refunds for an event that has taken place. A repetition changes nothing.
-    pub async fn delete_event(&self, id: EventId, actor: Actor) -> Result<(), EditEventError> {
+    pub async fn delete_event(&self, id: EventId, actor: AdminActor) -> Result<(), EditEventError> {
         let now = self.clock.now();
-        let stamp = self.stamp(actor.context);
-        let entry = self.audit_entry(&actor, deed("EVENT_DELETED"), id, "");
+        let metadata = self.event_metadata(actor.context);
+        let logged = self.admin_action(&actor, "EVENT_DELETED", "event", id, "");
         self.change(move |tx| {
             let event = store::event_find(tx, id)?.ok_or(EditEventError::NotFound)?;
             if event.deleted_at.is_some() {
@@ -227,12 +225,11 @@ impl CatalogService {
             let (revision, is_over) = (event.revision + 1, event.has_taken_place(now));
             let deleted = EventRecord { revision, updated_at: now, deleted_at: Some(now), ..event };
             event_store_change(tx, &deleted)?;
-            let mut entry = entry.clone();
-            entry.summary.clone_from(&deleted.title);
-            audit_insert(tx, &entry)?;
+            let summary = deleted.title.clone();
+            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
             outbox::append(
                 tx,
-                &stamp,
+                &metadata,
                 &EventDeleted { event_id: id.0, revision, is_over: Some(is_over) },
             )?;
             Ok(())
@@ -252,6 +249,17 @@ pub(crate) fn event_store_change(tx: &mut Tx<'_>, event: &EventRecord) -> Result
     let is_written = store::event_update(tx, event, &search_text.text)?;
     assert!(is_written, "the event was read under the lock of the catalogue");
     grams_replace(tx, event.id, &search_text)
+}
+
+/// The event of the first request with a key, which was committed with the key.
+fn find_created(
+    tx: &mut Tx<'_>,
+    resource_id: Option<String>,
+) -> Result<EventRecord, CreateEventError> {
+    let id = resource_id.and_then(|id| id.parse().ok());
+    let id = id.expect("the key was completed in the transaction that claimed it");
+    let event = store::event_find(tx, EventId(id))?;
+    Ok(event.expect("events are never removed from the table"))
 }
 
 fn find_not_deleted(tx: &mut Tx<'_>, id: EventId) -> Result<EventRecord, EditEventError> {
@@ -298,7 +306,7 @@ fn build_event(
     tx: &mut Tx<'_>,
     new: &NewEvent,
     id: EventId,
-    actor: Actor,
+    actor: AdminActor,
     now: Timestamp,
 ) -> Result<(EventRecord, Option<Layout>), CreateEventError> {
     let ResolvedLocation { venue, hall } = find_location(tx, new.location)?;

@@ -5,8 +5,8 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, ErrorBody, Page, Paged, Pagination, Path, Query};
-use urr_storage::storable;
+use urr_service::{ApiError, ErrorStatus, Page, Paged, Pagination, Path, Query};
+use urr_storage::storable_time;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -88,8 +88,8 @@ impl EventQuery {
         Ok(EventListFilter {
             status: self.status.map(EventStatus::from),
             artist_id: self.artist_id.map(ArtistId),
-            from: self.from.map(storable),
-            to: self.to.map(storable),
+            from: self.from.map(storable_time),
+            to: self.to.map(storable_time),
             search: parse_search(self.q.as_deref())?,
             sort: match self.sort {
                 None | Some(EventSortParam::SaleStart) => EventSort::SaleStart,
@@ -113,7 +113,7 @@ pub struct EventListView {
     responses(
         (status = 200, body = EventListView),
         (status = 304, description = "The client has the current version."),
-        (status = 400, body = ErrorBody),
+        ErrorStatus<400>,
     ),
 )]
 pub async fn list_events(
@@ -166,8 +166,7 @@ pub struct EventDetailView {
     responses(
         (status = 200, body = EventDetailView),
         (status = 304, description = "The client has the current version."),
-        (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<404>,
     ),
 )]
 pub async fn get_event(

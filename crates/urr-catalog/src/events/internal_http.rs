@@ -4,9 +4,9 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::get;
-use serde::Serialize;
-use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, Caller, Path, internal_routes};
+use urr_contracts::internal::catalog::{EventInfo, GET_EVENT, GetEventAnswer};
+use urr_kernel::Uuid;
+use urr_service::{ApiError, Path, internal_routes};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::errors::event_not_found;
@@ -14,31 +14,9 @@ use crate::response_cache::http::{REVALIDATED, render, respond};
 use crate::response_cache::{CacheLifetime, CachedResponse, ExpiryHint};
 use crate::{CatalogService, EventId};
 
-#[derive(Serialize)]
-struct EventInfoView {
-    event: EventInfo,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EventInfo {
-    id: Uuid,
-    revision: i64,
-    title: String,
-    kind: &'static str,
-    status: &'static str,
-    artist_id: Option<Uuid>,
-    artist_name: Option<String>,
-    starts_at: Timestamp,
-    sale_starts_at: Timestamp,
-    sale_ends_at: Timestamp,
-    has_presale: bool,
-    inventory_ready: bool,
-}
-
 pub fn routes() -> OpenApiRouter<CatalogService> {
-    let routes = OpenApiRouter::new().route("/internal/catalog/events/{id}", get(get_event));
-    internal_routes(&[Caller::Queue], routes)
+    let routes = OpenApiRouter::new().route(GET_EVENT.path, get(get_event));
+    internal_routes(GET_EVENT.callers, routes)
 }
 
 /// Answers from the cache, because every arrival at a waiting room asks.
@@ -66,13 +44,13 @@ async fn load_event(catalog: &CatalogService, id: EventId) -> Result<CachedRespo
         next_change: event.schedule.next_change_after(now),
         is_near_opening: event.schedule.is_near_opening(now, settings.opening_distance),
     };
-    let status = event.status_at(now).as_str();
+    let status = event.status_at(now).into();
     let (artist_id, artist_name) = event.artist.map(|artist| (artist.id.0, artist.name)).unzip();
     let event = EventInfo {
         id: event.id.0,
         revision: event.revision,
         title: event.title,
-        kind: event.kind.as_str(),
+        kind: event.kind,
         status,
         artist_id,
         artist_name,
@@ -82,6 +60,6 @@ async fn load_event(catalog: &CatalogService, id: EventId) -> Result<CachedRespo
         has_presale: event.has_presale,
         inventory_ready: event.inventory_ready,
     };
-    let body = render(&EventInfoView { event })?;
+    let body = render(&GetEventAnswer { event })?;
     Ok(CachedResponse::new(body, found.revision, CacheLifetime::new(expiry_hint, now, settings)))
 }

@@ -2,15 +2,14 @@
 
 use urr_contracts::events::catalog::EventUpdated;
 use urr_kernel::{CallContext, IdSource, Timestamp};
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use super::change::{event_store_change, search_text};
 use super::rules::EventRecord;
 use super::search_store::search_text_update;
 use super::store::event_list_by_artist_or_venue;
-use crate::admin_log::Actor;
-use crate::{ArtistId, CatalogService, SOURCE, VenueId};
+use crate::{AdminActor, ArtistId, CatalogService, SOURCE, VenueId};
 
 /// The artist or venue has too many coming events to announce them all in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,15 +54,15 @@ impl NameChange {
             let renamed = EventRecord { revision, updated_at: self.now, ..event };
             event_store_change(tx, &renamed)?;
             let (event_id, time) = (self.ids.next_id(), self.now);
-            let stamp = Stamp { event_id, source: SOURCE, time, context: self.context };
-            outbox::append(tx, &stamp, &EventUpdated(renamed.snapshot()))?;
+            let metadata = EventMetadata { event_id, source: SOURCE, time, context: self.context };
+            outbox::append(tx, &metadata, &EventUpdated(renamed.snapshot()))?;
         }
         Ok(())
     }
 }
 
 impl CatalogService {
-    pub(crate) fn name_change(&self, actor: &Actor) -> NameChange {
+    pub(crate) fn name_change(&self, actor: &AdminActor) -> NameChange {
         let (ids, now) = (self.ids.clone(), self.clock.now());
         let events_max = self.settings.renamed_events_max;
         NameChange { ids, now, context: actor.context, events_max }

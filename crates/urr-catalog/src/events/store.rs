@@ -1,6 +1,6 @@
 //! The SQL of single events; `list_store.rs` has the filtered lists.
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::Timestamp;
 use urr_storage::{Row, StorageError, Tx, params};
 
 use super::rules::{
@@ -73,29 +73,19 @@ pub fn event_from_row(row: &Row<'_>) -> Result<EventRecord, StorageError> {
     })
 }
 
-/// What keeps a double click from creating two events.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestKey {
-    pub key: String,
-    pub digest: Vec<u8>,
-}
-
-/// `false`: this administrator has used the key already.
 pub fn event_insert(
     tx: &mut Tx<'_>,
     event: &EventRecord,
     search_text: &str,
-    request: Option<&RequestKey>,
-) -> Result<bool, StorageError> {
-    let rows = tx.execute(
+) -> Result<(), StorageError> {
+    tx.execute(
         "insert into events (id, revision, title, description, kind, status, artist_id, venue_id, \
          hall_id, starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, \
          poster_image_url, prices, price_min, price_max, seats_ordered, ticket_types_ordered, \
          places_ordered, inventory_ready, inventory_problem, cancel_reason, search_text, \
-         idempotency_key, request_digest, created_by, created_at, updated_at, capacity) \
+         created_by, created_at, updated_at, capacity) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $29, $30) \
-         on conflict (created_by, idempotency_key) where idempotency_key is not null do nothing",
+         $19, $20, $21, $22, $23, $24, $25, $26, $27, $27, $28)",
         params![
             event.id,
             event.revision,
@@ -122,14 +112,12 @@ pub fn event_insert(
             event.inventory_problem,
             event.cancel_reason,
             search_text,
-            request.map(|request| request.key.as_str()),
-            request.map(|request| request.digest.as_slice()),
             event.created_by,
             event.created_at,
             event.capacity
         ],
-    )?;
-    Ok(rows == 1)
+    )
+    .map(drop)
 }
 
 /// Writes a changed event. `false` if it has another revision meanwhile.
@@ -186,21 +174,6 @@ pub fn event_set_status(
 pub fn event_find(tx: &mut Tx<'_>, id: EventId) -> Result<Option<EventRecord>, StorageError> {
     let sql = format!("select {COLUMNS} from {FROM} where e.id = $1");
     tx.query_opt(&sql, params![id], event_from_row)
-}
-
-/// The event that an administrator made with a key, and the digest of what was asked for.
-pub fn event_find_by_key(
-    tx: &mut Tx<'_>,
-    created_by: Uuid,
-    key: &str,
-) -> Result<Option<(EventRecord, Vec<u8>)>, StorageError> {
-    let sql = format!(
-        "select {COLUMNS}, e.request_digest from {FROM} \
-         where e.created_by = $1 and e.idempotency_key = $2"
-    );
-    tx.query_opt(&sql, params![created_by, key], |row| {
-        Ok((event_from_row(row)?, row.get("request_digest")?))
-    })
 }
 
 pub fn event_list_of_artist(

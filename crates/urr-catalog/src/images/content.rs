@@ -1,5 +1,7 @@
 //! The kind and size of an image, decided by its bytes and never by the declared type.
 
+use urr_storage::storable_enum;
+
 pub const IMAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
 const SIDE_MAX: u32 = 12_000;
 
@@ -14,17 +16,14 @@ pub enum ImageKind {
     Svg,
 }
 
-impl ImageKind {
-    pub const fn content_type(self) -> &'static str {
-        match self {
-            ImageKind::Png => "image/png",
-            ImageKind::Jpeg => "image/jpeg",
-            ImageKind::Webp => "image/webp",
-            ImageKind::Gif => "image/gif",
-            ImageKind::Svg => "image/svg+xml",
-        }
-    }
-}
+// The names are content types.
+storable_enum!(ImageKind {
+    Png => "image/png",
+    Jpeg => "image/jpeg",
+    Webp => "image/webp",
+    Gif => "image/gif",
+    Svg => "image/svg+xml",
+});
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageInfo {
@@ -42,7 +41,7 @@ pub enum InvalidImage {
     #[error("This is not an image. It must be PNG, JPEG, WebP or GIF.")]
     UnknownKind,
     #[error("The image is damaged, or a side has more than {SIDE_MAX} pixels.")]
-    Dimensions,
+    Damaged,
 }
 
 /// Checks the bytes of an upload.
@@ -53,96 +52,36 @@ pub fn inspect(bytes: &[u8]) -> Result<ImageInfo, InvalidImage> {
     if bytes.len() > IMAGE_BYTES_MAX {
         return Err(InvalidImage::TooLarge);
     }
-    let (kind, size) = if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        (ImageKind::Png, png_size(bytes))
+    let kind = kind_of(bytes).ok_or(InvalidImage::UnknownKind)?;
+    let size = imagesize::blob_size(bytes).map_err(|_| InvalidImage::Damaged)?;
+    let side =
+        |length: usize| u32::try_from(length).ok().filter(|length| (1..=SIDE_MAX).contains(length));
+    let (width, height) = (side(size.width), side(size.height));
+    let (Some(width), Some(height)) = (width, height) else { return Err(InvalidImage::Damaged) };
+    match kind == ImageKind::Png && !is_complete_png(bytes) {
+        true => Err(InvalidImage::Damaged),
+        false => Ok(ImageInfo { kind, width, height }),
+    }
+}
+
+fn kind_of(bytes: &[u8]) -> Option<ImageKind> {
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        Some(ImageKind::Png)
     } else if bytes.starts_with(b"\xff\xd8\xff") {
-        (ImageKind::Jpeg, jpeg_size(bytes))
+        Some(ImageKind::Jpeg)
     } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        (ImageKind::Gif, gif_size(bytes))
+        Some(ImageKind::Gif)
     } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        (ImageKind::Webp, webp_size(bytes))
+        Some(ImageKind::Webp)
     } else {
-        return Err(InvalidImage::UnknownKind);
-    };
-    let sides = 1..=SIDE_MAX;
-    match size {
-        Some((width, height)) if sides.contains(&width) && sides.contains(&height) => {
-            Ok(ImageInfo { kind, width, height })
-        }
-        _ => Err(InvalidImage::Dimensions),
+        None
     }
 }
 
-fn big_endian_32(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn big_endian_16(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?)))
-}
-
-fn little_endian_16(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?)))
-}
-
-fn little_endian_24(bytes: &[u8], at: usize) -> Option<u32> {
-    let [a, b, c] = *bytes.get(at..)?.first_chunk()?;
-    Some(u32::from_le_bytes([a, b, c, 0]))
-}
-
-fn png_size(bytes: &[u8]) -> Option<(u32, u32)> {
-    let has_header = bytes.get(12..16) == Some(b"IHDR");
-    let has_end = bytes.get(bytes.len().checked_sub(8)?..)?.starts_with(b"IEND");
-    if !has_header || !has_end {
-        return None;
-    }
-    Some((big_endian_32(bytes, 16)?, big_endian_32(bytes, 20)?))
-}
-
-fn gif_size(bytes: &[u8]) -> Option<(u32, u32)> {
-    (bytes.len() > 13).then_some(())?;
-    Some((little_endian_16(bytes, 6)?, little_endian_16(bytes, 8)?))
-}
-
-/// Walks the segments to the one that starts a frame.
-fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
-    let mut at = 2;
-    loop {
-        if *bytes.get(at)? != 0xff {
-            return None;
-        }
-        let marker = *bytes.get(at + 1)?;
-        match marker {
-            // Fill bytes before a marker, and markers without content.
-            0xff => at += 1,
-            0x01 | 0xd0..=0xd7 => at += 2,
-            0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
-                return Some((big_endian_16(bytes, at + 7)?, big_endian_16(bytes, at + 5)?));
-            }
-            // The picture itself, or its end, before any frame.
-            0xda | 0xd9 => return None,
-            _ => {
-                let length = usize::try_from(big_endian_16(bytes, at + 2)?).ok()?;
-                at += 2 + length.max(2);
-            }
-        }
-    }
-}
-
-fn webp_size(bytes: &[u8]) -> Option<(u32, u32)> {
-    match bytes.get(12..16)? {
-        b"VP8 " => {
-            (bytes.get(23..26)? == b"\x9d\x01\x2a").then_some(())?;
-            Some((little_endian_16(bytes, 26)? & 0x3fff, little_endian_16(bytes, 28)? & 0x3fff))
-        }
-        b"VP8L" => {
-            (*bytes.get(20)? == 0x2f).then_some(())?;
-            let bits = u32::from_le_bytes(*bytes.get(21..)?.first_chunk()?);
-            Some(((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1))
-        }
-        b"VP8X" => Some((little_endian_24(bytes, 24)? + 1, little_endian_24(bytes, 27)? + 1)),
-        _ => None,
-    }
+/// Whether a PNG has its first and its last chunk: an upload that was cut off has not.
+fn is_complete_png(bytes: &[u8]) -> bool {
+    let end = bytes.len().checked_sub(8).and_then(|end| bytes.get(end..));
+    bytes.get(12..16) == Some(b"IHDR") && end.is_some_and(|end| end.starts_with(b"IEND"))
 }
 
 #[cfg(test)]
@@ -185,14 +124,14 @@ mod tests {
             assert_eq!(inspect(bytes), Err(InvalidImage::UnknownKind));
         }
         for bytes in [png(0, 480), png(640, 12_001), png(u32::MAX, 1), png(1, 1)[..20].to_vec()] {
-            assert_eq!(inspect(&bytes), Err(InvalidImage::Dimensions));
+            assert_eq!(inspect(&bytes), Err(InvalidImage::Damaged));
         }
         // Cut off everywhere: nothing panics, nothing passes.
         let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xc2\0\x0b\x08\x01\xe0\x02\x80";
         for length in 3..jpeg.len() {
-            assert_eq!(inspect(&jpeg[..length]), Err(InvalidImage::Dimensions), "{length}");
+            assert_eq!(inspect(&jpeg[..length]), Err(InvalidImage::Damaged), "{length}");
         }
-        assert_eq!(inspect(b"\xff\xd8\xff\xda\0\x02"), Err(InvalidImage::Dimensions));
+        assert_eq!(inspect(b"\xff\xd8\xff\xda\0\x02"), Err(InvalidImage::Damaged));
     }
 
     #[test]

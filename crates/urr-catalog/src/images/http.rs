@@ -1,21 +1,21 @@
 //! Images over HTTP.
 
-use axum::extract::State;
+use axum::extract::multipart::{MultipartError, MultipartRejection};
+use axum::extract::{Multipart, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Path, RawBody, has_etag};
+use urr_service::{Admin, ApiError, Context, ETag, ErrorStatus, Json, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::multipart;
 use crate::http::actor;
-use crate::images::content::ImageKind;
 use crate::response_cache::{CacheLifetime, CachedResponse};
 use crate::{CatalogService, IMAGE_BYTES_MAX, Image, ImageId};
 
@@ -40,7 +40,7 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const INLINE: HeaderValue = HeaderValue::from_static("inline");
 
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes a form; `multipart.rs` reads it")]
+#[expect(dead_code, reason = "it describes the form in the interface description")]
 struct UploadImageForm {
     /// PNG, JPEG, WebP or GIF; at most 5 MB.
     #[schema(value_type = String, format = Binary)]
@@ -62,7 +62,7 @@ pub struct ImageView {
         example = "/api/image/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     )]
     url: String,
-    content_type: String,
+    content_type: &'static str,
     width: u32,
     height: u32,
     bytes: usize,
@@ -73,7 +73,7 @@ impl From<Image> for ImageView {
         ImageView {
             url: image.id.url(),
             id: image.id.as_str().to_owned(),
-            content_type: image.content_type,
+            content_type: image.kind.as_str(),
             width: image.width,
             height: image.height,
             bytes: image.bytes.len(),
@@ -92,23 +92,46 @@ pub struct ImageDetailView {
     request_body(content = UploadImageForm, content_type = "multipart/form-data"),
     responses(
         (status = 201, body = ImageDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 413, body = ErrorBody),
-        (status = 415, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<413>, ErrorStatus<415>,
     ),
 )]
 pub async fn upload_image(
     State(catalog): State<CatalogService>,
     Admin(admin): Admin,
     Context(context): Context,
-    headers: HeaderMap,
-    RawBody(body): RawBody,
+    form: Result<Multipart, MultipartRejection>,
 ) -> Result<(StatusCode, Json<ImageDetailView>), ApiError> {
-    let bytes = multipart::field(&headers, &body, "image")?;
+    let bytes = read_image_field(form).await?;
     let image = catalog.upload_image(bytes, actor(&admin, context)).await?;
     Ok((StatusCode::CREATED, Json(ImageDetailView { image: image.into() })))
+}
+
+/// The content of the field `image` of a form.
+async fn read_image_field(form: Result<Multipart, MultipartRejection>) -> Result<Bytes, ApiError> {
+    let mut form = form.map_err(|_| {
+        ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UNSUPPORTED_MEDIA_TYPE",
+            "The body must be a form: Content-Type: multipart/form-data with a boundary.",
+        )
+    })?;
+    while let Some(field) = form.next_field().await.map_err(invalid_form)? {
+        if field.name() == Some("image") {
+            return field.bytes().await.map_err(invalid_form);
+        }
+    }
+    Err(ApiError::bad_request("INVALID_FORM", "The form has no field \"image\"."))
+}
+
+fn invalid_form(error: MultipartError) -> ApiError {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "BODY_TOO_LARGE",
+            "The body of the request is too large.",
+        ),
+        _ => ApiError::bad_request("INVALID_FORM", "The form is damaged.").caused_by(error),
+    }
 }
 
 fn image_not_found() -> ApiError {
@@ -124,8 +147,7 @@ fn image_not_found() -> ApiError {
             (ImageBytes = "image/gif"), (ImageBytes = "image/svg+xml"),
         )),
         (status = 304, description = "The client has the current version."),
-        (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<404>,
     ),
 )]
 pub async fn get_image(
@@ -140,10 +162,10 @@ pub async fn get_image(
         async move { load_image(&catalog, id).await }
     };
     let cached = cache.get(&format!("image {}", id.as_str()), load).await?;
-    let tag = format!("\"{}\"", id.as_str());
-    let etag = HeaderValue::from_str(&tag).expect("it is hexadecimal");
-    let caching = [(ETAG, etag), (CACHE_CONTROL, IMMUTABLE), (X_CONTENT_TYPE_OPTIONS, NOSNIFF)];
-    if has_etag(&headers, &tag) {
+    let etag = ETag::of_version(id.as_str());
+    let caching =
+        [(ETAG, etag.header()), (CACHE_CONTROL, IMMUTABLE), (X_CONTENT_TYPE_OPTIONS, NOSNIFF)];
+    if etag.matches(&headers) {
         return Ok((StatusCode::NOT_MODIFIED, caching).into_response());
     }
     let content = [
@@ -156,12 +178,7 @@ pub async fn get_image(
 
 async fn load_image(catalog: &CatalogService, id: ImageId) -> Result<CachedResponse, ApiError> {
     let image = catalog.get_image(id).await?.ok_or_else(image_not_found)?;
-    let kinds = [ImageKind::Png, ImageKind::Jpeg, ImageKind::Webp, ImageKind::Gif, ImageKind::Svg];
-    let known = kinds.into_iter().map(ImageKind::content_type);
-    let content_type = known.into_iter().find(|name| *name == image.content_type);
-    let content_type = content_type
-        .ok_or_else(|| ApiError::internal("a stored image has an unknown content type"))?;
     let expires_at = catalog.clock.now() + catalog.cache.settings().ttl;
     let lifetime = CacheLifetime { expires_at, refresh_at: expires_at };
-    Ok(CachedResponse::constant(image.bytes, content_type, lifetime))
+    Ok(CachedResponse::constant(image.bytes, image.kind.as_str(), lifetime))
 }

@@ -17,7 +17,7 @@ pub fn image_insert(
          values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing",
         params![
             image.id.as_str(),
-            image.content_type,
+            image.kind,
             image.width,
             image.height,
             &image.bytes[..],
@@ -35,7 +35,7 @@ pub fn image_find(tx: &mut Tx<'_>, id: &ImageId) -> Result<Option<Image>, Storag
         |row| {
             Ok(Image {
                 id: id.clone(),
-                content_type: row.get("content_type")?,
+                kind: row.get("content_type")?,
                 width: row.get("width")?,
                 height: row.get("height")?,
                 bytes: row.get::<Vec<u8>>("bytes")?.into(),

@@ -4,7 +4,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use urr_service::{ApiError, has_etag};
+use urr_service::ApiError;
 
 use super::CachedResponse;
 
@@ -24,9 +24,8 @@ pub fn respond(
     cached: &CachedResponse,
     cache_control: HeaderValue,
 ) -> Response {
-    // The tag is weak because proxies may compress the body.
-    let etag = HeaderValue::from_str(&format!("W/{}", cached.etag)).expect("it is hexadecimal");
-    if has_etag(headers, &cached.etag) {
+    let etag = cached.etag.header();
+    if cached.etag.matches(headers) {
         let headers = [(ETAG, etag), (CACHE_CONTROL, cache_control)];
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }

@@ -10,7 +10,7 @@ use super::{CachedResponse, PendingLoad};
 use crate::settings::CacheSettings;
 
 #[derive(Default)]
-pub struct CacheState {
+pub struct ResponseCacheState {
     entries: HashMap<String, CacheEntry>,
     /// The bytes of all responses with their keys.
     bytes: usize,
@@ -32,7 +32,7 @@ pub struct CacheEntry {
     last_used: u64,
 }
 
-impl CacheState {
+impl ResponseCacheState {
     pub fn known_revision(&self) -> i64 {
         self.revision
     }
@@ -130,5 +130,5 @@ impl CacheState {
 }
 
 fn weight(key: &str, response: &CachedResponse) -> usize {
-    key.len() + response.body.len() + response.etag.len()
+    key.len() + response.body.len()
 }

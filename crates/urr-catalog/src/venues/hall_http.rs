@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::{Grid, Layout};
-use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path};
+use urr_service::{Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 
 use crate::errors::hall_not_found;
@@ -106,11 +106,7 @@ fn parse_template(
     request_body = CreateHallBody,
     responses(
         (status = 201, body = HallDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn create_hall(
@@ -137,10 +133,7 @@ pub async fn create_hall(
     get, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses(
         (status = 200, body = HallDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>,
     ),
 )]
 pub async fn get_hall(
@@ -184,11 +177,7 @@ impl EditHallBody {
     request_body = EditHallBody,
     responses(
         (status = 200, body = HallDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn edit_hall(
@@ -207,11 +196,7 @@ pub async fn edit_hall(
     delete, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses(
         (status = 204, description = "The hall is deleted."),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn delete_hall(
@@ -235,9 +220,7 @@ pub struct SeatLayoutListView {
     get, path = "/api/admin/seat-layouts", tag = "venues", params(Page),
     responses(
         (status = 200, body = SeatLayoutListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>,
     ),
 )]
 pub async fn list_seat_layouts(

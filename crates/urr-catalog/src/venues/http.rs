@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path};
+use urr_service::{Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -58,7 +58,7 @@ pub struct VenueListView {
 /// The venues, by name.
 #[utoipa::path(
     get, path = "/api/venues", tag = "venues", params(Page),
-    responses((status = 200, body = VenueListView), (status = 400, body = ErrorBody)),
+    responses((status = 200, body = VenueListView), ErrorStatus<400>),
 )]
 pub async fn list_venues(
     State(catalog): State<CatalogService>,
@@ -80,11 +80,7 @@ pub struct VenueDetailView {
 /// One venue with its halls.
 #[utoipa::path(
     get, path = "/api/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = VenueDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = VenueDetailView), ErrorStatus<400>, ErrorStatus<404>),
 )]
 pub async fn get_venue(
     State(catalog): State<CatalogService>,
@@ -118,10 +114,7 @@ pub struct VenueOnlyView {
     post, path = "/api/admin/venues", tag = "venues", request_body = CreateVenueBody,
     responses(
         (status = 201, body = VenueOnlyView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<409>,
     ),
 )]
 pub async fn create_venue(
@@ -174,11 +167,7 @@ impl EditVenueBody {
     request_body = EditVenueBody,
     responses(
         (status = 200, body = VenueOnlyView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn edit_venue(
@@ -197,11 +186,7 @@ pub async fn edit_venue(
     delete, path = "/api/admin/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses(
         (status = 204, description = "The venue is deleted."),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
     ),
 )]
 pub async fn delete_venue(

@@ -27,7 +27,7 @@ async fn show(world: &World, catalog: &CatalogService, id: &str) -> Answer {
 /// A thousand readers at once, while the database takes its time: how many reads do they cause?
 /// They are released when `expected` reads have begun.
 async fn stampede(world: &World, catalog: &CatalogService, id: &str, expected: u64) -> u64 {
-    // The catalogue's number is looked at before.
+    // The catalogue's revision is looked at before.
     world.call_on(catalog, Method::GET, "/api/artists").send().await;
     let before = catalog.cache_loads();
     let path = format!("/api/events/{id}");

@@ -2,7 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
-use urr_catalog::{Actor, ArtistName, CatalogService, NewArtist};
+use urr_catalog::{AdminActor, ArtistName, CatalogService, NewArtist};
 use urr_kernel::{CallContext, IdSource, Timestamp, Won};
 use urr_storage::{StorageError, params};
 
@@ -204,7 +204,7 @@ contract! {
         world.clock.advance(MINUTE);
         world.post(&format!("{path}/cancel"), &json!({ "reason": "태풍" })).await;
         let log = |query: &str| {
-            let path = format!("/api/admin/audit-log{query}");
+            let path = format!("/api/admin/catalog/log{query}");
             world.call(Method::GET, &path).by_admin().send()
         };
         let all = log("").await;
@@ -237,10 +237,10 @@ contract! {
         let catalog = CatalogService::new(world.db.clone(), world.clock.clone(), source());
         let foreseen = source();
         let (_artist, _event, line) = (foreseen.next_id(), foreseen.next_id(), foreseen.next_id());
-        let actor = Actor { admin_id: admin_id(), context: CallContext::root(world.ids.next_id()) };
+        let actor = AdminActor { admin_id: admin_id(), context: CallContext::root(world.ids.next_id()) };
         let taken = world.db.write(move |tx| {
             tx.execute(
-                "insert into admin_audit (id, admin_id, action, resource_type, resource_id, \
+                "insert into admin_actions (id, admin_id, action, resource_type, resource_id, \
                  summary, created_at) values ($1, $1, '', '', '', '', $2)",
                 params![line, Timestamp::UNIX_EPOCH],
             )
@@ -253,7 +253,7 @@ contract! {
             membership_price: Won::ZERO,
         };
         let failed = catalog.create_artist(new("한강 밴드"), actor).await.unwrap_err();
-        assert!(failed.to_string().contains("admin_audit_pkey"), "{failed}");
+        assert!(failed.to_string().contains("admin_actions_pkey"), "{failed}");
         assert_eq!(world.number("select count(*) as n from artists").await, 0);
         assert_eq!(world.announced_types().await, [""; 0]);
         // The control: it is the line alone that was in the way.

@@ -12,7 +12,7 @@ contract! {
     async fn the_demo_data_show_every_state_and_are_added_once(world: World) {
         world.catalog.seed_demo().await.unwrap();
         let count = async || {
-            let tables = ["artists", "venues", "halls", "events", "images", "admin_audit"];
+            let tables = ["artists", "venues", "halls", "events", "images", "admin_actions"];
             let mut counts = Vec::new();
             for table in tables {
                 let sql: &'static str = match table {
@@ -21,7 +21,7 @@ contract! {
                     "halls" => "select count(*) as n from halls",
                     "events" => "select count(*) as n from events",
                     "images" => "select count(*) as n from images",
-                    _ => "select count(*) as n from admin_audit",
+                    _ => "select count(*) as n from admin_actions",
                 };
                 counts.push(world.number(sql).await);
             }

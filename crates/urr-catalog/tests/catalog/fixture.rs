@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
 use urr_catalog::{CacheSettings, CatalogService, CatalogSettings, SCHEMA};
-use urr_kernel::{Clock, Event, IdSource, Secret, Uuid};
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_kernel::{Clock, DomainEvent, IdSource, Secret, Uuid};
+use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 use urr_storage::{
     Db, PostgresOptions, Row, ServiceRole, SqliteOptions, StorageError, migrate, outbox, provision,
 };
@@ -180,10 +180,10 @@ impl World {
     }
 
     /// What was announced, in order.
-    pub async fn announced(&self) -> Vec<Event> {
+    pub async fn announced(&self) -> Vec<DomainEvent> {
         let rows = self.db.read(|tx| outbox::unpublished(tx, 10_000)).await;
         let rows = rows.unwrap_or_else(|error: StorageError| panic!("{error}"));
-        rows.iter().map(|row| Event::from_bytes(row.body.as_bytes()).unwrap()).collect()
+        rows.iter().map(|row| DomainEvent::from_bytes(row.body.as_bytes()).unwrap()).collect()
     }
 
     pub async fn announced_types(&self) -> Vec<String> {
@@ -222,7 +222,7 @@ fn router(catalog: &CatalogService, clock: &Clock, ids: &IdSource) -> Router {
         clock: clock.clone(),
         ids: ids.clone(),
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     };
     catalog.service(&kit).local_router()
 }
@@ -259,14 +259,14 @@ impl Call {
         self
     }
 
-    pub fn by_user(mut self, role: Role) -> Call {
+    pub fn by_user(mut self, role: UserRole) -> Call {
         let identity = Identity { user_id: admin_id(), email: None, role };
         identity.write(self.request.headers_mut());
         self
     }
 
     pub fn by_admin(self) -> Call {
-        self.by_user(Role::Admin)
+        self.by_user(UserRole::Admin)
     }
 
     pub fn json(mut self, body: &Value) -> Call {

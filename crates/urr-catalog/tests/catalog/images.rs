@@ -56,7 +56,7 @@ contract! {
         // The same picture is stored once, and noted once.
         assert_eq!(upload(&world, &content).await.body["image"]["url"], url);
         assert_eq!(world.number("select count(*) as n from images").await, 1);
-        let lines = "select count(*) as n from admin_audit where action = 'IMAGE_UPLOADED'";
+        let lines = "select count(*) as n from admin_actions where action = 'IMAGE_UPLOADED'";
         assert_eq!(world.number(lines).await, 1);
     }
 
@@ -72,6 +72,39 @@ contract! {
         let empty = world.call(Method::POST, "/api/image/upload").by_admin();
         assert_eq!(empty.bytes(FORM, Vec::new()).send().await.refusal(), (400, "INVALID_FORM"));
         assert_eq!(world.number("select count(*) as n from images").await, 0);
+    }
+
+    async fn the_image_is_found_among_other_fields_and_its_bytes_are_untouched(world: World) {
+        let mut content = png(200);
+        content[100..112].copy_from_slice(b"\r\n--other\r\n\0");
+        let mut body = b"--edge\r\ncontent-disposition: form-data; name=\"note\"\r\n\r\nhi\r\n".to_vec();
+        body.extend(form("text/html", &content));
+        for content_type in [FORM, "multipart/form-data; charset=utf-8; boundary=\"edge\""] {
+            let call = world.call(Method::POST, "/api/image/upload").by_admin();
+            let uploaded = call.bytes(content_type, body.clone()).send().await;
+            assert_eq!(uploaded.status, StatusCode::CREATED, "{}", uploaded.body);
+            let url = uploaded.body["image"]["url"].as_str().unwrap();
+            assert_eq!(world.get(url).await.bytes, content);
+        }
+    }
+
+    async fn a_broken_form_is_refused(world: World) {
+        let without_image =
+            b"--edge\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--edge--";
+        let endless = b"--edge\r\nContent-Disposition: form-data; name=\"image\"\r\n\r\nabc";
+        let headless = b"--edge\r\nabc\r\n--edge--";
+        let bodies = [&b""[..], b"--", b"--edge", b"--edge--", b"--y\r\n", without_image, endless, headless];
+        for body in bodies {
+            let call = world.call(Method::POST, "/api/image/upload").by_admin();
+            let answer = call.bytes(FORM, body.to_vec()).send().await;
+            let shown = String::from_utf8_lossy(body);
+            assert_eq!(answer.refusal(), (400, "INVALID_FORM"), "{shown:?}");
+        }
+        for kind in ["application/json", "multipart/form-data", "multipart/mixed; boundary=edge"] {
+            let call = world.call(Method::POST, "/api/image/upload").by_admin();
+            let answer = call.bytes(kind, b"--edge--".to_vec()).send().await;
+            assert_eq!(answer.refusal(), (415, "UNSUPPORTED_MEDIA_TYPE"), "{kind}");
+        }
     }
 
     /// F-10: five megabytes are five megabytes, at every door of this service; other bodies keep

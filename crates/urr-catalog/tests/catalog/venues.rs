@@ -122,7 +122,7 @@ contract! {
         }
     }
 
-    /// The ticket office prints the name of the venue: it is told of another one.
+    /// The ticket service prints the name of the venue: it is told of another one.
     async fn a_renamed_venue_is_announced_for_its_events_to_come(world: World) {
         let venue = world.venue("강변 극장").await;
         let hall = world.hall(&venue).await;

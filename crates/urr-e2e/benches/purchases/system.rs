@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use urr::DataFolder;
-use urr::compose::{System, World};
+use urr::compose::{ClockAndIds, System};
 use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use urr::role::ProcessRole;
 use urr_kernel::{Clock, IdSource, Uuid};
@@ -95,13 +95,13 @@ impl BenchSystem {
             servers = Some((postgres, kafka, redis));
         }
         let config = configure(folder.path().join("data"), variables);
-        let data = DataFolder::take(&config.data.dir)?;
+        let data = DataFolder::lock(&config.data.dir)?;
         for role in ProcessRole::ALL {
             urr::migrate_storage(&config, role, Clock::System.now())?;
         }
         let tables = Tables::open(&config.data.dir, postgres_url.as_deref())?;
         let roles = ProcessRole::all();
-        let starting = System::start(&config, &roles, World::real(), Some(data));
+        let starting = System::start(&config, &roles, ClockAndIds::system(), Some(data));
         let system = runtime.block_on(starting)?;
         let public = system.public.clone().context("the gateway runs here")?;
         let key = TokenKey::new(&config.auth.jwt_key());

@@ -92,7 +92,7 @@ on_both_deployments! {
         assert_eq!(deleted.status, StatusCode::NO_CONTENT);
         let gone = app.get(&format!("/api/events/{seated}")).send().await;
         assert_eq!(gone.refusal(), (404, "EVENT_NOT_FOUND".to_owned()));
-        let log = app.get("/api/admin/audit-log?resourceType=event").as_admin().send().await;
+        let log = app.get("/api/admin/catalog/log?resourceType=event").as_admin().send().await;
         assert_eq!(log.json()["pagination"]["total"], 5, "{}", log.json());
         app.stop().await;
     }

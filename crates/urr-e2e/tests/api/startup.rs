@@ -6,7 +6,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use serde_json::Value;
 use tower::ServiceExt;
-use urr::compose::{System, World};
+use urr::compose::{ClockAndIds, System};
 use urr::config::{self, CommandLineOverrides, LoadMode, LoadOptions};
 use urr::role::ProcessRole;
 
@@ -24,7 +24,7 @@ async fn d_20_a_gateway_that_cannot_reach_auth_lives_but_is_not_ready() {
         names.map(|name| (OsString::from(name), OsString::from("http://127.0.0.1:1")));
     let config = config::load(args, environment).unwrap();
     let roles = [ProcessRole::Gateway].into_iter().collect();
-    let system = System::start(&config, &roles, World::real(), None).await.unwrap();
+    let system = System::start(&config, &roles, ClockAndIds::system(), None).await.unwrap();
     let ask = async |path: &str| {
         let request = Request::get(path).body(Body::empty()).unwrap();
         let Ok(response) = system.public.clone().unwrap().oneshot(request).await;

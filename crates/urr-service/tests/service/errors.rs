@@ -42,6 +42,34 @@ async fn every_bad_request_is_a_4xx_with_our_body() {
     }
 }
 
+#[tokio::test]
+async fn an_error_is_explained_in_the_language_that_the_client_prefers() {
+    for form in FORMS {
+        let shop = Shop::open();
+        let upstream = shop.upstream(form, Caller::Gateway).await;
+        for (wanted, language, unknown, missing) in [
+            (None, "en", "There is nothing at this address.", "The field `seat` is missing."),
+            (
+                Some("ko-KR,ko;q=0.9,en;q=0.8"),
+                "ko",
+                "페이지를 찾을 수 없습니다.",
+                "`seat` 항목이 빠졌습니다.",
+            ),
+        ] {
+            let language_header = wanted.map(|wanted| ("accept-language", wanted));
+            let headers: Vec<_> = JSON.iter().copied().chain(language_header).collect();
+            for (path, body, sentence) in [("/nowhere", "", unknown), ("/holds", "{}", missing)] {
+                let asked = request("POST", path, &headers, Body::from(body));
+                let response = upstream.call(asked, &context(), once()).await.unwrap();
+                assert_eq!(response.headers()["content-language"], language, "{form:?}");
+                assert_eq!(response.headers()["vary"], "accept-language");
+                let (_, body) = told(Ok(response)).await;
+                assert_eq!(body["error"], sentence);
+            }
+        }
+    }
+}
+
 fn huge() -> Body {
     Body::from(vec![b' '; 100_001])
 }

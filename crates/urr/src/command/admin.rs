@@ -1,4 +1,4 @@
-//! `urr admin`: what only whoever runs the installation may do.
+//! `urr admin`: administrators' accounts and the keys of personal data.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::process::{Command, Stdio};
@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use urr_auth::{AuthService, Email, NewAdmin, Password, PersonName};
+use urr_kernel::Clock;
 
-use super::{block_on, say};
-use crate::compose::{World, auth_parts};
+use super::{block_on, print_line};
+use crate::compose::{ClockAndIds, auth_parts};
 use crate::config::Config;
 use crate::engines;
 use crate::role::ProcessRole;
@@ -36,7 +37,7 @@ pub fn run(config: &Config, command: AdminCommand) -> Result<()> {
             let admin = read_admin(&email, &name)?;
             with_accounts(config, async move |auth| {
                 let user = auth.create_admin(admin).await?;
-                say(&format!("{} is an administrator now.", user.person.email.as_str()))
+                print_line(&format!("{} is an administrator now.", user.person.email.as_str()))
             })
         }
         AdminCommand::RotateKeys => with_accounts(config, rotate_keys),
@@ -45,16 +46,16 @@ pub fn run(config: &Config, command: AdminCommand) -> Result<()> {
 
 fn with_accounts(config: &Config, work: impl AsyncFnOnce(AuthService) -> Result<()>) -> Result<()> {
     block_on(async {
-        let world = World::real();
-        let db = engines::open_storage(config, ProcessRole::Auth, &world.clock).await?;
+        let db = engines::open_storage(config, ProcessRole::Auth, &Clock::System).await?;
         let db = db.context("accounts are stored")?;
-        let done = work(AuthService::new(auth_parts(config, db.clone(), &world)?)).await;
+        let auth = AuthService::new(auth_parts(config, db.clone(), &ClockAndIds::system())?);
+        let done = work(auth).await;
         tokio::task::spawn_blocking(move || db.close()).await?;
         done
     })
 }
 
-/// So many accounts at a time: the sale goes on in between.
+/// Accounts per transaction: small, because the sale goes on in between.
 const ROTATION_BATCH: u32 = 500;
 
 async fn rotate_keys(auth: AuthService) -> Result<()> {
@@ -62,7 +63,7 @@ async fn rotate_keys(auth: AuthService) -> Result<()> {
     loop {
         let rotation = auth.rotate_personal_data(ROTATION_BATCH).await?;
         done += rotation.rotated;
-        say(&format!("{done} accounts sealed anew, {} to go", rotation.remaining))?;
+        print_line(&format!("{done} accounts sealed anew, {} to go", rotation.remaining))?;
         if rotation.remaining == 0 {
             return Ok(());
         }
@@ -76,11 +77,11 @@ fn read_admin(email: &str, name: &str) -> Result<NewAdmin> {
     Ok(NewAdmin { email, name, password })
 }
 
-/// Without an echo if somebody types it, so that nobody reads it over their shoulder.
+/// On a terminal the password is not echoed.
 fn read_password() -> Result<String> {
     let is_typed = io::stdin().is_terminal();
     if is_typed {
-        say("Password:")?;
+        print_line("Password:")?;
         set_echo(false);
     }
     let mut line = String::new();
@@ -92,7 +93,7 @@ fn read_password() -> Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Where `stty` is missing, the password is seen while it is typed, and no worse.
+/// Without `stty` the password is visible while it is typed; that is accepted.
 fn set_echo(on: bool) {
     let echo = if on { "echo" } else { "-echo" };
     drop(Command::new("stty").arg(echo).stdin(Stdio::inherit()).status());

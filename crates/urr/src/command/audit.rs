@@ -1,40 +1,39 @@
-//! `urr audit`: proofs for whoever runs the installation.
+//! `urr audit`: proofs that states and sums agree.
 
-mod money;
-mod since;
-mod text;
+mod render;
+mod report;
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
-use urr_kernel::Clock;
+use urr_kernel::{Clock, Timestamp};
 use urr_service::{Caller, Upstream};
 use urr_storage::Db;
 
-use self::money::Report;
-use self::since::Since;
-use super::operator::{Asked, Operator, kit, running_url};
-use super::{NotDone, block_on, say};
-use crate::compose::{World, payments, ticket_service_to_read};
+use self::report::MoneyReport;
+use super::operator::{Operator, OperatorTarget, kit, running_url};
+use super::{CommandNotRun, block_on, print_line};
+use crate::compose::{ClockAndIds, payments, ticket_service_to_read};
 use crate::config::Config;
 use crate::engines;
 use crate::role::ProcessRole;
 
-const PAYMENTS: Asked =
-    Asked { role: ProcessRole::Payment, noun: "the payments", variable: "PAYMENT_SERVICE_URL" };
-
-/// The whole books are read.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PAYMENTS: OperatorTarget = OperatorTarget {
+    role: ProcessRole::Payment,
+    noun: "the payments",
+    variable: "PAYMENT_SERVICE_URL",
+};
 
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
     /// Prove that every won is a sale, a fee or was given back; name every one that is not
     ///
-    /// It reads the books, compares them with the provider's, and asks the ticket office whether
-    /// every ticket is paid and every payment has its ticket. URR may go on running meanwhile; if
+    /// It reads the ledger, compares it with the provider, and asks the ticket service whether every
+    /// ticket is paid and every payment has its ticket. URR may go on running meanwhile; if
     /// it does not run, the data folder is read. Exit code 0: everything is explained. 1: something
-    /// is not, and is named. 2: it could not be looked at.
+    /// is not, and is named. 2: the audit could not run.
     Money(MoneyArgs),
 }
 
@@ -43,7 +42,7 @@ pub struct MoneyArgs {
     /// Compare with the provider what moved since then: a span such as 90m, 24h or 7d, or a moment
     /// such as 2026-11-15T09:00:00+09:00
     #[arg(long, value_name = "TIME", default_value = "24h")]
-    since: Since,
+    since: SinceTime,
     /// Where the payments answer [default: PAYMENT_SERVICE_URL, or else the running `urr up` of the
     /// data folder, or else its tables]
     #[arg(long)]
@@ -57,52 +56,52 @@ pub fn run(config: &Config, command: AuditCommand) -> Result<()> {
     let AuditCommand::Money(args) = command;
     let since = args.since.before(Clock::System.now());
     let report = block_on(async {
-        let books = Books::find(config, args.url).await?;
-        let report = Report::read(&books.operator, since, PATIENCE).await;
-        books.close().await?;
+        let access = PaymentAccess::find(config, args.url).await?;
+        let report = MoneyReport::load(&access.operator, since).await;
+        access.close().await?;
         report
     });
-    let report = report.map_err(NotDone::because)?;
+    let report = report.map_err(CommandNotRun::wrap)?;
     match args.json {
-        true => say(&serde_json::to_string_pretty(&report.to_json())?)?,
-        false => say(&text::report(&report))?,
+        true => print_line(&serde_json::to_string_pretty(&report.to_json())?)?,
+        false => print_line(&render::report(&report))?,
     }
     judge(&report)
 }
 
-fn judge(report: &Report) -> Result<()> {
-    match (report.findings(), report.unseen.as_slice()) {
+fn judge(report: &MoneyReport) -> Result<()> {
+    match (report.findings(), report.missing.as_slice()) {
         (0, []) => Ok(()),
-        (0, unseen) => {
-            let unseen = unseen.join("; ");
-            Err(NotDone::because(anyhow::anyhow!("not everything could be looked at: {unseen}")))
+        (0, missing) => {
+            let missing = missing.join("; ");
+            Err(CommandNotRun::wrap(anyhow::anyhow!("not everything could be compared: {missing}")))
         }
         (1, _) => bail!("1 thing is not explained"),
         (count, _) => bail!("{count} things are not explained"),
     }
 }
 
-/// The payments, wherever they are.
-struct Books {
+/// The payment service, running or opened for this command.
+struct PaymentAccess {
     operator: Operator,
-    /// What was opened for it.
+    /// Opened for this command, and closed with it.
     databases: Vec<Db>,
 }
 
-impl Books {
-    /// Where they run, or else their tables.
-    async fn find(config: &Config, url: Option<String>) -> Result<Books> {
+impl PaymentAccess {
+    /// The running service, or else its tables.
+    async fn find(config: &Config, url: Option<String>) -> Result<PaymentAccess> {
         match running_url(config, PAYMENTS, url)? {
             Some(url) => {
                 let operator = Operator::at(config, PAYMENTS, url)?;
-                Ok(Books { operator, databases: Vec::new() })
+                Ok(PaymentAccess { operator, databases: Vec::new() })
             }
-            None => Books::open(config).await,
+            None => PaymentAccess::open(config).await,
         }
     }
 
-    /// Nothing runs: the services are made here, and have no doors.
-    async fn open(config: &Config) -> Result<Books> {
+    /// Nothing runs: the services are made here, without listeners.
+    async fn open(config: &Config) -> Result<PaymentAccess> {
         let folder = config.data.dir.display();
         ensure!(
             has_tables(config, ProcessRole::Payment),
@@ -110,33 +109,32 @@ impl Books {
              another folder with --data, or name the payments of a cluster with --url or \
              PAYMENT_SERVICE_URL"
         );
-        let (world, kit) = (World::real(), kit());
+        let kit = kit();
         let mut databases = Vec::new();
         let mut office = None;
         if has_tables(config, ProcessRole::Ticket)
-            && let Some(db) =
-                engines::open_storage(config, ProcessRole::Ticket, &world.clock).await?
+            && let Some(db) = engines::open_storage(config, ProcessRole::Ticket, &kit.clock).await?
         {
             databases.push(db.clone());
-            let service = ticket_service_to_read(config, db, &world).service(&kit);
+            let service = ticket_service_to_read(config, db, &ClockAndIds::system()).service(&kit);
             let router = service.local_router();
             office =
                 Some(Upstream::local(Caller::Payment, ProcessRole::Ticket.name(), router, &kit));
         }
-        let db = engines::open_storage(config, ProcessRole::Payment, &world.clock).await?;
+        let db = engines::open_storage(config, ProcessRole::Payment, &kit.clock).await?;
         let db = db.expect("payments have tables");
         databases.push(db.clone());
-        let payments = payments(config, db, &world)?;
+        let payments = payments(config, db, &ClockAndIds::system())?;
         if let Some(office) = office {
             payments.connect_tickets(office);
         }
         let router = payments.service(&kit).local_router();
         let upstream = Upstream::local(Caller::Operator, ProcessRole::Payment.name(), router, &kit);
-        let place = match engines::is_on_sqlite(config, ProcessRole::Payment) {
+        let location = match engines::is_on_sqlite(config, ProcessRole::Payment) {
             true => format!("the data folder {folder}"),
             false => "PostgreSQL".to_owned(),
         };
-        Ok(Books { operator: Operator::new(upstream, place, PAYMENTS, &kit), databases })
+        Ok(PaymentAccess { operator: Operator::new(upstream, location, PAYMENTS, &kit), databases })
     }
 
     async fn close(self) -> Result<()> {
@@ -146,8 +144,74 @@ impl Books {
     }
 }
 
-/// Whether a role's tables can be there: looking must not make them.
+/// Whether a role's tables exist. An audit must not create them.
 fn has_tables(config: &Config, role: ProcessRole) -> bool {
     let file = role.schema().map(|schema| engines::sqlite_path(&config.data.dir, &schema));
     !engines::is_on_sqlite(config, role) || file.is_some_and(|file| file.exists())
+}
+
+/// How far back an audit goes: a span before now, or a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SinceTime {
+    Ago(Duration),
+    At(Timestamp),
+}
+
+/// Longer than any provider keeps its list.
+const DAYS_MAX: u64 = 3_650;
+
+impl SinceTime {
+    /// The moment, never after `now`.
+    fn before(self, now: Timestamp) -> Timestamp {
+        match self {
+            SinceTime::Ago(span) => now - span,
+            SinceTime::At(moment) => moment.min(now),
+        }
+    }
+}
+
+impl FromStr for SinceTime {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<SinceTime, &'static str> {
+        if let Ok(moment) = text.parse() {
+            return Ok(SinceTime::At(moment));
+        }
+        let expected = "expected a span such as 90m, 24h or 7d, or a moment such as \
+                        2026-11-15T09:00:00+09:00";
+        let unit = text.chars().next_back().ok_or(expected)?;
+        let seconds = match unit {
+            'm' => 60,
+            'h' => 60 * 60,
+            'd' => 24 * 60 * 60,
+            _ => return Err(expected),
+        };
+        let count = text.strip_suffix(unit).and_then(|count| count.parse::<u64>().ok());
+        let count = count.ok_or(expected)?;
+        let span = count.checked_mul(seconds).filter(|span| *span <= DAYS_MAX * 24 * 60 * 60);
+        span.map(|span| SinceTime::Ago(Duration::from_secs(span)))
+            .ok_or("that is more than ten years")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_or_a_moment_says_how_far_back() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let check = |text: &str, expected: &str| {
+            let since = text.parse::<SinceTime>().map(|since| since.before(now).to_string());
+            assert_eq!(since.as_deref(), Ok(expected), "{text}");
+        };
+        check("90m", "2026-11-15T10:30:00Z");
+        check("24h", "2026-11-14T12:00:00Z");
+        check("7d", "2026-11-08T12:00:00Z");
+        check("2026-11-15T09:00:00+09:00", "2026-11-15T00:00:00Z");
+        check("2027-01-01T00:00:00Z", "2026-11-15T12:00:00Z");
+        for wrong in ["", "h", "24", "24x", "-1h", "1hh", "99999999d", "yesterday", "1.5h"] {
+            assert!(wrong.parse::<SinceTime>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! `urr dlq`: events that no handler could take.
+//! `urr dlq`: dead letters, the messages that could not be handled.
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
@@ -6,7 +6,7 @@ use urr_bus::dead_letters::{self, Again, Which};
 use urr_bus::{Bus, DeadLetter, DeadLetterError, Position};
 use urr_kernel::Clock;
 
-use super::{block_on, say};
+use super::{block_on, print_line};
 use crate::config::Config;
 use crate::engines;
 
@@ -20,7 +20,7 @@ pub enum DlqCommand {
         /// Also those that were sent again
         #[arg(long)]
         all: bool,
-        /// So many at most
+        /// How many at most
         #[arg(long, default_value_t = 1_000)]
         limit: usize,
     },
@@ -63,14 +63,18 @@ async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
             let which = if all { Which::OpenAndReplayed } else { Which::Open };
             let listing = dead_letters::list(bus, topic.as_deref(), which, limit).await?;
             if listing.letters.is_empty() && !listing.is_cut {
-                return say("There are no dead letters.");
+                return print_line("There are no dead letters.");
             }
-            listing.letters.iter().try_for_each(|letter| say(&line(letter)))?;
-            if listing.is_cut { say("There are more; raise --limit to see them.") } else { Ok(()) }
+            listing.letters.iter().try_for_each(|letter| print_line(&line(letter)))?;
+            if listing.is_cut {
+                print_line("There are more; raise --limit to see them.")
+            } else {
+                Ok(())
+            }
         }
         DlqCommand::Show { id } => {
             let letter = dead_letters::show(bus, &id).await?;
-            say(&format!("{}\n{}", line(&letter), String::from_utf8_lossy(&letter.body)))
+            print_line(&format!("{}\n{}", line(&letter), String::from_utf8_lossy(&letter.body)))
         }
         DlqCommand::Replay { id: Some(id), force, .. } => {
             let again = if force { Again::Allow } else { Again::Refuse };
@@ -78,17 +82,17 @@ async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
                 Err(DeadLetterError::AlreadyReplayed(id)) => {
                     bail!("{id} was sent again before; add --force to send it once more")
                 }
-                replayed => say(&format!("{id} was sent again as {}.", replayed?)),
+                replayed => print_line(&format!("{id} was sent again as {}.", replayed?)),
             }
         }
         DlqCommand::Replay { .. } => {
             let sent = dead_letters::replay_open(bus, None, Clock::System.now()).await?;
-            say(&format!("{sent} dead letters were sent again."))
+            print_line(&format!("{sent} dead letters were sent again."))
         }
     }
 }
 
-/// Id, when, who, what, why, in one line.
+/// Id, time, consumer group, event type and reason in one line.
 fn line(letter: &DeadLetter) -> String {
     let when = letter.failed_at.map_or_else(|| "-".to_owned(), |time| time.to_string());
     let what = letter.event_type.as_deref().unwrap_or("not an event");

@@ -1,4 +1,4 @@
-//! `urr doctor`: looks for what would keep URR from running here, and says how to mend it.
+//! `urr doctor`: checks whether URR can run here, and says what to change if not.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -7,92 +7,96 @@ use anyhow::{Result, bail};
 use urr_contracts::events::TOPICS;
 use urr_kernel::Clock;
 
-use super::{block_on, say};
+use super::{block_on, print_line};
 use crate::config::{Config, PaymentProviderKind};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::engines;
 use crate::role::ProcessRole;
 
-/// What a look at one thing came to.
-enum Finding {
+/// The result of one check.
+enum CheckResult {
     Good(String),
-    /// Worth knowing, no obstacle.
+    /// Worth knowing, but no problem.
     Note(String),
-    Bad(String),
+    Problem(String),
 }
 
 pub fn doctor(loaded: Result<Config>) -> Result<()> {
-    let findings = match &loaded {
-        Ok(config) => examine(config),
-        Err(error) => vec![Finding::Bad(error.to_string())],
+    let results = match &loaded {
+        Ok(config) => check_all(config),
+        Err(error) => vec![CheckResult::Problem(error.to_string())],
     };
-    let mut obstacles = 0;
-    for finding in findings {
-        match finding {
-            Finding::Good(text) => say(&format!("ok       {text}"))?,
-            Finding::Note(text) => say(&format!("note     {text}"))?,
-            Finding::Bad(text) => {
-                say(&format!("PROBLEM  {text}"))?;
-                obstacles += 1;
+    let mut problems = 0;
+    for result in results {
+        match result {
+            CheckResult::Good(text) => print_line(&format!("ok       {text}"))?,
+            CheckResult::Note(text) => print_line(&format!("note     {text}"))?,
+            CheckResult::Problem(text) => {
+                print_line(&format!("PROBLEM  {text}"))?;
+                problems += 1;
             }
         }
     }
-    match obstacles {
+    match problems {
         0 => Ok(()),
         1 => bail!("1 problem was found"),
         count => bail!("{count} problems were found"),
     }
 }
 
-fn examine(config: &Config) -> Vec<Finding> {
-    let mut findings = vec![Finding::Good("the configuration is complete and consistent".into())];
-    findings.push(examine_folder(config));
-    findings.push(examine_port(config));
-    findings.extend(examine_storage(config));
-    findings.push(examine_bus(config));
-    findings.push(examine_redis(config));
-    findings.extend(examine_line(config));
-    findings.extend(examine_payments(config));
-    findings
+fn check_all(config: &Config) -> Vec<CheckResult> {
+    let mut results =
+        vec![CheckResult::Good("the configuration is complete and consistent".into())];
+    results.push(check_folder(config));
+    results.push(check_port(config));
+    results.extend(check_storage(config));
+    results.push(check_bus(config));
+    results.push(check_redis(config));
+    results.extend(check_rooms(config));
+    results.extend(check_payments(config));
+    results
 }
 
-fn examine_folder(config: &Config) -> Finding {
+fn check_folder(config: &Config) -> CheckResult {
     let folder = &config.data.dir;
     if let Some(file) = folder.ancestors().find(|part| part.is_file()) {
         let (folder, file) = (folder.display(), file.display());
-        return Finding::Bad(format!(
+        return CheckResult::Problem(format!(
             "the data folder {folder} cannot be made: {file} is a file; choose another folder with \
              --data"
         ));
     }
     if !folder.exists() {
-        return Finding::Note(format!("{} does not exist yet; it will be made", folder.display()));
+        return CheckResult::Note(format!(
+            "{} does not exist yet; it will be made",
+            folder.display()
+        ));
     }
-    match DataFolder::take(folder) {
-        Ok(_) => Finding::Good(format!("the data folder {} can be used", folder.display())),
-        Err(error @ FolderError::InUse { .. }) => Finding::Note(error.to_string()),
-        Err(error) => Finding::Bad(error.to_string()),
+    match DataFolder::lock(folder) {
+        Ok(_) => CheckResult::Good(format!("the data folder {} can be used", folder.display())),
+        Err(error @ FolderError::InUse { .. }) => CheckResult::Note(error.to_string()),
+        Err(error) => CheckResult::Problem(error.to_string()),
     }
 }
 
-fn examine_port(config: &Config) -> Finding {
+fn check_port(config: &Config) -> CheckResult {
     let address = SocketAddr::new(config.server.host, config.server.port);
     match TcpListener::bind(address) {
-        Ok(_) => Finding::Good(format!("{address} is free")),
-        Err(error) => Finding::Note(format!(
+        Ok(_) => CheckResult::Good(format!("{address} is free")),
+        Err(error) => CheckResult::Note(format!(
             "{address} cannot be listened on now ({error}); fine if URR is running"
         )),
     }
 }
 
-fn examine_storage(config: &Config) -> Vec<Finding> {
-    let mut findings = Vec::new();
+fn check_storage(config: &Config) -> Vec<CheckResult> {
+    let mut results = Vec::new();
     for schema in ProcessRole::ALL
         .into_iter()
         .filter(|r| engines::is_on_sqlite(config, *r))
         .filter_map(ProcessRole::schema)
     {
-        findings.push(examine_file(&engines::sqlite_path(&config.data.dir, &schema)));
+        results.push(check_file(&engines::sqlite_path(&config.data.dir, &schema)));
     }
     for role in ProcessRole::ALL.into_iter().filter(|role| engines::is_on_postgres(config, *role)) {
         let opened = block_on(async {
@@ -102,31 +106,34 @@ fn examine_storage(config: &Config) -> Vec<Finding> {
             }
             Ok(())
         });
-        findings.push(match opened {
-            Ok(()) => Finding::Good(format!("PostgreSQL: the tables of {role} are up to date")),
-            Err(error) => Finding::Bad(format!("{error:#}")),
+        results.push(match opened {
+            Ok(()) => CheckResult::Good(format!("PostgreSQL: the tables of {role} are up to date")),
+            Err(error) => CheckResult::Problem(format!("{error:#}")),
         });
     }
-    findings
+    results
 }
 
 /// A database file may be absent, but not damaged.
-fn examine_file(path: &Path) -> Finding {
+fn check_file(path: &Path) -> CheckResult {
     if !path.exists() {
-        return Finding::Note(format!("{} does not exist yet; it will be made", path.display()));
+        return CheckResult::Note(format!(
+            "{} does not exist yet; it will be made",
+            path.display()
+        ));
     }
     match urr_storage::check_sqlite(path) {
-        Ok(()) => Finding::Good(format!("{} is sound", path.display())),
-        Err(error) => Finding::Bad(format!(
+        Ok(()) => CheckResult::Good(format!("{} is sound", path.display())),
+        Err(error) => CheckResult::Problem(format!(
             "{} is damaged or not a database: {error}; restore it from a backup",
             path.display()
         )),
     }
 }
 
-fn examine_bus(config: &Config) -> Finding {
+fn check_bus(config: &Config) -> CheckResult {
     if config.bus.kafka_bootstrap_servers.is_empty() {
-        return examine_file(&engines::bus_path(&config.data.dir));
+        return check_file(&engines::bus_path(&config.data.dir));
     }
     let asked = block_on(async {
         let bus = engines::connect_bus(config, &Clock::System)?;
@@ -140,56 +147,59 @@ fn examine_bus(config: &Config) -> Finding {
             let missing: Vec<&&str> =
                 TOPICS.iter().filter(|topic| !topics.iter().any(|t| t == *topic)).collect();
             match missing.as_slice() {
-                [] => Finding::Good(format!("Kafka at {servers} has every topic")),
-                _ => Finding::Note(format!("Kafka at {servers} lacks {missing:?}; made at start")),
+                [] => CheckResult::Good(format!("Kafka at {servers} has every topic")),
+                _ => CheckResult::Note(format!(
+                    "Kafka at {servers} lacks {missing:?}; made at start"
+                )),
             }
         }
-        Err(error) => Finding::Bad(format!("Kafka at {servers} does not answer: {error:#}")),
+        Err(error) => {
+            CheckResult::Problem(format!("Kafka at {servers} does not answer: {error:#}"))
+        }
     }
 }
 
-/// Waiting rooms without Redis.
-fn examine_line(config: &Config) -> Vec<Finding> {
-    if !engines::is_line_here(config) {
+/// The journal of waiting rooms without Redis.
+fn check_rooms(config: &Config) -> Vec<CheckResult> {
+    if !engines::has_rooms_in_process(config) {
         return Vec::new();
     }
     let path = engines::sqlite_path(&config.data.dir, &urr_room::JOURNAL);
-    let mut findings = vec![examine_file(&path)];
+    let mut results = vec![check_file(&path)];
     if engines::is_on_postgres(config, ProcessRole::Queue) {
-        findings.push(Finding::Note(
-            "without Redis the waiting rooms are in the process that keeps them: run one queue \
+        results.push(CheckResult::Note(
+            "without Redis the waiting rooms are in the memory of the queue process: run one queue \
              process only, or set redis.url"
                 .into(),
         ));
     }
-    findings
+    results
 }
 
-/// Who takes the money. A provider without its keys is a mistake of the configuration, and is found
-/// before this.
-fn examine_payments(config: &Config) -> Vec<Finding> {
-    let mut findings = vec![match config.payments.provider {
-        PaymentProviderKind::Toss => Finding::Good("payments go through Toss".into()),
-        PaymentProviderKind::PortOne => Finding::Good("payments go through PortOne".into()),
+/// The payment provider. One without its keys is an error of the configuration, found before this.
+fn check_payments(config: &Config) -> Vec<CheckResult> {
+    let mut results = vec![match config.payments.provider {
+        PaymentProviderKind::Toss => CheckResult::Good("payments go through Toss".into()),
+        PaymentProviderKind::PortOne => CheckResult::Good("payments go through PortOne".into()),
         PaymentProviderKind::Sandbox if config.server.host.is_loopback() => {
-            Finding::Good("payments go through the sandbox: nobody pays".into())
+            CheckResult::Good("payments go through the sandbox: nobody pays".into())
         }
-        PaymentProviderKind::Sandbox => Finding::Note(format!(
+        PaymentProviderKind::Sandbox => CheckResult::Note(format!(
             "payments go through the sandbox, and others can reach {}: whoever buys there gets \
              tickets and pays nothing; set payments.provider to toss or portone before a real sale",
             config.server.host
         )),
     }];
-    findings.extend(config.payments.half_configured().into_iter().map(|(provider, missing)| {
-        Finding::Note(format!(
+    results.extend(config.payments.half_configured().into_iter().map(|(provider, missing)| {
+        CheckResult::Note(format!(
             "{provider} has some of its keys but not {missing}: what was paid through it cannot be \
              asked for or given back; set it, or take the others away"
         ))
     }));
-    findings
+    results
 }
 
-fn examine_redis(config: &Config) -> Finding {
+fn check_redis(config: &Config) -> CheckResult {
     let asked = block_on(async {
         match engines::open_redis(config).await? {
             Some(redis) => Ok(Some(redis.ping().await?)),
@@ -197,8 +207,8 @@ fn examine_redis(config: &Config) -> Finding {
         }
     });
     match asked {
-        Ok(None) => Finding::Good("locks, limits and caches are in memory".into()),
-        Ok(Some(())) => Finding::Good("Redis answers".into()),
-        Err(error) => Finding::Bad(format!("Redis does not answer: {error:#}")),
+        Ok(None) => CheckResult::Good("locks, limits and caches are in memory".into()),
+        Ok(Some(())) => CheckResult::Good("Redis answers".into()),
+        Err(error) => CheckResult::Problem(format!("Redis does not answer: {error:#}")),
     }
 }

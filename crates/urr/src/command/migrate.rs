@@ -3,7 +3,7 @@
 use anyhow::Result;
 use urr_kernel::Clock;
 
-use super::say;
+use super::print_line;
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;
@@ -12,7 +12,7 @@ use crate::role::ProcessRole;
 pub fn migrate(config: &Config) -> Result<()> {
     let needs_folder = ProcessRole::ALL.into_iter().any(|role| engines::is_on_sqlite(config, role));
     let _folder = match needs_folder {
-        true => Some(DataFolder::take(&config.data.dir)?),
+        true => Some(DataFolder::lock(&config.data.dir)?),
         false => None,
     };
     ProcessRole::ALL.into_iter().try_for_each(|role| migrate_role(config, role))
@@ -24,7 +24,7 @@ fn migrate_role(config: &Config, role: ProcessRole) -> Result<()> {
     };
     let applied = engines::migrate_storage(config, role, Clock::System.now())?;
     match applied.as_slice() {
-        [] => say(&format!("{}: up to date", schema.name)),
-        applied => say(&format!("{}: applied {}", schema.name, applied.join(", "))),
+        [] => print_line(&format!("{}: up to date", schema.name)),
+        applied => print_line(&format!("{}: applied {}", schema.name, applied.join(", "))),
     }
 }

@@ -1,70 +1,67 @@
-//! The way of whoever runs the installation into one of its running services.
-
-use std::time::Duration;
+//! Calls of an operator, from a command, to one of the running services.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use axum::http::StatusCode;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-use urr_kernel::CallContext;
+use urr_contracts::clients::ClientError;
+use urr_kernel::{CallContext, Clock, IdSource};
 use urr_service::{
-    CallPolicy, Caller, HttpClient, InternalCredentials, Limits, Metrics, Remote, ServiceKit,
-    Upstream, UpstreamError,
+    Caller, HttpClient, InternalCredentials, Limits, Metrics, Remote, ServiceKit, Upstream,
+    UpstreamError,
 };
 
-use crate::compose::World;
 use crate::config::Config;
 use crate::data_folder;
 use crate::role::ProcessRole;
 
-/// A service, as an operator reaches it.
+/// A connection to one service, with the credential of an operator.
 pub struct Operator {
-    service: Upstream,
-    /// Where it is, for people.
-    place: String,
-    /// What it is called by people.
+    upstream: Upstream,
+    /// Where the service is, for people.
+    location: String,
+    /// What people call it.
     noun: &'static str,
     context: CallContext,
 }
 
-/// A service that an operator can ask.
+/// A service that has commands for operators.
 #[derive(Clone, Copy)]
-pub struct Asked {
+pub struct OperatorTarget {
     pub role: ProcessRole,
     pub noun: &'static str,
-    /// The variable that says where it is.
+    /// The variable that names its address.
     pub variable: &'static str,
 }
 
-/// Whatever a service of this process needs.
+/// What a service that is made for one command needs.
 pub fn kit() -> ServiceKit {
-    let World { clock, ids } = World::real();
-    ServiceKit { clock, ids, metrics: Metrics::new(), limits: Limits::default() }
+    let ids = IdSource::from_system_randomness(Clock::System);
+    ServiceKit { clock: Clock::System, ids, metrics: Metrics::new(), limits: Limits::default() }
 }
 
 impl Operator {
-    /// What was asked for, else what the configuration names, else the system of the data folder.
-    pub fn find(config: &Config, asked: Asked, url: Option<String>) -> Result<Operator> {
-        match running_url(config, asked, url)? {
-            Some(url) => Operator::at(config, asked, url),
+    /// Connects to `url`, else to the address in the configuration, else to the process that has the
+    /// data folder.
+    pub fn find(config: &Config, target: OperatorTarget, url: Option<String>) -> Result<Operator> {
+        match running_url(config, target, url)? {
+            Some(url) => Operator::at(config, target, url),
             None => bail!(
                 "no `urr up` runs on the data folder {}; start it, choose another folder with \
                  --data, or name {} of a cluster with --url or {}",
                 config.data.dir.display(),
-                asked.noun,
-                asked.variable
+                target.noun,
+                target.variable
             ),
         }
     }
 
-    /// A service that listens somewhere.
-    pub fn at(config: &Config, asked: Asked, url: String) -> Result<Operator> {
+    /// Connects to a service at this address.
+    pub fn at(config: &Config, target: OperatorTarget, url: String) -> Result<Operator> {
         let token = &config.internal.token;
         ensure!(
             !token.expose().is_empty(),
-            "there is no secret for calls between services; set INTERNAL_API_TOKEN as {} have it, \
-             or choose the folder of `urr up` with --data (now {})",
-            asked.noun,
+            "there is no secret for calls between services; set INTERNAL_API_TOKEN to the value \
+             that {} have, or choose the folder of `urr up` with --data (now {})",
+            target.noun,
             config.data.dir.display()
         );
         let kit = kit();
@@ -73,66 +70,68 @@ impl Operator {
             credential: InternalCredentials::from_root(token).for_caller(Caller::Operator),
             client: HttpClient::new(),
         };
-        let service = Upstream::remote(Caller::Operator, asked.role.name(), remote, &kit);
-        Ok(Operator::new(service, url, asked, &kit))
+        let upstream = Upstream::remote(Caller::Operator, target.role.name(), remote, &kit);
+        Ok(Operator::new(upstream, url, target, &kit))
     }
 
-    pub fn new(service: Upstream, place: String, asked: Asked, kit: &ServiceKit) -> Operator {
+    pub fn new(
+        upstream: Upstream,
+        location: String,
+        target: OperatorTarget,
+        kit: &ServiceKit,
+    ) -> Operator {
         let context = CallContext::root(kit.ids.next_id());
-        Operator { service, place, noun: asked.noun, context }
+        Operator { upstream, location, noun: target.noun, context }
     }
 
-    pub fn place(&self) -> &str {
-        &self.place
+    /// For a typed client.
+    pub fn upstream(&self) -> Upstream {
+        self.upstream.clone()
     }
 
-    pub async fn get<T: DeserializeOwned>(&self, path: &str, patience: Duration) -> Result<T> {
-        self.ask(path, patience).await.map_err(|error| self.explain(error))
+    pub fn context(&self) -> &CallContext {
+        &self.context
     }
 
-    /// For one who has something to say to an error of their own.
-    pub async fn ask<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        patience: Duration,
-    ) -> Result<T, UpstreamError> {
-        self.service.get_json(path, &self.context, CallPolicy::idempotent(patience)).await
+    pub fn location(&self) -> &str {
+        &self.location
     }
 
-    pub async fn post(&self, path: &str, body: &Value, patience: Duration) -> Result<Value> {
-        let policy = CallPolicy::once(patience);
-        let answer = self.service.post_json(path, body, &self.context, policy).await;
-        answer.map_err(|error| self.explain(error))
-    }
-
-    pub fn explain(&self, error: UpstreamError) -> anyhow::Error {
-        let (place, noun) = (&self.place, self.noun);
+    /// Says in one sentence why a call failed and what to do.
+    pub fn explain(&self, error: ClientError) -> anyhow::Error {
+        let (location, noun, error) = (&self.location, self.noun, error.into_source());
         if matches!(error, UpstreamError::Unreachable { .. }) {
-            return anyhow!("nothing answers at {place}; is URR running there?");
+            return anyhow!("nothing answers at {location}; is URR running there?");
         }
         let Some(refusal) = error.refusal() else {
-            return anyhow::Error::new(error).context(format!("{place} could not be asked"));
+            return anyhow::Error::new(error).context(format!("{location} could not be reached"));
         };
         match refusal.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => anyhow!(
-                "{place} does not know our credential; use the INTERNAL_API_TOKEN of that \
+                "{location} does not know our credential; use the INTERNAL_API_TOKEN of that \
                  installation, or its data folder with --data"
             ),
-            // What is missing has a code of its own; a path that is missing has none.
+            // A missing resource has a code of its own; a missing path has not.
             StatusCode::NOT_FOUND if matches!(&*refusal.code, "" | "NOT_FOUND") => {
-                anyhow!("{place} has nothing to do with {noun}")
+                anyhow!("{location} has nothing to do with {noun}")
             }
-            _ if refusal.sentence.is_empty() => anyhow!("{place} answers with {}", refusal.status),
+            _ if refusal.sentence.is_empty() => {
+                anyhow!("{location} answers with {}", refusal.status)
+            }
             _ => anyhow!("{}", refusal.sentence.trim_end_matches('.')),
         }
     }
 }
 
-/// Where the service runs, as far as anybody has said or the data folder knows.
-pub fn running_url(config: &Config, asked: Asked, url: Option<String>) -> Result<Option<String>> {
-    let named = url.or_else(|| config.services.url(asked.role).map(str::to_owned));
+/// The address of a running service, if one is given, configured, or known to the data folder.
+pub fn running_url(
+    config: &Config,
+    target: OperatorTarget,
+    url: Option<String>,
+) -> Result<Option<String>> {
+    let named = url.or_else(|| config.services.url(target.role).map(str::to_owned));
     match named {
         Some(url) => Ok(Some(url)),
-        None => data_folder::private_door(&config.data.dir).context("the data folder"),
+        None => data_folder::internal_url(&config.data.dir).context("the data folder"),
     }
 }

@@ -1,7 +1,6 @@
-//! `urr queue`: the waiting rooms of a running system, for whoever runs it.
+//! `urr queue`: shows and changes the waiting rooms of a running system, and verifies draws.
 
-mod desk;
-mod text;
+mod render;
 
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal};
@@ -11,11 +10,22 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
+use urr_contracts::clients::QueueClient;
 use urr_kernel::Uuid;
 
-use self::desk::Desk;
-use super::{block_on, say};
+use super::operator::{Operator, OperatorTarget};
+use super::{block_on, print_line};
 use crate::config::Config;
+use crate::role::ProcessRole;
+
+const ROOMS: OperatorTarget = OperatorTarget {
+    role: ProcessRole::Queue,
+    noun: "the waiting rooms",
+    variable: "QUEUE_SERVICE_URL",
+};
+
+/// The longest page that the service gives.
+const PAGE_LIMIT: u32 = 100;
 
 #[derive(Debug, Args)]
 pub struct QueueArgs {
@@ -32,29 +42,29 @@ pub struct QueueArgs {
 
 #[derive(Debug, Subcommand)]
 enum QueueCommand {
-    /// The rooms with people in them, open or open soon; or all about one of them
+    /// List the rooms with people in them, open or open soon; or show one of them
     Status {
         /// The event's id
         event: Option<Uuid>,
     },
-    /// Change how a room is run; it counts at once. `default` is what the installation says
+    /// Change the settings of a room at once; `default` is the value of the installation
     Set {
         /// The event's id
         event: Uuid,
         #[command(flatten)]
-        wishes: WishArgs,
+        settings: RoomSettingArgs,
     },
-    /// Let nobody in until it is resumed; who is in stays in, who waits keeps their place
+    /// Admit nobody until the room is resumed; slots and positions stay
     Pause {
         /// The event's id
         event: Uuid,
     },
-    /// Let people in again
+    /// Admit people again
     Resume {
         /// The event's id
         event: Uuid,
     },
-    /// End every place and every slot, for good: everybody has to line up again
+    /// End every position and every slot, for good: everybody has to line up again
     Clear {
         /// The event's id
         event: Uuid,
@@ -62,22 +72,22 @@ enum QueueCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Show those who wait a line of text, or take it away
+    /// Show a line of text to those who wait, or remove it
     Message {
         /// The event's id
         event: Uuid,
         /// At most 500 characters
         #[arg(required_unless_present = "remove")]
         text: Option<String>,
-        /// Take it away
+        /// Remove it
         #[arg(long, conflicts_with = "text")]
         remove: bool,
     },
-    /// Check a lottery from its file, as anybody can have it; nothing needs to run
+    /// Verify a draw from its public file; nothing needs to run
     VerifyDraw {
         /// From /api/queue/draw/EVENT/file
         file: PathBuf,
-        /// Also say where this user was drawn
+        /// Also print the position of this user
         #[arg(long, value_name = "ID")]
         user: Option<Uuid>,
     },
@@ -85,25 +95,25 @@ enum QueueCommand {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-struct WishArgs {
-    /// So many may be in at once
+struct RoomSettingArgs {
+    /// How many may have a slot at the same time
     #[arg(long, value_name = "N")]
     threshold: Option<NumberOrDefault>,
-    /// So many are let in within a second at most
+    /// How many are admitted within a second at most
     #[arg(long, value_name = "N")]
     rate: Option<NumberOrDefault>,
-    /// So long before the sale people may come
+    /// How long before the sale people may line up
     #[arg(long, value_name = "SECONDS")]
     gathering: Option<NumberOrDefault>,
-    /// How those are let in who came before the sale: by arrival or by lot
+    /// The order of those who came before the sale: by arrival or by a draw
     #[arg(long)]
-    opening: Option<OpeningName>,
+    opening: Option<OpeningArg>,
     /// Whether the rate follows the health of booking
     #[arg(long)]
-    autopilot: Option<Switch>,
+    autopilot: Option<OnOff>,
 }
 
-/// A number, or what the installation says.
+/// A number, or the value of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NumberOrDefault(Option<i64>);
 
@@ -122,19 +132,19 @@ impl FromStr for NumberOrDefault {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum OpeningName {
+enum OpeningArg {
     Fifo,
     Lottery,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Switch {
+enum OnOff {
     On,
     Off,
 }
 
-impl WishArgs {
-    /// As the waiting rooms take it: what is not named stays, null is the default.
+impl RoomSettingArgs {
+    /// The body of the request: a field that is not named stays, null is the default.
     fn to_body(&self) -> Value {
         let mut body = serde_json::Map::new();
         let numbers = [
@@ -142,20 +152,20 @@ impl WishArgs {
             ("admittedPerSecondMax", self.rate),
             ("gatheringSeconds", self.gathering),
         ];
-        for (field, wish) in numbers {
-            if let Some(NumberOrDefault(number)) = wish {
+        for (field, argument) in numbers {
+            if let Some(NumberOrDefault(number)) = argument {
                 body.insert(field.to_owned(), json!(number));
             }
         }
         if let Some(opening) = self.opening {
             let name = match opening {
-                OpeningName::Fifo => "fifo",
-                OpeningName::Lottery => "lottery",
+                OpeningArg::Fifo => "fifo",
+                OpeningArg::Lottery => "lottery",
             };
             body.insert("opening".to_owned(), json!(name));
         }
-        if let Some(switch) = self.autopilot {
-            body.insert("autopilot".to_owned(), json!(matches!(switch, Switch::On)));
+        if let Some(on_off) = self.autopilot {
+            body.insert("autopilot".to_owned(), json!(matches!(on_off, OnOff::On)));
         }
         Value::Object(body)
     }
@@ -166,59 +176,82 @@ pub fn run(config: &Config, args: QueueArgs) -> Result<()> {
     if let QueueCommand::VerifyDraw { file, user } = command {
         return verify_draw(&file, user, json);
     }
-    let desk = Desk::find(config, url)?;
-    block_on(run_at(&desk, command, json))
+    let operator = Operator::find(config, ROOMS, url)?;
+    block_on(run_command(&operator, command, json))
 }
 
-async fn run_at(desk: &Desk, command: QueueCommand, json: bool) -> Result<()> {
-    let change = match command {
-        QueueCommand::Status { event: None } => return show_all(desk, json).await,
+async fn run_command(operator: &Operator, command: QueueCommand, json: bool) -> Result<()> {
+    let (client, context) = (QueueClient::new(operator.upstream()), operator.context());
+    let (event, body) = match command {
+        QueueCommand::Status { event: None } => return show_all(operator, json).await,
         QueueCommand::Status { event: Some(event) } => {
-            return show_room(&desk.room(event).await?, json);
+            return show_room(&get_room(operator, event).await?, json);
         }
-        QueueCommand::Clear { event, yes } => return clear(desk, event, yes, json).await,
-        QueueCommand::VerifyDraw { .. } => unreachable!("it needs no desk"),
-        QueueCommand::Set { event, wishes } => (event, wishes.to_body()),
+        QueueCommand::Clear { event, yes } => return clear(operator, event, yes, json).await,
+        QueueCommand::VerifyDraw { .. } => unreachable!("it needs no running system"),
+        QueueCommand::Set { event, settings } => (event, settings.to_body()),
         QueueCommand::Pause { event } => (event, json!({ "paused": true })),
         QueueCommand::Resume { event } => (event, json!({ "paused": false })),
         QueueCommand::Message { event, text, .. } => (event, json!({ "message": text })),
     };
-    let (event, body) = change;
-    show_room(&desk.change(event, &body).await?, json)
+    let changed = client.change_room(event, &body, context).await;
+    show_room(&changed.map_err(|error| operator.explain(error))?, json)
 }
 
-async fn show_all(desk: &Desk, json: bool) -> Result<()> {
-    let rooms = desk.rooms().await?;
+async fn show_all(operator: &Operator, json: bool) -> Result<()> {
+    let rooms = list_rooms(operator).await?;
     if json {
-        return say(&serde_json::to_string_pretty(&json!({ "rooms": rooms }))?);
+        return print_line(&serde_json::to_string_pretty(&json!({ "rooms": rooms }))?);
     }
     if rooms.is_empty() {
-        return say("Nobody waits, and no sale is open or opens soon.");
+        return print_line("Nobody waits, and no sale is open or opens soon.");
     }
-    say(&text::table(&rooms)?)
+    print_line(&render::table(&rooms)?)
+}
+
+/// The rooms with people in them, and those of sales that are open or open soon.
+async fn list_rooms(operator: &Operator) -> Result<Vec<Value>> {
+    let client = QueueClient::new(operator.upstream());
+    let mut rooms = Vec::new();
+    for number in 1.. {
+        let page = client.list_rooms(number, PAGE_LIMIT, operator.context()).await;
+        let page = page.map_err(|error| operator.explain(error))?;
+        rooms.extend(page.rooms);
+        if number >= page.pagination.total_pages {
+            break;
+        }
+    }
+    Ok(rooms)
+}
+
+async fn get_room(operator: &Operator, event: Uuid) -> Result<Value> {
+    let room = QueueClient::new(operator.upstream()).get_room(event, operator.context()).await;
+    room.map_err(|error| operator.explain(error))
 }
 
 fn show_room(answer: &Value, json: bool) -> Result<()> {
-    let text = if json { serde_json::to_string_pretty(answer)? } else { text::room(answer)? };
-    say(&text)
+    let text = if json { serde_json::to_string_pretty(answer)? } else { render::room(answer)? };
+    print_line(&text)
 }
 
-async fn clear(desk: &Desk, event: Uuid, is_confirmed: bool, json: bool) -> Result<()> {
+async fn clear(operator: &Operator, event: Uuid, is_confirmed: bool, json: bool) -> Result<()> {
     if !is_confirmed {
-        confirm(&desk.room(event).await?)?;
+        confirm(&get_room(operator, event).await?)?;
     }
-    let cleared = desk.clear(event).await?;
+    let client = QueueClient::new(operator.upstream());
+    let cleared = client.clear_room(event, operator.context()).await;
+    let cleared = cleared.map_err(|error| operator.explain(error))?;
     if json {
-        return say(&serde_json::to_string_pretty(&cleared)?);
+        return print_line(&serde_json::to_string_pretty(&cleared)?);
     }
-    say(&text::cleared(&cleared)?)
+    print_line(&render::cleared(&cleared)?)
 }
 
-/// Asks whoever types; a script has to say `--yes`.
+/// Asks for confirmation on a terminal; a script has to pass `--yes`.
 fn confirm(answer: &Value) -> Result<()> {
-    let harm = text::harm(answer)?;
-    ensure!(io::stdin().is_terminal(), "{harm}; add --yes to do it");
-    say(&format!("{harm}. Type yes to do it:"))?;
+    let warning = render::clear_warning(answer)?;
+    ensure!(io::stdin().is_terminal(), "{warning}; add --yes to do it");
+    print_line(&format!("{warning}. Type yes to do it:"))?;
     let mut line = String::new();
     io::stdin().read_line(&mut line).context("standard input")?;
     ensure!(line.trim() == "yes", "nothing was done");
@@ -238,12 +271,12 @@ fn verify_draw(file: &Path, user: Option<Uuid>, json: bool) -> Result<()> {
             "count": report.header.count,
             "rank": rank.flatten(),
         });
-        return say(&serde_json::to_string_pretty(&verified)?);
+        return print_line(&serde_json::to_string_pretty(&verified)?);
     }
-    say(&report.to_string())?;
+    print_line(&report.to_string())?;
     match (user, rank.flatten()) {
         (None, _) => Ok(()),
-        (Some(user), Some(rank)) => say(&format!("User {user} was drawn as number {rank}.")),
+        (Some(user), Some(rank)) => print_line(&format!("User {user} was drawn as number {rank}.")),
         (Some(user), None) => bail!("user {user} did not take part in this draw"),
     }
 }
@@ -267,7 +300,7 @@ mod tests {
         let cli =
             Cli::try_parse_from(words.split_whitespace()).map_err(|error| error.to_string())?;
         match cli.queue.command {
-            QueueCommand::Set { wishes, .. } => Ok(wishes.to_body()),
+            QueueCommand::Set { settings, .. } => Ok(settings.to_body()),
             other => Err(format!("{other:?}")),
         }
     }

@@ -1,4 +1,4 @@
-//! `urr up` and `urr serve`: open the doors, run until told to stop, end in good order.
+//! `urr up` and `urr serve`: start, listen, run until a signal, shut down in order.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -11,33 +11,34 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 use urr_kernel::{Clock, Secret};
 
-use super::{block_on, say};
-use crate::compose::{System, World};
+use super::{block_on, print_line};
+use crate::compose::{ClockAndIds, System};
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;
 use crate::logging;
 use crate::role::{ProcessRole, ProcessRoles};
 
-/// After the requests in flight, this is left for the last commits before we must be gone.
+/// The part of the grace period that is kept for the last commits, after requests in flight.
 const CLOSING_SHARE: Duration = Duration::from_secs(2);
 
-/// Everything in this process, on the folder that is taken for it.
+/// Everything in this process, on a data folder that is already locked.
 pub fn up(config: Config, folder: DataFolder) -> Result<()> {
     let _log = logging::start(&config.log)?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
         let start = async {
-            let listeners = listen(&config, true).await?.with_private_door().await?;
+            let listeners = listen(&config, true).await?.with_internal_listener().await?;
             for role in ProcessRole::ALL {
                 engines::migrate_storage(&config, role, Clock::System.now())?;
             }
-            folder.announce_door(&listeners.private_url()?).context("the data folder")?;
+            folder.write_internal_url(&listeners.internal_url()?).context("the data folder")?;
             let system =
-                System::start(&config, &ProcessRole::all(), World::real(), Some(folder)).await?;
+                System::start(&config, &ProcessRole::all(), ClockAndIds::system(), Some(folder))
+                    .await?;
             seed_once(&system, &config).await?;
             let invite = system.admin_invite().await?;
-            greet(&config, &listeners, invite.as_ref())?;
+            print_welcome(&config, &listeners, invite.as_ref())?;
             Ok((system, listeners))
         };
         match signals.unless_stopped(start).await? {
@@ -47,8 +48,8 @@ pub fn up(config: Config, folder: DataFolder) -> Result<()> {
     })
 }
 
-/// Demo data are for the first start: what an organiser deletes stays deleted, and a shop that
-/// began without them never gets them.
+/// Only the first start adds demo data: what an organiser deletes stays deleted, and an installation
+/// that began without them does not get them later.
 async fn seed_once(system: &System, config: &Config) -> Result<()> {
     let mark = config.data.dir.join("first-start-done");
     if mark.exists() {
@@ -67,8 +68,8 @@ pub fn serve(config: Config, roles: &ProcessRoles) -> Result<()> {
         let mut signals = StopSignals::listen()?;
         let start = async {
             let listeners = listen(&config, roles.contains(&ProcessRole::Gateway)).await?;
-            let folder = take_folder(&config, roles)?;
-            let system = System::start(&config, roles, World::real(), folder).await?;
+            let folder = lock_folder(&config, roles)?;
+            let system = System::start(&config, roles, ClockAndIds::system(), folder).await?;
             let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
             info!(roles = names.join(","), address = %listeners.main.local_addr()?, "ready");
             Ok((system, listeners))
@@ -80,13 +81,13 @@ pub fn serve(config: Config, roles: &ProcessRoles) -> Result<()> {
     })
 }
 
-/// Waiting rooms without Redis have their journal in the folder, and it has one process.
-fn take_folder(config: &Config, roles: &ProcessRoles) -> Result<Option<DataFolder>> {
-    let needs_folder = roles.contains(&ProcessRole::Queue) && engines::is_line_here(config);
-    Ok(needs_folder.then(|| DataFolder::take(&config.data.dir)).transpose()?)
+/// Waiting rooms without Redis keep their journal in the data folder.
+fn lock_folder(config: &Config, roles: &ProcessRoles) -> Result<Option<DataFolder>> {
+    let needs_folder = roles.contains(&ProcessRole::Queue) && engines::has_rooms_in_process(config);
+    Ok(needs_folder.then(|| DataFolder::lock(&config.data.dir)).transpose()?)
 }
 
-/// Services in several processes can only meet in servers that all of them reach.
+/// Services in several processes need servers that all of them reach.
 fn require_distributed(config: &Config, roles: &ProcessRoles) -> Result<()> {
     if let Some(role) = roles.iter().find(|role| engines::is_on_sqlite(config, **role)) {
         bail!(
@@ -101,29 +102,29 @@ fn require_distributed(config: &Config, roles: &ProcessRoles) -> Result<()> {
     Ok(())
 }
 
-/// The open doors of this process.
+/// The open ports of this process.
 struct Listeners {
-    /// The public door if the gateway runs here, else the private one.
+    /// For the public if the gateway runs here, else internal.
     main: TcpListener,
     is_public: bool,
-    /// The private door beside a public one, if it has a port.
-    management: Option<TcpListener>,
+    /// The internal listener beside a public one, if it has a port.
+    internal: Option<TcpListener>,
 }
 
 impl Listeners {
-    /// Commands such as `urr queue` need a way in: if no port is set, any free one will do, and
-    /// only this machine can reach it.
-    async fn with_private_door(mut self) -> Result<Listeners> {
-        if self.management.is_none() {
+    /// Commands such as `urr queue` need the internal listener: if no port is set, it gets a free one
+    /// that only this machine can reach.
+    async fn with_internal_listener(mut self) -> Result<Listeners> {
+        if self.internal.is_none() {
             let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-            self.management = Some(bind(address, "MANAGEMENT_PORT").await?);
+            self.internal = Some(bind(address, "MANAGEMENT_PORT").await?);
         }
         Ok(self)
     }
 
-    fn private_url(&self) -> Result<String> {
-        let private = self.management.as_ref().context("there is no private door")?;
-        Ok(format!("http://{}", from_here(private.local_addr()?)))
+    fn internal_url(&self) -> Result<String> {
+        let internal = self.internal.as_ref().context("there is no internal listener")?;
+        Ok(format!("http://{}", from_here(internal.local_addr()?)))
     }
 }
 
@@ -138,11 +139,11 @@ fn from_here(mut address: SocketAddr) -> SocketAddr {
 async fn listen(config: &Config, is_public: bool) -> Result<Listeners> {
     let server = &config.server;
     let main = bind(SocketAddr::new(server.host, server.port), "--port").await?;
-    let management = match server.management_port {
+    let internal = match server.management_port {
         0 => None,
         port => Some(bind(SocketAddr::new(server.host, port), "MANAGEMENT_PORT").await?),
     };
-    Ok(Listeners { main, is_public, management })
+    Ok(Listeners { main, is_public, internal })
 }
 
 async fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener> {
@@ -157,7 +158,7 @@ async fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener> {
     })
 }
 
-/// Serves until told to stop, or until a part fails without which the rest is worth nothing.
+/// Serves until a stop signal, or until a background task fails.
 async fn run(
     system: System,
     listeners: Listeners,
@@ -166,28 +167,28 @@ async fn run(
 ) -> Result<()> {
     let grace = Duration::from_secs(config.server.shutdown_grace_seconds);
     let drain = grace.saturating_sub(CLOSING_SHARE);
-    let (draining, watch) = (system.draining.clone(), system.watch.clone());
+    let (draining, supervisor) = (system.draining.clone(), system.supervisor.clone());
     let main = match &system.public {
         Some(public) if listeners.is_public => public.clone(),
-        _ => system.private.clone(),
+        _ => system.internal.clone(),
     };
-    let private = system.private.clone();
-    let doors = TaskTracker::new();
-    for (listener, router) in [(Some(listeners.main), main), (listeners.management, private)] {
+    let internal = system.internal.clone();
+    let servers = TaskTracker::new();
+    for (listener, router) in [(Some(listeners.main), main), (listeners.internal, internal)] {
         if let Some(listener) = listener {
-            let door = urr_service::serve(listener, router, draining.clone(), drain);
-            doors.spawn(watch.guard("a door", draining.clone(), door.map(drop)));
+            let server = urr_service::serve(listener, router, draining.clone(), drain).map(drop);
+            servers.spawn(supervisor.supervise("an HTTP server", draining.clone(), server));
         }
     }
-    doors.close();
+    servers.close();
     tokio::select! {
         () = signals.next() => {}
         () = draining.cancelled() => {}
     }
-    info!("stopping: finishing what is under way");
+    info!("stopping: finishing requests and jobs in progress");
     draining.cancel();
     let ended = async {
-        doors.wait().await;
+        servers.wait().await;
         system.stop().await;
     };
     tokio::select! {
@@ -196,17 +197,17 @@ async fn run(
                 warn!("not everything ended in time; what was acknowledged is stored");
             }
         }
-        () = signals.next() => warn!("told to stop again: stopping at once"),
+        () = signals.next() => warn!("second stop signal: stopping at once"),
     }
-    if watch.has_failed() {
-        bail!("a part of URR ended by itself, so all of it was stopped; the log says which");
+    if supervisor.has_failed() {
+        bail!("a background task ended by itself, so the process stopped; the log says which");
     }
     info!("stopped");
     Ok(())
 }
 
-/// Ctrl-C and SIGTERM, from the first moment on: as the first process of a container we would
-/// otherwise not be stopped by them while we start.
+/// Ctrl-C and SIGTERM, from the first moment on: the first process of a container ignores signals
+/// that it does not handle.
 pub(super) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -226,7 +227,7 @@ impl StopSignals {
         }
     }
 
-    /// What `start` comes to, or nothing if we are told to stop before.
+    /// The result of `start`, or none if a stop signal comes first.
     async fn unless_stopped<T>(
         &mut self,
         start: impl Future<Output = Result<T>>,
@@ -234,17 +235,17 @@ impl StopSignals {
         tokio::select! {
             started = start => started.map(Some),
             () = self.next() => {
-                info!("told to stop during the start");
+                info!("stop signal during the start");
                 Ok(None)
             }
         }
     }
 }
 
-fn greet(config: &Config, listeners: &Listeners, invite: Option<&Secret>) -> Result<()> {
+fn print_welcome(config: &Config, listeners: &Listeners, invite: Option<&Secret>) -> Result<()> {
     let address = from_here(listeners.main.local_addr()?);
     let folder = std::path::absolute(&config.data.dir)?;
-    say(&format!(
+    print_line(&format!(
         "
   URR 우르르 {version} is running.
 
@@ -263,7 +264,7 @@ fn greet(config: &Config, listeners: &Listeners, invite: Option<&Secret>) -> Res
     ))
 }
 
-/// How the first administrator gets in; a shop that has one needs no advice.
+/// How to create the first administrator; empty if there is one.
 fn first_admin(invite: Option<&Secret>) -> String {
     let Some(invite) = invite else { return String::new() };
     format!(

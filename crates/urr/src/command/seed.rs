@@ -6,16 +6,16 @@ use anyhow::{Context, Result, bail};
 use urr_catalog::{CatalogCounts, CatalogService};
 use urr_kernel::Clock;
 
-use super::{block_on, say};
-use crate::compose::{System, World};
+use super::{block_on, print_line};
+use crate::compose::{ClockAndIds, System};
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;
 use crate::role::{ProcessRole, ProcessRoles};
 
-/// How long the seats of the demo events may take.
+/// How long the inventories of the demo events may take.
 const READY_WITHIN: Duration = Duration::from_secs(120);
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Adds the demo data. Running it again adds nothing.
 pub fn seed(config: &Config, folder: Option<DataFolder>) -> Result<()> {
@@ -24,21 +24,22 @@ pub fn seed(config: &Config, folder: Option<DataFolder>) -> Result<()> {
             Some(folder) => seed_folder(config, folder).await?,
             None => seed_servers(config).await?,
         };
-        say(&format!("the demo data are there: {events} events"))
+        print_line(&format!("the demo data are there: {events} events"))
     })
 }
 
-/// In a data folder nothing else runs: the services start without doors, until all seats are there.
+/// Nothing else runs on the data folder: the services start here, without listeners, until all
+/// seats exist.
 async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
     for role in ProcessRole::ALL {
         engines::migrate_storage(config, role, Clock::System.now())?;
     }
     let roles: ProcessRoles =
         [ProcessRole::Catalog, ProcessRole::Queue, ProcessRole::Ticket].into_iter().collect();
-    let system = System::start(config, &roles, World::real(), Some(folder)).await?;
+    let system = System::start(config, &roles, ClockAndIds::system(), Some(folder)).await?;
     let seeded = async {
         system.seed_demo().await?;
-        let catalog = system.catalog().context("the catalogue runs here")?;
+        let catalog = system.catalog().context("the catalog runs here")?;
         wait_for_seats(catalog).await
     };
     let seeded = seeded.await;
@@ -46,11 +47,11 @@ async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
     seeded
 }
 
-/// On servers the catalogue's tables are enough: the running services do the rest.
+/// On PostgreSQL the tables of the catalog are enough: the running services do the rest.
 async fn seed_servers(config: &Config) -> Result<u64> {
-    let world = World::real();
+    let world = ClockAndIds::system();
     let db = engines::open_storage(config, ProcessRole::Catalog, &world.clock).await?;
-    let db = db.context("the catalogue has tables")?;
+    let db = db.context("the catalog has tables")?;
     let catalog = CatalogService::new(db, world.clock, world.ids);
     catalog.seed_demo().await.context("the demo data")?;
     Ok(count_events(&catalog.get_counts().await?))
@@ -67,7 +68,7 @@ async fn wait_for_seats(catalog: &CatalogService) -> Result<u64> {
             if figures.not_ready == 0 {
                 return Ok(count_events(&figures));
             }
-            tokio::time::sleep(LOOK_INTERVAL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     match tokio::time::timeout(READY_WITHIN, waiting).await {

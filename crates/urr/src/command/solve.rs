@@ -1,4 +1,4 @@
-//! `urr solve`: does the work that registering and logging in ask for, for people with a terminal.
+//! `urr solve`: computes the proof of work that registering and logging in ask for.
 
 use std::time::Duration;
 
@@ -9,43 +9,43 @@ use serde::Deserialize;
 use urr_auth::{PROOF_DIFFICULTY_MAX, solve_challenge};
 use urr_outbound::Outbound;
 
-use super::{block_on, say};
+use super::{block_on, print_line};
 use crate::config::Config;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the proof will be shown for.
+/// What a proof is for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Door {
+pub enum ProofPurpose {
     Register,
     Login,
 }
 
 #[derive(Debug, Deserialize)]
-struct Task {
+struct Challenge {
     method: String,
     challenge: Option<String>,
     difficulty: Option<u8>,
 }
 
-/// Prints the value of the header `x-proof-of-work`; an empty line where no proof is asked for.
-pub fn run(config: &Config, door: Door, url: Option<String>) -> Result<()> {
+/// Prints the value of the header `x-proof-of-work`; an empty line if no proof is needed.
+pub fn run(config: &Config, purpose: ProofPurpose, url: Option<String>) -> Result<()> {
     let site = url.unwrap_or_else(|| site_of(config));
-    let door = match door {
-        Door::Register => "register",
-        Door::Login => "login",
+    let purpose = match purpose {
+        ProofPurpose::Register => "register",
+        ProofPurpose::Login => "login",
     };
-    let url = format!("{}/api/auth/challenge?for={door}", site.trim_end_matches('/'));
+    let url = format!("{}/api/auth/challenge?for={purpose}", site.trim_end_matches('/'));
     let answer = block_on(async {
-        let asked = Outbound::new().get_json(&url, HeaderMap::new(), PATIENCE).await;
+        let asked = Outbound::new().get_json(&url, HeaderMap::new(), TIMEOUT).await;
         asked.with_context(|| format!("{site} does not answer; is URR running there?"))
     })?;
     ensure!(answer.status.is_success(), "{url} answers with status {}", answer.status);
-    let task: Task = answer.json().with_context(|| format!("{url} is no URR"))?;
-    say(&solve(task)?)
+    let challenge: Challenge = answer.json().with_context(|| format!("{url} is no URR"))?;
+    print_line(&solve(challenge)?)
 }
 
-fn solve(task: Task) -> Result<String> {
+fn solve(task: Challenge) -> Result<String> {
     match (task.method.as_str(), task.challenge, task.difficulty) {
         ("none", _, _) => Ok(String::new()),
         ("proof-of-work", Some(challenge), Some(difficulty)) => {
@@ -56,7 +56,7 @@ fn solve(task: Task) -> Result<String> {
     }
 }
 
-/// Where the public door of this installation is, seen from this machine.
+/// The public listener of this installation, as this machine reaches it.
 fn site_of(config: &Config) -> String {
     let (host, port) = (config.server.host, config.server.port);
     match host {
@@ -69,9 +69,9 @@ fn site_of(config: &Config) -> String {
 mod tests {
     use super::*;
 
-    fn task(method: &str, difficulty: u8) -> Task {
+    fn task(method: &str, difficulty: u8) -> Challenge {
         let challenge = Some("urr".to_owned());
-        Task { method: method.to_owned(), challenge, difficulty: Some(difficulty) }
+        Challenge { method: method.to_owned(), challenge, difficulty: Some(difficulty) }
     }
 
     #[test]

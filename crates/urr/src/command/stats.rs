@@ -1,4 +1,4 @@
-//! `urr stats`: the statistics, for whoever runs the installation.
+//! `urr stats`: rebuilds the statistics from the events.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use urr_kernel::Clock;
 use urr_stats::{RebuildError, Rebuilding, Rebuilt, Stats};
 use urr_storage::Db;
 
-use super::{NotDone, block_on, say};
+use super::{CommandNotRun, block_on, print_line};
 use crate::config::Config;
 use crate::engines;
 use crate::role::ProcessRole;
 
-/// How often whoever waits is told how far it is.
-const TELL_EVERY: Duration = Duration::from_secs(5);
+/// How often the progress is printed.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
 pub enum StatsCommand {
@@ -30,7 +30,7 @@ pub enum StatsCommand {
 pub fn run(config: &Config, command: StatsCommand) -> Result<()> {
     let StatsCommand::Rebuild = command;
     block_on(async {
-        let (db, bus) = open(config).await.map_err(NotDone::because)?;
+        let (db, bus) = open(config).await.map_err(CommandNotRun::wrap)?;
         let rebuilt = rebuild(&Stats::new(db.clone(), Clock::System), &bus).await;
         bus.close().await;
         tokio::task::spawn_blocking(move || db.close()).await?;
@@ -38,7 +38,7 @@ pub fn run(config: &Config, command: StatsCommand) -> Result<()> {
     })
 }
 
-/// Beside a running URR as well as without one: who counts, counts one after the other.
+/// A running URR is no obstacle: rebuilds and consumers exclude each other in the database.
 async fn open(config: &Config) -> Result<(Db, Bus)> {
     let has_bus = !config.bus.kafka_bootstrap_servers.is_empty()
         || engines::bus_path(&config.data.dir).exists();
@@ -57,27 +57,27 @@ async fn open(config: &Config) -> Result<(Db, Bus)> {
 
 async fn rebuild(stats: &Stats, bus: &Bus) -> Result<()> {
     let begun = Instant::now();
-    let mut told = begun;
-    let mut said = Ok(());
+    let mut printed_at = begun;
+    let mut printed = Ok(());
     let rebuilt = stats.rebuild_and_tell(bus, |step| {
         let is_end = matches!(step, Rebuilding::Learnt { .. });
-        if is_end || told.elapsed() >= TELL_EVERY {
-            told = Instant::now();
+        if is_end || printed_at.elapsed() >= PROGRESS_INTERVAL {
+            printed_at = Instant::now();
             let line = format!("{}, {}", describe(&step), seconds(begun));
-            said = std::mem::replace(&mut said, Ok(())).and_then(|()| say(&line));
+            printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| print_line(&line));
         }
     });
     let rebuilt = rebuilt.await.map_err(|error| match error {
-        // The topics are read first: nothing has been thrown away yet.
-        RebuildError::Bus(_) => NotDone::because(error.into()),
+        // The topics are read first: nothing has been deleted yet.
+        RebuildError::Bus(_) => CommandNotRun::wrap(error.into()),
         RebuildError::Storage(_) => {
             anyhow::Error::new(error).context("not everything is counted; run it again")
         }
         RebuildError::Overtaken => error.into(),
     })?;
-    said?;
+    printed?;
     let Rebuilt { messages, unreadable, facts } = rebuilt;
-    say(&format!(
+    print_line(&format!(
         "The statistics are counted again: {messages} events ({unreadable} of them unreadable), \
          {facts} facts, {}.",
         seconds(begun)

@@ -1,4 +1,4 @@
-//! `urr worker`: read the notices of admissions until told to stop.
+//! `urr worker`: reads the notices of admissions from SQS until it is stopped.
 
 use anyhow::{Result, bail};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ pub fn run(config: &Config) -> Result<()> {
         let stop = CancellationToken::new();
         info!("reading notices");
         tokio::select! {
-            // What is cut off in the middle was not taken off the queue: it comes again.
+            // A message that was not finished is still in the queue and is delivered again.
             () = worker.run(stop) => {}
             () = signals.next() => info!("stopped"),
         }

@@ -78,7 +78,7 @@ impl Line {
             let rooms = RedisRooms::new(redis.clone(), world.ids.clone(), room_time(&clock));
             return Ok(Line { rooms: Rooms::Redis(rooms), clock, journal: None });
         }
-        let journal = engines::open_line(builder.config, &clock)?;
+        let journal = engines::open_room_journal(builder.config, &clock)?;
         let opened = MemoryRooms::open(journal.clone(), world.ids.clone(), clock.now()).await;
         let (rooms, recovered) = opened.context("the journal of the waiting rooms")?;
         if recovered.waiting + recovered.active > 0 {

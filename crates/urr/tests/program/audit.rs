@@ -64,10 +64,10 @@ pub fn check_audit(installation: &Installation) -> Result<()> {
     assert_eq!(amount("difference")?, "0원", "{text}");
     assert_ne!(amount("charged")?, "0원", "{text}");
     let good = [
-        "ok        the books: every won is explained",
+        "ok        the ledger: every won is explained",
         "ok        payments: none has been stuck for ten minutes",
         "ok        the provider (sandbox): 1 payments since ",
-        "ok        the ticket office: 1 paid reservations and 1 payments agree",
+        "ok        the tickets: 1 paid reservations and 1 payments agree",
     ];
     for line in good {
         assert!(text.contains(line), "{line:?} is not in {text}");
@@ -92,10 +92,10 @@ fn the_money_of_a_running_system_is_proved_and_a_hand_in_the_books_is_named() ->
     assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
     assert!(wrong.stderr.contains("2 things are not explained"), "{wrong:?}");
     let report = read(&installation, 1)?;
-    let entry = &report["books"]["unexplained"][0];
+    let entry = &report["ledger"]["unexplained"][0];
     assert_eq!((&entry["kind"], &entry["amount"]), (&json!("entry"), &json!(1)), "{report}");
     let payment_id = entry["paymentId"].as_str().context("it is named")?;
-    let line = format!("WRONG     the books: payment {payment_id}: the lines of its entry ");
+    let line = format!("WRONG     the ledger: payment {payment_id}: the lines of its entry ");
     assert!(wrong.stdout.contains(&line), "{line:?} is not in {wrong:?}");
     change(
         &installation,
@@ -108,7 +108,7 @@ fn the_money_of_a_running_system_is_proved_and_a_hand_in_the_books_is_named() ->
     let amounts = read(&installation, 1)?;
     let differs = finding(&amounts, "provider", "differences")?;
     assert_eq!((&differs["kind"], &differs["amount"]), (&json!("amounts"), &json!(-5)));
-    assert_eq!(amounts["books"]["unexplained"], json!([]), "our own books are right");
+    assert_eq!(amounts["ledger"]["unexplained"], json!([]), "our own ledger is right");
     change(&installation, books, "update sandbox_payments set refunded = 0")?;
 
     change(
@@ -137,7 +137,7 @@ fn refusals(installation: &Installation, urr: &Running) -> Result<()> {
     not_done(audit(installation, &["--url", &nobody])?, "nothing answers at");
     let public = format!("http://127.0.0.1:{}", urr.port);
     not_done(audit(installation, &["--url", &public])?, &public);
-    let door = std::fs::read_to_string(installation.path("data/private-door"))?;
+    let door = std::fs::read_to_string(installation.path("data/internal-url"))?;
     let mut stranger = Installation::new()?;
     stranger.set("INTERNAL_API_TOKEN", "a secret of some other installation");
     not_done(audit(&stranger, &["--url", door.trim()])?, "does not know our credential");
@@ -177,7 +177,7 @@ fn without_a_running_system_the_folder_is_read_and_a_stuck_payment_is_named() ->
         change(&installation, &urr_payment::SCHEMA, sql)?;
     }
     let report = read(&installation, 1)?;
-    let stuck = finding(&report, "books", "stuck")?;
+    let stuck = finding(&report, "ledger", "stuck")?;
     assert!(stuck["paymentId"].as_str().is_some_and(|id| id.parse::<Uuid>().is_ok()), "{stuck}");
     let sentence = stuck["sentence"].as_str().unwrap_or_default();
     assert!(sentence.contains("confirmed, has to deliver since "), "{sentence}");

@@ -75,7 +75,7 @@ impl Shop {
 
 /// Nothing but `urr up` was needed: where its private door is stands in the data folder.
 pub fn private_port(installation: &Installation) -> Result<u16> {
-    let url = fs::read_to_string(installation.path("data/private-door"))?;
+    let url = fs::read_to_string(installation.path("data/internal-url"))?;
     let port = url.strip_prefix("http://127.0.0.1:").with_context(|| url.clone())?;
     Ok(port.trim().parse()?)
 }
@@ -115,14 +115,14 @@ fn an_operator_watches_and_steers_a_room_of_a_running_system() -> Result<()> {
 
     shop.queue(&["clear", event])?.refused_with(&["2 who are in", "--yes"]);
     let cleared = shop.queue(&["clear", event, "--yes"])?.succeeded()?.stdout;
-    assert!(cleared.contains("0 who waited") && cleared.contains("2 who were in"), "{cleared}");
+    assert!(cleared.contains("0 who waited") && cleared.contains("slots of 2"), "{cleared}");
     let status = shop.as_gateway(1, "GET", &format!("/api/queue/status/{event}"))?;
     assert_eq!(status.json()?["status"], "not_in_queue");
 
     refusals(&shop, event)?;
     urr.stop("TERM")?.succeeded()?;
     shop.queue(&["status"])?.refused_with(&["no `urr up` runs on the data folder", "--url"]);
-    assert!(!shop.installation.path("data/private-door").exists(), "it was taken away");
+    assert!(!shop.installation.path("data/internal-url").exists(), "it was taken away");
     Ok(())
 }
 

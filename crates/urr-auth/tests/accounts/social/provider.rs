@@ -135,7 +135,7 @@ impl TestProvider {
                 ..ProviderEndpoints::of(provider)
             };
             let client_secret = Some(Secret::new(CLIENT_SECRET));
-            let client_id = format!("urr-{}", provider.name());
+            let client_id = format!("urr-{}", provider.as_str());
             Some(SocialProviderSettings { client_id, client_secret, endpoints })
         };
         SocialSettings {

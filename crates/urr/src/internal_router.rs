@@ -1,4 +1,4 @@
-//! The private door: what the other processes and the operators reach.
+//! The router of the internal listener: for our other processes and for operators.
 
 use axum::Router;
 use axum::extract::Request;
@@ -9,7 +9,7 @@ use urr_service::{Health, InternalCredentials, Service, ServiceKit};
 use utoipa_axum::router::OpenApiRouter;
 
 /// Services behind credentials, health and metrics. It must not be reachable from the internet.
-pub fn private_door(
+pub fn internal_router(
     services: &[Service],
     credentials: &InternalCredentials,
     health: Health,
@@ -30,7 +30,7 @@ pub fn private_door(
     })
 }
 
-/// `/internal/catalog/…` belongs to the catalogue; public paths go where the gateway sends them.
+/// `/internal/catalog/…` belongs to the catalog; public paths go where the gateway sends them.
 fn service_of(path: &str) -> Option<&str> {
     match path.strip_prefix("/internal/") {
         Some(rest) => rest.split('/').next(),

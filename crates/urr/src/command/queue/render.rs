@@ -1,14 +1,14 @@
-//! Rooms as text for people.
+//! Waiting rooms as text.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 use urr_kernel::{Timestamp, Uuid};
 
-/// What is shown of a room. A newer system may say more.
+/// The fields of a room that are printed. A newer system may send more.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Room {
+struct RoomSummary {
     event_id: Uuid,
     title: String,
     phase: String,
@@ -23,17 +23,17 @@ struct Room {
     left_per_minute: u64,
     admitted_total: u64,
     left_total: u64,
-    last_wait: Option<LastWait>,
+    last_wait: Option<WaitEstimate>,
     sold_out: bool,
     paused: bool,
     message: Option<String>,
-    autopilot: Autopilot,
-    settings: Settings,
+    autopilot: AutopilotSummary,
+    settings: RoomSettingsSummary,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct LastWait {
+struct WaitEstimate {
     estimated_wait: u64,
     from: u64,
     to: u64,
@@ -41,39 +41,39 @@ struct LastWait {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Autopilot {
+struct AutopilotSummary {
     enabled: bool,
     rate_per_second: Option<u64>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Settings {
-    threshold: Setting,
-    admitted_per_second_max: Setting,
-    gathering_seconds: Setting,
-    opening: Setting,
+struct RoomSettingsSummary {
+    threshold: SettingWithSource,
+    admitted_per_second_max: SettingWithSource,
+    gathering_seconds: SettingWithSource,
+    opening: SettingWithSource,
 }
 
 #[derive(Deserialize)]
-struct Setting {
+struct SettingWithSource {
     value: Value,
     source: String,
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    room: Room,
+struct RoomAnswer {
+    room: RoomSummary,
 }
 
 #[derive(Deserialize)]
-struct Cleared {
+struct ClearedRoom {
     waiting: u64,
     active: u64,
 }
 
-impl Room {
-    /// The phase, with what else keeps people out.
+impl RoomSummary {
+    /// The phase, and what else keeps people out.
     fn state(&self) -> String {
         match (self.sold_out, self.paused && self.phase != "paused") {
             (true, _) => format!("{}, sold out", self.phase),
@@ -83,7 +83,7 @@ impl Room {
     }
 }
 
-impl Setting {
+impl SettingWithSource {
     fn text(&self) -> String {
         self.text_with("")
     }
@@ -97,12 +97,12 @@ impl Setting {
     }
 }
 
-/// One line per room. Titles come last: their width is anybody's guess.
+/// One line per room. Titles come last, because the width of their letters varies.
 pub fn table(rooms: &[Value]) -> Result<String> {
     let heads = ["EVENT", "STATE", "WAITING", "IN", "THRESHOLD", "PER MIN", "SALE", "TITLE"];
     let mut lines = vec![heads.map(str::to_owned)];
     for room in rooms {
-        let room: Room = read(room)?;
+        let room: RoomSummary = read(room)?;
         lines.push([
             room.event_id.to_string(),
             room.state(),
@@ -127,12 +127,12 @@ fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// All about one room.
+/// The details of one room.
 pub fn room(answer: &Value) -> Result<String> {
-    let Answer { room } = read(answer)?;
+    let RoomAnswer { room } = read(answer)?;
     let wait = match &room.last_wait {
         None => "-".to_owned(),
-        Some(LastWait { estimated_wait, from, to }) => {
+        Some(WaitEstimate { estimated_wait, from, to }) => {
             format!("{estimated_wait} s ({from} to {to} s)")
         }
     };
@@ -167,23 +167,22 @@ pub fn room(answer: &Value) -> Result<String> {
     Ok(aligned(&lines))
 }
 
-/// To the second: nobody reads more.
+/// To the second.
 fn moment(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// What clearing would do.
-pub fn harm(answer: &Value) -> Result<String> {
-    let Answer { room: Room { title, waiting, active, .. } } = read(answer)?;
+/// What clearing a room would do.
+pub fn clear_warning(answer: &Value) -> Result<String> {
+    let RoomAnswer { room: RoomSummary { title, waiting, active, .. } } = read(answer)?;
     Ok(format!(
-        "{title}: this ends the places of {waiting} who wait and the slots of {active} who are in, \
-         for good"
+        "{title}: this ends the positions of {waiting} who wait and the slots of {active}, for good"
     ))
 }
 
 pub fn cleared(answer: &Value) -> Result<String> {
-    let Cleared { waiting, active } = read(answer)?;
-    Ok(format!("The places of {waiting} who waited and the slots of {active} who were in ended."))
+    let ClearedRoom { waiting, active } = read(answer)?;
+    Ok(format!("The positions of {waiting} who waited and the slots of {active} have ended."))
 }
 
 fn read<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T> {
@@ -222,12 +221,12 @@ mod tests {
     fn rooms_are_lines_of_a_table() {
         let mut sold_out = hanriver();
         sold_out["soldOut"] = json!(true);
-        let told = table(&[hanriver(), sold_out]).unwrap();
+        let text = table(&[hanriver(), sold_out]).unwrap();
         let cells = |line: &str| {
             let cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
             cells.map(str::to_owned).collect::<Vec<_>>()
         };
-        let lines: Vec<_> = told.lines().map(cells).collect();
+        let lines: Vec<_> = text.lines().map(cells).collect();
         let event = "0193e4c5-7a2b-7c3d-8e4f-5a6b7c8d9e0f";
         let (sale, title) = ("2026-12-01T12:00:00Z", "한강의 밤");
         assert_eq!(
@@ -236,13 +235,13 @@ mod tests {
         );
         assert_eq!(lines[1], [event, "open", "1234", "500", "500", "2400", sale, title]);
         assert_eq!(lines[2][1], "open, sold out");
-        let columns: Vec<_> = told.lines().map(|line| line.find("2026-12")).collect();
-        assert_eq!(columns[1], columns[2], "{told}");
+        let columns: Vec<_> = text.lines().map(|line| line.find("2026-12")).collect();
+        assert_eq!(columns[1], columns[2], "{text}");
     }
 
     #[test]
-    fn a_room_is_told_with_where_its_settings_come_from() {
-        let told = room(&json!({ "room": hanriver() })).unwrap();
+    fn a_room_is_shown_with_where_its_settings_come_from() {
+        let text = room(&json!({ "room": hanriver() })).unwrap();
         for line in [
             "in              500 of 500",
             "last in line    31 s (25 to 40 s)",
@@ -251,7 +250,7 @@ mod tests {
             "autopilot       on, 40 per second now",
             "message         -",
         ] {
-            assert!(told.lines().any(|told| told == line), "{line:?} is not in\n{told}");
+            assert!(text.lines().any(|text| text == line), "{line:?} is not in\n{text}");
         }
         assert!(room(&json!({ "room": {} })).is_err());
     }

@@ -1,0 +1,471 @@
+//! The sentences of errors in Korean, by their code, and the language a client prefers.
+//!
+//! The English sentence is in the code, where the error is made. A code without a Korean sentence
+//! fails the test `every_code_of_an_error_has_a_korean_sentence`.
+
+use axum::http::HeaderMap;
+use axum::http::header::ACCEPT_LANGUAGE;
+
+/// A language in which errors are explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    English,
+    Korean,
+}
+
+impl Language {
+    /// As `Content-Language` names it.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Language::English => "en",
+            Language::Korean => "ko",
+        }
+    }
+
+    /// The language that a client prefers by `Accept-Language` (RFC 9110, 12.5.4). Of two that are
+    /// equally welcome the first wins; `*`, nothing and languages that we do not have mean English.
+    pub fn preferred(headers: &HeaderMap) -> Language {
+        let values = headers.get_all(ACCEPT_LANGUAGE).iter();
+        let ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
+        let mut best = (Language::English, 0);
+        for (language, quality) in ranges.filter_map(parse_range) {
+            if quality > best.1 {
+                best = (language, quality);
+            }
+        }
+        best.0
+    }
+}
+
+/// A language that we have, and how welcome it is, in thousandths.
+fn parse_range(range: &str) -> Option<(Language, u32)> {
+    let (name, parameters) = range.split_once(';').unwrap_or((range, ""));
+    let primary = name.trim().split('-').next()?.to_ascii_lowercase();
+    let language = match primary.as_str() {
+        "ko" => Language::Korean,
+        "en" | "*" => Language::English,
+        _ => return None,
+    };
+    let quality = match parameters.trim().strip_prefix("q=") {
+        Some(number) => parse_quality(number.trim())?,
+        None => 1_000,
+    };
+    Some((language, quality))
+}
+
+/// `0.8` is 800. At most three digits follow the point.
+fn parse_quality(text: &str) -> Option<u32> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = fraction.len() <= 3 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let thousandths: u32 = format!("{fraction:0<3}").parse().ok()?;
+    match (whole, is_number) {
+        ("0", true) => Some(thousandths),
+        ("1", true) if thousandths == 0 => Some(1_000),
+        _ => None,
+    }
+}
+
+/// The Korean sentence of a code.
+pub(crate) fn korean(code: &str) -> Option<&'static str> {
+    let found = KOREAN.binary_search_by_key(&code, |(code, _)| code);
+    found.ok().map(|index| KOREAN[index].1)
+}
+
+/// In the order of the codes.
+const KOREAN: &[(&str, &str)] = &[
+    ("ADDRESS_TOO_LONG", "주소가 너무 깁니다."),
+    ("ADMIN_INVITE_INVALID", "이미 사용되었거나 만료된 초대입니다."),
+    ("ADMIN_REQUIRED", "관리자만 이용할 수 있습니다."),
+    ("ALREADY_CHECKED_IN", "이미 입장 확인된 티켓입니다."),
+    ("ALREADY_MEMBER", "이미 멤버십에 가입되어 있습니다. 만료 한 달 전부터 갱신할 수 있습니다."),
+    ("ALREADY_PAID", "이미 결제가 완료되었습니다."),
+    ("ALREADY_VERIFIED", "이미 본인 확인을 마쳤습니다."),
+    (
+        "ALREADY_VERIFIED_ELSEWHERE",
+        "이미 다른 계정으로 본인 확인을 하셨습니다. 계정은 한 사람당 하나만 만들 수 있습니다.",
+    ),
+    ("AMBIGUOUS_LENGTH", "요청 본문의 길이를 확인할 수 없습니다."),
+    ("AMBIGUOUS_REFERENCE", "결제 대상을 하나만 지정해 주세요."),
+    ("AMOUNT_MISMATCH", "결제 금액이 주문 금액과 다릅니다."),
+    ("ARTIST_NAME_TAKEN", "같은 이름의 아티스트가 이미 있습니다."),
+    ("ARTIST_NOT_FOUND", "아티스트를 찾을 수 없습니다."),
+    ("AUTHENTICATION_REQUIRED", "로그인이 필요합니다."),
+    ("BODY_TOO_LARGE", "요청 본문이 너무 큽니다."),
+    ("BUSY", "이용자가 많아 처리가 지연되고 있습니다. 잠시 후 다시 시도해 주세요."),
+    ("CALLER_NOT_ALLOWED", "이 호출을 할 수 있는 서비스가 아닙니다."),
+    ("CANCEL_INSTEAD", "전액 환불은 금액을 비워 두면 예매 취소로 처리됩니다."),
+    ("CHECKOUT_REQUIRED", "결제창에서 결제를 진행해 주세요."),
+    ("CHOSEN_TWICE", "같은 좌석 또는 권종을 두 번 선택했습니다."),
+    ("CONFIRMATION_REQUIRED", "계속하려면 확인이 필요합니다."),
+    ("CROSS_SITE_REQUEST", "다른 사이트에서 보낸 요청은 처리할 수 없습니다."),
+    ("DEADLINE_EXCEEDED", "응답 시간이 초과되었습니다. 다시 시도해 주세요."),
+    (
+        "EMAIL_IN_USE",
+        "이미 가입된 이메일입니다. 기존 방식으로 로그인한 뒤 프로필에서 서비스를 연결해 주세요.",
+    ),
+    ("EMAIL_REQUIRED", "이메일 주소가 필요합니다. 서비스에서 이메일 제공에 동의해 주세요."),
+    ("ENTRY_TOKEN_INVALID", "입장 정보가 유효하지 않습니다. 대기실에서 다시 입장해 주세요."),
+    ("ENTRY_TOKEN_OTHER_EVENT", "다른 공연의 입장 정보입니다. 이 공연의 대기실로 이동해 주세요."),
+    ("ENTRY_TOKEN_REQUIRED", "예매하려면 먼저 대기실을 거쳐야 합니다."),
+    ("EVENT_CANCELLED", "취소된 공연입니다."),
+    ("EVENT_HAS_SEATS", "지정석 공연에는 권종을 둘 수 없습니다."),
+    ("EVENT_IS_STANDING", "스탠딩 예매에는 좌석이 없습니다."),
+    (
+        "EVENT_NOT_DELETABLE",
+        "판매된 티켓이 있을 수 있습니다. 먼저 공연을 취소하거나 종료 후에 삭제해 주세요.",
+    ),
+    ("EVENT_NOT_FOUND", "공연을 찾을 수 없습니다."),
+    ("EVENT_OVER", "이미 시작된 공연은 취소할 수 없습니다."),
+    ("EVENT_STARTED", "공연이 이미 시작되었습니다."),
+    ("GATHERING_FIXED", "이미 대기가 시작되어 대기 시작 시각을 바꿀 수 없습니다."),
+    ("GRADE_NOT_FOUND", "해당 구역에 이 등급의 좌석이 없습니다."),
+    ("HALL_IN_USE", "공연에 사용된 홀은 변경하거나 삭제할 수 없습니다."),
+    ("HALL_NOT_FOUND", "홀을 찾을 수 없습니다."),
+    ("HEADERS_TOO_LARGE", "요청 헤더가 너무 큽니다."),
+    ("HOLD_IN_PROGRESS", "이 공연에서 이미 선점한 좌석이 있습니다. 먼저 결제하거나 취소해 주세요."),
+    ("IDEMPOTENCY_KEY_REUSED", "이 멱등키는 이미 다른 요청에 사용되었습니다."),
+    ("IDENTITY_CHECK_OFF", "본인 확인을 사용하지 않는 서비스입니다."),
+    ("IDENTITY_IN_USE", "이미 다른 계정에 연결된 로그인입니다."),
+    ("IDENTITY_NOT_LINKED", "이 서비스와 연결된 계정이 아닙니다."),
+    (
+        "IDENTITY_PROVIDER_UNAVAILABLE",
+        "본인 확인 기관이 응답하지 않습니다. 잠시 후 다시 시도해 주세요.",
+    ),
+    ("IMAGE_NOT_FOUND", "이미지를 찾을 수 없습니다."),
+    ("IMAGE_TOO_LARGE", "이미지가 너무 큽니다."),
+    ("INTERNAL_CREDENTIAL_REQUIRED", "내부 서비스만 호출할 수 있는 주소입니다."),
+    ("INTERNAL_ERROR", "일시적인 오류가 발생했습니다. 다시 시도해 주세요."),
+    ("INVALID_ACTION", "지원하지 않는 동작입니다."),
+    ("INVALID_BODY", "요청 본문이 올바르지 않습니다."),
+    ("INVALID_CANCELLER", "취소 주체가 올바르지 않습니다."),
+    ("INVALID_COUNT", "매수가 올바르지 않습니다."),
+    ("INVALID_CREDENTIAL", "내부 호출의 인증 정보가 올바르지 않습니다."),
+    ("INVALID_CREDENTIALS", "이메일 또는 비밀번호가 올바르지 않습니다."),
+    ("INVALID_DESCRIPTION", "설명이 올바르지 않습니다."),
+    ("INVALID_EMAIL", "이메일 주소가 올바르지 않습니다."),
+    ("INVALID_FORM", "양식이 올바르지 않습니다."),
+    ("INVALID_GATHERING", "대기 시작 시각이 올바르지 않습니다."),
+    ("INVALID_IDEMPOTENCY_KEY", "멱등키는 공백 없는 1~64자여야 합니다."),
+    ("INVALID_IMAGE", "이미지가 올바르지 않습니다."),
+    ("INVALID_IMAGE_URL", "이미지 주소가 올바르지 않습니다."),
+    ("INVALID_JSON", "요청 본문이 올바른 JSON이 아닙니다."),
+    ("INVALID_KEY", "키가 올바르지 않습니다."),
+    ("INVALID_KIND", "지원하지 않는 종류입니다."),
+    ("INVALID_LANGUAGE", "지원하지 않는 언어입니다."),
+    ("INVALID_LAYOUT", "좌석 배치가 올바르지 않습니다."),
+    ("INVALID_MEMBERSHIP_PRICE", "멤버십 가격이 올바르지 않습니다."),
+    ("INVALID_MESSAGE", "안내 문구가 올바르지 않습니다."),
+    ("INVALID_NAME", "이름이 올바르지 않습니다."),
+    ("INVALID_OUTCOME", "결과 값이 올바르지 않습니다."),
+    ("INVALID_PASSWORD", "사용할 수 없는 비밀번호입니다."),
+    ("INVALID_PATH", "주소가 올바르지 않습니다."),
+    ("INVALID_PAYMENT_METHOD", "결제 수단이 올바르지 않습니다."),
+    ("INVALID_PAYMENT_TYPE", "지원하지 않는 결제 대상입니다."),
+    ("INVALID_PHONE", "휴대전화 번호가 올바르지 않습니다."),
+    ("INVALID_PLACE", "위치가 올바르지 않습니다."),
+    ("INVALID_PRESALE", "선예매 설정이 올바르지 않습니다."),
+    ("INVALID_PRICE", "가격이 올바르지 않습니다."),
+    ("INVALID_PRICES", "등급별 가격이 올바르지 않습니다."),
+    ("INVALID_QUERY", "조회 조건이 올바르지 않습니다."),
+    ("INVALID_RATE", "입장 속도가 올바르지 않습니다."),
+    ("INVALID_REASON", "사유가 올바르지 않습니다."),
+    ("INVALID_REDIRECT", "이 사이트 안의 주소로만 이동할 수 있습니다."),
+    ("INVALID_REFUND_AMOUNT", "환불 금액은 1원 이상이며 남은 결제 금액을 넘을 수 없습니다."),
+    ("INVALID_ROLE", "역할은 user 또는 admin이어야 합니다."),
+    ("INVALID_SCHEDULE", "공연 또는 판매 일정이 올바르지 않습니다."),
+    ("INVALID_SEATS_PER_USER", "1인당 구매 한도가 올바르지 않습니다."),
+    ("INVALID_SIGNATURE", "결제대행사가 보낸 메시지가 아닙니다."),
+    ("INVALID_STATUS", "없는 상태입니다."),
+    ("INVALID_TERMS", "약관 동의 정보가 올바르지 않습니다."),
+    ("INVALID_TEXT", "사용할 수 없는 문구입니다."),
+    ("INVALID_THRESHOLD", "동시 입장 인원이 올바르지 않습니다."),
+    ("INVALID_TICKET", "유효한 티켓이 아닙니다."),
+    ("INVALID_TICKET_TYPES", "권종 정보가 올바르지 않습니다."),
+    ("INVALID_TOKEN", "토큰이 유효하지 않습니다."),
+    ("INVALID_TOTAL", "판매 수량이 올바르지 않습니다."),
+    ("INVALID_USER_IDS", "사용자 목록이 올바르지 않습니다."),
+    ("INVALID_WEBHOOK", "결제 알림을 읽을 수 없습니다."),
+    ("INVENTORY_FIXED", "판매할 좌석과 권종은 공연을 만든 뒤에는 바꿀 수 없습니다."),
+    ("LAST_ADMIN", "마지막 관리자는 나갈 수 없습니다. 먼저 다른 관리자를 지정해 주세요."),
+    (
+        "LAST_WAY_IN",
+        "더 이상 로그인할 수 없게 됩니다. 먼저 비밀번호를 설정하거나 다른 서비스를 연결해 주세요.",
+    ),
+    ("LEFT_LATELY", "최근에 탈퇴한 계정이 있습니다. 나중에 다시 시도해 주세요."),
+    ("LOGIN_BUSY", "로그인이 몰리고 있습니다. 잠시 후 다시 시도해 주세요."),
+    ("LOGIN_REQUIRED", "로그인한 뒤 다시 연결해 주세요."),
+    ("MAIL_NOT_FAILED", "발송에 실패한 메일만 다시 보낼 수 있습니다."),
+    ("MAIL_NOT_FOUND", "메일을 찾을 수 없습니다."),
+    ("MEMBERSHIP_BEING_PAID", "멤버십 결제가 진행 중입니다."),
+    ("MEMBERSHIP_NOT_FOR_SALE", "결제할 멤버십이 없습니다."),
+    ("MEMBERSHIP_NOT_FOUND", "멤버십을 찾을 수 없습니다."),
+    ("MEMBERSHIP_PAID", "이미 결제된 멤버십입니다."),
+    ("MEMBERSHIP_REFUNDED", "환불된 멤버십입니다."),
+    ("MEMBERSHIP_REQUIRED", "멤버십 회원만 이용할 수 있습니다."),
+    ("METHOD_NOT_ALLOWED", "지원하지 않는 요청 방식입니다."),
+    ("METHOD_NOT_SUPPORTED", "지원하지 않는 결제 수단입니다."),
+    ("NAME_TAKEN", "이미 사용 중인 이름입니다."),
+    ("NOTHING_CHOSEN", "좌석 또는 권종을 선택해 주세요."),
+    ("NOT_ADJACENT", "나란히 붙은 좌석이 없습니다."),
+    ("NOT_AN_IMAGE", "지원하는 이미지 파일이 아닙니다."),
+    ("NOT_CANCELLABLE", "멤버십은 요청으로 환불되지 않습니다."),
+    ("NOT_DRAWN_YET", "아직 추첨 전입니다. 추첨이 끝난 뒤 다시 확인해 주세요."),
+    ("NOT_ENOUGH", "남은 수량이 부족합니다."),
+    ("NOT_FOUND", "페이지를 찾을 수 없습니다."),
+    ("NOT_IN_QUEUE", "대기열에 등록되어 있지 않습니다."),
+    ("NOT_PINNED", "이 결제로 고정된 대상이 아닙니다."),
+    ("NOT_REFUNDING", "이 결제로 구매한 대상이 아닙니다."),
+    ("NOT_WAITING", "이 공연의 대기열에 없어 순번을 알려드릴 수 없습니다."),
+    ("NO_LOTTERY", "추첨으로 입장하는 공연이 아닙니다."),
+    ("NO_SEAT_SELECTION", "지정석이 없는 공연입니다. 권종을 선택해 주세요."),
+    ("OPENING_FIXED", "이미 대기가 시작되어 입장 방식을 바꿀 수 없습니다."),
+    ("ORDER_OVER", "종료된 주문입니다. 처음부터 다시 진행해 주세요."),
+    (
+        "OUTCOME_UNKNOWN",
+        "처리 여부를 확인하지 못했습니다. 다시 시도하기 전에 내역을 확인해 주세요.",
+    ),
+    ("OVERLOADED", "접속자가 많습니다. 잠시 후 다시 시도해 주세요."),
+    ("OWN_TRANSFER", "본인이 등록한 티켓입니다."),
+    ("PASSWORD_REQUIRED", "현재 비밀번호를 입력해 주세요."),
+    ("PAYMENT_DECLINED", "결제가 승인되지 않았습니다. 다른 결제 수단을 이용해 주세요."),
+    ("PAYMENT_IN_PROGRESS", "결제가 진행 중입니다."),
+    ("PAYMENT_NOT_CONFIRMED", "환불할 결제가 없습니다."),
+    ("PAYMENT_NOT_FOUND", "결제 내역을 찾을 수 없습니다."),
+    ("PAYMENT_RETURNED", "예매가 확정되지 않아 결제 금액을 돌려드렸습니다."),
+    ("PRESALE", "지금은 선예매 대상 회원만 구매할 수 있습니다."),
+    ("PRESALE_MEMBERS_ONLY", "지금은 선예매 대상 회원만 구매할 수 있습니다."),
+    ("PRICE_IS_FIXED", "양도 가격은 결제한 금액으로 정해져 있습니다."),
+    ("PROOF_REQUIRED", "본인 확인이 필요합니다."),
+    ("PROVIDER_NOT_CONFIGURED", "이 서비스로는 로그인할 수 없습니다."),
+    ("PROVIDER_NOT_FOUND", "지원하지 않는 서비스입니다."),
+    ("PROVIDER_SILENT", "결제대행사가 응답하지 않습니다. 잠시 후 결제 내역을 확인해 주세요."),
+    (
+        "PROVIDER_UNAVAILABLE",
+        "지금은 이 서비스에 연결할 수 없습니다. 다시 시도하거나 다른 방법으로 로그인해 주세요.",
+    ),
+    ("QUEUE_FULL", "대기 인원이 가득 찼습니다. 잠시 후 다시 시도해 주세요."),
+    ("QUEUE_NOT_OPEN", "아직 대기실이 열리지 않았습니다."),
+    ("QUEUE_UNAVAILABLE", "대기실에 연결할 수 없습니다. 잠시 후 다시 시도해 주세요."),
+    ("RATE_LIMITED", "요청이 너무 많습니다. 잠시 후 다시 시도해 주세요."),
+    ("RECENT_LOGIN_REQUIRED", "다시 로그인한 뒤 10분 안에 진행해 주세요."),
+    ("REFERENCE_ID_REQUIRED", "결제 대상을 지정해 주세요."),
+    ("REFRESH_TOKEN_EXPIRED", "오랫동안 이용하지 않아 로그아웃되었습니다. 다시 로그인해 주세요."),
+    ("REFRESH_TOKEN_INVALID", "다시 로그인해 주세요."),
+    ("REFRESH_TOKEN_REQUIRED", "먼저 로그인해 주세요."),
+    ("REFRESH_TOKEN_REUSED", "안전을 위해 로그아웃되었습니다. 다시 로그인해 주세요."),
+    ("REFRESH_TOKEN_REVOKED", "로그아웃되었습니다. 다시 로그인해 주세요."),
+    ("REFUND_NOT_DECLINED", "결제대행사가 거절한 환불이 아닙니다."),
+    ("REFUND_NOT_FOUND", "환불 내역을 찾을 수 없습니다."),
+    ("REFUND_OVER", "이미 다른 결과로 끝난 환불입니다."),
+    ("REFUND_OWED", "고객에게 지급해야 하는 환불이므로 철회할 수 없습니다."),
+    ("REFUND_UNCLEAR", "결제대행사의 환불 여부가 아직 확인되지 않았습니다."),
+    ("REGISTRATION_FAILED", "이 이메일로 가입할 수 없습니다. 이미 계정이 있다면 로그인해 주세요."),
+    ("REQUEST_TIMEOUT", "요청 본문이 제때 도착하지 않았습니다."),
+    ("RESERVATION_CANCELLED", "취소된 예매입니다."),
+    ("RESERVATION_CONFIRMED", "이미 결제된 예매입니다."),
+    ("RESERVATION_EXPIRED", "결제 시간이 지나 예매가 만료되었습니다."),
+    ("RESERVATION_ID_REQUIRED", "예매 번호를 지정해 주세요."),
+    ("RESERVATION_LISTED", "양도 등록된 예매입니다. 취소하려면 먼저 양도 등록을 철회해 주세요."),
+    ("RESERVATION_NOT_CONFIRMED", "결제가 완료된 예매만 양도할 수 있습니다."),
+    ("RESERVATION_NOT_FOUND", "예매 내역을 찾을 수 없습니다."),
+    ("SALE_ENDED", "판매가 종료되었습니다."),
+    ("SALE_NOT_OPEN", "아직 판매 시작 전입니다."),
+    ("SALE_NOT_READY", "좌석을 준비하고 있습니다. 잠시 후 다시 시도해 주세요."),
+    ("SALE_OVER", "판매가 종료되었습니다."),
+    ("SALE_STARTED", "판매가 시작된 뒤에는 바꿀 수 없습니다."),
+    ("SEAT_BEING_DECIDED", "다른 고객이 이 좌석을 선택하고 있습니다. 잠시 후 다시 시도해 주세요."),
+    ("SEAT_LIMIT", "1인당 구매할 수 있는 매수를 초과했습니다."),
+    ("SEAT_LOST", "예매한 좌석을 확보하지 못했습니다."),
+    ("SEAT_NOT_FOUND", "좌석을 찾을 수 없습니다."),
+    ("SEAT_TAKEN", "이미 선택된 좌석입니다."),
+    ("SECTION_NOT_FOUND", "구역을 찾을 수 없습니다."),
+    ("SERVICE_UNAVAILABLE", "서비스를 일시적으로 이용할 수 없습니다. 잠시 후 다시 시도해 주세요."),
+    ("SOCIAL_ALREADY_LINKED", "이 서비스의 다른 로그인과 이미 연결되어 있습니다."),
+    ("SOCIAL_CANCELLED", "로그인이 취소되었습니다."),
+    ("SOCIAL_LOGIN_REJECTED", "로그인 정보를 확인할 수 없습니다. 처음부터 다시 시도해 주세요."),
+    (
+        "SOCIAL_STATE_INVALID",
+        "로그인 시간이 초과되었거나 다른 곳에서 시작된 로그인입니다. 다시 시도해 주세요.",
+    ),
+    ("SOLD_OUT", "매진되었습니다."),
+    ("STALE_FENCING_TOKEN", "그 사이 상태가 변경되었습니다."),
+    ("STALE_REVISION", "다른 관리자가 먼저 수정했습니다. 내용을 다시 확인해 주세요."),
+    ("STORAGE_UNAVAILABLE", "지금은 처리할 수 없습니다. 잠시 후 다시 시도해 주세요."),
+    ("STREAM_LIMIT", "실시간 연결이 너무 많습니다. 잠시 후 다시 시도해 주세요."),
+    ("STREAM_NOT_YET", "아직 실시간 연결을 사용할 수 없습니다."),
+    ("TERMS_OUTDATED", "약관이 변경되었습니다. 새 약관을 확인해 주세요."),
+    ("TERMS_REQUIRED", "먼저 약관에 동의해 주세요."),
+    ("TICKET_CANCELLED", "취소된 티켓입니다."),
+    ("TICKET_FORGED", "위조된 티켓입니다."),
+    ("TICKET_FOR_OTHER_EVENT", "다른 공연의 티켓입니다."),
+    ("TICKET_NOT_FOUND", "티켓을 찾을 수 없습니다."),
+    ("TICKET_REISSUED", "다시 발급된 티켓입니다. 새 티켓을 제시해 주세요."),
+    ("TICKET_SERVICE_UNAVAILABLE", "예매 서비스가 응답하지 않습니다. 잠시 후 다시 시도해 주세요."),
+    ("TICKET_TRANSFERRED", "양도된 티켓입니다. 결제 금액은 환불되었습니다."),
+    ("TICKET_TYPE_NAME_TAKEN", "같은 이름의 권종이 이미 있습니다."),
+    ("TICKET_TYPE_NOT_FOUND", "권종을 찾을 수 없습니다."),
+    ("TOKEN_EXPIRED", "로그인이 만료되었습니다."),
+    ("TOKEN_INVALID", "로그인 정보가 유효하지 않습니다."),
+    ("TOKEN_MALFORMED", "로그인 정보를 읽을 수 없습니다."),
+    ("TOKEN_REVOKED", "로그아웃되었습니다. 다시 로그인해 주세요."),
+    ("TOO_MANY_ASKS", "요청이 너무 많습니다. 잠시 후 다시 시도해 주세요."),
+    ("TOO_MANY_CHOSEN", "한 번에 선택할 수 있는 매수를 초과했습니다."),
+    (
+        "TOO_MANY_DOWNLOADS",
+        "동시에 내려받을 수 있는 수를 초과했습니다. 잠시 후 다시 시도해 주세요.",
+    ),
+    ("TOO_MANY_EVENTS", "관련된 공연이 너무 많아 지금은 이름을 바꿀 수 없습니다."),
+    ("TOO_MANY_HEADERS", "요청 헤더가 너무 많습니다."),
+    (
+        "TOO_MANY_QUEUES",
+        "동시에 대기할 수 있는 공연 수를 초과했습니다. 먼저 다른 대기열에서 나가 주세요.",
+    ),
+    ("TOO_MANY_STREAMS", "실시간 연결이 너무 많습니다."),
+    ("TOO_MANY_TICKET_TYPES", "한 공연에 둘 수 있는 권종 수를 초과했습니다."),
+    ("TOO_MANY_VERIFICATIONS", "본인 확인을 너무 많이 시도했습니다. 15분 뒤에 다시 시도해 주세요."),
+    ("TOTAL_BELOW_SOLD", "이미 판매된 수량보다 적게 줄일 수 없습니다."),
+    ("TRANSFER_BEING_PAID", "다른 고객이 이 티켓을 결제하고 있습니다."),
+    ("TRANSFER_CANCELLED", "양도가 철회된 티켓입니다."),
+    ("TRANSFER_LISTED", "이미 양도 등록된 티켓입니다."),
+    ("TRANSFER_NOT_FOUND", "양도 내역을 찾을 수 없습니다."),
+    ("TRANSFER_SOLD", "이미 양도된 티켓입니다."),
+    ("UNKNOWN_ARTIST", "등록되지 않은 아티스트입니다. 먼저 등록해 주세요."),
+    ("UNKNOWN_HALL", "등록되지 않은 홀입니다."),
+    ("UNKNOWN_VENUE", "등록되지 않은 공연장입니다."),
+    ("UNSUPPORTED_MEDIA_TYPE", "지원하지 않는 형식의 요청입니다."),
+    ("UNTRUSTED_IDENTITY", "신뢰할 수 없는 로그인 정보입니다."),
+    ("UPSTREAM_TIMEOUT", "응답이 지연되고 있습니다. 잠시 후 다시 시도해 주세요."),
+    ("USER_NOT_FOUND", "사용자를 찾을 수 없습니다."),
+    ("VENUE_IN_USE", "홀이나 공연이 있는 공연장은 삭제할 수 없습니다."),
+    ("VENUE_NOT_FOUND", "공연장을 찾을 수 없습니다."),
+    ("VERIFICATION_EXPIRED", "본인 확인 시간이 초과되었습니다. 처음부터 다시 진행해 주세요."),
+    ("VERIFICATION_FAILED", "본인 확인에 실패했습니다. 처음부터 다시 진행해 주세요."),
+    (
+        "VERIFICATION_INCOMPLETE",
+        "이 방법으로는 본인 확인을 마칠 수 없습니다. 다른 방법을 선택해 주세요.",
+    ),
+    ("VERIFICATION_NOT_FOUND", "본인 확인 요청을 찾을 수 없습니다. 처음부터 다시 진행해 주세요."),
+    ("VERIFICATION_PENDING", "먼저 본인 확인 창에서 확인을 마쳐 주세요."),
+    ("VERIFIED_AS_ANOTHER", "이미 다른 사람으로 확인된 계정입니다."),
+    ("WRONG_AMOUNT", "결제할 금액과 다릅니다."),
+    ("WRONG_PASSWORD", "비밀번호가 올바르지 않습니다."),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn preferred(value: &str) -> Language {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_LANGUAGE, value.parse().unwrap());
+        Language::preferred(&headers)
+    }
+
+    #[test]
+    fn the_language_is_the_most_welcome_one_that_we_have() {
+        for korean in ["ko", "ko-KR,ko;q=0.9,en-US;q=0.8", "fr, KO ;q=0.1", "en;q=0.5, ko;q=0.501"]
+        {
+            assert_eq!(preferred(korean), Language::Korean, "{korean}");
+        }
+        for english in [
+            "",
+            "*",
+            "en",
+            "fr-FR",
+            "en-US,en;q=0.9,ko;q=0.8",
+            "ko;q=0",
+            "en, ko",
+            "ko;q=2",
+            "*, ko",
+        ] {
+            assert_eq!(preferred(english), Language::English, "{english}");
+        }
+        assert_eq!(Language::preferred(&HeaderMap::new()), Language::English);
+    }
+
+    #[test]
+    fn codes_are_in_order_and_have_whole_sentences() {
+        assert!(KOREAN.is_sorted_by(|a, b| a.0 < b.0));
+        assert!(KOREAN.iter().all(|(_, sentence)| sentence.ends_with('.')));
+        assert_eq!(korean("SOLD_OUT"), Some("매진되었습니다."));
+        assert_eq!(korean("NO_SUCH_CODE"), None);
+    }
+
+    /// Looks for codes in the sources of all crates: the first text in capitals that a constructor
+    /// of `ApiError` is given, and the first of a pair of a code and its sentence.
+    #[test]
+    fn every_code_of_an_error_has_a_korean_sentence() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(crates).unwrap() {
+            list_sources(&entry.unwrap().path().join("src"), &mut files);
+        }
+        let mut codes = BTreeSet::new();
+        for file in files {
+            let source = std::fs::read_to_string(file).unwrap();
+            let production = source.split("#[cfg(test)]").next().unwrap_or_default();
+            codes.extend(codes_in(production));
+        }
+        assert!(codes.len() > 150, "only {} codes were found", codes.len());
+        let missing: Vec<_> = codes.iter().filter(|code| korean(code).is_none()).collect();
+        assert!(missing.is_empty(), "without a Korean sentence: {missing:?}");
+    }
+
+    fn list_sources(folder: &Path, files: &mut Vec<PathBuf>) {
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            match path.extension() {
+                None => list_sources(&path, files),
+                Some(extension) if extension == "rs" => files.push(path),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn codes_in(source: &str) -> Vec<String> {
+        const CONSTRUCTORS: [&str; 10] = [
+            "new(",
+            "bad_request(",
+            "unauthorized(",
+            "forbidden(",
+            "not_found(",
+            "conflict(",
+            "unprocessable(",
+            "too_many(",
+            "unavailable(",
+            "timeout(",
+        ];
+        if !source.contains("ApiError") {
+            return Vec::new();
+        }
+        let mut codes = Vec::new();
+        for call in source.split("ApiError::").skip(1) {
+            if CONSTRUCTORS.iter().any(|name| call.starts_with(name)) {
+                // The code is the first or, after the status, the second argument.
+                let arguments = call.split_once('(').map_or("", |(_, rest)| rest).trim_start();
+                let code = arguments
+                    .strip_prefix('"')
+                    .or_else(|| arguments.split_once(',')?.1.trim_start().strip_prefix('"'));
+                codes.extend(code.and_then(code_at_start));
+            }
+        }
+        // `("SOLD_OUT", "…")` and `("SOLD_OUT", format!(…))`: a match that gives both.
+        for pair in source.split("(\"").skip(1) {
+            let Some(code) = code_at_start(pair) else { continue };
+            let rest = pair[code.len() + 1..].trim_start_matches(',').trim_start();
+            if rest.starts_with('"') && rest.contains(' ') || rest.starts_with("format!(") {
+                codes.push(code);
+            }
+        }
+        codes
+    }
+
+    fn code_at_start(text: &str) -> Option<String> {
+        let (code, _) = text.split_once('"')?;
+        let is_code = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        (code.len() > 3 && code.chars().all(is_code)).then(|| code.to_owned())
+    }
+}

@@ -1,0 +1,74 @@
+//! The report of `urr audit money`: what the payment service says about its ledger, the provider
+//! and the tickets.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use urr_contracts::clients::{ClientError, PaymentClient};
+use urr_contracts::internal::payment::{LedgerAudit, ProviderAudit, TicketAudit};
+use urr_kernel::Timestamp;
+
+use crate::command::operator::Operator;
+
+/// Everything that was found, and what could not be compared.
+pub struct MoneyReport {
+    /// Where the payment service runs.
+    pub location: String,
+    pub ledger: LedgerAudit,
+    pub provider: Option<ProviderAudit>,
+    pub tickets: Option<TicketAudit>,
+    /// Why some of it is missing.
+    pub missing: Vec<String>,
+}
+
+impl MoneyReport {
+    /// Without the ledger there is no report; without the others it is incomplete.
+    pub async fn load(operator: &Operator, since: Timestamp) -> Result<MoneyReport> {
+        let (client, context) = (PaymentClient::new(operator.upstream()), operator.context());
+        let explain = |error: ClientError| operator.explain(error);
+        let ledger = client.audit_ledger(context).await.map_err(explain)?;
+        let mut missing = Vec::new();
+        let mut note =
+            |what: &str, error: anyhow::Error| missing.push(format!("{what}: {error:#}"));
+        let provider = client.audit_provider(since, context).await.map_err(explain);
+        let provider = provider.map_err(|error| note("the provider's payments", error)).ok();
+        let tickets = load_tickets(&client, operator).await.map_err(explain);
+        let tickets = tickets.map_err(|error| note("the tickets", error)).ok();
+        let silent = provider.iter().flat_map(|provider| &provider.silent);
+        missing.extend(silent.map(|name| format!("the payments of {name}: it does not answer")));
+        let location = operator.location().to_owned();
+        Ok(MoneyReport { location, ledger, provider, tickets, missing })
+    }
+
+    /// How many things are not explained.
+    pub fn findings(&self) -> usize {
+        let provider = self.provider.as_ref().map_or(0, |provider| provider.differences.len());
+        let tickets = self.tickets.as_ref().map_or(0, |tickets| tickets.differences.len());
+        self.ledger.unexplained.len() + self.ledger.stuck.len() + provider + tickets
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({
+            "explained": self.findings() == 0 && self.missing.is_empty(),
+            "findings": self.findings(),
+            "ledger": self.ledger,
+            "provider": self.provider,
+            "tickets": self.tickets,
+            "missing": self.missing,
+        })
+    }
+}
+
+async fn load_tickets(
+    client: &PaymentClient,
+    operator: &Operator,
+) -> Result<TicketAudit, ClientError> {
+    let mut all = client.audit_tickets(None, operator.context()).await?;
+    while let Some(after) = all.next {
+        let page = client.audit_tickets(Some(after), operator.context()).await?;
+        all.reservations += page.reservations;
+        all.payments += page.payments;
+        all.differences.extend(page.differences);
+        all.next = page.next;
+    }
+    Ok(all)
+}
