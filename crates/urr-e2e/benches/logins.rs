@@ -176,7 +176,7 @@ struct Answered {
     took: Duration,
 }
 
-/// So many requests per second for as long as the storm is, over so many connections.
+/// Sends requests at a fixed rate over several connections, for the duration of the storm.
 async fn ask_all(
     address: SocketAddr,
     per_second: u32,

@@ -26,10 +26,10 @@ use urr_test::servers::{self, KafkaServer, PostgresServer, RedisServer, Server};
 /// Tests begin on a morning in Seoul.
 const START: &str = "2026-11-15T00:30:00Z";
 const SEED: u64 = 20_261_115;
-/// Work has to be done in tests as well, but little of it.
+/// The difficulty of proofs of work in tests: low.
 const WORK_BITS: &str = "4";
-/// How often and how far apart it is looked whether everything has come to its end.
-const SETTLE_LOOKS_MAX: u32 = 600;
+/// How often it is checked whether everything is finished.
+const SETTLE_CHECKS_MAX: u32 = 600;
 const SETTLE_STEP: Duration = Duration::from_millis(50);
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -100,7 +100,7 @@ impl TestApp {
         })
     }
 
-    /// Ends in good order and starts again on the same data.
+    /// Stops in order and starts again on the same data.
     pub async fn restart(self) -> TestApp {
         let TestApp { system, config, clock, ids, .. } = self;
         system.stop().await;
@@ -108,7 +108,7 @@ impl TestApp {
         TestApp { system, config, clock, ids, ..self }
     }
 
-    /// A request as a client on the network would send it, to the public door.
+    /// A request as a client on the network would send it, to the gateway.
     pub fn request(&self, method: Method, path: &str) -> TestRequest<'_> {
         let (path, headers) = (path.to_owned(), HeaderMap::new());
         TestRequest { app: self, method, path, headers, body: Vec::new() }
@@ -122,7 +122,7 @@ impl TestApp {
         self.request(Method::POST, path)
     }
 
-    /// The proof that registering or logging in asks for, for the header `x-proof-of-work`.
+    /// The proof of work for registering or logging in, for the header `x-proof-of-work`.
     pub async fn proof(&self, purpose: BotCheckPurpose) -> String {
         let path = format!("/api/auth/challenge?for={}", purpose.name());
         let task = self.get(&path).send().await.json();
@@ -156,7 +156,7 @@ impl TestApp {
         self.system.seed_demo().await.expect("the demo data can be added");
     }
 
-    /// Lets someone in, as the waiting room does it for whoever asks: the entry token of their slot.
+    /// Admits a user through the waiting room; returns the entry token of the slot.
     pub async fn admit(&self, user_id: Uuid, event_id: Uuid) -> String {
         self.await_room(event_id).await;
         let path = format!("/api/queue/check/{event_id}");
@@ -165,7 +165,7 @@ impl TestApp {
         token.unwrap_or_else(|| panic!("not let in: {told}")).to_owned()
     }
 
-    /// Waits until the waiting room has heard of an event.
+    /// Waits until the queue service knows an event.
     pub async fn await_room(&self, event_id: Uuid) {
         let queue = self.system.queue().expect("the waiting rooms are here");
         eventually("the waiting room knows the event", async || {
@@ -176,7 +176,7 @@ impl TestApp {
         .await;
     }
 
-    /// An entry token that nobody but the waiting room may sign, saying whatever a test wants.
+    /// An entry token with the key of the waiting room and any content.
     pub fn forge_entry(&self, user_id: Uuid, event_id: Uuid, slot_id: Uuid) -> String {
         let issue = Issue {
             subject: event_id.to_string(),
@@ -200,17 +200,17 @@ impl TestApp {
         Upstream::local(caller, service, router, &self.system.kit)
     }
 
-    /// The bus, to read what was announced and to say what nobody of ours would.
+    /// The bus, to read domain events and to publish wrong ones.
     pub fn bus(&self) -> &Bus {
         self.system.bus().expect("the bus is here")
     }
 
-    /// The tables of a service, to look at what no answer tells.
+    /// The database of a service.
     pub fn database(&self, service: &str) -> &Db {
         self.system.database(service).expect("every service runs here")
     }
 
-    /// Those who have to agree in the end.
+    /// The tables that have to agree in the end.
     pub fn service_tables(&self) -> ServiceTables {
         let database = |service| self.database(service).clone();
         ServiceTables {
@@ -220,10 +220,10 @@ impl TestApp {
         }
     }
 
-    /// Waits until all is done and everybody agrees on it. Time goes on meanwhile.
+    /// Waits until everything is finished and all tables agree. The clock moves on meanwhile.
     pub async fn settle(&self) {
         let (tables, mut differences) = (self.service_tables(), Vec::new());
-        for _ in 0..SETTLE_LOOKS_MAX {
+        for _ in 0..SETTLE_CHECKS_MAX {
             differences = tables.differences().await;
             if differences.is_empty() {
                 return;
@@ -231,7 +231,7 @@ impl TestApp {
             self.clock.advance(SETTLE_STEP);
             tokio::time::sleep(SETTLE_STEP).await;
         }
-        panic!("they never agree: {differences:#?}");
+        panic!("the tables never agree: {differences:#?}");
     }
 
     /// The broker of the distributed form, to stop it and start it again.
@@ -240,7 +240,7 @@ impl TestApp {
         kafka.lock().expect("nobody panics with it")
     }
 
-    /// Ends in good order, as a process does.
+    /// Stops in order, as a process does.
     pub async fn stop(self) {
         self.system.stop().await;
     }
@@ -262,7 +262,7 @@ fn configure(data_dir: PathBuf, variables: Vec<(&str, String)>) -> Config {
     config::load(args, environment).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// A request on its way.
+/// A request that is being built.
 pub struct TestRequest<'a> {
     app: &'a TestApp,
     method: Method,
@@ -288,7 +288,7 @@ impl TestRequest<'_> {
         self
     }
 
-    /// Sends it as someone who has logged in.
+    /// Sends it as a user who is logged in.
     pub fn as_user(self, role: Role) -> Self {
         self.as_person(Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa), role)
     }
@@ -298,7 +298,7 @@ impl TestRequest<'_> {
         self.as_person(user_id, Role::User).header("x-queue-entry-token", entry_token)
     }
 
-    /// Sends it as this person, who has logged in.
+    /// Sends it as this user, logged in.
     pub fn as_person(self, user_id: Uuid, role: Role) -> Self {
         let app = self.app;
         let issue = Issue {
@@ -331,7 +331,7 @@ impl TestRequest<'_> {
     }
 }
 
-/// What came back.
+/// A response that was read to its end.
 #[derive(Clone, Debug)]
 pub struct TestResponse {
     pub status: StatusCode,

@@ -1,39 +1,39 @@
--- One row per mail: what it is about, and how far it is. Neither addresses nor names are kept.
+-- One row per mail: its subject and its state. Neither addresses nor names are stored.
 create table mails (
     id uuid primary key,
     kind text not null,
     -- What it is about: a reservation, a refund, or the message that asked for it.
     subject_id uuid not null,
     user_id uuid not null,
-    -- What the template is filled with; see src/domain/facts.rs.
-    facts jsonb not null,
-    -- Whether the ticket office was asked for what the event did not say.
+    -- See src/domain/template_data.rs.
+    template_data jsonb not null,
+    -- Whether the ticket service was asked for what the event did not say.
     is_complete boolean not null,
-    -- The account's language, as it was when it was last asked for.
+    -- The language of the last attempt.
     language text,
     status text not null,
-    -- Why it was dropped or has failed, or what the last attempt ended with.
+    -- The reason for dropping it, or the error of the last attempt.
     last_error text,
-    -- How often it was given to the sender.
+    -- How many attempts to send it began.
     attempts integer not null,
-    -- Smaller ones are sent first, however long the others have waited.
+    -- Smaller numbers are sent first.
     priority smallint not null,
     due_at timestamptz not null,
-    -- Nobody wants to have it later.
+    -- After this time it is dropped.
     useful_until timestamptz,
-    -- Whoever has it in hand, and until when nobody else should take it.
+    -- The process that sends it, and until when no other may.
     lease_id uuid,
     leased_until timestamptz,
     created_at timestamptz not null,
     ended_at timestamptz,
-    constraint mails_kind check (kind in ('purchase', 'cancellation', 'refund', 'turn_near')),
+    constraint mails_kind check (kind in ('purchase', 'cancellation', 'refund', 'admission_near')),
     constraint mails_language check (language in ('ko', 'en')),
     constraint mails_status check (status in ('waiting', 'sent', 'failed', 'dropped')),
     constraint mails_ended check ((status = 'waiting') = (ended_at is null)),
     constraint mails_leased check ((lease_id is null) = (leased_until is null))
 );
 
--- The last guard: nobody is told the same twice.
+-- The last guard: a subject has one mail of each kind.
 create unique index mails_once on mails (kind, subject_id);
 create index mails_due on mails (priority, due_at, id) where status = 'waiting';
 create index mails_of_user on mails (user_id, created_at, id);

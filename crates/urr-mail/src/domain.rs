@@ -1,7 +1,7 @@
 //! The rules of mails: no clock, no I/O, no async.
 
-pub mod facts;
 pub mod mail;
+mod phrases;
 pub mod retry;
 pub mod template;
-mod words;
+pub mod template_data;

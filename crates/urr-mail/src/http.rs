@@ -1,30 +1,39 @@
 //! Mails over HTTP.
 
 mod admin;
-mod mine;
+mod notifications;
 
 use urr_service::ApiError;
+use urr_service::admin_log::{self, AdminLogRoute};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::Mails;
-use crate::looking::RetryError;
+use crate::{MailService, RetryMailError};
 
-pub fn routes() -> OpenApiRouter<Mails> {
-    OpenApiRouter::new().merge(admin::routes()).merge(mine::routes())
+const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
+    path: "/api/admin/mails/log",
+    operation_id: "list_mail_admin_actions",
+    tag: "admin",
+};
+
+pub fn routes() -> OpenApiRouter<MailService> {
+    OpenApiRouter::new()
+        .merge(admin::routes())
+        .merge(admin_log::routes(ADMIN_LOG))
+        .merge(notifications::routes())
 }
 
-fn not_found() -> ApiError {
+fn mail_not_found() -> ApiError {
     ApiError::not_found("MAIL_NOT_FOUND", "There is no such mail.")
 }
 
-impl From<RetryError> for ApiError {
-    fn from(error: RetryError) -> ApiError {
+impl From<RetryMailError> for ApiError {
+    fn from(error: RetryMailError) -> ApiError {
         match error {
-            RetryError::NotFound => not_found(),
-            RetryError::NotFailed => {
+            RetryMailError::NotFound => mail_not_found(),
+            RetryMailError::NotFailed => {
                 ApiError::conflict("MAIL_NOT_FAILED", "Only a mail that has failed is sent again.")
             }
-            RetryError::Storage(error) => error.into(),
+            RetryMailError::Storage(error) => error.into(),
         }
     }
 }

@@ -1,48 +1,47 @@
-//! Mails: what people are told of their purchases, cancellations, refunds and turns.
+//! Mails about purchases, cancellations, refunds and admissions.
 //!
-//! Events of other services become rows of the schema `mail_service`, each once ([`handle`]). A job
-//! takes due rows with a lease and gives them to a [`Sender`]: the log, or a server that speaks
-//! SMTP. A mail is sent at least once; its `Message-ID` follows from its row, so that a copy can be
-//! recognised.
+//! Domain events of other services become rows of the schema `mail_service`, each once ([`handle`]).
+//! A job leases the rows that are due and gives them to a [`MailTransport`]: the log or an SMTP
+//! server. A mail is sent at least once; its `Message-ID` follows from its row, so that a copy can
+//! be recognised.
 //!
-//! Who somebody is, the accounts are asked when a mail is sent: no address and no name is stored
-//! here, nor written into events or the log.
+//! The address of a recipient is asked for when a mail is sent: neither addresses nor names are
+//! stored here or written to the log.
 //!
-//! Deliberately absent: a transaction that is open while something is sent, advertising, and any
-//! effect of a mail on what it tells of.
+//! Deliberately absent: a transaction that is open while a mail is sent, advertising, and any effect
+//! of a mail on what it reports.
 
-mod accounts;
-mod consume;
+mod consumer;
+mod delivery;
 mod domain;
-mod figures;
 mod http;
 mod jobs;
-mod looking;
-mod office;
-mod sender;
-mod sending;
-mod settings;
+mod mails;
+mod metrics;
+mod recipients;
 mod store;
+mod transport;
 
 use std::sync::Arc;
 
+use axum::extract::FromRef;
+use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_kernel::{Clock, IdSource};
-use urr_service::{Service, ServiceKit, Upstream};
+use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
-use accounts::Accounts;
-pub use consume::{GROUP, TOPICS, handle};
-pub use domain::facts::Facts;
-pub use domain::mail::{Kind, Language, Mail, MailId, Status};
-pub use domain::retry::{ATTEMPTS_MAX, Outcome};
-pub use domain::template::{Rendered, render};
-use figures::Figures;
-pub use looking::{MailFilter, RetryError};
-use office::Office;
-pub use sender::smtp::{InvalidSmtp, Login, Security, Smtp, SmtpSettings};
-pub use sender::{Letter, Sender};
-pub use settings::Settings;
+pub use consumer::{GROUP, TOPICS, handle};
+pub use domain::mail::{Mail, MailId, MailKind, MailLanguage, MailStatus};
+pub use domain::retry::{ATTEMPTS_MAX, DeliveryOutcome};
+pub use domain::template::{RenderedMail, render};
+pub use domain::template_data::TemplateData;
+pub use mails::{MailFilter, RetryMailError};
+use metrics::MailMetrics;
+pub use transport::smtp::{
+    InvalidSmtpSettings, SmtpCredentials, SmtpSecurity, SmtpSettings, SmtpTransport,
+};
+pub use transport::{MailTransport, OutgoingMail};
 
 /// The tables of mails.
 pub const SCHEMA: Schema = Schema {
@@ -55,17 +54,24 @@ pub const DATABASE_USER: &str = "mail_svc_user";
 
 /// The mail service, with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct Mails(pub(crate) Arc<Inner>);
+pub struct MailService(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub settings: Settings,
-    pub sender: Sender,
-    pub accounts: Accounts,
-    pub office: Office,
-    pub figures: Figures,
+    pub settings: MailSettings,
+    pub transport: MailTransport,
+    pub auth: AuthClient,
+    pub ticket: TicketClient,
+    pub metrics: MailMetrics,
+}
+
+/// The settings of the mail service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailSettings {
+    /// The address of the pages that mails link to, without a slash at its end.
+    pub public_url: String,
 }
 
 /// What the mail service is made of.
@@ -73,30 +79,35 @@ pub struct MailParts {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub settings: Settings,
-    pub sender: Sender,
-    /// Who knows addresses.
-    pub accounts: Upstream,
-    /// Who knows what was booked.
-    pub office: Upstream,
+    pub settings: MailSettings,
+    pub transport: MailTransport,
+    pub auth: AuthClient,
+    pub ticket: TicketClient,
 }
 
-/// What the service answers to, for a process that does not run it.
+/// The interface of the service, for a process that does not run it.
 pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
 
-impl Mails {
-    pub fn new(parts: MailParts) -> Mails {
-        let MailParts { db, clock, ids, settings, sender, accounts, office } = parts;
-        let (accounts, office) = (Accounts::new(accounts), Office::new(office));
-        let figures = Figures::default();
-        Mails(Arc::new(Inner { db, clock, ids, settings, sender, accounts, office, figures }))
+impl MailService {
+    pub fn new(parts: MailParts) -> MailService {
+        let MailParts { db, clock, ids, settings, transport, auth, ticket } = parts;
+        let metrics = MailMetrics::default();
+        let inner = Inner { db, clock, ids, settings, transport, auth, ticket, metrics };
+        MailService(Arc::new(inner))
     }
 
-    /// Mails as a service on the network or within the process.
+    /// The service with its routes, for a listener or for calls within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
-        self.0.figures.register(&kit.metrics);
+        self.0.metrics.register(&kit.metrics);
         Service::new("mail", http::routes().with_state(self.clone()), kit)
+    }
+}
+
+/// For the routes of the admin log.
+impl FromRef<MailService> for Db {
+    fn from_ref(service: &MailService) -> Db {
+        service.0.db.clone()
     }
 }

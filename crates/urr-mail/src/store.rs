@@ -1,4 +1,4 @@
-//! Mails in SQL.
+//! The table of mails.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
 
-use crate::domain::facts::Facts;
-use crate::domain::mail::{Kind, Language, Mail, MailId, Status};
-use crate::domain::retry::Verdict;
+use crate::domain::mail::{Mail, MailId, MailKind, MailLanguage, MailStatus};
+use crate::domain::retry::DeliveryDecision;
+use crate::domain::template_data::TemplateData;
 
-const COLUMNS: &str = "id, kind, subject_id, user_id, facts, is_complete, language, status, \
+const COLUMNS: &str = "id, kind, subject_id, user_id, template_data, is_complete, language, status, \
     last_error, attempts, due_at, useful_until, created_at, ended_at";
 
-/// Of all kinds, in their order.
+/// The priorities of all kinds, in their order.
 const PRIORITIES: [u16; 2] = [0, 1];
 const ERROR_CHARS_MAX: usize = 200;
 
@@ -21,43 +21,39 @@ const ERROR_CHARS_MAX: usize = 200;
 #[derive(Clone, Debug)]
 pub struct NewMail {
     pub id: MailId,
-    pub kind: Kind,
+    pub kind: MailKind,
     pub subject_id: Uuid,
     pub user_id: Uuid,
-    pub facts: Facts,
+    pub template_data: TemplateData,
     pub useful_until: Option<Timestamp>,
     pub now: Timestamp,
 }
 
-/// Which mails are wanted. What is not named does not matter.
+/// Which mails are listed. `None` in a field means all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MailFilter {
     pub user_id: Option<Uuid>,
-    pub status: Option<Status>,
-    pub kind: Option<Kind>,
+    pub status: Option<MailStatus>,
+    pub kind: Option<MailKind>,
 }
 
-/// The right to send mails, for a while.
+/// The right of one process to send some mails until a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub struct MailLease {
     pub id: Uuid,
     pub until: Timestamp,
 }
 
-fn read(row: &Row<'_>) -> Result<Mail, StorageError> {
-    let (kind, status): (String, String) = (row.get("kind")?, row.get("status")?);
-    let language: Option<String> = row.get("language")?;
-    let facts: serde_json::Value = row.get("facts")?;
-    let known = "only known names are stored";
+fn mail_read(row: &Row<'_>) -> Result<Mail, StorageError> {
     Ok(Mail {
-        id: MailId(row.get("id")?),
-        kind: Kind::parse(&kind).expect(known),
+        id: row.get("id")?,
+        kind: row.get("kind")?,
         subject_id: row.get("subject_id")?,
         user_id: row.get("user_id")?,
-        facts: serde_json::from_value(facts).expect("facts are stored as they are read"),
+        template_data: template_data_read(row)?,
         is_complete: row.get("is_complete")?,
-        language: language.map(|code| Language::parse(&code).expect(known)),
-        status: Status::parse(&status).expect(known),
+        language: row.get("language")?,
+        status: row.get("status")?,
         last_error: row.get("last_error")?,
         attempts: row.get("attempts")?,
         due_at: row.get("due_at")?,
@@ -67,24 +63,32 @@ fn read(row: &Row<'_>) -> Result<Mail, StorageError> {
     })
 }
 
-fn to_json(facts: &Facts) -> serde_json::Value {
-    serde_json::to_value(facts).expect("facts can be written as JSON")
+fn template_data_read(row: &Row<'_>) -> Result<TemplateData, StorageError> {
+    let column = "template_data";
+    serde_json::from_value(row.get(column)?).map_err(|error| StorageError::Decode {
+        column: column.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
-/// `false`: there is a mail about it already.
+fn to_json(data: &TemplateData) -> serde_json::Value {
+    serde_json::to_value(data).expect("template data is a plain struct")
+}
+
+/// Returns `false` if there is a mail about it already.
 pub fn mail_insert(tx: &mut Tx<'_>, mail: &NewMail) -> Result<bool, StorageError> {
     let rows = tx.execute(
-        "insert into mails (id, kind, subject_id, user_id, facts, is_complete, status, attempts, \
+        "insert into mails (id, kind, subject_id, user_id, template_data, is_complete, status, attempts, \
          due_at, useful_until, created_at, priority) \
          values ($1, $2, $3, $4, $5, $6, 'waiting', 0, $7, $8, $7, $9) \
          on conflict (kind, subject_id) do nothing",
         params![
-            mail.id.0,
-            mail.kind.name(),
+            mail.id,
+            mail.kind,
             mail.subject_id,
             mail.user_id,
-            to_json(&mail.facts),
-            mail.facts.reservation_id.is_none(),
+            to_json(&mail.template_data),
+            mail.template_data.reservation_id.is_none(),
             mail.now,
             mail.useful_until,
             mail.kind.priority(),
@@ -94,25 +98,25 @@ pub fn mail_insert(tx: &mut Tx<'_>, mail: &NewMail) -> Result<bool, StorageError
 }
 
 pub fn mail_find(tx: &mut Tx<'_>, id: MailId) -> Result<Option<Mail>, StorageError> {
-    tx.query_opt(&format!("select {COLUMNS} from mails where id = $1"), params![id.0], read)
+    tx.query_opt(&format!("select {COLUMNS} from mails where id = $1"), params![id], mail_read)
 }
 
-/// Takes due mails that nobody has in hand: the urgent ones first, then the longest due.
+/// Leases due mails: the urgent ones first, then the longest due.
 pub fn mails_lease(
     tx: &mut Tx<'_>,
-    lease: Lease,
+    lease: MailLease,
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<Mail>, StorageError> {
-    let mut due: Vec<Uuid> = Vec::new();
+    let mut due: Vec<MailId> = Vec::new();
     for priority in PRIORITIES {
-        // One after the other, so that each is a range of the index.
+        // One query per priority, so that each is a range of the index.
         let room = i64::from(limit) - i64::try_from(due.len()).expect("a batch is small");
         due.extend(tx.query(
             "select id from mails where status = 'waiting' and priority = $3 and due_at <= $1 \
              and (leased_until is null or leased_until <= $1) order by due_at, id limit $2",
             params![now, room, priority],
-            |row| row.get::<Uuid>("id"),
+            |row| row.get::<MailId>("id"),
         )?);
     }
     let mut leased = Vec::with_capacity(due.len());
@@ -125,60 +129,62 @@ pub fn mails_lease(
             params![id, lease.id, lease.until, now],
         )?;
         if rows == 1 {
-            leased.extend(mail_find(tx, MailId(id))?);
+            leased.extend(mail_find(tx, id)?);
         }
     }
     Ok(leased)
 }
 
-/// Notes what the ticket office has told, so that it is not asked again.
-pub fn mail_complete(tx: &mut Tx<'_>, id: MailId, facts: &Facts) -> Result<(), StorageError> {
-    let sql = "update mails set facts = $2, is_complete = true where id = $1";
-    tx.execute(sql, params![id.0, to_json(facts)]).map(drop)
+/// Stores what the ticket service said, so that it is not asked again.
+pub fn mail_complete(tx: &mut Tx<'_>, id: MailId, data: &TemplateData) -> Result<(), StorageError> {
+    let sql = "update mails set template_data = $2, is_complete = true where id = $1";
+    tx.execute(sql, params![id, to_json(data)]).map(drop)
 }
 
-/// An attempt begins: from now on the mail may have been sent. The lease is that of the attempt,
-/// however long the mail has waited for its neighbours. `false`: somebody else has it.
-pub fn mail_attempt(
+/// Begins an attempt: from now on the mail may have been sent. The lease starts anew, because the
+/// mail has waited for the others of its batch. Returns `false` if another process has it.
+pub fn mail_begin_attempt(
     tx: &mut Tx<'_>,
     id: MailId,
-    lease: Lease,
-    language: Language,
+    lease: MailLease,
+    language: MailLanguage,
 ) -> Result<bool, StorageError> {
     let rows = tx.execute(
         "update mails set attempts = attempts + 1, language = $3, leased_until = $4 \
          where id = $1 and lease_id = $2 and status = 'waiting'",
-        params![id.0, lease.id, language.code(), lease.until],
+        params![id, lease.id, language, lease.until],
     )?;
     Ok(rows == 1)
 }
 
-/// Notes how an attempt ended. That it was sent is true whoever has it in hand now; everything else
-/// is for whoever has. `false`: it was not noted.
-pub fn mail_note(
+/// Stores how an attempt ended. A mail that was sent is marked so even if its lease is over; other
+/// results count only for the owner of the lease. Returns `false` if nothing was stored.
+pub fn mail_record_attempt(
     tx: &mut Tx<'_>,
     id: MailId,
     lease_id: Uuid,
-    verdict: &Verdict,
+    decision: &DeliveryDecision,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
-    let rows = match verdict {
-        Verdict::Sent => tx.execute(
+    let rows = match decision {
+        DeliveryDecision::Sent => tx.execute(
             "update mails set status = 'sent', ended_at = $2, last_error = null, \
              lease_id = null, leased_until = null where id = $1 and status <> 'sent'",
-            params![id.0, now],
+            params![id, now],
         )?,
-        Verdict::Failed { error } => end(tx, id, lease_id, Status::Failed, error, now)?,
-        Verdict::Later { due_at, error } => tx.execute(
+        DeliveryDecision::Failed { error } => {
+            end(tx, id, lease_id, MailStatus::Failed, error, now)?
+        }
+        DeliveryDecision::Later { due_at, error } => tx.execute(
             "update mails set due_at = $3, last_error = $4, lease_id = null, leased_until = null \
              where id = $1 and lease_id = $2 and status = 'waiting'",
-            params![id.0, lease_id, due_at, shorten(error)],
+            params![id, lease_id, due_at, shorten(error)],
         )?,
     };
     Ok(rows == 1)
 }
 
-/// There is nobody to tell, or it is too late. `false`: somebody else has it.
+/// Ends a mail without a recipient or that came too late. Returns `false` if another process has it.
 pub fn mail_drop(
     tx: &mut Tx<'_>,
     id: MailId,
@@ -186,21 +192,21 @@ pub fn mail_drop(
     reason: &str,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
-    Ok(end(tx, id, lease_id, Status::Dropped, reason, now)? == 1)
+    Ok(end(tx, id, lease_id, MailStatus::Dropped, reason, now)? == 1)
 }
 
 fn end(
     tx: &mut Tx<'_>,
     id: MailId,
     lease_id: Uuid,
-    status: Status,
+    status: MailStatus,
     error: &str,
     now: Timestamp,
 ) -> Result<u64, StorageError> {
     tx.execute(
         "update mails set status = $3, last_error = $4, ended_at = $5, lease_id = null, \
          leased_until = null where id = $1 and lease_id = $2 and status = 'waiting'",
-        params![id.0, lease_id, status.name(), shorten(error), now],
+        params![id, lease_id, status, shorten(error), now],
     )
 }
 
@@ -208,18 +214,18 @@ fn shorten(error: &str) -> String {
     error.chars().take(ERROR_CHARS_MAX).collect()
 }
 
-/// A mail that has failed is tried again, from the beginning. `false`: it has not failed.
+/// Makes a failed mail due again. Returns `false` if it has not failed.
 pub fn mail_retry(tx: &mut Tx<'_>, id: MailId, now: Timestamp) -> Result<bool, StorageError> {
     let rows = tx.execute(
         "update mails set status = 'waiting', ended_at = null, attempts = 0, due_at = $2 \
          where id = $1 and status = 'failed'",
-        params![id.0, now],
+        params![id, now],
     )?;
     Ok(rows == 1)
 }
 
-/// Forgets mails that have ended long ago, a bounded number at a time.
-pub fn mails_purge(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, StorageError> {
+/// Deletes mails that ended before a time, a bounded number at once.
+pub fn mails_delete(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, StorageError> {
     tx.execute(
         "delete from mails where id in (select id from mails where status <> 'waiting' \
          and created_at < $1 order by created_at, id limit $2)",
@@ -227,28 +233,28 @@ pub fn mails_purge(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64
     )
 }
 
-pub fn mails_waiting(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
+pub fn mails_count_waiting(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
     let sql = "select count(*) as total from mails where status = 'waiting'";
     tx.query_one(sql, &[], |row| row.get("total"))
 }
 
 impl MailFilter {
-    /// Only what is named is asked for, so that the database sees which index to take.
+    /// A text per combination, so that each can use its index.
     fn conditions(&self) -> (String, Vec<Value<'_>>) {
         let mut values = Vec::new();
         let mut conditions = vec!["true".to_owned()];
-        let mut ask = |column: &str, value: Value<'static>| {
+        let mut add = |column: &str, value: Value<'static>| {
             values.push(value);
             conditions.push(format!("{column} = ${}", values.len()));
         };
         if let Some(user_id) = self.user_id {
-            ask("user_id", Value::Uuid(user_id));
+            add("user_id", Value::Uuid(user_id));
         }
         if let Some(status) = self.status {
-            ask("status", Value::Text(status.name()));
+            add("status", Value::Text(status.as_str()));
         }
         if let Some(kind) = self.kind {
-            ask("kind", Value::Text(kind.name()));
+            add("kind", Value::Text(kind.as_str()));
         }
         (conditions.join(" and "), values)
     }
@@ -270,8 +276,8 @@ pub fn mail_list(
         "select {COLUMNS} from mails where {conditions} \
          order by created_at desc, id desc limit ${at_limit} offset ${at_offset}"
     );
-    Ok((tx.query(&sql, &values, read)?, total))
+    Ok((tx.query(&sql, &values, mail_read)?, total))
 }
 
-/// How long a mail is in one's hands: longer than everything that is done with it can take.
-pub const LEASE: Duration = Duration::from_secs(180);
+/// Longer than one attempt can take.
+pub const LEASE_TTL: Duration = Duration::from_secs(180);

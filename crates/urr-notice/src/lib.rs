@@ -1,20 +1,21 @@
-//! Notices that someone was let in, on a FIFO queue of SQS (Q6): sent by [`Post`], read by [`Worker`].
+//! Notices of admissions on an SQS FIFO queue (Q6): sent by [`NoticePublisher`], read by
+//! [`NoticeWorker`].
 //!
-//! A notice tells and gives no right: it has no token (K-11). The queue being slow or dead costs
-//! notices, which are counted, and nothing else.
+//! A notice informs and gives no right: it has no token (K-11). If the queue is slow or down, notices
+//! are lost and counted, and nothing else happens.
 //!
-//! Those of an event keep their order, with one exception. They are sent ten at a time, and SQS may
-//! take some of a batch and refuse others for a moment: those come again before anything else is
-//! sent, but behind the rest of their batch. Whoever needs the very order has the time in them.
+//! The notices of an event keep their order, with one exception. They are sent ten at a time, and SQS
+//! may accept some of a batch and refuse others: those are sent again before anything else, but behind
+//! the rest of their batch. A reader that needs the exact order uses their time.
 
-mod client;
-mod figures;
 mod message;
-mod post;
+mod metrics;
+mod publisher;
+mod sqs;
 mod worker;
 
-pub use client::{SqsOptions, SqsQueue};
-pub use figures::Figures;
-pub use message::{Message, UnreadableMessage};
-pub use post::Post;
-pub use worker::{Read, ReadError, Worker};
+pub use message::{InvalidNotice, NoticeMessage};
+pub use metrics::NoticeMetrics;
+pub use publisher::NoticePublisher;
+pub use sqs::{SqsOptions, SqsQueue};
+pub use worker::{NoticeBatch, NoticeReadError, NoticeWorker};

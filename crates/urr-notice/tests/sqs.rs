@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{Secret, Timestamp, Uuid};
-use urr_notice::{Figures, Message, Post, SqsOptions, SqsQueue, Worker};
+use urr_notice::{
+    NoticeMessage, NoticeMetrics, NoticePublisher, NoticeWorker, SqsOptions, SqsQueue,
+};
 use urr_queue::Notices;
-use urr_room::Admitted;
+use urr_room::Admission;
 use urr_test::servers::{self, Server, SqsServer};
 
 const EVENT: Uuid = Uuid::from_u128(0xe);
@@ -43,8 +45,8 @@ impl House {
         Some(House { queue, aside })
     }
 
-    async fn read_all(&self) -> Vec<Message> {
-        let worker = Worker::new(self.queue.clone());
+    async fn read_all(&self) -> Vec<NoticeMessage> {
+        let worker = NoticeWorker::new(self.queue.clone());
         let mut all = Vec::new();
         loop {
             let read = worker.read(0).await.unwrap();
@@ -79,7 +81,7 @@ async fn create(server: &SqsServer, name: &str, more: &[(QueueAttributeName, &st
 
 struct Posting {
     notices: Notices,
-    figures: Figures,
+    metrics: NoticeMetrics,
     stop: CancellationToken,
     running: JoinHandle<()>,
 }
@@ -87,26 +89,29 @@ struct Posting {
 impl Posting {
     fn start(queue: &SqsQueue, buffered_max: usize) -> Posting {
         let (notices, receiver) = Notices::buffered(buffered_max);
-        let (figures, stop) = (Figures::default(), CancellationToken::new());
-        let post = Post { queue: queue.clone(), notices: receiver, figures: figures.clone() };
+        let (metrics, stop) = (NoticeMetrics::default(), CancellationToken::new());
+        let post =
+            NoticePublisher { queue: queue.clone(), notices: receiver, metrics: metrics.clone() };
         let running = tokio::spawn(post.run(stop.clone()));
-        Posting { notices, figures, stop, running }
+        Posting { notices, metrics, stop, running }
     }
 
     /// Stops it. What was put before is sent, if the queue takes it.
-    async fn end(self) -> Figures {
+    async fn end(self) -> NoticeMetrics {
         self.stop.cancel();
         self.running.await.unwrap();
-        self.figures
+        self.metrics
     }
 }
 
-fn admitted(user: u128, slot: u128) -> Admitted {
-    Admitted { user_id: Uuid::from_u128(user), slot_id: Uuid::from_u128(slot) }
+fn admitted(user: u128, slot: u128) -> Admission {
+    Admission { user_id: Uuid::from_u128(user), slot_id: Uuid::from_u128(slot) }
 }
 
-fn user_of(message: &Message) -> u128 {
-    let Message::Admitted { user_id, event_id: EVENT, .. } = message else { panic!("{message:?}") };
+fn user_of(message: &NoticeMessage) -> u128 {
+    let NoticeMessage::Admitted { user_id, event_id: EVENT, .. } = message else {
+        panic!("{message:?}")
+    };
     user_id.as_u128()
 }
 
@@ -114,11 +119,11 @@ fn user_of(message: &Message) -> u128 {
 async fn notices_arrive_in_the_order_of_admission() {
     let Some(house) = House::open("order").await else { return };
     let posting = Posting::start(&house.queue, 1_000);
-    let all: Vec<Admitted> = (1..=95).map(|number| admitted(number, 1_000 + number)).collect();
+    let all: Vec<Admission> = (1..=95).map(|number| admitted(number, 1_000 + number)).collect();
     posting.notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
     let notices = posting.notices.clone();
-    let figures = posting.end().await;
-    assert_eq!((figures.sent(), notices.dropped()), (95, 0));
+    let metrics = posting.end().await;
+    assert_eq!((metrics.sent(), notices.dropped()), (95, 0));
     let users: Vec<u128> = house.read_all().await.iter().map(user_of).collect();
     assert_eq!(users, (1..=95).collect::<Vec<u128>>());
     assert_eq!(house.read_all().await, [], "what was read is off the queue");
@@ -133,8 +138,8 @@ async fn k_11_being_let_in_again_is_told_again_and_a_repetition_is_not() {
     posting.end().await;
     let read = house.read_all().await;
     let slots = read.iter().map(|message| match message {
-        Message::Admitted { slot_id, .. } => slot_id.as_u128(),
-        Message::Unknown => panic!("{message:?}"),
+        NoticeMessage::Admitted { slot_id, .. } => slot_id.as_u128(),
+        NoticeMessage::Unknown => panic!("{message:?}"),
     });
     assert_eq!(slots.collect::<Vec<_>>(), [10, 11]);
 }
@@ -146,13 +151,13 @@ async fn k_11_a_dead_queue_costs_notices_that_are_counted_and_nothing_else() {
     drop(nobody);
     let queue = queue_at(&endpoint, &format!("{endpoint}/000000000000/none.fifo"));
     let posting = Posting::start(&queue, 20);
-    let all: Vec<Admitted> = (1..=500).map(|number| admitted(number, number)).collect();
+    let all: Vec<Admission> = (1..=500).map(|number| admitted(number, number)).collect();
     posting.notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
     let notices = posting.notices.clone();
     let overflow = notices.dropped();
     assert!(overflow >= 480 - 10, "the buffer holds twenty and the post ten: {overflow}");
-    let figures = posting.end().await;
-    assert_eq!(figures.sent(), 0);
+    let metrics = posting.end().await;
+    assert_eq!(metrics.sent(), 0);
     assert_eq!(notices.dropped(), 500, "one counter has all that were not sent");
 }
 
@@ -185,7 +190,7 @@ async fn take_batch(
             failed.push(json!({"Id": id, "SenderFault": false, "Code": "InternalError"}));
             continue;
         }
-        taken.push(user_of(&Message::parse(entry["MessageBody"].as_str().unwrap()).unwrap()));
+        taken.push(user_of(&NoticeMessage::parse(entry["MessageBody"].as_str().unwrap()).unwrap()));
         successful.push(json!({"Id": id, "MessageId": "m", "MD5OfMessageBody": ""}));
     }
     batches.push(taken);
@@ -198,13 +203,13 @@ async fn what_is_refused_for_a_moment_is_sent_before_anything_else() {
     let (moody, endpoint) = Moody::start().await;
     let queue = queue_at(&endpoint, &format!("{endpoint}/000000000000/moody.fifo"));
     let (notices, taken) = Notices::buffered(100);
-    let all: Vec<Admitted> = (1..=15).map(|number| admitted(number, number)).collect();
+    let all: Vec<Admission> = (1..=15).map(|number| admitted(number, number)).collect();
     notices.admitted(EVENT, &all, Timestamp::UNIX_EPOCH);
-    let figures = Figures::default();
-    let post = Post { queue, notices: taken, figures: figures.clone() };
+    let metrics = NoticeMetrics::default();
+    let post = NoticePublisher { queue, notices: taken, metrics: metrics.clone() };
     let stop = CancellationToken::new();
     let posting = tokio::spawn(post.run(stop.clone()));
-    urr_test::eventually("all are sent", async || (figures.sent() == 15).then_some(())).await;
+    urr_test::eventually("all are sent", async || (metrics.sent() == 15).then_some(())).await;
     stop.cancel();
     posting.await.unwrap();
     let batches = moody.0.lock().unwrap().clone();
@@ -224,7 +229,7 @@ async fn what_cannot_be_read_is_put_aside_and_an_unknown_action_is_passed_over()
         let send = send.message_group_id(number).message_deduplication_id(number);
         send.message_body(body).send().await.unwrap();
     }
-    assert_eq!(house.read_all().await, [Message::Unknown]);
+    assert_eq!(house.read_all().await, [NoticeMessage::Unknown]);
     let aside = house.aside.client().receive_message().queue_url(house.aside.url());
     let aside = aside.wait_time_seconds(5).send().await.unwrap();
     let bodies: Vec<_> = aside.messages().iter().filter_map(|message| message.body()).collect();
@@ -235,7 +240,7 @@ async fn what_cannot_be_read_is_put_aside_and_an_unknown_action_is_passed_over()
 async fn a_worker_reads_until_it_is_told_to_stop() {
     let Some(house) = House::open("worker").await else { return };
     let stop = CancellationToken::new();
-    let worker = Worker::new(house.queue.clone());
+    let worker = NoticeWorker::new(house.queue.clone());
     let running = tokio::spawn({
         let stop = stop.clone();
         async move { worker.run(stop).await }

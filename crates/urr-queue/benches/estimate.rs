@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use urr_queue::{Outlook, Wait};
-use urr_room::{Crowd, Door, Pace, Rules};
+use urr_queue::{WaitEstimate, WaitEstimator};
+use urr_room::{AdmissionRules, AdmissionState, Crowd, LinePace};
 
 /// A sale as it goes.
 struct Shape {
@@ -131,9 +131,9 @@ const UNSEEN: [Shape; 6] = [
 const MOMENTS: [&str; 4] = ["before the sale", "at joining", "half way", "near the front"];
 
 #[derive(Clone, Copy)]
-struct Told {
+struct QueueStatus {
     at: u32,
-    wait: Wait,
+    wait: WaitEstimate,
 }
 
 /// Someone in the line.
@@ -141,7 +141,7 @@ struct Person {
     /// Their first position; unknown until they were counted.
     first_position: u32,
     leaves_at: u32,
-    told: [Option<Told>; MOMENTS.len()],
+    told: [Option<QueueStatus>; MOMENTS.len()],
 }
 
 /// Of those who were told something at a moment.
@@ -162,7 +162,7 @@ struct Sale<'a> {
     line: VecDeque<Person>,
     /// When each slot may be given back at the earliest.
     slots: Vec<u32>,
-    pace: Pace,
+    pace: LinePace,
     admitted_total: u64,
     left_total: u64,
     scores: [Score; MOMENTS.len()],
@@ -176,7 +176,10 @@ impl Sale<'_> {
             second: 0,
             line: VecDeque::new(),
             slots: Vec::new(),
-            pace: Pace { admitted: vec![0; Pace::SECONDS], left: vec![0; Pace::SECONDS] },
+            pace: LinePace {
+                admitted: vec![0; LinePace::SECONDS],
+                left: vec![0; LinePace::SECONDS],
+            },
             admitted_total: 0,
             left_total: 0,
             scores: [Score::default(); MOMENTS.len()],
@@ -251,7 +254,7 @@ impl Sale<'_> {
     /// Compares what someone was told with what came.
     fn count(&mut self, person: &Person) {
         for (score, told) in self.scores.iter_mut().zip(person.told) {
-            let Some(Told { at, wait }) = told else { continue };
+            let Some(QueueStatus { at, wait }) = told else { continue };
             let waited = u64::from(self.second - at);
             score.told += 1;
             score.within += u64::from((wait.from..=wait.to).contains(&waited));
@@ -263,7 +266,7 @@ impl Sale<'_> {
 
     /// Tells everybody who has come to a moment how long they will wait.
     fn tell(&mut self, joining: usize) {
-        let outlook = Outlook::new(&self.crowd(), &self.rules(), self.open_for());
+        let wait_estimator = WaitEstimator::new(&self.crowd(), &self.rules(), self.open_for());
         for (position, person) in (1..).zip(&mut self.line) {
             let moment = match person.first_position {
                 0 => joining,
@@ -274,7 +277,7 @@ impl Sale<'_> {
             if person.first_position == 0 {
                 person.first_position = position;
             }
-            let told = Told { at: self.second, wait: outlook.wait_at(position) };
+            let told = QueueStatus { at: self.second, wait: wait_estimator.wait_at(position) };
             person.told[moment].get_or_insert(told);
         }
     }
@@ -290,9 +293,9 @@ impl Sale<'_> {
         }
     }
 
-    fn rules(&self) -> Rules {
-        Rules {
-            door: Door::Open,
+    fn rules(&self) -> AdmissionRules {
+        AdmissionRules {
+            admission: AdmissionState::Open,
             threshold: self.shape.threshold,
             admitted_per_second_max: self.shape.rate,
             slot_ttl: Duration::from_mins(10),

@@ -22,13 +22,16 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use urr_contracts::clients::TicketClient;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits};
 use urr_kernel::{Clock, IdSource, Uuid};
-use urr_queue::{Notices, Queue, QueueParts, SCHEMA, Settings};
+use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA};
 use urr_room::memory::MemoryRooms;
-use urr_room::{Ask, Door, Rooms, Rules};
+use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms};
 use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
-use urr_service::{Caller, Limits, Metrics, Role, Service, ServiceKit, Upstream, serve};
+use urr_service::{
+    Caller, Limits, LocalRouter, Metrics, Role, Service, ServiceKit, Upstream, serve,
+};
 use urr_storage::{Db, StorageError, params};
 use urr_test::engines::{Database, Engine};
 use utoipa_axum::router::OpenApiRouter;
@@ -117,18 +120,26 @@ impl House {
         open_sale(&database.db, event_id, now).await?;
         let (rooms, _) = MemoryRooms::open(journal.db.clone(), ids.clone(), now).await?;
         let rooms = Rooms::Memory(rooms);
-        let queue = Queue::new(QueueParts {
+        let metrics = Metrics::new();
+        let kit = ServiceKit {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            metrics,
+            limits: Limits::default(),
+        };
+        let ticket = Upstream::local(Caller::Queue, "ticket", LocalRouter::default(), &kit);
+        let queue = QueueService::new(QueueParts {
             db: database.db.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
-            settings: Settings { threshold: 1, ..Settings::default() },
+            settings: QueueSettings { threshold: 1, ..QueueSettings::default() },
             rooms: rooms.clone(),
             entry_key: TokenKey::new(&[2; 32]),
             notices: Notices::off(),
+            ticket: TicketClient::new(ticket),
         });
         queue.load().await?;
         fill(&rooms, event_id, waiting).await?;
-        let kit = ServiceKit { clock, ids, metrics: Metrics::new(), limits: Limits::default() };
         let address = listen(gateway(&queue.service(&kit), &kit)).await?;
         let users = (0..ASKING.min(waiting))
             .map(|number| Uuid::from_u128(1 + number * waiting / ASKING.min(waiting)));
@@ -177,8 +188,8 @@ async fn open_sale(
 
 async fn fill(rooms: &Rooms, event_id: Uuid, waiting: u128) -> Result<()> {
     let now = Clock::System.now();
-    let rules = Rules {
-        door: Door::Open,
+    let rules = AdmissionRules {
+        admission: AdmissionState::Open,
         threshold: 1,
         admitted_per_second_max: 1,
         slot_ttl: Duration::from_mins(10),
@@ -186,7 +197,7 @@ async fn fill(rooms: &Rooms, event_id: Uuid, waiting: u128) -> Result<()> {
         waiting_max: 1_000_000,
         queues_per_user_max: 3,
     };
-    let first = Ask { event_id, user_id: Uuid::from_u128(u128::MAX), now };
+    let first = RoomRequest { event_id, user_id: Uuid::from_u128(u128::MAX), now };
     rooms.check(first, &rules).await?;
     let mut tasks = JoinSet::new();
     let share = waiting.div_ceil(256);
@@ -195,7 +206,10 @@ async fn fill(rooms: &Rooms, event_id: Uuid, waiting: u128) -> Result<()> {
         tasks.spawn(async move {
             for number in task * share..((task + 1) * share).min(waiting) {
                 let user_id = Uuid::from_u128(1 + number);
-                rooms.check(Ask { event_id, user_id, now }, &rules).await.expect("there is room");
+                rooms
+                    .check(RoomRequest { event_id, user_id, now }, &rules)
+                    .await
+                    .expect("there is room");
             }
         });
     }
@@ -267,7 +281,7 @@ async fn full_load(target: &Target) -> f64 {
             let mut count = 0_usize;
             while Instant::now() < end {
                 let request = &requests[(connection * 16 + count) % requests.len()];
-                ask(&mut stream, request, &mut buffer).await;
+                send_request(&mut stream, request, &mut buffer).await;
                 count += 1;
             }
             count
@@ -277,7 +291,7 @@ async fn full_load(target: &Target) -> f64 {
 }
 
 /// Asks and reads the whole answer.
-async fn ask(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
+async fn send_request(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
     stream.write_all(request).await.expect("the server reads");
     let mut filled = 0;
     loop {
@@ -300,7 +314,7 @@ fn is_whole(answer: &[u8]) -> bool {
     answer.len() >= end + 4 + length
 }
 
-fn median(figures: &mut [f64]) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+fn median(metrics: &mut [f64]) -> f64 {
+    metrics.sort_by(f64::total_cmp);
+    metrics[metrics.len() / 2]
 }

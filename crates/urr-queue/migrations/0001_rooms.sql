@@ -1,9 +1,9 @@
--- What is known of each event, and how its waiting room is run. Who waits is not here: that is in
--- the room itself.
+-- Each event with the settings of its waiting room. The users who wait are in the room itself, not
+-- here.
 create table rooms (
     event_id uuid primary key,
-    -- Of the catalogue's news: an older one does not overwrite a newer one. 0: only the end of the
-    -- event was heard of.
+    -- The catalog's revision: an older update does not overwrite a newer one. 0 if only the end of
+    -- the event was announced so far.
     revision bigint not null,
     status text not null,
     title text not null,
@@ -12,7 +12,7 @@ create table rooms (
     sale_starts_at timestamptz,
     sale_ends_at timestamptz,
     has_presale boolean not null,
-    -- How the organiser wants it; null is the default of the installation.
+    -- The organiser's room settings; null stands for the default of the installation.
     threshold integer,
     admitted_per_second_max integer,
     gathering_seconds integer,
@@ -29,7 +29,7 @@ create table rooms (
     constraint rooms_gathering check (gathering_seconds >= 0)
 );
 
--- Counts every change of a room: a process that knows an older number reads them again.
+-- Counts every change of a room: a process that has an older number loads the rooms again.
 create table rooms_revision (
     id smallint primary key,
     revision bigint not null,
@@ -38,26 +38,25 @@ create table rooms_revision (
 
 insert into rooms_revision (id, revision) values (1, 1);
 
--- A draw: committed to before anybody comes, closed at the opening, done when everybody has their
--- number.
+-- A draw: committed before anybody joins, closed at the opening, done when all entrants have their
+-- numbers.
 create table draws (
     event_id uuid primary key references rooms (event_id),
     secret bytea not null,
     commitment bytea not null,
     committed_at timestamptz not null,
-    -- The newest arrival that takes part; null before the opening.
+    -- The last arrival that takes part; null before the opening.
     last_number bigint,
     closed_at timestamptz,
-    -- Null before the entrants were read.
+    -- Null until the entrants are read.
     entrants_count integer,
     entrants_digest bytea,
     arrivals_digest bytea,
-    -- Null until everybody has their number.
+    -- Null until all entrants have their numbers.
     done_at timestamptz
 );
 
--- The entrants in the order that was drawn, so many in a row: of each the tag and the number of the
--- arrival.
+-- The entrants in drawn order, several thousand per row: the tag and the arrival number of each.
 create table draw_entrants (
     event_id uuid not null references draws (event_id),
     part integer not null,
@@ -65,20 +64,8 @@ create table draw_entrants (
     primary key (event_id, part)
 );
 
--- What administrators did.
-create table admin_audit (
-    id uuid primary key,
-    at timestamptz not null,
-    admin_id uuid,
-    action text not null,
-    event_id uuid not null,
-    details jsonb not null
-);
-
-create index admin_audit_by_time on admin_audit (at, id);
-
--- Purchases that were heard of and whose slots are still to be ended.
-create table purchases (
+-- Purchases after which the buyer's slot has to end, until it has ended.
+create table slot_ends (
     reservation_id uuid primary key,
     event_id uuid not null,
     user_id uuid not null,

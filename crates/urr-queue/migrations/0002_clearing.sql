@@ -1,6 +1,6 @@
--- A pre-sale was put before the sale of people who wait already: they are sent home, and until then
--- nobody is let in.
+-- A pre-sale was added after users had joined: the room is cleared, and until then nobody is
+-- admitted.
 alter table rooms add column awaits_clearing boolean not null default false;
 
--- What ended long ago is not read any more.
+-- Events that ended long ago are not loaded.
 create index rooms_by_end on rooms (sale_ends_at);

@@ -1,9 +1,9 @@
--- Those who wait and want to be told when their turn is near. Who was told is not here any more.
+-- Users who wait and asked to be reminded when their admission is near. A sent reminder is deleted.
 create table reminders (
     event_id uuid not null,
     user_id uuid not null,
-    -- Of their place, so that only those are looked for who may be near. Who asked before a draw has
-    -- the lowest of all: theirs is not known yet.
+    -- The user's number in the line, so that only users near the front are looked up. Before a draw it
+    -- is the lowest number of all, because the real one is not known yet.
     number bigint not null,
     asked_at timestamptz not null,
     primary key (event_id, user_id)

@@ -1,4 +1,4 @@
--- Of which minute each room was last told to the statistics: of several processes one tells it.
+-- The last minute for which each room's statistics were published: of several processes one does it.
 create table observations (
     event_id uuid primary key,
     minute timestamptz not null

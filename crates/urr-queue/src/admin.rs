@@ -1,62 +1,78 @@
-//! What administrators and operators do with a room. A change and its line in the log are one
-//! transaction; every process obeys it within a second, this one at once.
+//! The operations of administrators and operators. A change and its entry in the admin log are one
+//! transaction. It takes effect at once in this process, and within a second in the others.
 
-mod change;
+mod room_change;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use urr_kernel::{Timestamp, Uuid};
+use urr_room::{AdmissionRules, ClearedCounts, Crowd, RoomError};
 use urr_service::Page;
+use urr_service::admin_log::{self, AdminAction};
 use urr_storage::StorageError;
 
-pub use self::change::{Change, ChangeRefused, GATHERING_SECONDS, Message, PEOPLE, decide_change};
-use crate::domain::estimate::{Outlook, Wait};
-use crate::store::audit::{AuditEntry, audit_complete, audit_insert, audit_list};
-use crate::store::rooms::revision_raise;
-use crate::store::wishes::{room_lock, wishes_update};
-use crate::{EventRoom, EventStatus, Opening, Phase, Queue, draw};
-use urr_room::{Cleared, Crowd, RoomError, Rules};
+pub use self::room_change::{
+    GATHERING_SECONDS, PEOPLE, RoomChange, RoomChangeRejection, RoomMessage, decide_change,
+};
+use crate::domain::estimate::{WaitEstimate, WaitEstimator};
+use crate::store::rooms::{revision_raise, room_lock, room_settings_update};
+use crate::{EventRoom, EventStatus, OpeningOrder, QueueService, RoomPhase, draw};
 
-/// Rooms that people may enter so soon are worth a look.
+/// Rooms that open for joining within this time are listed.
 const SOON: Duration = Duration::from_hours(24);
 
-/// Who does something to a room.
+/// Who changes a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
     Admin(Uuid),
-    /// Whoever runs the installation.
+    /// By the command line.
     Operator,
 }
 
 impl Actor {
-    fn admin_id(self) -> Option<Uuid> {
-        match self {
-            Actor::Admin(admin_id) => Some(admin_id),
-            Actor::Operator => None,
+    fn action(
+        self,
+        id: Uuid,
+        action: &'static str,
+        event_id: Uuid,
+        details: Value,
+        now: Timestamp,
+    ) -> AdminAction {
+        AdminAction {
+            id,
+            admin_id: match self {
+                Actor::Admin(admin_id) => Some(admin_id),
+                Actor::Operator => None,
+            },
+            action: action.into(),
+            resource_type: "room".into(),
+            resource_id: event_id.to_string(),
+            summary: format!("{action} {event_id}"),
+            details: Some(details),
+            created_at: now,
         }
     }
 }
 
-/// A room as those see it who watch over it.
+/// A room as administrators see it.
 #[derive(Clone, Debug)]
 pub struct RoomReport {
     pub event: Arc<EventRoom>,
-    pub phase: Phase,
+    pub phase: RoomPhase,
     pub crowd: Crowd,
-    /// What the room is told at the moment.
-    pub rules: Rules,
+    pub rules: AdmissionRules,
     pub is_sold_out: bool,
-    /// What the autopilot allows, if it flies.
+    /// The limit of the autopilot, if it is on.
     pub autopilot_rate: Option<u32>,
-    /// Of the last in line; none if nobody waits.
-    pub wait_of_last: Option<Wait>,
+    /// The wait of the last user in the line; none if nobody waits.
+    pub wait_of_last: Option<WaitEstimate>,
     pub at: Timestamp,
 }
 
-/// Why a room is not shown or not cleared.
+/// Why an operation fails.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error("there is no such event")]
@@ -66,7 +82,7 @@ pub enum AdminError {
     #[error("the storage failed")]
     Storage(#[from] StorageError),
     #[error(transparent)]
-    Refused(#[from] ChangeRefused),
+    Refused(#[from] RoomChangeRejection),
 }
 
 impl From<RoomError> for AdminError {
@@ -75,23 +91,23 @@ impl From<RoomError> for AdminError {
     }
 }
 
-impl Queue {
-    /// A room as it is now.
+impl QueueService {
+    /// The present state of a room.
     pub async fn report_room(&self, event_id: Uuid) -> Result<RoomReport, AdminError> {
         let event = self.known_event(event_id)?;
         self.report(event).await
     }
 
-    /// Some of the rooms that have anybody in them, are open, or will be soon: those with people
-    /// first, then by their sale. With the number of all of them.
+    /// A page of the rooms that are occupied, open or will be soon, and how many there are. Occupied
+    /// rooms come first, then by the start of the sale.
     pub async fn report_rooms(&self, page: Page) -> Result<(Vec<RoomReport>, u64), AdminError> {
         let now = self.0.clock.now();
-        let occupied: HashSet<Uuid> = self.0.rooms.events().await?.into_iter().collect();
+        let occupied: HashSet<Uuid> = self.0.rooms.occupied_events().await?.into_iter().collect();
         let is_occupied = |event: &EventRoom| occupied.contains(&event.event_id);
-        let mut events = self.0.directory.all();
+        let mut events = self.0.event_index.all();
         events.retain(|event| {
             let phase = event.phase(&self.0.settings, now);
-            is_occupied(event) || is_worth_a_look(phase, now)
+            is_occupied(event) || is_listed(phase, now)
         });
         events.sort_by_key(|event| (!is_occupied(event), event.sale_starts_at, event.event_id));
         let total = events.len().try_into().unwrap_or(u64::MAX);
@@ -109,13 +125,13 @@ impl Queue {
         let crowd = self.0.rooms.crowd(event.event_id, now).await?;
         let rules = self.rules_of(&event, now);
         let open_for = now.duration_since(event.sale_starts_at);
-        let outlook =
-            Outlook::new(&crowd, &rules, Duration::try_from(open_for).unwrap_or_default());
+        let wait_estimator =
+            WaitEstimator::new(&crowd, &rules, Duration::try_from(open_for).unwrap_or_default());
         Ok(RoomReport {
             phase: event.phase(&self.0.settings, now),
-            is_sold_out: self.0.pulse.is_sold_out(event.event_id, now),
+            is_sold_out: self.0.sales_health.is_sold_out(event.event_id, now),
             autopilot_rate: self.0.autopilots.rate_max(event.event_id),
-            wait_of_last: (crowd.waiting > 0).then(|| outlook.wait_at(crowd.waiting)),
+            wait_of_last: (crowd.waiting > 0).then(|| wait_estimator.wait_at(crowd.waiting)),
             event,
             crowd,
             rules,
@@ -124,15 +140,15 @@ impl Queue {
     }
 
     fn known_event(&self, event_id: Uuid) -> Result<Arc<EventRoom>, AdminError> {
-        let event = self.0.directory.get(event_id);
+        let event = self.0.event_index.get(event_id);
         event.filter(|event| event.status != EventStatus::Deleted).ok_or(AdminError::UnknownEvent)
     }
 
-    /// Changes how a room is run. What is so already is no change.
+    /// Changes the settings of a room. A change without effect is not logged.
     pub async fn change_room(
         &self,
         event_id: Uuid,
-        change: Change,
+        change: RoomChange,
         actor: Actor,
     ) -> Result<(), AdminError> {
         let (now, id) = (self.0.clock.now(), self.0.ids.next_id());
@@ -147,82 +163,65 @@ impl Queue {
             let Some(decided) = decide_change(&room, &change, &settings, has_people, now)? else {
                 return Ok(false);
             };
-            wishes_update(tx, event_id, &decided.wishes, now)?;
-            if decided.wishes.opening == Opening::Lottery {
-                // A commitment that was made before stays.
+            room_settings_update(tx, event_id, &decided.room_settings, now)?;
+            if decided.room_settings.opening == OpeningOrder::Lottery {
+                // An earlier commitment stays.
                 draw::commit(tx, event_id, &secret, now)?;
             }
-            audit_insert(
-                tx,
-                &AuditEntry {
-                    id,
-                    at: now,
-                    admin_id: actor.admin_id(),
-                    action: decided.action().to_owned(),
-                    event_id,
-                    details: decided.details(),
-                },
-            )?;
+            let action = actor.action(id, decided.action(), event_id, decided.details(), now);
+            admin_log::insert(tx, &action)?;
             revision_raise(tx)?;
             Ok(true)
         });
         if changed.await? {
-            self.learn_at_once().await;
+            self.load_at_once().await;
         }
         Ok(())
     }
 
-    /// Ends every place and slot of an event, whatever state it is in.
+    /// Ends every position and slot of an event, in whatever phase it is.
     ///
-    /// The room is not in the database: the intent is written down first, then what came of it.
-    pub async fn clear_room(&self, event_id: Uuid, actor: Actor) -> Result<Cleared, AdminError> {
+    /// The room is not in the database, so the intent is logged first and the result afterwards.
+    pub async fn clear_room(
+        &self,
+        event_id: Uuid,
+        actor: Actor,
+    ) -> Result<ClearedCounts, AdminError> {
         self.known_event(event_id)?;
         let (now, id) = (self.0.clock.now(), self.0.ids.next_id());
-        let intent = AuditEntry {
-            id,
-            at: now,
-            admin_id: actor.admin_id(),
-            action: "ROOM_CLEARED".to_owned(),
-            event_id,
-            details: json!({ "outcome": "begun" }),
-        };
-        self.0.db.write(move |tx| audit_insert(tx, &intent)).await?;
+        let begun = json!({ "outcome": "begun" });
+        let intent = actor.action(id, "ROOM_CLEARED", event_id, begun, now);
+        self.0.db.write(move |tx| admin_log::insert(tx, &intent)).await?;
         let cleared = self.0.rooms.clear(event_id, now).await;
         let details = match &cleared {
-            Ok(Cleared { waiting, active }) => {
+            Ok(ClearedCounts { waiting, active }) => {
                 json!({ "outcome": "done", "waiting": waiting, "active": active })
             }
             Err(_) => json!({ "outcome": "unknown" }),
         };
-        let noted = self.0.db.write(move |tx| audit_complete(tx, id, &details)).await;
-        if let Err(error) = noted {
-            // It was done; the line says that it was begun.
-            tracing::warn!(%event_id, %error, "what came of clearing a room was not written down");
+        let count_errors =
+            self.0.db.write(move |tx| admin_log::set_details(tx, id, &details)).await;
+        if let Err(error) = count_errors {
+            // The room was cleared; the log says that it was begun.
+            tracing::warn!(%event_id, %error, "the result of clearing a room was not logged");
         }
         Ok(cleared?)
     }
 
-    /// What was done to the rooms, the newest first, and how much it is.
-    pub async fn list_audit(
-        &self,
-        event_id: Option<Uuid>,
-        page: Page,
-    ) -> Result<(Vec<AuditEntry>, u64), StorageError> {
-        self.0.db.read(move |tx| audit_list(tx, event_id, page)).await
-    }
-
-    /// The job would do it within a second.
-    async fn learn_at_once(&self) {
+    /// Otherwise a job would do it within a second.
+    async fn load_at_once(&self) {
         if let Err(error) = self.load().await {
-            tracing::warn!(%error, "a change is stored and will be obeyed in a moment");
+            tracing::warn!(%error, "a change is stored and takes effect in a moment");
         }
     }
 }
 
-fn is_worth_a_look(phase: Phase, now: Timestamp) -> bool {
+fn is_listed(phase: RoomPhase, now: Timestamp) -> bool {
     match phase {
-        Phase::Gathering { .. } | Phase::Drawing | Phase::Open | Phase::Paused => true,
-        Phase::Closed { gathers_at } => gathers_at < now + SOON,
-        Phase::Over | Phase::Cancelled | Phase::Deleted => false,
+        RoomPhase::Gathering { .. } | RoomPhase::Drawing | RoomPhase::Open | RoomPhase::Paused => {
+            true
+        }
+        RoomPhase::Closed { gathers_at } => gathers_at < now + SOON,
+        RoomPhase::Over | RoomPhase::Cancelled | RoomPhase::Deleted => false,
     }
 }

@@ -14,10 +14,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use urr_contracts::internal::ticket::BookingHealth;
 use urr_kernel::Uuid;
 
-use crate::pulse::Booking;
-use crate::{EventRoom, Settings};
+use crate::{EventRoom, QueueSettings};
 
 /// More failures than this are too many, in thousandths of the requests.
 const FAILED_MILLI_MAX: u64 = 20;
@@ -31,13 +31,13 @@ const TOO_SLOW: u64 = 2;
 const MICROS_FINE: u64 = 100_000;
 const MICROS_TOO_SLOW: u64 = 2_000_000;
 /// After a cut its effect is waited for: the figures are of the last seconds.
-const TURNS_BETWEEN_CUTS: u32 = 5;
+const TICKS_BETWEEN_CUTS: u32 = 5;
 /// From one in a second to the whole rate in so many good turns.
-const TURNS_TO_RECOVER: u64 = 60;
+const TICKS_TO_RECOVER: u64 = 60;
 /// If nothing is heard the rate stays for so many turns; then it falls.
-const SILENT_TURNS_MAX: u32 = 10;
+const SILENT_TICKS_MAX: u32 = 10;
 /// An event without people for so many turns is forgotten.
-const ABSENT_TURNS_MAX: u32 = 60;
+const ABSENT_TICKS_MAX: u32 = 60;
 
 /// The autopilots of all events.
 #[derive(Default)]
@@ -52,29 +52,34 @@ impl Autopilots {
 
     /// A second has passed. `events` are those with people in their rooms, `booking` how booking
     /// went lately, `None` if the ticket office is silent.
-    pub fn turn(&self, events: &[Arc<EventRoom>], booking: Option<Booking>, settings: &Settings) {
+    pub fn tick(
+        &self,
+        events: &[Arc<EventRoom>],
+        booking: Option<BookingHealth>,
+        settings: &QueueSettings,
+    ) {
         let mut autopilots = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for autopilot in autopilots.values_mut() {
-            autopilot.absent_turns += 1;
+            autopilot.absent_ticks += 1;
         }
         for event in events {
-            if !event.wishes.has_autopilot {
+            if !event.room_settings.has_autopilot {
                 autopilots.remove(&event.event_id);
                 continue;
             }
-            let wished = event.wishes.admitted_per_second_max;
+            let wished = event.room_settings.admitted_per_second_max;
             let rate_set = wished.unwrap_or(settings.admitted_per_second_max);
             let autopilot =
                 autopilots.entry(event.event_id).or_insert_with(|| Autopilot::new(rate_set));
             let before = autopilot.rate_max();
-            autopilot.turn(rate_set, booking);
-            autopilot.absent_turns = 0;
+            autopilot.tick(rate_set, booking);
+            autopilot.absent_ticks = 0;
             let (event_id, after) = (event.event_id, autopilot.rate_max());
             if after < before {
                 tracing::info!(%event_id, before, after, ?booking, "booking suffers: fewer let in");
             }
         }
-        autopilots.retain(|_, autopilot| autopilot.absent_turns <= ABSENT_TURNS_MAX);
+        autopilots.retain(|_, autopilot| autopilot.absent_ticks <= ABSENT_TICKS_MAX);
     }
 }
 
@@ -85,14 +90,14 @@ struct Autopilot {
     rate_milli: u64,
     /// What is usual.
     p95_micros: Option<u64>,
-    turns_since_cut: u32,
-    silent_turns: u32,
-    absent_turns: u32,
+    ticks_since_cut: u32,
+    silent_ticks: u32,
+    absent_ticks: u32,
 }
 
 /// How booking goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Health {
+enum BookingTrend {
     Good,
     /// Neither reason to let in more nor fewer.
     Fair,
@@ -105,9 +110,9 @@ impl Autopilot {
         Autopilot {
             rate_milli: u64::from(rate_set) * 1_000,
             p95_micros: None,
-            turns_since_cut: TURNS_BETWEEN_CUTS,
-            silent_turns: 0,
-            absent_turns: 0,
+            ticks_since_cut: TICKS_BETWEEN_CUTS,
+            silent_ticks: 0,
+            absent_ticks: 0,
         }
     }
 
@@ -115,57 +120,57 @@ impl Autopilot {
         u32::try_from(self.rate_milli / 1_000).unwrap_or(u32::MAX).max(1)
     }
 
-    fn turn(&mut self, rate_set: u32, booking: Option<Booking>) {
+    fn tick(&mut self, rate_set: u32, booking: Option<BookingHealth>) {
         let most = u64::from(rate_set) * 1_000;
-        self.turns_since_cut = self.turns_since_cut.saturating_add(1);
+        self.ticks_since_cut = self.ticks_since_cut.saturating_add(1);
         match booking {
-            Some(booking) => self.turn_after_news(most, &booking),
-            None => self.turn_in_silence(),
+            Some(booking) => self.tick_with_report(most, &booking),
+            None => self.tick_without_report(),
         }
         self.rate_milli = self.rate_milli.clamp(1_000.min(most), most);
     }
 
-    fn turn_after_news(&mut self, most: u64, booking: &Booking) {
-        self.silent_turns = 0;
+    fn tick_with_report(&mut self, most: u64, booking: &BookingHealth) {
+        self.silent_ticks = 0;
         let health = self.health(booking);
         match health {
-            Health::Bad if self.turns_since_cut >= TURNS_BETWEEN_CUTS => self.cut(),
-            Health::Bad | Health::Fair => {}
-            Health::Good => self.rate_milli += (most / TURNS_TO_RECOVER).max(100),
+            BookingTrend::Bad if self.ticks_since_cut >= TICKS_BETWEEN_CUTS => self.cut(),
+            BookingTrend::Bad | BookingTrend::Fair => {}
+            BookingTrend::Good => self.rate_milli += (most / TICKS_TO_RECOVER).max(100),
         }
-        if health == Health::Good && booking.answered >= ANSWERED_MIN {
+        if health == BookingTrend::Good && booking.answered >= ANSWERED_MIN {
             self.learn(booking.p95_micros);
         }
     }
 
     /// Perhaps the ticket office cannot even say that it suffers.
-    fn turn_in_silence(&mut self) {
-        self.silent_turns = self.silent_turns.saturating_add(1);
-        if self.silent_turns > SILENT_TURNS_MAX && self.turns_since_cut >= TURNS_BETWEEN_CUTS {
+    fn tick_without_report(&mut self) {
+        self.silent_ticks = self.silent_ticks.saturating_add(1);
+        if self.silent_ticks > SILENT_TICKS_MAX && self.ticks_since_cut >= TICKS_BETWEEN_CUTS {
             self.cut();
         }
     }
 
     fn cut(&mut self) {
         self.rate_milli = self.rate_milli * 7 / 10;
-        self.turns_since_cut = 0;
+        self.ticks_since_cut = 0;
     }
 
-    fn health(&self, booking: &Booking) -> Health {
-        let Booking { answered, failed, p95_micros } = *booking;
+    fn health(&self, booking: &BookingHealth) -> BookingTrend {
+        let BookingHealth { answered, failed, p95_micros } = *booking;
         let failed_milli = failed * 1_000 / (answered + failed).max(1);
         if failed >= FAILED_MIN && failed_milli > FAILED_MILLI_MAX {
-            return Health::Bad;
+            return BookingTrend::Bad;
         }
         if answered < ANSWERED_MIN {
-            return Health::Good;
+            return BookingTrend::Good;
         }
         let usual = self.p95_micros.unwrap_or(MICROS_TOO_SLOW / TOO_SLOW);
         let too_slow = (usual * TOO_SLOW).clamp(MICROS_FINE, MICROS_TOO_SLOW);
         match p95_micros {
-            slow if slow > too_slow => Health::Bad,
-            slow if slow > too_slow * 3 / 4 => Health::Fair,
-            _ => Health::Good,
+            slow if slow > too_slow => BookingTrend::Bad,
+            slow if slow > too_slow * 3 / 4 => BookingTrend::Fair,
+            _ => BookingTrend::Good,
         }
     }
 
@@ -187,24 +192,25 @@ mod tests {
 
     use super::*;
 
-    fn booking(answered: u64, failed: u64, p95_millis: u64) -> Option<Booking> {
-        Some(Booking { answered, failed, p95_micros: p95_millis * 1_000 })
+    fn booking(answered: u64, failed: u64, p95_millis: u64) -> Option<BookingHealth> {
+        Some(BookingHealth { answered, failed, p95_micros: p95_millis * 1_000 })
     }
 
-    const WELL: Option<Booking> = Some(Booking { answered: 500, failed: 0, p95_micros: 30_000 });
+    const WELL: Option<BookingHealth> =
+        Some(BookingHealth { answered: 500, failed: 0, p95_micros: 30_000 });
 
     /// An autopilot that has seen a minute of good booking.
     fn settled(rate_set: u32) -> Autopilot {
         let mut autopilot = Autopilot::new(rate_set);
         for _ in 0..60 {
-            autopilot.turn(rate_set, WELL);
+            autopilot.tick(rate_set, WELL);
         }
         autopilot
     }
 
-    fn after(autopilot: &Autopilot, booking: Option<Booking>) -> u32 {
+    fn after(autopilot: &Autopilot, booking: Option<BookingHealth>) -> u32 {
         let mut autopilot = autopilot.clone();
-        autopilot.turn(100, booking);
+        autopilot.tick(100, booking);
         autopilot.rate_max()
     }
 
@@ -236,13 +242,13 @@ mod tests {
     fn what_is_slow_depends_on_what_is_usual() {
         let mut slow = Autopilot::new(100);
         for _ in 0..60 {
-            slow.turn(100, booking(500, 0, 400));
+            slow.tick(100, booking(500, 0, 400));
         }
         assert_eq!(after(&slow, booking(500, 0, 700)), 100);
         assert_eq!(after(&slow, booking(500, 0, 900)), 70);
         // But not without limit, however slowly it comes.
-        for turn in 0..100_000 {
-            slow.turn(100, booking(500, 0, 400 + turn / 100));
+        for tick in 0..100_000 {
+            slow.tick(100, booking(500, 0, 400 + tick / 100));
         }
         assert_eq!(after(&slow, booking(500, 0, 1_400)), 100);
         assert_eq!(after(&slow, booking(500, 0, 2_001)), 70);
@@ -252,16 +258,16 @@ mod tests {
     fn the_rate_never_falls_below_one_nor_rises_above_what_was_set() {
         let mut autopilot = settled(100);
         for _ in 0..1_000 {
-            autopilot.turn(100, booking(0, 500, 5_000));
+            autopilot.tick(100, booking(0, 500, 5_000));
             assert!((1..=100).contains(&autopilot.rate_max()), "{autopilot:?}");
         }
         assert_eq!(autopilot.rate_max(), 1);
         for _ in 0..1_000 {
-            autopilot.turn(100, WELL);
+            autopilot.tick(100, WELL);
             assert!((1..=100).contains(&autopilot.rate_max()), "{autopilot:?}");
         }
         assert_eq!(autopilot.rate_max(), 100);
-        autopilot.turn(40, WELL);
+        autopilot.tick(40, WELL);
         assert_eq!(autopilot.rate_max(), 40, "the organiser wishes fewer");
     }
 
@@ -270,7 +276,7 @@ mod tests {
         let mut autopilot = settled(100);
         let mut rates = Vec::new();
         for _ in 0..9 {
-            autopilot.turn(100, booking(500, 100, 30));
+            autopilot.tick(100, booking(500, 100, 30));
             rates.push(autopilot.rate_max());
         }
         assert_eq!(rates, [70, 70, 70, 70, 70, 49, 49, 49, 49]);
@@ -279,10 +285,10 @@ mod tests {
     #[test]
     fn a_cut_is_given_back_little_by_little() {
         let mut autopilot = settled(100);
-        autopilot.turn(100, booking(500, 100, 30));
+        autopilot.tick(100, booking(500, 100, 30));
         let mut rates = Vec::new();
         for _ in 0..20 {
-            autopilot.turn(100, WELL);
+            autopilot.tick(100, WELL);
             rates.push(autopilot.rate_max());
         }
         assert!(rates.is_sorted(), "{rates:?}");
@@ -292,15 +298,15 @@ mod tests {
     #[test]
     fn a_silent_office_is_waited_for_and_then_spared() {
         let mut autopilot = settled(100);
-        for _ in 0..SILENT_TURNS_MAX {
-            autopilot.turn(100, None);
+        for _ in 0..SILENT_TICKS_MAX {
+            autopilot.tick(100, None);
             assert_eq!(autopilot.rate_max(), 100);
         }
         for _ in 0..9 {
-            autopilot.turn(100, None);
+            autopilot.tick(100, None);
         }
         assert_eq!(autopilot.rate_max(), 49);
-        autopilot.turn(100, WELL);
+        autopilot.tick(100, WELL);
         assert_eq!(autopilot.rate_max(), 50, "it answers again");
     }
 
@@ -328,7 +334,7 @@ mod tests {
         }
 
         /// The slowest second stands for the slowest twentieth.
-        fn booking(&self) -> Option<Booking> {
+        fn booking(&self) -> Option<BookingHealth> {
             let answered = self.seconds.iter().map(|second| second.0).sum();
             let failed = self.seconds.iter().map(|second| second.1).sum();
             booking(answered, failed, self.seconds.iter().map(|second| second.2).max()?)
@@ -339,18 +345,18 @@ mod tests {
     /// sixty, after eight everything again. Returns failures, what was done in the bad minutes, and
     /// the last rate.
     fn sale(has_autopilot: bool) -> (u64, u64, u32) {
-        let mut office = Office { capacity: 150, backlog: 0, seconds: VecDeque::new() };
+        let mut ticket = Office { capacity: 150, backlog: 0, seconds: VecDeque::new() };
         let mut autopilot = Autopilot::new(100);
         let (mut failures, mut done, mut rate) = (0, 0, 100);
         for second in 0..600 {
             let is_ill = (120..480).contains(&second);
-            office.capacity = if is_ill { 60 } else { 150 };
-            office.second(rate.into());
-            autopilot.turn(100, office.booking());
+            ticket.capacity = if is_ill { 60 } else { 150 };
+            ticket.second(rate.into());
+            autopilot.tick(100, ticket.booking());
             if has_autopilot {
                 rate = autopilot.rate_max();
             }
-            let (answered, failed, _) = office.seconds[office.seconds.len() - 1];
+            let (answered, failed, _) = ticket.seconds[ticket.seconds.len() - 1];
             failures += failed;
             done += if is_ill { answered } else { 0 };
         }
@@ -371,7 +377,8 @@ mod tests {
     #[test]
     fn it_flies_only_where_it_is_wished_and_forgets_who_is_gone() {
         let event = |has_autopilot| {
-            let wishes = crate::Wishes { has_autopilot, ..crate::Wishes::default() };
+            let room_settings =
+                crate::RoomSettings { has_autopilot, ..crate::RoomSettings::default() };
             Arc::new(EventRoom {
                 event_id: Uuid::from_u128(1),
                 status: crate::EventStatus::Open,
@@ -381,14 +388,14 @@ mod tests {
                 sale_starts_at: Timestamp::UNIX_EPOCH,
                 sale_ends_at: Timestamp::MAX,
                 has_presale: false,
-                wishes,
+                room_settings,
                 draw: None,
                 awaits_clearing: false,
             })
         };
-        let (autopilots, settings) = (Autopilots::default(), Settings::default());
+        let (autopilots, settings) = (Autopilots::default(), QueueSettings::default());
         let rate = |events: &[Arc<EventRoom>], booking| {
-            autopilots.turn(events, booking, &settings);
+            autopilots.tick(events, booking, &settings);
             autopilots.rate_max(Uuid::from_u128(1))
         };
         let ill = booking(500, 100, 30);
@@ -397,7 +404,7 @@ mod tests {
         assert_eq!(rate(&[], ill), Some(70), "the rooms could not be listed for a moment");
         assert_eq!(rate(&[event(false)], ill), None);
         assert_eq!(rate(&[event(true)], WELL), Some(100));
-        for _ in 0..=ABSENT_TURNS_MAX {
+        for _ in 0..=ABSENT_TICKS_MAX {
             rate(&[], WELL);
         }
         assert_eq!(autopilots.rate_max(Uuid::from_u128(1)), None);

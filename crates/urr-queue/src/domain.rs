@@ -1,4 +1,4 @@
-//! What the waiting room is about, without storage and network.
+//! The rules of the queue, without storage and network.
 
 pub mod draw;
 pub mod estimate;

@@ -1,30 +1,31 @@
-//! The draw of a lottery. Each step can be taken again after a crash, by any process and by two at
-//! once, and comes to the same.
+//! The draw of a lottery. Each step can be repeated after a crash, by any process and by two at once,
+//! with the same result.
 //!
-//! Commit: a secret is made when the event becomes a lottery, and its hash published. Close: the
-//! last number that takes part is written down. Fix: who waits with a number up to it is read from
-//! the room, their order computed and written down. Number: those who still wait get their number
-//! from it. Finish: the secret is published, and the door opens.
+//! Commit: when the event becomes a lottery, a secret is made and its hash published. Close: the last
+//! number that takes part is stored. Fix: the users who wait with a number up to it are read from the
+//! room, and their order is computed and stored. Number: those who still wait get their new numbers.
+//! Finish: the secret is published, and users are admitted.
 
+pub(crate) mod cache;
 mod file;
 mod verify;
 
 use std::collections::HashMap;
 
 use urr_kernel::{Timestamp, Uuid};
+use urr_room::RoomError;
 use urr_storage::{StorageError, Tx};
 
 use crate::domain::draw as domain;
-pub use crate::domain::draw::{Digest, DrawSecret, Drawn, Entrant, Tag, draw as order, hex};
-use crate::store::draws::{self, Closing, Draw};
+pub use crate::domain::draw::{Digest, DrawResult, DrawSecret, Entrant, EntrantTag, draw as order};
+use crate::store::draws::{self, DrawClosing, StoredDraw};
 use crate::store::rooms;
-use crate::{EventRoom, Phase, Queue};
-use urr_room::RoomError;
+use crate::{EventRoom, QueueService, RoomPhase};
 
-pub use file::{Header, lines};
-pub use verify::{Report, VerifyError, verify_draw};
+pub use file::{DrawFileHeader, lines};
+pub use verify::{DrawReport, VerifyError, verify_draw};
 
-/// Why a step of a draw was not taken. It is taken again.
+/// Why a step of a draw failed. It will be retried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DrawError {
     #[error(transparent)]
@@ -35,13 +36,13 @@ pub enum DrawError {
     OutOfOrder,
 }
 
-/// A secret nobody can predict.
+/// A random secret.
 pub fn new_secret() -> DrawSecret {
     DrawSecret::new(rand::random())
 }
 
-/// Commits to the secret of a lottery. To be called in the transaction that makes the event one. A
-/// commitment from before stays: it may have been seen.
+/// Commits to the secret of a lottery, in the transaction that makes the event one. An earlier
+/// commitment stays, because it may have been seen.
 pub fn commit(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -51,10 +52,9 @@ pub fn commit(
     draws::draw_insert(tx, event_id, secret, now).map(drop)
 }
 
-/// Draws the order of those who came before the sale, if it is time. Called once a second, by every
-/// process.
-pub async fn draw_due(queue: &Queue, room: &EventRoom, now: Timestamp) -> Result<(), DrawError> {
-    if room.phase(&queue.0.settings, now) != Phase::Drawing {
+/// Draws the order of the users who joined before the sale, if it is time.
+async fn draw_due(queue: &QueueService, room: &EventRoom, now: Timestamp) -> Result<(), DrawError> {
+    if room.phase(&queue.0.settings, now) != RoomPhase::Drawing {
         return Ok(());
     }
     let event_id = room.event_id;
@@ -64,32 +64,32 @@ pub async fn draw_due(queue: &Queue, room: &EventRoom, now: Timestamp) -> Result
     finish(queue, event_id).await
 }
 
-impl Queue {
-    /// Draws the order of those who came before the sale of an event, if it is time.
+impl QueueService {
+    /// Draws the order of an event that is a lottery, if it is time.
     pub async fn draw(&self, event_id: Uuid) -> Result<(), DrawError> {
-        match self.0.directory.get(event_id) {
+        match self.0.event_index.get(event_id) {
             Some(room) => draw_due(self, &room, self.0.clock.now()).await,
             None => Ok(()),
         }
     }
 }
 
-/// Writes down the last number that takes part. Who comes from now on stands behind.
-pub async fn close(queue: &Queue, event_id: Uuid, now: Timestamp) -> Result<(), DrawError> {
+/// Stores the last number that takes part. Users who join from now on stand behind.
+pub async fn close(queue: &QueueService, event_id: Uuid, now: Timestamp) -> Result<(), DrawError> {
     let draw = find(queue, event_id).await?;
     if draw.as_ref().is_some_and(|draw| draw.closing.is_some()) {
         return Ok(());
     }
     if draw.is_none() {
-        // Impossible unless someone wrote into our tables. A late commitment proves little, which
-        // its date shows; a sale that never opens would be worse.
+        // Impossible unless the tables were changed from outside. A late commitment proves little, as
+        // its date shows, but a sale that never opens would be worse.
         tracing::error!(%event_id, "a lottery had no commitment; it is made after the opening");
     }
     let last_number = queue.0.rooms.crowd(event_id, now).await?.last_number;
     let secret = new_secret();
     let closed = queue.0.db.write(move |tx| {
         draws::draw_insert(tx, event_id, &secret, now)?;
-        draws::draw_close(tx, event_id, &Closing { last_number, closed_at: now })
+        draws::draw_close(tx, event_id, &DrawClosing { last_number, closed_at: now })
     });
     if closed.await? {
         tracing::info!(%event_id, last_number, "the draw is closed");
@@ -97,8 +97,8 @@ pub async fn close(queue: &Queue, event_id: Uuid, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-/// Writes down who takes part and in which order.
-pub async fn fix_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawError> {
+/// Stores the entrants and their order.
+pub async fn fix_entrants(queue: &QueueService, event_id: Uuid) -> Result<(), DrawError> {
     let draw = find(queue, event_id).await?.ok_or(DrawError::OutOfOrder)?;
     if draw.entrants.is_some() {
         return Ok(());
@@ -106,7 +106,8 @@ pub async fn fix_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawError
     let closing = draw.closing.ok_or(DrawError::OutOfOrder)?;
     let users = queue.0.rooms.entrants(event_id, closing.last_number).await?;
     let drawn = off_the_runtime(move || {
-        let tags: Vec<Tag> = users.iter().map(|user_id| Tag::of(event_id, *user_id)).collect();
+        let tags: Vec<EntrantTag> =
+            users.iter().map(|user_id| EntrantTag::of(event_id, *user_id)).collect();
         domain::draw(&draw.secret, &tags)
     });
     let drawn = drawn.await;
@@ -118,22 +119,22 @@ pub async fn fix_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawError
     Ok(())
 }
 
-/// Gives those who still wait their number.
-pub async fn number_entrants(queue: &Queue, event_id: Uuid) -> Result<(), DrawError> {
+/// Gives the entrants who still wait their numbers.
+pub async fn number_entrants(queue: &QueueService, event_id: Uuid) -> Result<(), DrawError> {
     let draw = find(queue, event_id).await?.ok_or(DrawError::OutOfOrder)?;
     let closing = draw.closing.ok_or(DrawError::OutOfOrder)?;
     draw.entrants.ok_or(DrawError::OutOfOrder)?;
     let drawn = read_entrants(queue, event_id).await?;
     let waiting = queue.0.rooms.entrants(event_id, closing.last_number).await?;
     let numbers = off_the_runtime(move || numbers(event_id, &drawn, &waiting)).await;
-    // Also with nobody left to number: that alone does not say that the numbers others have are
-    // durable, but the room's answer does.
+    // Also if nobody is left to number: only the answer of the room says that the numbers which were
+    // given before are durable.
     queue.0.rooms.renumber(event_id, closing.last_number, &numbers).await?;
     Ok(())
 }
 
-/// Publishes the draw and opens the door. To be called when everybody has their number.
-pub async fn finish(queue: &Queue, event_id: Uuid) -> Result<(), DrawError> {
+/// Publishes the draw and opens the admission, after all entrants have their numbers.
+pub async fn finish(queue: &QueueService, event_id: Uuid) -> Result<(), DrawError> {
     let now = queue.0.clock.now();
     let finished = queue.0.db.write(move |tx| {
         let is_first = draws::draw_finish(tx, event_id, now)?;
@@ -145,25 +146,24 @@ pub async fn finish(queue: &Queue, event_id: Uuid) -> Result<(), DrawError> {
     if finished.await? {
         tracing::info!(%event_id, "the draw is done");
     }
-    queue.0.directory.refresh(&queue.0.db).await?;
+    queue.0.event_index.refresh(&queue.0.db).await?;
     Ok(())
 }
 
-/// A draw as far as it is.
-pub(crate) async fn find(queue: &Queue, event_id: Uuid) -> Result<Option<Draw>, StorageError> {
+async fn find(queue: &QueueService, event_id: Uuid) -> Result<Option<StoredDraw>, StorageError> {
     queue.0.db.read(move |tx| draws::draw_find(tx, event_id)).await
 }
 
-/// Some of the entrants in the order that was drawn; `None` behind the last.
+/// One part of the entrants in drawn order; `None` behind the last.
 pub(crate) async fn find_part(
-    queue: &Queue,
+    queue: &QueueService,
     event_id: Uuid,
     part: u32,
 ) -> Result<Option<Vec<Entrant>>, StorageError> {
     queue.0.db.read(move |tx| draws::entrants_find(tx, event_id, part)).await
 }
 
-async fn read_entrants(queue: &Queue, event_id: Uuid) -> Result<Vec<Entrant>, StorageError> {
+async fn read_entrants(queue: &QueueService, event_id: Uuid) -> Result<Vec<Entrant>, StorageError> {
     let mut all = Vec::new();
     for part in 0.. {
         match find_part(queue, event_id, part).await? {
@@ -174,12 +174,13 @@ async fn read_entrants(queue: &Queue, event_id: Uuid) -> Result<Vec<Entrant>, St
     Ok(all)
 }
 
-/// The numbers of those who still wait, front first.
+/// The numbers of the entrants who still wait, front first.
 fn numbers(event_id: Uuid, drawn: &[Entrant], waiting: &[Uuid]) -> Vec<(Uuid, i64)> {
     let count = u32::try_from(drawn.len()).expect("a room holds fewer than 2^32");
-    let ranks: HashMap<Tag, u32> = drawn.iter().map(|entrant| entrant.tag).zip(1..).collect();
+    let ranks: HashMap<EntrantTag, u32> =
+        drawn.iter().map(|entrant| entrant.tag).zip(1..).collect();
     let number = |user_id: &Uuid| {
-        let rank = ranks.get(&Tag::of(event_id, *user_id))?;
+        let rank = ranks.get(&EntrantTag::of(event_id, *user_id))?;
         Some((*user_id, domain::number_in_line(*rank, count)))
     };
     let mut numbers: Vec<_> = waiting.iter().filter_map(number).collect();
@@ -187,7 +188,7 @@ fn numbers(event_id: Uuid, drawn: &[Entrant], waiting: &[Uuid]) -> Vec<(Uuid, i6
     numbers
 }
 
-/// A million hashes take about a second: the threads that answer requests must not wait for them.
+/// A million hashes take about a second and would block the runtime.
 async fn off_the_runtime<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let done = tokio::task::spawn_blocking(work).await;
     done.expect("it does not panic, and is not cancelled once it runs")

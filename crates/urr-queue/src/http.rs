@@ -1,32 +1,30 @@
 //! The waiting rooms over HTTP.
 
 mod admin;
-mod answer;
 mod crowd;
 mod draw;
-mod fans;
 mod internal;
-mod mine;
-mod reminders;
+mod queue;
+mod status_view;
 mod stream;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use answer::{Extent, fingerprint, render};
-pub use crowd::Document;
+pub use crowd::CrowdDocument;
+pub use stream::Streams;
 use urr_kernel::Timestamp;
+use urr_room::RoomError;
 use urr_service::ApiError;
+use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::place::PlaceError;
-use crate::{NotAdmissible, Queue};
-use urr_room::RoomError;
+use crate::status::QueueError;
+use crate::{JoinRejection, QueueService};
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
-        .merge(fans::routes())
-        .merge(mine::routes())
-        .merge(reminders::routes())
+        .merge(queue::routes())
         .merge(crowd::routes())
         .merge(stream::routes())
         .merge(draw::routes())
@@ -34,16 +32,17 @@ pub fn routes() -> OpenApiRouter<Queue> {
         .merge(admin::routes())
 }
 
-/// Those who find a room full come back when some have gone.
-const FULL_AGAIN_AFTER: Duration = Duration::from_secs(30);
-const UNAVAILABLE_AGAIN_AFTER: Duration = Duration::from_secs(2);
+const FULL_RETRY_AFTER: Duration = Duration::from_secs(30);
+const UNAVAILABLE_RETRY_AFTER: Duration = Duration::from_secs(2);
+const NOT_READY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-impl From<PlaceError> for ApiError {
-    fn from(error: PlaceError) -> ApiError {
+impl From<QueueError> for ApiError {
+    fn from(error: QueueError) -> ApiError {
         match error {
-            PlaceError::NotAdmissible(error) => error.into(),
-            PlaceError::Room(error) => room_error(error),
-            PlaceError::TierUnknown(error) => unavailable().caused_by(error),
+            QueueError::Rejected(error) => error.into(),
+            QueueError::Room(error) => room_error(error),
+            QueueError::RoomNotReady => room_not_ready(),
+            QueueError::TierUnknown(error) => unavailable().caused_by(error),
         }
     }
 }
@@ -51,8 +50,8 @@ impl From<PlaceError> for ApiError {
 fn room_error(error: RoomError) -> ApiError {
     match error {
         RoomError::Full => {
-            let sentence = "As many wait as we can hold a place for. Please try again later.";
-            ApiError::unavailable("QUEUE_FULL", sentence, FULL_AGAIN_AFTER)
+            let sentence = "The waiting room is full. Please try again later.";
+            ApiError::unavailable("QUEUE_FULL", sentence, FULL_RETRY_AFTER)
         }
         RoomError::TooManyQueues => ApiError::conflict(
             "TOO_MANY_QUEUES",
@@ -62,31 +61,51 @@ fn room_error(error: RoomError) -> ApiError {
     }
 }
 
-impl From<NotAdmissible> for ApiError {
-    fn from(error: NotAdmissible) -> ApiError {
+impl From<JoinRejection> for ApiError {
+    fn from(error: JoinRejection) -> ApiError {
         let time = |time: Timestamp| time.to_string();
         match error {
-            NotAdmissible::Unknown => {
-                ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
-            }
-            NotAdmissible::Cancelled => {
+            JoinRejection::UnknownEvent => event_not_found(),
+            JoinRejection::Cancelled => {
                 ApiError::conflict("EVENT_CANCELLED", "This event was cancelled.")
             }
-            NotAdmissible::Over => ApiError::conflict("SALE_ENDED", "The sale is over."),
-            NotAdmissible::NotYet { gathers_at } => {
-                ApiError::conflict("QUEUE_NOT_OPEN", "The waiting room is not open yet.")
+            JoinRejection::SaleEnded => ApiError::conflict("SALE_ENDED", "The sale has ended."),
+            JoinRejection::NotOpen { gathers_at } => {
+                ApiError::conflict("SALE_NOT_OPEN", "The waiting room is not open yet.")
                     .with("opensAt", time(gathers_at))
             }
-            NotAdmissible::Presale { opens_at } => ApiError::forbidden(
+            JoinRejection::MembersOnly { opens_at } => ApiError::forbidden(
                 "PRESALE_MEMBERS_ONLY",
-                "At the moment only members of a higher tier may come.",
+                "At the moment only members of a higher tier may join.",
             )
             .with("opensAt", time(opens_at)),
         }
     }
 }
 
+fn event_not_found() -> ApiError {
+    ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
+}
+
+fn room_not_ready() -> ApiError {
+    let sentence = "The waiting room of this event is being prepared. Please try again.";
+    ApiError::unavailable("ROOM_NOT_READY", sentence, NOT_READY_RETRY_AFTER)
+}
+
 fn unavailable() -> ApiError {
-    let sentence = "The waiting room does not answer. Your place is kept; please try again.";
-    ApiError::unavailable("QUEUE_UNAVAILABLE", sentence, UNAVAILABLE_AGAIN_AFTER)
+    let sentence = "The waiting room does not answer. Your position is kept; please try again.";
+    ApiError::unavailable("QUEUE_UNAVAILABLE", sentence, UNAVAILABLE_RETRY_AFTER)
+}
+
+/// The errors of admin routes in the interface description.
+struct AdminErrors;
+
+impl utoipa::IntoResponses for AdminErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let body = Content::new(Some(Ref::from_schema_name("ErrorBody")));
+        let response = ResponseBuilder::new().content("application/json", body).build();
+        ["400", "401", "403", "404"]
+            .map(|status| (status.to_owned(), response.clone().into()))
+            .into()
+    }
 }

@@ -1,284 +1,207 @@
-//! What has to be done from time to time: letting people in, dropping those who are gone, ending the
-//! slots of those who have bought, telling those whose turn is near and the statistics, and looking
-//! at what is left.
+//! The jobs of the queue service: admit, sweep, draw, end slots, remind, publish statistics.
 //!
-//! Every process may do all of it at once: the rooms see to it that together they let in no more
-//! than one alone. Each event has its own turn: a slow one stops no other (P-6).
+//! Every process may run all of them at once: the rooms bound what all processes together admit
+//! . Each event is worked on by its own task, so that a slow one delays no other (P-6).
 
-mod ending;
-mod turns;
+mod event_tasks;
+mod room_end;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use urr_kernel::Uuid;
+use urr_room::RoomError;
+use urr_service::jobs::run_every;
 use urr_storage::StorageError;
 
-use self::turns::Turns;
-use crate::draw::draw_due;
-use crate::figures::{Shown, Way};
-use crate::place::is_end;
-use crate::store::purchases::{self, Purchase};
-use crate::{Phase, Queue};
-use urr_room::RoomError;
+use self::event_tasks::EventTasks;
+use crate::metrics::{AdmissionPath, RoomGauges};
+use crate::store::slot_ends::{self, SlotEnd};
+use crate::{QueueService, RoomPhase};
 
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const SECOND: Duration = Duration::from_secs(1);
 const REMIND_EVERY: Duration = Duration::from_secs(3);
 /// More often than once a minute, so that no minute is missed.
-const OBSERVE_EVERY: Duration = Duration::from_secs(20);
-/// Few enough that a room does not feel it.
+const PUBLISH_STATS_EVERY: Duration = Duration::from_secs(20);
+/// Few enough that other requests to the room are not delayed.
 const SWEPT_AT_ONCE: u32 = 1_000;
-const PURCHASES_AT_ONCE: u32 = 500;
+const SLOT_ENDS_AT_ONCE: u32 = 500;
 
-impl Queue {
-    /// Does what has to be done from time to time, until it is told to stop. What is under way then
-    /// ends at its next wait; every step is whole by itself.
-    pub async fn run_jobs(&self, stop: CancellationToken) {
+impl QueueService {
+    /// Runs the jobs until `stop`. A run under way ends at its next await; every step is atomic.
+    pub async fn run_jobs(self, stop: CancellationToken) {
+        let [admissions, draws, sweeps, reminders] = [(); 4].map(|()| EventTasks::default());
+        let settings = &self.0.settings;
         let jobs = async {
             tokio::join!(
-                self.run_directory(),
-                self.run_admission(),
-                self.run_draws(),
-                self.run_sweep(),
-                self.run_purchases(),
-                self.run_reminders(),
-                self.run_observations(),
-                self.run_pulse()
+                run_every("queue_load_events", SECOND, || self.load()),
+                run_every("queue_admit", settings.admission_interval, || async {
+                    let events = self.occupied_events().await.into_iter();
+                    let events = events.chain(self.0.event_index.awaiting_clearing());
+                    let events: BTreeSet<Uuid> = events.collect();
+                    admissions.spawn_each(&self, events, async |queue, id| queue.admit(id).await);
+                }),
+                run_every("queue_draw", SECOND, || async {
+                    let undrawn = self.events_to_draw();
+                    draws.spawn_each(&self, undrawn, async |queue, id| queue.draw_logged(id).await);
+                }),
+                run_every("queue_sweep", settings.sweep_interval, || async {
+                    let events = self.occupied_events().await;
+                    sweeps.spawn_each(&self, events, async |queue, id| queue.sweep(id).await);
+                }),
+                run_every("queue_end_bought_slots", SECOND, || self.end_bought_slots()),
+                run_every("queue_remind", REMIND_EVERY, || async {
+                    let events = self.events_with_reminders().await?;
+                    reminders.spawn_each(&self, events, async |queue, id| queue.remind(id).await);
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("queue_publish_stats", PUBLISH_STATS_EVERY, || self.publish_stats()),
+                run_every("queue_refresh_health", SECOND, || self.refresh_health()),
             )
         };
         stop.run_until_cancelled(jobs).await;
     }
 
-    async fn run_directory(&self) {
-        let mut tick = every(LOOK_EVERY);
-        loop {
-            tick.tick().await;
-            if let Err(error) = self.load().await {
-                tracing::warn!(%error, "what is known of the events could not be read; tried again");
-            }
+    /// The lotteries that are due. A lottery is drawn even if nobody waits: only then it opens.
+    fn events_to_draw(&self) -> Vec<Uuid> {
+        let now = self.0.clock.now();
+        let undrawn = self.0.event_index.undrawn().into_iter();
+        let is_due = |event: &Arc<crate::EventRoom>| {
+            event.phase(&self.0.settings, now) == RoomPhase::Drawing
+        };
+        undrawn.filter(is_due).map(|event| event.event_id).collect()
+    }
+
+    async fn draw_logged(&self, event_id: Uuid) {
+        if let Err(error) = self.draw(event_id).await {
+            tracing::warn!(%event_id, %error, "a step of a draw failed; it will be retried");
         }
     }
 
-    async fn run_admission(&self) {
-        let mut turns = Turns::default();
-        let mut tick = every(self.0.settings.admission_interval);
-        loop {
-            tick.tick().await;
-            let mut events: BTreeSet<Uuid> = self.events_with_people().await.into_iter().collect();
-            events.extend(self.0.directory.awaiting_clearing());
-            for event_id in events {
-                let queue = self.clone();
-                turns.begin(event_id, async move { queue.admit(event_id).await });
-            }
-        }
-    }
-
-    /// A lottery is drawn even if nobody came: only then is its door opened.
-    async fn run_draws(&self) {
-        let mut turns = Turns::default();
-        let mut tick = every(LOOK_EVERY);
-        loop {
-            tick.tick().await;
-            let now = self.0.clock.now();
-            for event in self.0.directory.undrawn() {
-                if event.phase(&self.0.settings, now) != Phase::Drawing {
-                    continue;
-                }
-                let queue = self.clone();
-                turns.begin(event.event_id, async move {
-                    if let Err(error) = draw_due(&queue, &event, now).await {
-                        let event_id = event.event_id;
-                        tracing::warn!(%event_id, %error, "a draw did not get on; tried again");
-                    }
-                });
-            }
-        }
-    }
-
-    async fn run_sweep(&self) {
-        let mut turns = Turns::default();
-        let mut tick = every(self.0.settings.sweep_interval);
-        loop {
-            tick.tick().await;
-            for event_id in self.events_with_people().await {
-                let queue = self.clone();
-                turns.begin(event_id, async move { queue.sweep(event_id).await });
-            }
-        }
-    }
-
-    async fn run_purchases(&self) {
-        let mut tick = every(LOOK_EVERY);
-        loop {
-            tick.tick().await;
-            if let Err(error) = self.end_bought_slots().await {
-                tracing::warn!(%error, "purchases could not be read; tried again");
-            }
-        }
-    }
-
-    async fn run_reminders(&self) {
-        let mut turns = Turns::default();
-        let mut tick = every(REMIND_EVERY);
-        loop {
-            tick.tick().await;
-            match self.events_with_reminders().await {
-                Ok(events) => {
-                    for event_id in events {
-                        let queue = self.clone();
-                        turns.begin(event_id, async move { queue.remind(event_id).await });
-                    }
-                }
-                Err(error) => tracing::warn!(%error, "reminders could not be read; tried again"),
-            }
-        }
-    }
-
-    async fn run_observations(&self) {
-        let mut tick = every(OBSERVE_EVERY);
-        loop {
-            tick.tick().await;
-            self.observe().await;
-        }
-    }
-
-    async fn run_pulse(&self) {
-        let mut tick = every(LOOK_EVERY);
-        loop {
-            tick.tick().await;
-            self.look_around().await;
-        }
-    }
-
-    /// Lets in from the line of an event as many as may come; ends its room if the sale is over.
+    /// Admits from the line of an event as many users as the rules allow, or clears its room if the
+    /// sale has ended.
     pub async fn admit(&self, event_id: Uuid) {
         let now = self.0.clock.now();
-        let Some(event) = self.0.directory.get(event_id) else {
-            // It may be news, or have ended long ago.
-            return self.empty(event_id, now).await;
+        let Some(event) = self.0.event_index.get(event_id) else {
+            // Either too new for the index, or ended long ago.
+            return self.clear_ended(event_id, now).await;
         };
-        if is_end(event.phase(&self.0.settings, now)) {
+        if event.phase(&self.0.settings, now).has_ended() {
             if self.is_long_over(&event, now) {
-                self.empty(event_id, now).await;
+                self.clear_ended(event_id, now).await;
             }
             return;
         }
         if event.awaits_clearing {
-            return self.send_home(event_id, now).await;
+            return self.clear_for_presale(event_id, now).await;
         }
-        match self.noted(self.0.rooms.admit(event_id, &self.rules_of(&event, now), now).await) {
+        let rules = self.rules_of(&event, now);
+        match self.count_errors(self.0.rooms.admit(event_id, &rules, now).await) {
             Ok(admitted) if admitted.is_empty() => {}
             Ok(admitted) => {
-                tracing::debug!(%event_id, count = admitted.len(), "let in");
-                self.0.figures.count_admitted(Way::FromLine, admitted.len());
+                tracing::debug!(%event_id, count = admitted.len(), "users were admitted");
+                self.0.metrics.count_admitted(AdmissionPath::FromLine, admitted.len());
                 self.0.notices.admitted(event_id, &admitted, now);
             }
-            Err(error) => tracing::warn!(%event_id, %error, "nobody could be let in; tried again"),
+            Err(error) => {
+                tracing::warn!(%event_id, %error, "an admission failed; it will be retried");
+            }
         }
     }
 
-    /// Drops those from the line of an event who were not seen for too long.
+    /// Drops the users from the line of an event who were not seen for too long.
     pub async fn sweep(&self, event_id: Uuid) {
-        if self.0.directory.get(event_id).is_none() {
+        if self.0.event_index.get(event_id).is_none() {
             return;
         }
         loop {
             let now = self.0.clock.now();
             let unseen_since = now - self.0.settings.seen_ttl;
             let swept = self.0.rooms.sweep(event_id, unseen_since, SWEPT_AT_ONCE, now).await;
-            match self.noted(swept) {
+            match self.count_errors(swept) {
                 Ok(count) => {
-                    self.0.figures.count_dropped(count);
+                    self.0.metrics.count_dropped(count);
                     if count < SWEPT_AT_ONCE {
                         return;
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%event_id, %error, "the line was not looked through");
+                    tracing::warn!(%event_id, %error, "a room was not swept; it will be retried");
                     return;
                 }
             }
         }
     }
 
-    /// Ends the slots of those whose purchases were heard of. What a room does not answer to is
-    /// tried again next time.
+    /// Ends the slots of users whose purchases were announced. What a room does not answer is
+    /// retried by the next run.
     pub async fn end_bought_slots(&self) -> Result<(), StorageError> {
         let mut after = Uuid::nil();
         loop {
             let list = move |tx: &mut urr_storage::Tx<'_>| {
-                purchases::purchase_list(tx, after, PURCHASES_AT_ONCE)
+                slot_ends::slot_end_list(tx, after, SLOT_ENDS_AT_ONCE)
             };
-            let heard = self.0.db.read(list).await?;
-            let Some(last) = heard.last() else { return Ok(()) };
+            let due = self.0.db.read(list).await?;
+            let Some(last) = due.last() else { return Ok(()) };
             after = last.reservation_id;
-            let ended = join_all(heard.iter().map(|purchase| self.end_bought_slot(purchase))).await;
-            let done = heard.iter().zip(ended).filter(|(_, ended)| ended.is_ok());
-            let done: Vec<Uuid> = done.map(|(purchase, _)| purchase.reservation_id).collect();
-            self.0.db.write(move |tx| purchases::purchase_delete(tx, &done)).await?;
+            let ended = join_all(due.iter().map(|slot_end| self.end_bought_slot(slot_end))).await;
+            let done = due.iter().zip(ended).filter(|(_, ended)| ended.is_ok());
+            let done: Vec<Uuid> = done.map(|(slot_end, _)| slot_end.reservation_id).collect();
+            self.0.db.write(move |tx| slot_ends::slot_end_delete(tx, &done)).await?;
         }
     }
 
-    async fn end_bought_slot(&self, purchase: &Purchase) -> Result<(), RoomError> {
-        let Purchase { event_id, user_id, bought_at, .. } = *purchase;
+    async fn end_bought_slot(&self, slot_end: &SlotEnd) -> Result<(), RoomError> {
+        let SlotEnd { event_id, user_id, bought_at, .. } = *slot_end;
         if self.finish(event_id, user_id, bought_at).await? {
-            self.0.figures.count_finished();
+            self.0.metrics.count_finished();
         }
         Ok(())
     }
 
-    /// Looks at what is left of the events with people in their rooms, and at the rooms themselves.
-    pub async fn look_around(&self) {
-        let event_ids = self.events_with_people().await;
-        let asked = self.events_of_interest(&event_ids, self.0.clock.now());
-        self.feel_pulse(&asked).await;
+    /// Refreshes the sales health, the autopilots and the gauges of the occupied rooms.
+    pub async fn refresh_health(&self) {
+        let occupied = self.occupied_events().await;
+        let relevant = self.events_of_interest(&occupied, self.0.clock.now());
+        self.refresh_sales_health(&relevant).await;
         let now = self.0.clock.now();
-        let events: Vec<_> =
-            event_ids.iter().filter_map(|event_id| self.0.directory.get(*event_id)).collect();
-        let booking = self.0.pulse.booking(now);
-        self.0.autopilots.turn(&events, booking, &self.0.settings);
+        let events: Vec<_> = occupied.iter().filter_map(|id| self.0.event_index.get(*id)).collect();
+        let booking = self.0.sales_health.booking(now);
+        self.0.autopilots.tick(&events, booking, &self.0.settings);
         let crowds = events.iter().map(|event| self.0.crowds.get(event.event_id, now));
         let crowds = join_all(crowds).await;
-        let shown = events.iter().zip(&crowds).filter_map(|(event, crowd)| {
+        let gauges = events.iter().zip(&crowds).filter_map(|(event, crowd)| {
             let crowd = crowd.as_ref().ok()?;
-            let wait = self.longest_wait(event, crowd).map(|wait| wait.seconds);
-            Some(Shown { event_id: event.event_id, crowd: &crowd.crowd, wait_seconds: wait })
+            let wait_seconds = self.longest_wait(event, crowd).map(|wait| wait.seconds);
+            Some(RoomGauges { event_id: event.event_id, crowd: &crowd.crowd, wait_seconds })
         });
-        self.0.figures.show_crowds(shown);
+        self.0.metrics.set_room_gauges(gauges);
     }
 
-    /// If the rooms cannot be listed, those that had people before and those that someone asked for
-    /// lately: one list that is not answered for must not stop every line.
-    pub(crate) async fn events_with_people(&self) -> Vec<Uuid> {
-        match self.noted(self.0.rooms.events().await) {
+    /// The events whose rooms are occupied. If the rooms cannot be listed, those that were occupied
+    /// before or asked for lately: one failed list must not stop every line.
+    pub(crate) async fn occupied_events(&self) -> Vec<Uuid> {
+        match self.count_errors(self.0.rooms.occupied_events().await) {
             Ok(events) => {
                 let mut occupied = self.0.occupied.write().unwrap_or_else(PoisonError::into_inner);
                 *occupied = Arc::from(events.as_slice());
                 events
             }
             Err(error) => {
-                tracing::warn!(%error, "the rooms could not be listed; those known are looked at");
-                self.events_likely_with_people()
+                tracing::warn!(%error, "the rooms could not be listed; the last list is used");
+                self.likely_occupied_events()
             }
         }
     }
 
-    /// The events that had people when the rooms were listed last, or were asked for lately.
-    pub(crate) fn events_likely_with_people(&self) -> Vec<Uuid> {
+    /// The events that were occupied when the rooms were listed last, or were asked for lately.
+    pub(crate) fn likely_occupied_events(&self) -> Vec<Uuid> {
         let occupied = self.0.occupied.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut likely: BTreeSet<Uuid> = occupied.iter().copied().collect();
-        likely.extend(self.0.pulse.interests(self.0.clock.now()));
+        likely.extend(self.0.sales_health.interests(self.0.clock.now()));
         likely.into_iter().collect()
     }
-}
-
-/// Turns come late rather than in a heap.
-fn every(pause: Duration) -> Interval {
-    let mut tick = interval(pause);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    tick
 }

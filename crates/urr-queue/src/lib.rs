@@ -1,69 +1,67 @@
-//! The waiting room: a fair line in front of every sale.
+//! The queue service: a fair line in front of every sale.
 //!
-//! Who waits lives in a [`urr_room`]; how a room is run lives in the schema `queue_service`. What is sold
-//! and when it learns from `catalog-events`; that someone has bought, from `reservation-events`. Of
-//! turns that are near, to those who want to be told, it tells in `queue-events`.
+//! A [`urr_room`] room holds who waits; the schema `queue_service` holds how each room is run. The
+//! service learns from `catalog-events` what is sold and when, and from `reservation-events` who has
+//! bought. It announces near admissions and room statistics in `queue-events`.
 //!
-//! Deliberately absent: any read of another service or of the database while someone asks for their
-//! place (P-1). Only in a pre-sale is the ticket office asked for the tier of who comes.
+//! Deliberately absent: any call of another service and any SQL statement while a user polls (P-1).
+//! Only in a pre-sale the ticket service is asked for the tier of a user who joins.
 
 mod admin;
 mod autopilot;
-pub mod consume;
-mod crowds;
-mod directory;
+pub mod consumer;
+mod crowd_cache;
 mod domain;
 pub mod draw;
-mod entry;
-pub mod events;
-mod figures;
+mod entry_token;
+mod event_index;
 mod http;
 mod jobs;
+mod metrics;
 mod notices;
-mod observing;
-mod place;
-mod published;
-mod pulse;
 mod reminders;
+mod sales_health;
 mod settings;
+mod stats_publisher;
+mod status;
 mod store;
-mod stream;
-mod tiers;
+mod tier_cache;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
+use urr_room::{AdmissionRules, AdmissionState, Rooms};
 use urr_service::token::TokenKey;
-use urr_service::{Service, ServiceKit, Upstream};
+use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, StorageError, migrations};
 use utoipa::openapi::OpenApi;
 
-pub use admin::{Actor, AdminError, Change, ChangeRefused, Message, RoomReport};
+pub use admin::{Actor, AdminError, RoomChange, RoomChangeRejection, RoomMessage, RoomReport};
 use autopilot::Autopilots;
-use crowds::Crowds;
-use directory::Directory;
-pub use domain::estimate::{Outlook, Wait};
+use crowd_cache::CrowdCache;
+pub use domain::estimate::{WaitEstimate, WaitEstimator};
 pub use domain::event::{
-    DrawState, EventRoom, EventStatus, NotAdmissible, Opening, Phase, Tier, Wishes,
+    DrawState, EventRoom, EventStatus, JoinRejection, OpeningOrder, RoomPhase, RoomSettings, Tier,
 };
 pub use domain::marks::position_bounds;
+use draw::cache::DrawCache;
 pub use draw::verify_draw;
-use entry::EntryTokens;
-use figures::Figures;
-pub use notices::{Notice, Notices, TakenNotices};
-pub use place::{PlaceError, SlotClaim, Told};
-use published::Published;
-use pulse::Pulse;
+use entry_token::EntryTokens;
+use event_index::EventIndex;
+use http::Streams;
+use metrics::QueueMetrics;
+pub use notices::{Notice, NoticeReceiver, Notices};
 pub use reminders::ReminderError;
-pub use settings::Settings;
-use stream::Streams;
-use tiers::Tiers;
-use urr_room::{Door, Rooms, Rules};
+use sales_health::SalesHealth;
+pub use settings::QueueSettings;
+pub use status::{QueueError, QueueStatus};
+use tier_cache::TierCache;
 
-/// The tables of the waiting rooms' keeper.
+/// The tables of the queue service.
 pub const SCHEMA: Schema = Schema {
     name: "queue_service",
     migrations: migrations![
@@ -74,78 +72,77 @@ pub const SCHEMA: Schema = Schema {
     ],
 };
 
-/// The login on PostgreSQL, unless the configuration names another.
+/// The PostgreSQL login, unless the configuration names another.
 pub const DATABASE_USER: &str = "queue_svc_user";
 
-/// The service as its events name it.
+/// The source of this service's domain events.
 pub(crate) const SOURCE: &str = "urr/queue";
 
-/// The keeper of the waiting rooms, with one method per operation. Clones share it.
+/// The queue service, with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct Queue(pub(crate) Arc<Inner>);
+pub struct QueueService(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub settings: Settings,
+    pub settings: QueueSettings,
     pub rooms: Rooms,
-    pub entry: EntryTokens,
+    pub entry_tokens: EntryTokens,
     pub notices: Notices,
-    pub directory: Directory,
-    pub crowds: Crowds,
-    pub pulse: Pulse,
-    pub published: Published,
-    /// The events that had people in their rooms when the rooms were listed last.
+    pub event_index: EventIndex,
+    pub crowds: CrowdCache,
+    pub sales_health: SalesHealth,
+    pub draw_cache: DrawCache,
+    /// The events whose rooms were occupied when the rooms were listed last.
     pub occupied: RwLock<Arc<[Uuid]>>,
-    /// The rooms with people when the statistics were told last.
+    /// The occupied rooms of the last published statistics.
     pub observed: Mutex<BTreeSet<Uuid>>,
-    /// Few look into all rooms at a time.
-    pub looks_everywhere: Semaphore,
+    /// Bounds how many users list their statuses of all rooms at once.
+    pub status_lists: Semaphore,
     pub autopilots: Autopilots,
-    pub tiers: Tiers,
+    pub tiers: TierCache,
     pub streams: Streams,
-    pub figures: Figures,
-    /// The ticket office.
-    pub office: OnceLock<Upstream>,
+    pub metrics: QueueMetrics,
+    pub ticket: TicketClient,
     /// Ends the streams.
     pub closing: CancellationToken,
 }
 
-/// What the keeper of the waiting rooms is made of.
+/// What the queue service is made of.
 pub struct QueueParts {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub settings: Settings,
+    pub settings: QueueSettings,
     pub rooms: Rooms,
     /// Signs entry tokens.
     pub entry_key: TokenKey,
     pub notices: Notices,
+    pub ticket: TicketClient,
 }
 
-/// What the service answers to, for a process that does not run it.
+/// The interface description, for a process that does not run the service.
 pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
 
-impl Queue {
-    pub fn new(parts: QueueParts) -> Queue {
-        let QueueParts { db, clock, ids, settings, rooms, entry_key, notices } = parts;
-        Queue(Arc::new(Inner {
-            directory: Directory::new(clock.clone()),
-            crowds: Crowds::new(rooms.clone()),
-            pulse: Pulse::default(),
-            published: Published::default(),
+impl QueueService {
+    pub fn new(parts: QueueParts) -> QueueService {
+        let QueueParts { db, clock, ids, settings, rooms, entry_key, notices, ticket } = parts;
+        QueueService(Arc::new(Inner {
+            event_index: EventIndex::new(clock.clone()),
+            crowds: CrowdCache::new(rooms.clone(), clock.clone()),
+            sales_health: SalesHealth::default(),
+            draw_cache: DrawCache::new(clock.clone()),
             occupied: RwLock::new(Arc::new([])),
             observed: Mutex::default(),
-            looks_everywhere: Semaphore::new(place::LOOKS_EVERYWHERE_MAX),
+            status_lists: Semaphore::new(status::STATUS_LISTS_MAX),
             autopilots: Autopilots::default(),
-            tiers: Tiers::default(),
+            tiers: TierCache::new(clock.clone()),
             streams: Streams::new(settings.streams_max),
-            entry: EntryTokens::new(entry_key, settings.entry_token_ttl),
-            figures: Figures::default(),
-            office: OnceLock::new(),
+            entry_tokens: EntryTokens::new(entry_key, settings.entry_token_ttl),
+            metrics: QueueMetrics::default(),
             closing: CancellationToken::new(),
             db,
             clock,
@@ -153,39 +150,37 @@ impl Queue {
             settings,
             rooms,
             notices,
+            ticket,
         }))
     }
 
-    /// Tells it where the ticket office is. Without it nobody's tier is known, so that a pre-sale
-    /// lets nobody in, and whether all is sold is not known. Only the first one counts.
-    pub fn connect_office(&self, office: Upstream) {
-        self.0.office.get_or_init(|| office);
-    }
-
-    /// Reads what is known of the events. Until then there are none.
+    /// Loads the events into memory. Before the first load every event is unavailable.
     pub async fn load(&self) -> Result<(), StorageError> {
-        self.0.directory.refresh(&self.0.db).await
+        self.0.event_index.refresh(&self.0.db).await
     }
 
-    /// What the room of an event is told now: the organiser's wishes, the settings, whether all is
-    /// sold, and what the autopilot allows. A process that cannot read its database keeps the door
-    /// shut: it would not hear of a pause or a cancellation. People still line up.
-    pub fn rules_of(&self, event: &EventRoom, now: Timestamp) -> Rules {
-        let is_sold_out = self.0.pulse.is_sold_out(event.event_id, now);
+    /// The rules of an event's room at this moment.
+    ///
+    /// A process that cannot read its database admits nobody, because it would miss a pause or a
+    /// cancellation. Users can still join the line.
+    pub fn rules_of(&self, event: &EventRoom, now: Timestamp) -> AdmissionRules {
+        let is_sold_out = self.0.sales_health.is_sold_out(event.event_id, now);
         let rate_max = self.0.autopilots.rate_max(event.event_id);
         let rules = event.rules(&self.0.settings, is_sold_out, rate_max, now);
-        let is_blind = self.0.directory.is_blind(now);
-        Rules { door: if is_blind { Door::Shut } else { rules.door }, ..rules }
+        match self.0.event_index.is_stale(now) {
+            true => AdmissionRules { admission: AdmissionState::Closed, ..rules },
+            false => rules,
+        }
     }
 
-    /// Ends all streams: their clients come back, perhaps to another process.
+    /// Ends all streams. Their clients reconnect, perhaps to another process.
     pub fn close_streams(&self) {
         self.0.closing.cancel();
     }
 
-    /// The waiting rooms as a service on the network or within the process.
+    /// The queue as a service on the network or within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
-        self.0.figures.register(&kit.metrics);
+        self.0.metrics.register(&kit.metrics);
         self.0.notices.register(&kit.metrics);
         Service::new("queue", http::routes().with_state(self.clone()), kit)
     }

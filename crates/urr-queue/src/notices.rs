@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Metrics;
 
-use urr_room::Admitted;
+use urr_room::Admission;
 
 /// Someone was let in. It has no token: whoever reads it must not be able to enter (K-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Notices {
 
 /// Where notices are taken from.
 #[derive(Debug)]
-pub struct TakenNotices {
+pub struct NoticeReceiver {
     pub receiver: mpsc::Receiver<Notice>,
     /// To be raised for what was taken and could not be sent.
     pub dropped: Counter,
@@ -39,10 +39,10 @@ impl Notices {
     }
 
     /// With a buffer of so many, and its other end.
-    pub fn buffered(count_max: usize) -> (Notices, TakenNotices) {
+    pub fn buffered(count_max: usize) -> (Notices, NoticeReceiver) {
         let (sender, receiver) = mpsc::channel(count_max);
         let dropped = Counter::default();
-        let taken = TakenNotices { receiver, dropped: dropped.clone() };
+        let taken = NoticeReceiver { receiver, dropped: dropped.clone() };
         (Notices { sender: Some(sender), dropped }, taken)
     }
 
@@ -51,9 +51,9 @@ impl Notices {
         metrics.register("urr_notices_dropped", help, self.dropped.clone());
     }
 
-    pub fn admitted(&self, event_id: Uuid, admitted: &[Admitted], now: Timestamp) {
+    pub fn admitted(&self, event_id: Uuid, admitted: &[Admission], now: Timestamp) {
         let Some(sender) = &self.sender else { return };
-        for Admitted { user_id, slot_id } in admitted {
+        for Admission { user_id, slot_id } in admitted {
             let notice = Notice { event_id, user_id: *user_id, slot_id: *slot_id, at: now };
             if sender.try_send(notice).is_err() {
                 self.dropped.inc();
@@ -71,8 +71,8 @@ impl Notices {
 mod tests {
     use super::*;
 
-    fn admitted(count: u128) -> Vec<Admitted> {
-        let one = |number| Admitted {
+    fn admitted(count: u128) -> Vec<Admission> {
+        let one = |number| Admission {
             user_id: Uuid::from_u128(number),
             slot_id: Uuid::from_u128(1_000 + number),
         };

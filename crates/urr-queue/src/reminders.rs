@@ -1,76 +1,76 @@
-//! Telling those who asked for it that their turn is near, once.
+//! Reminds users once that their admission is near.
 //!
-//! A reminder is a row. Who deletes it announces it in the same transaction: so several processes
-//! may do it at once, and be killed at any moment. Only those are looked for whose number says that
-//! they may be near.
+//! A reminder is a row. The transaction that deletes it also announces it, so that several processes
+//! can do this at once and crash at any moment. Only users whose number may be near the front are
+//! looked up.
 //!
-//! Nothing here counts as being seen: a reminder keeps nobody in line who has gone (P-1: nor does it
-//! add anything to a poll).
+//! Nothing here marks a user as seen: a reminder does not keep a position (P-1: nor does it add
+//! anything to a poll).
 
+use urr_contracts::events::queue::AdmissionNear;
 use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_room::{AdmissionState, RoomError, UserLocation};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
 use crate::domain::marks::number_max;
-use crate::domain::reminder::{Nearness, Step};
-use crate::events::TurnNear;
-use crate::place::{Doorway, PlaceError, is_before_draw, is_end};
+use crate::domain::reminder::{NearFront, ReminderAction};
+use crate::status::{EventContext, QueueError};
 use crate::store::reminders::{self, Reminder};
 use crate::store::rooms;
-use crate::{EventRoom, Phase, Queue, SOURCE};
-use urr_room::{Door, RoomError, Whereabouts};
+use crate::{EventRoom, QueueService, RoomPhase, SOURCE};
 
-/// So many are looked for, told or ended by one transaction.
+/// How many reminders one transaction handles.
 const AT_ONCE: u32 = 500;
 
-/// Why someone will not be told.
+/// Why a reminder is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ReminderError {
-    #[error("they do not wait there")]
+    #[error("the user does not wait for this event")]
     NotWaiting,
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Queue(#[from] QueueError),
     #[error("the storage failed")]
     Storage(#[from] StorageError),
 }
 
-/// Why those who are near were not told.
+/// Why reminders were not sent.
 #[derive(Debug, thiserror::Error)]
-enum NotTold {
+enum RemindError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     #[error(transparent)]
     Room(#[from] RoomError),
 }
 
-/// What is to be done about a reminder. The stamp is of what would be announced.
+/// A reminder with what to do about it, and the stamp of its announcement.
 #[derive(Clone, Copy)]
-struct Decided {
+struct PlannedReminder {
     reminder: Reminder,
-    step: Step,
+    action: ReminderAction,
     stamp: Stamp,
 }
 
-impl Queue {
-    /// Someone who waits wants to be told when their turn is near. Once more changes nothing.
+impl QueueService {
+    /// Inserts a reminder for a user who waits. Repeating the call changes nothing.
     pub async fn ask_reminder(&self, event_id: Uuid, user_id: Uuid) -> Result<(), ReminderError> {
-        let Doorway { event, phase, now, .. } = self.doorway(event_id)?;
-        if is_end(phase) {
+        let context = self.event_context(event_id)?;
+        let now = context.now;
+        if context.phase.has_ended() {
             return Err(ReminderError::NotWaiting);
         }
-        let found = self.noted(self.0.rooms.locate(event_id, &[user_id], now).await);
-        let found = found.map_err(PlaceError::from)?;
-        let [Whereabouts::Waiting(place)] = found[..] else {
+        let located = self.count_errors(self.0.rooms.locate(event_id, &[user_id], now).await);
+        let located = located.map_err(QueueError::from)?;
+        let [UserLocation::Waiting(line)] = located[..] else {
             return Err(ReminderError::NotWaiting);
         };
-        let is_undrawn = is_before_draw(&event, phase);
-        let number = if is_undrawn { Reminder::UNDRAWN } else { place.number };
+        let number = if context.is_before_draw() { Reminder::UNDRAWN } else { line.number };
         let reminder = Reminder { event_id, user_id, number };
         self.0.db.write(move |tx| reminders::reminder_insert(tx, &reminder, now)).await?;
         Ok(())
     }
 
-    /// Someone does not want to be told any more, whether they wanted to or not.
+    /// Deletes a user's reminder, if there is one.
     pub async fn withdraw_reminder(
         &self,
         event_id: Uuid,
@@ -79,92 +79,93 @@ impl Queue {
         self.0.db.write(move |tx| reminders::reminder_withdraw(tx, event_id, user_id)).await
     }
 
-    /// The events of which someone wants to be told.
     pub async fn events_with_reminders(&self) -> Result<Vec<Uuid>, StorageError> {
         self.0.db.read(reminders::reminder_list_events).await
     }
 
-    /// Tells those of an event whose turn is near, and forgets those who are gone.
+    /// Sends the reminders of an event that are due, and deletes those of users who have gone.
     pub async fn remind(&self, event_id: Uuid) {
         if let Err(error) = self.try_remind(event_id).await {
-            tracing::warn!(%event_id, %error, "not all were told that their turn is near; tried again");
+            tracing::warn!(%event_id, %error, "not all reminders were sent; it will be retried");
         }
     }
 
-    async fn try_remind(&self, event_id: Uuid) -> Result<(), NotTold> {
+    async fn try_remind(&self, event_id: Uuid) -> Result<(), RemindError> {
         let now = self.0.clock.now();
-        let doorway = match self.doorway(event_id) {
-            Ok(doorway) if !self.is_long_over(&doorway.event, now) => doorway,
-            // It may be news, or have ended long ago.
+        let context = match self.event_context(event_id) {
+            Ok(context) if !self.is_long_over(&context.event, now) => context,
+            // Either too new for the index, or ended long ago.
             _ => return Ok(self.end_reminders(event_id, now).await?),
         };
-        // Before a draw nobody has a position, and nobody is in.
-        if is_end(doorway.phase) || is_before_draw(&doorway.event, doorway.phase) {
+        // Before a draw nobody has a position, and nobody is admitted.
+        if context.phase.has_ended() || context.is_before_draw() {
             return Ok(());
         }
-        let crowd = self.noted(self.0.crowds.get(event_id, now).await)?;
-        let until_opening = if is_held_up(&doorway) { None } else { doorway.until_opening() };
-        let threshold = doorway.rules.threshold;
-        let near = Nearness::new(doorway.outlook(&crowd), until_opening, threshold);
+        let crowd = self.count_errors(self.0.crowds.get(event_id, now).await)?;
+        let until_opening = if is_held_up(&context) { None } else { context.until_opening() };
+        let estimator = context.wait_estimator(&crowd);
+        let near = NearFront::new(estimator, until_opening, context.rules.threshold);
         let number_max = number_max(&crowd.crowd.marks, near.count());
         let mut after = Some((i64::MIN, Uuid::nil()));
         while let Some(behind) = after {
-            after = self.remind_some(&doorway.event, &near, behind, number_max).await?;
+            after = self.remind_some(&context.event, &near, behind, number_max).await?;
         }
         Ok(())
     }
 
-    /// Deals with the next ones behind this number and user. Returns the last of them; none if there
-    /// was nobody left.
+    /// Handles the next reminders behind this number and user. Returns the last of them; none if
+    /// there were no more.
     async fn remind_some(
         &self,
         event: &EventRoom,
-        near: &Nearness<'_>,
+        near: &NearFront<'_>,
         behind: (i64, Uuid),
         number_max: i64,
-    ) -> Result<Option<(i64, Uuid)>, NotTold> {
+    ) -> Result<Option<(i64, Uuid)>, RemindError> {
         let event_id = event.event_id;
         let read = move |tx: &mut Tx<'_>| {
             reminders::reminder_list(tx, event_id, behind, number_max, AT_ONCE)
         };
-        let asked = self.0.db.read(read).await?;
-        let Some(last) = asked.last().map(|last| (last.number, last.user_id)) else {
+        let page = self.0.db.read(read).await?;
+        let Some(last) = page.last().map(|last| (last.number, last.user_id)) else {
             return Ok(None);
         };
-        let users: Vec<Uuid> = asked.iter().map(|reminder| reminder.user_id).collect();
-        // Now, not when the turn began: an old time would set a room's clock back.
+        let users: Vec<Uuid> = page.iter().map(|reminder| reminder.user_id).collect();
+        // The present time, not that of the job's start: an old time would set the room back.
         let now = self.0.clock.now();
-        let found = self.noted(self.0.rooms.locate(event_id, &users, now).await)?;
-        let steps = asked.into_iter().zip(found).map(|(reminder, found)| {
-            let step = near.decide(reminder.number, found);
-            Decided { reminder, step, stamp: self.stamp(now) }
+        let located = self.count_errors(self.0.rooms.locate(event_id, &users, now).await)?;
+        let planned = page.into_iter().zip(located).map(|(reminder, location)| {
+            let action = near.decide(reminder.number, location);
+            PlannedReminder { reminder, action, stamp: self.stamp(now) }
         });
-        self.carry_out(event, steps.collect()).await?;
+        self.carry_out(event, planned.collect()).await?;
         Ok(Some(last))
     }
 
     async fn carry_out(
         &self,
         event: &EventRoom,
-        mut steps: Vec<Decided>,
+        mut planned: Vec<PlannedReminder>,
     ) -> Result<(), StorageError> {
-        steps.retain(|decided| decided.step != Step::Wait);
-        if steps.is_empty() {
+        planned.retain(|planned| planned.action != ReminderAction::Wait);
+        if planned.is_empty() {
             return Ok(());
         }
-        // Processes that do the same at once take their locks in the same order.
-        steps.sort_unstable_by_key(|decided| decided.reminder.user_id);
-        let (event_id, title) = (event.event_id, event.title.clone());
-        let told = self.0.db.write(move |tx| write_steps(tx, &steps, &title)).await?;
-        if told > 0 {
-            tracing::debug!(%event_id, count = told, "told that their turn is near");
-            self.0.figures.count_reminded(told);
+        // Concurrent processes take their row locks in the same order.
+        planned.sort_unstable_by_key(|planned| planned.reminder.user_id);
+        let (event_id, title, sale_ends_at) =
+            (event.event_id, event.title.clone(), event.sale_ends_at);
+        let write = self.0.db.write(move |tx| write_planned(tx, &planned, &title, sale_ends_at));
+        let sent = write.await?;
+        if sent > 0 {
+            tracing::debug!(%event_id, count = sent, "reminders were sent");
+            self.0.metrics.count_reminded(sent);
         }
         Ok(())
     }
 
-    /// Ends all reminders of an event that is over. What this process remembers of it is not enough:
-    /// the database is asked.
+    /// Deletes all reminders of an event that is over. The database decides, not what this process
+    /// has in memory.
     async fn end_reminders(&self, event_id: Uuid, now: Timestamp) -> Result<(), StorageError> {
         let event = self.0.db.read(move |tx| rooms::room_find(tx, event_id)).await?;
         if event.is_some_and(|event| !self.is_long_over(&event, now)) {
@@ -181,37 +182,43 @@ impl Queue {
     }
 }
 
-/// Whether nobody is let in or will be, whatever the time of the sale says: all is sold, those who
-/// wait are about to be sent home, or this process knows too little.
-fn is_held_up(doorway: &Doorway) -> bool {
-    let is_shut = doorway.phase == Phase::Open && doorway.rules.door == Door::Shut;
-    doorway.event.awaits_clearing || is_shut
+/// Whether nobody is admitted although the sale runs: all is sold, the room is about to be cleared,
+/// or this process has stale data.
+fn is_held_up(context: &EventContext) -> bool {
+    let is_closed = context.rules.admission == AdmissionState::Closed;
+    context.event.awaits_clearing || (context.phase == RoomPhase::Open && is_closed)
 }
 
-/// Returns how many are told: those whose reminder was still there.
-fn write_steps(tx: &mut Tx<'_>, steps: &[Decided], title: &str) -> Result<usize, StorageError> {
-    let mut told = Vec::new();
-    for Decided { reminder, step, stamp } in steps {
-        match *step {
-            Step::Tell { position, wait_seconds } => {
+/// Returns how many were sent: those whose reminder was still there.
+fn write_planned(
+    tx: &mut Tx<'_>,
+    planned: &[PlannedReminder],
+    title: &str,
+    sale_ends_at: Timestamp,
+) -> Result<usize, StorageError> {
+    let mut sent = Vec::new();
+    for PlannedReminder { reminder, action, stamp } in planned {
+        match *action {
+            ReminderAction::Notify { position, wait_seconds } => {
                 if reminders::reminder_end(tx, reminder)? {
-                    let near = TurnNear {
+                    let near = AdmissionNear {
                         event_id: reminder.event_id,
                         user_id: reminder.user_id,
-                        event_title: title.to_owned(),
-                        position,
-                        estimated_wait_seconds: wait_seconds,
+                        event_title: Some(title.to_owned()),
+                        position: Some(position),
+                        estimated_wait_seconds: Some(wait_seconds),
+                        sale_ends_at: Some(sale_ends_at),
                     };
-                    told.push((*stamp, near));
+                    sent.push((*stamp, near));
                 }
             }
-            Step::Forget => {
+            ReminderAction::Delete => {
                 reminders::reminder_end(tx, reminder)?;
             }
-            Step::Renumber(number) => reminders::reminder_renumber(tx, reminder, number)?,
-            Step::Wait => {}
+            ReminderAction::Renumber(number) => reminders::reminder_renumber(tx, reminder, number)?,
+            ReminderAction::Wait => {}
         }
     }
-    outbox::append_all(tx, &told)?;
-    Ok(told.len())
+    outbox::append_all(tx, &sent)?;
+    Ok(sent.len())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct QueueSettings {
     pub threshold: u32,
     pub admitted_per_second_max: u32,
     pub slot_ttl: Duration,
@@ -21,9 +21,9 @@ pub struct Settings {
     pub streams_max: usize,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for QueueSettings {
+    fn default() -> QueueSettings {
+        QueueSettings {
             threshold: 1_000,
             admitted_per_second_max: 100,
             slot_ttl: Duration::from_mins(10),

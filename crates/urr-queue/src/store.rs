@@ -1,10 +1,8 @@
-//! The SQL of the waiting rooms' keeper: small functions that take a transaction.
+//! The SQL of the queue service: small functions that take a transaction.
 
-pub mod audit;
 pub mod draws;
-pub mod news;
+pub mod event_projection;
 pub mod observations;
-pub mod purchases;
 pub mod reminders;
 pub mod rooms;
-pub mod wishes;
+pub mod slot_ends;

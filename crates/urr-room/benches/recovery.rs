@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_room::JOURNAL;
 use urr_room::memory::MemoryRooms;
-use urr_room::{Ask, Door, Rules, Standing};
+use urr_room::{AdmissionRules, AdmissionState, RoomRequest, UserStatus};
 use urr_storage::{Db, SqliteOptions, StorageError, migrate, params};
 
 const EVENT: Uuid = Uuid::from_u128(1);
@@ -26,8 +26,8 @@ const CROWD: u32 = 1_000_000;
 const ROUND: Duration = Duration::from_secs(2);
 const ROWS_PER_COMMIT: i64 = 256;
 
-const RULES: Rules = Rules {
-    door: Door::Shut,
+const RULES: AdmissionRules = AdmissionRules {
+    admission: AdmissionState::Closed,
     threshold: 1_000,
     admitted_per_second_max: 100,
     slot_ttl: Duration::from_secs(600),
@@ -59,7 +59,7 @@ async fn joins(folder: &Path) {
             all.spawn(async move {
                 while begun.elapsed() < ROUND {
                     let user = joined.fetch_add(1, Ordering::Relaxed);
-                    rooms.check(ask(user), &RULES).await.expect("they join");
+                    rooms.check(request(user), &RULES).await.expect("they join");
                 }
             });
         }
@@ -104,12 +104,12 @@ async fn crowd(folder: &Path) {
         waiting = crowd;
         let rate = looks(&rooms, crowd).await;
         let baseline = *baseline.get_or_insert(rate);
-        let footprint = rooms.footprint();
+        let memory_usage = rooms.memory_usage();
         println!(
             "looks, {crowd:>9} waiting  {rate:>10.0} per second  ratio {:.2}  \
              ({} bytes for each who waits)",
             rate / baseline,
-            footprint.bytes as u64 / footprint.waiting
+            memory_usage.bytes as u64 / memory_usage.waiting
         );
     }
     longest_lock(&rooms).await;
@@ -124,10 +124,10 @@ async fn crowd(folder: &Path) {
     let took = begun.elapsed();
     assert_eq!(recovered.waiting, u64::from(CROWD), "nobody is lost");
     println!("a start with {CROWD} waiting  {:.2} s", took.as_secs_f64());
-    let footprint = rooms.footprint();
+    let memory_usage = rooms.memory_usage();
     println!(
         "  {} bytes for each who waits; the process grew by {} for each",
-        footprint.bytes as u64 / footprint.waiting,
+        memory_usage.bytes as u64 / memory_usage.waiting,
         resident_bytes().saturating_sub(before) / u64::from(CROWD)
     );
     draw(&rooms).await;
@@ -147,7 +147,7 @@ async fn fill(rooms: &MemoryRooms, from: u32, to: u32) {
                 if user >= to {
                     return;
                 }
-                rooms.check(ask(user), &RULES).await.expect("they join");
+                rooms.check(request(user), &RULES).await.expect("they join");
             }
         });
     }
@@ -168,8 +168,9 @@ async fn looks(rooms: &MemoryRooms, crowd: u32) -> f64 {
                 for _ in 0..256 {
                     // No neighbour of the one before: as people come.
                     user = (user.wrapping_mul(1_664_525)).wrapping_add(1_013_904_223);
-                    let seen = rooms.look(ask(user % crowd), &RULES).await.expect("it answers");
-                    assert!(matches!(seen.standing, Standing::Waiting(_)));
+                    let snapshot =
+                        rooms.poll(request(user % crowd), &RULES).await.expect("it answers");
+                    assert!(matches!(snapshot.status, UserStatus::Waiting(_)));
                     looks += 1;
                 }
             }
@@ -202,18 +203,18 @@ async fn draw(rooms: &MemoryRooms) {
     let mix = |user: &Uuid| low(user).cast_signed() | i64::MIN;
     let drawn: Vec<(Uuid, i64)> = entrants.iter().map(|user| (*user, mix(user))).collect();
     let begun = Instant::now();
-    let drawing = tokio::spawn({
+    let draw = tokio::spawn({
         let rooms = rooms.clone();
         async move { rooms.renumber(EVENT, i64::MAX, &drawn).await }
     });
     let mut longest = Duration::ZERO;
-    while !drawing.is_finished() {
+    while !draw.is_finished() {
         let begun = Instant::now();
-        rooms.look(ask(17), &RULES).await.expect("it answers");
+        rooms.poll(request(17), &RULES).await.expect("it answers");
         longest = longest.max(begun.elapsed());
         tokio::task::yield_now().await;
     }
-    drawing.await.expect("it does not panic").expect("it is drawn");
+    draw.await.expect("it does not panic").expect("it is drawn");
     println!(
         "a draw among {CROWD}  {:.2} s; the longest look meanwhile {:.3} s",
         begun.elapsed().as_secs_f64(),
@@ -221,8 +222,8 @@ async fn draw(rooms: &MemoryRooms) {
     );
 }
 
-fn ask(user: u32) -> Ask {
-    Ask { event_id: EVENT, user_id: Uuid::from_u128(u128::from(user) + 10), now: now() }
+fn request(user: u32) -> RoomRequest {
+    RoomRequest { event_id: EVENT, user_id: Uuid::from_u128(u128::from(user) + 10), now: now() }
 }
 
 /// It stands still: the clock is not what is measured.

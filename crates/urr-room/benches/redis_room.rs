@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_redis::{Redis, RedisOptions, RedisPlace};
 use urr_room::redis::{RedisRooms, RoomTime};
-use urr_room::{Ask, Door, Rules, Standing};
+use urr_room::{AdmissionRules, AdmissionState, RoomRequest, UserStatus};
 use urr_test::servers::{self, Server};
 
 const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
@@ -30,8 +30,8 @@ const BASELINE_CALLS: &str = "60000";
 const RATIO_MIN: f64 = 0.5;
 
 /// Those who come wait.
-const RULES: Rules = Rules {
-    door: Door::Shut,
+const RULES: AdmissionRules = AdmissionRules {
+    admission: AdmissionState::Closed,
     threshold: 1_000,
     admitted_per_second_max: 100,
     slot_ttl: Duration::from_mins(10),
@@ -40,17 +40,17 @@ const RULES: Rules = Rules {
     queues_per_user_max: 3,
 };
 
-const LOOK: &str = concat!(
+const POLL: &str = concat!(
     include_str!("../src/redis/room.lua"),
-    include_str!("../src/redis/seen.lua"),
-    include_str!("../src/redis/standing.lua"),
-    include_str!("../src/redis/look.lua"),
+    include_str!("../src/redis/last_seen.lua"),
+    include_str!("../src/redis/status.lua"),
+    include_str!("../src/redis/poll.lua"),
 );
 const CHECK: &str = concat!(
     include_str!("../src/redis/room.lua"),
-    include_str!("../src/redis/seen.lua"),
-    include_str!("../src/redis/standing.lua"),
-    include_str!("../src/redis/ends.lua"),
+    include_str!("../src/redis/last_seen.lua"),
+    include_str!("../src/redis/status.lua"),
+    include_str!("../src/redis/expired_slots.lua"),
     include_str!("../src/redis/pace.lua"),
     include_str!("../src/redis/check.lua"),
 );
@@ -124,9 +124,10 @@ impl Bench {
             let (more, next) = (Arc::clone(&more), Arc::clone(&next));
             tokio::spawn(async move {
                 while let Some(user_id) = more.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let ask = Ask { event_id, user_id: *user_id, now: Clock::System.now() };
-                    let seen = rooms.check(ask, &RULES).await.expect("Redis answers");
-                    assert!(matches!(seen.standing, Standing::Waiting(_)));
+                    let request =
+                        RoomRequest { event_id, user_id: *user_id, now: Clock::System.now() };
+                    let snapshot = rooms.check(request, &RULES).await.expect("Redis answers");
+                    assert!(matches!(snapshot.status, UserStatus::Waiting(_)));
                 }
             })
         });
@@ -169,13 +170,14 @@ impl Bench {
                     if begun.elapsed() >= ROUND {
                         break;
                     }
-                    let ask = Ask { event_id, user_id: *user_id, now: Clock::System.now() };
-                    let seen = match call {
-                        Call::Check => rooms.check(ask, &RULES).await,
-                        Call::Look => rooms.look(ask, &RULES).await,
+                    let request =
+                        RoomRequest { event_id, user_id: *user_id, now: Clock::System.now() };
+                    let snapshot = match call {
+                        Call::Check => rooms.check(request, &RULES).await,
+                        Call::Look => rooms.poll(request, &RULES).await,
                     };
-                    let seen = seen.expect("Redis answers");
-                    assert!(matches!(seen.standing, Standing::Waiting(_)));
+                    let snapshot = snapshot.expect("Redis answers");
+                    assert!(matches!(snapshot.status, UserStatus::Waiting(_)));
                     calls += 1;
                 }
                 calls
@@ -190,7 +192,7 @@ impl Bench {
 
     /// The same script about one person in the middle of the line.
     fn redis_benchmark(&self, call: Call) -> Result<f64> {
-        let script = if call == Call::Check { CHECK } else { LOOK };
+        let script = if call == Call::Check { CHECK } else { POLL };
         let hash = self.redis_cli(&["-x", "SCRIPT", "LOAD"], script)?;
         let names = ["queue", "active", "seen", "slots", "room", "pace"];
         let keys = names.map(|name| format!("{{{}}}:{name}", self.event_id));

@@ -1,14 +1,14 @@
-//! The waiting rooms of all events: who waits, in which order, and who is in.
+//! Waiting rooms: the users who wait for an event, their order, and the users who have a slot.
 //!
-//! One contract, two forms: [`memory`] keeps the rooms in the process and every place in a journal;
-//! [`redis`] keeps them in Redis, shared by all processes. Every operation is one atomic step, and
-//! what it answers is durable when it answers.
+//! One contract, two forms: [`memory`] holds the rooms in the process and writes every change to a
+//! journal; [`redis`] holds them in Redis, shared by all processes. Every operation is atomic, and
+//! its answer is durable.
 //!
-//! Invariants: nobody is in and waits at once; nobody waits twice; those who are in are never more
-//! than the threshold; in no second of the clock more are let in than the rate allows, by all
-//! processes together; order comes from the room alone, never from who asks (D-4).
+//! Invariants: no user waits and has a slot at once; no user waits twice; there are never more
+//! slots than the threshold; in no second of the clock all processes together admit more than the
+//! rate allows; the order comes from the room alone, never from the request (D-4).
 //!
-//! Deliberately absent: events, sales, tiers and tokens. A room obeys the [`Rules`] it is given.
+//! Deliberately absent: sales, tiers and tokens. A room obeys the [`AdmissionRules`] of each call.
 
 pub mod memory;
 pub mod redis;
@@ -21,158 +21,157 @@ use urr_storage::{Schema, migrations};
 use self::memory::MemoryRooms;
 use self::redis::RedisRooms;
 
-/// The journal of rooms that live in a process: always a file of SQLite beside the process.
+/// The journal of rooms in memory: always a file of SQLite.
 pub const JOURNAL: Schema = Schema {
     name: "queue_room",
     migrations: migrations![1 "places" => "../migrations/0001_places.sql"],
 };
 
-/// What a room allows at the moment.
+/// What a room allows at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    pub door: Door,
-    /// So many may be in at once.
+pub struct AdmissionRules {
+    pub admission: AdmissionState,
+    /// How many users may have a slot at once.
     pub threshold: u32,
-    /// So many may be let in within a second of the clock.
     pub admitted_per_second_max: u32,
-    /// A slot ends so long after its owner was last seen.
+    /// A slot ends this long after its owner was last seen.
     pub slot_ttl: Duration,
-    /// A slot ends so long after it was given, whatever its owner does.
+    /// A slot ends this long after the admission in any case.
     pub slot_max: Duration,
-    /// So many may wait.
+    /// How many users may wait.
     pub waiting_max: u32,
-    /// So many events may one person wait for.
+    /// For how many events one user may wait.
     pub queues_per_user_max: u32,
 }
 
-/// Whether anybody is let in.
+/// Whether users are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum AdmissionState {
     Open,
-    /// Who comes waits: the sale has not begun, is paused, or everything is sold.
-    Shut,
+    /// Users join the line: the sale has not begun, is paused, or everything is sold.
+    Closed,
 }
 
-/// Who asks about which event, and when.
+/// A request of a user to the room of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct RoomRequest {
     pub event_id: Uuid,
     pub user_id: Uuid,
     pub now: Timestamp,
 }
 
-/// What someone is told.
+/// A user's status with the size of the room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    pub standing: Standing,
-    /// How many wait, and how many are in: with the one who asks.
+pub struct StatusSnapshot {
+    pub status: UserStatus,
+    /// How many users wait, and how many have a slot, this user included.
     pub waiting: u32,
     pub active: u32,
-    /// Whether this very call let them in.
+    /// Whether this call admitted the user.
     pub is_just_admitted: bool,
 }
 
-/// Where someone stands.
+/// Whether a user waits or has a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    Waiting(Place),
+pub enum UserStatus {
+    Waiting(LinePosition),
     Active(Slot),
     Absent,
 }
 
-/// Where someone stands, for who asks behind their back.
+/// The same, read without marking the user as seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whereabouts {
-    Waiting(Place),
+pub enum UserLocation {
+    Waiting(LinePosition),
     Active,
     Absent,
 }
 
-/// A place in the line.
+/// A user's number and position in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Orders the line and never changes, except by the draw. Arrivals count up from one; those who
-    /// were drawn have numbers below zero.
+pub struct LinePosition {
+    /// Orders the line and never changes, except by the draw. Arrivals count up from one; drawn
+    /// numbers are below zero.
     pub number: i64,
     /// The first in line has 1.
     pub position: u32,
 }
 
-/// The right to book, for a while.
+/// The right to book for some minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Another one each time: a token that names an older slot is dead.
+    /// New with each admission, so that a token of an older slot is not valid.
     pub id: Uuid,
     pub admitted_at: Timestamp,
-    /// Moves on while its owner is seen, up to `last_end`.
+    /// Extended while its owner is seen, up to `last_end`.
     pub ends_at: Timestamp,
     pub last_end: Timestamp,
 }
 
-/// Someone who was let in by a turn of the admission.
+/// A user who was admitted from the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Admitted {
+pub struct Admission {
     pub user_id: Uuid,
     pub slot_id: Uuid,
 }
 
-/// A room as a whole.
+/// The state of a room as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Crowd {
     pub waiting: u32,
     pub active: u32,
-    /// The newest number of an arrival; 0 before the first.
+    /// The number of the last arrival; 0 before the first.
     pub last_number: i64,
-    /// How many came in and how many left the line by themselves, since the room was opened.
+    /// How many users were admitted and how many left the line by themselves, since the room was
+    /// opened.
     pub admitted_total: u64,
     pub left_total: u64,
-    pub pace: Pace,
-    /// Some people in the line, front first: who has a number between two of them stands between
-    /// their positions. The first and the last of the line are among them.
-    pub marks: Vec<Place>,
+    pub pace: LinePace,
+    /// Some positions of the line, front first, the first and the last included. A user whose
+    /// number is between two of them stands between their positions.
+    pub marks: Vec<LinePosition>,
 }
 
-/// How the line moved in the last whole seconds, oldest first. Shared by all processes.
+/// How the line moved in the last whole seconds, oldest first, counted over all processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
-    /// Let in from the line, per second.
+pub struct LinePace {
+    /// Admitted from the line, per second.
     pub admitted: Vec<u32>,
     /// Left the line by themselves or were dropped, per second.
     pub left: Vec<u32>,
 }
 
-impl Pace {
-    /// So many seconds are remembered.
+impl LinePace {
     pub const SECONDS: usize = 60;
 }
 
-/// A room that was not swept for longer was away itself, unless one may be unseen for very long.
+/// A longer gap between two sweeps means that the room itself was down.
 pub const SWEEP_GAP_MAX: Duration = Duration::from_mins(2);
 
-/// How long a room may not be swept, if people may be unseen for so long.
+/// The allowed gap between sweeps. It grows with the time for which users may be unseen.
 fn sweep_gap_max_us(unseen_for_us: i64) -> i64 {
     let shortest_us = i64::try_from(SWEEP_GAP_MAX.as_micros()).expect("minutes");
     shortest_us.max(unseen_for_us / 2)
 }
 
-/// How many places are marked in a [`Crowd`] at most.
+/// The number of marks in a [`Crowd`] at most.
 pub const MARKS_MAX: usize = 160;
 
-/// What was ended by clearing a room.
+/// How many positions and slots were ended by clearing a room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cleared {
+pub struct ClearedCounts {
     pub waiting: u32,
     pub active: u32,
 }
 
-/// Why nobody was let in or lined up.
+/// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoomError {
-    #[error("as many wait as may")]
+    #[error("the waiting room is full")]
     Full,
-    #[error("they wait for as many events as they may")]
+    #[error("the user waits for too many events")]
     TooManyQueues,
-    /// Nothing was done, or it is not known: asking again does no harm.
+    /// The outcome is not known. The call can be repeated without harm.
     #[error("the waiting room does not answer")]
     Unavailable,
 }
@@ -194,68 +193,79 @@ macro_rules! in_either {
 }
 
 impl Rooms {
-    /// Tells someone where they stand; who is neither in nor in line is let in, if nobody waits
-    /// and the rules allow it, or else lined up. It counts as being seen.
-    pub async fn check(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
-        in_either!(self, room => room.check(ask, rules))
+    /// Reports a user's status and marks the user as seen. A user who is not in the room is
+    /// admitted if nobody waits and the rules allow it, or else joins the line.
+    pub async fn check(
+        &self,
+        request: RoomRequest,
+        rules: &AdmissionRules,
+    ) -> Result<StatusSnapshot, RoomError> {
+        in_either!(self, room => room.check(request, rules))
     }
 
-    /// Tells someone where they stand. It counts as being seen.
-    pub async fn look(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
-        in_either!(self, room => room.look(ask, rules))
+    /// Reports a user's status and marks the user as seen.
+    pub async fn poll(
+        &self,
+        request: RoomRequest,
+        rules: &AdmissionRules,
+    ) -> Result<StatusSnapshot, RoomError> {
+        in_either!(self, room => room.poll(request, rules))
     }
 
-    /// Where these people stand, in the order in which they are asked for. It does not count as being
-    /// seen: nobody keeps a place or a slot by it.
+    /// The locations of these users, in the same order. It does not mark them as seen, so nobody
+    /// keeps a position or a slot by it.
     pub async fn locate(
         &self,
         event_id: Uuid,
         users: &[Uuid],
         now: Timestamp,
-    ) -> Result<Vec<Whereabouts>, RoomError> {
+    ) -> Result<Vec<UserLocation>, RoomError> {
         in_either!(self, room => room.locate(event_id, users, now))
     }
 
-    /// Ends someone's place or slot at once. False if they had none.
-    pub async fn leave(&self, ask: Ask) -> Result<bool, RoomError> {
-        in_either!(self, room => room.leave(ask))
+    /// Ends a user's position or slot. False if there was none.
+    pub async fn leave(&self, request: RoomRequest) -> Result<bool, RoomError> {
+        in_either!(self, room => room.leave(request))
     }
 
-    /// Ends the slot of someone who has bought, unless it was given after `bought_at`: the news of a
-    /// purchase may be old.
-    pub async fn finish(&self, ask: Ask, bought_at: Timestamp) -> Result<bool, RoomError> {
-        in_either!(self, room => room.finish(ask, bought_at))
+    /// Ends the slot of a user who has bought, unless it was given after `bought_at`: the message
+    /// of a purchase may be old.
+    pub async fn finish(
+        &self,
+        request: RoomRequest,
+        bought_at: Timestamp,
+    ) -> Result<bool, RoomError> {
+        in_either!(self, room => room.finish(request, bought_at))
     }
 
-    /// Whether this slot lives. Only then it counts as being seen: who asks with a dead one keeps
-    /// neither a place nor another slot by it.
+    /// Whether this slot is live. Only then the user is marked as seen: a request with an old slot
+    /// keeps neither a position nor a newer slot.
     pub async fn holds_slot(
         &self,
-        ask: Ask,
+        request: RoomRequest,
         slot_id: Uuid,
-        rules: &Rules,
+        rules: &AdmissionRules,
     ) -> Result<bool, RoomError> {
-        in_either!(self, room => room.holds_slot(ask, slot_id, rules))
+        in_either!(self, room => room.holds_slot(request, slot_id, rules))
     }
 
-    /// Lets in from the front of the line as many as the rules allow. Several processes may take
-    /// turns as they like: together they let in no more.
+    /// Admits from the front of the line as many users as the rules allow. Several processes may
+    /// call it at any time: together they admit no more.
     pub async fn admit(
         &self,
         event_id: Uuid,
-        rules: &Rules,
+        rules: &AdmissionRules,
         now: Timestamp,
-    ) -> Result<Vec<Admitted>, RoomError> {
+    ) -> Result<Vec<Admission>, RoomError> {
         in_either!(self, room => room.admit(event_id, rules, now))
     }
 
-    /// Drops at most `count_max` of those in line who were not seen since. Returns how many: fewer
-    /// than `count_max` means that there are no more.
+    /// Drops at most `count_max` users from the line who were not seen since. Returns how many:
+    /// fewer than `count_max` means that there are no more.
     ///
-    /// Nobody is blamed for the room's own absence: if it was not swept for a while
-    /// ([`SWEEP_GAP_MAX`], or half of how long one may be unseen if that is more), since it or all
-    /// its processes were away or the clock has jumped, everybody counts as seen when the sweeps
-    /// began again. A line begins as if it were swept then.
+    /// Users do not lose their positions by an outage of the room: after a gap between sweeps
+    /// ([`SWEEP_GAP_MAX`], or half the time for which users may be unseen if that is more)
+    /// everybody counts as seen when the sweeps began again. A new line counts as swept.
     pub async fn sweep(
         &self,
         event_id: Uuid,
@@ -266,9 +276,9 @@ impl Rooms {
         in_either!(self, room => room.sweep(event_id, unseen_since, count_max, now))
     }
 
-    /// Ends every place and slot of an event. Who waited in a large room may for a moment still be
-    /// told elsewhere that they wait for too many events.
-    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<Cleared, RoomError> {
+    /// Ends every position and slot of an event. After a large room was cleared, its users may for
+    /// a moment still be rejected elsewhere as waiting for too many events.
+    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<ClearedCounts, RoomError> {
         in_either!(self, room => room.clear(event_id, now))
     }
 
@@ -276,21 +286,20 @@ impl Rooms {
         in_either!(self, room => room.crowd(event_id, now))
     }
 
-    /// The events whose room has anybody in it.
-    pub async fn events(&self) -> Result<Vec<Uuid>, RoomError> {
-        in_either!(self, room => room.events())
+    /// The events whose rooms are occupied.
+    pub async fn occupied_events(&self) -> Result<Vec<Uuid>, RoomError> {
+        in_either!(self, room => room.occupied_events())
     }
 
-    /// Those who wait with an arrival's number up to `last_number`, in order of arrival.
+    /// The users who wait with an arrival number up to `last_number`, in order of arrival.
     pub async fn entrants(&self, event_id: Uuid, last_number: i64) -> Result<Vec<Uuid>, RoomError> {
         in_either!(self, room => room.entrants(event_id, last_number))
     }
 
-    /// Gives those who still wait with an arrival's number up to `last_number` their number from
-    /// the draw, which is below zero. Who left and came again has a later one, and keeps it. Nobody
-    /// must be let in before it has answered; then all numbers that were ever given are durable,
-    /// also if `drawn` is empty because an earlier call that failed gave them. Once more changes
-    /// nothing.
+    /// Gives the users who still wait with an arrival number up to `last_number` their drawn
+    /// numbers, which are below zero. A user who left and joined again has a later number and keeps
+    /// it. Nobody must be admitted before it has answered: then all numbers are durable, also those
+    /// of an earlier call that failed. Repeating it changes nothing.
     pub async fn renumber(
         &self,
         event_id: Uuid,

@@ -1,28 +1,27 @@
-//! Rooms in the memory of one process, with every place and slot in a journal.
+//! Rooms in the memory of one process, with a journal of every position and slot.
 //!
-//! Each event has one lock, held for a moment: a position is found in steps that grow with the
-//! digits of the crowd's size. Whatever would take longer is done in parts, others having their
-//! turn in between, or beside the room ([`drawing`]). The lock is never held while anything is
-//! awaited.
+//! Each event has one lock, held briefly: a position is found in logarithmic time. Longer work is
+//! split into parts that release the lock in between, or done on a copy ([`draw_task`]). The lock
+//! is never held across an await.
 //!
-//! An answer is given when the journal has on disk what it says ([`journal`]). When someone was
-//! last seen is not written down: after a restart everybody counts as seen at that moment.
+//! An answer waits until the journal has it on disk ([`journal`]). When a user was last seen is not
+//! journalled: after a restart everybody counts as seen at that moment.
 //!
-//! Memory stays bounded: a person in line takes about ninety bytes, one who left takes none.
+//! A user in the line takes about ninety bytes, one who left takes none.
 
-mod drawing;
+mod draw_task;
+mod fenwick;
 mod journal;
-mod known;
 mod line;
-mod locating;
+mod locate;
 mod marks;
 mod pace;
-mod queues;
+mod pending_writes;
+mod queue_counts;
 mod recovery;
+mod registry;
 mod room;
 mod slots;
-mod sums;
-mod unwritten;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
@@ -32,155 +31,170 @@ use tokio::task::JoinHandle;
 use urr_kernel::{IdSource, Timestamp, Uuid};
 use urr_storage::{Db, StorageError};
 
-use self::drawing::Draw;
+use self::draw_task::DrawNumbers;
 use self::journal::Journal;
-use self::known::Known;
-use self::queues::Queues;
-use self::room::{Drawn, Room, Surroundings, Sweep, Told};
-use super::{Admitted, Ask, Cleared, Crowd, RoomError, Rules, Seen, Standing};
+use self::queue_counts::QueueCounts;
+use self::registry::RoomRegistry;
+use self::room::{DrawnNumbers, MemoryRoom, PendingAnswer, RoomContext, SweepRequest};
+use super::{
+    Admission, AdmissionRules, ClearedCounts, Crowd, RoomError, RoomRequest, StatusSnapshot,
+    UserStatus,
+};
 
-/// So many are let in, looked at or copied while a lock is held once.
+/// Bounds the work under one lock.
 const ADMITTED_AT_ONCE_MAX: u32 = 512;
-const LOOKED_AT_ONCE_MAX: usize = 4_096;
+const SCANNED_AT_ONCE_MAX: usize = 4_096;
 
 /// The rooms of all events. Clones share them.
 #[derive(Clone)]
 pub struct MemoryRooms {
-    shared: Arc<Shared>,
+    inner: Arc<Inner>,
 }
 
-struct Shared {
-    rooms: RwLock<Known>,
-    /// The second that was told last: which rooms have been empty for long.
+struct Inner {
+    rooms: RwLock<RoomRegistry>,
+    /// The latest second of any request. It tells which rooms have been empty for long.
     second: AtomicI64,
-    queues: Queues,
+    queue_counts: QueueCounts,
     journal: Arc<Journal>,
     writer: Mutex<Option<JoinHandle<()>>>,
     ids: IdSource,
-    /// For the journal, where a room that was cleared goes on under a new one.
+    /// The last number of a room in the journal. A cleared room continues under a new number.
     last_room_number: AtomicI64,
     hasher: DefaultHashBuilder,
 }
 
-/// What was found in the journal.
+/// What the journal held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoverySummary {
     pub rooms: usize,
     pub waiting: u64,
     pub active: u64,
 }
 
-/// What the rooms take in memory.
+/// The memory of all rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Footprint {
+pub struct MemoryUsage {
     pub waiting: u64,
     pub bytes: usize,
 }
 
 impl MemoryRooms {
-    /// Reads the journal and goes on with it. Everybody counts as seen now.
+    /// Recovers the rooms from the journal and continues it. Everybody counts as seen now.
     ///
-    /// The journal belongs to this process alone; it is written by a task of the present runtime.
+    /// The journal belongs to this process alone. A task of the current runtime writes it.
     pub async fn open(
         journal: Db,
         ids: IdSource,
         now: Timestamp,
-    ) -> Result<(MemoryRooms, Recovered), StorageError> {
+    ) -> Result<(MemoryRooms, RecoverySummary), StorageError> {
         let hasher = DefaultHashBuilder::default();
-        let queues = Queues::new(hasher.clone());
-        let found = recovery::recover(&journal, &hasher, &queues, now).await?;
+        let queue_counts = QueueCounts::new(hasher.clone());
+        let found = recovery::recover(&journal, &hasher, &queue_counts, now).await?;
         let records = Arc::new(Journal::new());
-        let writer = tokio::spawn(Arc::clone(&records).run(journal, found.left_rooms));
-        let shared = Shared {
-            rooms: RwLock::new(found.known),
+        let writer = tokio::spawn(Arc::clone(&records).run(journal, found.retired_rooms));
+        let inner = Inner {
+            rooms: RwLock::new(found.registry),
             second: AtomicI64::new(now.as_second()),
-            queues,
+            queue_counts,
             journal: records,
             writer: Mutex::new(Some(writer)),
             ids,
             last_room_number: AtomicI64::new(found.last_room_number),
             hasher,
         };
-        Ok((MemoryRooms { shared: Arc::new(shared) }, found.recovered))
+        Ok((MemoryRooms { inner: Arc::new(inner) }, found.recovered))
     }
 
-    /// Writes the last changes down. Later ones are refused.
+    /// Writes the last changes and rejects later ones.
     pub async fn close(&self) {
-        self.shared.journal.close();
-        let writer = lock(&self.shared.writer).take();
+        self.inner.journal.close();
+        let writer = lock(&self.inner.writer).take();
         if let Some(writer) = writer {
-            writer.await.unwrap_or_else(|error| tracing::error!(%error, "the journal had failed"));
+            writer.await.unwrap_or_else(|error| tracing::error!(%error, "the journal failed"));
         }
     }
 
-    /// Whether what happens is written down. While it is not, nobody is let in or lined up.
+    /// Whether the journal can be written. While it cannot, nobody is admitted or joins.
     pub fn is_working(&self) -> bool {
-        self.shared.journal.is_working()
+        self.inner.journal.is_working()
     }
 
-    /// Returns when the rooms are closed, or when they can never be written down again: then the
-    /// process should end, since only a new one helps.
+    /// Returns when the rooms are closed, or when the journal has failed for good: then the process
+    /// should end and be restarted.
     pub async fn run_to_end(&self) {
-        self.shared.journal.ended().await;
+        self.inner.journal.closed().await;
     }
 
-    pub async fn check(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
-        let room = match self.find(ask.event_id) {
+    pub async fn check(
+        &self,
+        request: RoomRequest,
+        rules: &AdmissionRules,
+    ) -> Result<StatusSnapshot, RoomError> {
+        let room = match self.find(request.event_id) {
             Some(room) => room,
-            None => self.wake(ask.event_id),
+            None => self.load(request.event_id),
         };
-        self.note_time(ask.now);
-        let around = self.surroundings();
-        let (told, batch) = self.tell(&room, |room| room.check(ask, rules, &around));
-        self.shared.journal.wait(batch).await?;
-        told.map(|told| told.seen)
+        self.note_time(request.now);
+        let context = self.context();
+        let (answer, batch) = self.answer_for(&room, |room| room.check(request, rules, &context));
+        self.inner.journal.wait(batch).await?;
+        answer.map(|answer| answer.snapshot)
     }
 
-    pub async fn look(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
-        let Some(room) = self.find(ask.event_id) else { return Ok(NOBODY) };
-        let (told, batch) = self.tell(&room, |room| Ok(room.look(ask, rules)));
-        self.shared.journal.wait(batch).await?;
-        told.map(|told| told.seen)
+    pub async fn poll(
+        &self,
+        request: RoomRequest,
+        rules: &AdmissionRules,
+    ) -> Result<StatusSnapshot, RoomError> {
+        let Some(room) = self.find(request.event_id) else { return Ok(EMPTY_ROOM) };
+        let (answer, batch) = self.answer_for(&room, |room| Ok(room.poll(request, rules)));
+        self.inner.journal.wait(batch).await?;
+        answer.map(|answer| answer.snapshot)
     }
 
     pub async fn holds_slot(
         &self,
-        ask: Ask,
+        request: RoomRequest,
         slot_id: Uuid,
-        rules: &Rules,
+        rules: &AdmissionRules,
     ) -> Result<bool, RoomError> {
-        let Some(room) = self.find(ask.event_id) else { return Ok(false) };
-        let journal = &self.shared.journal;
+        let Some(room) = self.find(request.event_id) else { return Ok(false) };
+        let journal = &self.inner.journal;
         let (holds, batch) = {
             let mut room = lock(&room);
-            let (holds, basis) = room.holds(ask, slot_id, rules);
-            room.hand_over(journal);
-            (holds, room.batch_of(basis, journal.durable()))
+            let (holds, durability) = room.holds(request, slot_id, rules);
+            room.append_changes(journal);
+            (holds, room.batch_of(durability, journal.durable()))
         };
         journal.wait(batch).await?;
         Ok(holds)
     }
 
-    pub async fn leave(&self, ask: Ask) -> Result<bool, RoomError> {
-        self.change(ask.event_id, |room| room.leave(ask, &self.shared.queues)).await
+    pub async fn leave(&self, request: RoomRequest) -> Result<bool, RoomError> {
+        self.change(request.event_id, |room| room.leave(request, &self.inner.queue_counts)).await
     }
 
-    pub async fn finish(&self, ask: Ask, bought_at: Timestamp) -> Result<bool, RoomError> {
-        self.change(ask.event_id, |room| room.finish(ask, bought_at)).await
+    pub async fn finish(
+        &self,
+        request: RoomRequest,
+        bought_at: Timestamp,
+    ) -> Result<bool, RoomError> {
+        self.change(request.event_id, |room| room.finish(request, bought_at)).await
     }
 
     pub async fn admit(
         &self,
         event_id: Uuid,
-        rules: &Rules,
+        rules: &AdmissionRules,
         now: Timestamp,
-    ) -> Result<Vec<Admitted>, RoomError> {
+    ) -> Result<Vec<Admission>, RoomError> {
         self.note_time(now);
-        let around = self.surroundings();
+        let context = self.context();
         let mut all = Vec::new();
         loop {
             let some = self
-                .change(event_id, |room| room.admit(rules, now, ADMITTED_AT_ONCE_MAX, &around))
+                .change(event_id, |room| room.admit(rules, now, ADMITTED_AT_ONCE_MAX, &context))
                 .await?;
             let is_done = some.len() < ADMITTED_AT_ONCE_MAX as usize;
             all.extend(some);
@@ -199,15 +213,15 @@ impl MemoryRooms {
     ) -> Result<u32, RoomError> {
         let (mut count, mut last) = (0, None);
         loop {
-            let sweep = Sweep {
+            let sweep = SweepRequest {
                 unseen_since,
                 now,
                 count_max: count_max - count,
-                looked_at_max: LOOKED_AT_ONCE_MAX,
+                scanned_max: SCANNED_AT_ONCE_MAX,
             };
-            let queues = &self.shared.queues;
+            let queue_counts = &self.inner.queue_counts;
             let swept =
-                self.change(event_id, |room| Some(room.sweep(&sweep, last, queues))).await?;
+                self.change(event_id, |room| Some(room.sweep(&sweep, last, queue_counts))).await?;
             let Some(swept) = swept else { return Ok(0) };
             count += swept.count;
             last = swept.last;
@@ -218,27 +232,29 @@ impl MemoryRooms {
         }
     }
 
-    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<Cleared, RoomError> {
+    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<ClearedCounts, RoomError> {
         let number = self.next_room_number();
-        let shared = Arc::clone(&self.shared);
+        let inner = Arc::clone(&self.inner);
         let cleared = self.change(event_id, |room| {
             let (cleared, line) = room.clear(now, number);
-            // A task of its own: it must be done to the end, whoever stops waiting for it.
+            // A separate task, because it must finish even if the caller is cancelled.
             let uncounted = tokio::task::spawn_blocking(move || {
-                line.behind(None).for_each(|entry| shared.queues.remove(entry.user_id));
+                line.behind(None).for_each(|entry| inner.queue_counts.remove(entry.user_id));
             });
             Some((cleared, uncounted))
         });
-        let Some((cleared, uncounted)) = cleared.await? else { return Ok(Cleared::default()) };
+        let Some((cleared, uncounted)) = cleared.await? else {
+            return Ok(ClearedCounts::default());
+        };
         uncounted.await.map_err(|_| RoomError::Unavailable)?;
         Ok(cleared)
     }
 
     pub async fn crowd(&self, event_id: Uuid, now: Timestamp) -> Result<Crowd, RoomError> {
         let Some(room) = self.find(event_id) else {
-            let pace = pace::Recent::new().pace(0);
-            let rooms = self.shared.rooms.read().expect(NO_PANIC);
-            return Ok(match rooms.resting(event_id) {
+            let pace = pace::PaceHistory::new().pace(0);
+            let rooms = self.inner.rooms.read().expect(NO_PANIC);
+            return Ok(match rooms.dormant(event_id) {
                 None => Crowd { pace, ..Crowd::default() },
                 Some(totals) => Crowd {
                     last_number: totals.last_number,
@@ -249,25 +265,26 @@ impl MemoryRooms {
                 },
             });
         };
-        let journal = &self.shared.journal;
+        let journal = &self.inner.journal;
         let mut room = lock(&room);
         let crowd = room.crowd(now, journal.durable());
-        room.hand_over(journal);
+        room.append_changes(journal);
         Ok(crowd)
     }
 
-    pub async fn events(&self) -> Result<Vec<Uuid>, RoomError> {
+    pub async fn occupied_events(&self) -> Result<Vec<Uuid>, RoomError> {
         let (occupied, empty): (Vec<_>, Vec<_>) = {
-            let rooms = self.shared.rooms.read().expect(NO_PANIC);
-            let asked = rooms.awake().map(|(event_id, room)| (*event_id, lock(room).is_occupied()));
+            let rooms = self.inner.rooms.read().expect(NO_PANIC);
+            let asked =
+                rooms.loaded().map(|(event_id, room)| (*event_id, lock(room).is_occupied()));
             asked.partition(|(_, is_occupied)| *is_occupied)
         };
         let event_ids = |asked: Vec<(Uuid, bool)>| asked.into_iter().map(|(event_id, _)| event_id);
         if !empty.is_empty() {
             let empty: Vec<Uuid> = event_ids(empty).collect();
-            let (second, durable) = (&self.shared.second, self.shared.journal.durable());
-            let mut rooms = self.shared.rooms.write().expect(NO_PANIC);
-            rooms.rest(&empty, second.load(Ordering::Relaxed), durable);
+            let (second, durable) = (&self.inner.second, self.inner.journal.durable());
+            let mut rooms = self.inner.rooms.write().expect(NO_PANIC);
+            rooms.unload(&empty, second.load(Ordering::Relaxed), durable);
         }
         Ok(event_ids(occupied).collect())
     }
@@ -277,16 +294,16 @@ impl MemoryRooms {
         let mut all = Vec::new();
         let mut last = None;
         loop {
-            let some = lock(&room).entrants(last, last_number, LOOKED_AT_ONCE_MAX);
+            let some = lock(&room).entrants(last, last_number, SCANNED_AT_ONCE_MAX);
             all.extend(some.iter().map(|(_, user_id)| *user_id));
             last = some.last().copied();
-            if some.len() < LOOKED_AT_ONCE_MAX {
+            if some.len() < SCANNED_AT_ONCE_MAX {
                 break;
             }
             tokio::task::yield_now().await;
         }
-        let batch = self.shared.journal.newest_batch();
-        self.shared.journal.wait(batch).await?;
+        let batch = self.inner.journal.newest_batch();
+        self.inner.journal.wait(batch).await?;
         Ok(all)
     }
 
@@ -297,103 +314,105 @@ impl MemoryRooms {
         drawn: &[(Uuid, i64)],
     ) -> Result<(), RoomError> {
         let Some(room) = self.find(event_id) else { return Ok(()) };
-        let mut numbers = Drawn::with_capacity_and_hasher(drawn.len(), self.shared.hasher.clone());
+        let mut numbers =
+            DrawnNumbers::with_capacity_and_hasher(drawn.len(), self.inner.hasher.clone());
         numbers.extend(drawn.iter().copied());
-        let turn = lock(&room).turn_to_draw();
-        let turn = turn.lock_owned().await;
-        if !self.shared.journal.is_accepting() {
+        let guard = lock(&room).draw_lock();
+        let guard = guard.lock_owned().await;
+        if !self.inner.journal.is_accepting() {
             return Err(RoomError::Unavailable);
         }
-        let draw = Draw { numbers, last_number };
-        let drawing = tokio::spawn(drawing::draw(Arc::clone(&self.shared), room, draw, turn));
-        drawing.await.map_err(|_| RoomError::Unavailable)?
+        let draw = DrawNumbers { numbers, last_number };
+        let draw_task = tokio::spawn(draw_task::draw(Arc::clone(&self.inner), room, draw, guard));
+        draw_task.await.map_err(|_| RoomError::Unavailable)?
     }
 
-    /// What the rooms take in memory.
-    pub fn footprint(&self) -> Footprint {
-        let rooms = self.shared.rooms.read().expect(NO_PANIC);
-        let mut footprint = Footprint { waiting: 0, bytes: self.shared.queues.bytes() };
-        footprint.bytes += rooms.resting_bytes();
-        for (_, room) in rooms.awake() {
+    /// The memory of all rooms.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        let rooms = self.inner.rooms.read().expect(NO_PANIC);
+        let mut memory_usage = MemoryUsage { waiting: 0, bytes: self.inner.queue_counts.bytes() };
+        memory_usage.bytes += rooms.dormant_bytes();
+        for (_, room) in rooms.loaded() {
             let room = lock(room);
-            footprint.waiting += u64::from(room.waiting());
-            footprint.bytes += room.bytes();
+            memory_usage.waiting += u64::from(room.waiting());
+            memory_usage.bytes += room.bytes();
         }
-        footprint
+        memory_usage
     }
 
-    /// Asks a room about someone. Also returns the batch that has to be on disk before they are
-    /// told.
-    fn tell(
+    /// Runs a request under the lock. Also returns the batch that must be on disk before the
+    /// answer.
+    fn answer_for(
         &self,
-        room: &Mutex<Room>,
-        ask: impl FnOnce(&mut Room) -> Result<Told, RoomError>,
-    ) -> (Result<Told, RoomError>, u64) {
-        let journal = &self.shared.journal;
+        room: &Mutex<MemoryRoom>,
+        request: impl FnOnce(&mut MemoryRoom) -> Result<PendingAnswer, RoomError>,
+    ) -> (Result<PendingAnswer, RoomError>, u64) {
+        let journal = &self.inner.journal;
         let mut room = lock(room);
-        let told = ask(&mut room);
-        room.hand_over(journal);
-        let batch = match &told {
-            Ok(told) => room.batch_of(told.basis, journal.durable()),
+        let answer = request(&mut room);
+        room.append_changes(journal);
+        let batch = match &answer {
+            Ok(answer) => room.batch_of(answer.durability, journal.durable()),
             Err(_) => 0,
         };
-        (told, batch)
+        (answer, batch)
     }
 
-    /// Changes a room, if there is one and the journal takes it, and waits until it is on disk.
+    /// Changes a room, if it exists and the journal accepts it, and waits until the change is on
+    /// disk.
     async fn change<T: Default>(
         &self,
         event_id: Uuid,
-        change: impl FnOnce(&mut Room) -> T,
+        change: impl FnOnce(&mut MemoryRoom) -> T,
     ) -> Result<T, RoomError> {
         let Some(room) = self.find(event_id) else { return Ok(T::default()) };
-        let journal = &self.shared.journal;
+        let journal = &self.inner.journal;
         if !journal.is_accepting() {
             return Err(RoomError::Unavailable);
         }
         let (changed, batch) = {
             let mut room = lock(&room);
             let changed = change(&mut room);
-            (changed, room.hand_over(journal))
+            (changed, room.append_changes(journal))
         };
         journal.wait(batch).await?;
         Ok(changed)
     }
 
-    fn surroundings(&self) -> Surroundings<'_> {
-        let Shared { queues, ids, journal, .. } = &*self.shared;
-        Surroundings { queues, ids, is_accepting: journal.is_accepting() }
+    fn context(&self) -> RoomContext<'_> {
+        let Inner { queue_counts, ids, journal, .. } = &*self.inner;
+        RoomContext { queue_counts, ids, is_accepting: journal.is_accepting() }
     }
 
-    fn find(&self, event_id: Uuid) -> Option<Arc<Mutex<Room>>> {
-        self.shared.rooms.read().expect(NO_PANIC).find(event_id)
+    fn find(&self, event_id: Uuid) -> Option<Arc<Mutex<MemoryRoom>>> {
+        self.inner.rooms.read().expect(NO_PANIC).find(event_id)
     }
 
-    fn wake(&self, event_id: Uuid) -> Arc<Mutex<Room>> {
-        let mut rooms = self.shared.rooms.write().expect(NO_PANIC);
-        rooms.wake(event_id, || self.next_room_number(), &self.shared.hasher)
+    fn load(&self, event_id: Uuid) -> Arc<Mutex<MemoryRoom>> {
+        let mut rooms = self.inner.rooms.write().expect(NO_PANIC);
+        rooms.load(event_id, || self.next_room_number(), &self.inner.hasher)
     }
 
     fn note_time(&self, now: Timestamp) {
-        let (second, noted) = (now.as_second(), &self.shared.second);
+        let (second, noted) = (now.as_second(), &self.inner.second);
         if noted.load(Ordering::Relaxed) != second {
             noted.store(second, Ordering::Relaxed);
         }
     }
 
     fn next_room_number(&self) -> i64 {
-        self.shared.last_room_number.fetch_add(1, Ordering::Relaxed) + 1
+        self.inner.last_room_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
-impl Drop for Shared {
+impl Drop for Inner {
     fn drop(&mut self) {
         self.journal.close();
     }
 }
 
-const NOBODY: Seen =
-    Seen { standing: Standing::Absent, waiting: 0, active: 0, is_just_admitted: false };
+const EMPTY_ROOM: StatusSnapshot =
+    StatusSnapshot { status: UserStatus::Absent, waiting: 0, active: 0, is_just_admitted: false };
 
 const NO_PANIC: &str = "nothing panics while it holds this lock";
 

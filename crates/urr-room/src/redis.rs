@@ -1,21 +1,21 @@
 //! Rooms in Redis, shared by all processes: sorted sets per event, and a script per operation.
 //!
-//! Of each event, under its hash tag: `queue` (user → number), `active` (user → end of the slot),
-//! `seen` (when those who wait were last seen, in parts), `slots` (user → id and begin of the slot),
-//! `room` (the newest number, totals, the listing, when it was swept) and `pace` (the last seconds).
-//! Beside them: [`limits`] and [`listing`]. Of a room that is empty its numbers stay, for 90 days.
+//! The keys of an event share a hash tag: `queue` (user → number), `active` (user → end of the
+//! slot), `seen` (when users were last seen, in parts), `slots` (user → id and begin of the slot),
+//! `room` (the last number, totals, the listing, the sweeps) and `pace` (the last seconds). See
+//! also [`queue_limit`] and [`occupied_rooms`]. The numbers of an empty room stay for 90 days.
 //!
-//! An answer is as durable as Redis is: with `appendonly yes` it survives the end of Redis, with
-//! `appendfsync always` that of the machine. Every script may run twice, as it does when a call times
-//! out and is repeated: a check reports the place it made. Who was let in by an `admit` that did not
-//! answer is in, and finds out at the next look; nobody is told of them (at most once).
+//! An answer is as durable as Redis: with `appendonly yes` it survives a crash of Redis, with
+//! `appendfsync always` that of the machine. Every script may run twice, as when a call times out
+//! and is repeated: a check then reports the position that it made. Users who were admitted by a
+//! call that did not answer find out at their next poll; their notices are lost.
 //!
-//! No script walks the crowd: what it does grows with the logarithm of how many wait.
+//! No script walks the whole line: each takes logarithmic time.
 
 mod keys;
-mod limits;
-mod listing;
-mod locating;
+mod locate;
+mod occupied_rooms;
+mod queue_limit;
 mod scripts;
 
 use std::sync::Arc;
@@ -26,34 +26,36 @@ use urr_kernel::{IdSource, Timestamp, Uuid};
 use urr_redis::{FromRedisValue, Redis, RedisError, Script, ToRedisArgs};
 
 use self::keys::{RoomKeys, cleared_line, void_mark};
-use self::limits::Reservation;
+use self::queue_limit::QueueReservation;
 use self::scripts::{
-    ADMIT, CHECK, CLEAR, CROWD, ENTRANTS, FINISH, HOLDS, LEAVE, LOOK, RENUMBER, SWEEP, TAKE,
+    ADMIT, CHECK, CLEAR, CROWD, ENTRANTS, FINISH, HOLDS_SLOT, LEAVE, POLL, RENUMBER, SWEEP,
+    TAKE_CLEARED,
 };
 use super::{
-    Admitted, Ask, Cleared, Crowd, Door, MARKS_MAX, Pace, Place, RoomError, Rules, Seen, Slot,
-    Standing, sweep_gap_max_us,
+    Admission, AdmissionRules, AdmissionState, ClearedCounts, Crowd, LinePace, LinePosition,
+    MARKS_MAX, RoomError, RoomRequest, Slot, StatusSnapshot, UserStatus, sweep_gap_max_us,
 };
 
-/// Whose clock decides.
+/// Which clock decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomTime {
-    /// That of Redis: the clocks of the processes may differ. Polls write down that someone was seen
-    /// once a minute at most, and a sweep lets them stay that much longer.
+    /// The clock of Redis, because those of the processes may differ. Polls note that a user was
+    /// seen at most once a minute, and a sweep allows for that.
     Server,
-    /// That of the caller, and every poll is written down: for tests with a clock of their own.
+    /// The clock of the caller, and every poll is noted: for tests with a manual clock.
     Caller,
 }
 
-/// In place of a time: that of Redis.
+/// Stands for the time of Redis.
 const SERVER_TIME: i64 = -1;
-/// A tenth of how long people may be unseen: most polls then write nothing.
+/// A tenth of the time for which users may be unseen: most polls write nothing.
 const SEEN_GRAIN: Duration = Duration::from_secs(60);
-/// A check that lines someone up takes two steps more; others may interfere now and then.
+/// A check that joins takes two more steps, and concurrent calls may interfere.
 const CHECK_ATTEMPTS_MAX: u32 = 8;
-/// How many people one script deals with at most: a fraction of a millisecond.
+/// How many users one script handles at most: a fraction of a millisecond.
 const CHUNK: u32 = 500;
-/// So many who were cleared are taken out of their queues before the answer, the others after it.
+/// After a clearing, the reservations of so many users are released before the answer, the others
+/// after it.
 const CLEARED_AT_ONCE_MAX: usize = 1_000;
 
 /// A handle on the rooms. Clones share the connection.
@@ -62,18 +64,18 @@ pub struct RedisRooms {
     redis: Redis,
     ids: IdSource,
     time: RoomTime,
-    /// Whether the last answer was a refusal, which the log was told of.
+    /// Whether the last answer was an error that was logged.
     is_refused: Arc<AtomicBool>,
 }
 
-/// What a script answers about someone: what it is, then what that means.
-type Answer = (u8, i64, i64, Vec<u8>, u32, u32);
+/// A script's answer: a kind, then values whose meaning depends on it.
+type ScriptAnswer = (u8, i64, i64, Vec<u8>, u32, u32);
 
-/// What someone brings along to be lined up.
+/// What a check needs to join the line.
 #[derive(Clone, Copy, Default)]
-struct Preparation {
+struct JoinPreparation {
     listing: i64,
-    reservation: Option<Reservation>,
+    reservation: Option<QueueReservation>,
 }
 
 impl RedisRooms {
@@ -81,26 +83,31 @@ impl RedisRooms {
         RedisRooms { redis, ids, time, is_refused: Arc::default() }
     }
 
-    pub async fn check(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
-        let mut prepared = Preparation::default();
+    pub async fn check(
+        &self,
+        request: RoomRequest,
+        rules: &AdmissionRules,
+    ) -> Result<StatusSnapshot, RoomError> {
+        let mut prepared = JoinPreparation::default();
         for _ in 0..CHECK_ATTEMPTS_MAX {
-            let answer = self.try_check(&ask, rules, prepared).await?;
+            let answer = self.try_check(&request, rules, prepared).await?;
             let outcome = match answer.0 {
                 5 => {
-                    self.prepare(&ask, rules, &answer, &mut prepared).await?;
+                    self.prepare(&request, rules, &answer, &mut prepared).await?;
                     continue;
                 }
                 6 => {
-                    let again = self.reserve(&ask, rules.queues_per_user_max).await?;
+                    let again = self.reserve(&request, rules.queues_per_user_max).await?;
                     prepared.reservation = Some(again);
                     continue;
                 }
                 4 => Err(RoomError::Full),
-                _ => seen(&answer, rules),
+                _ => snapshot(&answer, rules),
             };
-            let waits = matches!(outcome, Ok(Seen { standing: Standing::Waiting(_), .. }));
+            let waits =
+                matches!(outcome, Ok(StatusSnapshot { status: UserStatus::Waiting(_), .. }));
             if prepared.reservation.is_some() && !waits {
-                self.give_back(ask.event_id, ask.user_id).await;
+                self.give_back(request.event_id, request.user_id).await;
             }
             return outcome;
         }
@@ -109,91 +116,103 @@ impl RedisRooms {
 
     async fn try_check(
         &self,
-        ask: &Ask,
-        rules: &Rules,
-        prepared: Preparation,
-    ) -> Result<Answer, RoomError> {
+        request: &RoomRequest,
+        rules: &AdmissionRules,
+        prepared: JoinPreparation,
+    ) -> Result<ScriptAnswer, RoomError> {
         let slot_id = self.ids.next_id();
         let arguments = (
-            (self.time_of(ask.now), ask.user_id.as_bytes()),
+            (self.time_of(request.now), request.user_id.as_bytes()),
             (micros(rules.slot_ttl), micros(rules.slot_max), self.seen_grain()),
-            (rules.threshold, rules.admitted_per_second_max, rules.door == Door::Open),
+            (
+                rules.threshold,
+                rules.admitted_per_second_max,
+                rules.admission == AdmissionState::Open,
+            ),
             (rules.waiting_max, slot_id.as_bytes()),
             (prepared.listing, prepared.reservation.map_or(String::new(), |at| at.to_string())),
         );
-        let keys = RoomKeys::of(ask.event_id);
-        let mark = void_mark(ask.event_id, ask.user_id);
+        let keys = RoomKeys::of(request.event_id);
+        let mark = void_mark(request.event_id, request.user_id);
         self.run(&CHECK, &keys.all_and(&mark), arguments).await
     }
 
-    /// Gets what a check needs to line someone up.
+    /// Gets what a check needs to join the line.
     async fn prepare(
         &self,
-        ask: &Ask,
-        rules: &Rules,
-        needs: &Answer,
-        prepared: &mut Preparation,
+        request: &RoomRequest,
+        rules: &AdmissionRules,
+        needs: &ScriptAnswer,
+        prepared: &mut JoinPreparation,
     ) -> Result<(), RoomError> {
         let (listing, needs_reservation) = (needs.1, needs.2 == 1);
         if needs_reservation {
-            let reservation = self.reserve(ask, rules.queues_per_user_max).await?;
+            let reservation = self.reserve(request, rules.queues_per_user_max).await?;
             prepared.reservation = Some(reservation);
         }
         if listing > 0 {
-            self.list(ask.event_id, listing).await?;
+            self.list(request.event_id, listing).await?;
             prepared.listing = listing;
         }
         Ok(())
     }
 
-    pub async fn look(&self, ask: Ask, rules: &Rules) -> Result<Seen, RoomError> {
+    pub async fn poll(
+        &self,
+        request: RoomRequest,
+        rules: &AdmissionRules,
+    ) -> Result<StatusSnapshot, RoomError> {
         let arguments = (
-            (self.time_of(ask.now), ask.user_id.as_bytes()),
+            (self.time_of(request.now), request.user_id.as_bytes()),
             (micros(rules.slot_ttl), micros(rules.slot_max), self.seen_grain()),
         );
-        let keys = RoomKeys::of(ask.event_id);
-        let answer: Answer = self.run(&LOOK, &keys.all(), arguments).await?;
-        seen(&answer, rules)
+        let keys = RoomKeys::of(request.event_id);
+        let answer: ScriptAnswer = self.run(&POLL, &keys.all(), arguments).await?;
+        snapshot(&answer, rules)
     }
 
-    pub async fn leave(&self, ask: Ask) -> Result<bool, RoomError> {
-        let arguments = (self.time_of(ask.now), ask.user_id.as_bytes());
-        let keys = RoomKeys::of(ask.event_id);
+    pub async fn leave(&self, request: RoomRequest) -> Result<bool, RoomError> {
+        let arguments = (self.time_of(request.now), request.user_id.as_bytes());
+        let keys = RoomKeys::of(request.event_id);
         let left: u8 = self.run(&LEAVE, &keys.all(), arguments).await?;
         if left == 1 {
-            self.give_back(ask.event_id, ask.user_id).await;
+            self.give_back(request.event_id, request.user_id).await;
         }
         Ok(left > 0)
     }
 
-    pub async fn finish(&self, ask: Ask, bought_at: Timestamp) -> Result<bool, RoomError> {
+    pub async fn finish(
+        &self,
+        request: RoomRequest,
+        bought_at: Timestamp,
+    ) -> Result<bool, RoomError> {
         let bought_at = bought_at.as_microsecond();
-        let arguments = (self.time_of(ask.now), ask.user_id.as_bytes(), bought_at);
-        self.run(&FINISH, &RoomKeys::of(ask.event_id).all(), arguments).await
+        let arguments = (self.time_of(request.now), request.user_id.as_bytes(), bought_at);
+        self.run(&FINISH, &RoomKeys::of(request.event_id).all(), arguments).await
     }
 
     pub async fn holds_slot(
         &self,
-        ask: Ask,
+        request: RoomRequest,
         slot_id: Uuid,
-        rules: &Rules,
+        rules: &AdmissionRules,
     ) -> Result<bool, RoomError> {
         let arguments = (
-            (self.time_of(ask.now), ask.user_id.as_bytes()),
+            (self.time_of(request.now), request.user_id.as_bytes()),
             (micros(rules.slot_ttl), micros(rules.slot_max), self.seen_grain()),
             slot_id.as_bytes(),
         );
-        self.run(&HOLDS, &RoomKeys::of(ask.event_id).all(), arguments).await
+        self.run(&HOLDS_SLOT, &RoomKeys::of(request.event_id).all(), arguments).await
     }
 
     pub async fn admit(
         &self,
         event_id: Uuid,
-        rules: &Rules,
+        rules: &AdmissionRules,
         now: Timestamp,
-    ) -> Result<Vec<Admitted>, RoomError> {
-        // Also in front of a shut door slots end.
-        let threshold = if rules.door == Door::Open { rules.threshold } else { 0 };
+    ) -> Result<Vec<Admission>, RoomError> {
+        // Slots expire also while nobody is admitted.
+        let threshold = if rules.admission == AdmissionState::Open { rules.threshold } else { 0 };
         let keys = RoomKeys::of(event_id);
         let mut admitted = Vec::new();
         loop {
@@ -204,19 +223,20 @@ impl RedisRooms {
                 (self.time_of(now), micros(rules.slot_ttl), micros(rules.slot_max)),
                 (threshold, rules.admitted_per_second_max, slot_bytes),
             );
-            // Sent twice by a Cluster's client, it lets in others with the same ids: these may
-            // repeat between people, never for one person, and nobody asks for a slot without its
-            // owner.
+            // If a Cluster client sends it twice, other users are admitted with the same slot ids.
+            // Ids may repeat between users, never for one user, and a slot is always checked with
+            // its owner.
             let answer = self.run(&ADMIT, &keys.all(), arguments).await;
             let answer = answer.and_then(|(time, users): (i64, _)| Ok((time, uuids(users)?)));
             let (admitted_at, users) = match answer {
                 Ok(answer) => answer,
-                // Those who were let in before are to be told.
+                // The users of earlier chunks were admitted.
                 Err(_) if !admitted.is_empty() => return Ok(admitted),
                 Err(error) => return Err(error),
             };
             let of_chunk = users.iter().zip(&slots);
-            let of_chunk = of_chunk.map(|(user, slot)| Admitted { user_id: *user, slot_id: *slot });
+            let of_chunk =
+                of_chunk.map(|(user, slot)| Admission { user_id: *user, slot_id: *slot });
             admitted.extend(of_chunk);
             self.release(event_id, &users, admitted_at).await;
             if users.len() < slots.len() || users.is_empty() {
@@ -232,7 +252,7 @@ impl RedisRooms {
         count_max: u32,
         now: Timestamp,
     ) -> Result<u32, RoomError> {
-        // As a length: the caller's clock does not count.
+        // As a duration, because the caller's clock does not count.
         let unseen_for = now.as_microsecond() - unseen_since.as_microsecond() + self.seen_grain();
         let keys = RoomKeys::of(event_id);
         let mut count = 0;
@@ -253,18 +273,18 @@ impl RedisRooms {
         Ok(count)
     }
 
-    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<Cleared, RoomError> {
+    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<ClearedCounts, RoomError> {
         self.clear_once(event_id, self.ids.next_id(), now).await
     }
 
-    /// Ends every place and slot of an event. The same clearing once more ends nothing, and tells
-    /// what it ended.
+    /// Ends every position and slot of an event. Repeating the same clearing ends nothing and
+    /// answers as before.
     pub async fn clear_once(
         &self,
         event_id: Uuid,
         clearing: Uuid,
         now: Timestamp,
-    ) -> Result<Cleared, RoomError> {
+    ) -> Result<ClearedCounts, RoomError> {
         let line = cleared_line(event_id, clearing);
         let keys = RoomKeys::of(event_id);
         let (waiting, active, cleared_at) =
@@ -273,7 +293,7 @@ impl RedisRooms {
         while released < CLEARED_AT_ONCE_MAX {
             let count = self.release_cleared(event_id, &line, cleared_at).await;
             if count == 0 {
-                return Ok(Cleared { waiting, active });
+                return Ok(ClearedCounts { waiting, active });
             }
             released += count;
         }
@@ -281,29 +301,29 @@ impl RedisRooms {
         tokio::spawn(async move {
             while rooms.release_cleared(event_id, &line, cleared_at).await > 0 {}
         });
-        Ok(Cleared { waiting, active })
+        Ok(ClearedCounts { waiting, active })
     }
 
-    /// Takes some of a line that was cleared out of their queues. Returns how many.
+    /// Releases the reservations of some users of a cleared line. Returns how many.
     async fn release_cleared(&self, event_id: Uuid, line: &str, cleared_at: i64) -> usize {
-        let taken = self.run(&TAKE, &[line], CHUNK).await.and_then(uuids);
+        let taken = self.run(&TAKE_CLEARED, &[line], CHUNK).await.and_then(uuids);
         let users = taken.unwrap_or_default();
         self.release(event_id, &users, cleared_at).await;
         users.len()
     }
 
     pub async fn crowd(&self, event_id: Uuid, now: Timestamp) -> Result<Crowd, RoomError> {
-        type Figures = (u32, u32, i64, u64, u64, i64, i64, Vec<String>, Vec<i64>);
+        type CrowdFields = (u32, u32, i64, u64, u64, i64, i64, Vec<String>, Vec<i64>);
         let keys = RoomKeys::of(event_id);
         let arguments = (self.time_of(now), MARKS_MAX);
-        let figures: Figures = self.run(&CROWD, &keys.all(), arguments).await?;
+        let figures: CrowdFields = self.run(&CROWD, &keys.all(), arguments).await?;
         let (waiting, active, last_number, admitted_total, left_total, listing, second, ..) =
             figures;
         if listing % 2 == 1 {
-            // The set of rooms may have been on a node that has lost it.
+            // The node of the set may have lost it.
             self.list(event_id, listing).await?;
         }
-        let marks = figures.8.as_chunks::<2>().0.iter().map(|[number, position]| Place {
+        let marks = figures.8.as_chunks::<2>().0.iter().map(|[number, position]| LinePosition {
             number: *number,
             position: u32::try_from(*position).unwrap_or(u32::MAX),
         });
@@ -371,11 +391,11 @@ impl RedisRooms {
                 self.is_refused.store(false, Ordering::Relaxed);
                 Ok(answer)
             }
-            // What is silent or down is told by the circuit.
+            // An unreachable Redis is logged by its circuit breaker.
             Err(RedisError::Unavailable | RedisError::Timeout) => Err(RoomError::Unavailable),
             Err(RedisError::Rejected(error)) => {
                 if !self.is_refused.swap(true, Ordering::Relaxed) {
-                    tracing::error!(error, "Redis refuses what the waiting rooms ask");
+                    tracing::error!(error, "Redis rejects a request of the waiting rooms");
                 }
                 Err(RoomError::Unavailable)
             }
@@ -383,17 +403,17 @@ impl RedisRooms {
     }
 }
 
-fn seen(answer: &Answer, rules: &Rules) -> Result<Seen, RoomError> {
+fn snapshot(answer: &ScriptAnswer, rules: &AdmissionRules) -> Result<StatusSnapshot, RoomError> {
     let (what, first, second, slot_id, waiting, active) = answer;
-    let standing = match what {
-        0 => Standing::Absent,
-        1 => Standing::Waiting(Place {
+    let status = match what {
+        0 => UserStatus::Absent,
+        1 => UserStatus::Waiting(LinePosition {
             number: *first,
             position: u32::try_from(*second).map_err(|_| RoomError::Unavailable)?,
         }),
         _ => {
             let admitted_at = time(*first)?;
-            Standing::Active(Slot {
+            UserStatus::Active(Slot {
                 id: Uuid::from_slice(slot_id).map_err(|_| RoomError::Unavailable)?,
                 admitted_at,
                 ends_at: time(*second)?,
@@ -401,19 +421,20 @@ fn seen(answer: &Answer, rules: &Rules) -> Result<Seen, RoomError> {
             })
         }
     };
-    Ok(Seen { standing, waiting: *waiting, active: *active, is_just_admitted: *what == 3 })
+    Ok(StatusSnapshot { status, waiting: *waiting, active: *active, is_just_admitted: *what == 3 })
 }
 
-/// The last whole seconds of the ring that `pace.lua` keeps.
-fn pace(ring: &[String], present: i64) -> Pace {
-    let mut pace = Pace { admitted: vec![0; Pace::SECONDS], left: vec![0; Pace::SECONDS] };
+/// The last whole seconds of the ring in `pace.lua`.
+fn pace(ring: &[String], present: i64) -> LinePace {
+    let mut pace =
+        LinePace { admitted: vec![0; LinePace::SECONDS], left: vec![0; LinePace::SECONDS] };
     for entry in ring {
         let fields: Vec<i64> = entry.split(' ').filter_map(|field| field.parse().ok()).collect();
         let [second, admitted, left, _] = fields[..] else { continue };
         let ago = usize::try_from(present - second).unwrap_or(0);
-        if (1..=Pace::SECONDS).contains(&ago) {
-            pace.admitted[Pace::SECONDS - ago] = u32::try_from(admitted).unwrap_or(u32::MAX);
-            pace.left[Pace::SECONDS - ago] = u32::try_from(left).unwrap_or(u32::MAX);
+        if (1..=LinePace::SECONDS).contains(&ago) {
+            pace.admitted[LinePace::SECONDS - ago] = u32::try_from(admitted).unwrap_or(u32::MAX);
+            pace.left[LinePace::SECONDS - ago] = u32::try_from(left).unwrap_or(u32::MAX);
         }
     }
     pace

@@ -5,7 +5,7 @@
 //! after its publication an event was counted, and how long the rest took after the last one. The
 //! baseline is the same without statistics: a consumer that only notes what it has seen.
 
-#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its counters")]
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
--- How the waiting rooms stood in an hour of Korea. Totals are since the room was opened, as they were
--- at the end of the hour. A message that comes again, or late, changes nothing.
+-- The numbers of waiting rooms by hour in Korea. Totals count from the opening of the room to the end
+-- of the hour. A message that comes again, or late, changes nothing.
 create table queue_hours (
     event_id uuid not null,
     day text not null,

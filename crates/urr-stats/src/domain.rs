@@ -1,23 +1,26 @@
 //! The rules of counting: no clock, no I/O, no async.
 
+mod counters;
 mod facts;
-mod figures;
-mod preferences;
+mod hourly;
 mod queues;
-mod summary;
+mod seat_preferences;
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 use jiff::tz::{self, TimeZone};
 use urr_kernel::Timestamp;
 
-pub use facts::{Deed, DeedKind, Heard, Reservation, Terms, User, note_once};
-pub use figures::{Figure, Figures, MethodFigures, Sums};
-pub use preferences::{Preferences, Taken};
-pub use queues::{QueueHour, since_before};
-pub use summary::{Distribution, Hours};
+pub use counters::{CounterChanges, MethodTotals, StatsCounter, StatsCounters};
+pub use facts::{
+    CountedMessage, ReservationFact, ReservationTerms, Transaction, TransactionKind, UserFact,
+    keep_earliest,
+};
+pub use hourly::{HourlyCounters, ReservationDistribution};
+pub use queues::{QueueHour, hourly_differences};
+pub use seat_preferences::{SeatOccupancy, SeatPreferences};
 
-/// How often something happened on a day.
+/// How many events of a type happened on a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
     pub day: Date,
@@ -35,12 +38,12 @@ pub struct Hour {
 /// Korea is nine hours ahead of UTC all year; no daylight saving, and no time-zone database needed.
 const KOREA: tz::Offset = tz::offset(9);
 
-/// The calendar day on which people in Korea saw it happen.
+/// The calendar day in Korea.
 pub fn day_in_korea(time: Timestamp) -> Date {
     hour_in_korea(time).day
 }
 
-/// The hour in which people in Korea saw it happen.
+/// The hour in Korea.
 pub fn hour_in_korea(time: Timestamp) -> Hour {
     let time = time.to_zoned(TimeZone::fixed(KOREA));
     let hour = u8::try_from(time.hour()).expect("hours are from 0 to 23");
@@ -59,29 +62,29 @@ pub fn first_day(today: Date, days: u16) -> Date {
     today.checked_sub(back.days()).unwrap_or(Date::MIN)
 }
 
-/// Whole seconds, none if the end is before the start.
+/// Whole seconds; 0 if the end is before the start.
 pub fn seconds_between(start: Timestamp, end: Timestamp) -> i64 {
     (end.as_second() - start.as_second()).max(0)
 }
 
-/// A stretch of time that days are summed up by.
+/// A page_of of time that days are summed up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Period {
+pub enum StatsPeriod {
     Day,
     Week,
     Month,
 }
 
-impl Period {
+impl StatsPeriod {
     /// The period of a day: the day, the Monday of its week, or its month.
     pub fn name_of(self, day: Date) -> String {
         match self {
-            Period::Day => day.to_string(),
-            Period::Week => {
+            StatsPeriod::Day => day.to_string(),
+            StatsPeriod::Week => {
                 let back = i64::from(day.weekday().to_monday_zero_offset());
                 day.checked_sub(back.days()).unwrap_or(day).to_string()
             }
-            Period::Month => format!("{:04}-{:02}", day.year(), day.month()),
+            StatsPeriod::Month => format!("{:04}-{:02}", day.year(), day.month()),
         }
     }
 }
@@ -90,7 +93,7 @@ pub fn is_weekend(day: Date) -> bool {
     matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday)
 }
 
-/// What seats of a price are called.
+/// The price tier of a seat.
 pub fn price_tier(price: i64) -> &'static str {
     match price {
         ..50_000 => "budget",
@@ -100,7 +103,7 @@ pub fn price_tier(price: i64) -> &'static str {
     }
 }
 
-/// `part ÷ whole` with two decimals, rounded; nothing out of nothing is 0.
+/// `part ÷ whole` with two decimals, rounded; 0 if the whole is 0.
 pub fn ratio(part: i64, whole: i64) -> String {
     if whole == 0 {
         return "0.00".to_owned();
@@ -117,7 +120,7 @@ pub fn ratio_number(part: i64, whole: i64) -> f64 {
     ratio(part, whole).parse().expect("it is written as a number")
 }
 
-/// So many per cent, with two decimals.
+/// The percentage, with two decimals.
 pub fn percent(part: i64, whole: i64) -> f64 {
     ratio_number(part.saturating_mul(100), whole)
 }
@@ -165,9 +168,9 @@ mod tests {
     #[test]
     fn days_belong_to_the_week_of_their_monday_and_to_their_month() {
         let sunday: Date = "2026-11-15".parse().unwrap();
-        assert_eq!(Period::Day.name_of(sunday), "2026-11-15");
-        assert_eq!(Period::Week.name_of(sunday), "2026-11-09");
-        assert_eq!(Period::Month.name_of(sunday), "2026-11");
+        assert_eq!(StatsPeriod::Day.name_of(sunday), "2026-11-15");
+        assert_eq!(StatsPeriod::Week.name_of(sunday), "2026-11-09");
+        assert_eq!(StatsPeriod::Month.name_of(sunday), "2026-11");
         assert!(is_weekend(sunday) && !is_weekend("2026-11-16".parse().unwrap()));
     }
 

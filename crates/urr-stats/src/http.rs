@@ -2,12 +2,16 @@
 //! won, rates are per cent with two decimals.
 
 mod activity;
-mod people;
+mod cancellations;
+mod conversion;
+mod events;
 mod performance;
 mod queues;
+mod realtime;
 mod sales;
 mod seats;
 mod traffic;
+mod users;
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
@@ -16,42 +20,44 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Stats;
+use crate::StatsService;
 
-pub fn routes() -> OpenApiRouter<Stats> {
+pub fn routes() -> OpenApiRouter<StatsService> {
     OpenApiRouter::new()
         .routes(routes!(activity::list_activity))
         .routes(routes!(sales::get_overview))
         .routes(routes!(sales::list_days))
-        .routes(routes!(sales::list_event_figures))
-        .routes(routes!(sales::get_event_figures))
+        .routes(routes!(events::list_event_stats))
+        .routes(routes!(events::get_event_stats))
         .routes(routes!(sales::list_payment_methods))
         .routes(routes!(sales::list_revenue))
-        .routes(routes!(people::get_user_figures))
-        .routes(routes!(people::get_user_behavior))
+        .routes(routes!(users::get_user_stats))
+        .routes(routes!(users::get_user_behavior))
         .routes(routes!(traffic::get_hourly_traffic))
-        .routes(routes!(traffic::get_conversion))
-        .routes(routes!(traffic::get_cancellations))
-        .routes(routes!(traffic::get_realtime))
+        .routes(routes!(conversion::get_conversion))
+        .routes(routes!(cancellations::get_cancellations))
+        .routes(routes!(realtime::get_realtime))
         .routes(routes!(queues::list_queues))
         .routes(routes!(queues::list_queue_hours))
         .routes(routes!(seats::get_seat_preferences))
         .routes(routes!(performance::get_performance))
 }
 
-/// How every answer is wrapped.
+/// The envelope of every answer.
 #[derive(Serialize, ToSchema)]
-struct Envelope<T: ToSchema> {
+struct StatsAnswer<T: ToSchema> {
     success: bool,
-    /// Whether everything is being counted again, or was begun to and broken off: until that is
-    /// done, the figures are too small.
+    /// Whether a rebuild runs or was interrupted. Until it is done, the numbers are too small.
     rebuilding: bool,
     data: T,
 }
 
-async fn answer<T: ToSchema>(stats: &Stats, data: T) -> Result<Json<Envelope<T>>, ApiError> {
+async fn answer<T: ToSchema>(
+    stats: &StatsService,
+    data: T,
+) -> Result<Json<StatsAnswer<T>>, ApiError> {
     let rebuilding = stats.is_rebuilding().await?;
-    Ok(Json(Envelope { success: true, rebuilding, data }))
+    Ok(Json(StatsAnswer { success: true, rebuilding, data }))
 }
 
 const DAYS_DEFAULT: u16 = 30;
@@ -60,7 +66,7 @@ const DAYS_MAX: u16 = 365;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct DaysQuery {
-    /// How many days to look back, today included; 30 if it is not given, at most 365.
+    /// The number of days, today included; 30 by default, at most 365.
     days: Option<i64>,
 }
 
@@ -70,7 +76,7 @@ impl DaysQuery {
     }
 }
 
-/// What is missing or not positive is the default, what is too much is the most there is.
+/// A missing or non-positive number is the default; a larger one than the maximum is the maximum.
 fn clamp(wanted: Option<i64>, default: u16, max: u16) -> u16 {
     match wanted {
         Some(wanted) if wanted > 0 => u16::try_from(wanted).unwrap_or(max).min(max),
@@ -78,7 +84,7 @@ fn clamp(wanted: Option<i64>, default: u16, max: u16) -> u16 {
     }
 }
 
-/// What an event is called; as long as the catalogue's word was not heard, after its id.
+/// The title of an event, or a name from its id until the catalog has announced it.
 fn title_or_id(title: Option<String>, id: Uuid) -> String {
     title.unwrap_or_else(|| format!("Event {}", &id.to_string()[..8]))
 }

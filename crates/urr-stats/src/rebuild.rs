@@ -1,33 +1,35 @@
-//! Counting everything again.
+//! Rebuild: counting everything again.
 //!
-//! First the topics are read from their beginning: facts that are not known yet are learnt, known
-//! ones stay. Then the figures are thrown away and counted from the facts, a stretch at a time.
-//! Events that the bus no longer keeps are not lost by that, because the facts are.
+//! First the topics are read from their beginning and unknown facts are added. Then the counters are
+//! deleted and counted from the facts, a page at a time. Events that the bus no longer keeps are not
+//! lost, because their facts are stored.
 //!
-//! A consumer may go on meanwhile, and a rebuild that was broken off leaves nothing wrong: how far
-//! counting has come is stored with the figures, and a fact beyond that is only noted, not counted.
+//! The consumer may run meanwhile, and an interrupted rebuild leaves nothing wrong: progress is stored
+//! with the counters, and a fact beyond it is stored but not counted.
 
 use futures_util::{StreamExt, stream};
 use urr_bus::{Bus, BusError, HandleError};
 use urr_kernel::{Event, Uuid};
 use urr_storage::{StorageError, Tx};
 
-use crate::Stats;
-use crate::domain::{Deed, DeedKind, Heard, Reservation, Sums, User};
-use crate::events::{TOPICS, learn};
-use crate::store::facts::{self, Fact, Stretch};
-use crate::store::figures::{figures_clear, progress_lock, progress_write, sums_apply};
+use crate::StatsService;
+use crate::consumer::{TOPICS, apply_event};
+use crate::domain::{
+    CountedMessage, CounterChanges, ReservationFact, Transaction, TransactionKind, UserFact,
+};
+use crate::store::counters::{counters_apply, counters_delete, progress_lock, progress_write};
+use crate::store::facts::{self, Fact, FactPage};
 
-/// So many messages are learnt side by side.
-const MESSAGES_AT_ONCE: usize = 32;
+/// Messages that are applied concurrently.
+const CONCURRENT_MESSAGES_MAX: usize = 32;
 
-/// So many facts are counted in a transaction.
-const FACTS_PER_STEP: u32 = 1_000;
+/// Facts that are counted in one transaction.
+const FACTS_PER_PAGE: u32 = 1_000;
 
 /// The kinds of facts in the order in which they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    Heard,
+pub enum RebuildStage {
+    Messages,
     Users,
     Reservations,
     Charges,
@@ -36,23 +38,23 @@ pub enum Stage {
     Memberships,
 }
 
-impl Stage {
-    const ALL: [Stage; 7] = [
-        Stage::Heard,
-        Stage::Users,
-        Stage::Reservations,
-        Stage::Charges,
-        Stage::Refunds,
-        Stage::Transfers,
-        Stage::Memberships,
+impl RebuildStage {
+    const ALL: [RebuildStage; 7] = [
+        RebuildStage::Messages,
+        RebuildStage::Users,
+        RebuildStage::Reservations,
+        RebuildStage::Charges,
+        RebuildStage::Refunds,
+        RebuildStage::Transfers,
+        RebuildStage::Memberships,
     ];
 
-    pub fn of(kind: DeedKind) -> Stage {
+    pub fn of(kind: TransactionKind) -> RebuildStage {
         match kind {
-            DeedKind::Charge => Stage::Charges,
-            DeedKind::Refund => Stage::Refunds,
-            DeedKind::Transfer => Stage::Transfers,
-            DeedKind::Membership => Stage::Memberships,
+            TransactionKind::Charge => RebuildStage::Charges,
+            TransactionKind::Refund => RebuildStage::Refunds,
+            TransactionKind::Transfer => RebuildStage::Transfers,
+            TransactionKind::Membership => RebuildStage::Memberships,
         }
     }
 
@@ -63,31 +65,31 @@ impl Stage {
 
 /// How far counting has come: facts of earlier stages, and of this one up to an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct RebuildProgress {
     pub stage: i32,
     pub after: Uuid,
 }
 
-impl Progress {
+impl RebuildProgress {
     /// All facts are counted.
-    pub const DONE: Progress = Progress { stage: 100, after: Uuid::nil() };
+    pub const DONE: RebuildProgress = RebuildProgress { stage: 100, after: Uuid::nil() };
 
-    fn start(stage: Stage) -> Progress {
-        Progress { stage: stage.number(), after: Uuid::nil() }
+    fn start(stage: RebuildStage) -> RebuildProgress {
+        RebuildProgress { stage: stage.number(), after: Uuid::nil() }
     }
 
-    fn has_counted(&self, stage: Stage, id: Uuid) -> bool {
+    fn has_counted(&self, stage: RebuildStage, id: Uuid) -> bool {
         (stage.number(), id) <= (self.stage, self.after)
     }
 
-    /// Writes what a fact is now, and moves the figures by the difference.
-    pub fn learn<F: Fact>(
+    /// Stores a fact and moves the counters by the difference.
+    pub fn apply<F: Fact>(
         &self,
         tx: &mut Tx<'_>,
-        stage: Stage,
+        stage: RebuildStage,
         id: Uuid,
         fact: &F,
-        count: fn(&F, &mut Sums, i64),
+        count: fn(&F, &mut CounterChanges, i64),
     ) -> Result<(), StorageError> {
         let before = fact.find(tx)?;
         if before.as_ref() == Some(fact) {
@@ -97,70 +99,70 @@ impl Progress {
         if !self.has_counted(stage, id) {
             return Ok(());
         }
-        let mut sums = Sums::default();
+        let mut changes = CounterChanges::default();
         if let Some(before) = &before {
-            count(before, &mut sums, -1);
+            count(before, &mut changes, -1);
         }
-        count(fact, &mut sums, 1);
-        sums_apply(tx, &sums)
+        count(fact, &mut changes, 1);
+        counters_apply(tx, &changes)
     }
 }
 
-/// What a rebuild went through.
+/// What a rebuild has read and counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rebuilt {
+pub struct RebuildReport {
     /// Messages on the topics.
     pub messages: u64,
-    /// Messages that say nothing that can be counted; they are among the dead letters.
+    /// Messages that cannot be decoded; they are among the dead letters.
     pub unreadable: u64,
     /// Facts that were counted again.
     pub facts: u64,
 }
 
-/// How far a rebuild has come.
+/// A report of progress while a rebuild runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rebuilding<'a> {
-    /// So many messages of a topic were read.
-    Learning { topic: &'a str, messages: u64 },
-    /// These are all.
-    Learnt { topic: &'a str, messages: u64 },
-    /// So many facts were counted.
+pub enum RebuildUpdate<'a> {
+    /// The messages of a topic that were read so far.
+    Reading { topic: &'a str, messages: u64 },
+    /// All messages of the topic were read.
+    TopicRead { topic: &'a str, messages: u64 },
+    /// The facts that were counted so far.
     Counting { facts: u64 },
 }
 
-/// Why the figures could not be counted again. Another attempt begins anew.
+/// Why a rebuild failed. Another attempt begins anew.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
     #[error("the topics could not be read")]
     Bus(#[from] BusError),
-    #[error("the figures could not be written")]
+    #[error("the counters could not be written")]
     Storage(#[from] StorageError),
-    #[error("somebody else has begun to count again; let them finish")]
+    #[error("another rebuild has begun; let it finish")]
     Overtaken,
 }
 
-impl Stats {
-    /// Learns what the topics still hold, throws the figures away and counts them again.
-    pub async fn rebuild(&self, bus: &Bus) -> Result<Rebuilt, RebuildError> {
-        self.rebuild_and_tell(bus, |_| {}).await
+impl StatsService {
+    /// Reads the topics, deletes the counters and counts them again.
+    pub async fn rebuild(&self, bus: &Bus) -> Result<RebuildReport, RebuildError> {
+        self.rebuild_with_updates(bus, |_| {}).await
     }
 
-    /// The same, and says how far it is.
-    pub async fn rebuild_and_tell(
+    /// The same, with reports of progress.
+    pub async fn rebuild_with_updates(
         &self,
         bus: &Bus,
-        mut tell: impl FnMut(Rebuilding<'_>),
-    ) -> Result<Rebuilt, RebuildError> {
-        let mut rebuilt = Rebuilt::default();
+        mut report: impl FnMut(RebuildUpdate<'_>),
+    ) -> Result<RebuildReport, RebuildError> {
+        let mut rebuilt = RebuildReport::default();
         for topic in TOPICS {
             let before = rebuilt.messages;
             self.replay(bus, topic, &mut rebuilt, |messages| {
-                tell(Rebuilding::Learning { topic, messages: messages - before });
+                report(RebuildUpdate::Reading { topic, messages: messages - before });
             })
             .await?;
-            tell(Rebuilding::Learnt { topic, messages: rebuilt.messages - before });
+            report(RebuildUpdate::TopicRead { topic, messages: rebuilt.messages - before });
         }
-        rebuilt.facts = self.recount(|facts| tell(Rebuilding::Counting { facts })).await?;
+        rebuilt.facts = self.recount(|facts| report(RebuildUpdate::Counting { facts })).await?;
         Ok(rebuilt)
     }
 
@@ -168,8 +170,8 @@ impl Stats {
         &self,
         bus: &Bus,
         topic: &str,
-        rebuilt: &mut Rebuilt,
-        mut tell: impl FnMut(u64),
+        rebuilt: &mut RebuildReport,
+        mut report: impl FnMut(u64),
     ) -> Result<(), RebuildError> {
         let mut pages = bus.pages(topic).await?;
         loop {
@@ -177,40 +179,40 @@ impl Stats {
             if page.is_empty() {
                 return Ok(());
             }
-            // Their order does not matter, and together they share commits.
-            let learnt = page.into_iter().map(|delivery| self.learn_again(delivery.body));
-            let mut learnt = stream::iter(learnt).buffer_unordered(MESSAGES_AT_ONCE);
-            while let Some(is_readable) = learnt.next().await {
+            // Their order does not matter, and concurrent messages share commits.
+            let applied = page.into_iter().map(|delivery| self.apply_message(delivery.body));
+            let mut applied = stream::iter(applied).buffer_unordered(CONCURRENT_MESSAGES_MAX);
+            while let Some(is_readable) = applied.next().await {
                 rebuilt.messages += 1;
                 rebuilt.unreadable += u64::from(!is_readable?);
             }
-            tell(rebuilt.messages);
+            report(rebuilt.messages);
         }
     }
 
-    /// `false`: it says nothing that can be counted.
-    async fn learn_again(&self, body: Vec<u8>) -> Result<bool, StorageError> {
+    /// Returns `false` if the message cannot be decoded.
+    async fn apply_message(&self, body: Vec<u8>) -> Result<bool, StorageError> {
         let Ok(event) = Event::from_bytes(&body) else {
             return Ok(false);
         };
-        match self.db.write(move |tx| learn(tx, &event)).await {
+        match self.db.write(move |tx| apply_event(tx, &event)).await {
             Ok(()) => Ok(true),
             Err(HandleError::Poison(_)) => Ok(false),
             Err(HandleError::Storage(error)) => Err(error),
         }
     }
 
-    /// Throws the figures away and counts them from the facts. Says how many those were.
-    async fn recount(&self, mut tell: impl FnMut(u64)) -> Result<u64, RebuildError> {
+    /// Deletes the counters and counts them from the facts. Returns the number of facts.
+    async fn recount(&self, mut report: impl FnMut(u64)) -> Result<u64, RebuildError> {
         let mut progress = self.db.write(begin).await?;
         let mut facts = 0;
-        for stage in Stage::ALL {
+        for stage in RebuildStage::ALL {
             let mut after = None;
             loop {
-                let step = Step { expected: progress, stage, after };
-                let counted = self.db.write(move |tx| count_stretch(tx, &step)).await?;
+                let step = RebuildStep { expected: progress, stage, after };
+                let counted = self.db.write(move |tx| count_page(tx, &step)).await?;
                 facts += counted.facts;
-                tell(facts);
+                report(facts);
                 progress = counted.progress;
                 if counted.facts == 0 {
                     break;
@@ -223,89 +225,97 @@ impl Stats {
     }
 }
 
-fn begin(tx: &mut Tx<'_>) -> Result<Progress, StorageError> {
+fn begin(tx: &mut Tx<'_>) -> Result<RebuildProgress, StorageError> {
     progress_lock(tx)?;
-    figures_clear(tx)?;
-    let progress = Progress::start(Stage::Heard);
+    counters_delete(tx)?;
+    let progress = RebuildProgress::start(RebuildStage::Messages);
     progress_write(tx, &progress)?;
     Ok(progress)
 }
 
-fn finish(tx: &mut Tx<'_>, expected: Progress) -> Result<(), RebuildError> {
+fn finish(tx: &mut Tx<'_>, expected: RebuildProgress) -> Result<(), RebuildError> {
     progress_check(tx, expected)?;
-    Ok(progress_write(tx, &Progress::DONE)?)
+    Ok(progress_write(tx, &RebuildProgress::DONE)?)
 }
 
-/// Who finds that somebody else has gone on with the counting must not count too.
-fn progress_check(tx: &mut Tx<'_>, expected: Progress) -> Result<(), RebuildError> {
+/// Fails if another rebuild has gone on with the counting.
+fn progress_check(tx: &mut Tx<'_>, expected: RebuildProgress) -> Result<(), RebuildError> {
     match progress_lock(tx)? == expected {
         true => Ok(()),
         false => Err(RebuildError::Overtaken),
     }
 }
 
-/// Facts to count next.
-struct Step {
+/// The facts to count next.
+struct RebuildStep {
     /// How far counting has come.
-    expected: Progress,
-    stage: Stage,
+    expected: RebuildProgress,
+    stage: RebuildStage,
     after: Option<Uuid>,
 }
 
 /// What a step has counted.
-struct Counted {
+struct CountedPage {
     facts: u64,
-    progress: Progress,
+    progress: RebuildProgress,
 }
 
-/// Counts the facts that follow, and stores how far that came.
-fn count_stretch(tx: &mut Tx<'_>, step: &Step) -> Result<Counted, RebuildError> {
+/// Counts the next page of facts and stores the progress.
+fn count_page(tx: &mut Tx<'_>, step: &RebuildStep) -> Result<CountedPage, RebuildError> {
     progress_check(tx, step.expected)?;
-    let Step { stage, after, .. } = *step;
-    let stretch = Stretch { after, limit: FACTS_PER_STEP };
-    let mut sums = Sums::default();
+    let RebuildStep { stage, after, .. } = *step;
+    let facts_page = FactPage { after, limit: FACTS_PER_PAGE };
+    let mut changes = CounterChanges::default();
     let ids: Vec<Uuid> = match stage {
-        Stage::Heard => {
-            let page = facts::heard_page(tx, &stretch)?;
-            count_all(&page, &mut sums, Heard::count, |fact| fact.id)
+        RebuildStage::Messages => {
+            let page = facts::counted_message_page(tx, &facts_page)?;
+            count_all(&page, &mut changes, CountedMessage::count, |fact| fact.id)
         }
-        Stage::Users => {
-            let page = facts::user_page(tx, &stretch)?;
-            count_all(&page, &mut sums, User::count, |fact| fact.id)
+        RebuildStage::Users => {
+            let page = facts::user_page(tx, &facts_page)?;
+            count_all(&page, &mut changes, UserFact::count, |fact| fact.id)
         }
-        Stage::Reservations => {
-            let page = facts::reservation_page(tx, &stretch)?;
-            count_all(&page, &mut sums, Reservation::count, |fact| fact.id)
+        RebuildStage::Reservations => {
+            let page = facts::reservation_page(tx, &facts_page)?;
+            count_all(&page, &mut changes, ReservationFact::count, |fact| fact.id)
         }
-        Stage::Charges => count_deeds(tx, DeedKind::Charge, &stretch, &mut sums)?,
-        Stage::Refunds => count_deeds(tx, DeedKind::Refund, &stretch, &mut sums)?,
-        Stage::Transfers => count_deeds(tx, DeedKind::Transfer, &stretch, &mut sums)?,
-        Stage::Memberships => count_deeds(tx, DeedKind::Membership, &stretch, &mut sums)?,
+        RebuildStage::Charges => {
+            count_transactions(tx, TransactionKind::Charge, &facts_page, &mut changes)?
+        }
+        RebuildStage::Refunds => {
+            count_transactions(tx, TransactionKind::Refund, &facts_page, &mut changes)?
+        }
+        RebuildStage::Transfers => {
+            count_transactions(tx, TransactionKind::Transfer, &facts_page, &mut changes)?
+        }
+        RebuildStage::Memberships => {
+            count_transactions(tx, TransactionKind::Membership, &facts_page, &mut changes)?
+        }
     };
-    sums_apply(tx, &sums)?;
-    // The stretch after the last one ends the stage: whatever comes now is counted as it comes.
+    counters_apply(tx, &changes)?;
+    // An empty page ends the stage: later facts are counted as they come.
     let after = ids.last().copied().unwrap_or(Uuid::max());
-    let progress = Progress { stage: stage.number(), after };
+    let progress = RebuildProgress { stage: stage.number(), after };
     progress_write(tx, &progress)?;
-    Ok(Counted { facts: u64::try_from(ids.len()).expect("a page is small"), progress })
+    Ok(CountedPage { facts: u64::try_from(ids.len()).expect("a page is small"), progress })
 }
 
-fn count_deeds(
+fn count_transactions(
     tx: &mut Tx<'_>,
-    kind: DeedKind,
-    stretch: &Stretch,
-    sums: &mut Sums,
+    kind: TransactionKind,
+    facts_page: &FactPage,
+    changes: &mut CounterChanges,
 ) -> Result<Vec<Uuid>, StorageError> {
-    let page = facts::deed_page(tx, kind, stretch)?;
-    Ok(count_all(&page, sums, Deed::count, |fact| fact.id))
+    let page = facts::transaction_page(tx, kind, facts_page)?;
+    Ok(count_all(&page, changes, Transaction::count, |fact| fact.id))
 }
 
 fn count_all<F>(
     page: &[F],
-    sums: &mut Sums,
-    count: fn(&F, &mut Sums, i64),
+    changes: &mut CounterChanges,
+    count: fn(&F, &mut CounterChanges, i64),
     id: fn(&F) -> Uuid,
 ) -> Vec<Uuid> {
-    page.iter().for_each(|fact| count(fact, sums, 1));
+    page.iter().for_each(|fact| count(fact, changes, 1));
     page.iter().map(id).collect()
 }

@@ -1,13 +1,15 @@
 //! The SQL of the statistics.
 
 pub mod catalog;
+pub mod counter_queries;
+pub mod counters;
+pub mod event_queries;
 pub mod facts;
-pub mod figures;
-pub mod looks;
 pub mod queues;
+pub mod user_queries;
 
 use jiff::civil::Date;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::Activity;
 
@@ -18,7 +20,7 @@ pub fn activity_list(tx: &mut Tx<'_>, since: Date) -> Result<Vec<Activity>, Stor
         params![since.to_string()],
         |row| {
             Ok(Activity {
-                day: day_of(&row.get::<String>("day")?),
+                day: day_read(row)?,
                 event_type: row.get("event_type")?,
                 total: row.get("total")?,
             })
@@ -26,7 +28,11 @@ pub fn activity_list(tx: &mut Tx<'_>, since: Date) -> Result<Vec<Activity>, Stor
     )
 }
 
-/// A day as it is stored.
-fn day_of(text: &str) -> Date {
-    text.parse().expect("only dates are stored")
+/// A day in the column `day`.
+fn day_read(row: &Row<'_>) -> Result<Date, StorageError> {
+    let text: String = row.get("day")?;
+    text.parse().map_err(|_| StorageError::Decode {
+        column: "day".to_owned(),
+        reason: format!("{text:?} is not a date"),
+    })
 }

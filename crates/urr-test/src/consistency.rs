@@ -1,19 +1,19 @@
-//! What the tables of the truth say of each other: reservations, payments, the provider, the
-//! statistics. Whatever happened, in the end they agree.
+//! Compares the tables of services: reservations, payments, the sandbox provider and the statistics
+//! agree in the end, whatever happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use urr_kernel::Uuid;
 use urr_storage::{Db, Row, StorageError, Tx, outbox};
 
-/// The tables of those who have to agree. They are only read.
+/// The databases whose tables have to agree. They are only read.
 pub struct ServiceTables {
     pub ticket: Db,
     pub payment: Db,
     pub stats: Db,
 }
 
-/// A reservation, by the ticket office.
+/// A reservation in the ticket service.
 #[derive(Clone, Debug)]
 pub struct ReservationRow {
     pub status: String,
@@ -26,7 +26,7 @@ pub struct ReservationRow {
     pub valid_tickets: i64,
 }
 
-/// A payment, by ourselves and by the provider.
+/// A payment in our tables and at the provider.
 #[derive(Clone, Debug)]
 pub struct PaymentRow {
     /// `reservation`, `transfer` or `membership`, and which.
@@ -38,14 +38,14 @@ pub struct PaymentRow {
     pub status: String,
     pub step: Option<String>,
     pub amount: i64,
-    /// What was taken and given back, by our books.
+    /// Charged and refunded in our tables.
     pub ours: (i64, i64),
-    /// The same by the provider's.
+    /// Charged and refunded at the provider.
     pub theirs: (i64, i64),
     pub is_announced: bool,
 }
 
-/// Counts and won as the statistics have them, or as they should.
+/// Sums of the statistics, counted or expected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatsTotals {
     pub created: i64,
@@ -59,13 +59,13 @@ pub struct StatsTotals {
 }
 
 impl ServiceTables {
-    /// What does not agree, in sentences. Empty is good.
+    /// What does not agree, in sentences.
     pub async fn differences(&self) -> Vec<String> {
         self.differences_except_cards(&[]).await
     }
 
-    /// The same, but payments with these test cards may still be under way: nothing was charged,
-    /// and that takes minutes to be believed.
+    /// The same, but payments with these test cards may be unfinished: the provider charged nothing,
+    /// and it takes minutes until that is certain.
     pub async fn differences_except_cards(&self, cards: &[&str]) -> Vec<String> {
         let (reserved, paid) = (self.reservations().await, self.payments().await);
         let is_aside = |paid: &PaymentRow| {
@@ -84,7 +84,7 @@ impl ServiceTables {
             }
             check_reservation(*id, reservation, &paid, &mut found);
         }
-        self.check_books(&paid, &mut found).await;
+        self.check_ledger(&paid, &mut found).await;
         let (should, counted) = (self.totals_due(&reserved, &paid), self.totals_counted().await);
         if should != counted {
             found.push(format!("counted {counted:?}, and it is {should:?}"));
@@ -145,7 +145,7 @@ impl ServiceTables {
         rows(&self.payment, sql, read).await.into_iter().collect()
     }
 
-    async fn check_books(&self, paid: &BTreeMap<Uuid, PaymentRow>, found: &mut Vec<String>) {
+    async fn check_ledger(&self, paid: &BTreeMap<Uuid, PaymentRow>, found: &mut Vec<String>) {
         let sql = "select account, sum(amount)::bigint as balance from ledger_lines \
                    group by account";
         let read = |row: &Row<'_>| Ok((row.get::<String>("account")?, row.get::<i64>("balance")?));
@@ -156,13 +156,13 @@ impl ServiceTables {
         let of = |account: &str| balances.get(account).copied().unwrap_or(0);
         let is_balanced = (sum, of("deposits"), of("refunds_due")) == (0, 0, 0);
         if !is_balanced || of("provider") != at_provider {
-            found.push(format!("{at_provider} won at the provider, and the books {balances:?}"));
+            found.push(format!("{at_provider} won at the provider, and the ledger {balances:?}"));
         }
         let foreign = "select count(*) as number from sandbox_payments where charged > 0 \
                        and order_id not in (select order_id from payments)";
         let foreign: Vec<i64> = rows(&self.payment, foreign, |row| row.get("number")).await;
         if foreign != [0] {
-            found.push(format!("{foreign:?} payments at the provider that nobody ordered"));
+            found.push(format!("{foreign:?} payments at the provider without an order"));
         }
     }
 
@@ -227,13 +227,13 @@ fn check_payment(
         note("a payment has not come to its end");
     }
     if payment.ours != payment.theirs {
-        note("the provider's books say something else");
+        note("the provider has other amounts");
     }
     let is_for_ticket =
         |one: &ReservationRow| one.status == "confirmed" && one.payment_id == Some(id);
     let has_ticket = reserved.values().any(is_for_ticket);
     match payment.status.as_str() {
-        // Whether it is active, the ticket office's own audit tells.
+        // The audit of the ticket service says whether it is active.
         "confirmed" if payment.kind == "membership" => {}
         "confirmed" if !has_ticket => note("a payment without its ticket"),
         "pending" | "failed" | "refunded" if has_ticket => note("a ticket for nothing"),
@@ -248,7 +248,7 @@ fn check_reservation(
     paid: &BTreeMap<Uuid, PaymentRow>,
     found: &mut Vec<String>,
 ) {
-    // Its first one, and that of whoever has bought the ticket since.
+    // Its first payment, and that of the buyer of a transfer.
     let is_its = |(payment_id, paid): &(&Uuid, &PaymentRow)| {
         paid.payable_id == id || reservation.payment_id == Some(**payment_id)
     };
@@ -276,7 +276,7 @@ fn check_reservation(
     }
     let is_refunded = reservation.payment_status == "refunded";
     if reservation.refund_amount.is_some() && !is_refunded {
-        note("the ticket office waits for a refund");
+        note("the ticket service waits for a refund");
     }
 }
 

@@ -12,7 +12,7 @@ use urr_storage::{
 
 use crate::servers::{self, Server};
 
-/// So many connections show what happens at once, and do not use up the server.
+/// Enough for concurrency, and few enough not to use up the server.
 const CONNECTIONS: usize = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +72,8 @@ fn open_postgres(schema: &Schema, now: Timestamp) -> (Db, String) {
     (Db::open_postgres(&options).expect("the database opens"), admin_url)
 }
 
-/// Differs as soon as anything was written or was about to be: the number of writing transactions
-/// and, on PostgreSQL, the versions of all rows.
+/// A fingerprint that changes with every write, also one that was rolled back: the number of writing
+/// transactions and, on PostgreSQL, the versions of all rows.
 pub async fn writings(db: &Db) -> Vec<String> {
     let stats = db.stats();
     let transactions =

@@ -1,4 +1,4 @@
-//! The private servers serve, keep their data as asked, and are gone when nobody needs them.
+//! The private servers serve, keep their data across restarts, and end with the tests.
 
 use std::env;
 use std::io::{BufRead, BufReader, Read, Write};

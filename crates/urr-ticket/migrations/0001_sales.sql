@@ -181,27 +181,12 @@ create table memberships (
 
 create unique index memberships_one_per_artist on memberships (user_id, artist_id);
 
--- What administrators did.
-create table admin_audit (
-    id uuid primary key,
-    admin_id uuid not null,
-    action text not null,
-    resource_type text not null,
-    resource_id uuid not null,
-    summary text not null,
-    created_at timestamptz not null
-);
-
-create index admin_audit_by_time on admin_audit (created_at, id);
-create index admin_audit_of_resource on admin_audit (resource_id, created_at);
-create index admin_audit_of_admin on admin_audit (admin_id, created_at);
-
 -- What the catalogue said about each event, in whatever order it arrived: also about events whose
 -- creation is still under way. Its lock orders the news of an event.
-create table catalog_news (
+create table event_states (
     event_id uuid primary key,
     status text not null,
     -- The newest revision, if one has arrived.
     facts jsonb,
-    constraint catalog_news_status check (status in ('open', 'cancelled', 'deleted'))
+    constraint event_states_status check (status in ('open', 'cancelled', 'deleted'))
 );

@@ -6,7 +6,7 @@ pub(crate) mod store;
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
-use urr_service::admin_audit::{self, AdminAction};
+use urr_service::admin_log::{self, AdminAction};
 use urr_storage::StorageError;
 
 use crate::TicketService;
@@ -67,7 +67,7 @@ impl TicketService {
         let (ticket_id, issue) = (signed.ticket_id, signed.issue);
         let entering = CheckInAttempt { ticket_id, issue, admin_id, now };
         let action_id = self.ids.next_id();
-        let prepared = self.prepared(1, CallContext::root(self.ids.next_id()));
+        let prepared = self.prepare_events(1, CallContext::root(self.ids.next_id()));
         let write = move |tx: &mut urr_storage::Tx<'_>| {
             let entered = check_in::ticket_check_in(tx, &entering)?;
             let ticket = check_in::ticket_find(tx, ticket_id)?.ok_or(CheckInError::NotFound)?;
@@ -75,7 +75,7 @@ impl TicketService {
                 return Err(refusal(&ticket, issue));
             }
             end_with_entry(tx, ticket.reservation_id, &prepared, now)?;
-            admin_audit::action_insert(tx, &audit(action_id, &ticket, &entering))?;
+            admin_log::insert(tx, &admin_action(action_id, &ticket, &entering))?;
             Ok(ticket)
         };
         let ticket = self.db.write(write).await?;
@@ -108,14 +108,15 @@ fn refusal(ticket: &CheckInTicket, issue: u32) -> CheckInError {
     CheckInError::AlreadyCheckedIn { at, by: ticket.checked_in_by }
 }
 
-fn audit(id: Uuid, ticket: &CheckInTicket, entering: &CheckInAttempt) -> AdminAction {
+fn admin_action(id: Uuid, ticket: &CheckInTicket, entering: &CheckInAttempt) -> AdminAction {
     AdminAction {
         id,
-        admin_id: entering.admin_id,
-        action: "TICKET_CHECKED_IN",
-        resource_type: "ticket",
-        resource_id: ticket.id,
+        admin_id: Some(entering.admin_id),
+        action: "TICKET_CHECKED_IN".into(),
+        resource_type: "ticket".into(),
+        resource_id: ticket.id.to_string(),
         summary: format!("ticket {} of reservation {}", ticket.number, ticket.reservation_number),
-        now: entering.now,
+        details: None,
+        created_at: entering.now,
     }
 }

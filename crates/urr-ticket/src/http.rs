@@ -1,28 +1,68 @@
 //! The routes of the ticket service.
 
-mod time;
-
+use axum::extract::{FromRef, State};
+use serde::Serialize;
+use urr_kernel::Timestamp;
+use urr_service::admin_log::{self, AdminLogRoute};
+use urr_service::{ApiError, Json};
+use urr_storage::Db;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::TicketService;
+use crate::{
+    TicketService, check_in, inventory, memberships, payables, reservations, reserve, sales_health,
+    seat_map, transfers,
+};
+
+const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
+    path: "/api/admin/ticket-audit-log",
+    operation_id: "list_ticket_admin_actions",
+    tag: "admin",
+};
 
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
-        .merge(crate::reserve::http::routes())
-        .merge(crate::reserve::best_seats::http::routes())
-        .merge(crate::reservations::http::admin::routes())
-        .merge(crate::admin_log::routes())
-        .merge(crate::check_in::http::routes())
-        .merge(crate::payables::http::routes())
-        .merge(crate::reservations::http::routes())
-        .merge(crate::reservations::refund::http::routes())
-        .merge(crate::seat_map::http::routes())
-        .merge(crate::payables::membership_http::routes())
-        .merge(crate::memberships::http::routes())
-        .merge(crate::sales_health::http::routes())
-        .merge(crate::inventory::ticket_types::http::routes())
-        .merge(crate::inventory::http::routes())
-        .merge(time::routes())
-        .merge(crate::payables::transfer_http::routes())
-        .merge(crate::transfers::http::routes())
+        .routes(routes!(get_time))
+        .merge(admin_log::routes(ADMIN_LOG))
+        .merge(check_in::http::routes())
+        .merge(inventory::http::routes())
+        .merge(inventory::ticket_types::http::routes())
+        .merge(memberships::http::routes())
+        .merge(memberships::points::http::routes())
+        .merge(payables::http::routes())
+        .merge(reservations::http::routes())
+        .merge(reservations::http::admin::routes())
+        .merge(reservations::http::internal::routes())
+        .merge(reservations::refund::http::routes())
+        .merge(reserve::http::routes())
+        .merge(reserve::best_seats::http::routes())
+        .merge(sales_health::http::routes())
+        .merge(seat_map::http::routes())
+        .merge(transfers::http::routes())
+}
+
+impl FromRef<TicketService> for Db {
+    fn from_ref(ticket: &TicketService) -> Db {
+        ticket.db.clone()
+    }
+}
+
+/// The answer for an event that has no sale.
+pub fn event_not_found() -> ApiError {
+    ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
+}
+
+#[derive(Serialize, ToSchema)]
+struct TimeView {
+    #[schema(value_type = String, format = DateTime)]
+    time: Timestamp,
+}
+
+/// The time of the server, for countdowns.
+#[utoipa::path(
+    get, path = "/api/time", tag = "tickets", responses((status = 200, body = TimeView)),
+)]
+async fn get_time(State(ticket): State<TicketService>) -> Json<TimeView> {
+    Json(TimeView { time: ticket.clock.now() })
 }

@@ -1,103 +1,59 @@
-//! What has to be done from time to time: ending what is over, and looking whether all agrees.
+//! Periodic jobs: ending what is over, and the audit.
 
 use std::time::Duration;
 
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use urr_service::jobs::run_every;
+use urr_storage::StorageError;
 
 use crate::TicketService;
-use crate::reservations::expiry::{SweepReport, Sweeper};
+use crate::reservations::expiry::Sweeper;
 
-const EMPTYING_EVERY: Duration = Duration::from_secs(1);
-const ENDING_MEMBERSHIPS_EVERY: Duration = Duration::from_secs(60);
-const ENDING_TRANSFERS_EVERY: Duration = Duration::from_secs(10);
+const EMPTY_CLOSED_SALES_EVERY: Duration = Duration::from_secs(1);
+const END_MEMBERSHIPS_EVERY: Duration = Duration::from_secs(60);
+const END_TRANSFERS_EVERY: Duration = Duration::from_secs(10);
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
 
 impl TicketService {
-    /// Does what has to be done from time to time, until it is told to stop. What is under way then
-    /// ends at its next wait; its transactions are whole by themselves.
+    /// Runs the jobs until it is told to stop. A job that is under way then ends at its next wait;
+    /// each of its transactions is complete by itself.
     pub async fn run_jobs(&self, stop: CancellationToken) {
+        let (expiry, closed) = (Sweeper::new(self.clone()), Sweeper::new(self.clone()));
+        let (expiry, closed) = (Mutex::new(expiry), Mutex::new(closed));
+        let auditor = Mutex::new(self.auditor());
         let jobs = async {
             tokio::join!(
-                self.run_expiry(),
-                self.run_emptying(),
-                self.run_ending_memberships(),
-                self.run_ending_transfers(),
-                self.run_audit(),
+                run_every("expire_holds", self.settings.expiry_interval, || async {
+                    let report = expiry.lock().await.expire_overdue().await?;
+                    log_ended(report.ended, "holds expired");
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("empty_closed_sales", EMPTY_CLOSED_SALES_EVERY, || async {
+                    let report = closed.lock().await.empty_closed_sales().await?;
+                    log_ended(report.ended, "reservations of closed sales were cancelled");
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("end_memberships", END_MEMBERSHIPS_EVERY, || async {
+                    log_ended(self.end_memberships().await?, "memberships ended");
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("end_transfers", END_TRANSFERS_EVERY, || async {
+                    let ended = self.end_started_transfers().await?;
+                    log_ended(ended, "listings ended at the start of their event");
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("audit_reservations", AUDIT_EVERY, || async {
+                    auditor.lock().await.run().await
+                }),
             )
         };
         stop.run_until_cancelled(jobs).await;
     }
-
-    async fn run_expiry(&self) {
-        let mut sweeper = Sweeper::new(self.clone());
-        let mut tick = every(self.settings.expiry_interval);
-        loop {
-            tick.tick().await;
-            match sweeper.expire_overdue().await {
-                Ok(SweepReport { ended: 0, .. }) => {}
-                Ok(SweepReport { ended, .. }) => tracing::debug!(ended, "holds expired"),
-                Err(error) => tracing::warn!(%error, "holds could not be ended; tried again"),
-            }
-        }
-    }
-
-    async fn run_emptying(&self) {
-        let mut sweeper = Sweeper::new(self.clone());
-        let mut tick = every(EMPTYING_EVERY);
-        loop {
-            tick.tick().await;
-            match sweeper.empty_closed_sales().await {
-                Ok(SweepReport { ended: 0, .. }) => {}
-                Ok(SweepReport { ended, .. }) => {
-                    tracing::info!(ended, "reservations of closed sales were cancelled");
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "closed sales could not be emptied; tried again");
-                }
-            }
-        }
-    }
-
-    async fn run_ending_memberships(&self) {
-        let mut tick = every(ENDING_MEMBERSHIPS_EVERY);
-        loop {
-            tick.tick().await;
-            match self.end_memberships().await {
-                Ok(0) => {}
-                Ok(ended) => tracing::info!(ended, "memberships are over"),
-                Err(error) => tracing::warn!(%error, "memberships could not be ended; tried again"),
-            }
-        }
-    }
-
-    async fn run_ending_transfers(&self) {
-        let mut tick = every(ENDING_TRANSFERS_EVERY);
-        loop {
-            tick.tick().await;
-            match self.end_started_transfers().await {
-                Ok(0) => {}
-                Ok(ended) => tracing::info!(ended, "transfers ended with the start of their event"),
-                Err(error) => tracing::warn!(%error, "transfers could not be ended; tried again"),
-            }
-        }
-    }
-
-    async fn run_audit(&self) {
-        let mut auditor = self.auditor();
-        let mut tick = every(AUDIT_EVERY);
-        loop {
-            tick.tick().await;
-            if let Err(error) = auditor.run().await {
-                tracing::warn!(%error, "reservations could not be audited; tried again");
-            }
-        }
-    }
 }
 
-/// Turns that come late do not pile up.
-fn every(pause: Duration) -> Interval {
-    let mut tick = interval(pause);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    tick
+fn log_ended(ended: u64, what: &'static str) {
+    if ended > 0 {
+        tracing::debug!(ended, what);
+    }
 }

@@ -12,13 +12,11 @@
 //! Deliberately absent: any decision by a lock outside of the database. Seat locks only turn the
 //! crowd away early.
 
-mod admin_log;
 mod audit;
 mod batcher;
 mod check_in;
 pub mod consumer;
 mod display_number;
-pub mod events;
 mod http;
 mod in_list;
 pub mod inventory;
@@ -34,6 +32,7 @@ mod seat_map;
 mod settings;
 mod transfers;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use urr_kernel::{Clock, IdSource};
@@ -48,9 +47,7 @@ pub use check_in::{CheckInError, CheckedInTicket, ScannedTicket};
 use inventory::cache::InventoryCache;
 pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
 pub use inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
-pub use inventory::ticket_types::{
-    ChangeTicketTypeError, CreateTicketTypeError, TicketTypeChanged,
-};
+pub use inventory::ticket_types::{ChangeTicketTypeError, CreateTicketTypeError};
 pub use locks::{LockResult, SeatLocks};
 pub use memberships::MembershipError;
 pub use memberships::points::PointAction;
@@ -60,6 +57,7 @@ pub use memberships::rules::{
     TermPaymentStatus,
 };
 use metrics::TicketMetrics;
+pub use payables::PayableError;
 pub use reservations::cancel::AdminCancel;
 pub use reservations::details::{ReservationDetails, ReservationFilter};
 pub use reservations::expiry::{SweepReport, Sweeper};
@@ -67,7 +65,7 @@ pub use reservations::model::{
     EventChain, ItemSubject, Reservation, ReservationId, ReservationItem, ReservationPaymentStatus,
     ReservationStatus,
 };
-pub use reservations::payment::{CompletedPayment, PaidReservationPage};
+pub use reservations::payment::CompletedPayment;
 pub use reservations::refund::RefundPreview;
 pub use reservations::refund::rules::{
     CancelPolicy, FeeBand, FeeMode, GracePeriod, InvalidCancelPolicy, RefundQuote, RefundRule,
@@ -82,9 +80,9 @@ pub use reserve::change_seats::{ChangeError, ChangeSeats};
 pub use reserve::rules::{
     Hold, HoldItem, HoldRejection, InvalidRequestedItems, RequestedItems, RequestedTickets,
 };
-pub use reserve::slots::{Purchase, SlotChecker, SlotClaim, SlotError};
+pub use reserve::slots::{SlotChecker, SlotClaim, SlotError};
 pub use reserve::{ReserveError, ReserveRequest};
-pub use sales_health::{BookingSummary, SaleSupply};
+use sales_health::booking_stats::BookingStats;
 pub use seat_map::{InventorySnapshot, SeatMapSettings, SeatMaps, SeatStatus};
 pub use settings::TicketSettings;
 pub use transfers::rules::{
@@ -107,9 +105,11 @@ pub const SCHEMA: Schema = Schema {
 /// Who we are in the envelope of events.
 pub(crate) const SOURCE: &str = "urr/ticket";
 
-/// The ticket office with one method per operation. Clones share it.
+/// The ticket service with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct TicketService {
+pub struct TicketService(Arc<Inner>);
+
+pub struct Inner {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
     pub(crate) ids: IdSource,
@@ -119,14 +119,22 @@ pub struct TicketService {
     pub(crate) best: reserve::best_seats::BestSeatsBatcher,
     pub(crate) inventories: InventoryCache,
     pub(crate) maps: SeatMaps,
-    pub(crate) signer: Arc<Signer>,
+    pub(crate) signer: Signer,
     pub(crate) metrics: TicketMetrics,
     pub(crate) slots: SlotChecker,
-    pub(crate) booking_stats: sales_health::BookingStats,
-    pub(crate) stock_totals: sales_health::StockTotalsCache,
+    pub(crate) booking_stats: BookingStats,
+    pub(crate) standing_totals: sales_health::StandingTotals,
 }
 
-/// What the ticket office is made of.
+impl Deref for TicketService {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// What the ticket service is made of.
 pub struct TicketParts {
     pub db: Db,
     pub clock: Clock,
@@ -149,13 +157,12 @@ impl TicketService {
         let TicketParts { db, clock, ids, settings, locks, signer, slots } = parts;
         let inventories = InventoryCache::new(db.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
-        let signer = Arc::new(signer);
         let metrics = TicketMetrics::default();
         let batchers = reserve::ReserveBatchers::new(&db, &clock, &locks, &maps, &settings);
         let best = reserve::best_seats::batcher(&db, &clock, &locks, &maps, &settings);
-        TicketService {
-            booking_stats: sales_health::BookingStats::new(),
-            stock_totals: sales_health::StockTotalsCache::default(),
+        TicketService(Arc::new(Inner {
+            booking_stats: BookingStats::new(),
+            standing_totals: sales_health::StandingTotals::default(),
             db,
             clock,
             ids,
@@ -168,7 +175,7 @@ impl TicketService {
             signer,
             metrics,
             slots,
-        }
+        }))
     }
 
     /// The maps of its seats.

@@ -14,7 +14,6 @@ use urr_service::Page;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::events::membership::{MembershipActivated, MembershipExpired};
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store as point_store;
 use crate::memberships::points::store::{PointAward, PointEntry, PointRecipients};
@@ -26,6 +25,7 @@ use crate::memberships::store::{EndedMembership, TermChange, TermSelector};
 use crate::memberships::tiers::{Fan, tier_list};
 use crate::reservations::rules::{PaymentClaim, Transition};
 use crate::{CompletedPayment, TicketService, Tier};
+use urr_contracts::events::membership::{MembershipActivated, MembershipExpired};
 
 /// Few enough that nobody waits for it.
 const ENDED_AT_ONCE: u32 = 250;
@@ -217,17 +217,17 @@ impl TicketService {
         unpinned.await
     }
 
-    /// The payment was made: the year begins, or comes behind the present one.
+    /// The payment was payment: the year begins, or comes behind the present one.
     pub async fn activate_membership(
         &self,
         id: MembershipId,
-        made: CompletedPayment,
+        payment: CompletedPayment,
         context: CallContext,
     ) -> Result<Membership, MembershipError> {
-        let (prepared, now) = (self.prepared(2, context), self.clock.now());
+        let (prepared, now) = (self.prepare_events(2, context), self.clock.now());
         let activated = self.db.write(move |tx| {
             let (ended, activated) = (&prepared.stamp(0), &prepared.stamp(1));
-            activate(tx, &MembershipActivation { id, made: &made, ended, activated, now })
+            activate(tx, &MembershipActivation { id, payment: &payment, ended, activated, now })
         });
         activated.await
     }
@@ -272,7 +272,7 @@ impl TicketService {
         loop {
             let context = CallContext::root(self.ids.next_id());
             let (prepared, now) =
-                (self.prepared(ENDED_AT_ONCE as usize, context), self.clock.now());
+                (self.prepare_events(ENDED_AT_ONCE as usize, context), self.clock.now());
             let batch = self.db.write(move |tx| {
                 let batch = store::membership_end_overdue(tx, now, ENDED_AT_ONCE)?;
                 let facts = batch.iter().enumerate();
@@ -290,10 +290,10 @@ impl TicketService {
     }
 }
 
-/// An activation with what its events are made of.
+/// An activation with what its events are payment of.
 pub(crate) struct MembershipActivation<'a> {
     pub id: MembershipId,
-    pub made: &'a CompletedPayment,
+    pub payment: &'a CompletedPayment,
     pub ended: &'a Stamp,
     pub activated: &'a Stamp,
     pub now: Timestamp,
@@ -305,21 +305,21 @@ pub(crate) fn activate(
     tx: &mut Tx<'_>,
     activating: &MembershipActivation<'_>,
 ) -> Result<Membership, MembershipError> {
-    let MembershipActivation { id, made, ended, activated, now } = *activating;
-    let PaymentClaim { payment_id, fencing_token: number, amount } = made.claim;
+    let MembershipActivation { id, payment, ended, activated, now } = *activating;
+    let PaymentClaim { payment_id, fencing_token: number, amount } = payment.claim;
     let which = TermSelector::Number(number);
     let found =
-        check_transition(tx, id, which, |membership| decide_confirm(membership, &made.claim))?;
+        check_transition(tx, id, which, |membership| decide_confirm(membership, &payment.claim))?;
     let before = match found {
         MembershipCheck::AlreadyDone(membership) => return Ok(membership),
         MembershipCheck::Apply(membership) => membership,
     };
     // A year that was over before its end was told.
     if before.is_live && before.status(now) == MembershipStatus::Expired {
-        outbox::append(tx, ended, &MembershipExpired::of(&before))?;
+        outbox::append(tx, ended, &MembershipExpired::from(&before))?;
     }
     let period = next_period(&before, now);
-    store::term_pay(tx, TermChange { id, number, payment_id, now }, period, &made.method)?;
+    store::term_pay(tx, TermChange { id, number, payment_id, now }, period, &payment.method)?;
     let is_renewal = before.joined_at.is_some();
     let action = if is_renewal { PointAction::Renew } else { PointAction::Join };
     point_store::points_award_member(
@@ -332,7 +332,7 @@ pub(crate) fn activate(
         membership_id: id.0,
         user_id: membership.user_id,
         artist_id: membership.artist_id,
-        tier: membership.tier.name().to_owned(),
+        tier: membership.tier,
         expires_at: membership.expires_at,
         payment_id,
         amount,
@@ -371,13 +371,13 @@ pub(crate) fn mark_refunded(
     reload(tx, id, which)
 }
 
-impl MembershipExpired {
-    fn of(membership: &Membership) -> MembershipExpired {
+impl From<&Membership> for MembershipExpired {
+    fn from(membership: &Membership) -> MembershipExpired {
         MembershipExpired {
             membership_id: membership.id.0,
             user_id: membership.user_id,
             artist_id: membership.artist_id,
-            tier: membership.tier.name().to_owned(),
+            tier: membership.tier,
             expires_at: membership.expires_at,
         }
     }
@@ -389,7 +389,7 @@ impl From<&EndedMembership> for MembershipExpired {
             membership_id: over.id,
             user_id: over.user_id,
             artist_id: over.artist_id,
-            tier: over.tier.name().to_owned(),
+            tier: over.tier,
             expires_at: over.expires_at,
         }
     }

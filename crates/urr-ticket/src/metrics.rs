@@ -38,7 +38,7 @@ impl TicketMetrics {
 
     pub fn count_ended(&self, ending: ReservationStatus, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.ended.get_or_create(&EndingLabel { ending: ending.name() }).inc_by(count);
+        self.ended.get_or_create(&EndingLabel { ending: ending.as_str() }).inc_by(count);
     }
 
     pub fn count_failed(&self) {

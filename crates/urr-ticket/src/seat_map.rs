@@ -33,6 +33,7 @@ use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{Db, StorageError};
 
+use crate::TicketTypeStock;
 use crate::inventory::cache::InventoryCache;
 use crate::seat_map::entry::{ChangeCounts, LoadFailure, MapEntry};
 use crate::seat_map::snapshot::MapEpoch;
@@ -40,7 +41,6 @@ pub use crate::seat_map::snapshot::{SeatChange, SeatMapView, SeatSnapshot};
 pub use crate::seat_map::statuses::SeatStatus;
 pub(crate) use crate::seat_map::statuses::Statuses;
 use crate::seat_map::store as map;
-use crate::seat_map::store::TicketTypeStock;
 use crate::seat_map::stream::StreamPermits;
 pub use crate::seat_map::stream::{SeatMapStreamLimit, changes};
 use crate::{Inventory, SaleStatus};
@@ -96,7 +96,7 @@ struct Inner {
 #[derive(Debug)]
 pub struct InventorySnapshot {
     pub inventory: Arc<Inventory>,
-    pub snapshot: Arc<SeatSnapshot>,
+    pub seats: Arc<SeatSnapshot>,
     pub ticket_types: Vec<TicketTypeStock>,
     /// Every change up to this number is in here. It may be larger than the picture's version.
     pub seen: i64,
@@ -189,7 +189,7 @@ impl SeatMaps {
             },
         };
         self.0.reads.fetch_add(1, Ordering::Relaxed);
-        let before = visible.filter(|view| view.snapshot.epoch() == epoch);
+        let before = visible.filter(|view| view.seats.epoch() == epoch);
         let seen = before.as_ref().map(|view| view.seen);
         let read = move |tx: &mut urr_storage::Tx<'_>| {
             let Some(mark) = map::sale_mark(tx, event_id)? else { return Ok(None) };
@@ -208,7 +208,7 @@ impl SeatMaps {
                 tracing::warn!(%event_id, find_entry = view.seen, fence = mark.fence, "numbers went back");
                 blank(self.epoch_after(epoch))
             }
-            Some(view) => Arc::clone(&view.snapshot),
+            Some(view) => Arc::clone(&view.seats),
             None => blank(epoch),
         };
         let (snapshot, ticket_types) = match changed {
@@ -219,7 +219,7 @@ impl SeatMaps {
         let (seen, status) = (mark.fence, mark.status);
         Ok(Some(Arc::new(InventorySnapshot {
             inventory,
-            snapshot,
+            seats: snapshot,
             ticket_types,
             seen,
             status,
@@ -293,7 +293,7 @@ impl SeatMaps {
             return None;
         }
         let is_taken = |id: &SeatId| {
-            let status = view.snapshot.statuses().get(*id);
+            let status = view.seats.statuses().get(*id);
             status.is_some_and(|status| status != SeatStatus::Available)
         };
         seat_ids.iter().copied().find(is_taken)
@@ -303,9 +303,7 @@ impl SeatMaps {
     /// carries the number is then left over.
     pub fn is_free_at(&self, event_id: Uuid, seat_id: SeatId, fence: i64) -> bool {
         let view = self.find_entry(event_id).and_then(|entry| entry.view());
-        view.is_some_and(|view| {
-            view.seen >= fence && view.snapshot.statuses().is_available(seat_id)
-        })
+        view.is_some_and(|view| view.seen >= fence && view.seats.statuses().is_available(seat_id))
     }
 
     /// How often the database was read to draw a map.

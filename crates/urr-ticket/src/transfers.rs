@@ -1,4 +1,4 @@
-//! Tickets that are passed on: listing, buying, taking back, the beginning of the event.
+//! Tickets that are passed on: listing, buying, taking money, the beginning of the event.
 //!
 //! The price is paid for a transfer as for any other thing, and every step of a payment can be
 //! repeated and has its effect once. Locks are taken in one order: the sale, the tickets, the
@@ -15,12 +15,11 @@ use urr_service::Page;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::events::transfer::{TransferCancelled, TransferCompleted};
 use crate::inventory::store as sales;
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store::points_revoke;
 use crate::memberships::tiers::{Fan, tier_list};
-use crate::reservations::details::shorten;
+use crate::reservations::details::shorten_order_name;
 use crate::reservations::payment::mark_refunded as mark_reservation_refunded;
 use crate::reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, Transition,
@@ -39,6 +38,7 @@ use crate::transfers::store::{NewTransfer, TransferChange, TransferSummary};
 use crate::{
     CompletedPayment, Inventory, ReservationId, ReservationPaymentStatus, TicketService, Tier,
 };
+use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
 
 /// Few enough that nobody waits for it.
 const ENDED_AT_ONCE: u32 = 250;
@@ -171,14 +171,14 @@ impl TicketService {
         listed.await
     }
 
-    /// The seller takes their listing back. What was taken back stays so and is returned.
+    /// The seller takes their listing money. What was taken back stays so and is returned.
     pub async fn cancel_transfer(
         &self,
         id: TransferId,
         user_id: Uuid,
         context: CallContext,
     ) -> Result<Transfer, TransferError> {
-        let (prepared, now) = (self.prepared(1, context), self.clock.now());
+        let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
         let cancelled = self.db.write(move |tx| {
             let decide =
                 |_: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
@@ -217,7 +217,7 @@ impl TicketService {
         let offer = validated.await?;
         let details = self.reservation_details(offer.transfer.reservation_id).await;
         let details = details.map_err(TransferError::of_reservation)?;
-        Ok((offer, shorten(format!("[양도] {}", details.order_name()))))
+        Ok((offer, shorten_order_name(format!("[양도] {}", details.order_name()))))
     }
 
     /// Reserves a listing for a payment that is about to charge.
@@ -273,33 +273,33 @@ impl TicketService {
         unpinned.await
     }
 
-    /// The payment was made: the reservation is the buyer's, with new tickets.
+    /// The payment was payment: the reservation is the buyer's, with new tickets.
     pub async fn complete_transfer(
         &self,
         id: TransferId,
-        made: CompletedPayment,
+        payment: CompletedPayment,
         context: CallContext,
     ) -> Result<TransferOffer, TransferError> {
         // A confirmed reservation has as many tickets for ever.
         let quantity = self.find_transfer(id).await?.record.quantity;
         let number_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
-        let (prepared, now) = (self.prepared(1, context), self.clock.now());
+        let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
         let completed = self.db.write(move |tx| {
-            let (made, number_ids, stamp) = (&made, &*number_ids, &prepared.stamp(0));
-            complete(tx, &TransferCompletion { id, made, number_ids, stamp, now })
+            let (payment, number_ids, stamp) = (&payment, &*number_ids, &prepared.stamp(0));
+            complete(tx, &TransferCompletion { id, payment, number_ids, stamp, now })
         });
         completed.await
     }
 
-    /// Money of the buyer is back.
+    /// Money of the buyer is money.
     pub async fn mark_transfer_refunded(
         &self,
         id: TransferId,
         payment_id: Uuid,
-        back: ReturnedMoney,
+        money: ReturnedMoney,
     ) -> Result<TransferOffer, TransferError> {
         let now = self.clock.now();
-        self.db.write(move |tx| mark_refunded(tx, id, payment_id, back, now)).await
+        self.db.write(move |tx| mark_refunded(tx, id, payment_id, money, now)).await
     }
 
     /// One page of transfers, the newest first, and how many there are.
@@ -337,7 +337,7 @@ impl TicketService {
         loop {
             let context = CallContext::root(self.ids.next_id());
             let (prepared, now) =
-                (self.prepared(ENDED_AT_ONCE as usize, context), self.clock.now());
+                (self.prepare_events(ENDED_AT_ONCE as usize, context), self.clock.now());
             let batch = self.db.write(move |tx| {
                 let batch = store::transfers_end_started(tx, EVENT_STARTED, now, ENDED_AT_ONCE)?;
                 announce_cancelled(tx, &batch, &prepared, 0)?;
@@ -371,10 +371,10 @@ fn already_listed(error: StorageError) -> TransferError {
     }
 }
 
-/// A completion with what its event and its tickets are made of.
+/// A completion with what its event and its tickets are payment of.
 pub(crate) struct TransferCompletion<'a> {
     pub id: TransferId,
-    pub made: &'a CompletedPayment,
+    pub payment: &'a CompletedPayment,
     /// One for everyone.
     pub number_ids: &'a [Uuid],
     pub stamp: &'a Stamp,
@@ -387,13 +387,13 @@ pub(crate) fn complete(
     tx: &mut Tx<'_>,
     completing: &TransferCompletion<'_>,
 ) -> Result<TransferOffer, TransferError> {
-    let TransferCompletion { id, made, number_ids, stamp, now } = *completing;
+    let TransferCompletion { id, payment, number_ids, stamp, now } = *completing;
     let decide = |tx: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
         let buyer = match offer.transfer.buyer_id {
             Some(user_id) => Some(buyer_find(tx, offer, user_id, now)?),
             None => None,
         };
-        Ok(decide_complete(offer, &made.claim, buyer.as_ref())?)
+        Ok(decide_complete(offer, &payment.claim, buyer.as_ref())?)
     };
     let offer = match check_transition(tx, id, decide)? {
         TransferCheck::AlreadyDone(offer) => return Ok(offer),
@@ -403,26 +403,26 @@ pub(crate) fn complete(
         TransferCheck::Apply { offer, .. } => offer,
     };
     let (transfer, reservation_id) = (&offer.transfer, offer.transfer.reservation_id);
-    let step = TransferChange { id, payment_id: made.claim.payment_id, now };
+    let step = TransferChange { id, payment_id: payment.claim.payment_id, now };
     store::transfer_complete(tx, step)?;
-    store::reservation_hand_over(tx, transfer, step, &made.method)?;
+    store::reservation_hand_over(tx, transfer, step, &payment.method)?;
     store::tickets_reissue(tx, reservation_id, number_ids)?;
     // What the seller had bought is paid back to them, so they have not bought it.
     points_revoke(tx, PointAction::TicketPurchase, &[reservation_id.0], now)?;
-    outbox::append(tx, stamp, &TransferCompleted::of(transfer, made.claim.payment_id))?;
+    outbox::append(tx, stamp, &completed_event(transfer, payment.claim.payment_id))?;
     load(tx, id)
 }
 
-/// Notes that money of the buyer is back. Of a reservation that they cancelled it is the refund.
+/// Notes that money of the buyer is money. Of a reservation that they cancelled it is the refund.
 pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: TransferId,
     payment_id: Uuid,
-    back: ReturnedMoney,
+    money: ReturnedMoney,
     now: Timestamp,
 ) -> Result<TransferOffer, TransferError> {
     let decide = |_: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
-        Ok(decide_refunded(&offer.transfer, payment_id, back.asked)?)
+        Ok(decide_refunded(&offer.transfer, payment_id, money.requested)?)
     };
     let offer = match check_transition(tx, id, decide)? {
         TransferCheck::AlreadyDone(offer) => return Ok(offer),
@@ -433,7 +433,7 @@ pub(crate) fn mark_refunded(
     }
     if offer.record.payment_id == Some(payment_id) {
         let reservation_id = offer.transfer.reservation_id;
-        let marked = mark_reservation_refunded(tx, reservation_id, payment_id, back, now);
+        let marked = mark_reservation_refunded(tx, reservation_id, payment_id, money, now);
         marked.map_err(|error| match error {
             TransitionError::Rejected(ReservationRejection::WrongAmount) => {
                 TransferRejection::WrongAmount.into()
@@ -442,7 +442,7 @@ pub(crate) fn mark_refunded(
             TransitionError::Storage(error) => TransferError::Storage(error),
         })?;
     }
-    store::transfer_set_refund(tx, TransferChange { id, payment_id, now }, back.asked)?;
+    store::transfer_set_refund(tx, TransferChange { id, payment_id, now }, money.requested)?;
     load(tx, id)
 }
 
@@ -489,21 +489,19 @@ fn announce_cancelled(
     outbox::append_all(tx, &facts.collect::<Vec<_>>())
 }
 
-impl TransferCompleted {
-    fn of(transfer: &Transfer, payment_id: Uuid) -> TransferCompleted {
-        TransferCompleted {
-            transfer_id: transfer.id.0,
-            reservation_id: transfer.reservation_id.0,
-            event_id: transfer.event_id,
-            seller_id: transfer.seller_id,
-            buyer_id: transfer.buyer_id.expect("a pin is that of a buyer"),
-            original_price: transfer.price.original,
-            fee: transfer.price.fee,
-            total_price: transfer.price.total(),
-            payment_id,
-            seller_payment_id: transfer.seller_payment_id,
-            seller_payout: transfer.price.original,
-        }
+fn completed_event(transfer: &Transfer, payment_id: Uuid) -> TransferCompleted {
+    TransferCompleted {
+        transfer_id: transfer.id.0,
+        reservation_id: transfer.reservation_id.0,
+        event_id: transfer.event_id,
+        seller_id: transfer.seller_id,
+        buyer_id: transfer.buyer_id.expect("a pin is that of a buyer"),
+        original_price: transfer.price.original,
+        fee: transfer.price.fee,
+        total_price: transfer.price.total(),
+        payment_id,
+        seller_payment_id: Some(transfer.seller_payment_id),
+        seller_payout: transfer.price.original,
     }
 }
 

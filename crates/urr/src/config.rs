@@ -67,10 +67,10 @@ pub struct Config {
     settings: Vec<Setting>,
 }
 
-/// What the configuration is read for. It decides what becomes of secrets that nobody gave.
+/// What the configuration is read for. It decides what happens to secrets that are not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadMode {
-    /// `urr up`: they are made and kept in the data folder.
+    /// `urr up`: they are generated and stored in the data folder.
     Embedded,
     /// `urr serve`: they are an error. Made ones would differ from replica to replica, so the file
     /// of an earlier `urr up` is not read either.
@@ -110,7 +110,7 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// Reads the configuration of this process. The only place that looks at its environment.
+/// Reads the configuration of this process. The only place that reads its environment.
 pub fn load_for_process(args: LoadOptions) -> Result<Config, ConfigErrors> {
     load(args, std::env::vars_os())
 }
@@ -155,7 +155,7 @@ fn explain_missing(key: &str, config: &Config) -> String {
     )
 }
 
-/// Collects what is written down. What cannot be read is noted and left out.
+/// Collects all sources. A file that cannot be read is reported and left out.
 fn gather(
     args: &LoadOptions,
     environment: Environment,
@@ -224,7 +224,7 @@ fn read_data_file(data_dir: &Path, problems: &mut Vec<String>) -> Option<(PathBu
     Some((path, entries))
 }
 
-/// Also a file in the way of the folder: whoever needs the folder tells that better.
+/// Also when a file is in place of the folder: the error of locking the folder is clearer.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -263,8 +263,7 @@ fn read_all(sources: &ConfigSources) -> (Config, SettingReader<'_>) {
         settings: Vec::new(),
     };
     read.refuse_unknown();
-    // Without its file the settings are not those that would be in force: say nothing on how they
-    // fit together.
+    // Without its file the settings are not those in force: do not check them against each other.
     if sources.file.is_some() {
         check::check(&config, &mut read);
     }

@@ -13,7 +13,7 @@ use urr_kernel::Uuid;
 use crate::ROUND;
 use crate::system::{BenchSystem, SEATS, Tokens};
 
-/// So soon a buyer who was sent away because of too much work asks again, and so often.
+/// How soon, and how often, a buyer retries after a refusal because of overload.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 const TRIES_MAX: u32 = 200;
 
@@ -75,7 +75,7 @@ struct Buyer {
 
 impl Buyer {
     async fn connect(system: &BenchSystem) -> Buyer {
-        let stream = TcpStream::connect(system.address).await.expect("the public door is open");
+        let stream = TcpStream::connect(system.address).await.expect("the gateway listens");
         stream.set_nodelay(true).expect("the socket is open");
         let (tokens, next_seat) = (system.tokens.clone(), Arc::clone(&system.next_seat));
         Buyer { stream, tokens, event_id: system.event_id, next_seat, refusals: 0 }

@@ -1,4 +1,4 @@
-//! Complete purchases per second through the public door, beside what the databases alone can do,
+//! Complete purchases per second through the gateway, beside what the databases alone can do,
 //! in the same run.
 //!
 //! The whole system runs in one process: embedded, or on PostgreSQL, Redis and Kafka. So many

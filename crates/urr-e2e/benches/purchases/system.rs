@@ -57,7 +57,7 @@ impl BenchDeployment {
 pub struct BenchSystem {
     pub address: SocketAddr,
     pub event_id: Uuid,
-    /// The first seat that nobody has asked for.
+    /// The first seat that was not requested yet.
     pub next_seat: Arc<AtomicU32>,
     pub tokens: Tokens,
     pub tables: Tables,
@@ -82,7 +82,7 @@ pub type CommitCounts = BTreeMap<String, CommitCount>;
 impl BenchSystem {
     pub fn open(runtime: &Runtime, form: BenchDeployment) -> Result<BenchSystem> {
         let folder = tempfile::tempdir()?;
-        // Whoever comes is let in at once: it is not the waiting that is measured.
+        // Everybody is admitted at once: waiting is not measured.
         let mut variables = vec![("URR_QUEUE_ADMISSION_BATCH_SIZE", "100000".to_owned())];
         let (mut servers, mut postgres_url) = (None, None);
         if form == BenchDeployment::Distributed {
@@ -125,7 +125,7 @@ impl BenchSystem {
         })
     }
 
-    /// Waits until everybody was told of everything, and says how long that took.
+    /// Waits until all events are handled, and returns how long that took.
     pub async fn settled(&self) -> Result<Duration> {
         let begun = Instant::now();
         while !self.tables.are_settled().await? {
@@ -153,7 +153,7 @@ impl BenchSystem {
         effort
     }
 
-    /// Whether all was sold well: what the tables say, and the proof of the books.
+    /// Checks the sale: the tables, and the audit of the ledger.
     pub async fn check(&self, sold: usize) -> Result<()> {
         self.tables.check(i64::try_from(sold)?, PRICE).await?;
         let public = self.system.public.clone().context("the gateway runs here")?;

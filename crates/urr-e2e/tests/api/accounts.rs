@@ -1,4 +1,4 @@
-//! Accounts through the door: from the first login to the last logout.
+//! Accounts through the gateway: from the first login to the last logout.
 
 use axum::http::{Method, StatusCode};
 use serde_json::json;
@@ -60,7 +60,7 @@ on_both_deployments! {
         let (second, refresh) =
             (cookie(&refreshed, "access_token"), cookie(&refreshed, "refresh_token"));
 
-        // D-20: with the session end its live access tokens, at once and at this very door.
+        // D-20: with the session end its live access tokens, at once at this gateway.
         let logout = app
             .post("/api/auth/logout")
             .header("cookie", &format!("access_token={second}; refresh_token={refresh}"))
@@ -81,7 +81,7 @@ on_both_deployments! {
     }
 }
 
-/// The check for programs is on unless somebody switches it off.
+/// The bot check is on by default.
 #[tokio::test]
 async fn who_shows_no_work_does_not_register_and_who_guesses_has_to_work() {
     let app = TestApp::embedded().await;

@@ -1,4 +1,4 @@
-//! From an organiser's event to a fan's seat, through the public door and all services.
+//! From an organiser's event to a fan's seat, through the gateway and all services.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use urr_test::eventually;
 
 use crate::on_both_deployments;
 
-/// What is kept in memory is looked at again after a while.
+/// Caches expire after this time.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// An administrator makes a hall of two rows of five seats and an event in it, on sale now.
@@ -110,7 +110,7 @@ on_both_deployments! {
         let other = app.post("/api/seats/reserve").as_admitted(user_id, &elsewhere);
         let other = other.json(&body).send().await;
         assert_eq!(other.refusal(), (403, "ENTRY_TOKEN_OTHER_EVENT".into()));
-        // The gateway sees it in a path, the ticket office in a body: clients hear the same.
+        // The gateway sees it in a path, the ticket service in a body; the answer is the same.
         let map = app.get(&format!("/api/seats/events/{event_id}"));
         let map = map.as_admitted(user_id, &elsewhere).send().await;
         for field in ["error", "code", "redirectTo"] {

@@ -1,4 +1,4 @@
-//! The catalogue through the public door: from a hall that is drawn to an event that can be booked.
+//! The catalog through the gateway: from a hall that is drawn to an event that can be booked.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{Method, StatusCode};
@@ -46,8 +46,8 @@ async fn await_ready(app: &TestApp, id: &str) -> Value {
 }
 
 on_both_deployments! {
-    /// F-1, F-2, F-11: the catalogue and the ticket office meet through events; an event is bookable
-    /// once all its seats are there and were counted.
+    /// F-1, F-2, F-11: the catalog and the ticket service communicate by events; an event is
+    /// bookable once all its seats are there and were counted.
     async fn f_2_a_created_event_gets_its_seats_and_is_shown(app: TestApp) {
         let (venue, hall) = hall(&app).await;
         let artist = post(&app, "/api/admin/artists", &json!({ "name": "한강 밴드" })).await;
@@ -99,7 +99,7 @@ on_both_deployments! {
 }
 
 #[tokio::test]
-async fn posters_go_through_the_public_door() {
+async fn posters_go_through_the_gateway() {
     let app = TestApp::embedded().await;
     let mut content =
         b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x02\0\0\0".to_vec();
@@ -126,7 +126,7 @@ async fn posters_go_through_the_public_door() {
     app.stop().await;
 }
 
-/// What other services ask is not to be had at the public door.
+/// Internal routes are not reachable through the gateway.
 #[tokio::test]
 async fn internal_addresses_do_not_exist_outside() {
     let app = TestApp::embedded().await;

@@ -1,4 +1,4 @@
-//! Pictures come through the door although they are larger than anything else may be.
+//! Images pass the gateway although they are larger than other bodies may be.
 
 use urr_e2e::{TestApp, TestResponse};
 
@@ -6,7 +6,7 @@ use crate::on_both_deployments;
 
 const BOUNDARY: &str = "a-line-between-parts";
 
-/// A PNG by its head and its end; what is between them nobody here looks at.
+/// A PNG by its first and last bytes; the rest is not checked.
 fn png(bytes: usize) -> Vec<u8> {
     let mut picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\0\0\0\x03\0\x08\x02\0\0\0".to_vec();
     let end = b"\0\0\0\0IEND\xaeB\x60\x82";

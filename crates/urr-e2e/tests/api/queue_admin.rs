@@ -1,5 +1,5 @@
-//! Waiting rooms as administrators have them, through the public door: who may, who may not, and
-//! what a change means to whoever asks for a place next.
+//! Administration of waiting rooms through the gateway: permissions, and the effect of a change on
+//! the next visitor.
 
 use axum::http::Method;
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::on_both_deployments;
 
 const CHANGES: [(Method, &str); 12] = [
     (Method::GET, "/api/admin/queue"),
-    (Method::GET, "/api/admin/queue/audit"),
+    (Method::GET, "/api/admin/queue/log"),
     (Method::GET, "/api/admin/queue/{event}"),
     (Method::PATCH, "/api/admin/queue/{event}"),
     (Method::POST, "/api/admin/queue/{event}/pause"),
@@ -65,7 +65,7 @@ on_both_deployments! {
         assert_eq!(status_of(&app, event, second).await, "queued");
         let room = app.get(&path).as_admin().send().await.json()["room"].clone();
         assert_eq!((&room["active"], &room["waiting"]), (&json!(1), &json!(1)), "{room}");
-        let log = app.get("/api/admin/queue/audit").as_admin().send().await.json();
+        let log = app.get("/api/admin/queue/log").as_admin().send().await.json();
         assert_eq!(log["entries"][0]["action"], "ROOM_CHANGED");
         assert_eq!(log["entries"][0]["details"]["threshold"]["after"], 1);
     }

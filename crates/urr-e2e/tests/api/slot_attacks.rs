@@ -1,4 +1,4 @@
-//! Attacks on whose turn it is, with the whole system at work (R-2, D-4, D-5, D-6, Q5): a token is
+//! Attacks with slots that have ended, on the whole system (R-2, D-4, D-5, D-6, Q5): a token is
 //! worth nothing from the moment its slot is gone, on every path that books. What the gateway can
 //! refuse by itself is tried in `crates/urr-gateway`, `tests/gateway/entry/attacks.rs`.
 
@@ -17,7 +17,7 @@ use crate::on_both_deployments;
 
 const INVALID: &str = "ENTRY_TOKEN_INVALID";
 const SECOND: Duration = Duration::from_secs(1);
-/// A slot lasts so long without its owner, and so long in all.
+/// How long a slot lasts without activity, and in all.
 const SLOT: Duration = Duration::from_mins(10);
 const SLOT_MAX: Duration = Duration::from_mins(30);
 
@@ -82,7 +82,7 @@ impl AttackFixture<'_> {
         }
     }
 
-    /// Someone new whose turn it is.
+    /// A new user with a slot.
     async fn admit(&self, way: BookingPath) -> Visitor {
         let user_id = self.app.ids.next_id();
         Visitor { user_id, token: self.app.admit(user_id, self.event(way)).await }
@@ -171,9 +171,9 @@ impl AttackFixture<'_> {
 pub async fn pay(app: &TestApp, user_id: Uuid, reservation_id: &str) {
     let office = app.internal(Caller::Payment, "ticket");
     let (context, policy) = (CallContext::root(app.ids.next_id()), CallPolicy::once(10 * SECOND));
-    let path = format!("/internal/ticket/reservations/{reservation_id}");
+    let path = format!("/internal/ticket/payables/reservation/{reservation_id}");
     let held: Value = office.get_json(&path, &context, policy).await.unwrap();
-    let held = &held["reservation"];
+    let held = &held["payable"];
     let (payment_id, token, amount) =
         (app.ids.next_id(), &held["fencingToken"], &held["totalAmount"]);
     let pin = json!({
@@ -219,7 +219,7 @@ macro_rules! cases {
 }
 
 cases! {
-    async fn r_2_leaving_ends_the_turn_at_once(app: &TestApp) {
+    async fn r_2_leaving_ends_the_slot_at_once(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         for way in WAYS {
             let visitor = shop.admit(way).await;
@@ -239,8 +239,8 @@ cases! {
         }
     }
 
-    /// Whoever has left keeps what they hold, and may pay or release it; they take no other seats.
-    async fn r_2_e_3_other_seats_are_taken_only_by_whose_turn_it_is(app: &TestApp) {
+    /// A user who left keeps the hold, and may pay or release it, but holds no other seats.
+    async fn r_2_e_3_other_seats_are_taken_only_with_a_slot(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         let visitor = shop.admit(BookingPath::Seats).await;
         let held = shop.must_hold(BookingPath::Seats, &visitor).await;
@@ -262,10 +262,10 @@ cases! {
         let mine = app.get(&path).as_person(visitor.user_id, Role::User).send().await;
         assert_eq!(mine.json()["reservation"]["seats"].as_array().map(Vec::len), Some(2));
         let released = app.request(Method::DELETE, &path).as_person(visitor.user_id, Role::User);
-        assert_eq!(released.send().await.status, 200, "giving back needs no turn");
+        assert_eq!(released.send().await.status, 200, "giving back needs no slot");
     }
 
-    async fn r_2_clearing_a_room_ends_every_turn_at_once(app: &TestApp) {
+    async fn r_2_clearing_a_room_ends_every_slot_at_once(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         let mut visitors = Vec::new();
         for way in WAYS {
@@ -291,8 +291,8 @@ cases! {
         }
     }
 
-    /// Each purchase needs a turn of its own.
-    async fn r_2_a_purchase_ends_the_turn_at_once(app: &TestApp) {
+    /// Each purchase needs a slot of its own.
+    async fn r_2_a_purchase_ends_the_slot_at_once(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         for way in WAYS {
             let visitor = shop.admit(way).await;
@@ -311,7 +311,7 @@ cases! {
     }
 
     /// R-2, Q2: it ends ten minutes after its owner was last seen, and after half an hour anyway.
-    async fn r_2_a_turn_ends_by_itself(app: &TestApp) {
+    async fn r_2_a_slot_ends_by_itself(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         for way in WAYS {
             let visitor = shop.admit(way).await;
@@ -329,7 +329,7 @@ cases! {
         }
     }
 
-    async fn r_2_nobody_stays_longer_than_the_longest_turn(app: &TestApp) {
+    async fn r_2_nobody_stays_longer_than_the_longest_slot(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         for way in WAYS {
             let visitor = shop.admit(way).await;
@@ -346,7 +346,7 @@ cases! {
             shop.must_book(way, &kept).await;
             app.clock.advance(SECOND);
             for (name, token) in [("first", &visitor), ("newest", &newest), ("kept", &kept)] {
-                shop.must_refuse(way, token, &format!("after the longest turn: {name}")).await;
+                shop.must_refuse(way, token, &format!("after the longest slot: {name}")).await;
             }
         }
     }
@@ -388,7 +388,7 @@ cases! {
         }
     }
 
-    /// Someone with two windows has one turn, and both may use it.
+    /// Someone with two windows has one slot, and both may use it.
     async fn two_sessions_of_one_person_share_the_slot(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         for way in WAYS {
@@ -435,7 +435,7 @@ cases! {
         }
     }
 
-    async fn a_turn_of_an_event_that_was_called_off_is_worth_nothing(app: &TestApp) {
+    async fn a_slot_of_an_event_that_was_called_off_is_worth_nothing(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         let mut visitors = Vec::new();
         for way in WAYS {
@@ -463,8 +463,8 @@ cases! {
         }
     }
 
-    /// E-3: who has a hold sees it and gives it back without another turn.
-    async fn e_3_what_is_ones_own_outlives_the_turn(app: &TestApp) {
+    /// E-3: the owner of a hold sees and releases it without a slot.
+    async fn e_3_what_is_ones_own_outlives_the_slot(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         for way in WAYS {
             let visitor = shop.admit(way).await;
@@ -481,7 +481,7 @@ cases! {
     }
 
     /// The last: it goes far into the future.
-    async fn a_turn_of_a_sale_that_is_over_is_worth_nothing(app: &TestApp) {
+    async fn a_slot_of_a_sale_that_is_over_is_worth_nothing(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         let end = "2026-12-20T00:00:00Z".parse::<urr_kernel::Timestamp>().unwrap();
         let rest = Duration::try_from(end.duration_since(app.clock.now())).unwrap();
@@ -504,7 +504,7 @@ mod restarting {
 
     on_both_deployments! {
         /// Q10, R-2: after a restart who was in is in, and who was out is out.
-        async fn r_2_a_restart_ends_no_turn_and_brings_none_back(app: TestApp) {
+        async fn r_2_a_restart_ends_no_slot_and_brings_none_back(app: TestApp) {
             let mut shop = AttackFixture::open(&app).await;
             let mut visitors = Vec::new();
             for way in WAYS {

@@ -10,14 +10,15 @@ use urr::compose::{ClockAndIds, System};
 use urr::config::{self, CommandLineOverrides, LoadMode, LoadOptions};
 use urr::role::ProcessRole;
 
-/// D-20: without the list of revoked tokens it would let in who has logged out, so it is not ready.
+/// D-20: without the list of revoked tokens it would accept users who have logged out, so it is not
+/// ready.
 #[tokio::test]
 async fn d_20_a_gateway_that_cannot_reach_auth_lives_but_is_not_ready() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = Some(folder.path().join("data"));
     let overrides = CommandLineOverrides { data_dir, ..CommandLineOverrides::default() };
     let args = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
-    // Port 1 of loopback: nobody listens there.
+    // Port 1 of loopback: nothing listens there.
     let services = ProcessRole::ALL.into_iter().filter(|role| *role != ProcessRole::Gateway);
     let names = services.map(|role| format!("URR_SERVICES_{}_URL", role.name().to_uppercase()));
     let environment =

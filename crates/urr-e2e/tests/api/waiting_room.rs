@@ -29,8 +29,8 @@ async fn find_event(app: &TestApp, word: &str) -> String {
     id
 }
 
-/// Q8, B-1: what the catalogue says decides who may come, and in a pre-sale the ticket office knows
-/// who is a member.
+/// Q8, B-1: the catalog decides who may come, and in a pre-sale the ticket service knows the
+/// members.
 #[test]
 fn b_1_the_demo_data_have_events_in_every_state_of_a_waiting_room() {
     run(Deployment::Embedded, async |app| {
@@ -41,12 +41,12 @@ fn b_1_the_demo_data_have_events_in_every_state_of_a_waiting_room() {
         let soon = check(&app, &find_event(&app, "Moonlit Live").await, fan).await.json();
         assert_eq!((&soon["status"], &soon["phase"]), (&json!("queued"), &json!("gathering")));
         let later = check(&app, &find_event(&app, "Sea of Sound").await, fan).await;
-        assert_eq!(later.refusal(), (409, "QUEUE_NOT_OPEN".to_owned()));
+        assert_eq!(later.refusal(), (409, "SALE_NOT_OPEN".to_owned()));
         let members = check(&app, &find_event(&app, "Riverside").await, fan).await;
         assert_eq!(members.refusal(), (403, "PRESALE_MEMBERS_ONLY".to_owned()));
         app.clock.advance(Duration::from_mins(3));
         let soon = find_event(&app, "Moonlit Live").await;
-        eventually("the doors open", async || {
+        eventually("the room opens", async || {
             app.clock.advance(Duration::from_secs(1));
             (check(&app, &soon, fan).await.json()["status"] == "active").then_some(())
         })
@@ -55,7 +55,7 @@ fn b_1_the_demo_data_have_events_in_every_state_of_a_waiting_room() {
     });
 }
 
-/// Q14: the ticket office tells how much is left, and the waiting room tells those who wait.
+/// Q14: the ticket service reports what is left, and the waiting room shows it.
 #[test]
 fn q_14_sold_out_is_told_to_those_who_wait() {
     run(Deployment::Embedded, async |app| {

@@ -15,7 +15,7 @@ const PURCHASES: u32 = 20;
 /// It is away for as long as the purchases take, and so much longer.
 const AWAY: Duration = Duration::from_secs(3);
 
-/// K-2: nobody who buys or cancels notices, and afterwards nothing is missing.
+/// K-2: purchases and cancellations go on, and afterwards nothing is missing.
 #[test]
 fn k_2_sales_go_on_without_the_broker_and_then_everything_arrives() {
     run(Deployment::Distributed, async |app| {

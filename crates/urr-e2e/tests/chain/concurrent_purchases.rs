@@ -1,4 +1,4 @@
-//! Many at the same moment, through the public door.
+//! Concurrent purchases through the gateway.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -25,7 +25,7 @@ async fn assert_bought_once(shop: &Shop<'_>) {
 }
 
 on_both_deployments! {
-    /// M-11: one charge, one ticket, and everybody who asks hears so.
+    /// M-11: one charge, one ticket, and the same answer for every request.
     async fn m_11_a_hundred_confirms_of_one_order_at_once_are_one_charge_and_one_ticket(
         app: TestApp
     ) {
@@ -43,7 +43,7 @@ on_both_deployments! {
         app.stop().await;
     }
 
-    /// M-11: the same for whoever pays at once, with as many keys as clicks.
+    /// M-11: the same with a key per click.
     async fn m_11_a_hundred_payments_of_one_hold_at_once_are_one_charge_and_one_ticket(
         app: TestApp
     ) {

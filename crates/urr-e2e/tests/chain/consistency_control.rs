@@ -1,4 +1,4 @@
-//! The control: the comparison that all other cases rely on sees every kind of damage.
+//! The control: the comparison that all other cases rely on finds every kind of damage.
 
 use urr_e2e::{Deployment, TestApp};
 use urr_payment::provider::TestCard;
@@ -6,7 +6,7 @@ use urr_storage::StorageError;
 
 use crate::fixture::{FAR, Shop, run};
 
-/// Who is damaged, how, how that is undone, and what is said of it.
+/// The damaged service, the damage, its repair, and the finding.
 const DAMAGES: [(&str, &str, &str, &str); 9] = [
     (
         "ticket",

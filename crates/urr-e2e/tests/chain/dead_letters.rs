@@ -1,4 +1,4 @@
-//! Messages that no service can take, among those of real purchases.
+//! Messages that no service can handle, among those of real purchases.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ async fn open_letters(app: &TestApp) -> Vec<DeadLetter> {
     dead_letters::list(app.bus(), None, Which::Open, 1_000).await.unwrap().letters
 }
 
-/// Exactly so many of those who sell, are paid and count. Others may listen as well.
+/// The number of dead letters of ticket, payment and statistics. Other consumers may have more.
 async fn await_letters(app: &TestApp, count: usize) -> Vec<DeadLetter> {
     let letters = eventually("the dead letters are there", async || {
         let mut letters = open_letters(app).await;
@@ -38,7 +38,7 @@ async fn await_letters(app: &TestApp, count: usize) -> Vec<DeadLetter> {
     letters
 }
 
-/// An event that somebody of ours has announced.
+/// A domain event of one of our services.
 async fn announced(app: &TestApp, topic: &str, event_type: &str) -> Event {
     eventually("it was announced", async || {
         let deliveries = app.bus().scan(topic).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the bus says of purchases: every fact once, whole, under its key, with its cause.
+//! The domain events of purchases: each once, complete, under its key, with its cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A shop: an event on sale, buyers, test cards, and everything that can be asked about them.
+//! An event on sale, buyers, test cards, and checks on them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use urr_payment::provider::{Sandbox, TestCard};
 use urr_service::Role;
 use urr_test::{engines, eventually};
 
-/// What is kept in memory is looked at again after a while.
+/// Caches expire after this time.
 const SECOND: Duration = Duration::from_secs(1);
 
 pub const VIP: i64 = 150_000;
@@ -38,7 +38,7 @@ macro_rules! on_both_deployments {
     };
 }
 
-/// So long before the event everything goes back.
+/// How long before the event a cancellation is free.
 pub const FAR: &str = "2026-12-24T10:00:00Z";
 /// The day after tomorrow: 30 per cent are kept.
 pub const NEAR: &str = "2026-11-17T10:00:00Z";
@@ -49,7 +49,7 @@ pub struct Shop<'a> {
     pub event_id: Uuid,
 }
 
-/// A reservation that somebody has made.
+/// A reservation.
 #[derive(Clone, Debug)]
 pub struct HeldSeats {
     pub user_id: Uuid,
@@ -206,8 +206,8 @@ impl<'a> Shop<'a> {
         answer.json()["data"].take()
     }
 
-    /// Everything is done, and everybody agrees: the ticket office, the payments, the provider, the
-    /// statistics, the proof of the books.
+    /// Everything is finished and agrees: tickets, payments, provider, statistics, and the audit
+    /// of the ledger.
     pub async fn settle(&self) {
         self.app.settle().await;
         let proof = self.app.get("/api/admin/payments/audit").as_admin().send().await.json();

@@ -1,4 +1,4 @@
-//! Who has bought, cancelled or been refunded is told so, in their language.
+//! Mails of purchases, cancellations and refunds, in the language of the user.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ async fn register(app: &TestApp) -> Uuid {
     user_id
 }
 
-/// What somebody was told, by kind, once the mail of this kind was sent.
+/// The mails to a user by kind, once the mail of this kind was sent.
 async fn told(shop: &Shop<'_>, user_id: Uuid, kind: &str) -> Value {
     eventually(&format!("the mail about a {kind} is sent"), async || {
         let path = format!("/api/admin/mails?kind={kind}&status=sent");
@@ -67,7 +67,7 @@ on_both_deployments! {
         }
         let mine = shop.send(user_id, Method::GET, "/api/notifications", None).await.json();
         assert_eq!(mine["pagination"]["total"], 3, "{mine}");
-        // Who has no account is told nothing, and nobody is told what is another's.
+        // Without an account there is no mail, and nobody gets the mail of another user.
         let (stranger, _) = shop.buy(&[5]).await;
         shop.settle().await;
         eventually("the mail to nobody is dropped", async || {

@@ -1,5 +1,5 @@
 //! The chain from a seat to a ticket, a refund and the statistics, with all services behind the
-//! public door: on the embedded engines, and on PostgreSQL, Redis and a real Kafka.
+//! gateway: on the embedded engines, and on PostgreSQL, Redis and a real Kafka.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -13,7 +13,7 @@ use crate::on_both_deployments;
 
 const YEAR_PRICE: i64 = 30_000;
 
-/// An artist of whom the ticket office has heard, and a member.
+/// An artist that the ticket service knows, and a member.
 async fn join(app: &TestApp, shop: &Shop<'_>, user_id: Uuid, artist_id: Uuid) -> Value {
     let subscribe = async || {
         let body = Some(json!({"artistId": artist_id}));

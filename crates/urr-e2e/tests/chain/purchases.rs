@@ -1,4 +1,4 @@
-//! Bought, cancelled, refunded, called off: after each step everybody says the same.
+//! Purchase, cancellation, refund, cancelled event: after each step all services agree.
 
 use axum::http::Method;
 use serde_json::json;

@@ -98,8 +98,8 @@ fn be_caught(engine: CrashEngine) -> Result<()> {
     Ok(())
 }
 
-/// Lets a process write until it is killed, looks at what it left, and again on the same data;
-/// until `judge` has seen enough. Says whether it had.
+/// Runs a process until it is killed and audits what it left, again and again on the same data, until
+/// `judge` returns true. Returns whether it did.
 fn crash_again_and_again(
     engine: CrashEngine,
     ack: AckTiming,

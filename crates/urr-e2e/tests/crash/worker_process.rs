@@ -23,7 +23,7 @@ const READY: &str = "ready";
 /// SQLite writes all pages of a commit before it can lose them no more: many pages make the time in
 /// which an answer could be ahead of its commit long enough to be hit.
 const PICTURE_BYTES: usize = 16 * 1024;
-/// Nobody should have to wait for a process that is forgotten.
+/// The process ends by itself if it is not killed.
 const LIFETIME_MAX: Duration = Duration::from_secs(60);
 
 /// What the process shall do.
@@ -46,7 +46,7 @@ impl WorkerTask {
     }
 }
 
-/// Starts the process, kills it as soon as it has acknowledged so many numbers, and returns all
+/// Starts the process, kills it after `kill_after` acknowledged numbers, and returns all
 /// that it acknowledged.
 pub fn run_until_killed(task: &WorkerTask, kill_after: usize) -> Result<Vec<i64>> {
     let mut process = Command::new(std::env::current_exe()?)
@@ -78,7 +78,7 @@ pub fn obey(task: WorkerTask) -> Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         let worked = tokio::time::timeout(LIFETIME_MAX, work(task)).await;
-        worked.context("nobody killed this process")?
+        worked.context("this process was not killed")?
     })
 }
 

@@ -1,60 +1,88 @@
-//! Mails and how far they are.
+//! Mails and their states.
 
 use urr_kernel::{Timestamp, Uuid, define_id};
+use urr_storage::{storable_enum, storable_id};
 
-use super::facts::Facts;
+use super::template_data::TemplateData;
 
 define_id!(
-    /// Which mail.
+    /// The id of a mail.
     MailId
 );
+storable_id!(MailId);
 
-/// What somebody is told.
+/// What a mail reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The tickets are bought.
+pub enum MailKind {
+    /// Tickets were bought.
     Purchase,
     /// A reservation was cancelled.
     Cancellation,
-    /// Money went back.
+    /// Money was refunded.
     Refund,
-    /// In the waiting room it is nearly their turn.
-    TurnNear,
+    /// A user in a waiting room is about to be admitted.
+    AdmissionNear,
+}
+
+storable_enum!(MailKind {
+    Purchase => "purchase",
+    Cancellation => "cancellation",
+    Refund => "refund",
+    AdmissionNear => "admission_near",
+});
+
+impl MailKind {
+    /// Smaller ones are sent first: an admission is of no use later.
+    pub const fn priority(self) -> u16 {
+        match self {
+            MailKind::AdmissionNear => 0,
+            MailKind::Purchase | MailKind::Cancellation | MailKind::Refund => 1,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum MailStatus {
     Waiting,
-    /// The sender has taken it.
+    /// The transport has accepted it.
     Sent,
-    /// It was tried, and nobody tries again unless an administrator says so.
+    /// It is not tried again unless an administrator says so.
     Failed,
-    /// There is nobody to tell, or it is too late.
+    /// There is no recipient, or it is too late.
     Dropped,
 }
 
-/// What an account wants to be written to in.
+storable_enum!(MailStatus {
+    Waiting => "waiting",
+    Sent => "sent",
+    Failed => "failed",
+    Dropped => "dropped",
+});
+
+/// The language of a mail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Language {
+pub enum MailLanguage {
     #[default]
     Korean,
     English,
 }
 
-/// A mail as the table holds it.
+storable_enum!(MailLanguage { Korean => "ko", English => "en" });
+
+/// A mail as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
     pub id: MailId,
-    pub kind: Kind,
-    /// What it is about. Of each kind there is one mail about it.
+    pub kind: MailKind,
+    /// What it is about. There is one mail of each kind about it.
     pub subject_id: Uuid,
     pub user_id: Uuid,
-    pub facts: Facts,
-    /// Whether the ticket office was asked for what the event did not say.
+    pub template_data: TemplateData,
+    /// Whether the ticket service was asked for what the event did not say.
     pub is_complete: bool,
-    /// As it was when the account was last asked for.
-    pub language: Option<Language>,
-    pub status: Status,
+    /// The language of the last attempt.
+    pub language: Option<MailLanguage>,
+    pub status: MailStatus,
     pub last_error: Option<String>,
     pub attempts: u32,
     pub due_at: Timestamp,
@@ -63,72 +91,15 @@ pub struct Mail {
     pub ended_at: Option<Timestamp>,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Purchase, Kind::Cancellation, Kind::Refund, Kind::TurnNear];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Purchase => "purchase",
-            Kind::Cancellation => "cancellation",
-            Kind::Refund => "refund",
-            Kind::TurnNear => "turn_near",
-        }
-    }
-
-    /// Smaller ones are sent first: of a turn one has to know now, whatever else is to be told.
-    pub const fn priority(self) -> u16 {
-        match self {
-            Kind::TurnNear => 0,
-            Kind::Purchase | Kind::Cancellation | Kind::Refund => 1,
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-impl Status {
-    pub const ALL: [Status; 4] = [Status::Waiting, Status::Sent, Status::Failed, Status::Dropped];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Status::Waiting => "waiting",
-            Status::Sent => "sent",
-            Status::Failed => "failed",
-            Status::Dropped => "dropped",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
-
-impl Language {
-    pub const ALL: [Language; 2] = [Language::Korean, Language::English];
-
-    pub const fn code(self) -> &'static str {
-        match self {
-            Language::Korean => "ko",
-            Language::English => "en",
-        }
-    }
-
-    pub fn parse(code: &str) -> Option<Language> {
-        Language::ALL.into_iter().find(|language| language.code() == code)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn kinds_states_and_languages_are_found_by_their_names() {
-        assert!(Kind::ALL.iter().all(|kind| Kind::parse(kind.name()) == Some(*kind)));
-        assert!(Status::ALL.iter().all(|status| Status::parse(status.name()) == Some(*status)));
-        assert!(Language::ALL.iter().all(|one| Language::parse(one.code()) == Some(*one)));
-        assert_eq!((Kind::parse("news"), Language::parse("fr")), (None, None));
+        assert!(MailKind::ALL.iter().all(|kind| kind.as_str().parse() == Ok(*kind)));
+        assert!(MailStatus::ALL.iter().all(|status| status.as_str().parse() == Ok(*status)));
+        assert!(MailLanguage::ALL.iter().all(|one| one.as_str().parse() == Ok(*one)));
+        assert!("news".parse::<MailKind>().is_err() && "fr".parse::<MailLanguage>().is_err());
     }
 }

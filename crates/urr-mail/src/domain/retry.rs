@@ -1,48 +1,56 @@
-//! What becomes of a mail after an attempt.
+//! What happens to a mail after an attempt.
 
 use std::time::Duration;
 
 use urr_kernel::Timestamp;
 
-/// After so many attempts, within more than half a day, nobody tries again by themselves.
+/// A mail is given up after this many attempts, which take more than half a day.
 pub const ATTEMPTS_MAX: u32 = 12;
 
 const PAUSE_MIN: Duration = Duration::from_secs(30);
 const PAUSE_MAX: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// What the sender says of a mail.
+/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     Sent,
-    /// This address will never take it.
+    /// This address will never accept it.
     Refused {
         code: String,
     },
-    /// It did not work now. The server may even have it.
+    /// It did not work this time. The server may have accepted it even so.
     Unclear {
         code: String,
     },
 }
 
-/// What is to be written down.
+/// What is stored about the attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DeliveryDecision {
     Sent,
     Failed { error: String },
     Later { due_at: Timestamp, error: String },
 }
 
-/// `attempts` is with the one that has just ended.
-pub fn decide(outcome: Outcome, attempts: u32, now: Timestamp) -> Verdict {
+/// `attempts` includes the one that has just ended.
+pub fn decide_delivery(
+    outcome: DeliveryOutcome,
+    attempts: u32,
+    now: Timestamp,
+) -> DeliveryDecision {
     match outcome {
-        Outcome::Sent => Verdict::Sent,
-        Outcome::Refused { code } => Verdict::Failed { error: code },
-        Outcome::Unclear { code } if attempts >= ATTEMPTS_MAX => Verdict::Failed { error: code },
-        Outcome::Unclear { code } => Verdict::Later { due_at: now + pause(attempts), error: code },
+        DeliveryOutcome::Sent => DeliveryDecision::Sent,
+        DeliveryOutcome::Refused { code } => DeliveryDecision::Failed { error: code },
+        DeliveryOutcome::Unclear { code } if attempts >= ATTEMPTS_MAX => {
+            DeliveryDecision::Failed { error: code }
+        }
+        DeliveryOutcome::Unclear { code } => {
+            DeliveryDecision::Later { due_at: now + pause(attempts), error: code }
+        }
     }
 }
 
-/// Twice as long each time.
+/// Doubles with each attempt.
 fn pause(attempts: u32) -> Duration {
     let doublings = attempts.saturating_sub(1).min(16);
     PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX)
@@ -52,8 +60,8 @@ fn pause(attempts: u32) -> Duration {
 mod tests {
     use super::*;
 
-    fn unclear() -> Outcome {
-        Outcome::Unclear { code: "451".to_owned() }
+    fn unclear() -> DeliveryOutcome {
+        DeliveryOutcome::Unclear { code: "451".to_owned() }
     }
 
     #[test]
@@ -67,13 +75,19 @@ mod tests {
     fn the_last_attempt_is_the_last_and_a_refusal_needs_only_one() {
         let now = Timestamp::UNIX_EPOCH;
         let due_at = now + Duration::from_secs(30);
-        let later = Verdict::Later { due_at, error: "451".to_owned() };
-        assert_eq!(decide(unclear(), 1, now), later);
-        assert!(matches!(decide(unclear(), ATTEMPTS_MAX - 1, now), Verdict::Later { .. }));
-        let failed = |code: &str| Verdict::Failed { error: code.to_owned() };
-        assert_eq!(decide(unclear(), ATTEMPTS_MAX, now), failed("451"));
-        let refused = Outcome::Refused { code: "550".to_owned() };
-        assert_eq!(decide(refused, 1, now), failed("550"));
-        assert_eq!(decide(Outcome::Sent, ATTEMPTS_MAX, now), Verdict::Sent);
+        let later = DeliveryDecision::Later { due_at, error: "451".to_owned() };
+        assert_eq!(decide_delivery(unclear(), 1, now), later);
+        assert!(matches!(
+            decide_delivery(unclear(), ATTEMPTS_MAX - 1, now),
+            DeliveryDecision::Later { .. }
+        ));
+        let failed = |code: &str| DeliveryDecision::Failed { error: code.to_owned() };
+        assert_eq!(decide_delivery(unclear(), ATTEMPTS_MAX, now), failed("451"));
+        let refused = DeliveryOutcome::Refused { code: "550".to_owned() };
+        assert_eq!(decide_delivery(refused, 1, now), failed("550"));
+        assert_eq!(
+            decide_delivery(DeliveryOutcome::Sent, ATTEMPTS_MAX, now),
+            DeliveryDecision::Sent
+        );
     }
 }

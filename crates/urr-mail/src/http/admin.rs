@@ -1,4 +1,4 @@
-//! Everybody's mails, for administrators.
+//! Mails, for administrators.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::not_found;
-use crate::Mails;
-use crate::domain::mail::{Kind, Mail, MailId, Status};
-use crate::looking::MailFilter;
+use super::mail_not_found;
+use crate::MailFilter;
+use crate::MailService;
+use crate::domain::mail::{Mail, MailId, MailKind, MailStatus};
 
-pub fn routes() -> OpenApiRouter<Mails> {
+pub fn routes() -> OpenApiRouter<MailService> {
     OpenApiRouter::new()
         .routes(routes!(list_mails))
         .routes(routes!(get_mail))
@@ -26,7 +26,7 @@ pub fn routes() -> OpenApiRouter<Mails> {
 #[serde(rename_all = "camelCase")]
 struct MailView {
     id: Uuid,
-    /// `purchase`, `cancellation`, `refund` or `turn_near`.
+    /// `purchase`, `cancellation`, `refund` or `admission_near`.
     #[schema(example = "purchase")]
     kind: &'static str,
     /// What it is about: a reservation, a refund, or the message that asked for it.
@@ -35,23 +35,19 @@ struct MailView {
     /// `waiting`, `sent`, `failed` or `dropped`.
     #[schema(example = "sent")]
     status: &'static str,
-    /// In which it was last about to be sent.
+    /// The language of the last attempt.
     #[schema(example = "ko")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
     attempts: u32,
-    /// Why it was dropped or has failed, or what the last attempt ended with.
+    /// The reason for dropping it, or the error of the last attempt.
     #[schema(example = "RECIPIENT 550")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
-    /// Only of one that waits: when it is tried next.
+    /// When a waiting mail is tried next; otherwise null.
     #[schema(value_type = Option<String>, format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     due_at: Option<Timestamp>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
 }
 
@@ -61,15 +57,14 @@ struct MailListView {
     pagination: Pagination,
 }
 
-/// A mail as it is read.
+/// A mail with its text.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MailPreviewView {
     #[serde(flatten)]
     mail: MailView,
-    /// Where it goes, so that one recognises it.
+    /// The masked address; null if it is not known.
     #[schema(example = "m***@example.com")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<String>,
     subject: String,
     text: String,
@@ -90,14 +85,14 @@ impl From<&Mail> for MailView {
     fn from(mail: &Mail) -> MailView {
         MailView {
             id: mail.id.0,
-            kind: mail.kind.name(),
+            kind: mail.kind.as_str(),
             subject_id: mail.subject_id,
             user_id: mail.user_id,
-            status: mail.status.name(),
-            language: mail.language.map(|language| language.code()),
+            status: mail.status.as_str(),
+            language: mail.language.map(|language| language.as_str()),
             attempts: mail.attempts,
             last_error: mail.last_error.clone(),
-            due_at: (mail.status == Status::Waiting).then_some(mail.due_at),
+            due_at: (mail.status == MailStatus::Waiting).then_some(mail.due_at),
             created_at: mail.created_at,
             ended_at: mail.ended_at,
         }
@@ -111,7 +106,7 @@ struct AdminMailFilter {
     /// `waiting`, `sent`, `failed` or `dropped`.
     #[param(example = "failed")]
     status: Option<String>,
-    /// `purchase`, `cancellation`, `refund` or `turn_near`.
+    /// `purchase`, `cancellation`, `refund` or `admission_near`.
     #[param(example = "purchase")]
     kind: Option<String>,
     user_id: Option<Uuid>,
@@ -122,18 +117,18 @@ impl AdminMailFilter {
         let named = |name: Option<String>| name.filter(|name| !name.is_empty());
         let status = named(self.status).map(|name| {
             let refusal = || ApiError::bad_request("INVALID_STATUS", "There is no such state.");
-            Status::parse(&name).ok_or_else(refusal)
+            name.parse::<MailStatus>().map_err(|_| refusal())
         });
         let kind = named(self.kind).map(|name| {
             let refusal = || ApiError::bad_request("INVALID_KIND", "There is no such kind.");
-            Kind::parse(&name).ok_or_else(refusal)
+            name.parse::<MailKind>().map_err(|_| refusal())
         });
         let (status, kind) = (status.transpose()?, kind.transpose()?);
         Ok(MailFilter { user_id: self.user_id, status, kind })
     }
 }
 
-/// Everybody's mails, the newest first.
+/// Lists all mails, the newest first.
 #[utoipa::path(
     get, path = "/api/admin/mails", tag = "admin", params(Page, AdminMailFilter),
     responses(
@@ -144,18 +139,18 @@ impl AdminMailFilter {
     ),
 )]
 async fn list_mails(
-    State(mails): State<Mails>,
+    State(service): State<MailService>,
     _admin: Admin,
     page: Page,
     Query(filter): Query<AdminMailFilter>,
 ) -> Result<Json<MailListView>, ApiError> {
-    let (list, total) = mails.list(filter.parse()?, page).await?;
+    let (list, total) = service.list_mails(filter.parse()?, page).await?;
     let views = list.iter().map(MailView::from).collect();
     let Paged { items: mails, pagination } = Paged::new(views, total, page);
     Ok(Json(MailListView { mails, pagination }))
 }
 
-/// Anybody's mail, as it is read.
+/// Shows one mail with its text.
 #[utoipa::path(
     get, path = "/api/admin/mails/{id}", tag = "admin", params(("id" = Uuid, Path)),
     responses(
@@ -167,20 +162,20 @@ async fn list_mails(
     ),
 )]
 async fn get_mail(
-    State(mails): State<Mails>,
+    State(service): State<MailService>,
     _admin: Admin,
     Context(context): Context,
     Path(id): Path<Uuid>,
 ) -> Result<Json<MailPreviewAnswer>, ApiError> {
-    let mail = mails.find(MailId(id)).await?.ok_or_else(not_found)?;
-    let address = mails.masked_address(&mail, &context).await;
-    let rendered = mails.preview(&mail);
+    let mail = service.find_mail(MailId(id)).await?.ok_or_else(mail_not_found)?;
+    let address = service.masked_address(&mail, &context).await;
+    let rendered = service.preview_mail(&mail);
     let (subject, text, html) = (rendered.subject, rendered.text, rendered.html);
     let mail = MailPreviewView { mail: MailView::from(&mail), address, subject, text, html };
     Ok(Json(MailPreviewAnswer { mail }))
 }
 
-/// Sends a mail again that has failed.
+/// Sends a failed mail again.
 #[utoipa::path(
     post, path = "/api/admin/mails/{id}/retry", tag = "admin", params(("id" = Uuid, Path)),
     responses(
@@ -193,10 +188,10 @@ async fn get_mail(
     ),
 )]
 async fn retry_mail(
-    State(mails): State<Mails>,
-    _admin: Admin,
+    State(service): State<MailService>,
+    Admin(admin): Admin,
     Path(id): Path<Uuid>,
 ) -> Result<Json<MailAnswer>, ApiError> {
-    let mail = mails.retry(MailId(id)).await?;
+    let mail = service.retry_mail(MailId(id), admin.user_id).await?;
     Ok(Json(MailAnswer { mail: MailView::from(&mail) }))
 }

@@ -7,17 +7,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use urr_bus::{HandleError, Handled, HandlerContext};
+use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_kernel::{Clock, Event, IdSource, Uuid};
 use urr_mail::{
-    GROUP, Kind, Mail, MailFilter, MailParts, Mails, SCHEMA, Security, Sender, Settings, Smtp,
-    SmtpSettings, handle,
+    GROUP, Mail, MailFilter, MailKind, MailParts, MailService, MailSettings, MailTransport, SCHEMA,
+    SmtpSecurity, SmtpSettings, SmtpTransport, handle,
 };
 use urr_service::{Caller, Limits, Metrics, Page, ServiceKit, Upstream};
 use urr_storage::Db;
 use urr_test::engines::{Database, Engine, block_on};
 
-use crate::neighbours::Neighbours;
-use crate::post_office::PostOffice;
+use crate::peers::Peers;
+use crate::smtp_server::SmtpServer;
 
 pub const PUBLIC_URL: &str = "https://urr.example";
 pub const FROM: &str = "URR <tickets@urr.example>";
@@ -30,9 +31,9 @@ pub struct World {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
-    pub neighbours: Neighbours,
+    pub peers: Peers,
     pub metrics: Metrics,
-    pub mails: Mails,
+    pub service: MailService,
     _database: Database,
 }
 
@@ -60,27 +61,27 @@ impl World {
     fn new(clock: Clock, database: Database) -> World {
         let ids = IdSource::seeded(clock.clone(), 20_261_201);
         let db = database.db.clone();
-        let (neighbours, metrics) = (Neighbours::default(), Metrics::new());
+        let (peers, metrics) = (Peers::default(), Metrics::new());
         let kit = kit(&clock, &ids, metrics.clone());
-        let mails = make(&db, &kit, &neighbours, Sender::Log);
-        World { db, clock, ids, neighbours, metrics, mails, _database: database }
+        let service = make(&db, &kit, &peers, MailTransport::Log);
+        World { db, clock, ids, peers, metrics, service, _database: database }
     }
 
     /// Another process on the same tables.
-    pub fn instance(&self, sender: Sender) -> Mails {
+    pub fn instance(&self, transport: MailTransport) -> MailService {
         let kit = kit(&self.clock, &self.ids, self.metrics.clone());
-        make(&self.db, &kit, &self.neighbours, sender)
+        make(&self.db, &kit, &self.peers, transport)
     }
 
     /// A process that sends by this server.
-    pub fn by(&self, office: &PostOffice) -> Mails {
-        self.instance(smtp(plain(office)))
+    pub fn service_over(&self, server: &SmtpServer) -> MailService {
+        self.instance(smtp(plain(server)))
     }
 
     /// Somebody with an address.
-    pub fn somebody(&self, address: &str) -> Uuid {
+    pub fn register_user(&self, address: &str) -> Uuid {
         let id = self.ids.next_id();
-        self.neighbours.register(id, address, "ko");
+        self.peers.register(id, address, "ko");
         id
     }
 
@@ -99,10 +100,10 @@ impl World {
         .unwrap()
     }
 
-    /// A purchase that the ticket office knows.
+    /// A purchase that the ticket server knows.
     pub fn confirmed(&self, user_id: Uuid) -> Event {
         let (reservation_id, event_id) = (self.ids.next_id(), self.ids.next_id());
-        self.neighbours.book(reservation_id, event_id);
+        self.peers.book(reservation_id, event_id);
         self.event(
             "RESERVATION_CONFIRMED",
             json!({
@@ -110,13 +111,14 @@ impl World {
                 "userId": user_id, "eventId": event_id, "totalAmount": 198_000,
                 "bookingFee": 0, "quantity": 2, "seatIds": [7, 8],
                 "paymentId": self.ids.next_id(), "paymentMethod": "card",
+                "timestamp": self.clock.now(),
             }),
         )
     }
 
-    pub fn turn_near(&self, user_id: Uuid) -> Event {
+    pub fn admission_near(&self, user_id: Uuid) -> Event {
         self.event(
-            "TURN_NEAR",
+            "ADMISSION_NEAR",
             json!({
                 "eventId": self.ids.next_id(), "userId": user_id, "eventTitle": "한강의 밤",
                 "position": 120, "estimatedWaitSeconds": 170,
@@ -125,7 +127,7 @@ impl World {
     }
 
     /// What the consumer does with an event, without its inbox.
-    pub async fn hear(&self, event: &Event) -> Result<Handled, HandleError> {
+    pub async fn consume(&self, event: &Event) -> Result<Handled, HandleError> {
         let context = HandlerContext::new(GROUP, event, self.clock.now());
         let event = event.clone();
         self.db.write(move |tx| handle(tx, &event, &context)).await
@@ -133,8 +135,8 @@ impl World {
 
     /// A mail to somebody, about a purchase.
     pub async fn purchase(&self) -> Mail {
-        let event = self.confirmed(self.somebody("mina@example.com"));
-        self.hear(&event).await.unwrap();
+        let event = self.confirmed(self.register_user("mina@example.com"));
+        self.consume(&event).await.unwrap();
         let all = self.all().await;
         let subject = &event.data["reservationId"];
         all.into_iter().find(|mail| json!(mail.subject_id) == *subject).unwrap()
@@ -142,21 +144,21 @@ impl World {
 
     /// Every mail, the newest first.
     pub async fn all(&self) -> Vec<Mail> {
-        self.mails.list(MailFilter::default(), Page::new(1, 100)).await.unwrap().0
+        self.service.list_mails(MailFilter::default(), Page::new(1, 100)).await.unwrap().0
     }
 
-    pub async fn of_kind(&self, kind: Kind) -> Vec<Mail> {
+    pub async fn of_kind(&self, kind: MailKind) -> Vec<Mail> {
         let filter = MailFilter { kind: Some(kind), ..MailFilter::default() };
-        self.mails.list(filter, Page::new(1, 100)).await.unwrap().0
+        self.service.list_mails(filter, Page::new(1, 100)).await.unwrap().0
     }
 
     /// The mail as it is now.
-    pub async fn again(&self, mail: &Mail) -> Mail {
-        self.mails.find(mail.id).await.unwrap().unwrap()
+    pub async fn reload(&self, mail: &Mail) -> Mail {
+        self.service.find_mail(mail.id).await.unwrap().unwrap()
     }
 
     /// The value of a figure, as operators see it.
-    pub fn figure(&self, line: &str) -> Option<String> {
+    pub fn metric(&self, line: &str) -> Option<String> {
         let text = self.metrics.text();
         let found = text.lines().find_map(|found| found.strip_prefix(&format!("{line} ")));
         found.map(str::to_owned)
@@ -164,17 +166,17 @@ impl World {
 }
 
 /// Sends what is due.
-pub async fn send(mails: &Mails) -> usize {
+pub async fn send(mails: &MailService) -> usize {
     mails.send_due(&CancellationToken::new()).await.unwrap()
 }
 
-pub fn smtp(settings: SmtpSettings) -> Sender {
-    Sender::Smtp(Arc::new(Smtp::new(settings).unwrap()))
+pub fn smtp(settings: SmtpSettings) -> MailTransport {
+    MailTransport::Smtp(Arc::new(SmtpTransport::new(settings).unwrap()))
 }
 
-pub fn plain(office: &PostOffice) -> SmtpSettings {
-    let settings = SmtpSettings::new("127.0.0.1", office.port, FROM);
-    SmtpSettings { security: Security::None, ..settings }
+pub fn plain(server: &SmtpServer) -> SmtpSettings {
+    let settings = SmtpSettings::new("127.0.0.1", server.port, FROM);
+    SmtpSettings { security: SmtpSecurity::None, ..settings }
 }
 
 pub fn kit(clock: &Clock, ids: &IdSource, metrics: Metrics) -> ServiceKit {
@@ -182,15 +184,15 @@ pub fn kit(clock: &Clock, ids: &IdSource, metrics: Metrics) -> ServiceKit {
     ServiceKit { clock, ids, metrics, limits: Limits::default() }
 }
 
-fn make(db: &Db, kit: &ServiceKit, neighbours: &Neighbours, sender: Sender) -> Mails {
-    let upstream = |name| Upstream::local(Caller::Mail, name, neighbours.router(), kit);
-    Mails::new(MailParts {
+fn make(db: &Db, kit: &ServiceKit, peers: &Peers, transport: MailTransport) -> MailService {
+    let upstream = |name| Upstream::local(Caller::Mail, name, peers.router(), kit);
+    MailService::new(MailParts {
         db: db.clone(),
         clock: kit.clock.clone(),
         ids: kit.ids.clone(),
-        settings: Settings { public_url: PUBLIC_URL.to_owned() },
-        sender,
-        accounts: upstream("auth"),
-        office: upstream("ticket"),
+        settings: MailSettings { public_url: PUBLIC_URL.to_owned() },
+        transport,
+        auth: AuthClient::new(upstream("auth")),
+        ticket: TicketClient::new(upstream("ticket")),
     })
 }

@@ -1,13 +1,13 @@
-//! The contract of the mail service: the same cases on SQLite and on PostgreSQL, with a server that
-//! speaks SMTP and fails when it is told to.
+//! The mail service: the same cases on SQLite and on PostgreSQL, with an SMTP server that fails on
+//! demand.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod door;
+mod consumer;
+mod delivery;
 mod fixture;
-mod neighbours;
-mod post_office;
-mod sending;
+mod http;
+mod peers;
 mod smtp;
+mod smtp_server;
 mod templates;
-mod writing;

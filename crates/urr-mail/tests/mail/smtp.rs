@@ -4,37 +4,38 @@ use std::time::Duration;
 
 use urr_kernel::{Secret, Timestamp, Uuid};
 use urr_mail::{
-    Facts, InvalidSmtp, Kind, Language, Letter, Login, MailId, Outcome, Security, Smtp,
-    SmtpSettings, render,
+    DeliveryOutcome, InvalidSmtpSettings, MailId, MailKind, MailLanguage, OutgoingMail,
+    SmtpCredentials, SmtpSecurity, SmtpSettings, SmtpTransport, TemplateData, render,
 };
 use urr_test::engines::block_on;
 
 use crate::fixture::{FROM, PUBLIC_URL, plain};
-use crate::post_office::{Door, Fault, PostOffice};
+use crate::smtp_server::{Fault, ServerSecurity, SmtpServer};
 
-fn letter(address: &str) -> Letter {
-    let facts = Facts { event_title: Some("한강의 밤".to_owned()), ..Facts::default() };
-    Letter {
-        mail_id: MailId(Uuid::from_u128(7)),
-        kind: Kind::Purchase,
-        language: Language::Korean,
+fn mail(address: &str) -> OutgoingMail {
+    let data =
+        TemplateData { event_title: Some("한강의 밤".to_owned()), ..TemplateData::default() };
+    OutgoingMail {
+        id: MailId(Uuid::from_u128(7)),
+        kind: MailKind::Purchase,
+        language: MailLanguage::Korean,
         address: address.to_owned(),
-        rendered: render(Kind::Purchase, Language::Korean, &facts, PUBLIC_URL),
-        written_at: "2026-12-01T12:00:00Z".parse::<Timestamp>().unwrap(),
+        rendered: render(MailKind::Purchase, MailLanguage::Korean, &data, PUBLIC_URL),
+        created_at: "2026-12-01T12:00:00Z".parse::<Timestamp>().unwrap(),
     }
 }
 
 #[test]
 fn a_title_begins_no_header_and_every_line_is_plain() {
     block_on(async {
-        let office = PostOffice::open().await;
-        let smtp = Smtp::new(plain(&office)).unwrap();
+        let server = SmtpServer::open().await;
+        let smtp = SmtpTransport::new(plain(&server)).unwrap();
         let title = "한강의 밤\r\nBcc: everybody@example.com\r\n\r\n.\r\nQUIT".repeat(9);
-        let facts = Facts { event_title: Some(title), ..Facts::default() };
-        let rendered = render(Kind::Purchase, Language::Korean, &facts, PUBLIC_URL);
-        let outcome = smtp.send(&Letter { rendered, ..letter("mina@example.com") }).await;
-        assert_eq!(outcome, Outcome::Sent);
-        let [taken] = office.taken().try_into().unwrap();
+        let data = TemplateData { event_title: Some(title), ..TemplateData::default() };
+        let rendered = render(MailKind::Purchase, MailLanguage::Korean, &data, PUBLIC_URL);
+        let outcome = smtp.send(&OutgoingMail { rendered, ..mail("mina@example.com") }).await;
+        assert_eq!(outcome, DeliveryOutcome::Sent);
+        let [taken] = server.accepted().try_into().unwrap();
         assert_eq!(taken.header("Bcc"), "");
         assert!(taken.raw.is_ascii() && taken.raw.lines().all(|line| line.len() <= 998));
         let (head, _) = taken.raw.split_once("\r\n\r\n").unwrap();
@@ -59,21 +60,21 @@ fn a_title_begins_no_header_and_every_line_is_plain() {
     });
 }
 
-async fn send(smtp: &Smtp) -> Outcome {
-    smtp.send(&letter("mina@example.com")).await
+async fn send(smtp: &SmtpTransport) -> DeliveryOutcome {
+    smtp.send(&mail("mina@example.com")).await
 }
 
-fn unclear(code: &str) -> Outcome {
-    Outcome::Unclear { code: code.to_owned() }
+fn unclear(code: &str) -> DeliveryOutcome {
+    DeliveryOutcome::Unclear { code: code.to_owned() }
 }
 
-fn refused(code: &str) -> Outcome {
-    Outcome::Refused { code: code.to_owned() }
+fn refused(code: &str) -> DeliveryOutcome {
+    DeliveryOutcome::Refused { code: code.to_owned() }
 }
 
-fn at_door(office: &PostOffice, security: Security) -> SmtpSettings {
-    let settings = SmtpSettings::new("localhost", office.port, FROM);
-    SmtpSettings { security, trusted: Some(office.certificate.clone()), ..settings }
+fn server_settings(server: &SmtpServer, security: SmtpSecurity) -> SmtpSettings {
+    let settings = SmtpSettings::new("localhost", server.port, FROM);
+    SmtpSettings { security, trusted_certificate: Some(server.certificate.clone()), ..settings }
 }
 
 #[test]
@@ -94,13 +95,13 @@ fn only_the_recipient_or_the_mail_is_refused_for_good() {
             (Fault::Cut, unclear("CONTENT BROKEN")),
             (Fault::Reset, unclear("CONTENT BROKEN")),
         ] {
-            let office = PostOffice::open().await;
-            let smtp = Smtp::new(plain(&office)).unwrap();
-            office.fail([fault]);
+            let server = SmtpServer::open().await;
+            let smtp = SmtpTransport::new(plain(&server)).unwrap();
+            server.fail([fault]);
             assert_eq!(send(&smtp).await, outcome, "{fault:?}");
-            assert_eq!(send(&smtp).await, Outcome::Sent, "after {fault:?}");
+            assert_eq!(send(&smtp).await, DeliveryOutcome::Sent, "after {fault:?}");
             let copies = if fault == Fault::Reset { 2 } else { 1 };
-            assert_eq!(office.taken().len(), copies, "{fault:?}");
+            assert_eq!(server.accepted().len(), copies, "{fault:?}");
         }
     });
 }
@@ -108,9 +109,9 @@ fn only_the_recipient_or_the_mail_is_refused_for_good() {
 #[test]
 fn what_a_server_says_is_not_repeated_because_it_may_name_somebody() {
     block_on(async {
-        let office = PostOffice::open().await;
-        let smtp = Smtp::new(plain(&office)).unwrap();
-        office.fail([Fault::Recipient("550 5.1.1 mina@example.com is unknown")]);
+        let server = SmtpServer::open().await;
+        let smtp = SmtpTransport::new(plain(&server)).unwrap();
+        server.fail([Fault::Recipient("550 5.1.1 mina@example.com is unknown")]);
         let outcome = format!("{:?}", send(&smtp).await);
         assert!(!outcome.contains("mina"), "{outcome}");
     });
@@ -119,12 +120,12 @@ fn what_a_server_says_is_not_repeated_because_it_may_name_somebody() {
 #[test]
 fn a_server_that_does_not_answer_is_left_after_the_time_for_a_mail() {
     block_on(async {
-        let office = PostOffice::open().await;
+        let server = SmtpServer::open().await;
         let timeout = Duration::from_millis(200);
-        let smtp = Smtp::new(SmtpSettings { timeout, ..plain(&office) }).unwrap();
-        office.fail([Fault::Slow]);
+        let smtp = SmtpTransport::new(SmtpSettings { timeout, ..plain(&server) }).unwrap();
+        server.fail([Fault::Slow]);
         assert_eq!(send(&smtp).await, unclear("TIMEOUT"));
-        assert_eq!(send(&smtp).await, Outcome::Sent);
+        assert_eq!(send(&smtp).await, DeliveryOutcome::Sent);
     });
 }
 
@@ -135,10 +136,10 @@ fn a_closed_port_and_an_unknown_name_are_no_refusal() {
         let port = listener.local_addr().unwrap().port();
         drop(listener);
         let settings = SmtpSettings::new("127.0.0.1", port, FROM);
-        let settings = SmtpSettings { security: Security::None, ..settings };
-        let outcome = send(&Smtp::new(settings).unwrap()).await;
+        let settings = SmtpSettings { security: SmtpSecurity::None, ..settings };
+        let outcome = send(&SmtpTransport::new(settings).unwrap()).await;
         assert_eq!(outcome, unclear("CONNECT BROKEN"));
-        let unknown = Smtp::new(SmtpSettings::new("post.invalid", 25, FROM)).unwrap();
+        let unknown = SmtpTransport::new(SmtpSettings::new("post.invalid", 25, FROM)).unwrap();
         assert_eq!(send(&unknown).await, unclear("CONNECT BROKEN"));
     });
 }
@@ -146,34 +147,41 @@ fn a_closed_port_and_an_unknown_name_are_no_refusal() {
 #[test]
 fn a_wrong_password_is_no_fault_of_the_mail() {
     block_on(async {
-        let office = PostOffice::with(Door::Plain, Some(("urr", "right"))).await;
+        let server = SmtpServer::with(ServerSecurity::Plain, Some(("urr", "right"))).await;
         for (password, outcome) in [
-            (Some("right"), Outcome::Sent),
+            (Some("right"), DeliveryOutcome::Sent),
             (Some("wrong"), unclear("LOGIN 535")),
             (None, unclear("MAIL 530")),
         ] {
-            let login = password.map(|password| Login {
+            let credentials = password.map(|password| SmtpCredentials {
                 username: "urr".to_owned(),
                 password: Secret::new(password),
             });
-            let smtp = Smtp::new(SmtpSettings { login, ..plain(&office) }).unwrap();
+            let smtp = SmtpTransport::new(SmtpSettings { credentials, ..plain(&server) }).unwrap();
             assert_eq!(send(&smtp).await, outcome, "{password:?}");
         }
-        assert_eq!(office.taken().len(), 1);
+        assert_eq!(server.accepted().len(), 1);
     });
 }
 
 #[test]
 fn over_tls_and_after_starttls_nothing_of_a_mail_can_be_read_on_the_way() {
     block_on(async {
-        for (door, security) in [(Door::StartTls, Security::StartTls), (Door::Tls, Security::Tls)] {
-            let office = PostOffice::with(door, Some(("urr", "right"))).await;
+        for (server_security, security) in [
+            (ServerSecurity::StartTls, SmtpSecurity::StartTls),
+            (ServerSecurity::Tls, SmtpSecurity::Tls),
+        ] {
+            let server = SmtpServer::with(server_security, Some(("urr", "right"))).await;
             let password = Secret::new("right");
-            let login = Some(Login { username: "urr".to_owned(), password });
-            let settings = SmtpSettings { login, ..at_door(&office, security) };
-            assert_eq!(send(&Smtp::new(settings).unwrap()).await, Outcome::Sent, "{door:?}");
-            assert_eq!(office.taken().len(), 1);
-            let plainly = office.commands().join(" ");
+            let credentials = Some(SmtpCredentials { username: "urr".to_owned(), password });
+            let settings = SmtpSettings { credentials, ..server_settings(&server, security) };
+            assert_eq!(
+                send(&SmtpTransport::new(settings).unwrap()).await,
+                DeliveryOutcome::Sent,
+                "{security:?}"
+            );
+            assert_eq!(server.accepted().len(), 1);
+            let plainly = server.commands().join(" ");
             assert!(!plainly.contains("AUTH") && !plainly.contains("mina"), "{plainly}");
         }
     });
@@ -182,16 +190,19 @@ fn over_tls_and_after_starttls_nothing_of_a_mail_can_be_read_on_the_way() {
 #[test]
 fn without_the_protection_that_is_wanted_nothing_is_sent() {
     block_on(async {
-        let bare = PostOffice::with(Door::Plain, Some(("urr", "right"))).await;
-        let smtp = Smtp::new(at_door(&bare, Security::StartTls)).unwrap();
+        let bare = SmtpServer::with(ServerSecurity::Plain, Some(("urr", "right"))).await;
+        let smtp = SmtpTransport::new(server_settings(&bare, SmtpSecurity::StartTls)).unwrap();
         assert_eq!(send(&smtp).await, unclear("STARTTLS UNSUPPORTED"));
         assert!(!bare.commands().join(" ").contains("MAIL"));
 
-        let stranger = PostOffice::with(Door::StartTls, None).await;
-        let settings = SmtpSettings { trusted: None, ..at_door(&stranger, Security::StartTls) };
-        let outcome = send(&Smtp::new(settings).unwrap()).await;
-        assert!(matches!(outcome, Outcome::Unclear { .. }), "{outcome:?}");
-        assert_eq!(stranger.taken(), []);
+        let stranger = SmtpServer::with(ServerSecurity::StartTls, None).await;
+        let settings = SmtpSettings {
+            trusted_certificate: None,
+            ..server_settings(&stranger, SmtpSecurity::StartTls)
+        };
+        let outcome = send(&SmtpTransport::new(settings).unwrap()).await;
+        assert!(matches!(outcome, DeliveryOutcome::Unclear { .. }), "{outcome:?}");
+        assert_eq!(stranger.accepted(), []);
     });
 }
 
@@ -201,43 +212,43 @@ fn mails_go_unprotected_to_this_machine_only() {
         [("127.0.0.1", true), ("localhost", true), ("::1", true), ("post.example", false)]
     {
         let settings = SmtpSettings::new(host, 25, FROM);
-        let made = Smtp::new(SmtpSettings { security: Security::None, ..settings });
+        let made = SmtpTransport::new(SmtpSettings { security: SmtpSecurity::None, ..settings });
         assert_eq!(made.is_ok(), is_allowed, "{host}");
-        assert!(Smtp::new(SmtpSettings::new(host, 25, FROM)).is_ok(), "{host} with TLS");
+        assert!(SmtpTransport::new(SmtpSettings::new(host, 25, FROM)).is_ok(), "{host} with TLS");
     }
     for from in ["", "tickets", "a b@c", "x <y"] {
-        let made = Smtp::new(SmtpSettings::new("localhost", 25, from));
-        assert!(matches!(made, Err(InvalidSmtp::From(_))), "{from:?}");
+        let made = SmtpTransport::new(SmtpSettings::new("localhost", 25, from));
+        assert!(matches!(made, Err(InvalidSmtpSettings::From(_))), "{from:?}");
     }
 }
 
 #[test]
 fn an_address_that_is_none_is_refused_and_begins_no_command() {
     block_on(async {
-        let office = PostOffice::open().await;
-        let smtp = Smtp::new(plain(&office)).unwrap();
+        let server = SmtpServer::open().await;
+        let smtp = SmtpTransport::new(plain(&server)).unwrap();
         for address in ["none", "a@b>\r\nRCPT TO:<c@d", "a@b\r\nDATA", "a@b c", "", "<a@b>"] {
-            let outcome = smtp.send(&letter(address)).await;
+            let outcome = smtp.send(&mail(address)).await;
             assert_eq!(outcome, refused("INVALID_ADDRESS"), "{address:?}");
         }
-        assert_eq!(office.connections(), 0);
+        assert_eq!(server.connections(), 0);
     });
 }
 
 #[test]
 fn a_connection_is_used_again_and_another_one_taken_when_it_was_closed() {
     block_on(async {
-        let office = PostOffice::open().await;
-        let smtp = Smtp::new(plain(&office)).unwrap();
-        assert_eq!(send(&smtp).await, Outcome::Sent);
-        assert_eq!(send(&smtp).await, Outcome::Sent);
-        assert_eq!(office.connections(), 1);
+        let server = SmtpServer::open().await;
+        let smtp = SmtpTransport::new(plain(&server)).unwrap();
+        assert_eq!(send(&smtp).await, DeliveryOutcome::Sent);
+        assert_eq!(send(&smtp).await, DeliveryOutcome::Sent);
+        assert_eq!(server.connections(), 1);
         // What is refused on a connection that was open is asked for once more on a new one.
-        office.fail([Fault::Sender("421 4.4.2 you were silent for too long")]);
-        assert_eq!(send(&smtp).await, Outcome::Sent);
-        assert_eq!(office.connections(), 2);
-        smtp.hang_up();
-        assert_eq!(send(&smtp).await, Outcome::Sent);
-        assert_eq!((office.connections(), office.taken().len()), (3, 4));
+        server.fail([Fault::Sender("421 4.4.2 you were silent for too long")]);
+        assert_eq!(send(&smtp).await, DeliveryOutcome::Sent);
+        assert_eq!(server.connections(), 2);
+        smtp.close_idle();
+        assert_eq!(send(&smtp).await, DeliveryOutcome::Sent);
+        assert_eq!((server.connections(), server.accepted().len()), (3, 4));
     });
 }

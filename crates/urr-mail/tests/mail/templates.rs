@@ -1,18 +1,18 @@
 //! Mails as they are read, one file per kind and language.
 
 use urr_kernel::{Uuid, Won};
-use urr_mail::{Facts, Kind, Language, Rendered, render};
+use urr_mail::{MailKind, MailLanguage, RenderedMail, TemplateData, render};
 use urr_test::snapshot::assert_fresh;
 
 use crate::fixture::PUBLIC_URL;
 
-fn facts(kind: Kind) -> Facts {
-    let known = Facts {
+fn data(kind: MailKind) -> TemplateData {
+    let known = TemplateData {
         event_id: Some(Uuid::from_u128(1)),
         event_title: Some("한강의 밤 <Encore> & \"친구들\"".to_owned()),
-        ..Facts::default()
+        ..TemplateData::default()
     };
-    let booked = Facts {
+    let booked = TemplateData {
         reservation_id: Some(Uuid::from_u128(2)),
         reservation_number: Some("R-7ZQ0-M4KD-91XA".to_owned()),
         venue_name: Some("강변 홀".to_owned()),
@@ -22,34 +22,38 @@ fn facts(kind: Kind) -> Facts {
         ..known.clone()
     };
     match kind {
-        Kind::Purchase => {
-            Facts { amount: Some(Won::new(198_000)), method: Some("card".to_owned()), ..booked }
-        }
-        Kind::Cancellation => Facts {
+        MailKind::Purchase => TemplateData {
+            amount: Some(Won::new(198_000)),
+            method: Some("card".to_owned()),
+            ..booked
+        },
+        MailKind::Cancellation => TemplateData {
             amount: Some(Won::new(198_000)),
             refund: Some(Won::new(178_200)),
             fee: Some(Won::new(19_800)),
             reason: Some("CANCELLED_BY_OWNER".to_owned()),
             ..booked
         },
-        Kind::Refund => Facts {
+        MailKind::Refund => TemplateData {
             refund: Some(Won::new(178_200)),
             fee: Some(Won::new(19_800)),
             method: Some("card".to_owned()),
             reason: Some("cancelled".to_owned()),
             ..booked
         },
-        Kind::TurnNear => Facts { position: Some(120), wait_seconds: Some(170), ..known },
+        MailKind::AdmissionNear => {
+            TemplateData { position: Some(120), wait_seconds: Some(170), ..known }
+        }
     }
 }
 
 #[test]
 fn every_mail_reads_as_it_is_written_down() {
-    for kind in Kind::ALL {
-        for language in Language::ALL {
-            let Rendered { subject, text, html, .. } =
-                render(kind, language, &facts(kind), PUBLIC_URL);
-            let file = format!("{}.{}", kind.name(), language.code());
+    for kind in MailKind::ALL {
+        for language in MailLanguage::ALL {
+            let RenderedMail { subject, text, html, .. } =
+                render(kind, language, &data(kind), PUBLIC_URL);
+            let file = format!("{}.{}", kind, language);
             let whole = format!("Subject: {subject}\n\n{text}\n----\n{html}");
             let path = format!("crates/urr-mail/tests/mail/rendered/{file}.txt");
             assert_fresh(&path, &whole);
@@ -59,9 +63,9 @@ fn every_mail_reads_as_it_is_written_down() {
 
 #[test]
 fn a_mail_about_which_nothing_is_known_can_still_be_read() {
-    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Refund) {
-        for language in Language::ALL {
-            let rendered = render(kind, language, &Facts::default(), PUBLIC_URL);
+    for kind in MailKind::ALL.into_iter().filter(|kind| *kind != MailKind::Refund) {
+        for language in MailLanguage::ALL {
+            let rendered = render(kind, language, &TemplateData::default(), PUBLIC_URL);
             assert!(rendered.text.contains(PUBLIC_URL), "{rendered:?}");
             assert!(!rendered.text.contains("\n\n\n") && !rendered.text.contains('{'));
             assert!(!rendered.html.contains("<p></p>"));
@@ -88,18 +92,18 @@ fn hostile() -> Vec<&'static str> {
 #[test]
 fn what_people_write_begins_neither_a_tag_nor_a_header_nor_a_line() {
     for text in hostile() {
-        for kind in Kind::ALL {
-            let hostile = Facts {
+        for kind in MailKind::ALL {
+            let hostile = TemplateData {
                 event_title: Some(text.to_owned()),
                 venue_name: Some(text.to_owned()),
                 places: vec![text.to_owned()],
                 reservation_number: Some(text.to_owned()),
                 reason: Some(text.to_owned()),
                 method: Some(text.to_owned()),
-                ..facts(kind)
+                ..data(kind)
             };
-            let harmless = render(kind, Language::English, &facts(kind), PUBLIC_URL);
-            let rendered = render(kind, Language::English, &hostile, PUBLIC_URL);
+            let harmless = render(kind, MailLanguage::English, &data(kind), PUBLIC_URL);
+            let rendered = render(kind, MailLanguage::English, &hostile, PUBLIC_URL);
             let is_unfit = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{202e}');
             assert!(!rendered.subject.contains(is_unfit), "{rendered:?}");
             assert_eq!(rendered.text.lines().count(), harmless.text.lines().count(), "{text:?}");
@@ -113,15 +117,16 @@ fn what_people_write_begins_neither_a_tag_nor_a_header_nor_a_line() {
 
 #[test]
 fn a_text_without_end_is_cut() {
-    let long = Facts { event_title: Some("가".repeat(5_000)), ..facts(Kind::Purchase) };
-    let rendered = render(Kind::Purchase, Language::Korean, &long, PUBLIC_URL);
+    let long = TemplateData { event_title: Some("가".repeat(5_000)), ..data(MailKind::Purchase) };
+    let rendered = render(MailKind::Purchase, MailLanguage::Korean, &long, PUBLIC_URL);
     assert!(rendered.subject.chars().count() < 400 && rendered.subject.ends_with('…'));
 }
 
 #[test]
 fn who_may_enter_now_is_told_so() {
-    let now = Facts { position: Some(0), wait_seconds: None, ..facts(Kind::TurnNear) };
-    let rendered = render(Kind::TurnNear, Language::English, &now, PUBLIC_URL);
+    let now =
+        TemplateData { position: Some(0), wait_seconds: None, ..data(MailKind::AdmissionNear) };
+    let rendered = render(MailKind::AdmissionNear, MailLanguage::English, &now, PUBLIC_URL);
     assert!(rendered.text.contains("you can enter now"), "{}", rendered.text);
     assert!(!rendered.text.contains("Estimated wait"), "{}", rendered.text);
     assert!(rendered.link.ends_with("/queue/00000000-0000-0000-0000-000000000001"));

@@ -1,37 +1,37 @@
-//! A draw that anyone can check: from a secret that was committed to and the tags of those who take
-//! part follows their order, and nothing else decides it. `docs/DRAW.md` specifies every byte.
+//! A draw that anyone can verify: the order follows from a committed secret and the tags of the
+//! entrants, and from nothing else. `docs/DRAW.md` specifies every byte.
 
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest as _, Sha256};
-use urr_kernel::Uuid;
+use urr_kernel::{Uuid, hex};
 
 /// A SHA-256.
 pub type Digest = [u8; 32];
 
-/// What the order follows from. Nobody learns it before the draw.
+/// The secret of a draw. It is published after the draw.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DrawSecret([u8; 32]);
 
-/// Stands for someone who takes part: who knows their own id finds it, nobody else's follows.
+/// Names an entrant: users can compute their own tag, and no id follows from a tag.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(pub [u8; 16]);
+pub struct EntrantTag(pub [u8; 16]);
 
-/// Someone who takes part.
+/// A user who takes part in a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entrant {
-    pub tag: Tag,
-    /// The first of those who take part came as 1.
+    pub tag: EntrantTag,
+    /// The first entrant to join has 1.
     pub arrival: u32,
 }
 
-/// What was drawn.
+/// The result of a draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct DrawResult {
     pub digest: Digest,
     pub arrivals: Digest,
-    /// In the order that was drawn.
+    /// In drawn order.
     pub entrants: Vec<Entrant>,
 }
 
@@ -40,18 +40,18 @@ impl DrawSecret {
         DrawSecret(bytes)
     }
 
-    /// The bytes, for the table of draws and for those who check a draw that is done.
+    /// The bytes, for the table of draws and for the file of a draw that is done.
     pub fn expose(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// What is published before anybody comes. It fixes the secret and does not tell it.
+    /// The hash that is published before anybody joins. It fixes the secret without revealing it.
     pub fn commitment(&self, event_id: Uuid) -> Digest {
         sha256("urr-draw-v1", &[event_id.as_bytes(), &self.0])
     }
 
-    /// What the order is made with. It follows from who takes part, so that it cannot be known
-    /// before, and from the secret, so that those who take part cannot choose it.
+    /// The seed of the order. It follows from the entrants, so that nobody knows it before, and from
+    /// the secret, so that the entrants cannot choose it.
     pub fn seed(&self, digest: &Digest) -> Digest {
         sha256("urr-seed-v1", &[&self.0, digest])
     }
@@ -63,67 +63,67 @@ impl fmt::Debug for DrawSecret {
     }
 }
 
-impl Tag {
-    pub fn of(event_id: Uuid, user_id: Uuid) -> Tag {
+impl EntrantTag {
+    pub fn of(event_id: Uuid, user_id: Uuid) -> EntrantTag {
         let hash = sha256("urr-entrant-v1", &[event_id.as_bytes(), user_id.as_bytes()]);
         let (tag, _) = hash.split_first_chunk().expect("a SHA-256 is longer than a tag");
-        Tag(*tag)
+        EntrantTag(*tag)
     }
 }
 
-impl fmt::Display for Tag {
+impl fmt::Display for EntrantTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
-impl fmt::Debug for Tag {
+impl fmt::Debug for EntrantTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tag({self})")
     }
 }
 
-/// Draws the order of those who take part. `tags` are theirs in order of arrival.
-pub fn draw(secret: &DrawSecret, tags: &[Tag]) -> Drawn {
+/// Draws the order of the entrants. `tags` are in the order of arrival.
+pub fn draw(secret: &DrawSecret, tags: &[EntrantTag]) -> DrawResult {
     let digest = digest_of_entrants(tags.to_vec());
-    let order = Order::new(&secret.seed(&digest));
+    let order = DrawOrder::new(&secret.seed(&digest));
     let mut scored: Vec<_> = (1..)
         .zip(tags)
         .map(|(arrival, tag)| (order.score(*tag), Entrant { tag: *tag, arrival }))
         .collect();
     scored.sort_unstable_by_key(|(score, entrant)| (*score, entrant.tag));
     let entrants = scored.into_iter().map(|(_, entrant)| entrant).collect();
-    Drawn { digest, arrivals: digest_of_arrivals(tags), entrants }
+    DrawResult { digest, arrivals: digest_of_arrivals(tags), entrants }
 }
 
-/// Over the tags in their own order: no other order of arrival gives another seed.
-pub fn digest_of_entrants(mut tags: Vec<Tag>) -> Digest {
+/// Over the sorted tags: the order of arrival does not change the seed.
+pub fn digest_of_entrants(mut tags: Vec<EntrantTag>) -> Digest {
     tags.sort_unstable();
     digest_of_tags("urr-entrants-v1", &tags)
 }
 
-/// Over the tags in order of arrival. Nothing follows from it: it fixes who came when.
-pub fn digest_of_arrivals(tags: &[Tag]) -> Digest {
+/// Over the tags in the order of arrival. Nothing follows from it: it fixes the arrivals.
+pub fn digest_of_arrivals(tags: &[EntrantTag]) -> Digest {
     digest_of_tags("urr-arrivals-v1", tags)
 }
 
-/// The number in line of who was drawn as `rank`, which counts from 1: below zero, so that those
-/// who came later stand behind, and without gaps, so that a place can be computed from a number.
+/// The number in line of the entrant with this rank, counted from 1. It is below zero, so that later
+/// arrivals stand behind, and without gaps, so that a position follows from a number.
 pub fn number_in_line(rank: u32, count: u32) -> i64 {
     assert!((1..=count).contains(&rank), "a rank is one of the entrants'");
     i64::from(rank) - 1 - i64::from(count)
 }
 
-/// Puts tags into the order that follows from a seed.
-pub struct Order(Hmac<Sha256>);
+/// The order that follows from a seed.
+pub struct DrawOrder(Hmac<Sha256>);
 
-impl Order {
-    pub fn new(seed: &Digest) -> Order {
-        Order(Hmac::new_from_slice(seed).expect("HMAC takes a key of any length"))
+impl DrawOrder {
+    pub fn new(seed: &Digest) -> DrawOrder {
+        DrawOrder(Hmac::new_from_slice(seed).expect("HMAC takes a key of any length"))
     }
 
-    /// Those with smaller scores stand in front.
-    pub fn score(&self, tag: Tag) -> Digest {
+    /// Smaller scores stand in front.
+    pub fn score(&self, tag: EntrantTag) -> Digest {
         let mut mac = self.0.clone();
         mac.update(&tag.0);
         mac.finalize().into_bytes().into()
@@ -138,7 +138,7 @@ fn sha256(purpose: &str, parts: &[&[u8]]) -> Digest {
     hash.finalize().into()
 }
 
-fn digest_of_tags(purpose: &str, tags: &[Tag]) -> Digest {
+fn digest_of_tags(purpose: &str, tags: &[EntrantTag]) -> Digest {
     let mut hash = begin(purpose);
     for tag in tags {
         hash.update(tag.0);
@@ -146,36 +146,9 @@ fn digest_of_tags(purpose: &str, tags: &[Tag]) -> Digest {
     hash.finalize().into()
 }
 
-/// Every hash says first what it is for, so that none can be taken for another.
+/// Every hash begins with its purpose, so that none can be taken for another.
 fn begin(purpose: &str) -> Sha256 {
     Sha256::new().chain_update(purpose).chain_update([0])
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-/// Reads what [`hex`] writes, and nothing else: no capital letters, no other length.
-pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit_value(pair[0])? << 4 | digit_value(pair[1])?;
-    }
-    Some(bytes)
-}
-
-fn digit_value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -185,8 +158,8 @@ mod tests {
     const EVENT: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
 
     /// Tags of people who do not exist.
-    fn tags(count: u32) -> Vec<Tag> {
-        (0..count).map(|n| Tag::of(EVENT, Uuid::from_u128(n.into()))).collect()
+    fn tags(count: u32) -> Vec<EntrantTag> {
+        (0..count).map(|n| EntrantTag::of(EVENT, Uuid::from_u128(n.into()))).collect()
     }
 
     fn secret(number: u32) -> DrawSecret {
@@ -199,7 +172,7 @@ mod tests {
     fn positions(
         people: usize,
         draws: u32,
-        order: impl Fn(u32, &[Tag]) -> Vec<Entrant>,
+        order: impl Fn(u32, &[EntrantTag]) -> Vec<Entrant>,
     ) -> Vec<Vec<u64>> {
         let tags = tags(u32::try_from(people).unwrap());
         let mut counts = vec![vec![0; people]; people];
@@ -234,7 +207,7 @@ mod tests {
     fn the_count_would_show_a_draw_that_favours_someone() {
         let counts = positions(10, 10_000, |number, tags| {
             let mut entrants = draw(&secret(number), tags).entrants;
-            let order = Order::new(&secret(number).seed(&digest_of_entrants(tags.to_vec())));
+            let order = DrawOrder::new(&secret(number).seed(&digest_of_entrants(tags.to_vec())));
             entrants.sort_by_key(|entrant| (order.score(entrant.tag)[0] >> 3, entrant.arrival));
             entrants
         });
@@ -244,9 +217,9 @@ mod tests {
     #[test]
     fn the_order_of_arrival_changes_nothing_but_the_arrivals() {
         let forward = tags(100);
-        let backward: Vec<Tag> = forward.iter().rev().copied().collect();
+        let backward: Vec<EntrantTag> = forward.iter().rev().copied().collect();
         let (one, other) = (draw(&secret(7), &forward), draw(&secret(7), &backward));
-        let order = |drawn: &Drawn| drawn.entrants.iter().map(|e| e.tag).collect::<Vec<_>>();
+        let order = |drawn: &DrawResult| drawn.entrants.iter().map(|e| e.tag).collect::<Vec<_>>();
         assert_eq!((one.digest, order(&one)), (other.digest, order(&other)));
         assert_ne!(one.arrivals, other.arrivals);
         assert_eq!(one.entrants[0].arrival, 101 - other.entrants[0].arrival);
@@ -271,8 +244,8 @@ mod tests {
         let user = Uuid::from_u128(5);
         assert_ne!(secret(1).commitment(EVENT), secret(2).commitment(EVENT));
         assert_ne!(secret(1).commitment(EVENT), secret(1).commitment(other_event));
-        assert_ne!(Tag::of(EVENT, user), Tag::of(other_event, user));
-        assert_ne!(Tag::of(EVENT, user), Tag::of(EVENT, Uuid::from_u128(6)));
+        assert_ne!(EntrantTag::of(EVENT, user), EntrantTag::of(other_event, user));
+        assert_ne!(EntrantTag::of(EVENT, user), EntrantTag::of(EVENT, Uuid::from_u128(6)));
     }
 
     #[test]
@@ -291,14 +264,5 @@ mod tests {
     #[test]
     fn a_secret_is_not_printed() {
         assert_eq!(format!("{:?}", secret(1)), "[secret]");
-    }
-
-    #[test]
-    fn hexadecimal_digits_have_one_form() {
-        assert_eq!(hex(&[0x00, 0x1f, 0xa0]), "001fa0");
-        assert_eq!(from_hex("001fa0"), Some([0x00, 0x1f, 0xa0]));
-        for bad in ["001FA0", "001fa", "001fa00", "001fg0", "+01fa0", ""] {
-            assert_eq!(from_hex::<3>(bad), None, "{bad:?}");
-        }
     }
 }

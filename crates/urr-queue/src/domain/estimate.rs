@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use urr_room::{Crowd, Rules};
+use urr_room::{AdmissionRules, Crowd};
 
 /// With fewer seconds than this nothing was measured.
 const SECONDS_MIN: usize = 5;
@@ -30,7 +30,7 @@ const MILLIS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
 /// How long someone will wait, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub struct WaitEstimate {
     pub seconds: u64,
     /// About nine in ten are let in between these.
     pub from: u64,
@@ -39,7 +39,7 @@ pub struct Wait {
 
 /// How fast a line moves: made once from a [`Crowd`], asked by everybody in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outlook {
+pub struct WaitEstimator {
     /// Let in per second at most, in thousandths.
     rate_milli: u64,
     /// So many are let in at that rate; who stands behind them waits for slots to be given back.
@@ -65,9 +65,9 @@ struct Turnover {
     guessed_milli: u64,
 }
 
-impl Outlook {
+impl WaitEstimator {
     /// `open_for` is how long the sale has run; zero before it.
-    pub fn new(crowd: &Crowd, rules: &Rules, open_for: Duration) -> Outlook {
+    pub fn new(crowd: &Crowd, rules: &AdmissionRules, open_for: Duration) -> WaitEstimator {
         let rate_milli = u64::from(rules.admitted_per_second_max.max(1)) * 1_000;
         let free = u64::from(rules.threshold.saturating_sub(crowd.active));
         let admitted = lately(&crowd.pace.admitted, open_for);
@@ -81,7 +81,7 @@ impl Outlook {
         let growing = rate_milli.saturating_sub(given_back).max(1);
         let filling = free.saturating_mul(rate_milli) / growing;
         let waiting_seconds = u64::from(crowd.waiting.max(1)) * len(left).max(1);
-        Outlook {
+        WaitEstimator {
             rate_milli,
             filling,
             turnover,
@@ -92,7 +92,7 @@ impl Outlook {
     }
 
     /// From when the door is open: while people gather, the time until then comes on top.
-    pub fn wait_at(&self, position: u32) -> Wait {
+    pub fn wait_at(&self, position: u32) -> WaitEstimate {
         let position = u64::from(position);
         match &self.turnover {
             None => self.guess(position),
@@ -101,7 +101,7 @@ impl Outlook {
     }
 
     /// How many of the first in line wait no longer than this.
-    pub fn reach(&self, seconds: u64) -> u32 {
+    pub fn people_within(&self, seconds: u64) -> u32 {
         let (mut within, mut behind) = (0, u32::MAX);
         while within + 1 < behind {
             let middle = within.midpoint(behind);
@@ -115,21 +115,21 @@ impl Outlook {
 
     /// Nothing is known but what was set: nobody is let in faster than the rate, and slots are hardly
     /// used for as long as they live unseen.
-    fn guess(&self, position: u64) -> Wait {
+    fn guess(&self, position: u64) -> WaitEstimate {
         let (quick, slow) = self.split(position);
         let soonest = self.quick_millis(position);
         let latest = self.quick_millis(quick) + self.slow_millis(slow, self.turnover_milli_min);
-        Wait::new(soonest, soonest * 9 / 10, latest + latest / 10)
+        WaitEstimate::new(soonest, soonest * 9 / 10, latest + latest / 10)
     }
 
-    fn measured(&self, position: u64, turnover: &Turnover) -> Wait {
+    fn measured(&self, position: u64, turnover: &Turnover) -> WaitEstimate {
         let (quick, slow) = self.split(position);
         let unsure = turnover.unsure_milli(slow);
         let (quick, slow) = (self.quick_millis(quick), self.slow_millis(slow, turnover.milli));
         let wait = |quick: u64, slow: u64| shortened(quick + slow, self.leaving_micro);
         let from = wait(less(quick, UNKNOWABLE_MILLI), less(slow, unsure));
         let to = wait(more(quick, UNKNOWABLE_MILLI), more(slow, unsure));
-        Wait::new(wait(quick, slow), from, to)
+        WaitEstimate::new(wait(quick, slow), from, to)
     }
 
     /// How many of these are let in while the room fills, and how many wait for slots.
@@ -158,7 +158,12 @@ fn more(millis: u64, unsure_milli: u64) -> u64 {
 }
 
 impl Turnover {
-    fn new(crowd: &Crowd, rules: &Rules, admitted: &[u32], open_for: Duration) -> Turnover {
+    fn new(
+        crowd: &Crowd,
+        rules: &AdmissionRules,
+        admitted: &[u32],
+        open_for: Duration,
+    ) -> Turnover {
         let used = since_filled(crowd, rules, admitted);
         let (count, millis) = match used.len() >= SECONDS_MIN {
             true => (sum(used), len(used) * 1_000),
@@ -188,10 +193,10 @@ impl Turnover {
     }
 }
 
-impl Wait {
+impl WaitEstimate {
     /// Rounded away from what was meant: people are let in once a second.
-    fn new(millis: u64, from_millis: u64, to_millis: u64) -> Wait {
-        Wait {
+    fn new(millis: u64, from_millis: u64, to_millis: u64) -> WaitEstimate {
+        WaitEstimate {
             seconds: millis.div_ceil(1_000).max(1),
             from: from_millis / 1_000,
             to: to_millis.div_ceil(1_000) + 1,
@@ -200,7 +205,7 @@ impl Wait {
 }
 
 /// For how long a slot is guessed to be used.
-fn guessed_seconds(rules: &Rules, quarters: u64) -> u64 {
+fn guessed_seconds(rules: &AdmissionRules, quarters: u64) -> u64 {
     (rules.slot_ttl.as_secs() * quarters / 4).max(1)
 }
 
@@ -212,7 +217,7 @@ fn lately(counts: &[u32], open_for: Duration) -> &[u32] {
 
 /// The seconds in which the room had been filled: since then everybody needs a slot that was given
 /// back.
-fn since_filled<'a>(crowd: &Crowd, rules: &Rules, admitted: &'a [u32]) -> &'a [u32] {
+fn since_filled<'a>(crowd: &Crowd, rules: &AdmissionRules, admitted: &'a [u32]) -> &'a [u32] {
     let mut total = crowd.admitted_total.saturating_sub(sum(admitted));
     let filling = admitted.iter().take_while(|count| {
         let is_filled = total >= u64::from(rules.threshold);
@@ -225,7 +230,11 @@ fn since_filled<'a>(crowd: &Crowd, rules: &Rules, admitted: &'a [u32]) -> &'a [u
 
 /// How many gave their slot back while the room was filling, and in how many milliseconds a full
 /// room would have been given back as many.
-fn given_back_while_filling(crowd: &Crowd, rules: &Rules, open_for: Duration) -> (u64, u64) {
+fn given_back_while_filling(
+    crowd: &Crowd,
+    rules: &AdmissionRules,
+    open_for: Duration,
+) -> (u64, u64) {
     let active = u64::from(crowd.active);
     let count = crowd.admitted_total.saturating_sub(active);
     let open_millis = u64::try_from(open_for.as_millis()).unwrap_or(MILLIS_MAX).min(MILLIS_MAX);
@@ -286,10 +295,10 @@ fn len<T>(counts: &[T]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use urr_room::{Door, Pace};
+    use urr_room::{AdmissionState, LinePace};
 
-    const RULES: Rules = Rules {
-        door: Door::Open,
+    const RULES: AdmissionRules = AdmissionRules {
+        admission: AdmissionState::Open,
         threshold: 1_000,
         admitted_per_second_max: 100,
         slot_ttl: Duration::from_mins(10),
@@ -305,9 +314,9 @@ mod tests {
             waiting: 50_000,
             active: 1_000,
             admitted_total: 20_000,
-            pace: Pace {
-                admitted: (0..Pace::SECONDS).map(each_second).collect(),
-                left: vec![left; Pace::SECONDS],
+            pace: LinePace {
+                admitted: (0..LinePace::SECONDS).map(each_second).collect(),
+                left: vec![left; LinePace::SECONDS],
             },
             ..Crowd::default()
         }
@@ -316,24 +325,24 @@ mod tests {
     #[test]
     fn before_anybody_was_let_in_the_rate_that_was_set_is_believed() {
         let empty = Crowd { active: 0, admitted_total: 0, ..crowd(|_| 0, 0) };
-        let outlook = Outlook::new(&empty, &RULES, Duration::ZERO);
+        let wait_estimator = WaitEstimator::new(&empty, &RULES, Duration::ZERO);
         for (position, seconds) in [(1, 1), (99, 1), (101, 2), (1_000, 10), (50_000, 500)] {
-            assert_eq!(outlook.wait_at(position).seconds, seconds, "{position}");
+            assert_eq!(wait_estimator.wait_at(position).seconds, seconds, "{position}");
         }
         // Not thirty seconds for each, nor a floor of five.
-        assert_eq!(outlook.wait_at(1), Wait { seconds: 1, from: 0, to: 2 });
+        assert_eq!(wait_estimator.wait_at(1), WaitEstimate { seconds: 1, from: 0, to: 2 });
         // Who comes after the room is full waits for slots, and nobody knows how long.
-        let wait = outlook.wait_at(50_000);
+        let wait = wait_estimator.wait_at(50_000);
         assert!(wait.from < 500 && wait.to > 10_000, "{wait:?}");
-        assert!(outlook.wait_at(900).to <= 11, "{:?}", outlook.wait_at(900));
+        assert!(wait_estimator.wait_at(900).to <= 11, "{:?}", wait_estimator.wait_at(900));
     }
 
     #[test]
     fn fewer_than_five_seconds_are_no_measurement() {
         let crowd = crowd(|_| 4, 0);
         let seconds = |open| {
-            let outlook = Outlook::new(&crowd, &RULES, Duration::from_secs(open));
-            outlook.wait_at(40_000).seconds
+            let wait_estimator = WaitEstimator::new(&crowd, &RULES, Duration::from_secs(open));
+            wait_estimator.wait_at(40_000).seconds
         };
         assert_eq!(seconds(4), 400);
         assert!(seconds(5) > 1_000, "{}", seconds(5));
@@ -342,8 +351,8 @@ mod tests {
     #[test]
     fn the_measured_movement_is_believed() {
         for each_second in [1, 4, 20, 100] {
-            let outlook = Outlook::new(&crowd(|_| each_second, 0), &RULES, LONG);
-            let wait = outlook.wait_at(20_000);
+            let wait_estimator = WaitEstimator::new(&crowd(|_| each_second, 0), &RULES, LONG);
+            let wait = wait_estimator.wait_at(20_000);
             assert_eq!(wait.seconds, u64::from(20_000 / each_second), "{each_second}");
             assert!(wait.from < wait.seconds && wait.seconds < wait.to, "{wait:?}");
         }
@@ -352,13 +361,13 @@ mod tests {
     #[test]
     fn the_reach_of_a_time_are_those_who_wait_no_longer() {
         for (each_second, left) in [(1, 0), (4, 2), (100, 50)] {
-            let outlook = Outlook::new(&crowd(|_| each_second, left), &RULES, LONG);
+            let wait_estimator = WaitEstimator::new(&crowd(|_| each_second, left), &RULES, LONG);
             for seconds in [1, 10, 180, 5_000] {
-                let reach = outlook.reach(seconds);
-                assert!(reach > 0 && outlook.wait_at(reach).seconds <= seconds, "{reach}");
-                assert!(outlook.wait_at(reach + 1).seconds > seconds, "{reach}");
+                let reach = wait_estimator.people_within(seconds);
+                assert!(reach > 0 && wait_estimator.wait_at(reach).seconds <= seconds, "{reach}");
+                assert!(wait_estimator.wait_at(reach + 1).seconds > seconds, "{reach}");
             }
-            assert_eq!(outlook.reach(0), 0);
+            assert_eq!(wait_estimator.people_within(0), 0);
         }
     }
 
@@ -367,7 +376,7 @@ mod tests {
         // It opened 40 seconds ago: ten seconds of a hundred each filled it, then came two a second.
         let filled = |second: usize| if (20..30).contains(&second) { 100 } else { 2 };
         let crowd = Crowd { admitted_total: 1_060, ..crowd(filled, 0) };
-        let slow = Outlook::new(&crowd, &RULES, Duration::from_secs(40)).wait_at(20_000);
+        let slow = WaitEstimator::new(&crowd, &RULES, Duration::from_secs(40)).wait_at(20_000);
         // A mean of all would say 800 seconds.
         assert!(slow.seconds > 3_000, "{slow:?}");
     }
@@ -375,15 +384,15 @@ mod tests {
     #[test]
     fn free_slots_are_filled_at_the_rate() {
         let crowd = Crowd { active: 500, ..crowd(|_| 2, 0) };
-        let outlook = Outlook::new(&crowd, &RULES, LONG);
-        assert_eq!(outlook.wait_at(500).seconds, 5);
-        assert!(outlook.wait_at(1_000).seconds > 200);
+        let wait_estimator = WaitEstimator::new(&crowd, &RULES, LONG);
+        assert_eq!(wait_estimator.wait_at(500).seconds, 5);
+        assert!(wait_estimator.wait_at(1_000).seconds > 200);
     }
 
     #[test]
     fn those_who_leave_shorten_the_wait() {
-        let stays = Outlook::new(&crowd(|_| 10, 0), &RULES, LONG).wait_at(50_000);
-        let leaves = Outlook::new(&crowd(|_| 10, 20), &RULES, LONG).wait_at(50_000);
+        let stays = WaitEstimator::new(&crowd(|_| 10, 0), &RULES, LONG).wait_at(50_000);
+        let leaves = WaitEstimator::new(&crowd(|_| 10, 20), &RULES, LONG).wait_at(50_000);
         // ln(1 + 0.0004 × 5,000 s) / 0.0004: the fewer are left, the fewer leave.
         assert_eq!(stays.seconds, 5_000);
         assert!((2_700..=2_790).contains(&leaves.seconds), "{leaves:?}");
@@ -391,17 +400,17 @@ mod tests {
 
     #[test]
     fn the_range_grows_with_the_distance_and_with_unsteadiness() {
-        let width = |outlook: &Outlook, position| {
-            let wait = outlook.wait_at(position);
+        let width = |wait_estimator: &WaitEstimator, position| {
+            let wait = wait_estimator.wait_at(position);
             wait.to - wait.from
         };
-        let steady = Outlook::new(&crowd(|_| 10, 0), &RULES, LONG);
+        let steady = WaitEstimator::new(&crowd(|_| 10, 0), &RULES, LONG);
         let wild = |second| if second % 10 < 2 { 50 } else { 0 };
-        let wild = Outlook::new(&crowd(wild, 0), &RULES, LONG);
+        let wild = WaitEstimator::new(&crowd(wild, 0), &RULES, LONG);
         assert_eq!(wild.wait_at(5_000).seconds, steady.wait_at(5_000).seconds);
-        for outlook in [&steady, &wild] {
-            assert!(width(outlook, 100) < width(outlook, 1_000));
-            assert!(width(outlook, 1_000) < width(outlook, 20_000));
+        for wait_estimator in [&steady, &wild] {
+            assert!(width(wait_estimator, 100) < width(wait_estimator, 1_000));
+            assert!(width(wait_estimator, 1_000) < width(wait_estimator, 20_000));
         }
         assert!(width(&steady, 5_000) * 3 / 2 < width(&wild, 5_000));
     }
@@ -422,12 +431,12 @@ mod tests {
             waiting: u32, active: u32, admitted_total in 0..1_000_000_000_000_u64,
             threshold: u32, rate: u32, open_seconds: u32, position: u32,
         ) {
-            let pace = Pace { admitted, left };
+            let pace = LinePace { admitted, left };
             let crowd = Crowd { waiting, active, admitted_total, pace, ..Crowd::default() };
-            let rules = Rules { threshold, admitted_per_second_max: rate, ..RULES };
+            let rules = AdmissionRules { threshold, admitted_per_second_max: rate, ..RULES };
             let open_for = Duration::from_secs(open_seconds.into());
-            let outlook = Outlook::new(&crowd, &rules, open_for);
-            let (wait, before) = (outlook.wait_at(position), outlook.wait_at(position / 2));
+            let wait_estimator = WaitEstimator::new(&crowd, &rules, open_for);
+            let (wait, before) = (wait_estimator.wait_at(position), wait_estimator.wait_at(position / 2));
             proptest::prop_assert!(1 <= wait.seconds && before.seconds <= wait.seconds);
             proptest::prop_assert!(wait.from <= wait.seconds && wait.seconds <= wait.to);
         }

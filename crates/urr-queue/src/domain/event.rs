@@ -1,15 +1,15 @@
-//! An event as its waiting room knows it: when people gather, when they are let in, and who may.
+//! An event with its waiting room: when users gather, when they are admitted, and who may join.
 
 use std::time::Duration;
 
 pub use urr_kernel::Tier;
 use urr_kernel::{Timestamp, Uuid, presale_delay};
+use urr_room::{AdmissionRules, AdmissionState};
+use urr_storage::storable_enum;
 
-use crate::Settings;
-use urr_room::{Door, Rules};
+use crate::QueueSettings;
 
-/// What is known of an event and its room. A copy of what the catalogue says, with the organiser's
-/// wishes.
+/// An event as the catalog describes it, with the organiser's settings of its room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRoom {
     pub event_id: Uuid,
@@ -20,22 +20,22 @@ pub struct EventRoom {
     pub sale_starts_at: Timestamp,
     pub sale_ends_at: Timestamp,
     pub has_presale: bool,
-    pub wishes: Wishes,
-    /// Of a lottery.
+    pub room_settings: RoomSettings,
+    /// Only of a lottery.
     pub draw: Option<DrawState>,
-    /// Some of those who wait may not buy any more: a pre-sale was put before the sale. They are
-    /// sent home, and until then nobody is let in.
+    /// A pre-sale was added after users had joined who may not buy in it. The room will be cleared;
+    /// until then nobody is admitted.
     pub awaits_clearing: bool,
 }
 
-/// What decides when a sale is open for whom.
+/// What decides when a sale opens for which tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct SaleWindow {
     pub sale_starts_at: Timestamp,
     pub has_presale: bool,
 }
 
-/// In this order: what is over is never open again.
+/// Ordered: an event never goes back to an earlier status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventStatus {
     Open,
@@ -43,167 +43,167 @@ pub enum EventStatus {
     Cancelled,
 }
 
-/// How the organiser wants the room to be run; `None` is the default of the installation.
+storable_enum!(EventStatus { Open => "open", Deleted => "deleted", Cancelled => "cancelled" });
+
+/// The organiser's settings of a room; `None` stands for the default of the installation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct RoomSettings {
     pub threshold: Option<u32>,
     pub admitted_per_second_max: Option<u32>,
     pub gathering: Option<Duration>,
-    pub opening: Opening,
+    pub opening: OpeningOrder,
     pub is_paused: bool,
     pub has_autopilot: bool,
-    /// Shown to those who wait.
+    /// Shown to the users who wait.
     pub message: Option<String>,
 }
 
-/// In which order those are let in who came before the sale.
+/// The order in which the users are admitted who joined before the sale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Opening {
+pub enum OpeningOrder {
     #[default]
     Fifo,
     Lottery,
 }
 
-/// How far a draw is.
+storable_enum!(OpeningOrder { Fifo => "fifo", Lottery => "lottery" });
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrawState {
     Committed,
     Done,
 }
 
-/// What happens in the room now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Nobody may come yet.
+pub enum RoomPhase {
+    /// Nobody may join yet.
     Closed {
         gathers_at: Timestamp,
     },
-    /// People come and wait for the opening.
+    /// Users join and wait for the opening.
     Gathering {
         opens_at: Timestamp,
     },
-    /// The sale has begun; the order of those who came before is being drawn.
+    /// The sale has begun; the order of the users who joined before is being drawn.
     Drawing,
     Open,
     Paused,
     Over,
     Cancelled,
-    /// It was taken out of sight.
+    /// The event is no longer shown.
     Deleted,
 }
 
-/// Why someone may not line up now.
+impl RoomPhase {
+    /// Whether nobody waits any more, even if the room has not been cleared yet.
+    pub fn has_ended(self) -> bool {
+        matches!(self, RoomPhase::Over | RoomPhase::Cancelled | RoomPhase::Deleted)
+    }
+
+    /// The name in views.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RoomPhase::Closed { .. } => "closed",
+            RoomPhase::Gathering { .. } => "gathering",
+            RoomPhase::Drawing => "drawing",
+            RoomPhase::Open => "open",
+            RoomPhase::Paused => "paused",
+            RoomPhase::Over => "over",
+            RoomPhase::Cancelled => "cancelled",
+            RoomPhase::Deleted => "deleted",
+        }
+    }
+}
+
+/// Why a user may not join now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotAdmissible {
+pub enum JoinRejection {
     #[error("there is no such event")]
-    Unknown,
+    UnknownEvent,
     #[error("the event was cancelled")]
     Cancelled,
     #[error("the waiting room is not open yet")]
-    NotYet { gathers_at: Timestamp },
-    /// Only members of a higher tier may come at the moment.
-    #[error("only members may come at the moment")]
-    Presale { opens_at: Timestamp },
-    #[error("the sale is over")]
-    Over,
-}
-
-impl EventStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            EventStatus::Open => "open",
-            EventStatus::Deleted => "deleted",
-            EventStatus::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<EventStatus> {
-        let all = [EventStatus::Open, EventStatus::Deleted, EventStatus::Cancelled];
-        all.into_iter().find(|status| status.name() == name)
-    }
-}
-
-impl Opening {
-    pub fn name(self) -> &'static str {
-        match self {
-            Opening::Fifo => "fifo",
-            Opening::Lottery => "lottery",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Opening> {
-        [Opening::Fifo, Opening::Lottery].into_iter().find(|opening| opening.name() == name)
-    }
+    NotOpen { gathers_at: Timestamp },
+    /// Only members of a higher tier may join at the moment.
+    #[error("only members may join at the moment")]
+    MembersOnly { opens_at: Timestamp },
+    #[error("the sale has ended")]
+    SaleEnded,
 }
 
 impl EventRoom {
-    pub fn phase(&self, settings: &Settings, now: Timestamp) -> Phase {
+    pub fn phase(&self, settings: &QueueSettings, now: Timestamp) -> RoomPhase {
         match self.status {
             EventStatus::Open => {}
-            EventStatus::Cancelled => return Phase::Cancelled,
-            EventStatus::Deleted => return Phase::Deleted,
+            EventStatus::Cancelled => return RoomPhase::Cancelled,
+            EventStatus::Deleted => return RoomPhase::Deleted,
         }
         let opens_at = self.sale_starts_at;
-        let gathers_at = opens_at - self.wishes.gathering.unwrap_or(settings.gathering);
-        let is_drawn = self.wishes.opening == Opening::Fifo || self.draw == Some(DrawState::Done);
+        let gathers_at = opens_at - self.room_settings.gathering.unwrap_or(settings.gathering);
+        let is_drawn =
+            self.room_settings.opening == OpeningOrder::Fifo || self.draw == Some(DrawState::Done);
         match () {
-            () if now >= self.sale_ends_at => Phase::Over,
-            () if now < gathers_at => Phase::Closed { gathers_at },
-            () if now < opens_at => Phase::Gathering { opens_at },
-            () if !is_drawn => Phase::Drawing,
-            () if self.wishes.is_paused => Phase::Paused,
-            () => Phase::Open,
+            () if now >= self.sale_ends_at => RoomPhase::Over,
+            () if now < gathers_at => RoomPhase::Closed { gathers_at },
+            () if now < opens_at => RoomPhase::Gathering { opens_at },
+            () if !is_drawn => RoomPhase::Drawing,
+            () if self.room_settings.is_paused => RoomPhase::Paused,
+            () => RoomPhase::Open,
         }
     }
 
-    /// Whether a pre-sale runs or is gathered for: then not everybody may come.
+    /// Whether only members may join: a pre-sale runs or is about to begin.
     pub fn is_for_members(&self, now: Timestamp) -> bool {
         !self.window().admits(None, now)
     }
 
-    /// When someone of this tier may buy: members of the artist earlier, if there is a pre-sale.
+    /// When a user of this tier may buy. In a pre-sale members of the artist may buy earlier.
     pub fn opens_at(&self, tier: Option<Tier>) -> Timestamp {
         self.window().opens_at(tier)
     }
 
-    fn window(&self) -> Window {
-        Window { sale_starts_at: self.sale_starts_at, has_presale: self.has_presale }
+    fn window(&self) -> SaleWindow {
+        SaleWindow { sale_starts_at: self.sale_starts_at, has_presale: self.has_presale }
     }
 
-    /// Whether someone of this tier may line up now (B-1, B-2, Q8).
+    /// Whether a user of this tier may join now (B-1, B-2, Q8).
     pub fn check_admissible(
         &self,
         tier: Option<Tier>,
-        settings: &Settings,
+        settings: &QueueSettings,
         now: Timestamp,
-    ) -> Result<(), NotAdmissible> {
+    ) -> Result<(), JoinRejection> {
         match self.phase(settings, now) {
-            Phase::Deleted => return Err(NotAdmissible::Unknown),
-            Phase::Cancelled => return Err(NotAdmissible::Cancelled),
-            Phase::Over => return Err(NotAdmissible::Over),
-            Phase::Closed { gathers_at } => return Err(NotAdmissible::NotYet { gathers_at }),
-            Phase::Gathering { .. } | Phase::Drawing | Phase::Open | Phase::Paused => {}
+            RoomPhase::Deleted => return Err(JoinRejection::UnknownEvent),
+            RoomPhase::Cancelled => return Err(JoinRejection::Cancelled),
+            RoomPhase::Over => return Err(JoinRejection::SaleEnded),
+            RoomPhase::Closed { gathers_at } => return Err(JoinRejection::NotOpen { gathers_at }),
+            RoomPhase::Gathering { .. }
+            | RoomPhase::Drawing
+            | RoomPhase::Open
+            | RoomPhase::Paused => {}
         }
         match self.window().admits(tier, now) {
             true => Ok(()),
-            false => Err(NotAdmissible::Presale { opens_at: self.opens_at(tier) }),
+            false => Err(JoinRejection::MembersOnly { opens_at: self.opens_at(tier) }),
         }
     }
 
-    /// What the room is told. `rate_max` is what the autopilot allows, if it flies.
+    /// The rules of the room. `rate_max` is the limit of the autopilot, if it is on.
     pub fn rules(
         &self,
-        settings: &Settings,
+        settings: &QueueSettings,
         is_sold_out: bool,
         rate_max: Option<u32>,
         now: Timestamp,
-    ) -> Rules {
+    ) -> AdmissionRules {
         let is_held_up = is_sold_out || self.awaits_clearing;
-        let is_open = self.phase(settings, now) == Phase::Open && !is_held_up;
-        let rate = self.wishes.admitted_per_second_max.unwrap_or(settings.admitted_per_second_max);
-        Rules {
-            door: if is_open { Door::Open } else { Door::Shut },
-            threshold: self.wishes.threshold.unwrap_or(settings.threshold),
+        let is_open = self.phase(settings, now) == RoomPhase::Open && !is_held_up;
+        let rate =
+            self.room_settings.admitted_per_second_max.unwrap_or(settings.admitted_per_second_max);
+        AdmissionRules {
+            admission: if is_open { AdmissionState::Open } else { AdmissionState::Closed },
+            threshold: self.room_settings.threshold.unwrap_or(settings.threshold),
             admitted_per_second_max: rate.min(rate_max.unwrap_or(u32::MAX)),
             slot_ttl: settings.slot_ttl,
             slot_max: settings.slot_max,
@@ -213,21 +213,21 @@ impl EventRoom {
     }
 }
 
-impl Window {
+impl SaleWindow {
     fn opens_at(&self, tier: Option<Tier>) -> Timestamp {
         let after = if self.has_presale { presale_delay(tier) } else { Duration::ZERO };
         self.sale_starts_at + after
     }
 
-    /// Before the sale those gather whom it opens for.
+    /// Before the sale starts, the tiers may join for which it opens at its start.
     fn admits(&self, tier: Option<Tier>, now: Timestamp) -> bool {
         now.max(self.sale_starts_at) >= self.opens_at(tier)
     }
 
-    /// Whether some who may have lined up by what was said before may not do so any more.
-    pub fn shuts_out(&self, before: &Window, now: Timestamp) -> bool {
-        let all = [None, Some(Tier::Silver), Some(Tier::Gold), Some(Tier::Diamond)];
-        all.into_iter().any(|tier| before.admits(tier, now) && !self.admits(tier, now))
+    /// Whether a tier that could join by the window `before` may not join by this one.
+    pub fn shuts_out(&self, before: &SaleWindow, now: Timestamp) -> bool {
+        let tiers = [None, Some(Tier::Silver), Some(Tier::Gold), Some(Tier::Diamond)];
+        tiers.into_iter().any(|tier| before.admits(tier, now) && !self.admits(tier, now))
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
             sale_starts_at: start(),
             sale_ends_at: start() + 96 * HOUR,
             has_presale: false,
-            wishes: Wishes::default(),
+            room_settings: RoomSettings::default(),
             draw: None,
             awaits_clearing: false,
         }
@@ -266,24 +266,25 @@ mod tests {
     }
 
     fn lottery(draw: Option<DrawState>) -> EventRoom {
-        let wishes = Wishes { opening: Opening::Lottery, ..Wishes::default() };
-        EventRoom { wishes, draw, ..event() }
+        let room_settings =
+            RoomSettings { opening: OpeningOrder::Lottery, ..RoomSettings::default() };
+        EventRoom { room_settings, draw, ..event() }
     }
 
-    fn phase(event: &EventRoom, now: Timestamp) -> Phase {
-        event.phase(&Settings::default(), now)
+    fn phase(event: &EventRoom, now: Timestamp) -> RoomPhase {
+        event.phase(&QueueSettings::default(), now)
     }
 
     fn admissible(
         event: &EventRoom,
         tier: Option<Tier>,
         now: Timestamp,
-    ) -> Result<(), NotAdmissible> {
-        event.check_admissible(tier, &Settings::default(), now)
+    ) -> Result<(), JoinRejection> {
+        event.check_admissible(tier, &QueueSettings::default(), now)
     }
 
-    fn rules(event: &EventRoom, now: Timestamp) -> Rules {
-        event.rules(&Settings::default(), false, None, now)
+    fn rules(event: &EventRoom, now: Timestamp) -> AdmissionRules {
+        event.rules(&QueueSettings::default(), false, None, now)
     }
 
     #[test]
@@ -292,12 +293,12 @@ mod tests {
         let (gathers_at, ends_at) = (start() - HOUR, start() + 96 * HOUR);
         let opens_at = start();
         let steps = [
-            (gathers_at - tick, Phase::Closed { gathers_at }),
-            (gathers_at, Phase::Gathering { opens_at }),
-            (opens_at - tick, Phase::Gathering { opens_at }),
-            (opens_at, Phase::Open),
-            (ends_at - tick, Phase::Open),
-            (ends_at, Phase::Over),
+            (gathers_at - tick, RoomPhase::Closed { gathers_at }),
+            (gathers_at, RoomPhase::Gathering { opens_at }),
+            (opens_at - tick, RoomPhase::Gathering { opens_at }),
+            (opens_at, RoomPhase::Open),
+            (ends_at - tick, RoomPhase::Open),
+            (ends_at, RoomPhase::Over),
         ];
         for (now, expected) in steps {
             assert_eq!(phase(&event, now), expected, "{now}");
@@ -307,54 +308,54 @@ mod tests {
     #[test]
     fn the_organiser_says_how_long_people_gather() {
         let mut event = event();
-        event.wishes.gathering = Some(5 * MINUTE);
+        event.room_settings.gathering = Some(5 * MINUTE);
         let gathers_at = start() - 5 * MINUTE;
-        assert_eq!(phase(&event, start() - 6 * MINUTE), Phase::Closed { gathers_at });
-        assert_eq!(phase(&event, gathers_at), Phase::Gathering { opens_at: start() });
-        event.wishes.gathering = Some(Duration::ZERO);
+        assert_eq!(phase(&event, start() - 6 * MINUTE), RoomPhase::Closed { gathers_at });
+        assert_eq!(phase(&event, gathers_at), RoomPhase::Gathering { opens_at: start() });
+        event.room_settings.gathering = Some(Duration::ZERO);
         let eve = start() - MINUTE;
-        assert_eq!(phase(&event, eve), Phase::Closed { gathers_at: start() });
-        assert_eq!(phase(&event, start()), Phase::Open);
+        assert_eq!(phase(&event, eve), RoomPhase::Closed { gathers_at: start() });
+        assert_eq!(phase(&event, start()), RoomPhase::Open);
     }
 
     #[test]
     fn a_lottery_opens_when_it_was_drawn() {
         for (draw, expected) in [
-            (None, Phase::Drawing),
-            (Some(DrawState::Committed), Phase::Drawing),
-            (Some(DrawState::Done), Phase::Open),
+            (None, RoomPhase::Drawing),
+            (Some(DrawState::Committed), RoomPhase::Drawing),
+            (Some(DrawState::Done), RoomPhase::Open),
         ] {
             let event = lottery(draw);
             assert_eq!(phase(&event, start()), expected, "{draw:?}");
             let opens_at = start();
-            assert_eq!(phase(&event, start() - MINUTE), Phase::Gathering { opens_at });
-            assert_eq!(phase(&event, event.sale_ends_at), Phase::Over);
+            assert_eq!(phase(&event, start() - MINUTE), RoomPhase::Gathering { opens_at });
+            assert_eq!(phase(&event, event.sale_ends_at), RoomPhase::Over);
         }
         let undrawn = EventRoom { draw: Some(DrawState::Committed), ..event() };
-        assert_eq!(phase(&undrawn, start()), Phase::Open, "it is no lottery any more");
+        assert_eq!(phase(&undrawn, start()), RoomPhase::Open, "it is no lottery any more");
     }
 
     #[test]
     fn a_pause_is_a_pause_of_an_open_room() {
         let mut event = lottery(Some(DrawState::Committed));
-        event.wishes.is_paused = true;
-        assert_eq!(phase(&event, start()), Phase::Drawing, "the draw goes on");
+        event.room_settings.is_paused = true;
+        assert_eq!(phase(&event, start()), RoomPhase::Drawing, "the draw goes on");
         event.draw = Some(DrawState::Done);
-        assert_eq!(phase(&event, start()), Phase::Paused);
-        assert_eq!(phase(&event, event.sale_ends_at), Phase::Over);
+        assert_eq!(phase(&event, start()), RoomPhase::Paused);
+        assert_eq!(phase(&event, event.sale_ends_at), RoomPhase::Over);
         let opens_at = start();
-        assert_eq!(phase(&event, start() - MINUTE), Phase::Gathering { opens_at });
+        assert_eq!(phase(&event, start() - MINUTE), RoomPhase::Gathering { opens_at });
     }
 
     #[test]
     fn what_was_cancelled_or_deleted_is_so_at_any_time() {
         for now in [start() - 2 * HOUR, start() - MINUTE, start(), start() + 97 * HOUR] {
             let cancelled = EventRoom { status: EventStatus::Cancelled, ..event() };
-            assert_eq!(phase(&cancelled, now), Phase::Cancelled);
-            assert_eq!(admissible(&cancelled, None, now), Err(NotAdmissible::Cancelled));
+            assert_eq!(phase(&cancelled, now), RoomPhase::Cancelled);
+            assert_eq!(admissible(&cancelled, None, now), Err(JoinRejection::Cancelled));
             let deleted = EventRoom { status: EventStatus::Deleted, ..event() };
-            assert_eq!(phase(&deleted, now), Phase::Deleted);
-            assert_eq!(admissible(&deleted, None, now), Err(NotAdmissible::Unknown));
+            assert_eq!(phase(&deleted, now), RoomPhase::Deleted);
+            assert_eq!(admissible(&deleted, None, now), Err(JoinRejection::UnknownEvent));
         }
     }
 
@@ -363,13 +364,13 @@ mod tests {
         let (event, gathers_at) = (event(), start() - HOUR);
         let early = gathers_at - MINUTE;
         for tier in TIERS {
-            assert_eq!(admissible(&event, tier, early), Err(NotAdmissible::NotYet { gathers_at }));
+            assert_eq!(admissible(&event, tier, early), Err(JoinRejection::NotOpen { gathers_at }));
             assert_eq!(admissible(&event, tier, gathers_at), Ok(()));
             assert_eq!(admissible(&event, tier, start()), Ok(()));
-            assert_eq!(admissible(&event, tier, event.sale_ends_at), Err(NotAdmissible::Over));
+            assert_eq!(admissible(&event, tier, event.sale_ends_at), Err(JoinRejection::SaleEnded));
         }
         let mut paused = event.clone();
-        paused.wishes.is_paused = true;
+        paused.room_settings.is_paused = true;
         assert_eq!(admissible(&paused, None, start()), Ok(()), "they wait");
         assert_eq!(admissible(&lottery(None), None, start()), Ok(()), "behind those who are drawn");
     }
@@ -382,7 +383,7 @@ mod tests {
             let opens_at = start() + hours * HOUR;
             assert_eq!(event.opens_at(tier), opens_at);
             for now in [start() - MINUTE, start(), opens_at - tick] {
-                let refused = Err(NotAdmissible::Presale { opens_at });
+                let refused = Err(JoinRejection::MembersOnly { opens_at });
                 assert_eq!(admissible(&event, tier, now), refused, "{tier:?} at {now}");
             }
             assert_eq!(admissible(&event, tier, opens_at), Ok(()), "{tier:?}");
@@ -408,7 +409,7 @@ mod tests {
     #[test]
     fn a_presale_put_before_the_sale_shuts_out_those_who_may_not_buy_any_more() {
         let window =
-            |has_presale, hours| Window { sale_starts_at: start() + hours * HOUR, has_presale };
+            |has_presale, hours| SaleWindow { sale_starts_at: start() + hours * HOUR, has_presale };
         let (sale, presale) = (window(false, 0), window(true, 0));
         for now in [start() - MINUTE, start(), start() + 47 * HOUR] {
             assert!(presale.shuts_out(&sale, now), "{now}");
@@ -425,24 +426,24 @@ mod tests {
     #[test]
     fn the_door_is_open_in_an_open_room_with_something_to_sell() {
         let event = event();
-        assert_eq!(rules(&event, start()).door, Door::Open);
-        assert_eq!(rules(&event, start() - MINUTE).door, Door::Shut);
-        assert_eq!(rules(&event, event.sale_ends_at).door, Door::Shut);
-        assert_eq!(rules(&lottery(None), start()).door, Door::Shut);
+        assert_eq!(rules(&event, start()).admission, AdmissionState::Open);
+        assert_eq!(rules(&event, start() - MINUTE).admission, AdmissionState::Closed);
+        assert_eq!(rules(&event, event.sale_ends_at).admission, AdmissionState::Closed);
+        assert_eq!(rules(&lottery(None), start()).admission, AdmissionState::Closed);
         let mut paused = event.clone();
-        paused.wishes.is_paused = true;
-        assert_eq!(rules(&paused, start()).door, Door::Shut);
-        let sold_out = event.rules(&Settings::default(), true, None, start());
-        assert_eq!(sold_out.door, Door::Shut);
+        paused.room_settings.is_paused = true;
+        assert_eq!(rules(&paused, start()).admission, AdmissionState::Closed);
+        let sold_out = event.rules(&QueueSettings::default(), true, None, start());
+        assert_eq!(sold_out.admission, AdmissionState::Closed);
         let awaiting = EventRoom { awaits_clearing: true, ..event };
-        assert_eq!(rules(&awaiting, start()).door, Door::Shut);
+        assert_eq!(rules(&awaiting, start()).admission, AdmissionState::Closed);
     }
 
     #[test]
     fn the_organisers_wishes_come_before_the_installations_settings() {
-        let (mut event, settings) = (event(), Settings::default());
-        let expected = Rules {
-            door: Door::Open,
+        let (mut event, settings) = (event(), QueueSettings::default());
+        let expected = AdmissionRules {
+            admission: AdmissionState::Open,
             threshold: 1_000,
             admitted_per_second_max: 100,
             slot_ttl: 10 * MINUTE,
@@ -451,30 +452,14 @@ mod tests {
             queues_per_user_max: 3,
         };
         assert_eq!(rules(&event, start()), expected);
-        event.wishes.threshold = Some(7);
-        event.wishes.admitted_per_second_max = Some(500);
-        let wished = Rules { threshold: 7, admitted_per_second_max: 500, ..expected };
+        event.room_settings.threshold = Some(7);
+        event.room_settings.admitted_per_second_max = Some(500);
+        let wished = AdmissionRules { threshold: 7, admitted_per_second_max: 500, ..expected };
         assert_eq!(rules(&event, start()), wished);
         let rate_under = |autopilot| {
             event.rules(&settings, false, Some(autopilot), start()).admitted_per_second_max
         };
         assert_eq!(rate_under(40), 40, "the autopilot slows down");
         assert_eq!(rate_under(900), 500, "and never drives faster than is wished");
-    }
-
-    #[test]
-    fn what_is_stored_by_name_is_found_by_name() {
-        for status in [EventStatus::Open, EventStatus::Deleted, EventStatus::Cancelled] {
-            assert_eq!(EventStatus::parse(status.name()), Some(status));
-        }
-        for opening in [Opening::Fifo, Opening::Lottery] {
-            assert_eq!(Opening::parse(opening.name()), Some(opening));
-        }
-        for tier in TIERS.into_iter().flatten() {
-            assert_eq!(Tier::parse(tier.name()), Some(tier));
-        }
-        assert_eq!(EventStatus::parse("gone"), None);
-        assert_eq!(Opening::parse("auction"), None);
-        assert_eq!(Tier::parse("bronze"), None, "which is the general public");
     }
 }

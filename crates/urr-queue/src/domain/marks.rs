@@ -1,16 +1,16 @@
-//! Someone's position from what everybody may read: their number and some marked places of the line.
+//! A user's position from the crowd document: their number between the marked positions of the line.
 
 use std::ops::RangeInclusive;
 
-use urr_room::Place;
+use urr_room::LinePosition;
 
-/// Between which positions who has this number stands, if they were in line when the places were
-/// marked or came later. None: they were not, because the line began behind them or was empty.
+/// The range of positions for this number, if the user was in the line when the marks were made or
+/// joined later. None if the line began behind the number or was empty.
 ///
 /// Numbers rise along the line and no two are equal. So between two marks nobody stands nearer to
 /// either than the numbers allow: the position is exact at a mark, and wherever nobody has left
 /// between two of them.
-pub fn position_bounds(marks: &[Place], number: i64) -> Option<RangeInclusive<u32>> {
+pub fn position_bounds(marks: &[LinePosition], number: i64) -> Option<RangeInclusive<u32>> {
     let behind = marks.partition_point(|mark| mark.number <= number);
     let before = marks[..behind].last()?;
     if before.number == number {
@@ -28,8 +28,8 @@ pub fn position_bounds(marks: &[Place], number: i64) -> Option<RangeInclusive<u3
     }
 }
 
-/// No one among the first so many has a higher number, by the places that are marked.
-pub fn number_max(marks: &[Place], count: u32) -> i64 {
+/// No user among the first `count` has a higher number, as far as the marks tell.
+pub fn number_max(marks: &[LinePosition], count: u32) -> i64 {
     let within = marks.partition_point(|mark| mark.position <= count);
     marks.get(within).map_or(i64::MAX, |behind| behind.number)
 }
@@ -41,14 +41,14 @@ mod tests {
     use super::*;
 
     /// A line of these numbers in which every `step`th and the last are marked.
-    fn marks_of(numbers: &[i64], step: usize) -> Vec<Place> {
+    fn marks_of(numbers: &[i64], step: usize) -> Vec<LinePosition> {
         let line = (1_u32..).zip(numbers);
         let last = numbers.len();
         line.filter(|(position, _)| {
             let index = *position as usize - 1;
             index.is_multiple_of(step) || index + 1 == last
         })
-        .map(|(position, number)| Place { number: *number, position })
+        .map(|(position, number)| LinePosition { number: *number, position })
         .collect()
     }
 

@@ -1,13 +1,13 @@
-//! How soon someone should ask again (Q3): the nearer the front, the sooner.
+//! How soon a client polls again (Q3): the nearer to the front, the sooner.
 
 use std::time::Duration;
 
-/// Who is in, and who is not in line at all.
+/// For users who have a slot or are not in the line.
 pub const NOT_IN_LINE: Duration = Duration::from_secs(3);
-/// When there is nothing to be had.
+/// For sold-out events.
 pub const SOLD_OUT: Duration = Duration::from_secs(60);
 
-/// The pause for a position in the line, before it is spread.
+/// The pause for a position in the line, without jitter.
 pub fn pause_at(position: u32) -> Duration {
     Duration::from_secs(match position {
         0 => 3,
@@ -19,9 +19,8 @@ pub fn pause_at(position: u32) -> Duration {
     })
 }
 
-/// The pause and up to two fifths more, so that those who came together do not ask together. Never
-/// less: who waits for two events near their fronts must not be refused for asking as told.
-/// `chance` is any number.
+/// Adds up to two fifths to a pause, so that users who joined together do not poll together. It never
+/// shortens the pause, because the rate limit allows for polls as told. `chance` is any number.
 pub fn spread(pause: Duration, chance: u32) -> Duration {
     let millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
     Duration::from_millis(millis + u64::from(chance) % (millis * 2 / 5 + 1))

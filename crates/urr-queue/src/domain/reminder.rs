@@ -1,66 +1,73 @@
-//! Whose turn is near, and what becomes of their wish to be told.
+//! Decides which reminders are due.
 
-use crate::domain::estimate::Outlook;
-use urr_room::Whereabouts;
+use crate::domain::estimate::WaitEstimator;
+use urr_room::UserLocation;
 
-/// Who is let in so soon by the estimate is near.
+/// A user whose estimated wait is no longer than this is near.
 const NEAR_SECONDS: u64 = 180;
-/// While people are let in, so many are near however long it may take, or as many as may be in at
-/// once.
+/// While users are admitted, at least so many at the front are near, or as many as have slots.
 const NEAR_COUNT_MIN: u32 = 100;
 
-/// The part of a line that is near to its turn.
+/// The front of a line whose admission is near.
 #[derive(Clone, Debug)]
-pub struct Nearness<'a> {
-    outlook: &'a Outlook,
-    /// Until people are let in. None: nobody knows.
+pub struct NearFront<'a> {
+    wait_estimator: &'a WaitEstimator,
+    /// In seconds; none if it is not known.
     until_opening: Option<u64>,
     count: u32,
 }
 
-/// What is to be done about someone who wants to be told.
+/// What to do about a reminder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Who is in already has the position 0.
-    Tell {
+pub enum ReminderAction {
+    /// A user who has been admitted has the position 0.
+    Notify {
         position: u32,
         wait_seconds: u64,
     },
-    /// They are gone.
-    Forget,
-    /// Their turn is not near, and their number is another one than was noted.
+    /// The user has gone.
+    Delete,
+    /// Not near yet, and the user has another number than the reminder.
     Renumber(i64),
     Wait,
 }
 
-impl<'a> Nearness<'a> {
-    /// `until_opening` in seconds, 0 while people are let in, none if it is not known when they are.
-    pub fn new(outlook: &'a Outlook, until_opening: Option<u64>, threshold: u32) -> Nearness<'a> {
+impl<'a> NearFront<'a> {
+    /// `until_opening` is 0 while users are admitted, and none if the opening is not known.
+    pub fn new(
+        wait_estimator: &'a WaitEstimator,
+        until_opening: Option<u64>,
+        threshold: u32,
+    ) -> NearFront<'a> {
         let count = match until_opening {
             None => 0,
-            Some(0) => outlook.reach(NEAR_SECONDS).max(threshold).max(NEAR_COUNT_MIN),
-            Some(seconds) => outlook.reach(NEAR_SECONDS.saturating_sub(seconds)),
+            Some(0) => {
+                wait_estimator.people_within(NEAR_SECONDS).max(threshold).max(NEAR_COUNT_MIN)
+            }
+            Some(seconds) => wait_estimator.people_within(NEAR_SECONDS.saturating_sub(seconds)),
         };
-        Nearness { outlook, until_opening, count }
+        NearFront { wait_estimator, until_opening, count }
     }
 
-    /// So many in the front of the line are near.
+    /// How many users at the front are near.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// `number` is what was noted of their place.
-    pub fn decide(&self, number: i64, whereabouts: Whereabouts) -> Step {
+    /// `number` is that of the reminder.
+    pub fn decide(&self, number: i64, whereabouts: UserLocation) -> ReminderAction {
         match whereabouts {
-            Whereabouts::Absent => Step::Forget,
-            Whereabouts::Active => Step::Tell { position: 0, wait_seconds: 0 },
-            Whereabouts::Waiting(place) if place.position <= self.count => {
-                let wait = self.outlook.wait_at(place.position).seconds;
+            UserLocation::Absent => ReminderAction::Delete,
+            UserLocation::Active => ReminderAction::Notify { position: 0, wait_seconds: 0 },
+            UserLocation::Waiting(place) if place.position <= self.count => {
+                let wait = self.wait_estimator.wait_at(place.position).seconds;
                 let wait_seconds = self.until_opening.unwrap_or(0) + wait;
-                Step::Tell { position: place.position, wait_seconds }
+                ReminderAction::Notify { position: place.position, wait_seconds }
             }
-            Whereabouts::Waiting(place) if place.number != number => Step::Renumber(place.number),
-            Whereabouts::Waiting(_) => Step::Wait,
+            UserLocation::Waiting(place) if place.number != number => {
+                ReminderAction::Renumber(place.number)
+            }
+            UserLocation::Waiting(_) => ReminderAction::Wait,
         }
     }
 }
@@ -70,14 +77,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use urr_room::{Crowd, Door, Pace, Place, Rules};
+    use urr_room::{AdmissionRules, AdmissionState, Crowd, LinePace, LinePosition};
 
     const THRESHOLD: u32 = 1_000;
 
     /// A full room in which so many slots were given back each second of the last minute.
-    fn outlook(each_second: u32) -> Outlook {
-        let rules = Rules {
-            door: Door::Open,
+    fn wait_estimator(each_second: u32) -> WaitEstimator {
+        let rules = AdmissionRules {
+            admission: AdmissionState::Open,
             threshold: THRESHOLD,
             admitted_per_second_max: 100,
             slot_ttl: Duration::from_mins(10),
@@ -89,38 +96,41 @@ mod tests {
             waiting: 50_000,
             active: THRESHOLD,
             admitted_total: 20_000,
-            pace: Pace { admitted: vec![each_second; Pace::SECONDS], left: vec![0; Pace::SECONDS] },
+            pace: LinePace {
+                admitted: vec![each_second; LinePace::SECONDS],
+                left: vec![0; LinePace::SECONDS],
+            },
             ..Crowd::default()
         };
-        Outlook::new(&crowd, &rules, Duration::from_hours(1))
+        WaitEstimator::new(&crowd, &rules, Duration::from_hours(1))
     }
 
-    fn waiting(number: i64, position: u32) -> Whereabouts {
-        Whereabouts::Waiting(Place { number, position })
+    fn waiting(number: i64, position: u32) -> UserLocation {
+        UserLocation::Waiting(LinePosition { number, position })
     }
 
     #[test]
     fn near_is_who_is_let_in_within_three_minutes_by_the_estimate() {
-        let outlook = outlook(20);
-        let near = Nearness::new(&outlook, Some(0), 10);
+        let wait_estimator = wait_estimator(20);
+        let near = NearFront::new(&wait_estimator, Some(0), 10);
         assert_eq!(near.count(), 3_600);
         assert_eq!(
             near.decide(7, waiting(7, 3_600)),
-            Step::Tell { position: 3_600, wait_seconds: 180 }
+            ReminderAction::Notify { position: 3_600, wait_seconds: 180 }
         );
-        assert_eq!(near.decide(7, waiting(7, 3_601)), Step::Wait);
+        assert_eq!(near.decide(7, waiting(7, 3_601)), ReminderAction::Wait);
     }
 
     #[test]
     fn near_are_also_the_next_hundred_or_as_many_as_may_be_in_at_once() {
         // One slot in a second: three minutes are 180 people.
-        let outlook = outlook(1);
-        assert_eq!(Nearness::new(&outlook, Some(0), 10).count(), 180);
-        assert_eq!(Nearness::new(&outlook, Some(0), THRESHOLD).count(), THRESHOLD);
-        let still = Outlook::new(
+        let wait_estimator = wait_estimator(1);
+        assert_eq!(NearFront::new(&wait_estimator, Some(0), 10).count(), 180);
+        assert_eq!(NearFront::new(&wait_estimator, Some(0), THRESHOLD).count(), THRESHOLD);
+        let still = WaitEstimator::new(
             &Crowd { waiting: 9, active: 10, ..Crowd::default() },
-            &Rules {
-                door: Door::Open,
+            &AdmissionRules {
+                admission: AdmissionState::Open,
                 threshold: 1,
                 admitted_per_second_max: 1,
                 slot_ttl: Duration::from_hours(1),
@@ -130,37 +140,37 @@ mod tests {
             },
             Duration::from_hours(1),
         );
-        assert!(Nearness::new(&still, Some(0), 1).count() >= 100);
+        assert!(NearFront::new(&still, Some(0), 1).count() >= 100);
     }
 
     #[test]
     fn before_the_opening_the_time_until_then_is_waited_too() {
-        let outlook = outlook(20);
-        let count = |seconds| Nearness::new(&outlook, Some(seconds), THRESHOLD).count();
+        let wait_estimator = wait_estimator(20);
+        let count = |seconds| NearFront::new(&wait_estimator, Some(seconds), THRESHOLD).count();
         assert_eq!(count(3_600), 0, "not even the first one");
         assert_eq!(count(180), 0);
         assert_eq!(count(120), 1_200);
-        let near = Nearness::new(&outlook, Some(120), THRESHOLD);
-        let told = Step::Tell { position: 400, wait_seconds: 140 };
+        let near = NearFront::new(&wait_estimator, Some(120), THRESHOLD);
+        let told = ReminderAction::Notify { position: 400, wait_seconds: 140 };
         assert_eq!(near.decide(7, waiting(7, 400)), told);
     }
 
     #[test]
     fn while_nobody_is_let_in_nobodys_turn_is_near() {
-        let outlook = outlook(20);
-        let near = Nearness::new(&outlook, None, THRESHOLD);
-        assert_eq!(near.decide(7, waiting(7, 1)), Step::Wait);
-        let told = Step::Tell { position: 0, wait_seconds: 0 };
-        assert_eq!(near.decide(7, Whereabouts::Active), told, "but who is in is told");
-        assert_eq!(near.decide(7, Whereabouts::Absent), Step::Forget);
+        let wait_estimator = wait_estimator(20);
+        let near = NearFront::new(&wait_estimator, None, THRESHOLD);
+        assert_eq!(near.decide(7, waiting(7, 1)), ReminderAction::Wait);
+        let told = ReminderAction::Notify { position: 0, wait_seconds: 0 };
+        assert_eq!(near.decide(7, UserLocation::Active), told, "but who is in is told");
+        assert_eq!(near.decide(7, UserLocation::Absent), ReminderAction::Delete);
     }
 
     #[test]
     fn another_number_is_noted_of_who_is_not_near() {
-        let outlook = outlook(20);
-        let near = Nearness::new(&outlook, Some(0), THRESHOLD);
-        assert_eq!(near.decide(7, waiting(-40, 9_000)), Step::Renumber(-40));
-        let told = Step::Tell { position: 100, wait_seconds: 5 };
+        let wait_estimator = wait_estimator(20);
+        let near = NearFront::new(&wait_estimator, Some(0), THRESHOLD);
+        assert_eq!(near.decide(7, waiting(-40, 9_000)), ReminderAction::Renumber(-40));
+        let told = ReminderAction::Notify { position: 100, wait_seconds: 5 };
         assert_eq!(near.decide(7, waiting(-40, 100)), told);
     }
 }

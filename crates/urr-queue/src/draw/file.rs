@@ -1,19 +1,18 @@
-//! A draw as a file: some lines about it, then one line for each who took part, in the order that
-//! was drawn. `docs/DRAW.md` specifies it; [`super::verify`] reads it.
+//! A draw as a file: a header, then one line for each entrant in drawn order. `docs/DRAW.md` specifies it; [`super::verify`] reads it.
 
 use std::fmt::{self, Write as _};
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::{Timestamp, Uuid, hex};
 
-use crate::domain::draw::{Digest, DrawSecret, Entrant, hex};
-use crate::store::draws::Draw;
+use crate::domain::draw::{Digest, DrawSecret, Entrant};
+use crate::store::draws::StoredDraw;
 
 /// The first line.
 pub const FORMAT: &str = "urr-draw-v1";
 
-/// What stands before the entrants.
+/// The lines before the entrants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct DrawFileHeader {
     pub event_id: Uuid,
     pub commitment: Digest,
     pub committed_at: Timestamp,
@@ -25,11 +24,11 @@ pub struct Header {
     pub count: u32,
 }
 
-impl Header {
-    /// Of a draw that is done: before that its secret is nobody's business.
-    pub fn of(draw: &Draw) -> Option<Header> {
+impl DrawFileHeader {
+    /// None until the draw is done: before that its secret is not published.
+    pub fn of(draw: &StoredDraw) -> Option<DrawFileHeader> {
         let (closing, entrants, _) = (draw.closing?, draw.entrants?, draw.done_at?);
-        Some(Header {
+        Some(DrawFileHeader {
             event_id: draw.event_id,
             commitment: draw.commitment,
             committed_at: draw.committed_at,
@@ -43,17 +42,17 @@ impl Header {
     }
 }
 
-impl fmt::Display for Header {
+impl fmt::Display for DrawFileHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{FORMAT}")?;
         writeln!(f, "event {}", self.event_id)?;
-        writeln!(f, "commitment {}", hex(&self.commitment))?;
+        writeln!(f, "commitment {}", hex::encode(self.commitment))?;
         writeln!(f, "committedAt {}", self.committed_at)?;
         writeln!(f, "closedAt {}", self.closed_at)?;
-        writeln!(f, "secret {}", hex(self.secret.expose()))?;
-        writeln!(f, "digest {}", hex(&self.digest))?;
-        writeln!(f, "arrivals {}", hex(&self.arrivals))?;
-        writeln!(f, "seed {}", hex(&self.seed))?;
+        writeln!(f, "secret {}", hex::encode(self.secret.expose()))?;
+        writeln!(f, "digest {}", hex::encode(self.digest))?;
+        writeln!(f, "arrivals {}", hex::encode(self.arrivals))?;
+        writeln!(f, "seed {}", hex::encode(self.seed))?;
         writeln!(f, "count {}", self.count)
     }
 }

@@ -1,18 +1,18 @@
-//! Checks a draw from its file alone. It shares no code with what draws but the hashes themselves.
+//! Verifies a draw from its file alone. It shares only the hash functions with the code that draws.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, BufRead};
 use std::str::FromStr;
 
-use urr_kernel::Uuid;
+use urr_kernel::{Uuid, hex};
 
-use super::file::{FORMAT, Header};
+use super::file::{DrawFileHeader, FORMAT};
 use crate::domain::draw::{
-    Digest, DrawSecret, Entrant, Order, Tag, digest_of_arrivals, digest_of_entrants, from_hex, hex,
+    Digest, DrawOrder, DrawSecret, Entrant, EntrantTag, digest_of_arrivals, digest_of_entrants,
 };
 
-/// No line of a draw is longer. A file of something else may be one endless line.
+/// No line of a draw is longer. Another file may be one endless line.
 const LINE_BYTES_MAX: u64 = 200;
 
 /// Why a file does not show a fair draw.
@@ -37,35 +37,36 @@ pub enum VerifyError {
     #[error("the seed does not follow from the secret and the digest")]
     Seed,
     #[error("line {line}: this entrant does not stand where the seed puts them")]
-    Order { line: u64 },
+    DrawOrder { line: u64 },
     #[error("line {line}: the arrivals do not count from 1 to the number of entrants")]
     ArrivalNumber { line: u64 },
     #[error("the arrivals are not those that were published")]
     Arrivals,
 }
 
-/// What was checked and found true.
+/// A verified draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    pub header: Header,
-    /// In the order that was drawn.
+pub struct DrawReport {
+    pub header: DrawFileHeader,
+    /// In drawn order.
     pub entrants: Vec<Entrant>,
 }
 
-impl Report {
-    /// As which someone was drawn, counted from 1; `None` if they did not take part.
+impl DrawReport {
+    /// The rank of a user, counted from 1; `None` if they did not take part.
     pub fn rank_of(&self, user_id: Uuid) -> Option<u32> {
-        let tag = Tag::of(self.header.event_id, user_id);
+        let tag = EntrantTag::of(self.header.event_id, user_id);
         let ranked = self.entrants.iter().zip(1..);
         ranked.into_iter().find(|(entrant, _)| entrant.tag == tag).map(|(_, rank)| rank)
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for DrawReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Header { event_id, commitment, committed_at, digest, arrivals, count, .. } =
+        let DrawFileHeader { event_id, commitment, committed_at, digest, arrivals, count, .. } =
             &self.header;
-        let (commitment, digest, arrivals) = (hex(commitment), hex(digest), hex(arrivals));
+        let (commitment, digest, arrivals) =
+            (hex::encode(commitment), hex::encode(digest), hex::encode(arrivals));
         writeln!(f, "The draw of event {event_id} is as it should be.")?;
         writeln!(f, "- The secret is the one of the commitment {commitment}.")?;
         writeln!(f, "- {count} took part, nobody twice; their digest is {digest}.")?;
@@ -83,8 +84,8 @@ impl fmt::Display for Report {
 }
 
 /// Recomputes a draw from its file.
-pub fn verify_draw(reader: impl BufRead) -> Result<Report, VerifyError> {
-    let mut lines = Lines { reader, number: 0, line: String::new() };
+pub fn verify_draw(reader: impl BufRead) -> Result<DrawReport, VerifyError> {
+    let mut lines = NumberedLines { reader, number: 0, line: String::new() };
     let header = read_header(&mut lines)?;
     if header.secret.commitment(header.event_id) != header.commitment {
         return Err(VerifyError::Commitment);
@@ -103,17 +104,17 @@ pub fn verify_draw(reader: impl BufRead) -> Result<Report, VerifyError> {
     }
     check_order(&entrants, &header.seed, first_line)?;
     check_arrivals(&entrants, &header.arrivals, first_line)?;
-    Ok(Report { header, entrants })
+    Ok(DrawReport { header, entrants })
 }
 
 /// The lines of a file, with their numbers.
-struct Lines<R> {
+struct NumberedLines<R> {
     reader: R,
     number: u64,
     line: String,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> NumberedLines<R> {
     /// The next line; `None` at the end. The last one ends with a line feed as well.
     fn next(&mut self) -> Result<Option<&str>, VerifyError> {
         self.number += 1;
@@ -152,35 +153,41 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-fn read_header(lines: &mut Lines<impl BufRead>) -> Result<Header, VerifyError> {
+fn read_header(lines: &mut NumberedLines<impl BufRead>) -> Result<DrawFileHeader, VerifyError> {
     if lines.next()? != Some(FORMAT) {
         return Err(lines.malformed("\"urr-draw-v1\": this is no file of a draw"));
     }
-    let secret = |text: &str| from_hex(text).map(DrawSecret::new);
-    Ok(Header {
+    let secret = |text: &str| hex::decode_array(text).map(DrawSecret::new);
+    Ok(DrawFileHeader {
         event_id: lines.value("event", "\"event\" and its id", as_written)?,
-        commitment: lines.value("commitment", "\"commitment\" and 64 digits", from_hex)?,
+        commitment: lines.value("commitment", "\"commitment\" and 64 digits", hex::decode_array)?,
         committed_at: lines.value("committedAt", "\"committedAt\" and a time", as_written)?,
         closed_at: lines.value("closedAt", "\"closedAt\" and a time", as_written)?,
         secret: lines.value("secret", "\"secret\" and 64 digits", secret)?,
-        digest: lines.value("digest", "\"digest\" and 64 digits", from_hex)?,
-        arrivals: lines.value("arrivals", "\"arrivals\" and 64 digits", from_hex)?,
-        seed: lines.value("seed", "\"seed\" and 64 digits", from_hex)?,
+        digest: lines.value("digest", "\"digest\" and 64 digits", hex::decode_array)?,
+        arrivals: lines.value("arrivals", "\"arrivals\" and 64 digits", hex::decode_array)?,
+        seed: lines.value("seed", "\"seed\" and 64 digits", hex::decode_array)?,
         count: lines.value("count", "\"count\" and a number", as_written)?,
     })
 }
 
-/// Reads what has only one way to be written.
+/// Reads a value and rejects any other spelling of it.
 fn as_written<T: FromStr + ToString>(text: &str) -> Option<T> {
     text.parse().ok().filter(|value: &T| value.to_string() == text)
 }
 
-fn read_entrants(lines: &mut Lines<impl BufRead>, count: u32) -> Result<Vec<Entrant>, VerifyError> {
+fn read_entrants(
+    lines: &mut NumberedLines<impl BufRead>,
+    count: u32,
+) -> Result<Vec<Entrant>, VerifyError> {
     let mut entrants = Vec::new();
     for found in 0..count {
         let line = lines.next()?.ok_or(VerifyError::Truncated { count, found })?;
         let entrant = line.split_once(' ').and_then(|(tag, arrival)| {
-            Some(Entrant { tag: Tag(from_hex(tag)?), arrival: as_written(arrival)? })
+            Some(Entrant {
+                tag: EntrantTag(hex::decode_array(tag)?),
+                arrival: as_written(arrival)?,
+            })
         });
         let expected = "the 32 digits of an entrant and the number of their arrival";
         entrants.push(entrant.ok_or_else(|| lines.malformed(expected))?);
@@ -202,12 +209,12 @@ fn refuse_twice(entrants: &[Entrant], first_line: u64) -> Result<(), VerifyError
 }
 
 fn check_order(entrants: &[Entrant], seed: &Digest, first_line: u64) -> Result<(), VerifyError> {
-    let order = Order::new(seed);
+    let order = DrawOrder::new(seed);
     let mut in_front = None;
     for (line, entrant) in (first_line..).zip(entrants) {
         let place = Some((order.score(entrant.tag), entrant.tag));
         if in_front >= place {
-            return Err(VerifyError::Order { line });
+            return Err(VerifyError::DrawOrder { line });
         }
         in_front = place;
     }
@@ -227,7 +234,7 @@ fn check_arrivals(
             _ => return Err(VerifyError::ArrivalNumber { line }),
         }
     }
-    let tags: Vec<Tag> = by_arrival.into_iter().flatten().collect();
+    let tags: Vec<EntrantTag> = by_arrival.into_iter().flatten().collect();
     match digest_of_arrivals(&tags) == *arrivals {
         true => Ok(()),
         false => Err(VerifyError::Arrivals),
@@ -245,9 +252,9 @@ mod tests {
     /// A file of these people, of event 1 and the secret of nines.
     fn file(users: &[u128]) -> String {
         let (event_id, secret) = (Uuid::from_u128(1), DrawSecret::new([9; 32]));
-        let tag = |user: &u128| Tag::of(event_id, Uuid::from_u128(*user));
+        let tag = |user: &u128| EntrantTag::of(event_id, Uuid::from_u128(*user));
         let drawn = draw(&secret, &users.iter().map(tag).collect::<Vec<_>>());
-        let header = Header {
+        let header = DrawFileHeader {
             event_id,
             commitment: secret.commitment(event_id),
             committed_at: "2026-11-20T09:00:00Z".parse().unwrap(),
@@ -261,7 +268,7 @@ mod tests {
         format!("{header}{}", lines(&drawn.entrants))
     }
 
-    fn verify(file: &str) -> Result<Report, VerifyError> {
+    fn verify(file: &str) -> Result<DrawReport, VerifyError> {
         verify_draw(file.as_bytes())
     }
 
@@ -337,7 +344,7 @@ mod tests {
     #[test]
     fn nobody_can_be_removed_added_replaced_or_named_twice() {
         let file = file(&PEOPLE);
-        let stranger = format!("{} 7", Tag::of(Uuid::from_u128(1), Uuid::from_u128(99)));
+        let stranger = format!("{} 7", EntrantTag::of(Uuid::from_u128(1), Uuid::from_u128(99)));
         let removed = with_entrants(&file, |entrants| drop(entrants.pop()));
         refused(&removed, "ends in the middle: it names 6 entrants, and 5");
         refused(&with(&removed, "count", "5"), "added, removed or replaced");
@@ -370,8 +377,8 @@ mod tests {
     fn the_secret_cannot_be_exchanged_without_its_commitment() {
         let file = file(&PEOPLE);
         let other = DrawSecret::new([8; 32]);
-        refused(&with(&file, "secret", &hex(other.expose())), "not that of the secret");
-        let commitment = hex(&other.commitment(Uuid::from_u128(1)));
+        refused(&with(&file, "secret", &hex::encode(other.expose())), "not that of the secret");
+        let commitment = hex::encode(other.commitment(Uuid::from_u128(1)));
         refused(&with(&file, "commitment", &commitment), "not that of the secret");
         let other_event = Uuid::from_u128(2).to_string();
         refused(&with(&file, "event", &other_event), "not that of the secret");

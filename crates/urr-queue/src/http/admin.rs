@@ -1,23 +1,37 @@
-//! What administrators see and change.
+//! The routes of administrators.
 
 mod bodies;
-mod log;
-mod operators;
-mod original;
+mod operator;
+mod queue_paths;
 mod views;
 
-use axum::extract::State;
+use axum::extract::{FromRef, State};
 use urr_kernel::Uuid;
+use urr_service::admin_log::{self, AdminLogRoute};
 use urr_service::{Admin, ApiError, ErrorBody, Json, Page, Path};
+use urr_storage::Db;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::bodies::{ChangeRoomBody, ClearRoomBody, MessageBody};
 use self::views::{ClearedView, RoomAnswer, RoomListView};
-use crate::Queue;
-use crate::admin::{Actor, AdminError, Change, ChangeRefused};
+use super::AdminErrors;
+use crate::QueueService;
+use crate::admin::{Actor, AdminError, RoomChange, RoomChangeRejection};
 
-pub fn routes() -> OpenApiRouter<Queue> {
+const LOG: AdminLogRoute = AdminLogRoute {
+    path: "/api/admin/queue/log",
+    operation_id: "list_queue_admin_actions",
+    tag: "admin",
+};
+
+impl FromRef<QueueService> for Db {
+    fn from_ref(queue: &QueueService) -> Db {
+        queue.0.db.clone()
+    }
+}
+
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
         .routes(routes!(list_rooms))
         .routes(routes!(get_room, change_room))
@@ -25,13 +39,13 @@ pub fn routes() -> OpenApiRouter<Queue> {
         .routes(routes!(resume_room))
         .routes(routes!(clear_room))
         .routes(routes!(set_room_message, remove_room_message))
-        .merge(log::routes())
-        .merge(original::routes())
-        .merge(operators::routes())
+        .merge(queue_paths::routes())
+        .merge(operator::routes())
+        .merge(admin_log::routes(LOG))
 }
 
-/// The rooms that have anybody in them, are open or will be within a day: those with people first,
-/// then by the beginning of their sale.
+/// List the rooms that are occupied, open, or will be within a day. Occupied rooms come first, then
+/// by the start of the sale.
 #[utoipa::path(
     get, path = "/api/admin/queue", tag = "admin", params(Page),
     responses(
@@ -42,58 +56,49 @@ pub fn routes() -> OpenApiRouter<Queue> {
     ),
 )]
 async fn list_rooms(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     _admin: Admin,
     page: Page,
 ) -> Result<Json<RoomListView>, ApiError> {
     Ok(Json(list(&queue, page).await?))
 }
 
-async fn list(queue: &Queue, page: Page) -> Result<RoomListView, ApiError> {
+async fn list(queue: &QueueService, page: Page) -> Result<RoomListView, ApiError> {
     let (reports, total) = queue.report_rooms(page).await?;
     Ok(RoomListView::new(&reports, &queue.0.settings, total, page))
 }
 
-/// A room as it is now.
+/// The present state of a room.
 #[utoipa::path(
     get, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = RoomAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = RoomAnswer), AdminErrors),
 )]
 async fn get_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     _admin: Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
-    answer(&queue, event_id).await
+    show(&queue, event_id).await
 }
 
-async fn answer(queue: &Queue, event_id: Uuid) -> Result<Json<RoomAnswer>, ApiError> {
+async fn show(queue: &QueueService, event_id: Uuid) -> Result<Json<RoomAnswer>, ApiError> {
     let report = queue.report_room(event_id).await?;
     Ok(Json(RoomAnswer::new(&report, &queue.0.settings)))
 }
 
-/// Changes how a room is run. What is not named stays; `null` is the default again. It counts at
-/// once; every process obeys it within a second.
+/// Change the settings of a room. Absent settings stay; `null` resets to the default. It takes effect
+/// within a second.
 #[utoipa::path(
     patch, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     request_body = ChangeRoomBody,
     responses(
         (status = 200, body = RoomAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
+        AdminErrors,
         (status = 409, body = ErrorBody),
     ),
 )]
 async fn change_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Json(body): Json<ChangeRoomBody>,
@@ -102,72 +107,54 @@ async fn change_room(
 }
 
 async fn change(
-    queue: &Queue,
+    queue: &QueueService,
     event_id: Uuid,
-    change: Change,
+    change: RoomChange,
     actor: Actor,
 ) -> Result<Json<RoomAnswer>, ApiError> {
     queue.change_room(event_id, change, actor).await?;
-    answer(queue, event_id).await
+    show(queue, event_id).await
 }
 
-/// Lets nobody in until it is resumed. Who is in stays in, who waits keeps their place.
+/// Pause the admission. Users keep their slots and positions.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/pause", tag = "admin",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = RoomAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = RoomAnswer), AdminErrors),
 )]
 async fn pause_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
-    let paused = Change { is_paused: Some(true), ..Change::default() };
+    let paused = RoomChange { is_paused: Some(true), ..RoomChange::default() };
     change(&queue, event_id, paused, Actor::Admin(admin.user_id)).await
 }
 
-/// Lets people in again.
+/// Resume the admission.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/resume", tag = "admin",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = RoomAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = RoomAnswer), AdminErrors),
 )]
 async fn resume_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
-    let resumed = Change { is_paused: Some(false), ..Change::default() };
+    let resumed = RoomChange { is_paused: Some(false), ..RoomChange::default() };
     change(&queue, event_id, resumed, Actor::Admin(admin.user_id)).await
 }
 
-/// Ends every place and every slot of an event, for good: everybody has to line up again. The body
-/// repeats the event's id, so that nobody does it by mistake.
+/// End every position and every slot of an event: all users have to join again. The body repeats the
+/// event's id, so that no room is cleared by mistake.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/clear", tag = "admin",
     params(("eventId" = Uuid, Path)), request_body = ClearRoomBody,
-    responses(
-        (status = 200, body = ClearedView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = ClearedView), AdminErrors),
 )]
 async fn clear_room(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Json(body): Json<ClearRoomBody>,
@@ -176,7 +163,7 @@ async fn clear_room(
 }
 
 async fn clear(
-    queue: &Queue,
+    queue: &QueueService,
     event_id: Uuid,
     body: &ClearRoomBody,
     actor: Actor,
@@ -189,53 +176,41 @@ async fn clear(
     Ok(Json(ClearedView::new(event_id, cleared)))
 }
 
-/// Shows those who wait a line of text.
+/// Show a line of text to the users who wait.
 #[utoipa::path(
     put, path = "/api/admin/queue/{eventId}/message", tag = "admin",
     params(("eventId" = Uuid, Path)), request_body = MessageBody,
-    responses(
-        (status = 200, body = RoomAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = RoomAnswer), AdminErrors),
 )]
 async fn set_room_message(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Json(body): Json<MessageBody>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
-    let said = Change { message: Some(Some(body.parse()?)), ..Change::default() };
-    change(&queue, event_id, said, Actor::Admin(admin.user_id)).await
+    let message = RoomChange { message: Some(Some(body.parse()?)), ..RoomChange::default() };
+    change(&queue, event_id, message, Actor::Admin(admin.user_id)).await
 }
 
-/// Takes the line of text away.
+/// Remove the line of text.
 #[utoipa::path(
     delete, path = "/api/admin/queue/{eventId}/message", tag = "admin",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = RoomAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = RoomAnswer), AdminErrors),
 )]
 async fn remove_room_message(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<RoomAnswer>, ApiError> {
-    let silent = Change { message: Some(None), ..Change::default() };
+    let silent = RoomChange { message: Some(None), ..RoomChange::default() };
     change(&queue, event_id, silent, Actor::Admin(admin.user_id)).await
 }
 
 fn confirmation_required(event_id: Uuid, waiting: u32, active: u32) -> ApiError {
     let sentence = format!(
-        "This ends the places of {waiting} who wait and the slots of {active} who are in, for \
-         good. Send {{\"confirm\": \"{event_id}\"}} if that is what you want."
+        "This ends the positions of {waiting} users and the slots of {active} users for good. \
+         Send {{\"confirm\": \"{event_id}\"}} if that is what you want."
     );
     ApiError::bad_request("CONFIRMATION_REQUIRED", sentence)
         .with("waiting", waiting)
@@ -250,14 +225,13 @@ impl From<AdminError> for ApiError {
             }
             AdminError::Room(error) => super::room_error(error),
             AdminError::Storage(error) => error.into(),
-            AdminError::Refused(ChangeRefused::OpeningFixed) => ApiError::conflict(
+            AdminError::Refused(RoomChangeRejection::OpeningFixed) => ApiError::conflict(
                 "OPENING_FIXED",
-                "People may gather already: whether they are let in by arrival or by lot cannot \
-                 be changed any more.",
+                "Users may join already, so the opening order cannot be changed any more.",
             ),
-            AdminError::Refused(ChangeRefused::GatheringFixed) => ApiError::conflict(
+            AdminError::Refused(RoomChangeRejection::GatheringFixed) => ApiError::conflict(
                 "GATHERING_FIXED",
-                "People may gather already: when that begins cannot be changed any more.",
+                "Users may join already, so the start of the gathering cannot be changed any more.",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! Draws over HTTP: for everybody, without a login.
+//! Draws over HTTP: public, without a login.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,68 +11,61 @@ use futures_util::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::{Timestamp, Uuid, hex};
 use urr_service::{ApiError, ErrorBody, Json, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::domain::draw::hex;
-use crate::draw::{self, Header, lines};
-use crate::published::PublicDraw;
-use crate::store::draws::Draw;
-use crate::{EventStatus, Opening, Queue};
+use super::{event_not_found, room_not_ready};
+use crate::draw::cache::PublicDraw;
+use crate::draw::{self, DrawFileHeader, lines};
+use crate::status::is_new_id;
+use crate::store::draws::StoredDraw;
+use crate::{EventStatus, OpeningOrder, QueueService};
 
-/// A draw that is done never changes; until then it may at any moment.
+/// A draw never changes once it is done.
 const FOR_A_MOMENT: &str = "public, max-age=1";
 const FOR_LONG: &str = "public, max-age=86400";
-/// Who reads a file slower than this is not sent the rest: others want theirs.
+/// A slower download is ended, so that others get their turn.
 const DOWNLOAD_WITHIN: Duration = Duration::from_mins(5);
 const DOWNLOAD_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-pub fn routes() -> OpenApiRouter<Queue> {
+pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new().routes(routes!(get_draw)).routes(routes!(get_draw_file))
 }
 
-/// A draw. What belongs to its result is missing until it is done.
+/// A draw. The fields of its result are null until it is done.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DrawView {
     event_id: Uuid,
     /// `committed`: the secret is made and its hash published. `drawing`: the sale has begun.
-    /// `done`: everybody has their place.
+    /// `done`: all entrants have their positions.
     #[schema(example = "committed")]
     state: &'static str,
-    /// SHA-256 of the secret: 64 hexadecimal digits, like all that follow.
+    /// SHA-256 of the secret: 64 hexadecimal digits, as in the fields below.
     commitment: String,
     #[schema(value_type = String, format = DateTime)]
     committed_at: Timestamp,
-    /// Who came later did not take part.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Users who joined later did not take part.
     #[schema(value_type = Option<String>, format = DateTime)]
     closed_at: Option<Timestamp>,
-    #[serde(flatten)]
-    result: Option<ResultView>,
+    secret: Option<String>,
+    /// Of the entrants.
+    digest: Option<String>,
+    /// Of the order in which the entrants joined.
+    arrivals: Option<String>,
+    seed: Option<String>,
+    /// The number of entrants.
+    count: Option<u32>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    done_at: Option<Timestamp>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ResultView {
-    secret: String,
-    /// Of those who took part.
-    digest: String,
-    /// Of the order in which they came.
-    arrivals: String,
-    seed: String,
-    /// How many took part.
-    count: u32,
-    #[schema(value_type = String, format = DateTime)]
-    done_at: Timestamp,
-}
-
-/// The draw of a lottery: its commitment, and when it is done everything that it followed from.
+/// The draw of a lottery: its commitment, and when it is done everything from which it follows.
 ///
-/// Note the commitment before the sale: it shows that the secret was not chosen later.
+/// Compare the commitment of before the sale with that of after it: the secret was not chosen later.
 #[utoipa::path(
     get, path = "/api/queue/draw/{eventId}", tag = "queue", security(()),
     params(("eventId" = Uuid, Path)),
@@ -80,23 +73,23 @@ struct ResultView {
         (status = 200, body = DrawView),
         (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, or `NO_LOTTERY`: \
-            people are let in as they came."),
+            users are admitted in the order of arrival."),
     ),
 )]
 async fn get_draw(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Path(event_id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
-    let found = look(&queue, event_id).await?;
-    let view = DrawView::from(draw_of(&found)?);
-    let lasts = if view.result.is_some() { FOR_LONG } else { FOR_A_MOMENT };
+    let public = find_draw(&queue, event_id).await?;
+    let view = DrawView::from(draw_of(&public)?);
+    let lasts = if view.seed.is_some() { FOR_LONG } else { FOR_A_MOMENT };
     Ok(([(CACHE_CONTROL, lasts)], Json(view)).into_response())
 }
 
-/// Everybody who took part in a draw that is done, in the order that was drawn.
+/// The entrants of a draw that is done, in drawn order.
 ///
-/// Plain text, one line each, as `docs/DRAW.md` specifies it; `urr queue verify-draw` checks it. Who
-/// took part is named by a tag that only they can find.
+/// Plain text, one line each, as `docs/DRAW.md` specifies; `urr queue verify-draw` checks it. An
+/// entrant is named by a tag that only they can compute.
 #[utoipa::path(
     get, path = "/api/queue/draw/{eventId}/file", tag = "queue", security(()),
     params(("eventId" = Uuid, Path)),
@@ -105,16 +98,16 @@ async fn get_draw(
         (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, or `NO_LOTTERY`."),
         (status = 409, body = ErrorBody, description = "`NOT_DRAWN_YET`"),
-        (status = 503, body = ErrorBody, description = "`TOO_MANY_DOWNLOADS`: too many read \
-            such files at the moment. With `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`TOO_MANY_DOWNLOADS`, or \
+            `ROOM_NOT_READY`. With `Retry-After`."),
     ),
 )]
 async fn get_draw_file(
-    State(queue): State<Queue>,
+    State(queue): State<QueueService>,
     Path(event_id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
-    let found = look(&queue, event_id).await?;
-    let header = Header::of(draw_of(&found)?).ok_or_else(not_drawn_yet)?;
+    let public = find_draw(&queue, event_id).await?;
+    let header = DrawFileHeader::of(draw_of(&public)?).ok_or_else(not_drawn_yet)?;
     let download = queue.begin_download().ok_or_else(too_many_downloads)?;
     let first = stream::iter([Ok(Bytes::from(header.to_string()))]);
     let body = Body::from_stream(first.chain(parts(queue, event_id, download)));
@@ -127,25 +120,25 @@ async fn get_draw_file(
     Ok((headers, body).into_response())
 }
 
-/// An answer broke off: the count in its header shows that something is missing.
+/// The download was cut off: the count in its header shows that entrants are missing.
 #[derive(Debug, thiserror::Error)]
-#[error("the file was not sent to its end")]
-struct BrokenOff;
+#[error("the file was not sent completely")]
+struct IncompleteDownload;
 
-/// The entrants, read as they are sent: a million of them are never in memory at once. Who stops
-/// reading does not keep others from it for longer than a while.
+/// The entrants, read as they are sent: a million of them are never in memory at once. A client that
+/// stops reading blocks the download of others for a bounded time.
 fn parts(
-    queue: Queue,
+    queue: QueueService,
     event_id: Uuid,
     download: OwnedSemaphorePermit,
-) -> impl Stream<Item = Result<Bytes, BrokenOff>> {
-    // Nothing is the end. Without it the channel's own end is a failure.
+) -> impl Stream<Item = Result<Bytes, IncompleteDownload>> {
+    // `None` is the end. If the channel closes without it, the download has failed.
     let (sender, receiver) = mpsc::channel::<Option<Bytes>>(1);
     tokio::spawn(async move {
         let _download = download;
         let sent = tokio::time::timeout(DOWNLOAD_WITHIN, send_parts(&queue, event_id, &sender));
         if sent.await.is_err() {
-            tracing::debug!(%event_id, "someone reads the file of a draw too slowly");
+            tracing::debug!(%event_id, "a draw file is downloaded too slowly");
         }
     });
     stream::unfold(Some(receiver), async |receiver| {
@@ -153,17 +146,17 @@ fn parts(
         match receiver.recv().await {
             Some(Some(part)) => Some((Ok(part), Some(receiver))),
             Some(None) => None,
-            None => Some((Err(BrokenOff), None)),
+            None => Some((Err(IncompleteDownload), None)),
         }
     })
 }
 
-async fn send_parts(queue: &Queue, event_id: Uuid, sender: &mpsc::Sender<Option<Bytes>>) {
+async fn send_parts(queue: &QueueService, event_id: Uuid, sender: &mpsc::Sender<Option<Bytes>>) {
     for part in 0.. {
         let entrants = match draw::find_part(queue, event_id, part).await {
             Ok(entrants) => entrants,
             Err(error) => {
-                tracing::warn!(%event_id, %error, "the file of a draw could not be read");
+                tracing::warn!(%event_id, %error, "a draw file could not be read");
                 return;
             }
         };
@@ -175,47 +168,41 @@ async fn send_parts(queue: &Queue, event_id: Uuid, sender: &mpsc::Sender<Option<
     }
 }
 
-/// An event that was not taken out of sight.
-async fn look(queue: &Queue, event_id: Uuid) -> Result<Arc<PublicDraw>, ApiError> {
-    let found = queue.public_draw(event_id).await?;
-    let found = found.filter(|found| found.event.status != EventStatus::Deleted);
-    found.ok_or_else(|| {
-        ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
+/// The draw of an event that is not deleted.
+async fn find_draw(queue: &QueueService, event_id: Uuid) -> Result<Arc<PublicDraw>, ApiError> {
+    let public = queue.public_draw(event_id).await?;
+    let public = public.filter(|public| public.event.status != EventStatus::Deleted);
+    public.ok_or_else(|| match is_new_id(event_id, queue.0.clock.now()) {
+        true => room_not_ready(),
+        false => event_not_found(),
     })
 }
 
 /// The draw of an event that is a lottery.
-fn draw_of(found: &PublicDraw) -> Result<&Draw, ApiError> {
-    let draw = match found.event.wishes.opening {
-        Opening::Lottery => found.draw.as_ref(),
-        Opening::Fifo => None,
+fn draw_of(public: &PublicDraw) -> Result<&StoredDraw, ApiError> {
+    let draw = match public.event.room_settings.opening {
+        OpeningOrder::Lottery => public.draw.as_ref(),
+        OpeningOrder::Fifo => None,
     };
     draw.ok_or_else(|| {
-        let sentence = "There is no draw for this event: people are let in as they came.";
+        let sentence =
+            "There is no draw for this event: users are admitted in the order of arrival.";
         ApiError::not_found("NO_LOTTERY", sentence)
     })
 }
 
 fn too_many_downloads() -> ApiError {
-    let sentence = "Too many read the files of draws at the moment. Please come back soon.";
+    let sentence = "There are too many downloads of draws at the moment. Please try again soon.";
     ApiError::unavailable("TOO_MANY_DOWNLOADS", sentence, DOWNLOAD_AGAIN_AFTER)
 }
 
 fn not_drawn_yet() -> ApiError {
-    ApiError::conflict("NOT_DRAWN_YET", "The draw is not done yet. Please come back after it.")
+    ApiError::conflict("NOT_DRAWN_YET", "The draw is not done yet. Please try again after it.")
 }
 
-impl From<&Draw> for DrawView {
-    fn from(draw: &Draw) -> DrawView {
-        let header = Header::of(draw);
-        let result = header.zip(draw.done_at).map(|(header, done_at)| ResultView {
-            secret: hex(header.secret.expose()),
-            digest: hex(&header.digest),
-            arrivals: hex(&header.arrivals),
-            seed: hex(&header.seed),
-            count: header.count,
-            done_at,
-        });
+impl From<&StoredDraw> for DrawView {
+    fn from(draw: &StoredDraw) -> DrawView {
+        let result = DrawFileHeader::of(draw);
         DrawView {
             event_id: draw.event_id,
             state: match (&draw.closing, &result) {
@@ -223,10 +210,15 @@ impl From<&Draw> for DrawView {
                 (Some(_), None) => "drawing",
                 (None, None) => "committed",
             },
-            commitment: hex(&draw.commitment),
+            commitment: hex::encode(draw.commitment),
             committed_at: draw.committed_at,
             closed_at: draw.closing.map(|closing| closing.closed_at),
-            result,
+            secret: result.as_ref().map(|result| hex::encode(result.secret.expose())),
+            digest: result.as_ref().map(|result| hex::encode(result.digest)),
+            arrivals: result.as_ref().map(|result| hex::encode(result.arrivals)),
+            seed: result.as_ref().map(|result| hex::encode(result.seed)),
+            count: result.as_ref().map(|result| result.count),
+            done_at: draw.done_at,
         }
     }
 }

@@ -1,42 +1,42 @@
-//! Draws and who takes part in them.
+//! Draws and their entrants.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::domain::draw::{Digest, DrawSecret, Drawn, Entrant, Tag};
+use crate::domain::draw::{Digest, DrawResult, DrawSecret, Entrant, EntrantTag};
 
-/// So many entrants are in a row.
+/// How many entrants one row holds.
 pub const ENTRANTS_PER_PART: usize = 5_000;
-/// A tag and the number of the arrival.
+/// A tag and the arrival number.
 const ENTRANT_BYTES: usize = 16 + 4;
 
-/// A draw as far as it is.
+/// A draw in whatever state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draw {
+pub struct StoredDraw {
     pub event_id: Uuid,
     pub secret: DrawSecret,
     pub commitment: Digest,
     pub committed_at: Timestamp,
-    pub closing: Option<Closing>,
-    pub entrants: Option<Entrants>,
+    pub closing: Option<DrawClosing>,
+    pub entrants: Option<DrawEntrants>,
     pub done_at: Option<Timestamp>,
 }
 
-/// Who arrived later than this does not take part.
+/// Users who joined after it do not take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closing {
+pub struct DrawClosing {
     pub last_number: i64,
     pub closed_at: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entrants {
+pub struct DrawEntrants {
     pub count: u32,
     pub digest: Digest,
     pub arrivals: Digest,
 }
 
-pub fn draw_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<Draw>, StorageError> {
+pub fn draw_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<StoredDraw>, StorageError> {
     tx.query_opt(
         "select event_id, secret, commitment, committed_at, last_number, closed_at, \
          entrants_count, entrants_digest, arrivals_digest, done_at from draws where event_id = $1",
@@ -45,7 +45,7 @@ pub fn draw_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<Draw>, Storag
     )
 }
 
-/// Commits to a secret. A commitment that was made is never replaced: then it returns `false`.
+/// Commits to a secret. A commitment is never replaced: then it returns `false`.
 pub fn draw_insert(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -60,11 +60,11 @@ pub fn draw_insert(
     Ok(rows == 1)
 }
 
-/// Says who takes part at most. Only the first word counts.
+/// Sets the last number that takes part. Only the first call counts.
 pub fn draw_close(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    closing: &Closing,
+    closing: &DrawClosing,
 ) -> Result<bool, StorageError> {
     let rows = tx.execute(
         "update draws set last_number = $2, closed_at = $3 \
@@ -74,12 +74,12 @@ pub fn draw_close(
     Ok(rows == 1)
 }
 
-/// Says who takes part and in which order. Only the first word counts, and it counts whole: two
-/// processes may have read the room at different moments.
+/// Stores the entrants in their order. Only the first call counts, as a whole: two processes may have
+/// read the room at different moments.
 pub fn entrants_insert(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    drawn: &Drawn,
+    drawn: &DrawResult,
 ) -> Result<bool, StorageError> {
     let count = u32::try_from(drawn.entrants.len()).expect("a room holds fewer than 2^32");
     let rows = tx.execute(
@@ -99,7 +99,7 @@ pub fn entrants_insert(
     Ok(true)
 }
 
-/// Says that everybody has their number. Only the first word counts.
+/// Notes that all entrants have their numbers. Only the first call counts.
 pub fn draw_finish(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -113,7 +113,7 @@ pub fn draw_finish(
     Ok(rows == 1)
 }
 
-/// Some of the entrants in the order that was drawn; `None` behind the last.
+/// One part of the entrants in drawn order; `None` behind the last.
 pub fn entrants_find(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -126,22 +126,22 @@ pub fn entrants_find(
     )
 }
 
-fn read_draw(row: &Row<'_>) -> Result<Draw, StorageError> {
+fn read_draw(row: &Row<'_>) -> Result<StoredDraw, StorageError> {
     let last_number: Option<i64> = row.get("last_number")?;
     let closed_at: Option<Timestamp> = row.get("closed_at")?;
     let count: Option<u32> = row.get("entrants_count")?;
     let digests = (digest(row, "entrants_digest")?, digest(row, "arrivals_digest")?);
-    Ok(Draw {
+    Ok(StoredDraw {
         event_id: row.get("event_id")?,
         secret: DrawSecret::new(needed(digest(row, "secret")?, "secret")?),
         commitment: needed(digest(row, "commitment")?, "commitment")?,
         committed_at: row.get("committed_at")?,
         closing: last_number
             .zip(closed_at)
-            .map(|(last_number, closed_at)| Closing { last_number, closed_at }),
+            .map(|(last_number, closed_at)| DrawClosing { last_number, closed_at }),
         entrants: match (count, digests) {
             (Some(count), (Some(digest), Some(arrivals))) => {
-                Some(Entrants { count, digest, arrivals })
+                Some(DrawEntrants { count, digest, arrivals })
             }
             _ => None,
         },
@@ -180,7 +180,7 @@ fn decode(bytes: &[u8]) -> Result<Vec<Entrant>, StorageError> {
     let entrant = |row: &[u8; ENTRANT_BYTES]| {
         let (tag, arrival) = row.split_first_chunk().expect("a tag is the longer part");
         let arrival = arrival.try_into().expect("the rest of a row is the arrival");
-        Entrant { tag: Tag(*tag), arrival: u32::from_be_bytes(arrival) }
+        Entrant { tag: EntrantTag(*tag), arrival: u32::from_be_bytes(arrival) }
     };
     Ok(rows.iter().map(entrant).collect())
 }
@@ -201,8 +201,8 @@ mod tests {
     }
 
     /// What is drawn if these take part.
-    fn drawn(users: &[u128]) -> Drawn {
-        let tag = |user: &u128| Tag::of(EVENT, Uuid::from_u128(*user));
+    fn drawn(users: &[u128]) -> DrawResult {
+        let tag = |user: &u128| EntrantTag::of(EVENT, Uuid::from_u128(*user));
         draw(&DrawSecret::new([1; 32]), &users.iter().map(tag).collect::<Vec<_>>())
     }
 
@@ -229,7 +229,7 @@ mod tests {
                 assert!(!write(db, move |tx| entrants_insert(tx, EVENT, &too_early)).await);
                 assert!(!write(db, |tx| draw_finish(tx, EVENT, time(3))).await);
                 for (last_number, is_first) in [(3, true), (4, false)] {
-                    let closing = Closing { last_number, closed_at: time(last_number) };
+                    let closing = DrawClosing { last_number, closed_at: time(last_number) };
                     let closed = write(db, move |tx| draw_close(tx, EVENT, &closing)).await;
                     assert_eq!(closed, is_first);
                 }
@@ -241,11 +241,12 @@ mod tests {
                 assert!(write(db, |tx| draw_finish(tx, EVENT, time(6))).await);
                 assert!(!write(db, |tx| draw_finish(tx, EVENT, time(7))).await);
                 let found = write(db, |tx| draw_find(tx, EVENT)).await.unwrap();
-                let entrants = Entrants { count: 3, digest: one.digest, arrivals: one.arrivals };
+                let entrants =
+                    DrawEntrants { count: 3, digest: one.digest, arrivals: one.arrivals };
                 assert_eq!(found.secret, secret(1));
                 assert_eq!(found.commitment, secret(1).commitment(EVENT));
                 assert_eq!(found.committed_at, time(1));
-                assert_eq!(found.closing, Some(Closing { last_number: 3, closed_at: time(3) }));
+                assert_eq!(found.closing, Some(DrawClosing { last_number: 3, closed_at: time(3) }));
                 assert_eq!(found.entrants, Some(entrants));
                 assert_eq!(found.done_at, Some(time(6)));
                 let listed = write(db, |tx| entrants_find(tx, EVENT, 0)).await;
@@ -264,7 +265,7 @@ mod tests {
             let (drawn, written) = (drawn(&users), drawn(&users));
             write(db, move |tx| {
                 draw_insert(tx, EVENT, &DrawSecret::new([1; 32]), time(1))?;
-                draw_close(tx, EVENT, &Closing { last_number: 20_000, closed_at: time(2) })?;
+                draw_close(tx, EVENT, &DrawClosing { last_number: 20_000, closed_at: time(2) })?;
                 entrants_insert(tx, EVENT, &written)
             })
             .await;

@@ -1,10 +1,9 @@
-//! Up to which minute the rooms were told to the statistics.
+//! The last minute for which the statistics of each room were published.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
-/// Takes the minute of a room. Of all who try it at once, one is told true; a minute that is over
-/// nobody gets any more.
+/// Takes the minute of a room. Of concurrent calls one gets true; an older minute gets false.
 pub fn observation_take(
     tx: &mut Tx<'_>,
     event_id: Uuid,

@@ -1,23 +1,23 @@
-//! Those who want to be told when their turn is near.
+//! Reminders of near admissions.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
-/// Someone's wish to be told.
+/// A user who asked to be reminded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reminder {
     pub event_id: Uuid,
     pub user_id: Uuid,
-    /// Of their place, when it was asked for or looked at last.
+    /// The user's number in the line, when the reminder was inserted or last checked.
     pub number: i64,
 }
 
 impl Reminder {
-    /// The number of who asked before a draw: they come first, and are looked for in any case.
+    /// The number before a draw. It sorts first, so that the user is looked up in any case.
     pub const UNDRAWN: i64 = i64::MIN;
 }
 
-/// Once more changes nothing, unless they have another place by now.
+/// Repeating it changes nothing, unless the user has another number by now.
 pub fn reminder_insert(
     tx: &mut Tx<'_>,
     reminder: &Reminder,
@@ -34,7 +34,6 @@ pub fn reminder_insert(
     Ok(())
 }
 
-/// Whatever place it was for.
 pub fn reminder_withdraw(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -45,8 +44,8 @@ pub fn reminder_withdraw(
     Ok(())
 }
 
-/// The events with reminders. Each is found by one step through the key: there may be a million
-/// reminders of few events.
+/// The events with reminders. Each is found by one step through the index, because there may be a
+/// million reminders of few events.
 pub fn reminder_list_events(tx: &mut Tx<'_>) -> Result<Vec<Uuid>, StorageError> {
     let sql = "select event_id from reminders where event_id > $1 order by event_id limit 1";
     let mut events: Vec<Uuid> = Vec::new();
@@ -59,7 +58,7 @@ pub fn reminder_list_events(tx: &mut Tx<'_>) -> Result<Vec<Uuid>, StorageError> 
     }
 }
 
-/// Some of an event behind this number and user, with numbers up to `number_max`.
+/// The next reminders of an event behind this number and user, up to `number_max`.
 pub fn reminder_list(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -76,8 +75,7 @@ pub fn reminder_list(
     )
 }
 
-/// Ends a reminder, if it is still the one that was read. Of all who try it at once, one is told
-/// true.
+/// Deletes a reminder if it is still the one that was read. Of concurrent calls one gets true.
 pub fn reminder_end(tx: &mut Tx<'_>, reminder: &Reminder) -> Result<bool, StorageError> {
     let Reminder { event_id, user_id, number } = *reminder;
     let rows = tx.execute(
@@ -87,7 +85,7 @@ pub fn reminder_end(tx: &mut Tx<'_>, reminder: &Reminder) -> Result<bool, Storag
     Ok(rows == 1)
 }
 
-/// Notes another number, if the reminder is still the one that was read.
+/// Sets another number if the reminder is still the one that was read.
 pub fn reminder_renumber(
     tx: &mut Tx<'_>,
     reminder: &Reminder,
@@ -100,7 +98,7 @@ pub fn reminder_renumber(
     Ok(())
 }
 
-/// Ends some of an event. Returns how many.
+/// Deletes some reminders of an event. Returns how many.
 pub fn reminder_end_some(
     tx: &mut Tx<'_>,
     event_id: Uuid,

@@ -1,11 +1,11 @@
-//! The rows of the rooms.
+//! The rows of `rooms`: events with the settings of their rooms.
 
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::{DrawState, EventRoom, EventStatus, Opening, Wishes};
+use crate::{DrawState, EventRoom, RoomSettings};
 
 const SELECT_ROOMS: &str = "select rooms.event_id, status, title, artist_id, artist_name, \
      sale_starts_at, sale_ends_at, has_presale, threshold, admitted_per_second_max, \
@@ -14,24 +14,24 @@ const SELECT_ROOMS: &str = "select rooms.event_id, status, title, artist_id, art
      commitment, awaits_clearing \
      from rooms left join draws on draws.event_id = rooms.event_id where revision > 0";
 
-/// Counts every change of a room.
+/// The number of changes of all rooms so far.
 pub fn revision_read(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
     tx.query_one("select revision from rooms_revision where id = 1", &[], |row| row.get("revision"))
 }
 
-/// To be called in every transaction that changes a room or a draw: the other processes learn of it.
+/// Every transaction that changes a room or a draw calls it, so that other processes load the change.
 pub fn revision_raise(tx: &mut Tx<'_>) -> Result<(), StorageError> {
     tx.execute("update rooms_revision set revision = revision + 1 where id = 1", &[])?;
     Ok(())
 }
 
-/// A room with what was committed to before its draw.
+/// A room with the commitment of its draw.
 pub struct ListedRoom {
     pub room: EventRoom,
     pub commitment: Option<Vec<u8>>,
 }
 
-/// The events whose sale is known and ends after this.
+/// The events whose sale ends after this time.
 pub fn room_list(tx: &mut Tx<'_>, ends_after: Timestamp) -> Result<Vec<ListedRoom>, StorageError> {
     let sql = format!("{SELECT_ROOMS} and sale_ends_at > $1");
     tx.query(&sql, params![ends_after], |row| {
@@ -39,14 +39,12 @@ pub fn room_list(tx: &mut Tx<'_>, ends_after: Timestamp) -> Result<Vec<ListedRoo
     })
 }
 
-/// One event, if its sale is known.
 pub fn room_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<EventRoom>, StorageError> {
     let sql = format!("{SELECT_ROOMS} and rooms.event_id = $1");
     tx.query_opt(&sql, params![event_id], room_read)
 }
 
 fn room_read(row: &Row<'_>) -> Result<EventRoom, StorageError> {
-    let status: String = row.get("status")?;
     let draw = match (row.get("has_draw")?, row.get("is_drawn")?) {
         (false, _) => None,
         (true, false) => Some(DrawState::Committed),
@@ -56,20 +54,20 @@ fn room_read(row: &Row<'_>) -> Result<EventRoom, StorageError> {
     let sale_ends_at: Option<Timestamp> = row.get("sale_ends_at")?;
     Ok(EventRoom {
         event_id: row.get("event_id")?,
-        status: EventStatus::parse(&status).expect("only known states are stored"),
+        status: row.get("status")?,
         title: row.get("title")?,
         artist_id: row.get("artist_id")?,
         artist_name: row.get("artist_name")?,
-        sale_starts_at: sale_starts_at.expect("facts with a revision have a sale"),
-        sale_ends_at: sale_ends_at.expect("facts with a revision have a sale"),
+        sale_starts_at: sale_starts_at.expect("a row with a revision has a sale"),
+        sale_ends_at: sale_ends_at.expect("a row with a revision has a sale"),
         has_presale: row.get("has_presale")?,
-        wishes: wishes_read(row)?,
+        room_settings: room_settings_read(row)?,
         draw,
         awaits_clearing: row.get("awaits_clearing")?,
     })
 }
 
-/// The revision of an event whose room is to be cleared; none if that is done.
+/// The revision of an event whose room is to be cleared; none if it was cleared.
 pub fn clearing_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<i64>, StorageError> {
     tx.query_opt(
         "select revision from rooms where event_id = $1 and awaits_clearing",
@@ -78,7 +76,7 @@ pub fn clearing_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<i64>, Sto
     )
 }
 
-/// Says that a room was cleared, unless there is newer news of the event: then it is cleared again.
+/// Notes that a room was cleared, unless the event was updated meanwhile: then it is cleared again.
 pub fn clearing_finish(tx: &mut Tx<'_>, event_id: Uuid, revision: i64) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update rooms set awaits_clearing = false \
@@ -88,17 +86,51 @@ pub fn clearing_finish(tx: &mut Tx<'_>, event_id: Uuid, revision: i64) -> Result
     if rows == 1 { revision_raise(tx) } else { Ok(()) }
 }
 
-/// The organiser's wishes in a row of `rooms`.
-pub fn wishes_read(row: &Row<'_>) -> Result<Wishes, StorageError> {
+fn room_settings_read(row: &Row<'_>) -> Result<RoomSettings, StorageError> {
     let gathering: Option<u32> = row.get("gathering_seconds")?;
-    let opening: String = row.get("opening")?;
-    Ok(Wishes {
+    Ok(RoomSettings {
         threshold: row.get("threshold")?,
         admitted_per_second_max: row.get("admitted_per_second_max")?,
         gathering: gathering.map(|seconds| Duration::from_secs(u64::from(seconds))),
-        opening: Opening::parse(&opening).expect("only known openings are stored"),
+        opening: row.get("opening")?,
         is_paused: row.get("is_paused")?,
         has_autopilot: row.get("has_autopilot")?,
         message: row.get("message")?,
     })
+}
+
+/// Locks the row of an event until the end of the transaction.
+pub fn room_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<EventRoom>, StorageError> {
+    let sql = "select event_id from rooms where event_id = $1 for update";
+    tx.query_opt(sql, params![event_id], |_| Ok(()))?;
+    // Read after the lock was taken, so that changes made meanwhile are seen.
+    room_find(tx, event_id)
+}
+
+pub fn room_settings_update(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    room_settings: &RoomSettings,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let gathering_seconds = room_settings.gathering.map(|gathering| {
+        i64::try_from(gathering.as_secs()).expect("a gathering has at most a week")
+    });
+    tx.execute(
+        "update rooms set threshold = $2, admitted_per_second_max = $3, gathering_seconds = $4, \
+         opening = $5, is_paused = $6, has_autopilot = $7, message = $8, updated_at = $9 \
+         where event_id = $1",
+        params![
+            event_id,
+            room_settings.threshold,
+            room_settings.admitted_per_second_max,
+            gathering_seconds,
+            room_settings.opening,
+            room_settings.is_paused,
+            room_settings.has_autopilot,
+            room_settings.message,
+            now
+        ],
+    )?;
+    Ok(())
 }

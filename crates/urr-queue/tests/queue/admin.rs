@@ -1,8 +1,8 @@
 //! What administrators and operators see and change: figures, wishes, pauses, messages, the end of a
 //! line; who may not; and the log of it all.
 
-mod changing;
-mod steering;
+mod control;
+mod room_change;
 
 use axum::Router;
 use axum::body::Body;
@@ -10,7 +10,7 @@ use axum::http::{Method, Request};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::{Timestamp, Uuid};
-use urr_queue::Queue;
+use urr_queue::QueueService;
 use urr_service::{Caller, Identity, Role};
 
 use crate::contract;
@@ -18,9 +18,9 @@ use crate::fixture::{Answer, HOUR, SECOND, World};
 
 const ADMIN: Uuid = Uuid::from_u128(99);
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Copy)]
-enum Who {
+enum TestCaller {
     Nobody,
     Fan,
     Admin,
@@ -30,25 +30,25 @@ enum Who {
 /// Someone with something to say, at one of the processes.
 struct Desk {
     router: Router,
-    who: Who,
+    who: TestCaller,
 }
 
 impl Desk {
-    fn of(world: &World, who: Who) -> Desk {
+    fn of(world: &World, who: TestCaller) -> Desk {
         Desk { router: world.router.clone(), who }
     }
 
     /// An administrator at another process.
-    fn at(world: &World, queue: &Queue) -> Desk {
-        Desk { router: world.at(queue, &world.fan()).router, who: Who::Admin }
+    fn at(world: &World, queue: &QueueService) -> Desk {
+        Desk { router: world.at(queue, &world.fan()).router, who: TestCaller::Admin }
     }
 
     async fn send(&self, method: Method, path: &str, body: Value) -> Answer {
         let (caller, identity) = match self.who {
-            Who::Nobody => (Caller::Gateway, None),
-            Who::Fan => (Caller::Gateway, Some(Role::User)),
-            Who::Admin => (Caller::Gateway, Some(Role::Admin)),
-            Who::Service(caller) => (caller, None),
+            TestCaller::Nobody => (Caller::Gateway, None),
+            TestCaller::Fan => (Caller::Gateway, Some(Role::User)),
+            TestCaller::Admin => (Caller::Gateway, Some(Role::Admin)),
+            TestCaller::Service(caller) => (caller, None),
         };
         let request = Request::builder().method(method).uri(path);
         let request = request.header("content-type", "application/json").extension(caller);
@@ -81,7 +81,7 @@ impl Desk {
 
     /// The lines of the log of an event, the newest first.
     async fn log(&self, event: Uuid) -> Vec<Value> {
-        let listed = self.get(&format!("/api/admin/queue/audit?eventId={event}")).await;
+        let listed = self.get(&format!("/api/admin/queue/log?resourceId={event}")).await;
         listed["entries"].as_array().unwrap().clone()
     }
 
@@ -102,7 +102,7 @@ contract! {
         let (get, post) = (Method::GET, Method::POST);
         let public = [
             (&get, "/api/admin/queue".to_owned()),
-            (&get, "/api/admin/queue/audit".to_owned()),
+            (&get, "/api/admin/queue/log".to_owned()),
             (&get, format!("/api/admin/queue/{event}")),
             (&Method::PATCH, format!("/api/admin/queue/{event}")),
             (&post, format!("/api/admin/queue/{event}/pause")),
@@ -116,10 +116,10 @@ contract! {
         ];
         for (method, path) in public {
             for (who, status, code) in [
-                (Who::Nobody, 401, "AUTHENTICATION_REQUIRED"),
-                (Who::Fan, 403, "ADMIN_REQUIRED"),
+                (TestCaller::Nobody, 401, "AUTHENTICATION_REQUIRED"),
+                (TestCaller::Fan, 403, "ADMIN_REQUIRED"),
                 // An operator is no user: what administrators do has a name in the log.
-                (Who::Service(Caller::Operator), 401, "AUTHENTICATION_REQUIRED"),
+                (TestCaller::Service(Caller::Operator), 401, "AUTHENTICATION_REQUIRED"),
             ] {
                 let body = json!({ "confirm": event, "paused": true });
                 let answer = Desk::of(&world, who).send(method.clone(), &path, body).await;
@@ -127,7 +127,7 @@ contract! {
             }
         }
         let others = Caller::ALL.into_iter().filter(|caller| *caller != Caller::Operator);
-        let others: Vec<Who> = others.map(Who::Service).chain([Who::Admin]).collect();
+        let others: Vec<TestCaller> = others.map(TestCaller::Service).chain([TestCaller::Admin]).collect();
         for (method, path) in [
             (&get, "/internal/queue/admin/rooms".to_owned()),
             (&get, format!("/internal/queue/admin/rooms/{event}")),
@@ -139,20 +139,20 @@ contract! {
                 answer.refused(403, "CALLER_NOT_ALLOWED");
             }
         }
-        let admin = Desk::of(&world, Who::Admin);
+        let admin = Desk::of(&world, TestCaller::Admin);
         assert_eq!(admin.log(event).await.len(), 0, "nobody has done anything");
         assert_eq!(admin.room(event).await["paused"], false);
     }
 
     async fn the_figures_of_a_room_are_told_in_both_forms(world: World) {
         let event = world.open_event().await;
-        let admin = Desk::of(&world, Who::Admin);
+        let admin = Desk::of(&world, TestCaller::Admin);
         admin.patch(event, json!({ "threshold": 2 })).await.ok();
         world.come(event, 5).await;
         let told = admin.room(event).await;
-        let figures = ["waiting", "active", "available", "threshold", "admittedTotal", "leftTotal"];
-        let figures = figures.map(|name| told[name].as_u64().unwrap());
-        assert_eq!(figures, [3, 2, 0, 2, 2, 0], "{told}");
+        let metrics = ["waiting", "active", "available", "threshold", "admittedTotal", "leftTotal"];
+        let metrics = metrics.map(|name| told[name].as_u64().unwrap());
+        assert_eq!(metrics, [3, 2, 0, 2, 2, 0], "{told}");
         assert_eq!((&told["phase"], &told["soldOut"]), (&json!("open"), &json!(false)));
         assert_eq!(told["settings"]["threshold"], json!({ "value": 2, "source": "event" }));
         let rate = json!({ "value": 100, "source": "default" });
@@ -175,7 +175,7 @@ contract! {
         let over = event_on_sale(&world, now - 72 * HOUR, now - HOUR).await;
         let busy = world.open_event().await;
         world.come(busy, 1).await;
-        let admin = Desk::of(&world, Who::Admin);
+        let admin = Desk::of(&world, TestCaller::Admin);
         let list = async |query: &str| {
             let listed = admin.get(&format!("/api/admin/queue{query}")).await;
             let rooms = listed["rooms"].as_array().unwrap().iter();
@@ -193,8 +193,8 @@ contract! {
 
     async fn an_event_that_nobody_knows_or_that_was_deleted_has_no_room(world: World) {
         let deleted = world.open_event().await;
-        world.hear("EVENT_DELETED", json!({ "eventId": deleted })).await;
-        let admin = Desk::of(&world, Who::Admin);
+        world.hear("EVENT_DELETED", json!({ "eventId": deleted, "revision": 2 })).await;
+        let admin = Desk::of(&world, TestCaller::Admin);
         for event in [world.ids.next_id(), deleted] {
             for (method, path, body) in [
                 (Method::GET, format!("/api/admin/queue/{event}"), json!({})),
@@ -229,7 +229,7 @@ contract! {
 
     async fn the_log_is_given_out_in_pages_the_newest_first(world: World) {
         let (event, other) = (world.open_event().await, world.open_event().await);
-        let admin = Desk::of(&world, Who::Admin);
+        let admin = Desk::of(&world, TestCaller::Admin);
         for threshold in 1..=5 {
             world.clock.advance(SECOND);
             admin.patch(event, json!({ "threshold": threshold })).await.ok();
@@ -237,21 +237,21 @@ contract! {
         world.clock.advance(SECOND);
         admin.patch(other, json!({ "threshold": 9 })).await.ok();
         let list = async |query: String| {
-            let listed = admin.get(&format!("/api/admin/queue/audit?{query}")).await;
+            let listed = admin.get(&format!("/api/admin/queue/log?{query}")).await;
             let lines = listed["entries"].as_array().unwrap().iter();
             let after = |line: &Value| line["details"]["threshold"]["after"].as_u64().unwrap();
             (lines.map(after).collect::<Vec<_>>(), listed["pagination"]["total"].as_u64())
         };
-        assert_eq!(list(format!("eventId={event}&limit=2")).await, (vec![5, 4], Some(5)));
-        assert_eq!(list(format!("eventId={event}&limit=2&page=3")).await, (vec![1], Some(5)));
-        assert_eq!(list(format!("eventId={other}")).await, (vec![9], Some(1)));
+        assert_eq!(list(format!("resourceId={event}&limit=2")).await, (vec![5, 4], Some(5)));
+        assert_eq!(list(format!("resourceId={event}&limit=2&page=3")).await, (vec![1], Some(5)));
+        assert_eq!(list(format!("resourceId={other}")).await, (vec![9], Some(1)));
         assert_eq!(list("limit=3".to_owned()).await, (vec![9, 5, 4], Some(6)));
     }
 
     async fn operators_do_the_same_and_the_log_says_that_it_was_them(world: World) {
         let event = world.open_event().await;
-        let admin = Desk::of(&world, Who::Admin);
-        let operator = Desk::of(&world, Who::Service(Caller::Operator));
+        let admin = Desk::of(&world, TestCaller::Admin);
+        let operator = Desk::of(&world, TestCaller::Service(Caller::Operator));
         let path = format!("/internal/queue/admin/rooms/{event}");
         let told = operator.post(&path, json!({ "threshold": 1 })).await.ok();
         assert_eq!(told["room"]["threshold"], 1);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_queue::position_bounds;
-use urr_room::Place;
+use urr_room::LinePosition;
 use urr_service::Caller;
 use urr_storage::{StorageError, Tx, params};
 
@@ -25,15 +25,15 @@ async fn read(world: &World, event: Uuid, tag: Option<&str>) -> Answer {
     Answer::of(world.router.clone().oneshot(request).await.unwrap()).await
 }
 
-fn marks(crowd: &Value) -> Vec<Place> {
+fn marks(crowd: &Value) -> Vec<LinePosition> {
     let marks: Vec<(i64, u32)> = serde_json::from_value(crowd["marks"].clone()).unwrap();
-    marks.into_iter().map(|(number, position)| Place { number, position }).collect()
+    marks.into_iter().map(|(number, position)| LinePosition { number, position }).collect()
 }
 
 contract! {
     async fn everybody_may_read_how_a_room_is_doing(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 2, message = '줄은 하나입니다'").await;
+        world.set_room(event, "threshold = 2, message = '줄은 하나입니다'").await;
         let fans = world.come(event, 7).await;
         fans[6].leave(event).await.ok();
         world.clock.advance(SECOND);
@@ -53,7 +53,7 @@ contract! {
 
     async fn it_is_sent_again_only_if_something_is_new(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         world.come(event, 3).await;
         world.clock.advance(SECOND);
         let known = read(&world, event, None).await;
@@ -64,14 +64,14 @@ contract! {
         read(&world, event, Some(&tag)).await.is_unchanged();
         world.clock.advance(SECOND);
         assert_eq!(read(&world, event, Some(&tag)).await.ok()["waiting"], json!(3));
-        world.wish(event, "message = '잠시만요'").await;
+        world.set_room(event, "message = '잠시만요'").await;
         assert_eq!(read(&world, event, None).await.ok()["message"], json!("잠시만요"));
     }
 
     /// However many ask within a second, the room is looked at once.
     async fn a_room_is_looked_at_once_a_second(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         world.come(event, 2).await;
         let all = join_all((0..50).map(|_| read(&world, event, None))).await;
         assert!(all.iter().all(|one| one.bytes == all[0].bytes));
@@ -84,7 +84,7 @@ contract! {
 
     async fn everybody_finds_their_place_in_it(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let mut fans = world.come(event, 400).await;
         fans.remove(0);
         world.clock.advance(SECOND);
@@ -115,7 +115,7 @@ contract! {
     async fn before_a_draw_it_shows_what_was_committed_to_and_no_order(world: World) {
         let opens_at = world.clock.now() + 30 * MINUTE;
         let event = world.event_with(json!({"saleStartsAt": opens_at})).await;
-        world.wish(event, "opening = 'lottery'").await;
+        world.set_room(event, "opening = 'lottery'").await;
         let now = world.clock.now();
         let commit = move |tx: &mut Tx<'_>| {
             let (secret, commitment) = (vec![1_u8; 32], vec![0xab_u8; 32]);
@@ -126,7 +126,7 @@ contract! {
             )
         };
         world.db.write(commit).await.unwrap_or_else(|error: StorageError| panic!("{error}"));
-        world.wish(event, "opening = 'lottery'").await;
+        world.set_room(event, "opening = 'lottery'").await;
         world.come(event, 3).await;
         world.clock.advance(SECOND);
         let crowd = read(&world, event, None).await.ok();

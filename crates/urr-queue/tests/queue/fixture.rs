@@ -1,5 +1,4 @@
-//! Waiting rooms of their own on either pair of engines, with a clock that stands still and a ticket
-//! office that says what a test wants.
+//! A queue service on either pair of engines, with a manual clock and a stub of the ticket service.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -18,14 +17,16 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use urr_bus::{HandleError, Handled, HandlerContext};
+use urr_contracts::clients::TicketClient;
+use urr_contracts::internal::ticket::{GET_SALES_HEALTH, GET_TIER};
 use urr_kernel::{CallContext, Clock, Event, IdSource, Secret, Timestamp, Uuid};
-use urr_queue::{Notices, Queue, QueueParts, SCHEMA, Settings, consume};
+use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA, consumer};
 use urr_redis::{Redis, RedisPlace};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
 use urr_service::token::{ENTRY, EntryClaims, TokenKey, Verified};
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit, Upstream};
+use urr_service::{Caller, Identity, Limits, LocalRouter, Metrics, Role, ServiceKit, Upstream};
 use urr_storage::{Db, StorageError, params};
 use urr_test::engines::{Database, Engine, block_on};
 use urr_test::servers::{self, Server};
@@ -44,15 +45,15 @@ pub enum Form {
     Shared,
 }
 
-/// Waiting rooms with all that is around them.
+/// A queue service with its engines and its stub of the ticket service.
 pub struct World {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
     pub rooms: Rooms,
-    pub queue: Queue,
+    pub queue: QueueService,
     pub metrics: Metrics,
-    pub office: Office,
+    pub ticket: TicketStub,
     pub router: Router,
     _databases: Databases,
 }
@@ -115,25 +116,48 @@ impl World {
             }
         };
         let db = databases.tables.db.clone();
-        let queue = make_queue(&db, &clock, &ids, &rooms, Settings::default());
         let metrics = Metrics::new();
         let kit = kit(&clock, &ids, &metrics);
-        let office = Office::default();
-        queue.connect_office(office.upstream(&kit));
+        let ticket = TicketStub::default();
+        let queue = QueueService::new(QueueParts {
+            db: db.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            settings: QueueSettings::default(),
+            rooms: rooms.clone(),
+            entry_key: TokenKey::new(&ENTRY_KEY),
+            notices: Notices::off(),
+            ticket: TicketClient::new(ticket.upstream(&kit)),
+        });
         queue.load().await.unwrap();
         let router = queue.service(&kit).local_router();
-        World { db, clock, ids, rooms, queue, metrics, office, router, _databases: databases }
+        World { db, clock, ids, rooms, queue, metrics, ticket, router, _databases: databases }
     }
 
-    /// The same rooms and tables, seen by another process that is set up otherwise. It has no ticket
-    /// office and has read nothing yet.
-    pub fn another(&self, settings: Settings) -> Queue {
-        make_queue(&self.db, &self.clock, &self.ids, &self.rooms, settings)
+    /// Another process with the same rooms and tables and other settings. It cannot reach the ticket
+    /// service and has loaded nothing yet.
+    pub fn another(&self, settings: QueueSettings) -> QueueService {
+        self.make_another(&self.ids, settings)
     }
 
-    /// The same, with other ids for what it announces.
-    pub fn another_with_ids(&self, ids: &IdSource) -> Queue {
-        make_queue(&self.db, &self.clock, ids, &self.rooms, Settings::default())
+    /// The same, with another source of ids.
+    pub fn another_with_ids(&self, ids: &IdSource) -> QueueService {
+        self.make_another(ids, QueueSettings::default())
+    }
+
+    fn make_another(&self, ids: &IdSource, settings: QueueSettings) -> QueueService {
+        let kit = kit(&self.clock, ids, &Metrics::new());
+        let unreachable = Upstream::local(Caller::Queue, "ticket", LocalRouter::default(), &kit);
+        QueueService::new(QueueParts {
+            db: self.db.clone(),
+            clock: self.clock.clone(),
+            ids: ids.clone(),
+            settings,
+            rooms: self.rooms.clone(),
+            entry_key: TokenKey::new(&ENTRY_KEY),
+            notices: Notices::off(),
+            ticket: TicketClient::new(unreachable),
+        })
     }
 
     /// Someone who has an account.
@@ -142,7 +166,7 @@ impl World {
     }
 
     /// The same person at another process.
-    pub fn at(&self, queue: &Queue, fan: &Fan) -> Fan {
+    pub fn at(&self, queue: &QueueService, fan: &Fan) -> Fan {
         let kit = kit(&self.clock, &self.ids, &Metrics::new());
         Fan { id: fan.id, router: queue.service(&kit).local_router() }
     }
@@ -175,6 +199,16 @@ impl World {
         })
     }
 
+    /// The data of a `RESERVATION_CONFIRMED`.
+    pub fn purchase(&self, event_id: Uuid, user_id: Uuid) -> Value {
+        json!({
+            "reservationId": self.ids.next_id(), "reservationNumber": "R-1", "userId": user_id,
+            "eventId": event_id, "totalAmount": 90_000, "bookingFee": 0, "quantity": 1,
+            "seatIds": [3], "timestamp": self.clock.now(), "paymentId": self.ids.next_id(),
+            "paymentMethod": "card",
+        })
+    }
+
     /// Something is published, heard and known.
     pub async fn hear(&self, event_type: &str, data: Value) {
         assert_eq!(self.deliver(event_type, data).await, Ok(Handled::Done), "{event_type}");
@@ -197,13 +231,13 @@ impl World {
             causation_id: None,
             traceparent: Some(CallContext::root(id).trace.to_string()),
         };
-        let context = HandlerContext::new(consume::GROUP, &event, self.clock.now());
-        self.db.write(move |tx| consume::handle(tx, &event, &context)).await
+        let context = HandlerContext::new(consumer::GROUP, &event, self.clock.now());
+        self.db.write(move |tx| consumer::handle(tx, &event, &context)).await
     }
 
-    /// What an organiser wishes, as SQL: `threshold = 1`.
-    pub async fn wish(&self, event_id: Uuid, wishes: &str) {
-        let room = format!("update rooms set {wishes} where event_id = $1");
+    /// Room settings as SQL: `threshold = 1`.
+    pub async fn set_room(&self, event_id: Uuid, room_settings: &str) {
+        let room = format!("update rooms set {room_settings} where event_id = $1");
         let change = move |tx: &mut urr_storage::Tx<'_>| {
             assert_eq!(tx.execute(&room, params![event_id])?, 1, "it is known");
             tx.execute("update rooms_revision set revision = revision + 1", &[])
@@ -241,20 +275,13 @@ impl World {
         call(&self.router, caller, path, body).await
     }
 
-    /// Whether a slot lives, as the ticket office asks.
+    /// Whether a slot is live, as the ticket service asks.
     pub async fn is_live(&self, event_id: Uuid, user_id: Uuid, slot_id: Uuid) -> bool {
-        let ask = json!({"eventId": event_id, "userId": user_id, "slotId": slot_id});
+        let request = json!({"eventId": event_id, "userId": user_id, "slotId": slot_id});
         let path = "/internal/queue/slots";
-        let answer = self.call(Caller::Ticket, path, &json!({ "asks": [ask] })).await.ok();
+        let answer = self.call(Caller::Ticket, path, &json!({ "checks": [request] })).await.ok();
         answer["live"][0].as_bool().unwrap()
     }
-}
-
-fn make_queue(db: &Db, clock: &Clock, ids: &IdSource, rooms: &Rooms, settings: Settings) -> Queue {
-    let (db, clock, ids, rooms) = (db.clone(), clock.clone(), ids.clone(), rooms.clone());
-    let entry_key = TokenKey::new(&ENTRY_KEY);
-    let notices = Notices::off();
-    Queue::new(QueueParts { db, clock, ids, settings, rooms, entry_key, notices })
 }
 
 fn kit(clock: &Clock, ids: &IdSource, metrics: &Metrics) -> ServiceKit {
@@ -406,30 +433,30 @@ impl Places {
     }
 }
 
-/// A ticket office that says what it is told to say.
+/// A stub of the ticket service.
 #[derive(Clone, Default)]
-pub struct Office(Arc<OfficeState>);
+pub struct TicketStub(Arc<TicketStubState>);
 
 #[derive(Default)]
-struct OfficeState {
+struct TicketStubState {
     tiers: Mutex<HashMap<Uuid, &'static str>>,
     left: Mutex<HashMap<Uuid, Value>>,
     booking: Mutex<Option<Value>>,
-    is_silent: AtomicBool,
-    /// Without a permit no tier is told.
+    is_failing: AtomicBool,
+    /// Without a permit no tier is answered.
     tier_gate: Mutex<Option<Arc<Semaphore>>>,
     tier_calls: AtomicU32,
-    pulse_calls: AtomicU32,
-    /// How often it was asked what is left of each event.
+    health_calls: AtomicU32,
+    /// How often it was asked about each event.
     asked: Mutex<HashMap<Uuid, u32>>,
 }
 
-impl Office {
+impl TicketStub {
     pub fn set_tier(&self, user_id: Uuid, tier: &'static str) {
         self.0.tiers.lock().unwrap().insert(user_id, tier);
     }
 
-    /// From now on nobody's tier is told before there are permits for it.
+    /// From now on a tier is answered only with a permit.
     pub fn hold_tiers(&self) -> Arc<Semaphore> {
         let gate = Arc::new(Semaphore::new(0));
         *self.0.tier_gate.lock().unwrap() = Some(Arc::clone(&gate));
@@ -445,58 +472,61 @@ impl Office {
         *self.0.booking.lock().unwrap() = Some(booking);
     }
 
-    pub fn be_silent(&self, is_silent: bool) {
-        self.0.is_silent.store(is_silent, Ordering::SeqCst);
+    pub fn fail(&self, is_failing: bool) {
+        self.0.is_failing.store(is_failing, Ordering::SeqCst);
     }
 
-    /// How often it was asked: for a tier, and for what is left.
+    /// The number of calls: for a tier, and for the sales health.
     pub fn calls(&self) -> (u32, u32) {
-        let OfficeState { tier_calls, pulse_calls, .. } = &*self.0;
-        (tier_calls.load(Ordering::SeqCst), pulse_calls.load(Ordering::SeqCst))
+        let TicketStubState { tier_calls, health_calls, .. } = &*self.0;
+        (tier_calls.load(Ordering::SeqCst), health_calls.load(Ordering::SeqCst))
     }
 
-    /// How often it was asked what is left of an event.
+    /// How often it was asked about an event.
     pub fn asked_for(&self, event_id: Uuid) -> u32 {
         self.0.asked.lock().unwrap().get(&event_id).copied().unwrap_or(0)
     }
 
     fn upstream(&self, kit: &ServiceKit) -> Upstream {
         let router = Router::new()
-            .route("/internal/ticket/tier/{event_id}/{user_id}", get(tell_tier))
-            .route("/internal/ticket/pulse", post(tell_pulse))
+            .route(GET_TIER.path, get(get_tier))
+            .route(GET_SALES_HEALTH.path, post(get_sales_health))
             .with_state(self.clone());
         Upstream::local(Caller::Queue, "ticket", router, kit)
     }
 
     fn answer(&self, answer: &Value) -> Response {
-        match self.0.is_silent.load(Ordering::SeqCst) {
+        match self.0.is_failing.load(Ordering::SeqCst) {
             true => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             false => ([("content-type", "application/json")], answer.to_string()).into_response(),
         }
     }
 }
 
-async fn tell_tier(State(office): State<Office>, Path((_, user)): Path<(Uuid, Uuid)>) -> Response {
-    office.0.tier_calls.fetch_add(1, Ordering::SeqCst);
-    let gate = office.0.tier_gate.lock().unwrap().clone();
+async fn get_tier(
+    State(ticket): State<TicketStub>,
+    Path((_, user)): Path<(Uuid, Uuid)>,
+) -> Response {
+    ticket.0.tier_calls.fetch_add(1, Ordering::SeqCst);
+    let gate = ticket.0.tier_gate.lock().unwrap().clone();
     if let Some(gate) = gate {
         gate.acquire().await.unwrap().forget();
     }
-    let tier = office.0.tiers.lock().unwrap().get(&user).copied();
-    office.answer(&json!({ "tier": tier }))
+    let tier = ticket.0.tiers.lock().unwrap().get(&user).copied();
+    ticket.answer(&json!({ "tier": tier }))
 }
 
-async fn tell_pulse(State(office): State<Office>, body: axum::Json<Value>) -> Response {
-    office.0.pulse_calls.fetch_add(1, Ordering::SeqCst);
+async fn get_sales_health(State(ticket): State<TicketStub>, body: axum::Json<Value>) -> Response {
+    ticket.0.health_calls.fetch_add(1, Ordering::SeqCst);
     let asked: Vec<Uuid> = serde_json::from_value(body["eventIds"].clone()).unwrap();
-    assert!(asked.len() <= 1_000, "the office answers to no more");
+    assert!(asked.len() <= 1_000, "the ticket service accepts no more");
     for event_id in &asked {
-        *office.0.asked.lock().unwrap().entry(*event_id).or_default() += 1;
+        *ticket.0.asked.lock().unwrap().entry(*event_id).or_default() += 1;
     }
-    let left = office.0.left.lock().unwrap();
+    let left = ticket.0.left.lock().unwrap();
     let events: HashMap<_, _> =
         asked.iter().filter_map(|id| left.get(id).map(|left| (id.to_string(), left))).collect();
-    let booking = office.0.booking.lock().unwrap().clone();
+    let booking = ticket.0.booking.lock().unwrap().clone();
     let booking = booking.unwrap_or_else(|| json!({"answered": 0, "failed": 0, "p95Micros": 0}));
-    office.answer(&json!({ "events": events, "booking": booking }))
+    ticket.answer(&json!({ "events": events, "booking": booking }))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use urr_kernel::Uuid;
-use urr_queue::Settings;
+use urr_queue::QueueSettings;
 use urr_service::{Caller, Limits, Metrics, ServiceKit};
 
 use crate::contract;
@@ -15,7 +15,7 @@ contract! {
     async fn only_the_ticket_office_is_answered(world: World) {
         let event = world.open_event().await;
         let fan = world.fan();
-        let slots = json!({ "asks": [] });
+        let slots = json!({ "checks": [] });
         let bought = json!({"eventId": event, "userId": fan.id, "boughtAt": world.clock.now()});
         for caller in Caller::ALL {
             for (path, body) in [(SLOTS, &slots), (FINISH, &bought)] {
@@ -45,10 +45,10 @@ contract! {
             (event, fan.id, Uuid::nil(), false),
             (Uuid::from_u128(404), fan.id, slot, false),
         ];
-        let ask = |(event, user, slot, _): &(Uuid, Uuid, Uuid, bool)| {
+        let request = |(event, user, slot, _): &(Uuid, Uuid, Uuid, bool)| {
             json!({"eventId": event, "userId": user, "slotId": slot})
         };
-        let body = json!({"asks": asks.iter().map(ask).collect::<Vec<_>>()});
+        let body = json!({"checks": asks.iter().map(request).collect::<Vec<_>>()});
         let told = world.call(Caller::Ticket, SLOTS, &body).await.ok();
         let expected: Vec<bool> = asks.iter().map(|(.., is_live)| *is_live).collect();
         assert_eq!(told, json!({ "live": expected }));
@@ -65,7 +65,7 @@ contract! {
         assert!(!world.is_live(event, fan.id, slot).await);
         let event = world.open_event().await;
         let slot = world.read_token(&fan.check(event).await.ok()).id;
-        world.wish(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         assert!(world.is_live(event, fan.id, slot).await, "who is in may book while it is paused");
         world.hear("EVENT_CANCELLED", json!({"eventId": event, "revision": 2})).await;
         assert!(!world.is_live(event, fan.id, slot).await);
@@ -77,7 +77,7 @@ contract! {
         let event = world.open_event().await;
         let fan = world.fan();
         let slot = world.read_token(&fan.check(event).await.ok()).id;
-        let fresh = world.another(Settings::default());
+        let fresh = world.another(QueueSettings::default());
         let kit = ServiceKit {
             clock: world.clock.clone(),
             ids: world.ids.clone(),
@@ -85,8 +85,8 @@ contract! {
             limits: Limits::default(),
         };
         let router = fresh.service(&kit).local_router();
-        let ask = json!({"eventId": event, "userId": fan.id, "slotId": slot});
-        let body = json!({ "asks": [ask] });
+        let request = json!({"eventId": event, "userId": fan.id, "slotId": slot});
+        let body = json!({ "checks": [request] });
         let answer = call(&router, Caller::Ticket, SLOTS, &body).await;
         answer.refused(503, "QUEUE_UNAVAILABLE");
         fresh.load().await.unwrap();
@@ -115,8 +115,8 @@ contract! {
     }
 
     async fn there_is_a_limit_to_what_is_asked_at_once(world: World) {
-        let ask = json!({"eventId": Uuid::nil(), "userId": Uuid::nil(), "slotId": Uuid::nil()});
-        let body = json!({"asks": vec![ask; 5_001]});
-        world.call(Caller::Ticket, SLOTS, &body).await.refused(400, "TOO_MANY_ASKS");
+        let request = json!({"eventId": Uuid::nil(), "userId": Uuid::nil(), "slotId": Uuid::nil()});
+        let body = json!({"checks": vec![request; 5_001]});
+        world.call(Caller::Ticket, SLOTS, &body).await.refused(400, "TOO_MANY_SLOT_CHECKS");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use urr_queue::Settings;
+use urr_queue::QueueSettings;
 use urr_storage::StorageError;
 use urr_test::eventually;
 
@@ -23,7 +23,7 @@ async fn active(fans: &[Fan], event: urr_kernel::Uuid) -> Vec<bool> {
 contract! {
     async fn those_in_front_are_let_in_first_and_no_more_than_may(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 2").await;
+        world.set_room(event, "threshold = 2").await;
         let fans = world.come(event, 6).await;
         fans[0].leave(event).await.ok();
         fans[1].leave(event).await.ok();
@@ -32,17 +32,17 @@ contract! {
         world.queue.admit(event).await;
         assert_eq!(active(&fans[2..], event).await, [true, true, false, false]);
         let text = world.metrics.text();
-        assert!(text.contains("urr_queue_admitted_total{way=\"at_once\"} 2"), "{text}");
-        assert!(text.contains("urr_queue_admitted_total{way=\"from_line\"} 2"), "{text}");
+        assert!(text.contains("urr_queue_admitted_total{path=\"direct\"} 2"), "{text}");
+        assert!(text.contains("urr_queue_admitted_total{path=\"from_line\"} 2"), "{text}");
     }
 
     /// in the original every replica let in a hundred a second.
     async fn r_8_several_processes_together_let_in_no_more_than_one(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "is_paused = true, admitted_per_second_max = 5").await;
+        world.set_room(event, "is_paused = true, admitted_per_second_max = 5").await;
         let fans = world.come(event, 30).await;
-        world.wish(event, "is_paused = false").await;
-        let others = [world.another(Settings::default()), world.another(Settings::default())];
+        world.set_room(event, "is_paused = false").await;
+        let others = [world.another(QueueSettings::default()), world.another(QueueSettings::default())];
         for other in &others {
             other.load().await.unwrap();
         }
@@ -58,7 +58,7 @@ contract! {
 
     async fn those_who_are_not_seen_for_ten_minutes_lose_their_place(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fans = world.come(event, 3).await;
         world.clock.advance(4 * MINUTE);
         world.queue.sweep(event).await;
@@ -84,7 +84,7 @@ contract! {
         let cancelled = world.open_event().await;
         let going_on = world.open_event().await;
         for event in [over, cancelled, going_on] {
-            world.wish(event, "is_paused = true").await;
+            world.set_room(event, "is_paused = true").await;
             world.come(event, 2).await;
         }
         world.hear("EVENT_CANCELLED", json!({"eventId": cancelled, "revision": 2})).await;
@@ -105,9 +105,9 @@ contract! {
 
     async fn events_that_are_not_known_are_left_alone(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fan = &world.come(event, 1).await[0];
-        let stranger = world.another(Settings::default());
+        let stranger = world.another(QueueSettings::default());
         world.clock.advance(HOUR);
         stranger.admit(event).await;
         stranger.sweep(event).await;
@@ -117,25 +117,25 @@ contract! {
     async fn one_call_tells_what_is_left_of_all_events_and_none_is_made_for_empty_rooms(
         world: World
     ) {
-        world.queue.look_around().await;
-        let before = world.office.calls().1;
+        world.queue.refresh_health().await;
+        let before = world.ticket.calls().1;
         let events = [world.open_event().await, world.open_event().await];
         for event in events {
-            world.wish(event, "is_paused = true").await;
+            world.set_room(event, "is_paused = true").await;
             world.come(event, 3).await;
-            world.office.set_left(event, 0, 0);
+            world.ticket.set_left(event, 0, 0);
         }
-        world.queue.look_around().await;
-        assert_eq!(world.office.calls().1, before + 1);
+        world.queue.refresh_health().await;
+        assert_eq!(world.ticket.calls().1, before + 1);
         for event in events {
             assert_eq!(world.fan().check(event).await.ok()["soldOut"], json!(true));
             let line = format!("urr_queue_waiting{{event=\"{event}\"}} 3\n");
             assert!(world.metrics.text().contains(&line));
         }
-        world.wish(events[0], "is_paused = false").await;
-        world.office.set_left(events[0], 5, 0);
+        world.set_room(events[0], "is_paused = false").await;
+        world.ticket.set_left(events[0], 5, 0);
         world.clock.advance(SECOND);
-        world.queue.look_around().await;
+        world.queue.refresh_health().await;
         let text = world.metrics.text();
         let wait = |event| format!("urr_queue_estimated_wait_seconds{{event=\"{event}\"}}");
         assert!(text.contains(&wait(events[0])), "{text}");
@@ -146,14 +146,12 @@ contract! {
     /// followed, without anybody asking for it.
     async fn the_jobs_run_by_themselves_until_they_are_told_to_stop(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 2).await;
         let stop = CancellationToken::new();
         let (queue, stopped) = (world.queue.clone(), stop.clone());
         let jobs = tokio::spawn(async move { queue.run_jobs(stopped).await });
-        let bought = json!({
-            "reservationId": world.ids.next_id(), "userId": fans[0].id, "eventId": event,
-        });
+        let bought = world.purchase(event, fans[0].id);
         world.clock.advance(SECOND);
         world.deliver("RESERVATION_CONFIRMED", bought).await.unwrap();
         eventually("the next one is let in", async || {
@@ -202,9 +200,9 @@ contract! {
     async fn a_room_is_emptied_only_if_the_database_says_so_too(world: World) {
         let ends_at = world.clock.now() + HOUR;
         let event = world.event_with(json!({ "saleEndsAt": ends_at })).await;
-        world.wish(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         world.come(event, 2).await;
-        let outdated = world.another(Settings::default());
+        let outdated = world.another(QueueSettings::default());
         outdated.load().await.unwrap();
         // The sale goes on for longer.
         world.hear("EVENT_UPDATED", world.facts(event, 2)).await;
@@ -218,7 +216,7 @@ contract! {
         facts["saleEndsAt"] = json!(world.clock.now());
         world.hear("EVENT_UPDATED", facts).await;
         world.clock.advance(10 * SECOND);
-        let blind = world.another(Settings::default());
+        let blind = world.another(QueueSettings::default());
         blind.load().await.unwrap();
         world.close_database().await;
         blind.admit(event).await;
@@ -228,7 +226,7 @@ contract! {
     async fn events_that_ended_long_ago_are_not_kept_in_mind_and_their_rooms_emptied(world: World) {
         let ends_at = world.clock.now() + HOUR;
         let event = world.event_with(json!({ "saleEndsAt": ends_at })).await;
-        world.wish(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fan = &world.come(event, 1).await[0];
         world.clock.advance(25 * HOUR - SECOND);
         // Any change makes all of it be read again.
@@ -248,10 +246,10 @@ contract! {
         events.insert(0, known[0]);
         events.push(known[1]);
         for event in known {
-            world.office.set_left(event, 0, 0);
+            world.ticket.set_left(event, 0, 0);
         }
-        world.queue.feel_pulse(&events).await;
-        assert_eq!(world.office.calls().1, 3);
+        world.queue.refresh_sales_health(&events).await;
+        assert_eq!(world.ticket.calls().1, 3);
         for event in known {
             let told = world.fan().check(event).await.ok();
             assert_eq!(told["soldOut"], json!(true));

@@ -5,17 +5,17 @@
 
 mod admin;
 mod autopilot;
-mod checking;
-mod consuming;
+mod check;
+mod consumer;
 mod crowd;
-mod drawing;
-mod estimating;
+mod draw;
 mod fixture;
 mod internal;
 mod jobs;
-mod leaving;
-mod observing;
+mod leave;
 mod presale;
-mod reminding;
+mod reminders;
+mod stats_publisher;
 mod status;
 mod stream;
+mod wait_estimate;

@@ -10,7 +10,7 @@ use crate::fixture::{Fan, HOUR, MINUTE, SECOND, World};
 fn members(world: &World) -> [Fan; 4] {
     let fans = [world.fan(), world.fan(), world.fan(), world.fan()];
     for (fan, tier) in fans.iter().zip(["diamond", "gold", "silver"]) {
-        world.office.set_tier(fan.id, tier);
+        world.ticket.set_tier(fan.id, tier);
     }
     fans
 }
@@ -51,44 +51,44 @@ contract! {
         for _ in 0..3 {
             silver.check(event).await.refused(403, "PRESALE_MEMBERS_ONLY");
         }
-        assert_eq!(world.office.calls().0, 1);
+        assert_eq!(world.ticket.calls().0, 1);
         // They become a member of a higher tier meanwhile.
-        world.office.set_tier(silver.id, "diamond");
+        world.ticket.set_tier(silver.id, "diamond");
         world.clock.advance(59 * SECOND);
         silver.check(event).await.refused(403, "PRESALE_MEMBERS_ONLY");
         world.clock.advance(SECOND);
         silver.check(event).await.ok();
-        assert_eq!(world.office.calls().0, 2);
+        assert_eq!(world.ticket.calls().0, 2);
         gold.check(event).await.ok();
         diamond.check(event).await.ok();
-        assert_eq!(world.office.calls().0, 4);
+        assert_eq!(world.ticket.calls().0, 4);
     }
 
     async fn who_has_a_place_keeps_it_without_another_question(world: World) {
         let event = world.event_with(json!({"hasPresale": true})).await;
         let [diamond, ..] = members(&world);
         diamond.check(event).await.ok();
-        assert_eq!(world.office.calls().0, 1);
+        assert_eq!(world.ticket.calls().0, 1);
         world.clock.advance(5 * MINUTE);
-        world.office.be_silent(true);
+        world.ticket.fail(true);
         assert_eq!(diamond.check(event).await.ok()["status"], json!("active"));
-        assert_eq!(world.office.calls().0, 1);
+        assert_eq!(world.ticket.calls().0, 1);
     }
 
     async fn nobody_is_let_into_a_presale_on_a_guess(world: World) {
         let event = world.event_with(json!({"hasPresale": true})).await;
         let [diamond, ..] = members(&world);
-        world.office.be_silent(true);
+        world.ticket.fail(true);
         let answer = diamond.check(event).await;
         answer.refused(503, "QUEUE_UNAVAILABLE");
         assert!(answer.headers.contains_key("retry-after"));
-        world.office.be_silent(false);
+        world.ticket.fail(false);
         world.clock.advance(MINUTE);
         diamond.check(event).await.ok();
     }
 
     async fn without_a_ticket_office_a_presale_lets_nobody_in_and_a_sale_everybody(world: World) {
-        let lonely = world.another(urr_queue::Settings::default());
+        let lonely = world.another(urr_queue::QueueSettings::default());
         let presale = world.event_with(json!({"hasPresale": true})).await;
         let sale = world.open_event().await;
         lonely.load().await.unwrap();
@@ -103,28 +103,28 @@ contract! {
         let facts = json!({"hasPresale": true, "saleStartsAt": starts_at});
         let event = world.event_with(facts).await;
         world.fan().check(event).await.ok();
-        assert_eq!(world.office.calls().0, 0);
+        assert_eq!(world.ticket.calls().0, 0);
     }
 
     async fn what_holds_for_everybody_is_said_without_asking_for_a_tier(world: World) {
         let starts_at = world.clock.now() + 3 * HOUR;
         let facts = json!({"hasPresale": true, "saleStartsAt": starts_at});
         let event = world.event_with(facts).await;
-        world.fan().check(event).await.refused(409, "QUEUE_NOT_OPEN");
-        assert_eq!(world.office.calls().0, 0);
+        world.fan().check(event).await.refused(409, "SALE_NOT_OPEN");
+        assert_eq!(world.ticket.calls().0, 0);
     }
 
     async fn no_more_tiers_are_asked_for_at_once_than_the_office_can_bear(world: World) {
         let event = world.event_with(json!({"hasPresale": true})).await;
-        let gate = world.office.hold_tiers();
+        let gate = world.ticket.hold_tiers();
         let asking: Vec<_> = (0..64).map(|_| world.fan()).collect();
         for fan in &asking {
-            world.office.set_tier(fan.id, "diamond");
+            world.ticket.set_tier(fan.id, "diamond");
         }
         let asked = join_all(asking.iter().map(|fan| fan.check(event)));
         let too_many = async {
             eventually("all of them are asked for", async || {
-                (world.office.calls().0 == 64).then_some(())
+                (world.ticket.calls().0 == 64).then_some(())
             })
             .await;
             let answer = world.fan().check(event).await;
@@ -163,7 +163,7 @@ contract! {
         assert_eq!(diamond.check(event).await.ok()["status"], "active");
         // It is done once.
         world.queue.admit(event).await;
-        let other = world.another(urr_queue::Settings::default());
+        let other = world.another(urr_queue::QueueSettings::default());
         other.load().await.unwrap();
         other.admit(event).await;
         assert_eq!(diamond.status(event).await.ok()["status"], "active");

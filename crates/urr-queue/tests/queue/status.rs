@@ -33,7 +33,7 @@ contract! {
 
     async fn a_poll_answers_something_only_if_something_is_new(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 3).await;
         let known = fans[2].status(event).await;
         assert_eq!(known.headers["cache-control"], "private, no-cache");
@@ -44,7 +44,7 @@ contract! {
         let moved = fans[2].poll(event, &known).await;
         assert_eq!(moved.ok()["position"], json!(1));
         fans[2].poll(event, &moved).await.is_unchanged();
-        world.wish(event, "message = '곧 시작합니다'").await;
+        world.set_room(event, "message = '곧 시작합니다'").await;
         let told = fans[2].poll(event, &moved).await;
         assert_eq!(told.ok()["message"], json!("곧 시작합니다"));
         fans[0].leave(event).await.ok();
@@ -55,7 +55,7 @@ contract! {
     /// Also while there is no estimate that would change with it.
     async fn a_new_position_is_always_news(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fans = world.come(event, 2).await;
         let known = fans[1].status(event).await;
         fans[1].poll(event, &known).await.is_unchanged();
@@ -73,7 +73,7 @@ contract! {
 
     async fn those_who_wait_for_something_that_has_ended_are_told_so(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 2).await;
         world.hear("EVENT_CANCELLED", json!({"eventId": event, "revision": 2})).await;
         for fan in &fans {
@@ -94,7 +94,7 @@ contract! {
 
     async fn polls_are_spread(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let mut pauses = HashSet::new();
         for fan in world.come(event, 40).await {
             let pause = next_poll_ms(&fan.status(event).await.ok());
@@ -121,7 +121,7 @@ contract! {
     async fn before_a_draw_nobody_has_a_position(world: World) {
         let opens_at = world.clock.now() + 30 * MINUTE;
         let event = world.event_with(json!({"saleStartsAt": opens_at})).await;
-        world.wish(event, "opening = 'lottery'").await;
+        world.set_room(event, "opening = 'lottery'").await;
         let fan = &world.come(event, 3).await[1];
         let told = fan.status(event).await.ok();
         assert_eq!((&told["position"], &told["number"]), (&json!(null), &json!(2)));
@@ -138,15 +138,15 @@ contract! {
 
     async fn sold_out_is_told_at_once_and_nobody_is_let_in(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 2").await;
+        world.set_room(event, "threshold = 2").await;
         let fans = world.come(event, 3).await;
         let known = fans[2].status(event).await;
         assert_eq!(known.ok()["soldOut"], json!(false));
-        world.office.set_left(event, 0, 1);
-        world.queue.look_around().await;
+        world.ticket.set_left(event, 0, 1);
+        world.queue.refresh_health().await;
         fans[2].poll(event, &known).await.is_unchanged();
-        world.office.set_left(event, 0, 0);
-        world.queue.look_around().await;
+        world.ticket.set_left(event, 0, 0);
+        world.queue.refresh_health().await;
         let told = fans[2].poll(event, &known).await.ok();
         assert_eq!((&told["soldOut"], &told["estimatedWait"]), (&json!(true), &json!(null)));
         assert!(next_poll_ms(&told) >= 60_000, "{told}");
@@ -154,31 +154,31 @@ contract! {
         world.queue.admit(event).await;
         assert_eq!(fans[2].status(event).await.ok()["status"], "queued");
         // Someone gives their seat back.
-        world.office.set_left(event, 1, 0);
-        world.queue.look_around().await;
+        world.ticket.set_left(event, 1, 0);
+        world.queue.refresh_health().await;
         world.queue.admit(event).await;
         assert_eq!(fans[2].status(event).await.ok()["status"], "active");
     }
 
     async fn a_silent_office_is_believed_for_five_minutes_that_all_is_sold(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fan = &world.come(event, 1).await[0];
-        world.office.set_left(event, 0, 0);
-        world.queue.look_around().await;
-        world.office.be_silent(true);
+        world.ticket.set_left(event, 0, 0);
+        world.queue.refresh_health().await;
+        world.ticket.fail(true);
         world.clock.advance(5 * MINUTE - SECOND);
-        world.queue.look_around().await;
+        world.queue.refresh_health().await;
         assert_eq!(fan.status(event).await.ok()["soldOut"], json!(true));
         world.clock.advance(SECOND);
-        world.queue.look_around().await;
+        world.queue.refresh_health().await;
         assert_eq!(fan.status(event).await.ok()["soldOut"], json!(false));
-        assert!(world.metrics.text().contains("urr_queue_office_silent_total 2"));
+        assert!(world.metrics.text().contains("urr_queue_ticket_unavailable_total 2"));
     }
 
     async fn a_heartbeat_says_only_whether_one_is_there(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 2).await;
         let path = format!("/api/queue/heartbeat/{event}");
         let told = [
@@ -201,20 +201,20 @@ contract! {
         let event = world.open_event().await;
         let fan = world.fan();
         fan.check(event).await.ok();
-        world.office.set_left(event, 0, 0);
-        world.queue.look_around().await;
+        world.ticket.set_left(event, 0, 0);
+        world.queue.refresh_health().await;
         fan.leave(event).await.ok();
-        let before = world.office.asked_for(event);
+        let before = world.ticket.asked_for(event);
         for _ in 0..60 {
             world.clock.advance(10 * SECOND);
-            world.queue.look_around().await;
+            world.queue.refresh_health().await;
         }
-        let asked = world.office.asked_for(event) - before;
+        let asked = world.ticket.asked_for(event) - before;
         assert!((20..=30).contains(&asked), "it is asked for now and then: {asked}");
         let told = world.fan().check(event).await.ok();
         assert_eq!((&told["status"], &told["soldOut"]), (&json!("queued"), &json!(true)));
-        world.office.set_left(event, 1, 0);
-        world.queue.look_around().await;
+        world.ticket.set_left(event, 1, 0);
+        world.queue.refresh_health().await;
         world.queue.admit(event).await;
         assert_eq!(world.fan().check(event).await.ok()["status"], "active", "it was denied");
     }
@@ -222,10 +222,10 @@ contract! {
     async fn what_someone_looks_at_is_asked_for_before_they_come(world: World) {
         let (seen, unseen) = (world.open_event().await, world.open_event().await);
         for event in [seen, unseen] {
-            world.office.set_left(event, 0, 0);
+            world.ticket.set_left(event, 0, 0);
         }
         world.fan().get(&format!("/api/queue/crowd/{seen}"), &[]).await.ok();
-        world.queue.look_around().await;
+        world.queue.refresh_health().await;
         assert_eq!(world.fan().check(seen).await.ok()["status"], "queued");
         assert_eq!(world.fan().check(unseen).await.ok()["status"], "active", "nobody has asked");
     }

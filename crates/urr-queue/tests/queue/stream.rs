@@ -1,8 +1,8 @@
 //! Following one's place.
 
 use serde_json::json;
-use urr_queue::Settings;
-use urr_room::{Ask, Door, Rules};
+use urr_queue::QueueSettings;
+use urr_room::{AdmissionRules, AdmissionState, RoomRequest};
 
 use crate::contract;
 use crate::fixture::MINUTE;
@@ -10,7 +10,7 @@ use crate::fixture::MINUTE;
 contract! {
     async fn a_stream_tells_what_is_new_until_there_is_nothing_to_follow(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "threshold = 1").await;
+        world.set_room(event, "threshold = 1").await;
         let fans = world.come(event, 3).await;
         let mut places = fans[2].follow(event, "").await;
         assert_eq!(places.next().await.unwrap()["position"], json!(2));
@@ -31,14 +31,14 @@ contract! {
         let (quiet, lively) = (world.open_event().await, world.open_event().await);
         let fan = world.fan();
         for event in [quiet, lively] {
-            world.wish(event, "is_paused = true").await;
+            world.set_room(event, "is_paused = true").await;
             fan.check(event).await.ok();
         }
         let (mut still, mut moving) = (fan.follow(quiet, "").await, fan.follow(lively, "").await);
         still.next().await.unwrap();
         moving.next().await.unwrap();
         for message in ["하나", "둘", "셋"] {
-            world.wish(lively, &format!("message = '{message}'")).await;
+            world.set_room(lively, &format!("message = '{message}'")).await;
             tokio::select! {
                 told = still.next() => panic!("nothing is new: {told:?}"),
                 told = moving.next() => assert_eq!(told.unwrap()["message"], json!(message)),
@@ -49,7 +49,7 @@ contract! {
     /// Who follows is seen: no polls are needed beside it.
     async fn a_stream_keeps_the_place(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "is_paused = true").await;
+        world.set_room(event, "is_paused = true").await;
         let fans = world.come(event, 2).await;
         let mut places = fans[0].follow(event, "").await;
         places.next().await.unwrap();
@@ -58,7 +58,7 @@ contract! {
             world.queue.sweep(event).await;
         }
         // Its next look is told because of this.
-        world.wish(event, "message = '잠시만요'").await;
+        world.set_room(event, "message = '잠시만요'").await;
         assert_eq!(places.next().await.unwrap()["message"], json!("잠시만요"));
         world.clock.advance(3 * MINUTE);
         world.queue.sweep(event).await;
@@ -68,9 +68,9 @@ contract! {
 
     async fn only_the_first_follow_unless_they_ask_for_it(world: World) {
         let event = world.open_event().await;
-        world.wish(event, "is_paused = true").await;
-        let rules = Rules {
-            door: Door::Shut,
+        world.set_room(event, "is_paused = true").await;
+        let rules = AdmissionRules {
+            admission: AdmissionState::Closed,
             threshold: 1,
             admitted_per_second_max: 1,
             slot_ttl: MINUTE,
@@ -80,7 +80,7 @@ contract! {
         };
         for _ in 0..999 {
             let (user_id, now) = (world.ids.next_id(), world.clock.now());
-            world.rooms.check(Ask { event_id: event, user_id, now }, &rules).await.unwrap();
+            world.rooms.check(RoomRequest { event_id: event, user_id, now }, &rules).await.unwrap();
         }
         let fans = world.come(event, 2).await;
         assert_eq!(fans[0].status(event).await.ok()["position"], json!(1_000));
@@ -94,7 +94,7 @@ contract! {
 
     async fn nobody_follows_too_many_and_not_too_many_follow(world: World) {
         let event = world.open_event().await;
-        let small = world.another(Settings { streams_max: 4, ..Settings::default() });
+        let small = world.another(QueueSettings { streams_max: 4, ..QueueSettings::default() });
         small.load().await.unwrap();
         let fans = [world.at(&small, &world.fan()), world.at(&small, &world.fan())];
         for fan in &fans {
@@ -138,9 +138,9 @@ contract! {
         let opens_at = world.clock.now() + 30 * MINUTE;
         let lottery = world.event_with(json!({ "saleStartsAt": opens_at })).await;
         // Before a draw nobody is among the first.
-        world.wish(lottery, "opening = 'lottery'").await;
+        world.set_room(lottery, "opening = 'lottery'").await;
         let open = world.open_event().await;
-        let small = world.another(Settings { streams_max: 4, ..Settings::default() });
+        let small = world.another(QueueSettings { streams_max: 4, ..QueueSettings::default() });
         small.load().await.unwrap();
         let mut followed = Vec::new();
         for _ in 0..2 {

@@ -1,14 +1,12 @@
-//! What rooms write down, so that they are there again after the process was killed.
+//! The journal of the rooms, from which they are recovered after a crash.
 //!
-//! A room appends its changes while it holds its own lock, so the journal has them in the order in
-//! which they happened. One task writes whatever has gathered in one transaction, a batch, and then
-//! wakes those who wait for it. What is on disk is thus always a past moment of each room.
+//! A room appends its changes under its own lock, so the journal has them in order. One task writes
+//! what has gathered in one transaction, a batch, and wakes the requests that wait for it. So the
+//! disk always holds a past moment of each room.
 //!
-//! When writing fails, the task tries the same batch again, with pauses, until it succeeds. From
-//! the second failure on, whoever waits is told that it is not known, and changes are refused
-//! before they happen. So memory runs ahead of the disk by the changes of two batches at most,
-//! nobody is told of them, and nothing that was acknowledged is lost. What was written before is
-//! told as ever.
+//! When writing fails, the task retries the same batch with pauses until it succeeds. From the
+//! second failure on, waiting requests fail as unavailable and changes are rejected beforehand. So
+//! memory is ahead of the disk by two batches at most, and nothing that was acknowledged is lost.
 
 mod store;
 
@@ -23,56 +21,55 @@ use tracing::{error, info, warn};
 use urr_kernel::Uuid;
 use urr_storage::{Db, StorageError};
 
-pub use store::{place_page, room_all, slot_all, stray_rooms};
+pub use store::{orphan_room_list, position_list, room_list, slot_list};
 
 use crate::RoomError;
 
-/// More changes than this waiting are refused. It also bounds a batch, but for what is appended at
-/// once, and so the time it takes.
+/// Bounds the pending changes, and the size of a batch except for what is appended in one call.
 const RECORDS_MAX: usize = 20_000;
-/// So many turns of the runtime a batch waits for more, as long as more comes.
+/// How many times a batch yields to the runtime for more records, as long as more arrive.
 const GATHERED_AT_MOST: usize = 8;
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// At shutdown nobody waits for ever.
+/// Bounds the retries at shutdown.
 const TRIES_AT_CLOSE: u32 = 3;
 
 /// A change of a room. `room` is its number in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
-    PlaceIn {
+pub enum JournalRecord {
+    LineJoined {
         room: i64,
         arrival: i64,
         user_id: Uuid,
     },
-    PlaceOut {
+    LineLeft {
         room: i64,
         arrival: i64,
     },
-    PlaceDrawn {
+    NumberDrawn {
         room: i64,
         arrival: i64,
         number: i64,
     },
-    SlotIn {
+    SlotGiven {
         room: i64,
         user_id: Uuid,
         slot_id: Uuid,
         admitted_at_us: i64,
     },
-    SlotOut {
+    SlotEnded {
         room: i64,
         user_id: Uuid,
     },
-    /// The room goes on under another number: all its places and slots are gone at once.
-    RoomLeft {
+    /// The room continues under another number: all its positions and slots have ended.
+    RoomRetired {
         room: i64,
     },
 }
 
-/// What is kept of a room beside its people.
+/// The counters of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Totals {
+pub struct RoomTotals {
     pub room: i64,
     pub event_id: Uuid,
     pub last_number: i64,
@@ -81,33 +78,32 @@ pub struct Totals {
 }
 
 pub struct Journal {
-    pending: Mutex<Pending>,
-    /// The number of all records that are pending, to be read without the lock.
+    pending: Mutex<PendingRecords>,
+    /// The number of pending records, readable without the lock.
     pending_length: AtomicUsize,
     /// All batches up to this one are on disk.
     durable: AtomicU64,
     condition: AtomicU8,
     filled: Notify,
-    /// While a batch is written the next one is filled: two are awaited at a time, but for a draw
-    /// that is written down while the journal fails.
+    /// By the parity of the batch: while one is written, the next one is filled.
     written: [Notify; 2],
 }
 
-struct Pending {
-    /// Of the batch that is being filled; the first is 1.
+struct PendingRecords {
+    /// The number of the batch that is being filled; the first is 1.
     batch: u64,
-    records: Vec<Record>,
-    totals: HashMap<i64, Totals>,
-    /// Those before it that are full and not being written yet, oldest first.
-    full: VecDeque<Batch>,
+    records: Vec<JournalRecord>,
+    totals: HashMap<i64, RoomTotals>,
+    /// Full batches that are not being written yet, oldest first.
+    full: VecDeque<JournalBatch>,
 }
 
-impl Pending {
-    fn take(&mut self) -> Batch {
+impl PendingRecords {
+    fn take(&mut self) -> JournalBatch {
         self.batch += 1;
         let records = std::mem::take(&mut self.records);
         let totals = self.totals.drain().map(|(_, totals)| totals).collect();
-        Batch { records, totals }
+        JournalBatch { records, totals }
     }
 
     fn length(&self) -> usize {
@@ -117,11 +113,11 @@ impl Pending {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Condition {
+enum JournalState {
     Working,
-    /// The last try to write failed.
+    /// The last attempt to write failed.
     Failing,
-    /// What is there is written; nothing new is taken.
+    /// Pending records are written; new ones are rejected.
     Closing,
     Closed,
 }
@@ -130,31 +126,30 @@ impl Journal {
     pub fn new() -> Journal {
         let (records, totals, full) = (Vec::new(), HashMap::new(), VecDeque::new());
         Journal {
-            pending: Mutex::new(Pending { batch: 1, records, totals, full }),
+            pending: Mutex::new(PendingRecords { batch: 1, records, totals, full }),
             pending_length: AtomicUsize::new(0),
             durable: AtomicU64::new(0),
-            condition: AtomicU8::new(Condition::Working as u8),
+            condition: AtomicU8::new(JournalState::Working as u8),
             filled: Notify::new(),
             written: [Notify::new(), Notify::new()],
         }
     }
 
-    /// Whether changes can be taken at the moment. Ask before you make one.
+    /// Whether changes are accepted. Check it before making one.
     pub fn is_accepting(&self) -> bool {
-        self.is(Condition::Working) && self.pending_length.load(Ordering::Relaxed) < RECORDS_MAX
+        self.is(JournalState::Working) && self.pending_length.load(Ordering::Relaxed) < RECORDS_MAX
     }
 
-    /// Whether what happens is written down.
     pub fn is_working(&self) -> bool {
-        self.is(Condition::Working)
+        self.is(JournalState::Working)
     }
 
-    /// Returns when nothing is written down any more, for whatever reason.
-    pub async fn ended(&self) {
+    /// Returns when the journal is closed, for whatever reason.
+    pub async fn closed(&self) {
         loop {
             let mut written = pin!(self.written[0].notified());
             written.as_mut().enable();
-            if self.is(Condition::Closed) {
+            if self.is(JournalState::Closed) {
                 return;
             }
             written.await;
@@ -166,9 +161,13 @@ impl Journal {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Takes changes that have been made and returns the number of their batch. It never refuses:
-    /// also while the journal fails, slots end by themselves, each once.
-    pub fn append(&self, records: impl IntoIterator<Item = Record>, totals: Option<Totals>) -> u64 {
+    /// Appends changes that were made and returns the number of their batch. It never fails: slots
+    /// expire also while the journal cannot be written.
+    pub fn append(
+        &self,
+        records: impl IntoIterator<Item = JournalRecord>,
+        totals: Option<RoomTotals>,
+    ) -> u64 {
         let mut pending = self.pending();
         let was_empty = pending.length() == 0;
         if pending.records.len() >= RECORDS_MAX {
@@ -177,7 +176,7 @@ impl Journal {
         }
         for record in records {
             pending.records.push(record);
-            if let Record::RoomLeft { room } = record {
+            if let JournalRecord::RoomRetired { room } = record {
                 pending.totals.remove(&room);
             }
         }
@@ -193,13 +192,13 @@ impl Journal {
         batch
     }
 
-    /// The newest batch that has anything in it.
+    /// The newest batch that is not empty.
     pub fn newest_batch(&self) -> u64 {
         let pending = self.pending();
         if pending.records.is_empty() { pending.batch - 1 } else { pending.batch }
     }
 
-    /// Returns when the batch is on disk, or says that this is not known.
+    /// Returns when the batch is on disk, or fails if that is not known.
     pub async fn wait(&self, batch: u64) -> Result<(), RoomError> {
         while self.durable() < batch {
             let mut written = pin!(self.written[parity(batch)].notified());
@@ -207,7 +206,7 @@ impl Journal {
             if self.durable() >= batch {
                 break;
             }
-            if self.is(Condition::Failing) || self.is(Condition::Closed) {
+            if self.is(JournalState::Failing) || self.is(JournalState::Closed) {
                 return Err(RoomError::Unavailable);
             }
             written.await;
@@ -217,34 +216,34 @@ impl Journal {
 
     /// Lets [`Journal::run`] write the last batch and return.
     pub fn close(&self) {
-        self.set(Condition::Closing);
+        self.set(JournalState::Closing);
         self.filled.notify_one();
     }
 
-    /// Writes batches until the journal is closed. `left_rooms` have places that mean nothing.
-    pub async fn run(self: Arc<Journal>, db: Db, mut left_rooms: Vec<i64>) {
+    /// Writes batches until the journal is closed. The positions of `retired_rooms` are deleted.
+    pub async fn run(self: Arc<Journal>, db: Db, mut retired_rooms: Vec<i64>) {
         let _closed = ClosedWhenDropped(&self);
         loop {
             self.gather().await;
             if let Some((number, batch)) = self.take() {
-                left_rooms.extend(batch.left_rooms());
+                retired_rooms.extend(batch.retired_rooms());
                 if self.write(&db, batch).await.is_err() {
                     return;
                 }
                 self.durable.store(number, Ordering::Release);
                 self.written[parity(number)].notify_waiters();
-            } else if self.is(Condition::Closing) {
+            } else if self.is(JournalState::Closing) {
                 return;
-            } else if left_rooms.is_empty() {
+            } else if retired_rooms.is_empty() {
                 self.filled.notified().await;
                 continue;
             }
-            remove_some(&db, &mut left_rooms).await;
+            remove_some(&db, &mut retired_rooms).await;
         }
     }
 
-    /// Lets those come who were just woken and are about to change something again: a batch costs
-    /// the same with one record as with many.
+    /// Waits for requests that were just woken and will append again: a batch costs the same with
+    /// one record as with many.
     async fn gather(&self) {
         let mut length = 0;
         for _ in 0..GATHERED_AT_MOST {
@@ -257,8 +256,8 @@ impl Journal {
         }
     }
 
-    /// Takes what has gathered, if anything has.
-    fn take(&self) -> Option<(u64, Batch)> {
+    /// Takes the next batch, if there is one.
+    fn take(&self) -> Option<(u64, JournalBatch)> {
         let mut pending = self.pending();
         let full = u64::try_from(pending.full.len()).expect("memory holds no more");
         let number = pending.batch - full;
@@ -271,49 +270,49 @@ impl Journal {
         Some((number, batch))
     }
 
-    /// Tries until it succeeds. An error means that nothing will ever be written any more.
-    async fn write(&self, db: &Db, batch: Batch) -> Result<(), StorageError> {
+    /// Retries until it succeeds. An error means that the journal has failed for good.
+    async fn write(&self, db: &Db, batch: JournalBatch) -> Result<(), StorageError> {
         let (batch, mut pause, mut tries) = (Arc::new(batch), PAUSE_MIN, 0);
         loop {
             let body = Arc::clone(&batch);
             let Err(error) = db.write(move |tx| body.write(tx)).await else { break };
             tries += 1;
-            let is_last = self.is(Condition::Closing) && tries >= TRIES_AT_CLOSE;
+            let is_last = self.is(JournalState::Closing) && tries >= TRIES_AT_CLOSE;
             if is_last || error == StorageError::Closed {
                 let records = batch.records.len();
-                error!(%error, records, "the last changes of the waiting rooms are not written");
+                error!(%error, records, "the last changes of the waiting rooms were not written");
                 return Err(error);
             }
-            warn!(%error, tries, "the waiting rooms cannot be written down");
-            // Once may be chance; people need not be told of it.
+            warn!(%error, tries, "the journal of the waiting rooms cannot be written");
+            // A single failure may be chance and is not reported to users.
             if tries > 1 {
-                self.change(Condition::Working, Condition::Failing);
+                self.change(JournalState::Working, JournalState::Failing);
                 self.written.iter().for_each(Notify::notify_waiters);
             }
             tokio::time::sleep(pause).await;
             pause = (2 * pause).min(PAUSE_MAX);
         }
         if tries > 0 {
-            info!(tries, "the waiting rooms are written down again");
-            self.change(Condition::Failing, Condition::Working);
+            info!(tries, "the journal of the waiting rooms is written again");
+            self.change(JournalState::Failing, JournalState::Working);
         }
         Ok(())
     }
 
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    fn pending(&self) -> MutexGuard<'_, PendingRecords> {
         self.pending.lock().expect("nothing panics while it holds this lock")
     }
 
-    fn is(&self, condition: Condition) -> bool {
+    fn is(&self, condition: JournalState) -> bool {
         self.condition.load(Ordering::Acquire) == condition as u8
     }
 
-    fn set(&self, condition: Condition) {
+    fn set(&self, condition: JournalState) {
         self.condition.store(condition as u8, Ordering::Release);
     }
 
-    /// Unless it has become another meanwhile.
-    fn change(&self, from: Condition, to: Condition) {
+    /// Changes the state only from `from`.
+    fn change(&self, from: JournalState, to: JournalState) {
         let (order, from, to) = (Ordering::AcqRel, from as u8, to as u8);
         self.condition.compare_exchange(from, to, order, Ordering::Acquire).ok();
     }
@@ -323,29 +322,29 @@ fn parity(batch: u64) -> usize {
     usize::from(batch % 2 == 1)
 }
 
-/// However the task ends, nobody must wait for it.
+/// Wakes all waiting requests, however the task ends.
 struct ClosedWhenDropped<'a>(&'a Journal);
 
 impl Drop for ClosedWhenDropped<'_> {
     fn drop(&mut self) {
-        if !self.0.is(Condition::Closing) {
-            error!("the journal of the waiting rooms has ended; nobody is let in or lined up");
+        if !self.0.is(JournalState::Closing) {
+            error!("the journal of the waiting rooms has ended; nobody is admitted or joins");
         }
-        self.0.set(Condition::Closed);
+        self.0.set(JournalState::Closed);
         self.0.written.iter().for_each(Notify::notify_waiters);
     }
 }
 
 /// What is written in one transaction.
-struct Batch {
-    records: Vec<Record>,
-    totals: Vec<Totals>,
+struct JournalBatch {
+    records: Vec<JournalRecord>,
+    totals: Vec<RoomTotals>,
 }
 
-impl Batch {
-    fn left_rooms(&self) -> impl Iterator<Item = i64> {
+impl JournalBatch {
+    fn retired_rooms(&self) -> impl Iterator<Item = i64> {
         self.records.iter().filter_map(|record| match record {
-            Record::RoomLeft { room } => Some(*room),
+            JournalRecord::RoomRetired { room } => Some(*room),
             _ => None,
         })
     }
@@ -356,17 +355,16 @@ impl Batch {
     }
 }
 
-/// Removes some places of a room that goes on under another number. They mean nothing any more: a
-/// failure is mended after the next start.
-async fn remove_some(db: &Db, left_rooms: &mut Vec<i64>) {
-    let Some(room) = left_rooms.last().copied() else { return };
-    match db.write(move |tx| store::place_remove_some(tx, room)).await {
+/// Deletes some positions of a retired room. After a failure the next start deletes them.
+async fn remove_some(db: &Db, retired_rooms: &mut Vec<i64>) {
+    let Some(room) = retired_rooms.last().copied() else { return };
+    match db.write(move |tx| store::position_delete_some(tx, room)).await {
         Ok(true) => {}
-        Ok(false) => drop(left_rooms.pop()),
+        Ok(false) => drop(retired_rooms.pop()),
         Err(error) => {
             let error: StorageError = error;
-            warn!(%error, "the places of a cleared room are removed after the next start");
-            left_rooms.pop();
+            warn!(%error, "the positions of a cleared room will be deleted after the next start");
+            retired_rooms.pop();
         }
     }
 }
@@ -375,11 +373,11 @@ async fn remove_some(db: &Db, left_rooms: &mut Vec<i64>) {
 mod tests {
     use super::*;
 
-    /// What is appended while the journal fails is not refused; a transaction has its limit still.
+    /// Records are appended also while the journal fails; a batch stays bounded.
     #[test]
     fn a_batch_that_is_full_is_followed_by_the_next() {
         let journal = Journal::new();
-        let records = (0..5_000).map(|arrival| Record::PlaceOut { room: 1, arrival });
+        let records = (0..5_000).map(|arrival| JournalRecord::LineLeft { room: 1, arrival });
         let batches: Vec<u64> = (0..9).map(|_| journal.append(records.clone(), None)).collect();
         assert_eq!(batches, [1, 1, 1, 1, 2, 2, 2, 2, 3]);
         assert_eq!(journal.newest_batch(), 3);

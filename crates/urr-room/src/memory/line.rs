@@ -1,52 +1,52 @@
-//! The line of one room: in order, with every position at hand.
+//! The line of one room, ordered, with fast positions.
 //!
-//! People stand in chunks; who goes leaves a hole there. A position is the number of people in the
-//! chunks before, which [`Sums`] knows, and the people before in the chunk. A table finds people by
-//! their id and keeps only where they stand: the id is in the line already.
+//! Users are in chunks; a user who leaves makes a hole. A position is the number of users in the
+//! chunks before, which a [`FenwickTree`] counts, plus the users before in the chunk. A hash table
+//! finds users by id and holds only their index: the id is in the chunk.
 //!
-//! Nothing here takes long at once, however many wait: chunks that are empty or share little are
-//! put away one at a time, and the table is in parts that grow on their own.
+//! No operation takes long, however many wait: sparse chunks are merged one at a time, and the
+//! table is split into parts that grow on their own.
 
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use urr_kernel::Uuid;
 
-use super::sums::Sums;
+use super::fenwick::FenwickTree;
 
 const CHUNK: usize = 256;
-/// Neighbours with so few people together become one chunk. The quarter that is left keeps a line
-/// that grows and shrinks by one from doing it again and again.
+/// Neighbours with at most this many users together are merged. The free quarter prevents repeated
+/// merges of a line that grows and shrinks by one.
 const MERGED_MAX: u32 = 192;
 const TABLES: usize = 64;
 
-/// Someone who waits.
+/// A user who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LineEntry {
     pub user_id: Uuid,
     /// Orders the line, with the user's id among equals.
     pub number: i64,
-    /// The number they came with.
+    /// The number of the arrival.
     pub arrival: i64,
     pub seen_at_us: i64,
 }
 
-impl Entry {
-    pub fn key(&self) -> Key {
+impl LineEntry {
+    pub fn key(&self) -> LineKey {
         (self.number, self.user_id)
     }
 }
 
 /// The order of the line.
-pub type Key = (i64, Uuid);
+pub type LineKey = (i64, Uuid);
 
-/// Where someone stands, until anybody comes or goes.
+/// The index of an entry, valid until the line changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct At(u32);
+pub struct EntryIndex(u32);
 
-impl At {
-    fn new(chunk: usize, offset: usize) -> At {
-        At(u32::try_from(chunk * CHUNK + offset).expect("fewer than 2^32 people wait"))
+impl EntryIndex {
+    fn new(chunk: usize, offset: usize) -> EntryIndex {
+        EntryIndex(u32::try_from(chunk * CHUNK + offset).expect("fewer than 2^32 people wait"))
     }
 
     fn chunk(self) -> usize {
@@ -58,45 +58,45 @@ impl At {
     }
 }
 
-pub struct Line {
+pub struct WaitingLine {
     chunks: Vec<Chunk>,
-    /// Chunks that nobody stands in.
+    /// Empty chunks.
     spare: Vec<u32>,
     /// The chunks in use, front first.
     order: Vec<u32>,
-    /// Of the people in each chunk of `order`.
-    sums: Sums,
-    tables: Box<[HashTable<At>]>,
+    /// The counts of the chunks in `order`.
+    fenwick: FenwickTree,
+    tables: Box<[HashTable<EntryIndex>]>,
     hasher: DefaultHashBuilder,
     count: u32,
 }
 
 #[derive(Default)]
 struct Chunk {
-    entries: Vec<Entry>,
-    /// A bit for each entry: whether they are still there.
+    entries: Vec<LineEntry>,
+    /// A bit for each entry: whether the user is still there.
     present: [u64; CHUNK / 64],
     count: u32,
-    /// Its place in `order`.
+    /// Its index in `order`.
     rank: u32,
 }
 
-impl Line {
-    pub fn new(hasher: DefaultHashBuilder) -> Line {
-        Line {
+impl WaitingLine {
+    pub fn new(hasher: DefaultHashBuilder) -> WaitingLine {
+        WaitingLine {
             chunks: Vec::new(),
             spare: Vec::new(),
             order: Vec::new(),
-            sums: Sums::default(),
+            fenwick: FenwickTree::default(),
             tables: (0..TABLES).map(|_| HashTable::new()).collect(),
             hasher,
             count: 0,
         }
     }
 
-    /// A line of these, who are in order.
-    pub fn of(entries: Vec<Entry>, hasher: DefaultHashBuilder) -> Line {
-        let mut line = Line::new(hasher);
+    /// A line of these entries, which are in order.
+    pub fn of(entries: Vec<LineEntry>, hasher: DefaultHashBuilder) -> WaitingLine {
+        let mut line = WaitingLine::new(hasher);
         let per_table = entries.len() / TABLES;
         for table in &mut line.tables {
             table.reserve(per_table, |_| unreachable!("nobody is in it yet"));
@@ -113,8 +113,8 @@ impl Line {
         self.count == 0
     }
 
-    /// Lines someone up who does not wait yet, behind all others.
-    pub fn push(&mut self, entry: Entry) {
+    /// Appends a user who does not wait yet.
+    pub fn push(&mut self, entry: LineEntry) {
         let tail = self.order.last().map(|chunk| *chunk as usize);
         let chunk = match tail {
             Some(chunk) if self.chunks[chunk].entries.len() < CHUNK => chunk,
@@ -122,46 +122,46 @@ impl Line {
         };
         debug_assert!(self.last().is_none_or(|last| last.key() < entry.key()), "in order");
         let at = self.chunks[chunk].push(chunk, entry);
-        self.sums.add(self.chunks[chunk].rank as usize, 1);
+        self.fenwick.add(self.chunks[chunk].rank as usize, 1);
         self.count += 1;
         let (hash, chunks, hasher) = (self.hash(entry.user_id), &self.chunks, &self.hasher);
         let table = &mut self.tables[table_of(hash)];
         table.insert_unique(hash, at, |at| hasher.hash_one(entry_at(chunks, *at).user_id));
     }
 
-    pub fn find(&self, user_id: Uuid) -> Option<At> {
+    pub fn find(&self, user_id: Uuid) -> Option<EntryIndex> {
         let hash = self.hash(user_id);
-        let is_it = |at: &At| entry_at(&self.chunks, *at).user_id == user_id;
-        self.tables[table_of(hash)].find(hash, is_it).copied()
+        let is_same = |at: &EntryIndex| entry_at(&self.chunks, *at).user_id == user_id;
+        self.tables[table_of(hash)].find(hash, is_same).copied()
     }
 
-    pub fn entry(&self, at: At) -> &Entry {
+    pub fn entry(&self, at: EntryIndex) -> &LineEntry {
         entry_at(&self.chunks, at)
     }
 
-    pub fn see(&mut self, at: At, now_us: i64) {
+    pub fn mark_seen(&mut self, at: EntryIndex, now_us: i64) {
         self.chunks[at.chunk()].entries[at.offset()].seen_at_us = now_us;
     }
 
     /// The first in line has 1.
-    pub fn position(&self, at: At) -> u32 {
+    pub fn position(&self, at: EntryIndex) -> u32 {
         let chunk = &self.chunks[at.chunk()];
-        self.sums.before(chunk.rank as usize) + chunk.present_before(at.offset()) + 1
+        self.fenwick.before(chunk.rank as usize) + chunk.present_before(at.offset()) + 1
     }
 
-    /// Who stands at a position.
-    pub fn nth(&self, position: u32) -> Option<&Entry> {
-        let (rank, rest) = self.sums.find(position.checked_sub(1)?)?;
+    /// The entry at a position.
+    pub fn nth(&self, position: u32) -> Option<&LineEntry> {
+        let (rank, rest) = self.fenwick.find(position.checked_sub(1)?)?;
         let chunk = &self.chunks[self.order[rank] as usize];
         Some(&chunk.entries[chunk.nth(rest)])
     }
 
-    pub fn remove(&mut self, user_id: Uuid) -> Option<Entry> {
+    pub fn remove(&mut self, user_id: Uuid) -> Option<LineEntry> {
         let hash = self.hash(user_id);
         let (chunks, hasher) = (&self.chunks, &self.hasher);
         let table = &mut self.tables[table_of(hash)];
-        let is_it = |at: &At| entry_at(chunks, *at).user_id == user_id;
-        let (at, _) = table.find_entry(hash, is_it).ok()?.remove();
+        let is_same = |at: &EntryIndex| entry_at(chunks, *at).user_id == user_id;
+        let (at, _) = table.find_entry(hash, is_same).ok()?.remove();
         if table.len() < table.capacity() / 8 {
             let room = 2 * table.len();
             table.shrink_to(room, |at| hasher.hash_one(entry_at(chunks, *at).user_id));
@@ -170,20 +170,20 @@ impl Line {
         let chunk = &mut self.chunks[at.chunk()];
         chunk.remove(at.offset());
         let rank = chunk.rank as usize;
-        self.sums.subtract(rank, 1);
+        self.fenwick.subtract(rank, 1);
         self.count -= 1;
         self.tidy(rank);
         Some(entry)
     }
 
-    pub fn pop_front(&mut self) -> Option<Entry> {
+    pub fn pop_front(&mut self) -> Option<LineEntry> {
         let first = self.nth(1)?.user_id;
         self.remove(first)
     }
 
-    /// Those behind this key, front first.
-    pub fn behind(&self, key: Option<Key>) -> impl Iterator<Item = &Entry> {
-        let is_before = move |entry: &Entry| key.is_some_and(|key| entry.key() <= key);
+    /// The entries behind this key, front first.
+    pub fn behind(&self, key: Option<LineKey>) -> impl Iterator<Item = &LineEntry> {
+        let is_before = move |entry: &LineEntry| key.is_some_and(|key| entry.key() <= key);
         // The last chunk that begins before it: holes keep their keys.
         let begins_before = |chunk: &u32| is_before(&self.chunks[*chunk as usize].entries[0]);
         let rank = self.order.partition_point(begins_before).saturating_sub(1);
@@ -191,19 +191,18 @@ impl Line {
         chunks.flat_map(Chunk::iter).skip_while(move |entry| is_before(entry))
     }
 
-    /// What it takes in memory.
     pub fn bytes(&self) -> usize {
         let entries: usize = self.chunks.iter().map(|chunk| chunk.entries.capacity()).sum();
         let tables: usize = self.tables.iter().map(HashTable::allocation_size).sum();
-        entries * size_of::<Entry>()
+        entries * size_of::<LineEntry>()
             + self.chunks.capacity() * size_of::<Chunk>()
             + (self.spare.capacity() + self.order.capacity()) * size_of::<u32>()
-            + self.sums.bytes()
+            + self.fenwick.bytes()
             + tables
-            + TABLES * size_of::<HashTable<At>>()
+            + TABLES * size_of::<HashTable<EntryIndex>>()
     }
 
-    fn last(&self) -> Option<&Entry> {
+    fn last(&self) -> Option<&LineEntry> {
         self.nth(self.count)
     }
 
@@ -218,11 +217,11 @@ impl Line {
         }
         self.chunks[chunk].rank = small(self.order.len());
         self.order.push(small(chunk));
-        self.sums.push(0);
+        self.fenwick.push(0);
         chunk
     }
 
-    /// After someone went from the chunk of this rank.
+    /// Called after a user left the chunk of this rank.
     fn tidy(&mut self, rank: usize) {
         if self.count_in(rank) == 0 {
             return self.drop_chunk(rank);
@@ -239,7 +238,7 @@ impl Line {
         self.chunks[self.order[rank] as usize].count
     }
 
-    /// Puts the people of two neighbours into the first of them, without holes.
+    /// Moves the users of two neighbours into the first chunk, without holes.
     fn merge_with_next(&mut self, rank: usize) {
         let (first, second) = (self.order[rank] as usize, self.order[rank + 1] as usize);
         let mut merged = Chunk { rank: small(rank), ..Chunk::default() };
@@ -247,12 +246,12 @@ impl Line {
         for chunk in [first, second] {
             for offset in self.chunks[chunk].offsets() {
                 let to = merged.push(first, self.chunks[chunk].entries[offset]);
-                moved.push((At::new(chunk, offset), to));
+                moved.push((EntryIndex::new(chunk, offset), to));
             }
         }
-        // Found by where they stood, and all of them before the first is changed: for a while the
-        // new places look like old ones of others.
-        let buckets: Vec<(usize, usize, At)> = moved
+        // All buckets are found before the first is changed, because a new index may equal the old
+        // index of another user.
+        let buckets: Vec<(usize, usize, EntryIndex)> = moved
             .into_iter()
             .map(|(from, to)| {
                 let hash = self.hash(self.entry(from).user_id);
@@ -279,17 +278,17 @@ impl Line {
         let first = rank.saturating_sub(1);
         let (order, chunks) = (&self.order, &self.chunks);
         let counts = order[first..].iter().map(|chunk| chunks[*chunk as usize].count);
-        self.sums.replace_from(first, counts);
+        self.fenwick.replace_from(first, counts);
     }
 }
 
 impl Chunk {
-    fn push(&mut self, chunk: usize, entry: Entry) -> At {
+    fn push(&mut self, chunk: usize, entry: LineEntry) -> EntryIndex {
         let offset = self.entries.len();
         self.entries.push(entry);
         self.present[offset / 64] |= 1 << (offset % 64);
         self.count += 1;
-        At::new(chunk, offset)
+        EntryIndex::new(chunk, offset)
     }
 
     fn remove(&mut self, offset: usize) {
@@ -303,7 +302,7 @@ impl Chunk {
         whole + (self.present[offset / 64] & below).count_ones()
     }
 
-    /// The offset of the one with this rank, counted from zero.
+    /// The offset of the user with this rank, counted from zero.
     fn nth(&self, rank: u32) -> usize {
         let mut rest = rank;
         for (index, word) in self.present.iter().enumerate() {
@@ -322,16 +321,16 @@ impl Chunk {
         (0..self.entries.len()).filter(is_present)
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Entry> {
+    fn iter(&self) -> impl Iterator<Item = &LineEntry> {
         self.offsets().map(|offset| &self.entries[offset])
     }
 }
 
-fn entry_at(chunks: &[Chunk], at: At) -> &Entry {
+fn entry_at(chunks: &[Chunk], at: EntryIndex) -> &LineEntry {
     &chunks[at.chunk()].entries[at.offset()]
 }
 
-/// Other digits than those that the table itself uses.
+/// Other bits than those that the table itself uses.
 fn table_of(hash: u64) -> usize {
     (hash >> 40) as usize % TABLES
 }

@@ -1,9 +1,9 @@
-//! Which places of a line are marked, so that everybody's place follows from a few.
+//! Chooses the marks of a line, from which all positions can be estimated.
 
 use crate::MARKS_MAX;
 
-/// Every position at the front, then in growing steps; the last one too. The steps are as small as
-/// the number of marks allows: an eleventh of the position for a million people.
+/// Every position at the front, then in growing steps, and the last one. The steps are as small as
+/// the number of marks allows: an eleventh of the position for a million users.
 pub fn mark_positions(waiting: u32) -> Vec<u32> {
     let with_steps = |part: u32| {
         let next = move |position: &u32| position.checked_add(1 + position / part);

@@ -1,39 +1,39 @@
-//! How many came in and left, by the second.
+//! Admissions and departures per second.
 
-use crate::Pace;
+use crate::LinePace;
 
-/// One more than the whole seconds that are told, for the one that runs; rounded up.
-pub const KEPT: usize = 64;
+/// More than the reported seconds, because the current one is counted too.
+pub const SECONDS_KEPT: usize = 64;
 
-/// The last seconds. A clock that is set back a little still finds its seconds, so it gives none of
-/// them a rate of its own again.
-pub struct Recent {
-    seconds: [Counted; KEPT],
+/// The last seconds. A clock that is set back a little finds its seconds again, so that no second
+/// gets its rate twice.
+pub struct PaceHistory {
+    seconds: [SecondCounts; SECONDS_KEPT],
 }
 
 #[derive(Clone, Copy, Default)]
-struct Counted {
+struct SecondCounts {
     second: i64,
-    /// Let in at all, from the line, and left the line.
-    let_in: u32,
+    /// All admissions, those from the line, and departures from the line.
+    admit_user: u32,
     admitted: u32,
     left: u32,
 }
 
-impl Recent {
-    pub fn new() -> Recent {
-        Recent { seconds: [Counted::default(); KEPT] }
+impl PaceHistory {
+    pub fn new() -> PaceHistory {
+        PaceHistory { seconds: [SecondCounts::default(); SECONDS_KEPT] }
     }
 
-    /// How many more may be let in within this second.
+    /// How many more users may be admitted within this second.
     pub fn rate_left(&self, second: i64, count_max: u32) -> u32 {
         let kept = self.seconds[index(second)];
-        let used = if kept.second == second { kept.let_in } else { 0 };
+        let used = if kept.second == second { kept.admit_user } else { 0 };
         count_max.saturating_sub(used)
     }
 
     pub fn count_let_in(&mut self, second: i64) {
-        self.at(second).let_in += 1;
+        self.at(second).admit_user += 1;
     }
 
     pub fn count_admitted(&mut self, second: i64) {
@@ -44,29 +44,30 @@ impl Recent {
         self.at(second).left += 1;
     }
 
-    pub fn pace(&self, now_second: i64) -> Pace {
+    pub fn pace(&self, now_second: i64) -> LinePace {
         let (mut admitted, mut left) = (Vec::new(), Vec::new());
-        for ago in (1..=Pace::SECONDS).rev() {
+        for ago in (1..=LinePace::SECONDS).rev() {
             let second = now_second - i64::try_from(ago).expect("few");
             let kept = self.seconds[index(second)];
-            let counted = if kept.second == second { kept } else { Counted::default() };
+            let counted = if kept.second == second { kept } else { SecondCounts::default() };
             admitted.push(counted.admitted);
             left.push(counted.left);
         }
-        Pace { admitted, left }
+        LinePace { admitted, left }
     }
 
-    fn at(&mut self, second: i64) -> &mut Counted {
+    fn at(&mut self, second: i64) -> &mut SecondCounts {
         let counted = &mut self.seconds[index(second)];
         if counted.second != second {
-            *counted = Counted { second, ..Counted::default() };
+            *counted = SecondCounts { second, ..SecondCounts::default() };
         }
         counted
     }
 }
 
 fn index(second: i64) -> usize {
-    usize::try_from(second.rem_euclid(i64::try_from(KEPT).expect("few"))).expect("it is positive")
+    usize::try_from(second.rem_euclid(i64::try_from(SECONDS_KEPT).expect("few")))
+        .expect("it is positive")
 }
 
 #[cfg(test)]
@@ -75,9 +76,9 @@ mod tests {
 
     #[test]
     fn every_second_has_its_own_rate_also_when_the_clock_is_set_back() {
-        let mut recent = Recent::new();
+        let mut recent = PaceHistory::new();
         (0..3).for_each(|_| recent.count_let_in(100));
-        let left = |recent: &Recent, second| recent.rate_left(second, 5);
+        let left = |recent: &PaceHistory, second| recent.rate_left(second, 5);
         assert_eq!((left(&recent, 100), recent.rate_left(100, 2), left(&recent, 101)), (2, 0, 5));
         recent.count_let_in(130);
         assert_eq!((left(&recent, 130), left(&recent, 100)), (4, 2));
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn only_whole_seconds_are_told_and_old_ones_are_forgotten() {
-        let mut recent = Recent::new();
+        let mut recent = PaceHistory::new();
         recent.count_admitted(1_000);
         recent.count_admitted(1_059);
         recent.count_left(1_059);
@@ -100,6 +101,6 @@ mod tests {
         assert_eq!(pace.left[58..], [1, 1]);
         recent.count_admitted(1_064);
         assert_eq!(recent.pace(1_065).admitted.iter().sum::<u32>(), 2);
-        assert_eq!(recent.pace(9_999).admitted, [0; Pace::SECONDS]);
+        assert_eq!(recent.pace(9_999).admitted, [0; LinePace::SECONDS]);
     }
 }

@@ -1,73 +1,77 @@
-//! The rooms as the journal has them.
+//! Recovers the rooms from the journal.
 
 use hashbrown::DefaultHashBuilder;
 use urr_kernel::Timestamp;
 use urr_storage::{Db, StorageError};
 
-use super::Recovered;
-use super::journal::{Totals, place_page, room_all, slot_all, stray_rooms};
-use super::known::Known;
-use super::line::Entry;
-use super::queues::Queues;
-use super::room::{Restored, Room};
+use super::RecoverySummary;
+use super::journal::{RoomTotals, orphan_room_list, position_list, room_list, slot_list};
+use super::line::LineEntry;
+use super::queue_counts::QueueCounts;
+use super::registry::RoomRegistry;
+use super::room::{MemoryRoom, RestoredRoom};
 
-/// What the journal had.
-pub struct Found {
-    pub known: Known,
-    pub recovered: Recovered,
+/// The rooms of the journal.
+pub struct RecoveredState {
+    pub registry: RoomRegistry,
+    pub recovered: RecoverySummary,
     pub last_room_number: i64,
-    /// Rooms that were cleared, and whose places have not all been removed.
-    pub left_rooms: Vec<i64>,
+    /// Retired rooms whose positions were not all deleted.
+    pub retired_rooms: Vec<i64>,
 }
 
 pub async fn recover(
     journal: &Db,
     hasher: &DefaultHashBuilder,
-    queues: &Queues,
+    queue_counts: &QueueCounts,
     now: Timestamp,
-) -> Result<Found, StorageError> {
-    let all: Vec<Totals> = journal.read(room_all).await?;
+) -> Result<RecoveredState, StorageError> {
+    let all: Vec<RoomTotals> = journal.read(room_list).await?;
     let numbers: Vec<i64> = all.iter().map(|totals| totals.room).collect();
-    let left_rooms = journal.read(move |tx| stray_rooms(tx, &numbers)).await?;
-    let numbers = all.iter().map(|totals| totals.room).chain(left_rooms.iter().copied());
+    let retired_rooms = journal.read(move |tx| orphan_room_list(tx, &numbers)).await?;
+    let numbers = all.iter().map(|totals| totals.room).chain(retired_rooms.iter().copied());
     let last_room_number = numbers.max().unwrap_or(0);
-    let mut recovered = Recovered::default();
-    let mut known = Known::default();
+    let mut recovered = RecoverySummary::default();
+    let mut registry = RoomRegistry::default();
     for totals in all {
         let entries = read_line(journal, totals.room, now).await?;
         for entry in &entries {
-            queues.restore(entry.user_id);
+            queue_counts.restore(entry.user_id);
         }
-        let slots = journal.read(move |tx| slot_all(tx, totals.room)).await?;
+        let slots = journal.read(move |tx| slot_list(tx, totals.room)).await?;
         recovered.rooms += 1;
         recovered.waiting += count(entries.len());
         recovered.active += count(slots.len());
-        let restored = Restored { totals, entries, slots };
-        let room = Room::restore(restored, now.as_microsecond(), hasher.clone());
-        known.restore(totals, room);
+        let restored = RestoredRoom { totals, entries, slots };
+        let room = MemoryRoom::restore(restored, now.as_microsecond(), hasher.clone());
+        registry.restore(totals, room);
     }
-    Ok(Found { known, recovered, last_room_number, left_rooms })
+    Ok(RecoveredState { registry, recovered, last_room_number, retired_rooms })
 }
 
-/// Those who wait, in the order of the line.
-async fn read_line(journal: &Db, room: i64, now: Timestamp) -> Result<Vec<Entry>, StorageError> {
+/// The entries of a room, in the order of the line.
+async fn read_line(
+    journal: &Db,
+    room: i64,
+    now: Timestamp,
+) -> Result<Vec<LineEntry>, StorageError> {
     let seen_at_us = now.as_microsecond();
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<LineEntry> = Vec::new();
     loop {
         let last = entries.last().map_or(i64::MIN, |entry| entry.arrival);
-        let page = journal.read(move |tx| place_page(tx, room, last)).await?;
+        let page = journal.read(move |tx| position_list(tx, room, last)).await?;
         if page.is_empty() {
             break;
         }
-        entries.extend(page.into_iter().map(|kept| Entry {
+        entries.extend(page.into_iter().map(|kept| LineEntry {
             user_id: kept.user_id,
             number: kept.drawn.unwrap_or(kept.arrival),
             arrival: kept.arrival,
             seen_at_us,
         }));
     }
-    if !entries.is_sorted_by_key(Entry::key) {
-        entries.sort_unstable_by_key(Entry::key);
+    if !entries.is_sorted_by_key(LineEntry::key) {
+        entries.sort_unstable_by_key(LineEntry::key);
     }
     Ok(entries)
 }

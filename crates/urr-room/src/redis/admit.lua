@@ -1,5 +1,5 @@
--- Lets in from the front. Arguments: slot ttl, slot max, threshold, rate, ids of new slots in a row.
--- Answers the time of Redis and the users in order; each has the slot of the same number.
+-- Admits from the front. Arguments: slot ttl, slot max, threshold, rate, concatenated ids of new
+-- slots. Answers the time of Redis and the users in order; each gets the slot at the same index.
 local slot_ttl, slot_max = tonumber(ARGV[2]), tonumber(ARGV[3])
 local threshold, rate, new_slots = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local inside = end_slots()

@@ -1,9 +1,9 @@
--- Reports, or lets in, or lines up. Further arguments: threshold, rate, whether the door is open, how
--- many may wait, a new slot's id, a listing (0: none), when a place was reserved ('': not).
--- Seventh key: up to when what was reserved here was given to other events meanwhile.
--- Answers as `standing`, or {3, …} for who was let in just now, {4} if the line is full, {6} if the
--- reservation is void, or {5, listing that is needed or 0, whether a reservation is needed}.
-local known = standing()
+-- Reports the status, or admits, or joins the line. Further arguments: threshold, rate, whether
+-- admission is open, how many may wait, the id of a new slot, a listing (0: none), the time of a
+-- reservation ('': none). Seventh key: up to when reservations here are void. Answers as
+-- `user_status`, or {3, …} for a new admission, {4} if the line is full, {6} if the reservation is
+-- void, or {5, the listing that is needed or 0, whether a reservation is needed}.
+local known = user_status()
 if known then
     return known
 end
@@ -16,7 +16,7 @@ if not may_enter and waiting >= waiting_max then
     return {4, 0, 0, '', waiting, inside}
 end
 
--- A room is listed as long as its listing is odd. Nobody is in one that is not.
+-- A room is listed while its listing is odd. A room that is not listed is empty.
 local listed = tonumber(redis.call('HGET', room, 'listing') or '0')
 local needs_listing = listed % 2 == 0 and listing ~= listed + 1
 local needs_reservation = not may_enter and not reserved
@@ -42,7 +42,7 @@ if may_enter then
     return {3, now, ends, ARGV[10], 0, inside + 1}
 end
 if waiting == 0 then
-    -- A line begins as if it were swept now.
+    -- A new line counts as swept.
     local at = string.format('%.0f', now)
     redis.call('HSET', room, 'swept', at, 'began', at)
 end

@@ -1,7 +1,7 @@
--- Ends everything. Seventh key: where the line is put, until its people were told off elsewhere; it is
--- named after the clearing, and a mark beside it says that this was done: a Cluster's client may send
--- it again, when others have lined up. The room's numbers and the pace stay.
--- Answers how many waited, how many were in, and the time of Redis.
+-- Ends everything. Seventh key: where the line is moved, until the reservations of its users are
+-- released. It is named after the clearing, and a key beside it says that the clearing was done: a
+-- Cluster client may send it again when others have joined. The room's numbers and the pace stay.
+-- Answers how many waited, how many had a slot, and the time of Redis.
 local done = KEYS[7] .. ':done'
 local before = redis.call('GET', done)
 if before then

@@ -1,8 +1,9 @@
--- The room as a whole. Argument: at most how many marks. Answers waiting, active, the newest number,
--- let in, left, the listing, the second, the pace, and the marks: number, position, number, …
+-- The crowd of a room. Argument: the number of marks at most. Answers waiting, active, the last
+-- number, admitted, left, the listing, the second, the pace, and the marks: number, position,
+-- number, …
 local inside, waiting = end_slots(), redis.call('ZCARD', queue)
 local marks, marks_max, position = {}, tonumber(ARGV[2]), 1
--- Every one of the first ten, then ever fewer: by as many hundredths as leads to the last in time.
+-- Each of the first ten, then in growing steps, so that the last is reached with the last mark.
 local growth = math.max(1.06, math.pow(waiting / 10, 1 / (marks_max - 15)))
 while position <= waiting do
     local mark = redis.call('ZRANGE', queue, position - 1, position - 1, 'WITHSCORES')

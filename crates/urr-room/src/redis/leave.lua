@@ -1,4 +1,4 @@
--- Ends a place or a slot. Argument: user. Answers 1 for a place, 2 for a slot, 0 for nothing.
+-- Ends a position or a slot. Argument: user. Answers 1 for a position, 2 for a slot, 0 for neither.
 local user = ARGV[2]
 if redis.call('ZREM', queue, user) == 1 then
     seen_forget(user)

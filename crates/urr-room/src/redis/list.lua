@@ -1,3 +1,3 @@
--- Adds to, removes from, or tells the rooms in use. Key: their set. Arguments: SADD, SREM or
+-- Adds to, removes from, or lists the occupied rooms. Key: their set. Arguments: SADD, SREM or
 -- SMEMBERS, and the member.
 return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))

@@ -1,5 +1,5 @@
--- Where people stand; nobody is seen by it. Arguments: users. Answers for each of them in order
--- 1, number, position, or 2, 0, 0 for who is in, or 0, 0, 0.
+-- Locates users without marking them as seen. Arguments: users. Answers for each in order 1,
+-- number, position for a position, 2, 0, 0 for a slot, or 0, 0, 0.
 local found = {}
 for at = 2, #ARGV do
     local user, what, position = ARGV[at], 0, 0

@@ -1,5 +1,5 @@
--- What happened in a second of the clock: let in from the line, left the line, let in at all. A ring
--- of 64 seconds, so that a clock that is set back a little still finds its seconds.
+-- The counts of a second: admitted from the line, left the line, all admissions. A ring of 64
+-- seconds, so that a clock that is set back a little finds its seconds again.
 local second = math.floor(now / 1000000)
 
 local function pace_of_second()

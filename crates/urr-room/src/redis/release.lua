@@ -1,5 +1,5 @@
--- Gives a reserved place back. Key: a hash of users. Arguments: user, event, when it was reserved, and
--- whether that is exact; otherwise an older one is given back too.
+-- Releases a reservation. Key: a hash of users. Arguments: user, event, the time of the
+-- reservation, and whether it is exact; otherwise an older one is released too.
 local user, event, time, is_exact = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 local kept = {}
 local places = redis.call('HGET', KEYS[1], user) or ''

@@ -1,4 +1,4 @@
--- Gives numbers from the draw to those who wait with an arrival's. Key: the line. Arguments: the last
+-- Gives drawn numbers to users who wait with an arrival number. Key: the line. Arguments: the last
 -- number that takes part, number, user, number, …
 local last_number = tonumber(ARGV[1])
 for at = 2, #ARGV, 2 do

@@ -1,4 +1,4 @@
-//! The scripts. Those of a room begin with the parts they need.
+//! The scripts. Those of a room begin with the shared parts that they need.
 
 use std::sync::LazyLock;
 
@@ -12,22 +12,22 @@ macro_rules! scripts {
 }
 
 scripts! {
-    CHECK = "room.lua" "seen.lua" "standing.lua" "ends.lua" "pace.lua" "check.lua";
-    LOOK = "room.lua" "seen.lua" "standing.lua" "look.lua";
+    CHECK = "room.lua" "last_seen.lua" "status.lua" "expired_slots.lua" "pace.lua" "check.lua";
+    POLL = "room.lua" "last_seen.lua" "status.lua" "poll.lua";
     LOCATE = "room.lua" "locate.lua";
-    HOLDS = "room.lua" "seen.lua" "standing.lua" "holds.lua";
-    LEAVE = "room.lua" "seen.lua" "pace.lua" "leave.lua";
+    HOLDS_SLOT = "room.lua" "last_seen.lua" "status.lua" "holds_slot.lua";
+    LEAVE = "room.lua" "last_seen.lua" "pace.lua" "leave.lua";
     FINISH = "room.lua" "finish.lua";
-    ADMIT = "room.lua" "seen.lua" "ends.lua" "pace.lua" "admit.lua";
+    ADMIT = "room.lua" "last_seen.lua" "expired_slots.lua" "pace.lua" "admit.lua";
     SWEEP = "room.lua" "pace.lua" "sweep.lua";
     CLEAR = "room.lua" "clear.lua";
-    CROWD = "room.lua" "ends.lua" "pace.lua" "crowd.lua";
-    UNLIST = "room.lua" "ends.lua" "unlist.lua";
+    CROWD = "room.lua" "expired_slots.lua" "pace.lua" "crowd.lua";
+    UNLIST = "room.lua" "expired_slots.lua" "unlist.lua";
     ENTRANTS = "entrants.lua";
     RENUMBER = "renumber.lua";
-    TAKE = "take.lua";
+    TAKE_CLEARED = "take_cleared.lua";
     LIST = "list.lua";
-    PEEK = "peek.lua";
+    READ_RESERVATIONS = "read_reservations.lua";
     RESERVE = "reserve.lua";
     RELEASE = "release.lua";
     VERIFY = "verify.lua";

@@ -1,6 +1,6 @@
--- Drops from the line who was last seen so long ago or longer. Arguments: how long, at most how many,
--- at most how many sets are looked into, how long the room may not have been swept. Answers whether
--- there may be more, the time of Redis, and the users.
+-- Drops users from the line who were not seen for too long. Arguments: how long, users at most,
+-- sets to scan at most, the allowed gap between sweeps. Answers whether there may be more, the time
+-- of Redis, and the users.
 if redis.call('EXISTS', queue) == 0 then
     return {0, 0, {}}
 end

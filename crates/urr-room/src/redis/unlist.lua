@@ -1,5 +1,5 @@
--- Whether anybody is in the room, and its listing; that of an empty room ends. What is left of it goes,
--- but for its numbers, which are kept for 90 days after its last use.
+-- Whether the room is occupied, and its listing; that of an empty room ends. An empty room is
+-- deleted except for its numbers, which stay for 90 days.
 local listing = tonumber(redis.call('HGET', room, 'listing') or '0')
 local is_used = redis.call('EXISTS', queue) == 1 or end_slots() > 0
 if not is_used and listing % 2 == 1 then

@@ -1,5 +1,5 @@
--- Whether a user waits. If not, what they have reserved so far becomes void: who comes with it later
--- does not line up. Keys: the line, the mark of what is void. Arguments: user, when it was reserved.
+-- Whether a user waits. If not, the reservation becomes void, so that a late call cannot join with
+-- it. Keys: the line, the void mark. Arguments: user, time of the reservation.
 if redis.call('ZSCORE', KEYS[1], ARGV[1]) then
     return 1
 end

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use urr_kernel::Uuid;
-use urr_room::{Seen, Standing};
+use urr_room::{StatusSnapshot, UserStatus};
 
 use crate::fixture::{NOBODY, SECOND, World};
 
@@ -54,7 +54,7 @@ impl Observers {
 }
 
 /// First checks of so many people, all at once.
-async fn check_all_at_once(world: &World, count: usize) -> Vec<Seen> {
+async fn check_all_at_once(world: &World, count: usize) -> Vec<StatusSnapshot> {
     let start = Arc::new(Barrier::new(count));
     let mut checks = JoinSet::new();
     for user in world.users(count) {
@@ -71,9 +71,9 @@ async fn check_all_at_once(world: &World, count: usize) -> Vec<Seen> {
 async fn burst(world: &World) -> (u32, usize) {
     let observers = Observers::start(world);
     let answers = check_all_at_once(world, PEOPLE).await;
-    let told = answers.iter().map(|seen| seen.active).max().unwrap();
-    let admitted = answers.iter().filter(|seen| seen.is_just_admitted).count();
-    (observers.finish().await.max(told), admitted)
+    let answer = answers.iter().map(|snapshot| snapshot.active).max().unwrap();
+    let admitted = answers.iter().filter(|snapshot| snapshot.is_just_admitted).count();
+    (observers.finish().await.max(answer), admitted)
 }
 
 on_all_forms! {
@@ -92,7 +92,7 @@ on_all_forms! {
     async fn a_burst_of_first_checks_keeps_the_rate(world: World) {
         let world = world.with(|rules| rules.admitted_per_second_max = 30);
         let answers = check_all_at_once(&world, 1_000).await;
-        assert_eq!(answers.iter().filter(|seen| seen.is_just_admitted).count(), 30);
+        assert_eq!(answers.iter().filter(|snapshot| snapshot.is_just_admitted).count(), 30);
         assert_eq!(world.admit().await, NOBODY);
         world.pass(SECOND);
         assert_eq!(world.admit().await.len(), 30);
@@ -103,7 +103,7 @@ on_all_forms! {
         const GUESTS: usize = 600;
         let world = world.with(|rules| rules.threshold = 10);
         let observers = Observers::start(&world);
-        let (admitted, mut leaving) = mpsc::unbounded_channel::<Uuid>();
+        let (admitted, mut leave) = mpsc::unbounded_channel::<Uuid>();
         let mut guests = JoinSet::new();
         for user in world.users(GUESTS) {
             let (world, admitted) = (world.clone(), admitted.clone());
@@ -129,7 +129,7 @@ on_all_forms! {
         }
         let mut guests_seen = BTreeSet::new();
         while guests_seen.len() < GUESTS {
-            let user = leaving.recv().await.unwrap();
+            let user = leave.recv().await.unwrap();
             assert!(guests_seen.insert(user), "{user} was let in twice");
             assert!(world.leave(user).await, "{user} was in");
         }
@@ -161,7 +161,7 @@ on_all_forms! {
                         6 => {
                             world.leave(user).await;
                         }
-                        _ => assert!(world.look(user).await.active <= 5),
+                        _ => assert!(world.poll(user).await.active <= 5),
                     }
                 }
             });
@@ -171,10 +171,10 @@ on_all_forms! {
         let crowd = world.crowd().await;
         let (mut line, mut active) = (Vec::new(), 0);
         for user in users.iter() {
-            match world.standing(*user).await {
-                Standing::Waiting(place) => line.push((place, *user)),
-                Standing::Active(_) => active += 1,
-                Standing::Absent => {}
+            match world.status(*user).await {
+                UserStatus::Waiting(place) => line.push((place, *user)),
+                UserStatus::Active(_) => active += 1,
+                UserStatus::Absent => {}
             }
         }
         line.sort_unstable_by_key(|(place, _)| place.number);

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use self::audit::{Findings, Told};
+use self::audit::{Acknowledged, Findings};
 use self::process::{Answer, Orders};
 
 const ROUNDS: u64 = 5;
@@ -59,15 +59,15 @@ fn crash_again_and_again(
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("queue_room.db");
     let runtime = tokio::runtime::Runtime::new()?;
-    let mut told = Told::default();
-    runtime.block_on(process::fill(&file, waiting, &mut told))?;
+    let mut acknowledged = Acknowledged::default();
+    runtime.block_on(process::fill(&file, waiting, &mut acknowledged))?;
     let mut random = StdRng::seed_from_u64(SEED);
     for round in 1..=ROUNDS {
         let kill_after = random.random_range(0..2_000);
         let case = format!("seed {SEED}, round {round}, killed after {kill_after} lines");
         let orders = Orders::new(&file, answer, round * PEOPLE_PER_ROUND);
-        process::run_until_killed(&orders, kill_after, &mut told).context(case.clone())?;
-        let findings = runtime.block_on(look_again(&file, &told)).context(case.clone())?;
+        process::run_until_killed(&orders, kill_after, &mut acknowledged).context(case.clone())?;
+        let findings = runtime.block_on(look_again(&file, &acknowledged)).context(case.clone())?;
         if judge(&findings).context(case)? {
             return Ok(true);
         }
@@ -76,9 +76,9 @@ fn crash_again_and_again(
 }
 
 /// Opens the journal as the next process would, and compares.
-async fn look_again(file: &Path, told: &Told) -> Result<Findings> {
+async fn look_again(file: &Path, acknowledged: &Acknowledged) -> Result<Findings> {
     let (db, rooms) = process::open(file).await?;
-    let found = audit::look(&rooms, told).await?;
+    let found = audit::poll(&rooms, acknowledged).await?;
     process::close(db, rooms).await?;
-    Ok(audit::compare(told, &found))
+    Ok(audit::compare(acknowledged, &found))
 }

@@ -1,42 +1,42 @@
 //! A room as a whole: figures, how the line moved, and marks from which everybody's place follows.
 
 use urr_kernel::Uuid;
-use urr_room::{Crowd, Door, MARKS_MAX, Pace, Place};
+use urr_room::{AdmissionState, Crowd, LinePace, LinePosition, MARKS_MAX};
 
 use crate::fixture::{SECOND, World, waiting};
 
 /// The last seconds, the newest first; those that are not told are zero.
 fn newest_first(pace: &[u32], count: usize) -> Vec<u32> {
-    assert!(pace.len() <= Pace::SECONDS, "{} seconds", pace.len());
+    assert!(pace.len() <= LinePace::SECONDS, "{} seconds", pace.len());
     pace.iter().rev().copied().chain(std::iter::repeat(0)).take(count).collect()
 }
 
 /// Between which positions someone with this number stands, by the marks alone.
-fn bounds_of(number: i64, marks: &[Place]) -> (u32, u32) {
+fn bounds_of(number: i64, marks: &[LinePosition]) -> (u32, u32) {
     let before = marks.iter().rev().find(|mark| mark.number <= number);
     let after = marks.iter().find(|mark| mark.number >= number);
     (before.map_or(0, |mark| mark.position), after.map_or(u32::MAX, |mark| mark.position))
 }
 
 /// Everybody whose true position is not within what the marks say.
-fn find_misled(places: &[Place], marks: &[Place]) -> Vec<Place> {
-    let is_misled = |place: &&Place| {
+fn find_misled(places: &[LinePosition], marks: &[LinePosition]) -> Vec<LinePosition> {
+    let is_misled = |place: &&LinePosition| {
         let (first, last) = bounds_of(place.number, marks);
         !(first..=last).contains(&place.position)
     };
     places.iter().filter(is_misled).copied().collect()
 }
 
-async fn places_of(world: &World, users: &[Uuid]) -> Vec<Place> {
+async fn places_of(world: &World, users: &[Uuid]) -> Vec<LinePosition> {
     let mut places = Vec::new();
     for user in users {
-        places.push(waiting(world.look(*user).await));
+        places.push(waiting(world.poll(*user).await));
     }
     places
 }
 
 /// Checks what every list of marks must be; returns them.
-fn check_marks(crowd: &Crowd, places: &[Place]) {
+fn check_marks(crowd: &Crowd, places: &[LinePosition]) {
     let (marks, last) = (&crowd.marks, places.last().unwrap());
     assert!(marks.len() <= MARKS_MAX, "{}", marks.len());
     assert_eq!(marks.first(), places.first());
@@ -51,7 +51,7 @@ fn check_marks(crowd: &Crowd, places: &[Place]) {
 
 #[test]
 fn misleading_marks_are_noticed() {
-    let place = |number, position| Place { number, position };
+    let place = |number, position| LinePosition { number, position };
     let places = [place(1, 1), place(4, 2), place(5, 3), place(9, 4)];
     assert!(find_misled(&places, &[place(1, 1), place(9, 4)]).is_empty());
     let wrong = [place(1, 1), place(4, 3), place(9, 4)];
@@ -77,7 +77,7 @@ on_all_forms! {
         world.with(|rules| rules.threshold = 4).admit().await;
         world.leave(users[1]).await;
         world.pass(SECOND);
-        world.look(users[5]).await;
+        world.poll(users[5]).await;
         world.sweep(world.now() - SECOND, 100).await;
         let crowd = world.crowd().await;
         assert_eq!((crowd.waiting, crowd.active, crowd.last_number), (1, 3, 6));
@@ -86,7 +86,7 @@ on_all_forms! {
     }
 
     async fn the_pace_is_that_of_the_last_whole_seconds(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(20).await;
         let room_for = |threshold| world.with(|rules| rules.threshold = threshold);
         room_for(3).admit().await;
@@ -123,7 +123,7 @@ on_all_forms! {
         let ann = world.user();
         world.enter(ann).await;
         world.leave(ann).await;
-        world.with(|rules| rules.door = Door::Shut).line(3).await;
+        world.with(|rules| rules.admission = AdmissionState::Closed).line(3).await;
         world.clear().await;
         world.pass(SECOND);
         let crowd = world.crowd().await;
@@ -132,7 +132,7 @@ on_all_forms! {
     }
 
     async fn a_short_line_is_marked_from_end_to_end(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let mut users = Vec::new();
         for _ in 0..12 {
             users.extend(shut.line(1).await);
@@ -141,7 +141,7 @@ on_all_forms! {
     }
 
     async fn the_marks_tell_everybody_where_they_stand(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let mut users = shut.throng(2_000).await;
         check_marks(&shut.crowd().await, &places_of(&shut, &users).await);
         // Holes of all sizes, and a front that has moved.
@@ -154,7 +154,7 @@ on_all_forms! {
     }
 
     async fn the_marks_hold_after_a_draw(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(300).await;
         let entrants = users[..200].iter().zip(0_i64..);
         let drawn: Vec<(Uuid, i64)> =

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
-use urr_room::{Door, Place};
+use urr_room::{AdmissionState, LinePosition};
 
 use crate::fixture::{self, Form, SECOND, World, waiting};
 
@@ -15,7 +15,7 @@ const TASKS: usize = 64;
 /// Someone who came. What began after another has ended, came later.
 struct Arrival {
     user_id: Uuid,
-    place: Place,
+    place: LinePosition,
     began: u64,
     ended: u64,
 }
@@ -77,7 +77,7 @@ fn inversions_are_counted() {
 #[test]
 fn who_was_overtaken_is_noticed() {
     let arrival = |number, began, ended| {
-        let place = Place { number, position: 1 };
+        let place = LinePosition { number, position: 1 };
         Arrival { user_id: Uuid::nil(), place, began, ended }
     };
     let at_once = [arrival(1, 1, 4), arrival(2, 0, 3), arrival(3, 2, 9), arrival(4, 5, 8)];
@@ -126,7 +126,7 @@ async fn admit_everybody(world: &World) -> Vec<Uuid> {
 }
 
 async fn check_fairness(world: World, count: usize) {
-    let shut = world.with(|rules| rules.door = Door::Shut);
+    let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
     let arrivals = gather(&shut, count).await;
     let mut numbers: Vec<i64> = arrivals.iter().map(|arrival| arrival.place.number).collect();
     numbers.sort_unstable();
@@ -137,7 +137,7 @@ async fn check_fairness(world: World, count: usize) {
     }
     assert_eq!(count_overtaken(&arrivals), 0);
     for arrival in arrivals.iter().step_by(count / 2_000) {
-        assert_eq!(waiting(shut.look(arrival.user_id).await), arrival.place);
+        assert_eq!(waiting(shut.poll(arrival.user_id).await), arrival.place);
     }
     let order = admit_everybody(&world).await;
     assert_eq!(order.len(), count);

@@ -11,7 +11,8 @@ use urr_room::JOURNAL;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
 use urr_room::{
-    Ask, Crowd, Door, Place, RoomError, Rooms, Rules, Seen, Slot, Standing, Whereabouts,
+    AdmissionRules, AdmissionState, Crowd, LinePosition, RoomError, RoomRequest, Rooms, Slot,
+    StatusSnapshot, UserLocation, UserStatus,
 };
 use urr_test::engines::{self, Database, Engine};
 use urr_test::servers::{self, Server};
@@ -26,8 +27,8 @@ pub const SLOT_MAX: Duration = Duration::from_secs(1_800);
 pub const NOBODY: [Uuid; 0] = [];
 
 /// Everything a case does not speak of is out of its way.
-pub const ROOMY: Rules = Rules {
-    door: Door::Open,
+pub const ROOMY: AdmissionRules = AdmissionRules {
+    admission: AdmissionState::Open,
     threshold: 1_000_000,
     admitted_per_second_max: 1_000_000,
     slot_ttl: SLOT_TTL,
@@ -49,7 +50,7 @@ pub enum Form {
 pub struct World {
     pub rooms: Rooms,
     pub event_id: Uuid,
-    pub rules: Rules,
+    pub rules: AdmissionRules,
     pub clock: Clock,
     pub ids: IdSource,
     /// Of the rooms in memory; removed when dropped.
@@ -88,7 +89,7 @@ impl World {
     }
 
     /// The same event, with rules that may become others.
-    pub fn with(&self, change: impl FnOnce(&mut Rules)) -> World {
+    pub fn with(&self, change: impl FnOnce(&mut AdmissionRules)) -> World {
         let mut world = self.clone();
         change(&mut world.rules);
         world
@@ -120,16 +121,16 @@ impl World {
         }
     }
 
-    pub fn ask(&self, user_id: Uuid) -> Ask {
-        Ask { event_id: self.event_id, user_id, now: self.now() }
+    pub fn request(&self, user_id: Uuid) -> RoomRequest {
+        RoomRequest { event_id: self.event_id, user_id, now: self.now() }
     }
 
-    pub async fn check(&self, user_id: Uuid) -> Seen {
+    pub async fn check(&self, user_id: Uuid) -> StatusSnapshot {
         self.try_check(user_id).await.unwrap()
     }
 
-    pub async fn try_check(&self, user_id: Uuid) -> Result<Seen, RoomError> {
-        self.rooms.check(self.ask(user_id), &self.rules).await
+    pub async fn try_check(&self, user_id: Uuid) -> Result<StatusSnapshot, RoomError> {
+        self.rooms.check(self.request(user_id), &self.rules).await
     }
 
     /// A check by someone who is let in.
@@ -138,7 +139,7 @@ impl World {
     }
 
     /// A check by someone who waits.
-    pub async fn line_up(&self, user_id: Uuid) -> Place {
+    pub async fn line_up(&self, user_id: Uuid) -> LinePosition {
         waiting(self.check(user_id).await)
     }
 
@@ -163,21 +164,21 @@ impl World {
         line.into_iter().map(|(_, user)| user).collect()
     }
 
-    pub async fn look(&self, user_id: Uuid) -> Seen {
-        self.rooms.look(self.ask(user_id), &self.rules).await.unwrap()
+    pub async fn poll(&self, user_id: Uuid) -> StatusSnapshot {
+        self.rooms.poll(self.request(user_id), &self.rules).await.unwrap()
     }
 
-    pub async fn locate(&self, users: &[Uuid]) -> Vec<Whereabouts> {
+    pub async fn locate(&self, users: &[Uuid]) -> Vec<UserLocation> {
         self.rooms.locate(self.event_id, users, self.now()).await.unwrap()
     }
 
-    pub async fn standing(&self, user_id: Uuid) -> Standing {
-        self.look(user_id).await.standing
+    pub async fn status(&self, user_id: Uuid) -> UserStatus {
+        self.poll(user_id).await.status
     }
 
     /// Of someone who waits.
     pub async fn position(&self, user_id: Uuid) -> u32 {
-        waiting(self.look(user_id).await).position
+        waiting(self.poll(user_id).await).position
     }
 
     pub async fn positions(&self, users: &[Uuid]) -> Vec<u32> {
@@ -189,15 +190,15 @@ impl World {
     }
 
     pub async fn leave(&self, user_id: Uuid) -> bool {
-        self.rooms.leave(self.ask(user_id)).await.unwrap()
+        self.rooms.leave(self.request(user_id)).await.unwrap()
     }
 
     pub async fn finish(&self, user_id: Uuid, bought_at: Timestamp) -> bool {
-        self.rooms.finish(self.ask(user_id), bought_at).await.unwrap()
+        self.rooms.finish(self.request(user_id), bought_at).await.unwrap()
     }
 
     pub async fn holds(&self, user_id: Uuid, slot_id: Uuid) -> bool {
-        self.rooms.holds_slot(self.ask(user_id), slot_id, &self.rules).await.unwrap()
+        self.rooms.holds_slot(self.request(user_id), slot_id, &self.rules).await.unwrap()
     }
 
     /// Who was let in, in order.
@@ -239,20 +240,20 @@ impl World {
 
     /// Whether the room is among those that have anybody in them.
     pub async fn is_listed(&self) -> bool {
-        self.rooms.events().await.unwrap().contains(&self.event_id)
+        self.rooms.occupied_events().await.unwrap().contains(&self.event_id)
     }
 }
 
-pub fn waiting(seen: Seen) -> Place {
-    match seen.standing {
-        Standing::Waiting(place) => place,
+pub fn waiting(snapshot: StatusSnapshot) -> LinePosition {
+    match snapshot.status {
+        UserStatus::Waiting(place) => place,
         other => panic!("they should wait: {other:?}"),
     }
 }
 
-pub fn slot(seen: Seen) -> Slot {
-    match seen.standing {
-        Standing::Active(slot) => slot,
+pub fn slot(snapshot: StatusSnapshot) -> Slot {
+    match snapshot.status {
+        UserStatus::Active(slot) => slot,
         other => panic!("they should be in: {other:?}"),
     }
 }

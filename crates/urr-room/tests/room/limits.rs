@@ -2,31 +2,33 @@
 
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
-use urr_room::{Door, RoomError, Rules, Seen, Standing};
+use urr_room::{AdmissionRules, AdmissionState, RoomError, StatusSnapshot, UserStatus};
 use urr_test::eventually;
 
 use crate::fixture::{SECOND, World};
 
-fn shut(rules: &mut Rules) {
-    rules.door = Door::Shut;
+fn shut(rules: &mut AdmissionRules) {
+    rules.admission = AdmissionState::Closed;
 }
 
 /// Checks by all of them at the same time.
-async fn check_at_once(asks: impl Iterator<Item = (World, Uuid)>) -> Vec<Result<Seen, RoomError>> {
+async fn check_at_once(
+    requests: impl Iterator<Item = (World, Uuid)>,
+) -> Vec<Result<StatusSnapshot, RoomError>> {
     let mut checks = JoinSet::new();
-    for (world, user) in asks {
+    for (world, user) in requests {
         checks.spawn(async move { world.try_check(user).await });
     }
     checks.join_all().await
 }
 
 /// Rooms in which nobody is let in, and in which a person may wait for two events.
-fn two_of(world: &World, events: usize) -> Vec<World> {
+fn two_of(world: &World, occupied_events: usize) -> Vec<World> {
     let world = world.with(|rules| {
         shut(rules);
         rules.queues_per_user_max = 2;
     });
-    (0..events).map(|_| world.another_event()).collect()
+    (0..occupied_events).map(|_| world.another_event()).collect()
 }
 
 on_all_forms! {
@@ -38,7 +40,7 @@ on_all_forms! {
         let users = world.line(3).await;
         let late = world.user();
         assert_eq!(world.try_check(late).await, Err(RoomError::Full));
-        assert_eq!(world.standing(late).await, Standing::Absent);
+        assert_eq!(world.status(late).await, UserStatus::Absent);
         assert_eq!(world.crowd().await.last_number, 3, "a refusal uses up no number");
         assert_eq!(world.line_up(users[2]).await.position, 3, "those in it are told as ever");
         world.with(|rules| rules.waiting_max = 4).line_up(late).await;
@@ -58,7 +60,7 @@ on_all_forms! {
         assert_eq!(world.sweep(begin, 10).await, 1);
         world.line(1).await;
         assert_eq!(world.try_check(world.user()).await, Err(RoomError::Full));
-        let open = world.with(|rules| (rules.door, rules.threshold) = (Door::Open, 1));
+        let open = world.with(|rules| (rules.admission, rules.threshold) = (AdmissionState::Open, 1));
         assert_eq!(open.admit().await.len(), 1);
         world.line(1).await;
         assert_eq!(world.try_check(world.user()).await, Err(RoomError::Full));
@@ -91,7 +93,7 @@ on_all_forms! {
         rooms[0].line_up(ann).await;
         rooms[1].line_up(ann).await;
         assert_eq!(rooms[2].try_check(ann).await, Err(RoomError::TooManyQueues));
-        assert_eq!(rooms[2].standing(ann).await, Standing::Absent);
+        assert_eq!(rooms[2].status(ann).await, UserStatus::Absent);
         assert_eq!(rooms[2].counts().await, (0, 0));
         assert_eq!(rooms[2].crowd().await.last_number, 0, "a refusal uses up no number");
         for room in &rooms[..2] {
@@ -114,7 +116,7 @@ on_all_forms! {
         let (rooms, ann) = (two_of(&world, 3), world.user());
         rooms[0].line_up(ann).await;
         rooms[1].line_up(ann).await;
-        assert_eq!(rooms[0].with(|rules| rules.door = Door::Open).admit().await, [ann]);
+        assert_eq!(rooms[0].with(|rules| rules.admission = AdmissionState::Open).admit().await, [ann]);
         rooms[2].line_up(ann).await;
         rooms[0].leave(ann).await;
         assert_eq!(
@@ -139,7 +141,7 @@ on_all_forms! {
 
     async fn being_in_is_not_waiting(world: World) {
         let (rooms, ann) = (two_of(&world, 3), world.user());
-        let open = |room: &World| room.with(|rules| rules.door = Door::Open);
+        let open = |room: &World| room.with(|rules| rules.admission = AdmissionState::Open);
         rooms[0].line_up(ann).await;
         rooms[1].line_up(ann).await;
         let fourth = rooms[0].another_event();
@@ -159,8 +161,8 @@ on_all_forms! {
     async fn d_9_who_asks_everywhere_at_once_waits_for_no_more_events_than_they_may(world: World) {
         for _ in 0..5 {
             let (rooms, ann) = (two_of(&world, 12), world.user());
-            let asks = rooms.iter().chain(&rooms).map(|room| (room.clone(), ann));
-            let outcomes = check_at_once(asks).await;
+            let requests = rooms.iter().chain(&rooms).map(|room| (room.clone(), ann));
+            let outcomes = check_at_once(requests).await;
             for outcome in outcomes {
                 assert!(matches!(outcome, Ok(_) | Err(RoomError::TooManyQueues)), "{outcome:?}");
             }

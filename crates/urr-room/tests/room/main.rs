@@ -8,23 +8,23 @@
 #[macro_use]
 mod fixture;
 
-mod admitting;
+mod admit;
 mod burst;
-mod checking;
-mod clearing;
+mod check;
+mod clear;
 mod crash;
 mod crowd;
-mod drawing;
+mod draw;
 mod fairness;
-mod leaving;
+mod leave;
 mod limits;
-mod locating;
+mod locate;
 mod memory_journal;
-mod memory_keeping;
+mod memory_persistence;
 mod model;
 mod redis_failures;
-mod redis_keeping;
+mod redis_persistence;
 mod redis_replicas;
 mod redis_restart;
 mod slots;
-mod sweeping;
+mod sweep;

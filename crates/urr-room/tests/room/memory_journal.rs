@@ -11,8 +11,11 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_room::JOURNAL;
-use urr_room::memory::{MemoryRooms, Recovered};
-use urr_room::{Ask, Door, Place, RoomError, Rules, Seen, Slot, Standing};
+use urr_room::memory::{MemoryRooms, RecoverySummary};
+use urr_room::{
+    AdmissionRules, AdmissionState, LinePosition, RoomError, RoomRequest, Slot, StatusSnapshot,
+    UserStatus,
+};
 use urr_storage::{Db, SqliteOptions, StorageError, params};
 use urr_test::engines::{self, Database, Engine};
 use urr_test::eventually;
@@ -21,7 +24,7 @@ use crate::fixture::{ROOMY, SECOND, SLOT_MAX, SLOT_TTL, slot, waiting};
 
 pub const EVENT: Uuid = Uuid::from_u128(1);
 pub const OTHER_EVENT: Uuid = Uuid::from_u128(2);
-pub const SHUT: Rules = Rules { door: Door::Shut, ..ROOMY };
+pub const SHUT: AdmissionRules = AdmissionRules { admission: AdmissionState::Closed, ..ROOMY };
 
 /// A journal's file, and rooms that are opened on it again and again.
 pub struct Keeper {
@@ -36,12 +39,12 @@ impl Keeper {
         Keeper { database, now }
     }
 
-    pub async fn open(&self) -> (MemoryRooms, Recovered) {
+    pub async fn open(&self) -> (MemoryRooms, RecoverySummary) {
         open_on(self.database.db.clone(), self.now).await
     }
 
     /// As another process would after this one was killed: nothing is finished before.
-    pub async fn open_as_after_a_crash(&self) -> (MemoryRooms, Recovered) {
+    pub async fn open_as_after_a_crash(&self) -> (MemoryRooms, RecoverySummary) {
         open_on(self.second_db(), self.now).await
     }
 
@@ -49,21 +52,21 @@ impl Keeper {
         Db::open_sqlite(&self.database.path(), &SqliteOptions::default()).unwrap()
     }
 
-    pub fn ask(&self, user: u128) -> Ask {
-        Ask { event_id: EVENT, user_id: id(user), now: self.now }
+    pub fn request(&self, user: u128) -> RoomRequest {
+        RoomRequest { event_id: EVENT, user_id: id(user), now: self.now }
     }
 
-    pub async fn place_of(&self, rooms: &MemoryRooms, user: u128) -> Place {
-        waiting(rooms.look(self.ask(user), &SHUT).await.unwrap())
+    pub async fn place_of(&self, rooms: &MemoryRooms, user: u128) -> LinePosition {
+        waiting(rooms.poll(self.request(user), &SHUT).await.unwrap())
     }
 
     pub async fn slot_of(&self, rooms: &MemoryRooms, user: u128) -> Slot {
-        slot(rooms.look(self.ask(user), &ROOMY).await.unwrap())
+        slot(rooms.poll(self.request(user), &ROOMY).await.unwrap())
     }
 
     pub async fn join(&self, rooms: &MemoryRooms, users: std::ops::RangeInclusive<u128>) {
         for user in users {
-            waiting(rooms.check(self.ask(user), &SHUT).await.unwrap());
+            waiting(rooms.check(self.request(user), &SHUT).await.unwrap());
         }
     }
 
@@ -74,7 +77,7 @@ impl Keeper {
     }
 }
 
-async fn open_on(db: Db, now: Timestamp) -> (MemoryRooms, Recovered) {
+async fn open_on(db: Db, now: Timestamp) -> (MemoryRooms, RecoverySummary) {
     let ids = IdSource::from_system_randomness(Clock::System);
     MemoryRooms::open(db, ids, now).await.unwrap()
 }
@@ -112,18 +115,18 @@ fn a_restart_keeps_places_in_order_with_their_numbers() {
     engines::block_on(async {
         let keeper = Keeper::new();
         let (rooms, recovered) = keeper.open().await;
-        assert_eq!(recovered, Recovered::default());
+        assert_eq!(recovered, RecoverySummary::default());
         keeper.join(&rooms, 1..=600).await;
         for user in (1..=600).filter(|user| user % 3 == 0) {
-            assert!(rooms.leave(keeper.ask(user)).await.unwrap());
+            assert!(rooms.leave(keeper.request(user)).await.unwrap());
         }
-        let two = Rules { threshold: 2, ..ROOMY };
+        let two = AdmissionRules { threshold: 2, ..ROOMY };
         assert_eq!(rooms.admit(EVENT, &two, keeper.now).await.unwrap().len(), 2);
         let before = rooms.crowd(EVENT, keeper.now).await.unwrap();
         let inside = [keeper.slot_of(&rooms, 1).await, keeper.slot_of(&rooms, 2).await];
 
         let (again, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 1, waiting: 398, active: 2 });
+        assert_eq!(recovered, RecoverySummary { rooms: 1, waiting: 398, active: 2 });
         let after = again.crowd(EVENT, keeper.now).await.unwrap();
         assert_eq!(after.marks, before.marks);
         assert_eq!(after.last_number, 600);
@@ -133,8 +136,8 @@ fn a_restart_keeps_places_in_order_with_their_numbers() {
             assert_eq!(place, keeper.place_of(&rooms, user).await, "{user}");
         }
         assert_eq!([keeper.slot_of(&again, 1).await, keeper.slot_of(&again, 2).await], inside);
-        let late = waiting(again.check(keeper.ask(3), &SHUT).await.unwrap());
-        assert_eq!(late, Place { number: 601, position: 399 }, "numbers are not used again");
+        let late = waiting(again.check(keeper.request(3), &SHUT).await.unwrap());
+        assert_eq!(late, LinePosition { number: 601, position: 399 }, "numbers are not used again");
     });
 }
 
@@ -145,13 +148,13 @@ fn after_a_restart_the_last_number_is_known_even_if_its_owner_has_left() {
         let (rooms, _) = keeper.open().await;
         keeper.join(&rooms, 1..=5).await;
         for user in 1..=5 {
-            assert!(rooms.leave(keeper.ask(user)).await.unwrap());
+            assert!(rooms.leave(keeper.request(user)).await.unwrap());
         }
         let (again, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 1, waiting: 0, active: 0 });
-        assert!(again.events().await.unwrap().is_empty());
-        let place = waiting(again.check(keeper.ask(6), &SHUT).await.unwrap());
-        assert_eq!(place, Place { number: 6, position: 1 });
+        assert_eq!(recovered, RecoverySummary { rooms: 1, waiting: 0, active: 0 });
+        assert!(again.occupied_events().await.unwrap().is_empty());
+        let place = waiting(again.check(keeper.request(6), &SHUT).await.unwrap());
+        assert_eq!(place, LinePosition { number: 6, position: 1 });
     });
 }
 
@@ -168,7 +171,7 @@ fn a_restart_keeps_the_order_that_was_drawn() {
         // Equal numbers are ordered by id, and a larger number has a smaller id here.
         let order = [(4, -900), (3, -700), (2, -700), (1, -500), (5, 5), (6, 6)];
         for ((user, number), position) in order.into_iter().zip(1..) {
-            let place = Place { number, position };
+            let place = LinePosition { number, position };
             assert_eq!(keeper.place_of(&rooms, user).await, place);
             assert_eq!(keeper.place_of(&again, user).await, place, "after the restart");
         }
@@ -181,7 +184,7 @@ fn a_restart_counts_as_being_seen() {
     engines::block_on(async {
         let mut keeper = Keeper::new();
         let (rooms, _) = keeper.open().await;
-        slot(rooms.check(keeper.ask(1), &ROOMY).await.unwrap());
+        slot(rooms.check(keeper.request(1), &ROOMY).await.unwrap());
         keeper.join(&rooms, 2..=3).await;
         let begin = keeper.now;
         keeper.now = begin + SLOT_MAX - SECOND;
@@ -191,8 +194,8 @@ fn a_restart_counts_as_being_seen() {
         assert_eq!(kept.ends_at, begin + SLOT_MAX, "not later than the last end");
         assert_eq!(again.sweep(EVENT, begin, 10, keeper.now).await.unwrap(), 0);
         keeper.now += SECOND;
-        let standing = again.look(keeper.ask(1), &ROOMY).await.unwrap().standing;
-        assert_eq!(standing, Standing::Absent);
+        let status = again.poll(keeper.request(1), &ROOMY).await.unwrap().status;
+        assert_eq!(status, UserStatus::Absent);
         assert_eq!(again.sweep(EVENT, keeper.now - SECOND, 10, keeper.now).await.unwrap(), 2);
     });
 }
@@ -201,10 +204,10 @@ fn a_restart_counts_as_being_seen() {
 fn who_was_in_and_is_not_seen_after_a_restart_makes_room_in_time() {
     engines::block_on(async {
         let mut keeper = Keeper::new();
-        let one = Rules { threshold: 1, ..ROOMY };
+        let one = AdmissionRules { threshold: 1, ..ROOMY };
         let (rooms, _) = keeper.open().await;
-        slot(rooms.check(keeper.ask(1), &one).await.unwrap());
-        waiting(rooms.check(keeper.ask(2), &one).await.unwrap());
+        slot(rooms.check(keeper.request(1), &one).await.unwrap());
+        waiting(rooms.check(keeper.request(2), &one).await.unwrap());
         let (again, _) = keeper.open_as_after_a_crash().await;
         keeper.now += SLOT_TTL - Duration::from_micros(1);
         assert_eq!(again.admit(EVENT, &one, keeper.now).await.unwrap(), []);
@@ -219,14 +222,14 @@ fn who_was_in_and_is_not_seen_after_a_restart_makes_room_in_time() {
 fn a_restart_does_not_begin_the_second_anew() {
     engines::block_on(async {
         let mut keeper = Keeper::new();
-        let slow = Rules { admitted_per_second_max: 3, ..ROOMY };
+        let slow = AdmissionRules { admitted_per_second_max: 3, ..ROOMY };
         let (rooms, _) = keeper.open().await;
-        slot(rooms.check(keeper.ask(1), &slow).await.unwrap());
-        slot(rooms.check(keeper.ask(2), &slow).await.unwrap());
+        slot(rooms.check(keeper.request(1), &slow).await.unwrap());
+        slot(rooms.check(keeper.request(2), &slow).await.unwrap());
         keeper.now += SECOND / 2;
         let (again, _) = keeper.open_as_after_a_crash().await;
-        slot(again.check(keeper.ask(3), &slow).await.unwrap());
-        waiting(again.check(keeper.ask(4), &slow).await.unwrap());
+        slot(again.check(keeper.request(3), &slow).await.unwrap());
+        waiting(again.check(keeper.request(4), &slow).await.unwrap());
         keeper.now += SECOND / 2;
         assert_eq!(again.admit(EVENT, &slow, keeper.now).await.unwrap().len(), 1);
     });
@@ -239,10 +242,10 @@ fn after_a_restart_the_lines_one_waits_in_are_counted() {
         let (rooms, _) = keeper.open().await;
         keeper.join(&rooms, 1..=1).await;
         let (again, _) = keeper.open_as_after_a_crash().await;
-        let few = Rules { queues_per_user_max: 1, ..SHUT };
-        let elsewhere = Ask { event_id: OTHER_EVENT, ..keeper.ask(1) };
+        let few = AdmissionRules { queues_per_user_max: 1, ..SHUT };
+        let elsewhere = RoomRequest { event_id: OTHER_EVENT, ..keeper.request(1) };
         assert_eq!(again.check(elsewhere, &few).await, Err(RoomError::TooManyQueues));
-        assert!(again.leave(keeper.ask(1)).await.unwrap());
+        assert!(again.leave(keeper.request(1)).await.unwrap());
         waiting(again.check(elsewhere, &few).await.unwrap());
     });
 }
@@ -252,14 +255,14 @@ fn what_was_cleared_does_not_come_back_and_is_removed_from_the_file() {
     engines::block_on(async {
         let keeper = Keeper::new();
         let (rooms, _) = keeper.open().await;
-        slot(rooms.check(keeper.ask(9_999), &ROOMY).await.unwrap());
+        slot(rooms.check(keeper.request(9_999), &ROOMY).await.unwrap());
         keeper.join(&rooms, 1..=2_500).await;
         let cleared = rooms.clear(EVENT, keeper.now).await.unwrap();
         assert_eq!((cleared.waiting, cleared.active), (2_500, 1));
         let (again, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 1, waiting: 0, active: 0 });
-        let place = waiting(again.check(keeper.ask(3), &SHUT).await.unwrap());
-        assert_eq!(place, Place { number: 2_501, position: 1 }, "numbers go on");
+        assert_eq!(recovered, RecoverySummary { rooms: 1, waiting: 0, active: 0 });
+        let place = waiting(again.check(keeper.request(3), &SHUT).await.unwrap());
+        assert_eq!(place, LinePosition { number: 2_501, position: 1 }, "numbers go on");
         let removed = async || (keeper.journalled_places().await == 1).then_some(());
         eventually("the places of the cleared room are gone", removed).await;
     });
@@ -279,13 +282,17 @@ fn places_of_a_cleared_room_that_were_left_behind_are_nobodys() {
         keeper.database.db.write(left_behind).await.unwrap();
         assert_eq!(keeper.journalled_places().await, 2_503);
         let (again, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 1, waiting: 3, active: 0 });
+        assert_eq!(recovered, RecoverySummary { rooms: 1, waiting: 3, active: 0 });
         let removed = async || (keeper.journalled_places().await == 3).then_some(());
         eventually("what was left behind is gone", removed).await;
-        let elsewhere = Ask { event_id: OTHER_EVENT, ..keeper.ask(1) };
+        let elsewhere = RoomRequest { event_id: OTHER_EVENT, ..keeper.request(1) };
         waiting(again.check(elsewhere, &SHUT).await.unwrap());
         let (_, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 2, waiting: 4, active: 0 }, "a number of its own");
+        assert_eq!(
+            recovered,
+            RecoverySummary { rooms: 2, waiting: 4, active: 0 },
+            "a number of its own"
+        );
     });
 }
 
@@ -296,20 +303,20 @@ fn nobody_is_told_of_a_place_before_it_is_written() {
         let (rooms, _) = keeper.open().await;
         keeper.join(&rooms, 1..=1).await;
         let (release, occupant) = occupy(&keeper.database.db).await;
-        let mut joining = Box::pin(rooms.check(keeper.ask(2), &SHUT));
+        let mut joining = Box::pin(rooms.check(keeper.request(2), &SHUT));
         assert!(is_waiting(&mut joining).await);
-        let mut looking = Box::pin(rooms.look(keeper.ask(2), &SHUT));
+        let mut looking = Box::pin(rooms.poll(keeper.request(2), &SHUT));
         assert!(is_waiting(&mut looking).await, "a poll would promise it as well");
         assert_eq!(keeper.place_of(&rooms, 1).await.position, 1, "what is written is told");
         assert_eq!(rooms.crowd(EVENT, keeper.now).await.unwrap().last_number, 1);
 
         // The control: telling now would have been wrong.
         let (_, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 1, waiting: 1, active: 0 });
+        assert_eq!(recovered, RecoverySummary { rooms: 1, waiting: 1, active: 0 });
 
         drop(release);
         occupant.await.unwrap().unwrap();
-        let place = Place { number: 2, position: 2 };
+        let place = LinePosition { number: 2, position: 2 };
         assert_eq!(waiting(joining.await.unwrap()), place);
         assert_eq!(waiting(looking.await.unwrap()), place);
         let (again, _) = keeper.open_as_after_a_crash().await;
@@ -324,17 +331,17 @@ fn nobody_is_told_of_a_slot_before_it_is_written() {
         let (rooms, _) = keeper.open().await;
         keeper.join(&rooms, 1..=1).await;
         let (release, occupant) = occupy(&keeper.database.db).await;
-        let mut admitting = Box::pin(rooms.admit(EVENT, &ROOMY, keeper.now));
-        assert!(is_waiting(&mut admitting).await);
-        let mut looking = Box::pin(rooms.look(keeper.ask(1), &ROOMY));
+        let mut admit = Box::pin(rooms.admit(EVENT, &ROOMY, keeper.now));
+        assert!(is_waiting(&mut admit).await);
+        let mut looking = Box::pin(rooms.poll(keeper.request(1), &ROOMY));
         assert!(is_waiting(&mut looking).await);
-        let mut entering = Box::pin(rooms.check(keeper.ask(2), &ROOMY));
+        let mut entering = Box::pin(rooms.check(keeper.request(2), &ROOMY));
         assert!(is_waiting(&mut entering).await);
-        let mut holding = Box::pin(rooms.holds_slot(keeper.ask(2), Uuid::nil(), &ROOMY));
+        let mut holding = Box::pin(rooms.holds_slot(keeper.request(2), Uuid::nil(), &ROOMY));
         assert!(is_waiting(&mut holding).await);
         drop(release);
         occupant.await.unwrap().unwrap();
-        let admitted = admitting.await.unwrap();
+        let admitted = admit.await.unwrap();
         assert_eq!(slot(looking.await.unwrap()).id, admitted[0].slot_id);
         assert!(entering.await.unwrap().is_just_admitted);
         assert!(!holding.await.unwrap());
@@ -348,15 +355,15 @@ fn who_stops_waiting_for_the_answer_has_the_place_once() {
         let keeper = Keeper::new();
         let (rooms, _) = keeper.open().await;
         let (release, occupant) = occupy(&keeper.database.db).await;
-        let mut joining = Box::pin(rooms.check(keeper.ask(1), &SHUT));
+        let mut joining = Box::pin(rooms.check(keeper.request(1), &SHUT));
         assert!(is_waiting(&mut joining).await);
         drop(joining);
         drop(release);
         occupant.await.unwrap().unwrap();
-        let place = waiting(rooms.check(keeper.ask(1), &SHUT).await.unwrap());
-        assert_eq!(place, Place { number: 1, position: 1 });
+        let place = waiting(rooms.check(keeper.request(1), &SHUT).await.unwrap());
+        assert_eq!(place, LinePosition { number: 1, position: 1 });
         let (_, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 1, waiting: 1, active: 0 });
+        assert_eq!(recovered, RecoverySummary { rooms: 1, waiting: 1, active: 0 });
     });
 }
 
@@ -367,7 +374,7 @@ fn closing_writes_the_last_changes_and_then_nothing_more() {
         let (rooms, _) = keeper.open().await;
         keeper.join(&rooms, 1..=1).await;
         let (release, occupant) = occupy(&keeper.database.db).await;
-        let mut joining = Box::pin(rooms.check(keeper.ask(2), &SHUT));
+        let mut joining = Box::pin(rooms.check(keeper.request(2), &SHUT));
         assert!(is_waiting(&mut joining).await);
         let mut closing = Box::pin(rooms.close());
         assert!(is_waiting(&mut closing).await);
@@ -375,10 +382,10 @@ fn closing_writes_the_last_changes_and_then_nothing_more() {
         occupant.await.unwrap().unwrap();
         closing.await;
         waiting(joining.await.unwrap());
-        assert_eq!(rooms.check(keeper.ask(3), &SHUT).await, Err(RoomError::Unavailable));
-        assert_eq!(rooms.leave(keeper.ask(2)).await, Err(RoomError::Unavailable));
+        assert_eq!(rooms.check(keeper.request(3), &SHUT).await, Err(RoomError::Unavailable));
+        assert_eq!(rooms.leave(keeper.request(2)).await, Err(RoomError::Unavailable));
         let (_, recovered) = keeper.open_as_after_a_crash().await;
-        assert_eq!(recovered, Recovered { rooms: 1, waiting: 2, active: 0 });
+        assert_eq!(recovered, RecoverySummary { rooms: 1, waiting: 2, active: 0 });
     });
 }
 
@@ -395,12 +402,17 @@ fn while_the_disk_is_full_nobody_is_taken_and_nothing_told_is_lost() {
         let keeper = Keeper::new();
         let (rooms, _) = keeper.open().await;
         keeper.join(&rooms, 1..=1).await;
-        slot(rooms.check(Ask { event_id: OTHER_EVENT, ..keeper.ask(1) }, &ROOMY).await.unwrap());
+        slot(
+            rooms
+                .check(RoomRequest { event_id: OTHER_EVENT, ..keeper.request(1) }, &ROOMY)
+                .await
+                .unwrap(),
+        );
         limit_pages(&keeper.database.db, 1).await;
         let mut user = 1;
-        let refused: Result<Seen, RoomError> = loop {
+        let refused: Result<StatusSnapshot, RoomError> = loop {
             user += 1;
-            let answer = rooms.check(keeper.ask(user), &SHUT).await;
+            let answer = rooms.check(keeper.request(user), &SHUT).await;
             if answer.is_err() {
                 break answer;
             }
@@ -408,17 +420,17 @@ fn while_the_disk_is_full_nobody_is_taken_and_nothing_told_is_lost() {
         };
         assert_eq!(refused, Err(RoomError::Unavailable));
         // Of those who have a place in memory that is not written nothing is told.
-        assert_eq!(rooms.look(keeper.ask(user), &SHUT).await, Err(RoomError::Unavailable));
+        assert_eq!(rooms.poll(keeper.request(user), &SHUT).await, Err(RoomError::Unavailable));
         // Nothing new happens, but what is written is told as ever.
-        let stranger = keeper.ask(20_000);
+        let stranger = keeper.request(20_000);
         assert_eq!(rooms.check(stranger, &SHUT).await, Err(RoomError::Unavailable));
-        assert_eq!(rooms.look(stranger, &SHUT).await.unwrap().standing, Standing::Absent);
-        assert_eq!(rooms.leave(keeper.ask(1)).await, Err(RoomError::Unavailable));
+        assert_eq!(rooms.poll(stranger, &SHUT).await.unwrap().status, UserStatus::Absent);
+        assert_eq!(rooms.leave(keeper.request(1)).await, Err(RoomError::Unavailable));
         assert_eq!(rooms.admit(EVENT, &ROOMY, keeper.now).await, Err(RoomError::Unavailable));
         assert_eq!(rooms.clear(EVENT, keeper.now).await, Err(RoomError::Unavailable));
-        for told in 1..user {
-            let place = keeper.place_of(&rooms, told).await;
-            assert_eq!(u128::from(place.position), told);
+        for answer in 1..user {
+            let place = keeper.place_of(&rooms, answer).await;
+            assert_eq!(u128::from(place.position), answer);
         }
         let (_, recovered) = keeper.open_as_after_a_crash().await;
         assert_eq!(u128::from(recovered.waiting), user - 1, "what was told, and no more");
@@ -442,8 +454,8 @@ fn a_storage_that_was_closed_refuses_and_nobody_waits_for_ever() {
         keeper.join(&rooms, 1..=1).await;
         let db = keeper.database.db.clone();
         tokio::task::spawn_blocking(move || db.close()).await.unwrap();
-        assert_eq!(rooms.check(keeper.ask(2), &SHUT).await, Err(RoomError::Unavailable));
-        assert_eq!(rooms.look(keeper.ask(2), &SHUT).await, Err(RoomError::Unavailable));
+        assert_eq!(rooms.check(keeper.request(2), &SHUT).await, Err(RoomError::Unavailable));
+        assert_eq!(rooms.poll(keeper.request(2), &SHUT).await, Err(RoomError::Unavailable));
         assert_eq!(keeper.place_of(&rooms, 1).await.position, 1);
         rooms.close().await;
     });
@@ -465,9 +477,9 @@ fn a_person_who_waits_takes_little_memory() {
         keeper.database.db.write(fill).await.unwrap();
         let (rooms, recovered) = keeper.open().await;
         assert_eq!(recovered.waiting, 60_000);
-        let footprint = rooms.footprint();
-        assert_eq!(footprint.waiting, 60_000);
-        let bytes = footprint.bytes / 60_000;
+        let memory_usage = rooms.memory_usage();
+        assert_eq!(memory_usage.waiting, 60_000);
+        let bytes = memory_usage.bytes / 60_000;
         assert!((40..100).contains(&bytes), "{bytes} bytes for each");
     });
 }

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use urr_kernel::Uuid;
-use urr_room::{Cleared, Door, Rules, Standing};
+use urr_room::{AdmissionRules, AdmissionState, ClearedCounts, UserStatus};
 
 use self::plain::{Plain, Refusal};
 use crate::fixture::{Form, NOBODY, ROOMY, World};
@@ -72,7 +72,7 @@ enum Op {
         millis: u64,
     },
     Rule {
-        door: Door,
+        admission: AdmissionState,
         threshold: u32,
         rate: u32,
     },
@@ -90,7 +90,7 @@ fn op() -> impl Strategy<Value = Op> {
         Just(9_000),
         Just(125_000)
     ];
-    let door = prop_oneof![4 => Just(Door::Open), 1 => Just(Door::Shut)];
+    let admission = prop_oneof![4 => Just(AdmissionState::Open), 1 => Just(AdmissionState::Closed)];
     prop_oneof![
         12 => at().prop_map(|(event, user)| Op::Check { event, user }),
         6 => at().prop_map(|(event, user)| Op::Look { event, user }),
@@ -109,13 +109,13 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0..EVENTS, 0..3_i64, 0..100_i64)
             .prop_map(|(event, arrivals_ago, seed)| Op::Draw { event, arrivals_ago, seed }),
         6 => pause.prop_map(|millis| Op::Pass { millis }),
-        2 => (door, 0..4_u32, 0..4_u32)
-            .prop_map(|(door, threshold, rate)| Op::Rule { door, threshold, rate }),
+        2 => (admission, 0..4_u32, 0..4_u32)
+            .prop_map(|(admission, threshold, rate)| Op::Rule { admission, threshold, rate }),
     ]
 }
 
 /// Tiny, so that everything is full all the time.
-const RULES: Rules = Rules {
+const RULES: AdmissionRules = AdmissionRules {
     threshold: 2,
     admitted_per_second_max: 2,
     slot_ttl: Duration::from_secs(10),
@@ -128,7 +128,7 @@ const RULES: Rules = Rules {
 /// Rooms with events and users of this case, and the model beside them.
 struct Case {
     world: World,
-    events: Vec<Uuid>,
+    occupied_events: Vec<Uuid>,
     /// Their ids are in order, as ties of the draw need it.
     users: Vec<Uuid>,
     plain: Plain,
@@ -144,7 +144,7 @@ impl Case {
         let mut world = world.clone();
         world.rules = RULES;
         Case {
-            events: (0..EVENTS).map(|_| world.ids.next_id()).collect(),
+            occupied_events: (0..EVENTS).map(|_| world.ids.next_id()).collect(),
             users: world.users(USERS),
             plain: Plain::new(EVENTS),
             slots: vec![vec![Vec::new(); USERS]; EVENTS],
@@ -155,7 +155,7 @@ impl Case {
 
     /// The room of an event.
     fn room(&self, event: usize) -> World {
-        self.world.of_event(self.events[event])
+        self.world.of_event(self.occupied_events[event])
     }
 
     /// A slot that was given just now: nobody has had it before.
@@ -169,8 +169,8 @@ impl Case {
         match *op {
             Op::Check { event, user } => return self.check(event, user).await,
             Op::Look { event, user } => {
-                let seen = self.room(event).look(self.users[user]).await;
-                prop_assert_eq!(seen, self.plain.look(event, user, &self.world));
+                let snapshot = self.room(event).poll(self.users[user]).await;
+                prop_assert_eq!(snapshot, self.plain.poll(event, user, &self.world));
             }
             Op::Locate { event } => {
                 let found = self.room(event).locate(&self.users).await;
@@ -195,7 +195,7 @@ impl Case {
             }
             Op::Clear { event } => {
                 let (waiting, active) = self.room(event).clear().await;
-                let cleared = Cleared { waiting, active };
+                let cleared = ClearedCounts { waiting, active };
                 prop_assert_eq!(cleared, self.plain.clear(event, self.world.now()));
             }
             Op::Crowd { event } => return self.crowd(event).await,
@@ -204,10 +204,10 @@ impl Case {
                 return self.draw(event, arrivals_ago, seed).await;
             }
             Op::Pass { millis } => self.world.pass(Duration::from_millis(millis)),
-            Op::Rule { door, threshold, rate } => {
+            Op::Rule { admission, threshold, rate } => {
                 let rules = &mut self.world.rules;
-                (rules.door, rules.threshold, rules.admitted_per_second_max) =
-                    (door, threshold, rate);
+                (rules.admission, rules.threshold, rules.admitted_per_second_max) =
+                    (admission, threshold, rate);
             }
         }
         Ok(())
@@ -217,16 +217,16 @@ impl Case {
         let answer = self.room(event).try_check(self.users[user]).await;
         // An id is the room's to choose; the model takes it over.
         let fresh = match answer {
-            Ok(seen) => match seen.standing {
-                Standing::Active(slot) => slot.id,
-                Standing::Waiting(_) | Standing::Absent => Uuid::nil(),
+            Ok(snapshot) => match snapshot.status {
+                UserStatus::Active(slot) => slot.id,
+                UserStatus::Waiting(_) | UserStatus::Absent => Uuid::nil(),
             },
             Err(_) => Uuid::nil(),
         };
         match (answer, self.plain.check(event, user, fresh, &self.world)) {
-            (Ok(seen), Ok(expected)) => {
-                prop_assert_eq!(seen, expected);
-                if seen.is_just_admitted {
+            (Ok(snapshot), Ok(expected)) => {
+                prop_assert_eq!(snapshot, expected);
+                if snapshot.is_just_admitted {
                     self.note_slot(event, user, fresh)?;
                 }
             }
@@ -286,9 +286,9 @@ impl Case {
         for event in 0..EVENTS {
             self.room(event).admit_nobody().await;
         }
-        let listed = self.world.rooms.events().await.unwrap();
+        let listed = self.world.rooms.occupied_events().await.unwrap();
         for event in 0..EVENTS {
-            let is_listed = listed.contains(&self.events[event]);
+            let is_listed = listed.contains(&self.occupied_events[event]);
             let crowd = self.plain.crowd(event, self.world.now());
             prop_assert_eq!(is_listed, crowd.waiting + crowd.active > 0, "event {}", event);
         }
@@ -317,7 +317,10 @@ impl Case {
 impl World {
     /// A turn in front of a shut door.
     async fn admit_nobody(&self) {
-        assert_eq!(self.with(|rules| rules.door = Door::Shut).admit().await, NOBODY);
+        assert_eq!(
+            self.with(|rules| rules.admission = AdmissionState::Closed).admit().await,
+            NOBODY
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_redis::{NO_ARGUMENTS, Redis, RedisOptions, RedisPlace, Script};
 use urr_room::redis::{RedisRooms, RoomTime};
-use urr_room::{Ask, Door, RoomError, Rooms, Rules, Standing};
+use urr_room::{AdmissionRules, AdmissionState, RoomError, RoomRequest, Rooms, UserStatus};
 use urr_test::engines::block_on;
 use urr_test::eventually;
 use urr_test::servers::{self, Server};
@@ -14,7 +14,8 @@ use urr_test::servers::{self, Server};
 use crate::fixture::ROOMY;
 
 pub const NO_ROOMS: [Uuid; 0] = [];
-pub const SHUT: Rules = Rules { door: Door::Shut, queues_per_user_max: 2, ..ROOMY };
+pub const SHUT: AdmissionRules =
+    AdmissionRules { admission: AdmissionState::Closed, queues_per_user_max: 2, ..ROOMY };
 
 /// A Redis of its own, by its clock.
 pub struct World {
@@ -42,17 +43,24 @@ impl World {
         Some(World { server, redis, rooms: Rooms::Redis(rooms), ids })
     }
 
-    pub fn ask(&self, event_id: Uuid, user_id: Uuid) -> Ask {
-        Ask { event_id, user_id, now: Clock::System.now() }
+    pub fn request(&self, event_id: Uuid, user_id: Uuid) -> RoomRequest {
+        RoomRequest { event_id, user_id, now: Clock::System.now() }
     }
 
-    pub async fn try_line_up(&self, event_id: Uuid, user_id: Uuid) -> Result<Standing, RoomError> {
-        self.rooms.check(self.ask(event_id, user_id), &SHUT).await.map(|seen| seen.standing)
+    pub async fn try_line_up(
+        &self,
+        event_id: Uuid,
+        user_id: Uuid,
+    ) -> Result<UserStatus, RoomError> {
+        self.rooms
+            .check(self.request(event_id, user_id), &SHUT)
+            .await
+            .map(|snapshot| snapshot.status)
     }
 
     pub async fn waits(&self, event_id: Uuid, user_id: Uuid) -> bool {
-        let seen = self.rooms.look(self.ask(event_id, user_id), &SHUT).await.unwrap();
-        matches!(seen.standing, Standing::Waiting(_))
+        let snapshot = self.rooms.poll(self.request(event_id, user_id), &SHUT).await.unwrap();
+        matches!(snapshot.status, UserStatus::Waiting(_))
     }
 
     /// Runs a line of Lua as another client would.
@@ -82,18 +90,18 @@ fn without_redis_nothing_is_answered_and_afterwards_all_is_as_it_was() {
         let (event_id, ann) = (world.ids.next_id(), world.ids.next_id());
         let place = world.try_line_up(event_id, ann).await.unwrap();
         world.server.kill().unwrap();
-        let (ask, now) = (world.ask(event_id, ann), Clock::System.now());
+        let (request, now) = (world.request(event_id, ann), Clock::System.now());
         let down = RoomError::Unavailable;
-        assert_eq!(world.rooms.check(ask, &SHUT).await, Err(down.clone()));
-        assert_eq!(world.rooms.look(ask, &SHUT).await, Err(down.clone()));
-        assert_eq!(world.rooms.leave(ask).await, Err(down.clone()));
-        assert_eq!(world.rooms.finish(ask, now).await, Err(down.clone()));
-        assert_eq!(world.rooms.holds_slot(ask, ann, &SHUT).await, Err(down.clone()));
+        assert_eq!(world.rooms.check(request, &SHUT).await, Err(down.clone()));
+        assert_eq!(world.rooms.poll(request, &SHUT).await, Err(down.clone()));
+        assert_eq!(world.rooms.leave(request).await, Err(down.clone()));
+        assert_eq!(world.rooms.finish(request, now).await, Err(down.clone()));
+        assert_eq!(world.rooms.holds_slot(request, ann, &SHUT).await, Err(down.clone()));
         assert_eq!(world.rooms.admit(event_id, &ROOMY, now).await, Err(down.clone()));
         assert_eq!(world.rooms.sweep(event_id, now, 9, now).await, Err(down.clone()));
         assert_eq!(world.rooms.clear(event_id, now).await, Err(down.clone()));
         assert_eq!(world.rooms.crowd(event_id, now).await, Err(down.clone()));
-        assert_eq!(world.rooms.events().await, Err(down.clone()));
+        assert_eq!(world.rooms.occupied_events().await, Err(down.clone()));
         assert_eq!(world.rooms.entrants(event_id, 9).await, Err(down.clone()));
         assert_eq!(world.rooms.renumber(event_id, 9, &[(ann, -1)]).await, Err(down));
         world.server.start_again().unwrap();
@@ -153,21 +161,26 @@ fn who_was_seen_is_not_swept_although_it_was_not_written_down() {
 fn what_broken_calls_have_reserved_is_found_when_it_is_needed() {
     run(async |world| {
         let ids = &world.ids;
-        let (events, ann) = ([(); 3].map(|()| ids.next_id()), ids.next_id());
-        for event_id in &events[..2] {
+        let (occupied_events, ann) = ([(); 3].map(|()| ids.next_id()), ids.next_id());
+        for event_id in &occupied_events[..2] {
             world.try_line_up(*event_id, ann).await.unwrap();
         }
         // As if she had left and the second step had been lost.
         let user = ann.as_bytes().map(|byte| format!("\\{byte}")).concat();
         let remove = format!("return redis.call('ZREM', KEYS[1], '{user}')");
-        assert_eq!(world.lua(&remove, &format!("{{{}}}:queue", events[0])).await, 1);
+        assert_eq!(world.lua(&remove, &format!("{{{}}}:queue", occupied_events[0])).await, 1);
         // For a moment it might be of someone who is about to line up.
-        let refused = world.try_line_up(events[2], ann).await;
+        let refused = world.try_line_up(occupied_events[2], ann).await;
         assert_eq!(refused, Err(RoomError::TooManyQueues));
-        eventually("the place is free", async || world.try_line_up(events[2], ann).await.ok())
-            .await;
-        assert_eq!(world.try_line_up(events[0], ann).await, Err(RoomError::TooManyQueues));
-        assert!(world.waits(events[1], ann).await && world.waits(events[2], ann).await);
+        eventually("the place is free", async || {
+            world.try_line_up(occupied_events[2], ann).await.ok()
+        })
+        .await;
+        assert_eq!(world.try_line_up(occupied_events[0], ann).await, Err(RoomError::TooManyQueues));
+        assert!(
+            world.waits(occupied_events[1], ann).await
+                && world.waits(occupied_events[2], ann).await
+        );
     });
 }
 
@@ -201,11 +214,15 @@ fn a_room_that_is_not_listed_any_more_is_listed_again() {
     run(async |world| {
         let (event_id, ann) = (world.ids.next_id(), world.ids.next_id());
         world.try_line_up(event_id, ann).await.unwrap();
-        assert_eq!(world.rooms.events().await.unwrap(), [event_id]);
+        assert_eq!(world.rooms.occupied_events().await.unwrap(), [event_id]);
         world.lua("return redis.call('DEL', KEYS[1])", "queue:active-events").await;
-        assert_eq!(world.rooms.events().await.unwrap(), NO_ROOMS, "the control: it is lost");
+        assert_eq!(
+            world.rooms.occupied_events().await.unwrap(),
+            NO_ROOMS,
+            "the control: it is lost"
+        );
         world.rooms.crowd(event_id, Clock::System.now()).await.unwrap();
-        assert_eq!(world.rooms.events().await.unwrap(), [event_id]);
+        assert_eq!(world.rooms.occupied_events().await.unwrap(), [event_id]);
     });
 }
 
@@ -221,7 +238,7 @@ fn who_comes_while_the_room_is_taken_out_is_in_a_listed_room() {
                 let rooms = rooms.clone();
                 tokio::spawn(async move {
                     loop {
-                        rooms.events().await.unwrap();
+                        rooms.occupied_events().await.unwrap();
                     }
                 })
             })
@@ -229,12 +246,12 @@ fn who_comes_while_the_room_is_taken_out_is_in_a_listed_room() {
         for _ in 0..500 {
             let ann = world.ids.next_id();
             world.try_line_up(event_id, ann).await.unwrap();
-            assert_eq!(world.rooms.events().await.unwrap(), [event_id]);
-            assert!(world.rooms.leave(world.ask(event_id, ann)).await.unwrap());
+            assert_eq!(world.rooms.occupied_events().await.unwrap(), [event_id]);
+            assert!(world.rooms.leave(world.request(event_id, ann)).await.unwrap());
         }
         for looker in lookers {
             looker.abort();
         }
-        assert_eq!(world.rooms.events().await.unwrap(), NO_ROOMS);
+        assert_eq!(world.rooms.occupied_events().await.unwrap(), NO_ROOMS);
     });
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use urr_kernel::{Clock, IdSource, Secret, Timestamp, Uuid};
 use urr_redis::{Redis, RedisOptions, RedisPlace};
 use urr_room::redis::{RedisRooms, RoomTime};
-use urr_room::{Ask, Rooms, Rules, Standing};
+use urr_room::{AdmissionRules, RoomRequest, Rooms, UserStatus};
 use urr_test::engines::block_on;
 use urr_test::eventually;
 use urr_test::servers::{self, Server};
@@ -22,7 +22,8 @@ const PEOPLE: usize = 5_000;
 const THRESHOLD: u32 = 100;
 /// Half of the threshold: whenever the burst begins, the first whole second is used up.
 const RATE: usize = 50;
-const RULES: Rules = Rules { threshold: THRESHOLD, admitted_per_second_max: 50, ..ROOMY };
+const RULES: AdmissionRules =
+    AdmissionRules { threshold: THRESHOLD, admitted_per_second_max: 50, ..ROOMY };
 /// Takes three seconds of the clock at least.
 const GUESTS: usize = 3 * RATE;
 
@@ -52,15 +53,15 @@ impl Replica {
         Some(replicas)
     }
 
-    fn ask(&self, user_id: Uuid) -> Ask {
-        Ask { event_id: self.event_id, user_id, now: Clock::System.now() }
+    fn request(&self, user_id: Uuid) -> RoomRequest {
+        RoomRequest { event_id: self.event_id, user_id, now: Clock::System.now() }
     }
 
     /// When someone was let in who is in.
     async fn admitted_at(&self, user_id: Uuid) -> Timestamp {
-        let seen = self.rooms.look(self.ask(user_id), &RULES).await.unwrap();
-        match seen.standing {
-            Standing::Active(slot) => slot.admitted_at,
+        let snapshot = self.rooms.poll(self.request(user_id), &RULES).await.unwrap();
+        match snapshot.status {
+            UserStatus::Active(slot) => slot.admitted_at,
             other => panic!("{user_id} should be in: {other:?}"),
         }
     }
@@ -100,9 +101,9 @@ fn r_1_r_8_three_replicas_together_keep_the_threshold_and_the_rate() {
             async move { observe.send(replica.active().await).unwrap() }
         });
         let (tell, mut admitted) = mpsc::unbounded_channel();
-        let told = tell.clone();
+        let answer = tell.clone();
         let workers = on_each(&replicas, &is_over, move |replica| {
-            let tell = told.clone();
+            let tell = answer.clone();
             async move {
                 let now = Clock::System.now();
                 let turn = replica.rooms.admit(replica.event_id, &RULES, now).await.unwrap();
@@ -114,11 +115,11 @@ fn r_1_r_8_three_replicas_together_keep_the_threshold_and_the_rate() {
         let ids = IdSource::from_system_randomness(Clock::System);
         for replica in replicas.iter().cycle().take(PEOPLE) {
             let (replica, start, tell) = (replica.clone(), Arc::clone(&start), tell.clone());
-            let ask = replica.ask(ids.next_id());
+            let request = replica.request(ids.next_id());
             checks.spawn(async move {
                 start.wait().await;
-                if replica.rooms.check(ask, &RULES).await.unwrap().is_just_admitted {
-                    tell.send(ask.user_id).unwrap();
+                if replica.rooms.check(request, &RULES).await.unwrap().is_just_admitted {
+                    tell.send(request.user_id).unwrap();
                 }
             });
         }
@@ -136,7 +137,7 @@ fn r_1_r_8_three_replicas_together_keep_the_threshold_and_the_rate() {
             let replica = &replicas[guests.len() % REPLICAS];
             let second = replica.admitted_at(user_id).await.as_second();
             *per_second.entry(second).or_default() += 1;
-            assert!(replica.rooms.leave(replica.ask(user_id)).await.unwrap());
+            assert!(replica.rooms.leave(replica.request(user_id)).await.unwrap());
         }
         is_over.store(true, Ordering::SeqCst);
         workers.join_all().await;

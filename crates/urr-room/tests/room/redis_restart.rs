@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_redis::{Redis, RedisOptions, RedisPlace};
 use urr_room::redis::{RedisRooms, RoomTime};
-use urr_room::{Ask, Door, Place, Rooms, Rules, Standing};
+use urr_room::{AdmissionRules, AdmissionState, LinePosition, RoomRequest, Rooms, UserStatus};
 use urr_test::engines::block_on;
 use urr_test::eventually;
 use urr_test::servers::{self, Server};
@@ -18,14 +18,14 @@ const ROUNDS: usize = 3;
 const TASKS: usize = 8;
 /// Redis is killed when so many more were told of their place.
 const TOLD_PER_ROUND: usize = 1_000;
-const SHUT: Rules = Rules { door: Door::Shut, ..ROOMY };
+const SHUT: AdmissionRules = AdmissionRules { admission: AdmissionState::Closed, ..ROOMY };
 
 struct World {
     rooms: Rooms,
     event_id: Uuid,
     ids: IdSource,
     /// What people were told.
-    told: HashMap<Uuid, i64>,
+    answer: HashMap<Uuid, i64>,
 }
 
 impl World {
@@ -39,37 +39,39 @@ impl World {
         let redis = Redis::connect_with(&place, options).await.unwrap();
         let ids = IdSource::from_system_randomness(Clock::System);
         let rooms = Rooms::Redis(RedisRooms::new(redis, ids.clone(), RoomTime::Server));
-        World { rooms, event_id: ids.next_id(), ids, told: HashMap::new() }
+        World { rooms, event_id: ids.next_id(), ids, answer: HashMap::new() }
     }
 
-    fn ask(&self, user_id: Uuid) -> Ask {
-        Ask { event_id: self.event_id, user_id, now: Clock::System.now() }
+    fn request(&self, user_id: Uuid) -> RoomRequest {
+        RoomRequest { event_id: self.event_id, user_id, now: Clock::System.now() }
     }
 
     /// People come until Redis is killed, which it is meanwhile.
     async fn crash(&mut self, server: &mut servers::RedisServer) {
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (tell, mut answer) = mpsc::unbounded_channel();
         for _ in 0..TASKS {
             let (rooms, ids, event_id) = (self.rooms.clone(), self.ids.clone(), self.event_id);
             let tell = tell.clone();
             tokio::spawn(async move {
                 loop {
                     let (user_id, now) = (ids.next_id(), Clock::System.now());
-                    let answer = rooms.check(Ask { event_id, user_id, now }, &SHUT).await;
-                    let Ok(seen) = answer else { return };
-                    let Standing::Waiting(place) = seen.standing else { panic!("{seen:?}") };
+                    let answer = rooms.check(RoomRequest { event_id, user_id, now }, &SHUT).await;
+                    let Ok(snapshot) = answer else { return };
+                    let UserStatus::Waiting(place) = snapshot.status else {
+                        panic!("{snapshot:?}")
+                    };
                     tell.send((user_id, place.number)).unwrap();
                 }
             });
         }
         drop(tell);
         for _ in 0..TOLD_PER_ROUND {
-            let (user_id, number) = told.recv().await.unwrap();
-            self.told.insert(user_id, number);
+            let (user_id, number) = answer.recv().await.unwrap();
+            self.answer.insert(user_id, number);
         }
         server.kill().unwrap();
-        while let Some((user_id, number)) = told.recv().await {
-            self.told.insert(user_id, number);
+        while let Some((user_id, number)) = answer.recv().await {
+            self.answer.insert(user_id, number);
         }
         server.start_again().unwrap();
         eventually("the rooms answer again", async || {
@@ -84,18 +86,19 @@ impl World {
         let entrants = self.rooms.entrants(self.event_id, i64::MAX).await.unwrap();
         let positions: HashMap<Uuid, u32> = entrants.iter().copied().zip(1..).collect();
         assert_eq!(positions.len(), entrants.len(), "somebody waits twice");
-        for (user_id, number) in &self.told {
-            let seen = self.rooms.look(self.ask(*user_id), &SHUT).await.unwrap();
-            match seen.standing {
-                Standing::Waiting(place) => {
-                    let expected = Place { number: *number, position: positions[user_id] };
+        for (user_id, number) in &self.answer {
+            let snapshot = self.rooms.poll(self.request(*user_id), &SHUT).await.unwrap();
+            match snapshot.status {
+                UserStatus::Waiting(place) => {
+                    let expected = LinePosition { number: *number, position: positions[user_id] };
                     assert_eq!(place, expected);
                 }
-                Standing::Absent => lost += 1,
-                Standing::Active(slot) => panic!("{slot:?}"),
+                UserStatus::Absent => lost += 1,
+                UserStatus::Active(slot) => panic!("{slot:?}"),
             }
         }
-        let numbers: Vec<Option<&i64>> = entrants.iter().map(|user| self.told.get(user)).collect();
+        let numbers: Vec<Option<&i64>> =
+            entrants.iter().map(|user| self.answer.get(user)).collect();
         assert!(numbers.iter().flatten().is_sorted_by(|a, b| a < b), "the order is another one");
         lost
     }

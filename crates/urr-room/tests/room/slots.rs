@@ -1,7 +1,7 @@
 //! Slots: they slide while their owner is seen, end for good at last, and die at once when they are
 //! given up, used or taken away.
 
-use urr_room::{Door, Place, Slot, Standing};
+use urr_room::{AdmissionState, LinePosition, Slot, UserStatus};
 
 use crate::fixture::{MILLISECOND, MINUTE, NOBODY, SECOND, SLOT_MAX, SLOT_TTL, slot};
 
@@ -20,12 +20,12 @@ on_all_forms! {
         world.pass(3 * MINUTE);
         assert_eq!(slot(world.check(ann).await), Slot { ends_at: begin + 13 * MINUTE, ..first });
         world.pass(3 * MINUTE);
-        assert_eq!(slot(world.look(ann).await), Slot { ends_at: begin + 16 * MINUTE, ..first });
+        assert_eq!(slot(world.poll(ann).await), Slot { ends_at: begin + 16 * MINUTE, ..first });
         world.pass(3 * MINUTE);
         assert!(world.holds(ann, first.id).await);
         world.pass(SLOT_TTL - MILLISECOND);
         assert!(world.holds(ann, first.id).await, "asking for the slot was being seen");
-        assert_eq!(slot(world.look(ann).await).ends_at, begin + 29 * MINUTE - MILLISECOND);
+        assert_eq!(slot(world.poll(ann).await).ends_at, begin + 29 * MINUTE - MILLISECOND);
     }
 
     async fn a_slot_ends_when_its_owner_was_not_seen_for_its_time(world: World) {
@@ -35,7 +35,7 @@ on_all_forms! {
         assert!(world.holds(ann, ann_slot.id).await);
         world.pass(MILLISECOND);
         assert!(!world.holds(ben, ben_slot.id).await, "it ends at its end, not after it");
-        assert_eq!(world.standing(ben).await, Standing::Absent);
+        assert_eq!(world.status(ben).await, UserStatus::Absent);
         assert_eq!(world.counts().await, (0, 1));
         assert!(world.holds(ann, ann_slot.id).await);
     }
@@ -47,7 +47,7 @@ on_all_forms! {
         assert_eq!(world.counts().await, (0, 1));
         world.pass(MILLISECOND);
         assert_eq!(world.counts().await, (0, 0));
-        assert_eq!(world.look(world.user()).await.active, 0);
+        assert_eq!(world.poll(world.user()).await.active, 0);
     }
 
     async fn r_2_polling_for_ever_does_not_keep_a_slot_for_ever(world: World) {
@@ -55,7 +55,7 @@ on_all_forms! {
         let first = world.enter(ann).await;
         for minutes in (5..30).step_by(5) {
             world.pass(5 * MINUTE);
-            let slot = slot(world.look(ann).await);
+            let slot = slot(world.poll(ann).await);
             let ends_at = (world.now() + SLOT_TTL).min(first.last_end);
             assert_eq!(slot, Slot { ends_at, ..first }, "after {minutes} minutes");
         }
@@ -64,7 +64,7 @@ on_all_forms! {
         assert!(world.holds(ann, first.id).await);
         world.pass(MILLISECOND);
         assert!(!world.holds(ann, first.id).await);
-        assert_eq!(world.standing(ann).await, Standing::Absent);
+        assert_eq!(world.status(ann).await, UserStatus::Absent);
         assert_eq!(world.counts().await, (0, 0));
     }
 
@@ -73,7 +73,7 @@ on_all_forms! {
         let ann = world.user();
         let slot = world.enter(ann).await;
         assert_eq!((slot.ends_at, slot.last_end), (world.now() + SLOT_TTL / 2, slot.ends_at));
-        world.with(|rules| rules.door = Door::Shut).line_up(world.user()).await;
+        world.with(|rules| rules.admission = AdmissionState::Closed).line_up(world.user()).await;
         assert_eq!(world.admit().await.len(), 1);
         assert_eq!(world.counts().await, (0, 2));
         world.pass(SLOT_TTL / 2);
@@ -87,7 +87,7 @@ on_all_forms! {
         let old = world.enter(ann).await;
         world.line_up(ben).await;
         world.pass(SLOT_MAX);
-        assert_eq!(world.line_up(ann).await, Place { number: 2, position: 2 });
+        assert_eq!(world.line_up(ann).await, LinePosition { number: 2, position: 2 });
         assert!(!world.holds(ann, old.id).await);
         assert_eq!(world.admit().await, [ben]);
     }
@@ -97,7 +97,7 @@ on_all_forms! {
         let slot = world.enter(ann).await;
         assert!(world.leave(ann).await);
         assert!(!world.holds(ann, slot.id).await);
-        assert_eq!(world.standing(ann).await, Standing::Absent);
+        assert_eq!(world.status(ann).await, UserStatus::Absent);
         assert_eq!(world.counts().await, (0, 0));
     }
 
@@ -107,7 +107,7 @@ on_all_forms! {
         world.pass(MINUTE);
         assert!(world.finish(ann, world.now()).await);
         assert!(!world.holds(ann, slot.id).await);
-        assert_eq!(world.standing(ann).await, Standing::Absent);
+        assert_eq!(world.status(ann).await, UserStatus::Absent);
         assert_eq!(world.counts().await, (0, 0));
         assert!(!world.finish(ann, world.now()).await, "there is nothing left to end");
     }
@@ -117,7 +117,7 @@ on_all_forms! {
         let slot = world.enter(ann).await;
         assert_eq!(world.clear().await, (0, 1));
         assert!(!world.holds(ann, slot.id).await);
-        assert_eq!(world.standing(ann).await, Standing::Absent);
+        assert_eq!(world.status(ann).await, UserStatus::Absent);
     }
 
     async fn r_2_a_new_slot_has_a_new_id_and_the_old_one_stays_dead(world: World) {
@@ -132,9 +132,9 @@ on_all_forms! {
         world.pass(SLOT_TTL);
         ids.push(world.enter(ann).await.id);
         world.leave(ann).await;
-        world.with(|rules| rules.door = Door::Shut).line_up(ann).await;
+        world.with(|rules| rules.admission = AdmissionState::Closed).line_up(ann).await;
         assert_eq!(world.admit().await, [ann]);
-        ids.push(slot(world.look(ann).await).id);
+        ids.push(slot(world.poll(ann).await).id);
         let newest = ids.pop().unwrap();
         for old in &ids {
             assert!(!world.holds(ann, *old).await);
@@ -164,10 +164,10 @@ on_all_forms! {
     async fn the_news_of_a_purchase_ends_no_place_in_the_line(world: World) {
         let ann = world.user();
         assert!(!world.finish(ann, world.now()).await, "they are not here at all");
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let place = shut.line_up(ann).await;
         assert!(!shut.finish(ann, shut.now()).await);
-        assert_eq!(shut.standing(ann).await, Standing::Waiting(place));
+        assert_eq!(shut.status(ann).await, UserStatus::Waiting(place));
         assert_eq!(shut.crowd().await.left_total, 0);
     }
 
@@ -182,7 +182,7 @@ on_all_forms! {
     }
 
     async fn r_2_asking_for_a_dead_slot_is_not_being_seen(world: World) {
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let (ann, ben) = (world.user(), world.user());
         let old = world.enter(ann).await;
         world.leave(ann).await;
@@ -206,7 +206,7 @@ on_all_forms! {
         assert!(!world.holds(ann, ben_slot.id).await);
         assert!(!world.holds(world.user(), ann_slot.id).await);
         assert!(!world.holds(ann, world.ids.next_id()).await);
-        let shut = world.with(|rules| rules.door = Door::Shut);
+        let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let cho = world.user();
         shut.line_up(cho).await;
         assert!(!shut.holds(cho, ann_slot.id).await, "who waits holds none");

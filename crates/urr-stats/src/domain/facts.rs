@@ -1,48 +1,49 @@
-//! What is known of the things that are counted, and what each of them adds to the figures.
+//! Facts: what is known about each thing that is counted, and what it adds to the counters.
 //!
-//! A fact is the same whatever the order in which its messages came, and a message that comes again
-//! leaves it as it is. The figures are a sum over facts: a fact that changes takes away what it had
-//! added and adds what it is now, in the rows where that belongs.
+//! A fact does not depend on the order of its messages, and a repeated message leaves it as it is.
+//! Counters are sums over facts: when a fact changes, its old contribution is taken away and the new
+//! one is added, each in its own rows.
 
 use jiff::civil::Date;
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::{Timestamp, Uuid, named_enum};
+use urr_storage::storable_enum;
 
-use super::{Figure, Sums, seconds_between};
+use super::{CounterChanges, StatsCounter, seconds_between};
 
-/// Someone with an account.
+/// An account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
+pub struct UserFact {
     pub id: Uuid,
     pub registered_at: Option<Timestamp>,
     pub deleted_at: Option<Timestamp>,
 }
 
-/// A message that was heard.
+/// A message that was counted as activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct CountedMessage {
     pub id: Uuid,
     pub day: Date,
     pub event_type: String,
 }
 
-/// A reservation from its beginning to its end.
+/// A reservation from its hold to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reservation {
+pub struct ReservationFact {
     pub id: Uuid,
-    pub terms: Terms,
+    pub terms: ReservationTerms,
     pub created_at: Option<Timestamp>,
     pub hold_ends_at: Option<Timestamp>,
     pub confirmed_at: Option<Timestamp>,
     pub cancelled_at: Option<Timestamp>,
     pub expired_at: Option<Timestamp>,
-    /// What its cancellation promises to give back.
+    /// The refund that its cancellation announced.
     pub refund_amount: i64,
 }
 
-/// What a reservation is about, by the message that knows best.
+/// The contents of a reservation, from its most recent message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// How much the message knows: a hold can change until it ends.
+pub struct ReservationTerms {
+    /// Created, changed or ended: a hold can change until it ends.
     pub rank: u8,
     pub at: Timestamp,
     pub message_id: Uuid,
@@ -53,39 +54,35 @@ pub struct Terms {
     pub seat_ids: Vec<u32>,
 }
 
-/// What became of a reservation until now.
+/// The state of a reservation as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ReservationState {
     Pending,
     Confirmed,
     Cancelled,
     Expired,
 }
 
-impl State {
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Pending => "pending",
-            State::Confirmed => "confirmed",
-            State::Cancelled => "cancelled",
-            State::Expired => "expired",
-        }
-    }
-}
+named_enum!(ReservationState {
+    Pending => "pending",
+    Confirmed => "confirmed",
+    Cancelled => "cancelled",
+    Expired => "expired",
+});
 
-/// Takes the time of a message that tells what happens once: of copies the earliest counts.
-/// `true`: it is this one.
-pub fn note_once(known: &mut Option<Timestamp>, at: Timestamp) -> bool {
-    let is_first = known.is_none_or(|known| at <= known);
+/// Keeps the earliest time of something that happens once, because it may be announced again.
+/// Returns whether that is `at`.
+pub fn keep_earliest(earliest: &mut Option<Timestamp>, at: Timestamp) -> bool {
+    let is_first = earliest.is_none_or(|earliest| at <= earliest);
     if is_first {
-        *known = Some(at);
+        *earliest = Some(at);
     }
     is_first
 }
 
-impl Reservation {
-    pub fn new(id: Uuid, terms: Terms) -> Reservation {
-        Reservation {
+impl ReservationFact {
+    pub fn new(id: Uuid, terms: ReservationTerms) -> ReservationFact {
+        ReservationFact {
             id,
             terms,
             created_at: None,
@@ -97,23 +94,23 @@ impl Reservation {
         }
     }
 
-    /// Later messages know better. A copy of an early one, published again, does not.
-    pub fn note_terms(&mut self, terms: Terms) {
-        let weight = |terms: &Terms| (terms.rank, terms.at, terms.message_id);
-        if weight(&terms) >= weight(&self.terms) {
+    /// Takes the terms of a later message. A repeated early one changes nothing.
+    pub fn update_terms(&mut self, terms: ReservationTerms) {
+        let order = |terms: &ReservationTerms| (terms.rank, terms.at, terms.message_id);
+        if order(&terms) >= order(&self.terms) {
             self.terms = terms;
         }
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ReservationState {
         if self.cancelled_at.is_some() {
-            State::Cancelled
+            ReservationState::Cancelled
         } else if self.confirmed_at.is_some() {
-            State::Confirmed
+            ReservationState::Confirmed
         } else if self.expired_at.is_some() {
-            State::Expired
+            ReservationState::Expired
         } else {
-            State::Pending
+            ReservationState::Pending
         }
     }
 
@@ -121,31 +118,31 @@ impl Reservation {
         [self.confirmed_at, self.cancelled_at, self.expired_at].into_iter().flatten().min()
     }
 
-    /// When it was made, or the earliest that is known of it.
+    /// When it was created, or the earliest known time.
     fn began_at(&self) -> Timestamp {
         self.created_at.or(self.ended_at()).unwrap_or(self.terms.at)
     }
 
-    /// Adds what it counts for; with `sign` −1 takes it away.
-    pub fn count(&self, sums: &mut Sums, sign: i64) {
+    /// Adds its contribution; with `sign` −1 takes it away.
+    pub fn count(&self, changes: &mut CounterChanges, sign: i64) {
         let event = Some(self.terms.event_id);
-        let mut add = |at, figure, amount: i64| sums.add(at, event, figure, sign * amount);
+        let mut add = |at, counter, amount: i64| changes.add(at, event, counter, sign * amount);
         let flow = [
-            (self.created_at, Figure::Created),
-            (self.confirmed_at, Figure::Confirmed),
-            (self.cancelled_at, Figure::Cancelled),
-            (self.expired_at, Figure::Expired),
+            (self.created_at, StatsCounter::Created),
+            (self.confirmed_at, StatsCounter::Confirmed),
+            (self.cancelled_at, StatsCounter::Cancelled),
+            (self.expired_at, StatsCounter::Expired),
         ];
-        for (at, figure) in flow {
-            at.into_iter().for_each(|at| add(at, figure, 1));
+        for (at, counter) in flow {
+            at.into_iter().for_each(|at| add(at, counter, 1));
         }
         if let Some(at) = self.cancelled_at {
-            add(at, Figure::Owed, self.refund_amount);
+            add(at, StatsCounter::Owed, self.refund_amount);
         }
         let spans = [
-            (self.ended_at(), Figure::HeldSeconds, Figure::Holds),
-            (self.confirmed_at, Figure::PaidSeconds, Figure::Pays),
-            (self.cancelled_at, Figure::CancelledSeconds, Figure::Cancels),
+            (self.ended_at(), StatsCounter::HeldSeconds, StatsCounter::Holds),
+            (self.confirmed_at, StatsCounter::PaidSeconds, StatsCounter::Pays),
+            (self.cancelled_at, StatsCounter::CancelledSeconds, StatsCounter::Cancels),
         ];
         for (end, seconds, spans) in spans {
             if let (Some(start), Some(end)) = (self.created_at, end) {
@@ -154,65 +151,58 @@ impl Reservation {
             }
         }
         let outcome = match self.state() {
-            State::Pending => Figure::Pending,
-            State::Confirmed => Figure::Completed,
-            State::Cancelled => Figure::Dropped,
-            State::Expired => Figure::Lapsed,
+            ReservationState::Pending => StatsCounter::Pending,
+            ReservationState::Confirmed => StatsCounter::Completed,
+            ReservationState::Cancelled => StatsCounter::Dropped,
+            ReservationState::Expired => StatsCounter::Lapsed,
         };
         add(self.began_at(), outcome, 1);
-        if self.state() == State::Confirmed {
-            add(self.began_at(), Figure::PlacesSold, self.terms.quantity);
+        if self.state() == ReservationState::Confirmed {
+            add(self.began_at(), StatsCounter::PlacesSold, self.terms.quantity);
             for seat in &self.terms.seat_ids {
-                *sums.seats.entry((self.terms.event_id, *seat)).or_default() += sign;
+                *changes.seats.entry((self.terms.event_id, *seat)).or_default() += sign;
             }
         }
     }
 }
 
-impl User {
-    pub fn count(&self, sums: &mut Sums, sign: i64) {
+impl UserFact {
+    pub fn count(&self, changes: &mut CounterChanges, sign: i64) {
         if let Some(at) = self.registered_at {
-            sums.add(at, None, Figure::Registered, sign);
+            changes.add(at, None, StatsCounter::Registered, sign);
         }
         if let Some(at) = self.deleted_at {
-            sums.add(at, None, Figure::Deleted, sign);
+            changes.add(at, None, StatsCounter::Deleted, sign);
         }
     }
 }
 
-impl Heard {
-    pub fn count(&self, sums: &mut Sums, sign: i64) {
-        *sums.activity.entry((self.day, self.event_type.clone())).or_default() += sign;
+impl CountedMessage {
+    pub fn count(&self, changes: &mut CounterChanges, sign: i64) {
+        *changes.activity.entry((self.day, self.event_type.clone())).or_default() += sign;
     }
 }
 
-/// The kinds of what happens once.
+/// Transactions are counted by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeedKind {
+pub enum TransactionKind {
     Charge,
     Refund,
     Transfer,
     Membership,
 }
 
-impl DeedKind {
-    pub const ALL: [DeedKind; 4] =
-        [DeedKind::Charge, DeedKind::Refund, DeedKind::Transfer, DeedKind::Membership];
+storable_enum!(TransactionKind {
+    Charge => "charge",
+    Refund => "refund",
+    Transfer => "transfer",
+    Membership => "membership",
+});
 
-    pub fn name(self) -> &'static str {
-        match self {
-            DeedKind::Charge => "charge",
-            DeedKind::Refund => "refund",
-            DeedKind::Transfer => "transfer",
-            DeedKind::Membership => "membership",
-        }
-    }
-}
-
-/// What happens once and is never undone: what undoes it is another deed.
+/// Something that happens once and is never undone: a refund is a transaction of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
-    pub kind: DeedKind,
+pub struct Transaction {
+    pub kind: TransactionKind,
     pub id: Uuid,
     pub at: Timestamp,
     pub user_id: Option<Uuid>,
@@ -222,42 +212,57 @@ pub struct Deed {
     pub cause: String,
 }
 
-impl Deed {
-    /// Money went back although nobody had asked for it: what it was paid for could not be given.
-    fn is_undelivered(&self) -> bool {
-        self.kind == DeedKind::Refund && self.cause != "cancelled" && self.cause != "goodwill"
+impl Transaction {
+    pub fn new(kind: TransactionKind, id: Uuid, at: Timestamp) -> Transaction {
+        Transaction {
+            kind,
+            id,
+            at,
+            user_id: None,
+            event_id: None,
+            amount: 0,
+            method: String::new(),
+            cause: String::new(),
+        }
     }
 
-    pub fn count(&self, sums: &mut Sums, sign: i64) {
+    /// A refund that nobody asked for: what was paid could not be delivered.
+    fn is_undelivered(&self) -> bool {
+        self.kind == TransactionKind::Refund
+            && self.cause != "cancelled"
+            && self.cause != "goodwill"
+    }
+
+    pub fn count(&self, changes: &mut CounterChanges, sign: i64) {
         let amount = sign * self.amount;
-        let mut add = |figure, amount| sums.add(self.at, self.event_id, figure, amount);
+        let mut add = |counter, amount| changes.add(self.at, self.event_id, counter, amount);
         match self.kind {
-            DeedKind::Charge => {
-                add(Figure::Charges, sign);
-                add(Figure::Charged, amount);
-                sums.add_method(self.at, &self.method, |method| {
+            TransactionKind::Charge => {
+                add(StatsCounter::Charges, sign);
+                add(StatsCounter::Charged, amount);
+                changes.add_method(self.at, &self.method, |method| {
                     method.charges += sign;
                     method.charged += amount;
                 });
             }
-            // The policy may keep everything: then nothing goes back.
-            DeedKind::Refund if self.amount == 0 => {}
-            DeedKind::Refund => {
-                add(Figure::Refunds, sign);
-                add(Figure::Refunded, amount);
+            // The cancellation fee may be everything: then nothing is refunded.
+            TransactionKind::Refund if self.amount == 0 => {}
+            TransactionKind::Refund => {
+                add(StatsCounter::Refunds, sign);
+                add(StatsCounter::Refunded, amount);
                 if self.is_undelivered() {
-                    add(Figure::Undelivered, sign);
+                    add(StatsCounter::Undelivered, sign);
                 }
-                sums.add_method(self.at, &self.method, |method| {
+                changes.add_method(self.at, &self.method, |method| {
                     method.refunds += sign;
                     method.refunded += amount;
                 });
             }
-            DeedKind::Transfer => {
-                add(Figure::Transfers, sign);
-                add(Figure::Transferred, amount);
+            TransactionKind::Transfer => {
+                add(StatsCounter::Transfers, sign);
+                add(StatsCounter::Transferred, amount);
             }
-            DeedKind::Membership => add(Figure::Memberships, sign),
+            TransactionKind::Membership => add(StatsCounter::Memberships, sign),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How often which events happened.
+//! Activity: how many domain events of each type happened.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{DAYS_DEFAULT, DAYS_MAX};
-use crate::{Activity, Stats};
+use crate::{Activity, StatsService};
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ActivityQuery {
-    /// How many days to look back, today included; 30 if it is not given, at most 365.
+    /// The number of days, today included; 30 by default, at most 365.
     #[param(minimum = 1, maximum = 365)]
     days: Option<i64>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ActivityListView {
-    /// Whether everything is being counted again: until that is done, the figures are too small.
+    /// Whether a rebuild runs or was interrupted. Until it is done, the numbers are too small.
     rebuilding: bool,
     activity: Vec<ActivityView>,
 }
@@ -45,7 +45,7 @@ impl From<Activity> for ActivityView {
     }
 }
 
-/// How many events of each type happened, by day, newest first.
+/// Lists the number of domain events by day and type, newest first.
 #[utoipa::path(
     get, path = "/api/stats/activity", tag = "statistics", params(ActivityQuery),
     responses(
@@ -56,7 +56,7 @@ impl From<Activity> for ActivityView {
     ),
 )]
 pub(super) async fn list_activity(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
     Query(query): Query<ActivityQuery>,
 ) -> Result<Json<ActivityListView>, ApiError> {

@@ -1,14 +1,14 @@
-//! How the shop and the statistics' own storage do.
+//! Performance of sales and the size of the statistics' own tables.
 
 use axum::extract::State;
 use serde::Serialize;
 use urr_service::{Admin, ApiError, ErrorBody, Json};
 use utoipa::ToSchema;
 
-use super::{Envelope, answer};
-use crate::Stats;
-use crate::domain::{Figure, Figures, percent, ratio, ratio_number};
-use crate::reading::Performance;
+use super::{StatsAnswer, answer};
+use crate::StatsService;
+use crate::domain::{StatsCounter, StatsCounters, percent, ratio, ratio_number};
+use crate::queries::PerformanceStats;
 
 /// The days that are looked at, today included.
 const DAYS: u16 = 7;
@@ -26,14 +26,14 @@ pub(super) struct PerformanceView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DatabaseView {
-    /// Of the statistics' own tables.
+    /// The size of the statistics' own tables.
     #[schema(example = "1.50 MB")]
     size: String,
     size_bytes: i64,
     table_counts: TableCountsView,
 }
 
-/// What the events of the services told of so far.
+/// What was counted so far.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TableCountsView {
@@ -47,19 +47,19 @@ struct TableCountsView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RecentPerformanceView {
-    /// How many of the reservations that ended within seven days were paid.
+    /// The percentage of the reservations that ended within seven days by a payment.
     success_rate: f64,
-    /// Reservations that were begun within seven days.
+    /// Reservations that were created within seven days.
     total_requests: i64,
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PerformanceMetricsView {
-    /// From reserving to paying, cancelling or running out of time.
+    /// From reserving to paying, cancelling or expiring.
     #[schema(example = "95.20")]
     avg_seat_lock_seconds: String,
-    /// Charges that went back because what was paid for could not be given.
+    /// The percentage of charges that were refunded because they could not be delivered.
     payment_failure_rate: f64,
 }
 
@@ -72,28 +72,28 @@ struct LoadView {
     avg_per_day: f64,
 }
 
-/// How the last seven days went, and what the statistics take.
+/// Shows the performance of the last seven days and the size of the statistics.
 #[utoipa::path(
     get, path = "/api/stats/performance", tag = "statistics",
     responses(
-        (status = 200, body = Envelope<PerformanceView>),
+        (status = 200, body = StatsAnswer<PerformanceView>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
     ),
 )]
 pub(super) async fn get_performance(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
-) -> Result<Json<Envelope<PerformanceView>>, ApiError> {
+) -> Result<Json<StatsAnswer<PerformanceView>>, ApiError> {
     let found = stats.performance(DAYS).await?;
-    let Performance { totals, events, hours, bytes } = &found;
+    let PerformanceStats { totals, events, hours, bytes } = &found;
     let recent = hours.total();
-    let locks = ratio(recent.of(Figure::HeldSeconds), recent.of(Figure::Holds));
-    let load = |(hour, figures): (u8, Figures)| LoadView {
+    let locks = ratio(recent.of(StatsCounter::HeldSeconds), recent.of(StatsCounter::Holds));
+    let load = |(hour, counters): (u8, StatsCounters)| LoadView {
         hour,
-        request_count: figures.of(Figure::Created),
-        avg_per_day: ratio_number(figures.of(Figure::Created), i64::from(DAYS)),
+        request_count: counters.of(StatsCounter::Created),
+        avg_per_day: ratio_number(counters.of(StatsCounter::Created), i64::from(DAYS)),
     };
     answer(
         &stats,
@@ -102,22 +102,25 @@ pub(super) async fn get_performance(
                 size: format!("{} MB", ratio(*bytes, 1024 * 1024)),
                 size_bytes: *bytes,
                 table_counts: TableCountsView {
-                    users: totals.of(Figure::Registered) - totals.of(Figure::Deleted),
+                    users: totals.of(StatsCounter::Registered) - totals.of(StatsCounter::Deleted),
                     events: events.events,
-                    reservations: totals.of(Figure::Created),
+                    reservations: totals.of(StatsCounter::Created),
                     seats: events.places,
-                    payments: totals.of(Figure::Charges),
+                    payments: totals.of(StatsCounter::Charges),
                 },
             },
             recent_performance: RecentPerformanceView {
-                success_rate: percent(recent.of(Figure::Pays), recent.of(Figure::Holds)),
-                total_requests: recent.of(Figure::Created),
+                success_rate: percent(
+                    recent.of(StatsCounter::Pays),
+                    recent.of(StatsCounter::Holds),
+                ),
+                total_requests: recent.of(StatsCounter::Created),
             },
             metrics: PerformanceMetricsView {
                 avg_seat_lock_seconds: locks,
                 payment_failure_rate: percent(
-                    recent.of(Figure::Undelivered),
-                    recent.of(Figure::Charges),
+                    recent.of(StatsCounter::Undelivered),
+                    recent.of(StatsCounter::Charges),
                 ),
             },
             load_pattern: hours.by_hour().into_iter().map(load).collect(),

@@ -1,4 +1,4 @@
-//! How the waiting rooms stood.
+//! Waiting rooms: their lines and admissions, in total and by hour.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -6,17 +6,17 @@ use urr_kernel::Uuid;
 use urr_service::{Admin, ApiError, ErrorBody, Json, Path, Query};
 use utoipa::ToSchema;
 
-use super::{DaysQuery, Envelope, answer, title_or_id};
-use crate::Stats;
-use crate::domain::{QueueHour, since_before};
+use super::{DaysQuery, StatsAnswer, answer, title_or_id};
+use crate::StatsService;
+use crate::domain::{QueueHour, hourly_differences};
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct QueueView {
+pub(super) struct QueueEventStatsView {
     event_id: Uuid,
     title: String,
     #[serde(flatten)]
-    stood: QueueFiguresView,
+    observed: QueueStatsView,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -27,83 +27,84 @@ pub(super) struct QueueHourView {
     /// From 0 to 23.
     hour: u8,
     #[serde(flatten)]
-    stood: QueueFiguresView,
+    observed: QueueStatsView,
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct QueueFiguresView {
-    /// The longest line, as it was seen once a minute.
+struct QueueStatsView {
+    /// The longest line; it is measured once a minute.
     waiting_max: i64,
-    /// The most people who could book at once.
+    /// The most users with a slot at once.
     inside_max: i64,
-    /// Who got a place in line.
+    /// Users who got a position in the line.
     joined: i64,
-    /// Who was let in, from the line or at once.
+    /// Users who were admitted, from the line or at once.
     admitted: i64,
-    /// Who left the line by themselves.
+    /// Users who left the line by themselves.
     left: i64,
 }
 
-impl QueueFiguresView {
-    fn new(stood: &QueueHour) -> QueueFiguresView {
-        QueueFiguresView {
-            waiting_max: stood.waiting_max,
-            inside_max: stood.inside_max,
-            joined: stood.joined_total,
-            admitted: stood.admitted_total,
-            left: stood.left_total,
+impl QueueStatsView {
+    fn new(observed: &QueueHour) -> QueueStatsView {
+        QueueStatsView {
+            waiting_max: observed.waiting_max,
+            inside_max: observed.inside_max,
+            joined: observed.joined_total,
+            admitted: observed.admitted_total,
+            left: observed.left_total,
         }
     }
 }
 
-/// The waiting rooms with people lately, the longest lines first, up to 100. What they counted is
-/// since they were opened.
+/// Lists up to 100 waiting rooms, the longest lines first. Totals count from the opening of a room.
 #[utoipa::path(
     get, path = "/api/stats/queues", tag = "statistics", params(DaysQuery),
     responses(
-        (status = 200, body = Envelope<Vec<QueueView>>),
+        (status = 200, body = StatsAnswer<Vec<QueueEventStatsView>>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
     ),
 )]
 pub(super) async fn list_queues(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
     Query(query): Query<DaysQuery>,
-) -> Result<Json<Envelope<Vec<QueueView>>>, ApiError> {
+) -> Result<Json<StatsAnswer<Vec<QueueEventStatsView>>>, ApiError> {
     let queues = stats.queues(query.days()).await?;
-    let view = |(event_id, title, stood): (Uuid, Option<String>, QueueHour)| QueueView {
-        event_id,
-        title: title_or_id(title, event_id),
-        stood: QueueFiguresView::new(&stood),
-    };
-    answer(&stats, queues.into_iter().map(view).collect::<Vec<QueueView>>()).await
+    let view =
+        |(event_id, title, observed): (Uuid, Option<String>, QueueHour)| QueueEventStatsView {
+            event_id,
+            title: title_or_id(title, event_id),
+            observed: QueueStatsView::new(&observed),
+        };
+    answer(&stats, queues.into_iter().map(view).collect::<Vec<QueueEventStatsView>>()).await
 }
 
-/// A waiting room hour by hour, oldest first.
+/// Lists the hours of a waiting room, oldest first.
 #[utoipa::path(
     get, path = "/api/stats/queues/{eventId}", tag = "statistics",
     params(("eventId" = Uuid, Path), DaysQuery),
     responses(
-        (status = 200, body = Envelope<Vec<QueueHourView>>),
+        (status = 200, body = StatsAnswer<Vec<QueueHourView>>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
     ),
 )]
 pub(super) async fn list_queue_hours(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
     Path(event_id): Path<Uuid>,
     Query(query): Query<DaysQuery>,
-) -> Result<Json<Envelope<Vec<QueueHourView>>>, ApiError> {
+) -> Result<Json<StatsAnswer<Vec<QueueHourView>>>, ApiError> {
     let hours = stats.queue_hours(event_id, query.days()).await?;
-    let view = |(hour, stood): (crate::domain::Hour, QueueHour)| QueueHourView {
+    let view = |(hour, observed): (crate::domain::Hour, QueueHour)| QueueHourView {
         day: hour.day,
         hour: hour.hour,
-        stood: QueueFiguresView::new(&stood),
+        observed: QueueStatsView::new(&observed),
     };
-    answer(&stats, since_before(hours).into_iter().map(view).collect::<Vec<QueueHourView>>()).await
+    answer(&stats, hourly_differences(hours).into_iter().map(view).collect::<Vec<QueueHourView>>())
+        .await
 }

@@ -1,21 +1,19 @@
-//! What was sold and what it brought in.
+//! Sales in total, by day, by payment method and by period.
 
 use axum::extract::State;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, ErrorBody, Json, Path, Query};
+use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{DaysQuery, Envelope, answer, clamp, title_or_id};
-use crate::Stats;
-use crate::domain::{Figure, Figures, MethodFigures, Period, average, percent};
-use crate::store::looks::{EventLook, EventOrder};
+use super::{DaysQuery, StatsAnswer, answer};
+use crate::StatsService;
+use crate::domain::{MethodTotals, StatsCounter, StatsCounters, StatsPeriod, average};
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OverviewView {
-    /// Accounts that were opened and not closed.
+    /// Accounts that are open.
     total_users: i64,
     /// Events on sale at this moment.
     active_events: i64,
@@ -23,48 +21,48 @@ pub(super) struct OverviewView {
     confirmed_reservations: i64,
     cancelled_reservations: i64,
     expired_reservations: i64,
-    /// What payments took less what refunds gave back.
+    /// Charges less refunds.
     total_revenue: i64,
     completed_payments: i64,
-    /// What payments took.
+    /// The amount charged.
     payment_revenue: i64,
-    /// What refunds gave back.
+    /// The amount refunded.
     refunds: i64,
     transfers: i64,
     memberships: i64,
 }
 
-/// Everything since the beginning.
+/// Shows the totals of all time.
 #[utoipa::path(
     get, path = "/api/stats/overview", tag = "statistics",
     responses(
-        (status = 200, body = Envelope<OverviewView>),
+        (status = 200, body = StatsAnswer<OverviewView>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
     ),
 )]
 pub(super) async fn get_overview(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
-) -> Result<Json<Envelope<OverviewView>>, ApiError> {
+) -> Result<Json<StatsAnswer<OverviewView>>, ApiError> {
     let overview = stats.overview().await?;
     let totals = &overview.totals;
     answer(
         &stats,
         OverviewView {
-            total_users: totals.of(Figure::Registered) - totals.of(Figure::Deleted),
+            total_users: totals.of(StatsCounter::Registered) - totals.of(StatsCounter::Deleted),
             active_events: overview.events.on_sale,
-            total_reservations: totals.of(Figure::Created),
-            confirmed_reservations: totals.of(Figure::Confirmed),
-            cancelled_reservations: totals.of(Figure::Cancelled),
-            expired_reservations: totals.of(Figure::Expired),
+            total_reservations: totals.of(StatsCounter::Created),
+            confirmed_reservations: totals.of(StatsCounter::Confirmed),
+            cancelled_reservations: totals.of(StatsCounter::Cancelled),
+            expired_reservations: totals.of(StatsCounter::Expired),
             total_revenue: totals.revenue(),
-            completed_payments: totals.of(Figure::Charges),
-            payment_revenue: totals.of(Figure::Charged),
-            refunds: totals.of(Figure::Refunded),
-            transfers: totals.of(Figure::Transfers),
-            memberships: totals.of(Figure::Memberships),
+            completed_payments: totals.of(StatsCounter::Charges),
+            payment_revenue: totals.of(StatsCounter::Charged),
+            refunds: totals.of(StatsCounter::Refunded),
+            transfers: totals.of(StatsCounter::Transfers),
+            memberships: totals.of(StatsCounter::Memberships),
         },
     )
     .await
@@ -79,193 +77,44 @@ pub(super) struct DayView {
     confirmed: i64,
     cancelled: i64,
     expired: i64,
-    /// What payments took less what refunds gave back, each on its day: it may be below zero.
+    /// Charges less refunds, each on its day: it may be below zero.
     revenue: i64,
-    /// What refunds gave back.
+    /// The amount refunded.
     refunds: i64,
     transfers: i64,
     memberships: i64,
     new_users: i64,
 }
 
-/// The days on which something happened, newest first.
+/// Lists the days with activity, newest first.
 #[utoipa::path(
     get, path = "/api/stats/daily", tag = "statistics", params(DaysQuery),
     responses(
-        (status = 200, body = Envelope<Vec<DayView>>),
+        (status = 200, body = StatsAnswer<Vec<DayView>>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
     ),
 )]
 pub(super) async fn list_days(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
     Query(query): Query<DaysQuery>,
-) -> Result<Json<Envelope<Vec<DayView>>>, ApiError> {
+) -> Result<Json<StatsAnswer<Vec<DayView>>>, ApiError> {
     let days = stats.hours(query.days()).await?.by_day();
-    let view = |(day, figures): (Date, Figures)| DayView {
+    let view = |(day, counters): (Date, StatsCounters)| DayView {
         date: day.to_string(),
-        reservations: figures.of(Figure::Created),
-        confirmed: figures.of(Figure::Confirmed),
-        cancelled: figures.of(Figure::Cancelled),
-        expired: figures.of(Figure::Expired),
-        revenue: figures.revenue(),
-        refunds: figures.of(Figure::Refunded),
-        transfers: figures.of(Figure::Transfers),
-        memberships: figures.of(Figure::Memberships),
-        new_users: figures.of(Figure::Registered),
+        reservations: counters.of(StatsCounter::Created),
+        confirmed: counters.of(StatsCounter::Confirmed),
+        cancelled: counters.of(StatsCounter::Cancelled),
+        expired: counters.of(StatsCounter::Expired),
+        revenue: counters.revenue(),
+        refunds: counters.of(StatsCounter::Refunded),
+        transfers: counters.of(StatsCounter::Transfers),
+        memberships: counters.of(StatsCounter::Memberships),
+        new_users: counters.of(StatsCounter::Registered),
     };
     answer(&stats, days.into_iter().rev().map(view).collect()).await
-}
-
-const EVENTS_DEFAULT: u16 = 10;
-const EVENTS_MAX: u16 = 100;
-
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct EventsQuery {
-    /// 10 if it is not given, at most 100.
-    limit: Option<i64>,
-    /// `revenue` if it is not given.
-    sort_by: Option<SortBy>,
-}
-
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-enum SortBy {
-    Revenue,
-    Reservations,
-    Occupancy,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct EventFiguresView {
-    id: Uuid,
-    title: String,
-    venue: Option<String>,
-    event_date: Option<String>,
-    status: Option<String>,
-    reservations: i64,
-    confirmed_reservations: i64,
-    revenue: i64,
-    total_seats: i64,
-    sold_seats: i64,
-    occupancy_rate: f64,
-}
-
-impl From<EventLook> for EventFiguresView {
-    fn from(event: EventLook) -> EventFiguresView {
-        let sold = event.figures.of(Figure::PlacesSold);
-        EventFiguresView {
-            id: event.id,
-            title: title_or_id(event.title, event.id),
-            venue: event.venue,
-            event_date: event.starts_at.map(|time| time.to_string()),
-            status: event.status,
-            reservations: event.figures.of(Figure::Created),
-            confirmed_reservations: event.figures.of(Figure::Confirmed),
-            revenue: event.figures.revenue(),
-            total_seats: event.places,
-            sold_seats: sold,
-            occupancy_rate: percent(sold, event.places),
-        }
-    }
-}
-
-/// Events with their figures, the best first.
-#[utoipa::path(
-    get, path = "/api/stats/events", tag = "statistics", params(EventsQuery),
-    responses(
-        (status = 200, body = Envelope<Vec<EventFiguresView>>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
-)]
-pub(super) async fn list_event_figures(
-    State(stats): State<Stats>,
-    _admin: Admin,
-    Query(query): Query<EventsQuery>,
-) -> Result<Json<Envelope<Vec<EventFiguresView>>>, ApiError> {
-    let order = match query.sort_by.unwrap_or(SortBy::Revenue) {
-        SortBy::Revenue => EventOrder::Revenue,
-        SortBy::Reservations => EventOrder::Reservations,
-        SortBy::Occupancy => EventOrder::Occupancy,
-    };
-    let limit = u32::from(clamp(query.limit, EVENTS_DEFAULT, EVENTS_MAX));
-    let events = stats.events(order, limit).await?;
-    answer(&stats, events.into_iter().map(EventFiguresView::from).collect()).await
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct EventDetailView {
-    overview: EventOverviewView,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct EventOverviewView {
-    id: Uuid,
-    title: String,
-    venue: Option<String>,
-    event_date: Option<String>,
-    status: Option<String>,
-    total_reservations: i64,
-    confirmed_reservations: i64,
-    /// Waiting for their payment.
-    pending_reservations: i64,
-    cancelled_reservations: i64,
-    expired_reservations: i64,
-    total_revenue: i64,
-    total_seats: i64,
-    sold_seats: i64,
-    /// Those that are not sold.
-    available_seats: i64,
-    occupancy_rate: f64,
-}
-
-/// One event with its figures.
-#[utoipa::path(
-    get, path = "/api/stats/events/{eventId}", tag = "statistics", params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = Envelope<EventDetailView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
-)]
-pub(super) async fn get_event_figures(
-    State(stats): State<Stats>,
-    _admin: Admin,
-    Path(id): Path<Uuid>,
-) -> Result<Json<Envelope<EventDetailView>>, ApiError> {
-    let not_found = || ApiError::not_found("EVENT_NOT_FOUND", "There is no such event.");
-    let event = stats.event(id).await?.ok_or_else(not_found)?;
-    let figures = &event.figures;
-    let sold = figures.of(Figure::PlacesSold);
-    let overview = EventOverviewView {
-        id: event.id,
-        title: title_or_id(event.title, event.id),
-        venue: event.venue,
-        event_date: event.starts_at.map(|time| time.to_string()),
-        status: event.status,
-        total_reservations: figures.of(Figure::Created),
-        confirmed_reservations: figures.of(Figure::Confirmed),
-        pending_reservations: figures.of(Figure::Pending),
-        cancelled_reservations: figures.of(Figure::Cancelled),
-        expired_reservations: figures.of(Figure::Expired),
-        total_revenue: figures.revenue(),
-        total_seats: event.places,
-        sold_seats: sold,
-        available_seats: (event.places - sold).max(0),
-        occupancy_rate: percent(sold, event.places),
-    };
-    answer(&stats, EventDetailView { overview }).await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -280,27 +129,27 @@ pub(super) struct PaymentMethodView {
     refund_amount: i64,
 }
 
-/// What was paid in which way, the most used first.
+/// Lists payments by method, the largest amount first.
 #[utoipa::path(
     get, path = "/api/stats/payments", tag = "statistics",
     responses(
-        (status = 200, body = Envelope<Vec<PaymentMethodView>>),
+        (status = 200, body = StatsAnswer<Vec<PaymentMethodView>>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
     ),
 )]
 pub(super) async fn list_payment_methods(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
-) -> Result<Json<Envelope<Vec<PaymentMethodView>>>, ApiError> {
-    let view = |(method, figures): (String, MethodFigures)| PaymentMethodView {
+) -> Result<Json<StatsAnswer<Vec<PaymentMethodView>>>, ApiError> {
+    let view = |(method, counters): (String, MethodTotals)| PaymentMethodView {
         method,
-        count: figures.charges,
-        total_amount: figures.charged,
-        average_amount: average(figures.charged, figures.charges),
-        refund_count: figures.refunds,
-        refund_amount: figures.refunded,
+        count: counters.charges,
+        total_amount: counters.charged,
+        average_amount: average(counters.charged, counters.charges),
+        refund_count: counters.refunds,
+        refund_amount: counters.refunded,
     };
     answer(&stats, stats.methods().await?.into_iter().map(view).collect()).await
 }
@@ -308,9 +157,9 @@ pub(super) async fn list_payment_methods(
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RevenueQuery {
-    /// `daily` if it is not given.
+    /// `daily` by default.
     period: Option<PeriodName>,
-    /// How many days to look back, today included; 30 if it is not given, at most 365.
+    /// The number of days, today included; 30 by default, at most 365.
     days: Option<i64>,
 }
 
@@ -329,43 +178,46 @@ pub(super) struct RevenueView {
     #[schema(example = "2026-11-09")]
     period: String,
     payment_count: i64,
-    /// What payments took less what refunds gave back.
+    /// Charges less refunds.
     total_revenue: i64,
-    /// What a payment took on average.
+    /// The average charge.
     average_amount: i64,
     refunds: i64,
 }
 
-/// What came in by day, week or month, newest first.
+/// Lists revenue by day, week or month, newest first.
 #[utoipa::path(
     get, path = "/api/stats/revenue", tag = "statistics", params(RevenueQuery),
     responses(
-        (status = 200, body = Envelope<Vec<RevenueView>>),
+        (status = 200, body = StatsAnswer<Vec<RevenueView>>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
     ),
 )]
 pub(super) async fn list_revenue(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
     Query(query): Query<RevenueQuery>,
-) -> Result<Json<Envelope<Vec<RevenueView>>>, ApiError> {
+) -> Result<Json<StatsAnswer<Vec<RevenueView>>>, ApiError> {
     let period = match query.period.unwrap_or(PeriodName::Daily) {
-        PeriodName::Daily => Period::Day,
-        PeriodName::Weekly => Period::Week,
-        PeriodName::Monthly => Period::Month,
+        PeriodName::Daily => StatsPeriod::Day,
+        PeriodName::Weekly => StatsPeriod::Week,
+        PeriodName::Monthly => StatsPeriod::Month,
     };
     let hours = stats.hours(DaysQuery { days: query.days }.days()).await?;
-    let has_money = |(_, figures): &(String, Figures)| {
-        figures.of(Figure::Charges) != 0 || figures.of(Figure::Refunds) != 0
+    let has_money = |(_, counters): &(String, StatsCounters)| {
+        counters.of(StatsCounter::Charges) != 0 || counters.of(StatsCounter::Refunds) != 0
     };
-    let view = |(period, figures): (String, Figures)| RevenueView {
+    let view = |(period, counters): (String, StatsCounters)| RevenueView {
         period,
-        payment_count: figures.of(Figure::Charges),
-        total_revenue: figures.revenue(),
-        average_amount: average(figures.of(Figure::Charged), figures.of(Figure::Charges)),
-        refunds: figures.of(Figure::Refunded),
+        payment_count: counters.of(StatsCounter::Charges),
+        total_revenue: counters.revenue(),
+        average_amount: average(
+            counters.of(StatsCounter::Charged),
+            counters.of(StatsCounter::Charges),
+        ),
+        refunds: counters.of(StatsCounter::Refunded),
     };
     let periods = hours.by_period(period).into_iter().rev();
     answer(&stats, periods.filter(has_money).map(view).collect()).await

@@ -1,4 +1,4 @@
-//! Which seats people take.
+//! Seat preferences: which seats are sold, by section, price and row.
 
 use std::cmp::Reverse;
 
@@ -8,15 +8,15 @@ use urr_kernel::Uuid;
 use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Envelope, answer};
-use crate::Stats;
-use crate::domain::{Preferences, Taken, percent};
+use super::{StatsAnswer, answer};
+use crate::StatsService;
+use crate::domain::{SeatOccupancy, SeatPreferences, percent};
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SeatsQuery {
-    /// Without it: the hundred events that start last.
+    /// Without an event, the hundred events that start last.
     event_id: Option<Uuid>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct SeatPreferencesView {
     by_section: Vec<SectionView>,
     /// `budget` below 50,000 won, `standard` below 100,000, `premium` below 150,000, `vip`.
     by_price_tier: Vec<PriceTierView>,
-    /// The ten rows of which the greatest part is sold.
+    /// The ten rows with the highest reservation rate.
     top_rows: Vec<RowView>,
 }
 
@@ -62,14 +62,14 @@ struct RowView {
 
 const TOP_ROWS_MAX: usize = 10;
 
-/// From the cheapest on.
+/// The cheapest first.
 const TIERS: [&str; 4] = ["budget", "standard", "premium", "vip"];
 
-/// Which seats are sold, by section, price and row.
+/// Shows which seats are sold, by section, price tier and row.
 #[utoipa::path(
     get, path = "/api/stats/seat-preferences", tag = "statistics", params(SeatsQuery),
     responses(
-        (status = 200, body = Envelope<SeatPreferencesView>),
+        (status = 200, body = StatsAnswer<SeatPreferencesView>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
@@ -77,44 +77,45 @@ const TIERS: [&str; 4] = ["budget", "standard", "premium", "vip"];
     ),
 )]
 pub(super) async fn get_seat_preferences(
-    State(stats): State<Stats>,
+    State(stats): State<StatsService>,
     _admin: Admin,
     Query(query): Query<SeatsQuery>,
-) -> Result<Json<Envelope<SeatPreferencesView>>, ApiError> {
+) -> Result<Json<StatsAnswer<SeatPreferencesView>>, ApiError> {
     let not_found = || ApiError::not_found("EVENT_NOT_FOUND", "There is no such event.");
     let found = stats.seat_preferences(query.event_id).await?.ok_or_else(not_found)?;
     answer(&stats, SeatPreferencesView::from(found)).await
 }
 
-impl From<Preferences> for SeatPreferencesView {
-    fn from(found: Preferences) -> SeatPreferencesView {
-        let section = |(section, taken): (String, Taken)| SectionView {
+impl From<SeatPreferences> for SeatPreferencesView {
+    fn from(found: SeatPreferences) -> SeatPreferencesView {
+        let section = |(section, occupancy): (String, SeatOccupancy)| SectionView {
             section,
-            total_seats: taken.seats,
-            reserved_seats: taken.sold,
-            reservation_rate: percent(taken.sold, taken.seats),
+            total_seats: occupancy.seats,
+            reserved_seats: occupancy.sold,
+            reservation_rate: percent(occupancy.sold, occupancy.seats),
         };
         let tier = |price_tier: &'static str| {
-            let taken = found.tiers.get(price_tier)?;
+            let occupancy = found.tiers.get(price_tier)?;
             Some(PriceTierView {
                 price_tier,
-                total_seats: taken.seats,
-                reserved_seats: taken.sold,
-                reservation_rate: percent(taken.sold, taken.seats),
-                avg_price: taken.price_average(),
+                total_seats: occupancy.seats,
+                reserved_seats: occupancy.sold,
+                reservation_rate: percent(occupancy.sold, occupancy.seats),
+                avg_price: occupancy.price_average(),
             })
         };
-        let row = |((section, row_number), taken): ((String, String), Taken)| RowView {
+        let row = |((section, row_number), occupancy): ((String, String), SeatOccupancy)| RowView {
             section,
             row_number,
-            total_seats: taken.seats,
-            reserved_seats: taken.sold,
-            reservation_rate: percent(taken.sold, taken.seats),
+            total_seats: occupancy.seats,
+            reserved_seats: occupancy.sold,
+            reservation_rate: percent(occupancy.sold, occupancy.seats),
         };
-        let mut rows: Vec<_> = found.rows.into_iter().filter(|(_, taken)| taken.sold > 0).collect();
-        // A row has at least one seat. Rows alike stay in the order of their names.
-        let part = |taken: &Taken| taken.sold * 1_000_000 / taken.seats;
-        rows.sort_by_key(|(_, taken)| Reverse((part(taken), taken.sold)));
+        let mut rows: Vec<_> =
+            found.rows.into_iter().filter(|(_, occupancy)| occupancy.sold > 0).collect();
+        // A row has at least one seat. Equal rows stay in the order of their names.
+        let part = |occupancy: &SeatOccupancy| occupancy.sold * 1_000_000 / occupancy.seats;
+        rows.sort_by_key(|(_, occupancy)| Reverse((part(occupancy), occupancy.sold)));
         SeatPreferencesView {
             by_section: found.sections.into_iter().map(section).collect(),
             by_price_tier: TIERS.into_iter().filter_map(tier).collect(),

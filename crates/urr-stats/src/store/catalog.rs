@@ -1,11 +1,11 @@
-//! Our own copy of the catalogue's events. Revisions decide what is newer.
+//! The projection of the catalog's events. A newer revision wins.
 
 use serde_json::Value;
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
-/// What the catalogue says of an event.
-pub struct EventCopy<'a> {
+/// An event as the catalog announces it.
+pub struct EventProjection<'a> {
     pub id: Uuid,
     pub revision: i64,
     pub title: &'a str,
@@ -15,8 +15,8 @@ pub struct EventCopy<'a> {
     pub prices: &'a Value,
 }
 
-/// A type of standing tickets. The higher fence is newer.
-pub struct TicketTypeCopy {
+/// A ticket type. The higher fence is newer.
+pub struct TicketTypeProjection {
     pub event_id: Uuid,
     pub id: Uuid,
     pub price: i64,
@@ -27,8 +27,8 @@ pub struct TicketTypeCopy {
 /// Older than any revision.
 const UNKNOWN: i64 = -1;
 
-/// An event that something is said about, even if the catalogue's word was not heard yet.
-pub fn event_note(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageError> {
+/// Makes sure that an event has a row, even before the catalog has announced it.
+pub fn event_insert_unknown(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageError> {
     tx.execute(
         "insert into events (id, revision, status_revision, seats, places) \
          values ($1, $2, $2, 0, 0) on conflict (id) do nothing",
@@ -37,8 +37,8 @@ pub fn event_note(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageError> {
     Ok(())
 }
 
-pub fn event_update(tx: &mut Tx<'_>, event: &EventCopy<'_>) -> Result<(), StorageError> {
-    event_note(tx, event.id)?;
+pub fn event_update(tx: &mut Tx<'_>, event: &EventProjection<'_>) -> Result<(), StorageError> {
+    event_insert_unknown(tx, event.id)?;
     tx.execute(
         "update events set revision = $2, title = $3, venue = $4, kind = $5, starts_at = $6, \
          prices = $7 where id = $1 and revision <= $2",
@@ -61,7 +61,7 @@ pub fn event_set_status(
     status: &str,
     revision: i64,
 ) -> Result<(), StorageError> {
-    event_note(tx, id)?;
+    event_insert_unknown(tx, id)?;
     tx.execute(
         "update events set status = $2, status_revision = $3 \
          where id = $1 and status_revision <= $3",
@@ -70,7 +70,7 @@ pub fn event_set_status(
     Ok(())
 }
 
-/// The seats of an event, which never change.
+/// Sets the layout of an event, which never changes.
 pub fn event_set_layout(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -82,19 +82,28 @@ pub fn event_set_layout(
     Ok(())
 }
 
-pub fn ticket_type_write(tx: &mut Tx<'_>, kind: &TicketTypeCopy) -> Result<(), StorageError> {
-    event_note(tx, kind.event_id)?;
+pub fn ticket_type_update(
+    tx: &mut Tx<'_>,
+    ticket_type: &TicketTypeProjection,
+) -> Result<(), StorageError> {
+    event_insert_unknown(tx, ticket_type.event_id)?;
     tx.execute(
         "insert into ticket_types (event_id, id, price, total, fence) values ($1, $2, $3, $4, $5) \
          on conflict (event_id, id) do update set price = excluded.price, \
          total = excluded.total, fence = excluded.fence \
          where ticket_types.fence <= excluded.fence",
-        params![kind.event_id, kind.id, kind.price, kind.total, kind.fence],
+        params![
+            ticket_type.event_id,
+            ticket_type.id,
+            ticket_type.price,
+            ticket_type.total,
+            ticket_type.fence
+        ],
     )?;
     Ok(())
 }
 
-/// After seats or ticket types: how many can come.
+/// Counts the places again after a change of seats or ticket types.
 pub fn event_count_places(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageError> {
     tx.execute(
         "update events set places = seats + (select coalesce(sum(total), 0)::bigint \

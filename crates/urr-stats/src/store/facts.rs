@@ -1,28 +1,30 @@
-//! The facts: read, written, and gone through in the order of their ids.
+//! The tables of facts, read one by one or in pages by id.
 
 use serde_json::Value;
 use urr_kernel::Uuid;
 use urr_storage::{Row, StorageError, Tx, params};
 
-use super::day_of;
-use crate::domain::{Deed, DeedKind, Heard, Reservation, Terms, User};
+use super::day_read;
+use crate::domain::{
+    CountedMessage, ReservationFact, ReservationTerms, Transaction, TransactionKind, UserFact,
+};
 
-/// Facts that are kept one row each.
+/// A fact with a row of its own.
 pub trait Fact: Clone + PartialEq + Sized {
-    /// As it is known; nothing if it is new.
+    /// The stored fact with the same id; none if it is new.
     fn find(&self, tx: &mut Tx<'_>) -> Result<Option<Self>, StorageError>;
     fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError>;
 }
 
-impl Fact for Heard {
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<Heard>, StorageError> {
-        let sql = "select id, day, event_type from heard where id = $1";
-        tx.query_opt(sql, params![self.id], heard)
+impl Fact for CountedMessage {
+    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<CountedMessage>, StorageError> {
+        let sql = "select id, day, event_type from counted_messages where id = $1";
+        tx.query_opt(sql, params![self.id], counted_message_read)
     }
 
     fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
         tx.execute(
-            "insert into heard (id, day, event_type) values ($1, $2, $3) \
+            "insert into counted_messages (id, day, event_type) values ($1, $2, $3) \
              on conflict (id) do update set day = excluded.day, event_type = excluded.event_type",
             params![self.id, self.day.to_string(), self.event_type],
         )?;
@@ -30,8 +32,8 @@ impl Fact for Heard {
     }
 }
 
-impl Fact for User {
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<User>, StorageError> {
+impl Fact for UserFact {
+    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<UserFact>, StorageError> {
         user_find(tx, self.id)
     }
 
@@ -46,8 +48,8 @@ impl Fact for User {
     }
 }
 
-impl Fact for Reservation {
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<Reservation>, StorageError> {
+impl Fact for ReservationFact {
+    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<ReservationFact>, StorageError> {
         reservation_find(tx, self.id)
     }
 
@@ -56,14 +58,14 @@ impl Fact for Reservation {
         let seat_ids = Value::from(terms.seat_ids.clone());
         tx.execute(
             "insert into reservations (id, event_id, user_id, amount, quantity, seat_ids, \
-             facts_rank, facts_at, facts_id, created_at, hold_ends_at, confirmed_at, \
+             terms_rank, terms_at, terms_message_id, created_at, hold_ends_at, confirmed_at, \
              cancelled_at, expired_at, refund_amount) \
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
              on conflict (id) do update set event_id = excluded.event_id, \
              user_id = excluded.user_id, amount = excluded.amount, \
              quantity = excluded.quantity, seat_ids = excluded.seat_ids, \
-             facts_rank = excluded.facts_rank, facts_at = excluded.facts_at, \
-             facts_id = excluded.facts_id, \
+             terms_rank = excluded.terms_rank, terms_at = excluded.terms_at, \
+             terms_message_id = excluded.terms_message_id, \
              created_at = excluded.created_at, hold_ends_at = excluded.hold_ends_at, \
              confirmed_at = excluded.confirmed_at, cancelled_at = excluded.cancelled_at, \
              expired_at = excluded.expired_at, refund_amount = excluded.refund_amount",
@@ -89,21 +91,21 @@ impl Fact for Reservation {
     }
 }
 
-impl Fact for Deed {
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<Deed>, StorageError> {
-        let sql = format!("{DEEDS} where kind = $1 and id = $2");
-        tx.query_opt(&sql, params![self.kind.name(), self.id], deed)
+impl Fact for Transaction {
+    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<Transaction>, StorageError> {
+        let sql = format!("{TRANSACTIONS} where kind = $1 and id = $2");
+        tx.query_opt(&sql, params![self.kind, self.id], transaction_read)
     }
 
     fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
         tx.execute(
-            "insert into deeds (kind, id, happened_at, user_id, event_id, amount, method, cause) \
+            "insert into transactions (kind, id, happened_at, user_id, event_id, amount, method, cause) \
              values ($1, $2, $3, $4, $5, $6, $7, $8) \
              on conflict (kind, id) do update set happened_at = excluded.happened_at, \
              user_id = excluded.user_id, event_id = excluded.event_id, \
              amount = excluded.amount, method = excluded.method, cause = excluded.cause",
             params![
-                self.kind.name(),
+                self.kind,
                 self.id,
                 self.at,
                 self.user_id,
@@ -118,37 +120,43 @@ impl Fact for Deed {
 }
 
 const RESERVATIONS: &str = "select id, event_id, user_id, amount, quantity, seat_ids, \
-     facts_rank, facts_at, facts_id, created_at, hold_ends_at, confirmed_at, cancelled_at, \
+     terms_rank, terms_at, terms_message_id, created_at, hold_ends_at, confirmed_at, cancelled_at, \
      expired_at, refund_amount \
      from reservations";
 
-const DEEDS: &str =
-    "select kind, id, happened_at, user_id, event_id, amount, method, cause from deeds";
+const TRANSACTIONS: &str =
+    "select kind, id, happened_at, user_id, event_id, amount, method, cause from transactions";
 
-pub fn user_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<User>, StorageError> {
+pub fn user_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<UserFact>, StorageError> {
     let sql = "select id, registered_at, deleted_at from users where id = $1";
-    tx.query_opt(sql, params![id], user)
+    tx.query_opt(sql, params![id], user_read)
 }
 
-pub fn reservation_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<Reservation>, StorageError> {
-    tx.query_opt(&format!("{RESERVATIONS} where id = $1"), params![id], reservation)
+pub fn reservation_find(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+) -> Result<Option<ReservationFact>, StorageError> {
+    tx.query_opt(&format!("{RESERVATIONS} where id = $1"), params![id], reservation_read)
 }
 
-/// Reservations by when something was last heard of them, latest first.
-pub fn reservation_latest(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<Reservation>, StorageError> {
-    let sql = format!("{RESERVATIONS} order by facts_at desc, id desc limit $1");
-    tx.query(&sql, params![limit], reservation)
+/// Reservations by their last message, latest first.
+pub fn reservation_latest(
+    tx: &mut Tx<'_>,
+    limit: u32,
+) -> Result<Vec<ReservationFact>, StorageError> {
+    let sql = format!("{RESERVATIONS} order by terms_at desc, id desc limit $1");
+    tx.query(&sql, params![limit], reservation_read)
 }
 
-/// So many facts with ids after this one; before the first one there is `None`.
-pub struct Stretch {
+/// A page of facts in the order of their ids; `after: None` is the first page.
+pub struct FactPage {
     pub after: Option<Uuid>,
     pub limit: u32,
 }
 
-impl Stretch {
-    /// The facts of a table, or of a part of it, in the order of their ids. From the first one on
-    /// and after another one are two texts: of one for both no index could be used.
+impl FactPage {
+    /// Reads the page from a table or a part of it. The first page has a text of its own, because a
+    /// condition for both could not use the index.
     fn read<T>(
         &self,
         tx: &mut Tx<'_>,
@@ -171,57 +179,59 @@ impl Stretch {
     }
 }
 
-pub fn heard_page(tx: &mut Tx<'_>, stretch: &Stretch) -> Result<Vec<Heard>, StorageError> {
-    stretch.read(tx, "select id, day, event_type from heard", heard)
+pub fn counted_message_page(
+    tx: &mut Tx<'_>,
+    page: &FactPage,
+) -> Result<Vec<CountedMessage>, StorageError> {
+    page.read(tx, "select id, day, event_type from counted_messages", counted_message_read)
 }
 
-pub fn user_page(tx: &mut Tx<'_>, stretch: &Stretch) -> Result<Vec<User>, StorageError> {
-    stretch.read(tx, "select id, registered_at, deleted_at from users", user)
+pub fn user_page(tx: &mut Tx<'_>, page: &FactPage) -> Result<Vec<UserFact>, StorageError> {
+    page.read(tx, "select id, registered_at, deleted_at from users", user_read)
 }
 
 pub fn reservation_page(
     tx: &mut Tx<'_>,
-    stretch: &Stretch,
-) -> Result<Vec<Reservation>, StorageError> {
-    stretch.read(tx, RESERVATIONS, reservation)
+    page: &FactPage,
+) -> Result<Vec<ReservationFact>, StorageError> {
+    page.read(tx, RESERVATIONS, reservation_read)
 }
 
-pub fn deed_page(
+pub fn transaction_page(
     tx: &mut Tx<'_>,
-    kind: DeedKind,
-    stretch: &Stretch,
-) -> Result<Vec<Deed>, StorageError> {
-    // The name is one of ours and no text of anybody else.
-    let name = kind.name();
-    stretch.read(tx, &format!("{DEEDS} where kind = '{name}'"), deed)
+    kind: TransactionKind,
+    page: &FactPage,
+) -> Result<Vec<Transaction>, StorageError> {
+    // The name is a constant of ours, so it is safe in the text.
+    let name = kind.as_str();
+    page.read(tx, &format!("{TRANSACTIONS} where kind = '{name}'"), transaction_read)
 }
 
-fn heard(row: &Row<'_>) -> Result<Heard, StorageError> {
-    let day = day_of(&row.get::<String>("day")?);
-    Ok(Heard { id: row.get("id")?, day, event_type: row.get("event_type")? })
+fn counted_message_read(row: &Row<'_>) -> Result<CountedMessage, StorageError> {
+    let day = day_read(row)?;
+    Ok(CountedMessage { id: row.get("id")?, day, event_type: row.get("event_type")? })
 }
 
-fn user(row: &Row<'_>) -> Result<User, StorageError> {
-    Ok(User {
+fn user_read(row: &Row<'_>) -> Result<UserFact, StorageError> {
+    Ok(UserFact {
         id: row.get("id")?,
         registered_at: row.get("registered_at")?,
         deleted_at: row.get("deleted_at")?,
     })
 }
 
-fn reservation(row: &Row<'_>) -> Result<Reservation, StorageError> {
-    let seat_ids: Value = row.get("seat_ids")?;
-    Ok(Reservation {
+fn reservation_read(row: &Row<'_>) -> Result<ReservationFact, StorageError> {
+    Ok(ReservationFact {
         id: row.get("id")?,
-        terms: Terms {
-            rank: row.get("facts_rank")?,
-            at: row.get("facts_at")?,
-            message_id: row.get("facts_id")?,
+        terms: ReservationTerms {
+            rank: row.get("terms_rank")?,
+            at: row.get("terms_at")?,
+            message_id: row.get("terms_message_id")?,
             event_id: row.get("event_id")?,
             user_id: row.get("user_id")?,
             amount: row.get("amount")?,
             quantity: row.get("quantity")?,
-            seat_ids: serde_json::from_value(seat_ids).expect("only numbers are stored"),
+            seat_ids: seat_ids_read(row)?,
         },
         created_at: row.get("created_at")?,
         hold_ends_at: row.get("hold_ends_at")?,
@@ -232,11 +242,17 @@ fn reservation(row: &Row<'_>) -> Result<Reservation, StorageError> {
     })
 }
 
-fn deed(row: &Row<'_>) -> Result<Deed, StorageError> {
-    let kind: String = row.get("kind")?;
-    let kind = DeedKind::ALL.into_iter().find(|known| known.name() == kind);
-    Ok(Deed {
-        kind: kind.expect("only names of kinds are stored"),
+fn seat_ids_read(row: &Row<'_>) -> Result<Vec<u32>, StorageError> {
+    let column = "seat_ids";
+    serde_json::from_value(row.get(column)?).map_err(|error| StorageError::Decode {
+        column: column.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+fn transaction_read(row: &Row<'_>) -> Result<Transaction, StorageError> {
+    Ok(Transaction {
+        kind: row.get("kind")?,
         id: row.get("id")?,
         at: row.get("happened_at")?,
         user_id: row.get("user_id")?,
@@ -255,7 +271,7 @@ mod tests {
     use super::*;
     use crate::SCHEMA;
 
-    /// A rebuild goes through millions of them: each stretch begins where the last one ended.
+    /// A rebuild reads millions of facts: each page begins where the last one ended.
     fn check(engine: Engine) {
         let now = "2026-12-01T12:00:00Z".parse().unwrap();
         let Some(database) = Database::open(engine, &SCHEMA, now) else { return };
@@ -267,12 +283,17 @@ mod tests {
             if tx.is_postgres() {
                 tx.execute("set local enable_seqscan = off", &[])?;
             }
-            let deeds = format!("{DEEDS} where kind = 'charge'");
-            let tables = ["select id from heard", "select id from users", RESERVATIONS, &deeds];
-            let stretch = Stretch { after: Some(Uuid::nil()), limit: 10 };
+            let transactions = format!("{TRANSACTIONS} where kind = 'charge'");
+            let tables = [
+                "select id from counted_messages",
+                "select id from users",
+                RESERVATIONS,
+                &transactions,
+            ];
+            let page = FactPage { after: Some(Uuid::nil()), limit: 10 };
             let values = [Value::Int(10), Value::Uuid(Uuid::nil())];
             let plan = |table: &&str| {
-                let sql = format!("{word} {}", stretch.sql(table));
+                let sql = format!("{word} {}", page.sql(table));
                 Ok(tx.query(&sql, &values, |row| row.get::<String>(column))?.join(" "))
             };
             tables.iter().map(plan).collect()
@@ -288,12 +309,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_facts_is_found_by_its_index_on_sqlite() {
+    fn a_page_of_facts_is_found_by_its_index_on_sqlite() {
         check(Engine::Sqlite);
     }
 
     #[test]
-    fn a_stretch_of_facts_is_found_by_its_index_on_postgres() {
+    fn a_page_of_facts_is_found_by_its_index_on_postgres() {
         check(Engine::Postgres);
     }
 }

@@ -1,18 +1,18 @@
-//! How the waiting rooms stood.
+//! The numbers of waiting rooms by hour.
 
 use jiff::civil::Date;
 use urr_kernel::Uuid;
 use urr_storage::{Row, StorageError, Tx, params};
 
-use super::day_of;
+use super::day_read;
 use crate::domain::{Hour, QueueHour};
 
-/// Notes how a room stood at a moment of an hour: of everything the most.
-pub fn queue_note(
+/// Merges an observation into its hour: the maximum of each number.
+pub fn queue_hour_update(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     hour: Hour,
-    stood: &QueueHour,
+    observed: &QueueHour,
 ) -> Result<(), StorageError> {
     tx.execute(
         "insert into queue_hours (event_id, day, hour, waiting_max, inside_max, joined_total, \
@@ -32,17 +32,17 @@ pub fn queue_note(
             event_id,
             hour.day.to_string(),
             hour.hour,
-            stood.waiting_max,
-            stood.inside_max,
-            stood.joined_total,
-            stood.admitted_total,
-            stood.left_total
+            observed.waiting_max,
+            observed.inside_max,
+            observed.joined_total,
+            observed.admitted_total,
+            observed.left_total
         ],
     )?;
     Ok(())
 }
 
-/// The rooms with people since a day, those with the longest lines first, with their titles.
+/// The rooms since a day with the titles of their events, the longest lines first.
 pub fn queue_list(
     tx: &mut Tx<'_>,
     since: Date,
@@ -56,7 +56,7 @@ pub fn queue_list(
          where q.day >= $1 group by q.event_id, e.title \
          order by max(q.waiting_max) desc, q.event_id limit $2",
         params![since.to_string(), limit],
-        |row| Ok((row.get("event_id")?, row.get("title")?, stood(row)?)),
+        |row| Ok((row.get("event_id")?, row.get("title")?, queue_hour_read(row)?)),
     )
 }
 
@@ -71,13 +71,13 @@ pub fn queue_hour_list(
          from queue_hours where event_id = $1 and day >= $2 order by day, hour",
         params![event_id, since.to_string()],
         |row| {
-            let hour = Hour { day: day_of(&row.get::<String>("day")?), hour: row.get("hour")? };
-            Ok((hour, stood(row)?))
+            let hour = Hour { day: day_read(row)?, hour: row.get("hour")? };
+            Ok((hour, queue_hour_read(row)?))
         },
     )
 }
 
-fn stood(row: &Row<'_>) -> Result<QueueHour, StorageError> {
+fn queue_hour_read(row: &Row<'_>) -> Result<QueueHour, StorageError> {
     Ok(QueueHour {
         waiting_max: row.get("waiting_max")?,
         inside_max: row.get("inside_max")?,

@@ -19,10 +19,10 @@ contract! {
     /// K-8: made, paid, given back: each on its day, and a refund is no second cancellation.
     async fn k_8_each_step_of_a_reservation_counts_once_on_its_own_day(world: World) {
         let booking = Booking::new(1, 50);
-        world.tell_all(&booking.sold(now() - 3 * DAY)).await;
+        world.consume_all(&booking.sold(now() - 3 * DAY)).await;
         let later = now() - DAY;
-        world.tell(&booking.cancelled(later, 90_000)).await;
-        world.tell(&booking.refunded(later + MINUTE, "card", 90_000, "cancelled")).await;
+        world.consume(&booking.cancelled(later, 90_000)).await;
+        world.consume(&booking.refunded(later + MINUTE, "card", 90_000, "cancelled")).await;
 
         let sold = world.day("2026-11-12").await;
         assert_eq!(sold["reservations"], 1);
@@ -39,19 +39,19 @@ contract! {
 
     /// A cancellation takes its seats from the event and its reservation from the day it was made.
     async fn a_later_cancellation_corrects_the_event_and_the_day_of_the_reservation(world: World) {
-        world.tell(&event_created(50, "한강의 밤")).await;
+        world.consume(&event_created(50, "한강의 밤")).await;
         let (kept, given_back) = (Booking::new(1, 50), Booking {
             seats: vec![4, 5],
             ..Booking::new(2, 50)
         });
-        world.tell_all(&kept.sold(now() - 5 * DAY)).await;
-        world.tell_all(&given_back.sold(now() - 3 * DAY)).await;
+        world.consume_all(&kept.sold(now() - 5 * DAY)).await;
+        world.consume_all(&given_back.sold(now() - 3 * DAY)).await;
         let before = world.event(50).await;
         assert_eq!((&before["soldSeats"], &before["availableSeats"]), (&json!(4), &json!(4)));
         assert_eq!(world.data("conversion").await["funnel"]["completed"], 2);
 
-        world.tell(&given_back.cancelled(now(), 100_000)).await;
-        world.tell(&given_back.refunded(now(), "card", 100_000, "cancelled")).await;
+        world.consume(&given_back.cancelled(now(), 100_000)).await;
+        world.consume(&given_back.refunded(now(), "card", 100_000, "cancelled")).await;
         let after = world.event(50).await;
         assert_eq!((&after["soldSeats"], &after["availableSeats"]), (&json!(2), &json!(6)));
         assert_eq!(after["totalRevenue"], 100_000);
@@ -68,17 +68,17 @@ contract! {
 
     /// K-8: payments of all types are revenue; users, events and seats are counted.
     async fn k_8_memberships_transfers_users_events_and_seats_are_counted(world: World) {
-        world.tell(&event_created(50, "한강의 밤")).await;
-        world.tell(&standing_event_created(51, "클럽 나이트")).await;
+        world.consume(&event_created(50, "한강의 밤")).await;
+        world.consume(&standing_event_created(51, "클럽 나이트")).await;
         for user in 1..=3 {
-            world.tell(&user_registered(user, now())).await;
+            world.consume(&user_registered(user, now())).await;
         }
-        world.tell(&user_deleted(3, now())).await;
-        world.tell(&other_payment(601, "membership", 30_000, now())).await;
-        world.tell(&membership_activated(600, 601, now())).await;
-        world.tell(&other_payment(701, "transfer", 110_000, now())).await;
-        world.tell(&transfer_completed(700, 110_000, now())).await;
-        world.tell_all(&Booking::new(1, 50).sold(now())).await;
+        world.consume(&user_deleted(3, now())).await;
+        world.consume(&other_payment(601, "membership", 30_000, now())).await;
+        world.consume(&membership_activated(600, 601, now())).await;
+        world.consume(&other_payment(701, "transfer", 110_000, now())).await;
+        world.consume(&transfer_completed(700, 110_000, now())).await;
+        world.consume_all(&Booking::new(1, 50).sold(now())).await;
 
         let overview = world.data("overview").await;
         assert_eq!(overview["totalUsers"], 2);
@@ -92,10 +92,10 @@ contract! {
         }));
     }
 
-    /// K-5: transfers have their own figures; one that was called off disturbs nothing.
+    /// K-5: transfers have their own counters; one that was called off disturbs nothing.
     async fn k_5_transfers_are_counted_and_one_that_was_called_off_disturbs_nothing(world: World) {
-        world.tell(&transfer_completed(700, 110_000, now())).await;
-        world.tell(&message("TRANSFER_CANCELLED", now(), json!({ "transferId": "x" }))).await;
+        world.consume(&transfer_completed(700, 110_000, now())).await;
+        world.consume(&message("TRANSFER_CANCELLED", now(), json!({ "transferId": "x" }))).await;
         assert_eq!(world.day("2026-11-15").await["transfers"], 1);
         let activity = world.stats.list_activity(1).await.unwrap();
         let types: Vec<&str> = activity.iter().map(|row| row.event_type.as_str()).collect();
@@ -111,44 +111,44 @@ contract! {
         all.push(user_registered(1, now() - DAY));
         all.push(transfer_completed(700, 9, now() - DAY));
         all.push(membership_activated(600, 601, now() - DAY));
-        world.tell_all(&all).await;
+        world.consume_all(&all).await;
         let without_activity = |rows: Vec<String>| -> Vec<String> {
             rows.into_iter().filter(|row| !row.starts_with("activity")).collect()
         };
-        let before = without_activity(world.figures().await);
+        let before = without_activity(world.counters().await);
         for event in &all {
-            world.tell(&copy_of(event, 26 * HOUR)).await;
+            world.consume(&copy_of(event, 26 * HOUR)).await;
         }
-        assert_eq!(without_activity(world.figures().await), before);
+        assert_eq!(without_activity(world.counters().await), before);
         // The control: another reservation is not a copy.
-        world.tell(&Booking::new(2, 50).created(now())).await;
-        assert_ne!(without_activity(world.figures().await), before);
+        world.consume(&Booking::new(2, 50).created(now())).await;
+        assert_ne!(without_activity(world.counters().await), before);
     }
 
     /// K-10: also when the inbox has forgotten it.
     async fn k_10_a_message_that_comes_again_after_the_inbox_forgot_it_counts_once(world: World) {
         let booking = Booking::new(1, 50);
         let events = booking.sold(now());
-        world.tell_all(&events).await;
-        let before = world.figures().await;
+        world.consume_all(&events).await;
+        let before = world.counters().await;
         let later = now() + 400 * DAY;
         let purged = world.db.write(move |tx| inbox::purge(tx, later, 100)).await;
         assert_eq!(purged, Ok::<_, urr_storage::StorageError>(3));
-        world.tell_all(&events).await;
-        assert_eq!(world.figures().await, before);
+        world.consume_all(&events).await;
+        assert_eq!(world.counters().await, before);
     }
 
     async fn a_membership_that_is_renewed_counts_again(world: World) {
-        world.tell(&membership_activated(600, 601, now() - 2 * DAY)).await;
-        world.tell(&membership_activated(600, 602, now())).await;
+        world.consume(&membership_activated(600, 601, now() - 2 * DAY)).await;
+        world.consume(&membership_activated(600, 602, now())).await;
         assert_eq!(world.data("overview").await["memberships"], 2);
     }
 
     async fn money_needs_more_than_32_bits(world: World) {
         let rich = Booking { amount: 9_000_000_000, ..Booking::new(1, 50) };
-        world.tell(&rich.charged(now(), "card")).await;
+        world.consume(&rich.charged(now(), "card")).await;
         let other = Booking { amount: 9_000_000_000, ..Booking::new(2, 50) };
-        world.tell(&other.charged(now(), "card")).await;
+        world.consume(&other.charged(now(), "card")).await;
         assert_eq!(world.day("2026-11-15").await["revenue"], 18_000_000_000_i64);
         assert_eq!(world.event(50).await["totalRevenue"], 18_000_000_000_i64);
         let methods = world.data("payments").await;
@@ -156,8 +156,8 @@ contract! {
     }
 
     async fn a_day_and_an_hour_end_at_korean_midnight(world: World) {
-        world.tell(&Booking::new(1, 50).created(time("2026-11-13T14:59:59Z"))).await;
-        world.tell(&Booking::new(2, 50).created(time("2026-11-13T15:00:00Z"))).await;
+        world.consume(&Booking::new(1, 50).created(time("2026-11-13T14:59:59Z"))).await;
+        world.consume(&Booking::new(2, 50).created(time("2026-11-13T15:00:00Z"))).await;
         assert_eq!(world.day("2026-11-13").await["reservations"], 1);
         assert_eq!(world.day("2026-11-14").await["reservations"], 1);
         let hourly = &world.data("hourly-traffic").await["hourly"];
@@ -166,19 +166,19 @@ contract! {
     }
 
     async fn the_day_is_when_it_happened_and_not_when_it_was_heard(world: World) {
-        world.tell(&Booking::new(1, 50).created(now() - 6 * DAY)).await;
+        world.consume(&Booking::new(1, 50).created(now() - 6 * DAY)).await;
         assert_eq!(world.day("2026-11-09").await["reservations"], 1);
         assert_eq!(world.day("2026-11-15").await, Value::Null);
     }
 
     async fn a_hold_that_changed_its_seats_sells_the_last_ones(world: World) {
-        world.tell(&event_created(50, "한강의 밤")).await;
+        world.consume(&event_created(50, "한강의 밤")).await;
         let first = Booking::new(1, 50);
         let then = Booking { seats: vec![4], amount: 40_000, ..first.clone() };
-        world.tell(&first.created(now())).await;
-        world.tell(&then.changed(now() + MINUTE)).await;
-        world.tell(&then.confirmed(now() + 2 * MINUTE)).await;
-        world.tell(&copy_of(&first.created(now()), HOUR)).await;
+        world.consume(&first.created(now())).await;
+        world.consume(&then.changed(now() + MINUTE)).await;
+        world.consume(&then.confirmed(now() + 2 * MINUTE)).await;
+        world.consume(&copy_of(&first.created(now()), HOUR)).await;
         assert_eq!(world.event(50).await["soldSeats"], 1);
         let seats = world.data(&format!("seat-preferences?eventId={}", Uuid::from_u128(50))).await;
         assert_eq!(seats["topRows"][0]["section"], "B");
@@ -187,11 +187,11 @@ contract! {
 
     async fn what_became_of_holds_is_told_apart(world: World) {
         for (id, at) in [(1, 0), (2, 1), (3, 2), (4, 3)] {
-            world.tell(&Booking::new(id, 50).created(now() - 2 * HOUR + at * MINUTE)).await;
+            world.consume(&Booking::new(id, 50).created(now() - 2 * HOUR + at * MINUTE)).await;
         }
-        world.tell(&Booking::new(1, 50).expired(now())).await;
-        world.tell(&Booking::new(2, 50).cancelled(now(), 0)).await;
-        world.tell(&Booking::new(3, 50).confirmed(now())).await;
+        world.consume(&Booking::new(1, 50).expired(now())).await;
+        world.consume(&Booking::new(2, 50).cancelled(now(), 0)).await;
+        world.consume(&Booking::new(3, 50).confirmed(now())).await;
         let conversion = world.data("conversion").await;
         let expected = json!({
             "totalStarted": 4, "completed": 1, "cancelled": 1, "expired": 1, "pending": 1,
@@ -205,18 +205,18 @@ contract! {
     /// The control of the one above: nothing goes back, so nothing is counted as given back.
     async fn a_cancellation_that_keeps_everything_is_no_refund(world: World) {
         let booking = Booking::new(1, 50);
-        world.tell_all(&booking.sold(now())).await;
-        world.tell(&booking.refunded(now(), "card", 0, "cancelled")).await;
+        world.consume_all(&booking.sold(now())).await;
+        world.consume(&booking.refunded(now(), "card", 0, "cancelled")).await;
         let day = world.day("2026-11-15").await;
         assert_eq!((&day["refunds"], &day["revenue"]), (&json!(0), &json!(100_000)));
         assert_eq!(world.data("payments").await[0]["refundCount"], 0);
     }
 
     async fn an_older_revision_does_not_overwrite_a_newer_one(world: World) {
-        world.tell(&event_updated(50, "새 이름", 3)).await;
-        world.tell(&event_cancelled(50, 4)).await;
-        world.tell(&event_created(50, "옛 이름")).await;
-        world.tell(&event_updated(50, "둘째 이름", 2)).await;
+        world.consume(&event_updated(50, "새 이름", 3)).await;
+        world.consume(&event_cancelled(50, 4)).await;
+        world.consume(&event_created(50, "옛 이름")).await;
+        world.consume(&event_updated(50, "둘째 이름", 2)).await;
         let event = world.event(50).await;
         assert_eq!(event["title"], "새 이름");
         assert_eq!(event["status"], "cancelled");
@@ -224,19 +224,19 @@ contract! {
     }
 
     async fn the_tickets_of_a_standing_event_follow_the_ticket_office(world: World) {
-        world.tell(&ticket_type_changed(51, 50, 7)).await;
-        world.tell(&ticket_type_changed(51, 40, 6)).await;
-        world.tell(&standing_event_created(51, "클럽 나이트")).await;
+        world.consume(&ticket_type_changed(51, 50, 7)).await;
+        world.consume(&ticket_type_changed(51, 40, 6)).await;
+        world.consume(&standing_event_created(51, "클럽 나이트")).await;
         assert_eq!(world.event(51).await["totalSeats"], 60);
-        world.tell(&ticket_type_changed(51, 20, 8)).await;
+        world.consume(&ticket_type_changed(51, 20, 8)).await;
         assert_eq!(world.event(51).await["totalSeats"], 30);
     }
 
     async fn an_event_that_is_not_known_yet_is_called_after_its_id(world: World) {
-        world.tell(&Booking::new(1, 50).created(now())).await;
+        world.consume(&Booking::new(1, 50).created(now())).await;
         assert_eq!(world.event(50).await["title"], "Event 00000000");
         assert_eq!(world.data("overview").await["activeEvents"], 0);
-        world.tell(&event_created(50, "한강의 밤")).await;
+        world.consume(&event_created(50, "한강의 밤")).await;
         assert_eq!(world.event(50).await["title"], "한강의 밤");
         assert_eq!(world.event(50).await["venue"], "강변 극장");
     }

@@ -1,4 +1,4 @@
-//! The pages' figures over HTTP: what they are, what they are when there is nothing, who may see
+//! The pages' counters over HTTP: what they are, what they are when there is nothing, who may see
 //! them, and what is asked for that is not there.
 
 use axum::http::StatusCode;
@@ -31,18 +31,18 @@ const PATHS: [&str; 13] = [
 /// Three reservations of two events: one sold last Thursday, one sold and given back on Saturday,
 /// one held at this moment.
 async fn tell_a_story(world: &World) {
-    world.tell(&event_created(50, "한강의 밤")).await;
-    world.tell(&standing_event_created(51, "클럽 나이트")).await;
+    world.consume(&event_created(50, "한강의 밤")).await;
+    world.consume(&standing_event_created(51, "클럽 나이트")).await;
     let kept = Booking { seats: vec![0, 4], ..Booking::new(1, 50) };
-    world.tell_all(&kept.sold(now() - 3 * DAY)).await;
+    world.consume_all(&kept.sold(now() - 3 * DAY)).await;
     let back = Booking { user: 2, amount: 60_000, seats: vec![], ..Booking::new(2, 51) };
     let at = now() - DAY;
-    world.tell(&back.created(at)).await;
-    world.tell(&back.charged(at + 3 * MINUTE, "easy_pay")).await;
-    world.tell(&back.confirmed(at + 3 * MINUTE)).await;
-    world.tell(&back.cancelled(at + 6 * HOUR, 54_000)).await;
-    world.tell(&back.refunded(at + 7 * HOUR, "easy_pay", 54_000, "cancelled")).await;
-    world.tell(&Booking { seats: vec![1], ..Booking::new(3, 50) }.created(now() - MINUTE)).await;
+    world.consume(&back.created(at)).await;
+    world.consume(&back.charged(at + 3 * MINUTE, "easy_pay")).await;
+    world.consume(&back.confirmed(at + 3 * MINUTE)).await;
+    world.consume(&back.cancelled(at + 6 * HOUR, 54_000)).await;
+    world.consume(&back.refunded(at + 7 * HOUR, "easy_pay", 54_000, "cancelled")).await;
+    world.consume(&Booking { seats: vec![1], ..Booking::new(3, 50) }.created(now() - MINUTE)).await;
 }
 
 fn find<'a>(list: &'a Value, key: &str, value: &Value) -> &'a Value {
@@ -123,7 +123,7 @@ contract! {
         }));
         // Another order: more reservations of the one that brought less.
         for id in 10..15 {
-            world.tell(&Booking::new(id, 51).created(now())).await;
+            world.consume(&Booking::new(id, 51).created(now())).await;
         }
         assert_eq!(titles("?sortBy=reservations&limit=1").await, ["클럽 나이트"]);
         assert_eq!(titles("?sortBy=revenue&limit=1").await, ["한강의 밤"]);
@@ -166,10 +166,10 @@ contract! {
     }
 
     async fn users_are_told_by_day_and_in_all(world: World) {
-        world.tell(&user_registered(1, now() - 40 * DAY)).await;
-        world.tell(&user_registered(2, now() - 2 * DAY)).await;
-        world.tell(&user_registered(3, now() - 2 * DAY)).await;
-        world.tell(&user_deleted(1, now())).await;
+        world.consume(&user_registered(1, now() - 40 * DAY)).await;
+        world.consume(&user_registered(2, now() - 2 * DAY)).await;
+        world.consume(&user_registered(3, now() - 2 * DAY)).await;
+        world.consume(&user_deleted(1, now())).await;
         assert_eq!(world.data("users").await, json!({
             "daily": [
                 { "date": "2026-11-15", "newUsers": 0, "cumulativeUsers": 2 },
@@ -257,7 +257,7 @@ contract! {
 
     async fn behaviour_is_told_of_those_who_came_within_the_days(world: World) {
         tell_a_story(&world).await;
-        world.tell(&Booking::new(9, 50).created(now() - 60 * DAY)).await;
+        world.consume(&Booking::new(9, 50).created(now() - 60 * DAY)).await;
         let found = world.data("user-behavior").await;
         assert_eq!(found["userTypes"], json!([
             { "type": "new", "userCount": 1 },
@@ -281,8 +281,8 @@ contract! {
     async fn performance_is_of_what_happened_in_a_week(world: World) {
         tell_a_story(&world).await;
         let undelivered = Booking::new(30, 50);
-        world.tell(&undelivered.charged(now(), "card")).await;
-        world.tell(&undelivered.refunded(now(), "card", 100_000, "not_confirmable")).await;
+        world.consume(&undelivered.charged(now(), "card")).await;
+        world.consume(&undelivered.refunded(now(), "card", 100_000, "not_confirmable")).await;
         let found = world.data("performance").await;
         let recent = json!({ "successRate": 100.0, "totalRequests": 3 });
         assert_eq!(found["recentPerformance"], recent);
@@ -300,8 +300,8 @@ contract! {
         for days in ["0", "-5", "30"] {
             assert_eq!(world.data(&format!("daily?days={days}")).await, default, "{days}");
         }
-        world.tell(&Booking::new(8, 50).created(now() - 364 * DAY)).await;
-        world.tell(&Booking::new(9, 50).created(now() - 365 * DAY)).await;
+        world.consume(&Booking::new(8, 50).created(now() - 364 * DAY)).await;
+        world.consume(&Booking::new(9, 50).created(now() - 365 * DAY)).await;
         let days = world.data("daily?days=9223372036854775807").await;
         assert_eq!(days.as_array().unwrap().last().unwrap()["date"], "2025-11-16");
         assert_eq!(world.data("events?limit=5000").await.as_array().unwrap().len(), 2);

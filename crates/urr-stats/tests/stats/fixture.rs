@@ -1,4 +1,4 @@
-//! Statistics on a database of their own, on either engine, and messages as services write them.
+//! Statistics on a database of their own, on either engine, and messages as services publish them.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use tower::ServiceExt;
 use urr_bus::{HandleError, HandlerContext};
 use urr_kernel::{CallContext, Clock, Event, IdSource, Timestamp, Uuid};
 use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
-use urr_stats::{GROUP, SCHEMA, Stats};
+use urr_stats::{GROUP, SCHEMA, StatsParts, StatsService};
 use urr_storage::{Db, StorageError, inbox};
 use urr_test::engines::{Database, Engine, block_on};
 
@@ -30,7 +30,7 @@ pub struct World {
     database: Database,
     pub db: Db,
     pub clock: Clock,
-    pub stats: Stats,
+    pub stats: StatsService,
     router: Router,
 }
 
@@ -39,7 +39,7 @@ impl World {
         let clock = Clock::manual(now());
         let database = Database::open(engine, &SCHEMA, clock.now())?;
         let db = database.db.clone();
-        let stats = Stats::new(db.clone(), clock.clone());
+        let stats = StatsService::new(StatsParts { db: db.clone(), clock: clock.clone() });
         let kit = ServiceKit {
             clock: clock.clone(),
             ids: IdSource::seeded(clock.clone(), 20_261_115),
@@ -55,7 +55,7 @@ impl World {
     }
 
     /// As the consumer does it: inbox row and effect in one transaction.
-    pub async fn tell(&self, event: &Event) {
+    pub async fn consume(&self, event: &Event) {
         let (event, now) = (event.clone(), self.clock.now());
         let done: Result<(), HandleError> = self
             .db
@@ -70,9 +70,9 @@ impl World {
         done.unwrap();
     }
 
-    pub async fn tell_all(&self, events: &[Event]) {
+    pub async fn consume_all(&self, events: &[Event]) {
         for event in events {
-            self.tell(event).await;
+            self.consume(event).await;
         }
     }
 
@@ -86,8 +86,8 @@ impl World {
         done.unwrap();
     }
 
-    pub async fn forget_everything(&self) {
-        let tables = [FIGURES, FACTS].concat();
+    pub async fn delete_everything(&self) {
+        let tables = [COUNTER_TABLES, FACT_TABLES].concat();
         let statements: Vec<String> =
             tables.iter().map(|table| format!("delete from {table}")).collect();
         let done: Result<(), StorageError> = self
@@ -97,13 +97,13 @@ impl World {
         done.unwrap();
     }
 
-    /// Every row of every table of figures, as text: whatever is stored, and nothing else.
-    pub async fn figures(&self) -> Vec<String> {
+    /// Every row of every table of counters, as text: whatever is stored, and nothing else.
+    pub async fn counters(&self) -> Vec<String> {
         let rows: Result<Vec<String>, StorageError> = self
             .db
             .read(|tx| {
                 let mut rows = Vec::new();
-                for table in FIGURES {
+                for table in COUNTER_TABLES {
                     let columns = columns_of(table);
                     let select = columns.join(", ");
                     let read = tx.query(&format!("select {select} from {table}"), &[], |row| {
@@ -149,7 +149,7 @@ impl World {
         body["data"].clone()
     }
 
-    /// The day's figures, or null.
+    /// The day's counters, or null.
     pub async fn day(&self, date: &str) -> Value {
         let days = self.data("daily?days=365").await;
         let found = days.as_array().unwrap().iter().find(|day| day["date"] == date);
@@ -162,11 +162,19 @@ impl World {
     }
 }
 
-const FIGURES: &[&str] =
-    &["activity", "hour_figures", "event_figures", "method_figures", "sold_seats"];
+const COUNTER_TABLES: &[&str] =
+    &["activity", "hour_counters", "event_counters", "method_totals", "sold_seats"];
 
-const FACTS: &[&str] =
-    &["heard", "users", "reservations", "deeds", "events", "ticket_types", "rebuild", "inbox"];
+const FACT_TABLES: &[&str] = &[
+    "counted_messages",
+    "users",
+    "reservations",
+    "transactions",
+    "events",
+    "ticket_types",
+    "rebuild",
+    "inbox",
+];
 
 /// The columns of a table as its definition names them.
 fn columns_of(table: &str) -> Vec<&'static str> {
@@ -252,6 +260,7 @@ impl Booking {
             "bookingFee": 0,
             "quantity": self.seats.len(),
             "seatIds": self.seats,
+            "timestamp": now().to_string(),
         });
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         data
@@ -331,15 +340,17 @@ pub fn other_payment(payment: u128, kind: &str, amount: i64, at: Timestamp) -> E
 pub fn membership_activated(membership: u128, payment: u128, at: Timestamp) -> Event {
     let data = json!({
         "membershipId": id(membership), "userId": id(1), "artistId": id(5),
-        "paymentId": id(payment),
+        "paymentId": id(payment), "tier": "silver", "expiresAt": (at + 365 * DAY).to_string(),
+        "amount": 30_000, "isRenewal": false,
     });
     message("MEMBERSHIP_ACTIVATED", at, data)
 }
 
 pub fn transfer_completed(transfer: u128, price: i64, at: Timestamp) -> Event {
     let data = json!({
-        "transferId": id(transfer), "reservationId": id(1), "sellerId": id(1),
-        "buyerId": id(2), "totalPrice": price,
+        "transferId": id(transfer), "reservationId": id(1), "eventId": id(3), "sellerId": id(1),
+        "buyerId": id(2), "originalPrice": price, "fee": 0, "totalPrice": price,
+        "paymentId": id(transfer + 1), "sellerPaymentId": id(2), "sellerPayout": price,
     });
     message("TRANSFER_COMPLETED", at, data)
 }

@@ -1,11 +1,11 @@
-//! The contract of the statistics: the same cases on SQLite and on PostgreSQL.
+//! The statistics: the same cases on SQLite and on PostgreSQL.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod consuming;
+mod consumer;
 mod counting;
 mod endpoints;
 mod fixture;
 mod model;
 mod queues;
-mod rebuilding;
+mod rebuild;

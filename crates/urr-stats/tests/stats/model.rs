@@ -1,5 +1,5 @@
 //! Random histories against a simple model: however messages are repeated, copied and mixed up on
-//! their way, the figures are those of the history, and counting again gives the same.
+//! their way, the counters are those of the history, and counting again gives the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::fixture::{
     Booking, HOUR, MINUTE, World, copy_of, membership_activated, now, other_payment,
     transfer_completed, user_deleted, user_registered,
 };
-use crate::rebuilding::{bus, publish};
+use crate::rebuild::{bus, publish};
 
 const METHODS: [&str; 2] = ["card", "easy_pay"];
 
@@ -114,17 +114,17 @@ struct Model {
 }
 
 impl Model {
-    fn add(&mut self, at: Timestamp, figure: &'static str, amount: i64) {
+    fn add(&mut self, at: Timestamp, counter: &'static str, amount: i64) {
         let day = urr_stats::day_in_korea(at).to_string();
-        *self.days.entry(day).or_default().entry(figure).or_default() += amount;
+        *self.days.entry(day).or_default().entry(counter).or_default() += amount;
     }
 
-    fn add_event(&mut self, event: u128, figure: &'static str, amount: i64) {
-        *self.events.entry(event).or_default().entry(figure).or_default() += amount;
+    fn add_event(&mut self, event: u128, counter: &'static str, amount: i64) {
+        *self.events.entry(event).or_default().entry(counter).or_default() += amount;
     }
 
-    fn count(&mut self, at: Timestamp, event: u128, figure: &'static str, of_event: &'static str) {
-        self.add(at, figure, 1);
+    fn count(&mut self, at: Timestamp, event: u128, counter: &'static str, of_event: &'static str) {
+        self.add(at, counter, 1);
         self.add_event(event, of_event, 1);
     }
 
@@ -262,20 +262,20 @@ async fn check_pages(world: &World, model: &Model) {
     for day in days.as_array().unwrap() {
         let date = day["date"].as_str().unwrap();
         let expected = model.days.get(date);
-        for (figure, value) in day.as_object().unwrap().iter().filter(|(key, _)| *key != "date") {
-            let wanted = expected.and_then(|day| day.get(figure.as_str())).copied().unwrap_or(0);
-            assert_eq!(*value, json!(wanted), "{figure} of {date}");
+        for (counter, value) in day.as_object().unwrap().iter().filter(|(key, _)| *key != "date") {
+            let wanted = expected.and_then(|day| day.get(counter.as_str())).copied().unwrap_or(0);
+            assert_eq!(*value, json!(wanted), "{counter} of {date}");
         }
         seen.insert(date.to_owned());
     }
-    for (date, figures) in &model.days {
-        let is_missed = figures.values().any(|value| *value != 0) && !seen.contains(date);
-        assert!(!is_missed, "{date} is missing: {figures:?}");
+    for (date, counters) in &model.days {
+        let is_missed = counters.values().any(|value| *value != 0) && !seen.contains(date);
+        assert!(!is_missed, "{date} is missing: {counters:?}");
     }
-    for (event, figures) in &model.events {
+    for (event, counters) in &model.events {
         let shown = world.event(*event).await;
-        for (figure, wanted) in figures {
-            assert_eq!(shown[*figure], json!(wanted), "{figure} of {event}");
+        for (counter, wanted) in counters {
+            assert_eq!(shown[*counter], json!(wanted), "{counter} of {event}");
         }
     }
     let methods = world.data("payments").await;
@@ -304,26 +304,26 @@ async fn check(world: &World, case: &Case) {
         events.extend(play_other(index, *other, &mut model));
     }
     let arrivals = travel(&events, &case.journeys);
-    world.forget_everything().await;
-    world.tell_all(&arrivals).await;
+    world.delete_everything().await;
+    world.consume_all(&arrivals).await;
     check_pages(world, &model).await;
-    let figures = world.figures().await;
+    let counters = world.counters().await;
 
     // In order of their times, each once: the same, but that copies are messages of their own.
     let (_folder, bus) = bus(world).await;
     let mut in_order = arrivals.clone();
     in_order.sort_by_key(|event| (event.time, event.id));
     in_order.dedup_by_key(|event| event.id);
-    world.forget_everything().await;
-    world.tell_all(&in_order).await;
-    assert_eq!(world.figures().await, figures, "the order does not matter");
+    world.delete_everything().await;
+    world.consume_all(&in_order).await;
+    assert_eq!(world.counters().await, counters, "the order does not matter");
 
     publish(&bus, &arrivals).await;
     world.stats.rebuild(&bus).await.unwrap();
-    assert_eq!(world.figures().await, figures, "counted again");
-    world.forget_everything().await;
+    assert_eq!(world.counters().await, counters, "counted again");
+    world.delete_everything().await;
     world.stats.rebuild(&bus).await.unwrap();
-    assert_eq!(world.figures().await, figures, "counted from nothing");
+    assert_eq!(world.counters().await, counters, "counted from nothing");
     check_pages(world, &model).await;
     bus.close().await;
 }
@@ -348,7 +348,7 @@ contract! {
         outcome.unwrap();
     }
 
-    /// The control of the model: one message less, and the figures are others.
+    /// The control of the model: one message less, and the counters are others.
     async fn a_history_without_one_of_its_messages_has_other_figures(world: World) {
         let fate = Fate::GivenBack(50);
         let story = Story {
@@ -356,14 +356,14 @@ contract! {
             is_changed: true, method: 0, fate,
         };
         let events = play(0, &story, &mut Model::default());
-        world.tell_all(&events).await;
-        let whole = world.figures().await;
+        world.consume_all(&events).await;
+        let whole = world.counters().await;
         for missing in 0..events.len() {
-            world.forget_everything().await;
+            world.delete_everything().await;
             let mut fewer = events.clone();
             let lost = fewer.remove(missing);
-            world.tell_all(&fewer).await;
-            assert_ne!(world.figures().await, whole, "without {}", lost.event_type);
+            world.consume_all(&fewer).await;
+            assert_ne!(world.counters().await, whole, "without {}", lost.event_type);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How the waiting rooms stood.
+//! How the waiting rooms observed.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn observed(event: u128, [waiting, inside, joined]: [i64; 3], at: Timestamp) -> 
     message("QUEUE_OBSERVED", at, data)
 }
 
-fn figures(row: &Value) -> [i64; 5] {
+fn counters(row: &Value) -> [i64; 5] {
     ["waitingMax", "insideMax", "joined", "admitted", "left"]
         .map(|name| row[name].as_i64().unwrap())
 }
@@ -36,22 +36,22 @@ contract! {
             observed(2, [5, 1, 6], now()),
             copy_of(&first, Duration::ZERO),
         ];
-        world.tell_all(&news).await;
+        world.consume_all(&news).await;
         let queues = world.data("queues").await;
         assert_eq!(queues.as_array().unwrap().len(), 2);
         assert_eq!(queues[0]["title"], "한강의 밤", "the longest line first");
-        assert_eq!(figures(&queues[0]), [70, 90, 300, 150, 1]);
-        assert_eq!(figures(&queues[1]), [5, 1, 6, 3, 1]);
+        assert_eq!(counters(&queues[0]), [70, 90, 300, 150, 1]);
+        assert_eq!(counters(&queues[1]), [5, 1, 6, 3, 1]);
         let hours = world.data(&format!("queues/{}", Uuid::from_u128(1))).await;
-        let hours: Vec<_> = hours.as_array().unwrap().iter().map(figures).collect();
+        let hours: Vec<_> = hours.as_array().unwrap().iter().map(counters).collect();
         assert_eq!(hours, [[70, 30, 120, 60, 1], [20, 90, 180, 90, 0]], "what each hour added");
         let unknown = world.data(&format!("queues/{}", Uuid::from_u128(9))).await;
         assert_eq!(unknown, json!([]));
     }
 
     async fn who_waits_is_no_activity_and_only_administrators_see_the_rooms(world: World) {
-        let near = message("TURN_NEAR", now(), json!({"eventId": Uuid::from_u128(1)}));
-        world.tell_all(&[observed(1, [1, 1, 1], now()), near]).await;
+        let near = message("ADMISSION_NEAR", now(), json!({"eventId": Uuid::from_u128(1)}));
+        world.consume_all(&[observed(1, [1, 1, 1], now()), near]).await;
         assert_eq!(world.get_as(Some(Role::Admin), "activity").await.1["activity"], json!([]));
         for role in [None, Some(Role::User)] {
             let (status, _) = world.get_as(role, "queues").await;

@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 const PORT_MIN: u16 = 20_000;
 const PORT_COUNT: u16 = 12_000;
 
-/// A port that nobody listens on. Someone else may take it before the server does.
+/// A port that nothing listens on. Someone else may take it before the server does.
 pub(super) fn free() -> Result<u16> {
     // A random start keeps test processes apart, counting on keeps the threads of one apart.
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();

@@ -1,6 +1,6 @@
 //! Questions whose answer is nothing as long as seats, items, reservations, stock and tickets agree.
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::{Timestamp, Uuid, named_enum};
 use urr_layout::SeatId;
 use urr_storage::{Row, StorageError, Tx, params};
 
@@ -48,25 +48,21 @@ pub struct AuditDifference {
     pub ticket_type_id: Option<Uuid>,
 }
 
-impl AuditDifferenceKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            AuditDifferenceKind::SeatCount => "seatCount",
-            AuditDifferenceKind::SeatWithoutItem => "seatWithoutItem",
-            AuditDifferenceKind::ItemWithoutSeat => "itemWithoutSeat",
-            AuditDifferenceKind::SeatStatus => "seatStatus",
-            AuditDifferenceKind::ItemStatus => "itemStatus",
-            AuditDifferenceKind::Amount => "amount",
-            AuditDifferenceKind::Stock => "stock",
-            AuditDifferenceKind::Tickets => "tickets",
-            AuditDifferenceKind::Payment => "payment",
-            AuditDifferenceKind::Points => "points",
-            AuditDifferenceKind::Transfer => "transfer",
-            AuditDifferenceKind::Overdue => "overdue",
-            AuditDifferenceKind::OldPin => "oldPin",
-        }
-    }
-}
+named_enum!(AuditDifferenceKind {
+    SeatCount => "seatCount",
+    SeatWithoutItem => "seatWithoutItem",
+    ItemWithoutSeat => "itemWithoutSeat",
+    SeatStatus => "seatStatus",
+    ItemStatus => "itemStatus",
+    Amount => "amount",
+    Stock => "stock",
+    Tickets => "tickets",
+    Payment => "payment",
+    Points => "points",
+    Transfer => "transfer",
+    Overdue => "overdue",
+    OldPin => "oldPin",
+});
 
 /// Each question has the event as `$1` and how many answers are wanted as `$2`.
 const CHECKS: [(AuditDifferenceKind, &str); 11] = [

@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use crate::check_in::signature::InvalidPayload;
 use crate::check_in::{CheckInError, CheckedInTicket, ScannedTicket};
-use crate::seat_map::http::no_event;
+use crate::http::event_not_found;
 use crate::{Inventory, TicketService};
 
 const PAYLOAD_CHARS_MAX: usize = 500;
@@ -113,7 +113,7 @@ async fn check_in_ticket(
         return Err(InvalidPayload::Malformed.into());
     }
     let event_id = body.event_id;
-    let inventory = ticket.inventories.get(event_id).await?.ok_or_else(no_event)?;
+    let inventory = ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
     let shown = ScannedTicket { payload: body.payload, event_id, admin_id: admin.user_id };
     let checked_in = ticket.check_in(&shown).await?;
     Ok(Json(CheckInView { ticket: CheckedInView::of(checked_in, &inventory) }))
@@ -152,7 +152,7 @@ async fn count_check_ins(
     Query(query): Query<CheckInsQuery>,
 ) -> Result<Json<CheckInsView>, ApiError> {
     let event_id = query.event_id;
-    ticket.inventories.get(event_id).await?.ok_or_else(no_event)?;
+    ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
     let counts = ticket.count_check_ins(event_id).await?;
     Ok(Json(CheckInsView { event_id, tickets: counts.valid, checked_in: counts.checked_in }))
 }

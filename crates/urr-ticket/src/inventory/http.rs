@@ -9,10 +9,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::TicketService;
+use crate::TicketTypeStock;
 use crate::check_in::signature::PublicKey;
+use crate::http::event_not_found;
 use crate::seat_map::InventorySnapshot;
-use crate::seat_map::http::no_event;
-use crate::seat_map::store::TicketTypeStock;
 
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
@@ -69,7 +69,7 @@ impl EventAvailabilityView {
                 .filter(|s| s.grade == grade)
                 .map(|s| s.seat_count())
                 .sum(),
-            available: view.snapshot.available(layout, grade),
+            available: view.seats.available(layout, grade),
         };
         EventAvailabilityView {
             event_id: inventory.event_id,
@@ -106,7 +106,7 @@ async fn get_event_availability(
     State(ticket): State<TicketService>,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<EventAvailabilityView>, ApiError> {
-    let view = ticket.maps.load(event_id).await?.ok_or_else(no_event)?;
+    let view = ticket.maps.load(event_id).await?.ok_or_else(event_not_found)?;
     Ok(Json(EventAvailabilityView::of(&view)))
 }
 

@@ -1,48 +1,230 @@
-//! What is known of an event. Merging is the same in every order and any number of times.
+//! The projection of the catalog's events: creates, updates and closes sales.
+//!
+//! The result does not depend on the order in which the events about an event arrive, nor on how
+//! often: they are merged into one row per event ([`CatalogState`]), and the sale follows that row.
 
-pub(crate) mod payload;
 pub(crate) mod store;
 
-use urr_kernel::Timestamp;
+use std::collections::HashSet;
 
-use crate::SaleStatus;
-use crate::inventory::store::SaleFacts;
+use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_contracts::events::catalog::{
+    CatalogEventStatus, EventCancelled, EventCreated, EventDeleted, EventKind, EventSnapshot,
+    EventUpdated, OrderedTicketType,
+};
+use urr_contracts::events::inventory::InventoryReady;
+use urr_kernel::{Event, TicketTypeDraft, Timestamp, Uuid};
+use urr_layout::Layout;
+use urr_storage::{Tx, outbox};
 
-use crate::inventory::projection::payload::EventFacts;
+use crate::inventory::store::{NewSale, NewTicketType, SaleFacts, sale_create};
+use crate::{Inventory, InventoryKind, SOURCE, SaleStatus};
 
-/// The newest facts, and whether the event is over.
+/// What the catalog has announced about an event. Merging gives the same result in every order and
+/// any number of times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogState {
     pub status: SaleStatus,
-    /// None: only its end was heard of so far.
-    pub facts: Option<EventFacts>,
+    /// The newest revision; none if only the end of the event was announced so far.
+    pub facts: Option<SaleFacts>,
 }
 
 impl CatalogState {
-    pub fn of_facts(facts: EventFacts) -> CatalogState {
-        let status = if facts.is_cancelled() { SaleStatus::Cancelled } else { SaleStatus::Open };
-        CatalogState { status, facts: Some(facts) }
+    fn of_snapshot(snapshot: &EventSnapshot) -> Result<CatalogState, HandleError> {
+        let facts = sale_facts(snapshot).map_err(HandleError::Poison)?;
+        let status = match snapshot.status {
+            CatalogEventStatus::Cancelled => SaleStatus::Cancelled,
+            _ => SaleStatus::Open,
+        };
+        Ok(CatalogState { status, facts: Some(facts) })
     }
 
-    pub fn of_end(status: SaleStatus) -> CatalogState {
+    fn of_end(status: SaleStatus) -> CatalogState {
         CatalogState { status, facts: None }
     }
 
-    /// The newer facts and the later status. What is over stays over, whatever an edit says.
-    pub fn merge(self, other: CatalogState) -> CatalogState {
-        let newer = |facts: &EventFacts| facts.revision;
-        let facts = self.facts.into_iter().chain(other.facts).max_by_key(newer);
+    /// The newer facts and the later status. An edit does not reopen an event that was closed.
+    fn merge(self, other: CatalogState) -> CatalogState {
+        let facts = self
+            .facts
+            .into_iter()
+            .chain(other.facts)
+            .max_by_key(|facts: &SaleFacts| facts.revision);
         CatalogState { status: self.status.max(other.status), facts }
     }
 
-    /// Whether it has taken place, as far as is known: it has begun and was not cancelled.
-    pub fn has_taken_place(&self, now: Timestamp) -> bool {
-        let has_begun = self.facts.as_ref().is_some_and(|facts| facts.has_begun(now));
+    /// Whether the event has begun and was not cancelled.
+    fn has_taken_place(&self, now: Timestamp) -> bool {
+        let has_begun = self.facts.as_ref().is_some_and(|facts| now >= facts.starts_at);
         has_begun && self.status == SaleStatus::Open
     }
+}
 
-    pub fn sale_facts(&self) -> Option<SaleFacts> {
-        let facts = self.facts.as_ref()?;
-        Some(facts.to_sale_facts().expect("only checked facts are merged"))
+/// Creates the sale with its seats and ticket types, counts and announces them.
+pub fn create_sale(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    let EventCreated(snapshot) = decode_event(event)?;
+    let (event_id, revision) = (snapshot.event_id, snapshot.revision);
+    let new = new_sale(&snapshot).map_err(HandleError::Poison)?;
+    let state = merge(tx, event_id, CatalogState::of_snapshot(&snapshot)?)?;
+    let facts = state.facts.clone().expect("the created event has facts");
+    let new = NewSale { facts, ..new };
+    if !sale_create(tx, &new, context.now)? {
+        return apply(tx, event_id, &state, event.id);
     }
+    let ready = InventoryReady { revision, ..store::inventory_count(tx, event_id)? };
+    if ready.ticket_types as usize != new.ticket_types.len() {
+        let reason = "one of the ticket types belongs to another event";
+        return Err(HandleError::Poison(reason.to_owned()));
+    }
+    outbox::append(tx, &context.stamp("ready", SOURCE), &ready)?;
+    apply(tx, event_id, &state, event.id)
+}
+
+pub fn update_sale(tx: &mut Tx<'_>, event: &Event) -> Result<Handled, HandleError> {
+    let EventUpdated(snapshot) = decode_event(event)?;
+    follow(tx, snapshot.event_id, CatalogState::of_snapshot(&snapshot)?, event.id)
+}
+
+pub fn cancel_sale(tx: &mut Tx<'_>, event: &Event) -> Result<Handled, HandleError> {
+    let cancelled: EventCancelled = decode_event(event)?;
+    follow(tx, cancelled.event_id, CatalogState::of_end(SaleStatus::Cancelled), event.id)
+}
+
+/// Hides the sale. An event that has taken place is not refunded: visitors keep their tickets.
+pub fn delete_sale(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    let EventDeleted { event_id, is_over, .. } = decode_event(event)?;
+    let before = store::catalog_state_lock(tx, event_id)?;
+    let handled = follow(tx, event_id, CatalogState::of_end(SaleStatus::Deleted), event.id)?;
+    // A cancellation promised everybody their money; a later deletion does not take that back.
+    let is_over = is_over.unwrap_or_else(|| before.has_taken_place(event.time));
+    if is_over && before.status != SaleStatus::Cancelled {
+        store::sale_mark_emptied(tx, event_id, context.now)?;
+    }
+    Ok(handled)
+}
+
+/// Merges the state and applies it to the sale, if there is one already.
+fn follow(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    state: CatalogState,
+    cause: Uuid,
+) -> Result<Handled, HandleError> {
+    let state = merge(tx, event_id, state)?;
+    apply(tx, event_id, &state, cause)
+}
+
+fn merge(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    state: CatalogState,
+) -> Result<CatalogState, HandleError> {
+    let before = store::catalog_state_lock(tx, event_id)?;
+    let merged = before.clone().merge(state);
+    if merged != before {
+        store::catalog_state_update(tx, event_id, &merged)?;
+    }
+    Ok(merged)
+}
+
+/// `cause` is the id of the catalog's event.
+fn apply(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    state: &CatalogState,
+    cause: Uuid,
+) -> Result<Handled, HandleError> {
+    if let Some(facts) = &state.facts {
+        store::sale_update(tx, event_id, facts)?;
+    }
+    if state.status != SaleStatus::Open {
+        store::sale_close(tx, event_id, state.status, cause)?;
+    }
+    Ok(Handled::Done)
+}
+
+/// The facts of a sale, or why there can be no such sale.
+fn sale_facts(snapshot: &EventSnapshot) -> Result<SaleFacts, String> {
+    if snapshot.sale_starts_at >= snapshot.sale_ends_at {
+        return Err("the sale ends before it begins".to_owned());
+    }
+    if !(1..=10).contains(&snapshot.seats_per_user_max) {
+        return Err(format!("{} seats per user are not possible", snapshot.seats_per_user_max));
+    }
+    Ok(SaleFacts {
+        revision: snapshot.revision,
+        title: snapshot.title.clone(),
+        venue_name: snapshot.venue_name.clone(),
+        artist_id: snapshot.artist_id,
+        starts_at: snapshot.starts_at,
+        sale_starts_at: snapshot.sale_starts_at,
+        sale_ends_at: snapshot.sale_ends_at,
+        has_presale: snapshot.has_presale,
+        seats_per_user_max: snapshot.seats_per_user_max,
+    })
+}
+
+/// The sale to create, or why it cannot be created.
+fn new_sale(snapshot: &EventSnapshot) -> Result<NewSale, String> {
+    let layout = snapshot.layout.clone().unwrap_or(Layout { sections: Vec::new() });
+    let kind = match snapshot.kind {
+        EventKind::Seated => {
+            layout.check().map_err(|invalid| format!("the layout: {invalid}"))?;
+            check_prices(snapshot, &layout)?;
+            if !snapshot.ticket_types.is_empty() {
+                return Err("an event with seats has ticket types".to_owned());
+            }
+            InventoryKind::Seated
+        }
+        EventKind::Standing if !layout.sections.is_empty() => {
+            return Err("a standing event has seats".to_owned());
+        }
+        EventKind::Standing => {
+            check_ticket_types(&snapshot.ticket_types)?;
+            InventoryKind::Standing
+        }
+    };
+    let ticket_types = snapshot.ticket_types.iter().map(new_ticket_type);
+    let (event_id, prices) = (snapshot.event_id, snapshot.prices.clone());
+    Ok(NewSale {
+        inventory: Inventory { event_id, kind, layout, prices },
+        facts: sale_facts(snapshot)?,
+        ticket_types: ticket_types.collect::<Result<_, _>>()?,
+    })
+}
+
+fn check_prices(snapshot: &EventSnapshot, layout: &Layout) -> Result<(), String> {
+    for grade in layout.grades() {
+        match snapshot.prices.get(grade) {
+            Some(price) if TicketTypeDraft::is_price(*price) => {}
+            Some(price) => return Err(format!("the price of {grade:?} is {price}")),
+            None => return Err(format!("the grade {grade:?} has no price")),
+        }
+    }
+    Ok(())
+}
+
+fn check_ticket_types(ticket_types: &[OrderedTicketType]) -> Result<(), String> {
+    let (mut ids, mut names) = (HashSet::new(), HashSet::new());
+    for ticket_type in ticket_types {
+        if !ids.insert(ticket_type.id) || !names.insert(ticket_type.name.trim()) {
+            return Err(format!("the ticket type {:?} is there twice", ticket_type.name));
+        }
+    }
+    Ok(())
+}
+
+fn new_ticket_type(ordered: &OrderedTicketType) -> Result<NewTicketType, String> {
+    let OrderedTicketType { id, name, description, price, total } = ordered;
+    let draft = TicketTypeDraft::parse(name, description, price.amount(), i64::from(*total));
+    let draft = draft.map_err(|invalid| format!("the ticket type {name:?}: {invalid}"))?;
+    Ok(NewTicketType::new(*id, &draft))
 }

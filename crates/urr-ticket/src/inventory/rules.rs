@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+use urr_storage::storable_enum;
 
 pub use urr_kernel::Tier;
 use urr_kernel::{Timestamp, Uuid, Won, presale_delay};
@@ -62,36 +63,9 @@ pub enum NotOnSale {
     Ended,
 }
 
-impl InventoryKind {
-    /// As it is stored and sent.
-    pub fn name(self) -> &'static str {
-        match self {
-            InventoryKind::Seated => "seated",
-            InventoryKind::Standing => "standing",
-        }
-    }
+storable_enum!(InventoryKind { Seated => "seated", Standing => "standing" });
 
-    pub fn parse(name: &str) -> Option<InventoryKind> {
-        [InventoryKind::Seated, InventoryKind::Standing]
-            .into_iter()
-            .find(|kind| kind.name() == name)
-    }
-}
-
-impl SaleStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            SaleStatus::Open => "open",
-            SaleStatus::Cancelled => "cancelled",
-            SaleStatus::Deleted => "deleted",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<SaleStatus> {
-        let all = [SaleStatus::Open, SaleStatus::Cancelled, SaleStatus::Deleted];
-        all.into_iter().find(|status| status.name() == name)
-    }
-}
+storable_enum!(SaleStatus { Open => "open", Cancelled => "cancelled", Deleted => "deleted" });
 
 /// What a purchase in a pre-sale costs beside its items: once for the reservation.
 pub fn presale_fee(tier: Tier) -> Won {

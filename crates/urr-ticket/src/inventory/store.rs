@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::Layout;
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::{Inventory, InventoryKind, SalePolicy, SaleStatus};
+use crate::{Inventory, SalePolicy};
 
 /// Everything about a sale that is about to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,8 @@ pub struct NewSale {
 }
 
 /// What the catalogue may still change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SaleFacts {
     pub revision: i64,
     pub title: String,
@@ -90,7 +92,7 @@ fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> Result<bool, S
         params![
             inventory.event_id,
             facts.revision,
-            inventory.kind.name(),
+            inventory.kind,
             facts.title,
             facts.venue_name,
             facts.artist_id,
@@ -167,9 +169,8 @@ pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SalePolicy>
 }
 
 fn policy_read(row: &Row<'_>) -> Result<SalePolicy, StorageError> {
-    let status: String = row.get("status")?;
     Ok(SalePolicy {
-        status: SaleStatus::parse(&status).expect("only known states are stored"),
+        status: row.get("status")?,
         is_complete: row.get("is_complete")?,
         artist_id: row.get("artist_id")?,
         sale_starts_at: row.get("sale_starts_at")?,
@@ -184,13 +185,12 @@ pub fn inventory_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<Inventor
         "select kind, layout, prices from sales where event_id = $1 and is_complete",
         params![event_id],
         |row| {
-            let kind: String = row.get("kind")?;
             let (layout, prices): (Json, Json) = (row.get("layout")?, row.get("prices")?);
             let prices: BTreeMap<String, Won> =
                 serde_json::from_value(prices).expect("only prices are stored");
             let layout: Layout =
                 serde_json::from_value(layout).expect("only checked layouts are stored");
-            let kind = InventoryKind::parse(&kind).expect("only known kinds are stored");
+            let kind = row.get("kind")?;
             Ok(Inventory { event_id, kind, layout, prices })
         },
     )

@@ -8,41 +8,17 @@ pub(crate) mod http;
 pub(crate) mod rules;
 pub mod store;
 
-use serde::{Deserialize, Serialize};
+use urr_contracts::events::inventory::TicketTypeChanged;
 use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
-use urr_kernel::{CallContext, EventData, TicketTypeDraft, Uuid, Won};
-use urr_service::admin_audit::{AdminAction, action_insert};
+use urr_kernel::{CallContext, TicketTypeDraft, Uuid};
+use urr_service::admin_log::{self, AdminAction};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::consumer::InventoryReady;
 use crate::inventory::store as sales;
 use crate::inventory::store::NewTicketType;
 use crate::inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
 use crate::{InventoryKind, SOURCE, SaleStatus, TicketService};
-
-/// A ticket type is new or different.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TicketTypeChanged {
-    pub event_id: Uuid,
-    pub ticket_type_id: Uuid,
-    pub name: String,
-    pub description: String,
-    pub price: Won,
-    pub total: u32,
-    /// The number of the change: an older one does not overwrite a newer one.
-    pub fence: i64,
-}
-
-impl EventData for TicketTypeChanged {
-    const TOPIC: &'static str = InventoryReady::TOPIC;
-    const TYPE: &'static str = "TICKET_TYPE_CHANGED";
-
-    fn aggregate_id(&self) -> Uuid {
-        self.event_id
-    }
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum CreateTicketTypeError {
@@ -107,7 +83,7 @@ impl TicketService {
                 if store::ticket_type_count(tx, event_id)? >= PER_EVENT_MAX {
                     return Err(TooMany);
                 }
-                let made = sales::ticket_type_insert(tx, event_id, &new, action.now)?;
+                let made = sales::ticket_type_insert(tx, event_id, &new, action.created_at)?;
                 assert!(made, "neither the name nor the fresh id was taken");
                 let made = store::ticket_type_find(tx, new.id)?.expect("it was just made");
                 finish(tx, &made, sale.fence + 1, &action, &stamp)?;
@@ -170,12 +146,13 @@ impl TicketService {
         let (id, now) = (self.ids.next_id(), self.clock.now());
         AdminAction {
             id,
-            admin_id,
-            action,
-            resource_type: "ticket_type",
-            resource_id,
+            admin_id: Some(admin_id),
+            action: action.into(),
+            resource_type: "ticket_type".into(),
+            resource_id: resource_id.to_string(),
             summary,
-            now,
+            details: None,
+            created_at: now,
         }
     }
 }
@@ -190,7 +167,7 @@ fn finish(
     stamp: &Stamp,
 ) -> Result<(), StorageError> {
     sales::sale_number(tx, to.event_id, fence)?;
-    action_insert(tx, action)?;
+    admin_log::insert(tx, action)?;
     let changed = TicketTypeChanged {
         event_id: to.event_id,
         ticket_type_id: to.id,

@@ -1,9 +1,10 @@
 //! Points of a membership: what they are given for, how many, and which tier they make.
 
+pub(crate) mod http;
 pub(crate) mod store;
 
 use jiff::tz::Offset;
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, named_enum};
 
 use crate::inventory::rules::Tier;
 
@@ -28,45 +29,26 @@ pub enum PointAction {
     NewsArticle,
 }
 
+named_enum!(PointAction {
+    Join => "MEMBERSHIP_JOIN",
+    Renew => "MEMBERSHIP_RENEW",
+    TicketPurchase => "TICKET_PURCHASE",
+    Post => "COMMUNITY_POST",
+    Comment => "COMMUNITY_COMMENT",
+    NewsArticle => "NEWS_CREATION",
+});
+
 impl PointAction {
-    pub const ALL: [PointAction; 6] = [
-        PointAction::Join,
-        PointAction::Renew,
-        PointAction::TicketPurchase,
-        PointAction::Post,
-        PointAction::Comment,
-        PointAction::NewsArticle,
-    ];
-
-    /// As it is stored and sent.
-    pub fn name(self) -> &'static str {
-        match self {
-            PointAction::Join => "MEMBERSHIP_JOIN",
-            PointAction::Renew => "MEMBERSHIP_RENEW",
-            PointAction::TicketPurchase => "TICKET_PURCHASE",
-            PointAction::Post => "COMMUNITY_POST",
-            PointAction::Comment => "COMMUNITY_COMMENT",
-            PointAction::NewsArticle => "NEWS_CREATION",
-        }
-    }
-
-    /// What is noted when its points are taken back.
-    pub fn name_of_return(self) -> &'static str {
-        match self {
-            PointAction::Join => "MEMBERSHIP_JOIN_RETURNED",
-            PointAction::Renew => "MEMBERSHIP_RENEW_RETURNED",
-            PointAction::TicketPurchase => "TICKET_PURCHASE_RETURNED",
-            PointAction::Post => "COMMUNITY_POST_RETURNED",
-            PointAction::Comment => "COMMUNITY_COMMENT_RETURNED",
-            PointAction::NewsArticle => "NEWS_CREATION_RETURNED",
-        }
+    /// The name of the entry that takes its points back.
+    pub fn name_of_return(self) -> String {
+        format!("{self}_RETURNED")
     }
 
     /// What the community may report.
     pub fn parse_of_community(name: &str) -> Option<PointAction> {
         [PointAction::Post, PointAction::Comment, PointAction::NewsArticle]
             .into_iter()
-            .find(|a| a.name() == name)
+            .find(|a| a.as_str() == name)
     }
 
     pub fn points(self) -> i64 {
@@ -115,8 +97,9 @@ mod tests {
     /// A return that had the name of an award would stand in its way.
     #[test]
     fn awards_and_their_returns_have_names_of_their_own() {
-        let names =
-            PointAction::ALL.iter().flat_map(|action| [action.name(), action.name_of_return()]);
+        let names = PointAction::ALL
+            .iter()
+            .flat_map(|action| [action.to_string(), action.name_of_return()]);
         assert_eq!(names.collect::<HashSet<_>>().len(), 2 * PointAction::ALL.len());
     }
 
@@ -124,7 +107,7 @@ mod tests {
     fn the_community_cannot_report_what_is_paid_for() {
         let reported = PointAction::ALL
             .into_iter()
-            .filter(|action| PointAction::parse_of_community(action.name()).is_some());
+            .filter(|action| PointAction::parse_of_community(action.as_str()).is_some());
         assert_eq!(
             reported.collect::<Vec<_>>(),
             [PointAction::Post, PointAction::Comment, PointAction::NewsArticle]
@@ -134,7 +117,7 @@ mod tests {
 
     fn reported_without_limit() -> Vec<PointAction> {
         let reported = PointAction::ALL.into_iter();
-        let reported = reported.filter(|a| PointAction::parse_of_community(a.name()).is_some());
+        let reported = reported.filter(|a| PointAction::parse_of_community(a.as_str()).is_some());
         reported.filter(|action| action.per_day_max().is_none()).collect()
     }
 }

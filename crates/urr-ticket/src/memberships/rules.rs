@@ -4,9 +4,10 @@
 //! a payment can be asked for again: [`Transition::Done`] says that it was taken before.
 
 use std::time::Duration;
+use urr_storage::{storable_enum, storable_id};
 
 use jiff::tz::Offset;
-use urr_kernel::{Timestamp, Uuid, Won, define_id};
+use urr_kernel::{Timestamp, Uuid, Won, define_id, named_enum};
 
 use crate::inventory::rules::{Tier, presale_fee};
 use crate::memberships::points::{DIAMOND_FROM, GOLD_FROM};
@@ -16,6 +17,7 @@ define_id!(
     /// Which membership.
     MembershipId
 );
+storable_id!(MembershipId);
 
 /// Years are those of Korea's calendar, which knows no summer time.
 const KOREA: Offset = Offset::constant(9);
@@ -115,31 +117,9 @@ pub enum MembershipRejection {
     WrongAmount,
 }
 
-impl TermPaymentStatus {
-    /// As it is stored and sent.
-    pub fn name(self) -> &'static str {
-        match self {
-            TermPaymentStatus::Unpaid => "unpaid",
-            TermPaymentStatus::Paid => "paid",
-            TermPaymentStatus::Refunded => "refunded",
-        }
-    }
+storable_enum!(TermPaymentStatus { Unpaid => "unpaid", Paid => "paid", Refunded => "refunded" });
 
-    pub fn parse(name: &str) -> Option<TermPaymentStatus> {
-        let all = [TermPaymentStatus::Unpaid, TermPaymentStatus::Paid, TermPaymentStatus::Refunded];
-        all.into_iter().find(|status| status.name() == name)
-    }
-}
-
-impl MembershipStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            MembershipStatus::Pending => "pending",
-            MembershipStatus::Active => "active",
-            MembershipStatus::Expired => "expired",
-        }
-    }
-}
+named_enum!(MembershipStatus { Pending => "pending", Active => "active", Expired => "expired" });
 
 impl Membership {
     /// Expired is expired, told or not (F-12).
@@ -340,7 +320,7 @@ impl Benefits {
 
 /// A tier as it is sent.
 pub fn tier_name(tier: Option<Tier>) -> &'static str {
-    tier.map_or("bronze", Tier::name)
+    tier.map_or("bronze", Tier::as_str)
 }
 
 #[cfg(test)]

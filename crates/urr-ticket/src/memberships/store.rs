@@ -7,7 +7,7 @@ use urr_storage::{Row, StorageError, Tx, Value, params};
 
 use crate::Tier;
 use crate::memberships::rules::{
-    Membership, MembershipArtist, MembershipId, MembershipTerm, TermPaymentStatus, TermPeriod,
+    Membership, MembershipArtist, MembershipId, MembershipTerm, TermPeriod,
 };
 
 /// Which term of a membership is wanted.
@@ -101,15 +101,14 @@ pub fn membership_count(tx: &mut Tx<'_>, user_id: Uuid) -> Result<u64, StorageEr
 }
 
 fn membership_read(row: &Row<'_>) -> Result<Membership, StorageError> {
-    let tier: String = row.get("tier")?;
     let (name, price): (Option<String>, Option<Won>) =
         (row.get("artist_name")?, row.get("membership_price")?);
     Ok(Membership {
-        id: MembershipId(row.get("id")?),
+        id: row.get("id")?,
         user_id: row.get("user_id")?,
         artist_id: row.get("artist_id")?,
         artist: name.zip(price).map(|(name, price)| MembershipArtist { name, price }),
-        tier: Tier::parse(&tier).expect("only known tiers are stored"),
+        tier: row.get("tier")?,
         points: row.get("points")?,
         joined_at: row.get("joined_at")?,
         expires_at: row.get("expires_at")?,
@@ -121,11 +120,9 @@ fn membership_read(row: &Row<'_>) -> Result<Membership, StorageError> {
 
 fn term_read(row: &Row<'_>) -> Result<Option<MembershipTerm>, StorageError> {
     let Some(number) = row.get::<Option<i64>>("number")? else { return Ok(None) };
-    let payment_status: String = row.get("payment_status")?;
     Ok(Some(MembershipTerm {
         number,
-        payment_status: TermPaymentStatus::parse(&payment_status)
-            .expect("only known states are stored"),
+        payment_status: row.get("payment_status")?,
         amount: row.get("amount")?,
         pinned_by: row.get("pinned_by")?,
         payment_id: row.get("payment_id")?,
@@ -142,7 +139,7 @@ fn period_read(row: &Row<'_>) -> Result<Option<TermPeriod>, StorageError> {
 /// Nobody else changes the membership until this transaction ends.
 pub fn membership_lock(tx: &mut Tx<'_>, id: MembershipId) -> Result<(), StorageError> {
     let sql = "select id from memberships where id = $1 for update";
-    tx.query_one(sql, params![id.0], |_| Ok(()))
+    tx.query_one(sql, params![id], |_| Ok(()))
 }
 
 /// Makes a fan's membership if there is none, and locks it. It is worth nothing yet.
@@ -156,12 +153,12 @@ pub fn membership_make(
     tx.execute(
         "insert into memberships (id, user_id, artist_id, tier, status, expires_at) \
          values ($1, $2, $3, 'silver', 'pending', $4) on conflict (user_id, artist_id) do nothing",
-        params![id.0, user_id, artist_id, now],
+        params![id, user_id, artist_id, now],
     )?;
     tx.query_one(
         "select id from memberships where user_id = $1 and artist_id = $2 for update",
         params![user_id, artist_id],
-        |row| Ok(MembershipId(row.get("id")?)),
+        |row| Ok(row.get("id")?),
     )
 }
 
@@ -175,9 +172,9 @@ pub fn term_offer(
     tx.execute(
         "insert into membership_terms (membership_id, number, payment_status, created_at, \
          updated_at) values ($1, $2, 'unpaid', $3, $3)",
-        params![membership.id.0, number, now],
+        params![membership.id, number, now],
     )?;
-    tx.execute("update memberships set term = $2 where id = $1", params![membership.id.0, number])?;
+    tx.execute("update memberships set term = $2 where id = $1", params![membership.id, number])?;
     Ok(())
 }
 
@@ -196,7 +193,7 @@ pub fn term_pin(tx: &mut Tx<'_>, step: TermChange, amount: Won) -> Result<(), St
         "update membership_terms set pinned_by = $3, pinned_at = $4, amount = $5, updated_at = $4 \
          where membership_id = $1 and number = $2 and payment_status = 'unpaid' \
          and pinned_by is null",
-        params![step.id.0, step.number, step.payment_id, step.now, amount],
+        params![step.id, step.number, step.payment_id, step.now, amount],
     )?;
     assert_eq!(rows, 1, "the term was seen to be free under the lock");
     Ok(())
@@ -206,7 +203,7 @@ pub fn term_unpin(tx: &mut Tx<'_>, step: TermChange) -> Result<(), StorageError>
     let rows = tx.execute(
         "update membership_terms set pinned_by = null, pinned_at = null, updated_at = $4 \
          where membership_id = $1 and number = $2 and pinned_by = $3",
-        params![step.id.0, step.number, step.payment_id, step.now],
+        params![step.id, step.number, step.payment_id, step.now],
     )?;
     assert_eq!(rows, 1, "the pin was seen under the lock");
     Ok(())
@@ -225,7 +222,7 @@ pub fn term_pay(
          updated_at = $7 where membership_id = $1 and number = $2 and payment_status = 'unpaid' \
          and pinned_by = $3",
         params![
-            step.id.0,
+            step.id,
             step.number,
             step.payment_id,
             method,
@@ -238,7 +235,7 @@ pub fn term_pay(
     tx.execute(
         "update memberships set status = 'active', joined_at = coalesce(joined_at, $2), \
          expires_at = $3, is_live = true where id = $1",
-        params![step.id.0, step.now, period.ends_at],
+        params![step.id, step.now, period.ends_at],
     )?;
     Ok(())
 }
@@ -252,7 +249,7 @@ pub fn period_list_except(
     tx.query(
         "select number, starts_at, ends_at from membership_terms where membership_id = $1 \
          and number <> $2 and payment_status = 'paid' order by number",
-        params![id.0, number],
+        params![id, number],
         |row| {
             let period = period_read(row)?.expect("what is paid has a span");
             Ok((row.get("number")?, period))
@@ -265,7 +262,7 @@ pub fn term_refund(tx: &mut Tx<'_>, step: TermChange) -> Result<(), StorageError
     let rows = tx.execute(
         "update membership_terms set payment_status = 'refunded', updated_at = $4 \
          where membership_id = $1 and number = $2 and payment_id = $3 and payment_status = 'paid'",
-        params![step.id.0, step.number, step.payment_id, step.now],
+        params![step.id, step.number, step.payment_id, step.now],
     )?;
     assert_eq!(rows, 1, "the state was seen under the lock");
     Ok(())
@@ -281,7 +278,7 @@ pub fn term_update_period(
     tx.execute(
         "update membership_terms set starts_at = $3, ends_at = $4, updated_at = $5 \
          where membership_id = $1 and number = $2",
-        params![id.0, number, period.starts_at, period.ends_at, now],
+        params![id, number, period.starts_at, period.ends_at, now],
     )?;
     Ok(())
 }
@@ -291,7 +288,7 @@ pub fn membership_set_end(
     id: MembershipId,
     expires_at: Timestamp,
 ) -> Result<(), StorageError> {
-    tx.execute("update memberships set expires_at = $2 where id = $1", params![id.0, expires_at])?;
+    tx.execute("update memberships set expires_at = $2 where id = $1", params![id, expires_at])?;
     Ok(())
 }
 
@@ -319,12 +316,11 @@ pub fn membership_end_overdue(
          ) returning id, user_id, artist_id, tier, expires_at",
         params![now, limit],
         |row| {
-            let tier: String = row.get("tier")?;
             Ok(EndedMembership {
                 id: row.get("id")?,
                 user_id: row.get("user_id")?,
                 artist_id: row.get("artist_id")?,
-                tier: Tier::parse(&tier).expect("only known tiers are stored"),
+                tier: row.get("tier")?,
                 expires_at: row.get("expires_at")?,
             })
         },

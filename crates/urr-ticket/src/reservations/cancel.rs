@@ -1,7 +1,7 @@
 //! Giving back: a hold is released, a reservation is cancelled by its owner or an administrator.
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_service::admin_audit::{self, AdminAction};
+use urr_service::admin_log::{self, AdminAction};
 use urr_storage::Tx;
 
 use crate::reservations::refund::rules::FeeMode;
@@ -40,7 +40,7 @@ impl TicketService {
         user_id: Uuid,
         context: CallContext,
     ) -> Result<ReservationRecord, TransitionError> {
-        let (prepared, now) = (self.prepared(1, context), self.clock.now());
+        let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
         let cancelled = self.db.write(move |tx| {
             let found = check_transition(tx, id, |record| {
                 check_owner(record, user_id)?;
@@ -69,7 +69,7 @@ impl TicketService {
         token: Option<i64>,
         context: CallContext,
     ) -> Result<ReservationRecord, TransitionError> {
-        let (prepared, now) = (self.prepared(1, context), self.clock.now());
+        let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
         let released = self.db.write(move |tx| {
             let found = check_transition(tx, id, |record| {
                 check_owner(record, user_id)?;
@@ -89,8 +89,8 @@ impl TicketService {
         by: AdminCancel,
         context: CallContext,
     ) -> Result<ReservationRecord, TransitionError> {
-        let (prepared, now, audit_id) =
-            (self.prepared(2, context), self.clock.now(), self.ids.next_id());
+        let (prepared, now, action_id) =
+            (self.prepare_events(2, context), self.clock.now(), self.ids.next_id());
         let cancelled = self.db.write(move |tx| {
             let found = check_transition(tx, id, |record| {
                 if by.payment_id.is_some() && by.payment_id != record.payment_id {
@@ -103,15 +103,16 @@ impl TicketService {
                 return Err(ReservationRejection::BeingBought.into());
             }
             let action = AdminAction {
-                id: audit_id,
-                admin_id: by.admin_id,
-                action: "RESERVATION_CANCELLED",
-                resource_type: "reservation",
-                resource_id: id.0,
+                id: action_id,
+                admin_id: Some(by.admin_id),
+                action: "RESERVATION_CANCELLED".into(),
+                resource_type: "reservation".into(),
+                resource_id: id.to_string(),
                 summary: format!("{}: {}", record.reservation.number, by.reason),
-                now,
+                details: None,
+                created_at: now,
             };
-            admin_audit::action_insert(tx, &action)?;
+            admin_log::insert(tx, &action)?;
             let end = CancelEnd { fence, reason: &by.reason, fee: by.fee };
             end_one(tx, &record, end, &prepared, now)
         });

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use urr_kernel::Uuid;
 use urr_service::Page;
-use urr_service::admin_audit::{self, ActionFilter, NotedAction};
 use urr_storage::{StorageError, Tx};
 
 use crate::reservations::cancel::check_owner;
@@ -45,7 +44,7 @@ impl ReservationDetails {
             .iter()
             .map(|(name, count)| format!("{name} {count}매").trim().to_owned())
             .collect();
-        shorten(format!("{} · {}", self.listed.event_title, counts.join(", ")))
+        shorten_order_name(format!("{} · {}", self.listed.event_title, counts.join(", ")))
     }
 
     /// Labels of seats, and standing tickets with their number.
@@ -74,7 +73,7 @@ impl ReservationDetails {
     }
 }
 
-pub(crate) fn shorten(name: String) -> String {
+pub(crate) fn shorten_order_name(name: String) -> String {
     if name.chars().count() <= ORDER_NAME_CHARS_MAX {
         return name;
     }
@@ -132,14 +131,5 @@ impl TicketService {
             details.push(ReservationDetails { listed: one, items, tickets: Vec::new(), inventory });
         }
         Ok((details, total))
-    }
-
-    /// One page of what administrators did, the newest first, and how much it is.
-    pub async fn list_admin_actions(
-        &self,
-        filter: ActionFilter,
-        page: Page,
-    ) -> Result<(Vec<NotedAction>, u64), StorageError> {
-        self.db.read(move |tx| admin_audit::action_list(tx, &filter, page)).await
     }
 }

@@ -300,7 +300,7 @@ impl TicketService {
         let context = CallContext::root(self.ids.next_id());
         let context = CallContext { causation_id: batch.cause, ..context };
         let status = batch.ending.status();
-        let (prepared, now) = (self.prepared(2 * batch.ids.len(), context), self.clock.now());
+        let (prepared, now) = (self.prepare_events(2 * batch.ids.len(), context), self.clock.now());
         let ended = self.db.write(move |tx| {
             let EndingBatch { event_id, ids, ending, .. } = &batch;
             if lock_wait == LockWait::Skip && !overdue::sale_is_free(tx, *event_id)? {

@@ -1,6 +1,7 @@
 //! One's own reservations over HTTP: look, change, release, cancel.
 
 pub(crate) mod admin;
+pub(crate) mod internal;
 pub(crate) mod views;
 
 use axum::extract::State;
@@ -13,7 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::reservations::http::views::{ReservationDetailView, ReservationView};
-use crate::reserve::slots::http::EntrySlot;
+use crate::reserve::slots::EntrySlot;
 use crate::{
     ChangeError, ChangeSeats, RequestedItems, ReservationFilter, ReservationId,
     ReservationRejection, ReservationStatus, ReserveError, TicketService, TransitionError,
@@ -58,7 +59,7 @@ pub fn parse_status(name: Option<&str>) -> Result<Option<ReservationStatus>, Api
             "The status must be pending, confirmed, cancelled or expired.",
         )
     };
-    ReservationStatus::parse(name).map(Some).ok_or_else(unknown)
+    name.parse().map(Some).map_err(|_| unknown())
 }
 
 /// One's own reservations, the newest first.

@@ -2,11 +2,13 @@
 
 use urr_kernel::{CallContext, Timestamp, Uuid, Won, define_id};
 use urr_layout::SeatId;
+use urr_storage::{storable_enum, storable_id};
 
 define_id!(
     /// Which reservation.
     ReservationId
 );
+storable_id!(ReservationId);
 
 /// A hold is a pending reservation. It ends as exactly one of the others; only a confirmed one can
 /// still be cancelled.
@@ -85,47 +87,6 @@ pub enum ItemSubject {
     TicketType(Uuid),
 }
 
-impl ReservationStatus {
-    pub const ALL: [ReservationStatus; 4] = [
-        ReservationStatus::Pending,
-        ReservationStatus::Confirmed,
-        ReservationStatus::Cancelled,
-        ReservationStatus::Expired,
-    ];
+storable_enum!(ReservationStatus { Pending => "pending", Confirmed => "confirmed", Cancelled => "cancelled", Expired => "expired" });
 
-    /// As it is stored and sent.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReservationStatus::Pending => "pending",
-            ReservationStatus::Confirmed => "confirmed",
-            ReservationStatus::Cancelled => "cancelled",
-            ReservationStatus::Expired => "expired",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<ReservationStatus> {
-        ReservationStatus::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
-
-impl ReservationPaymentStatus {
-    pub const ALL: [ReservationPaymentStatus; 4] = [
-        ReservationPaymentStatus::Unpaid,
-        ReservationPaymentStatus::Paid,
-        ReservationPaymentStatus::Refunding,
-        ReservationPaymentStatus::Refunded,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            ReservationPaymentStatus::Unpaid => "unpaid",
-            ReservationPaymentStatus::Paid => "paid",
-            ReservationPaymentStatus::Refunding => "refunding",
-            ReservationPaymentStatus::Refunded => "refunded",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<ReservationPaymentStatus> {
-        ReservationPaymentStatus::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
+storable_enum!(ReservationPaymentStatus { Unpaid => "unpaid", Paid => "paid", Refunding => "refunding", Refunded => "refunded" });

@@ -3,12 +3,12 @@
 //! Every step can be repeated by the same payment and has its effect once. Another payment, an old
 //! fencing token or another amount is refused.
 
+use urr_contracts::internal::queue::FinishSlotBody;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
 use crate::display_number::display_number;
-use crate::events::{ReservationConfirmed, ReservationFacts};
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store::{PointAward, points_award_ticket};
 use crate::reservations::cancel::check_owner;
@@ -24,12 +24,13 @@ use crate::reservations::store::items::StoredItem;
 use crate::reservations::store::list as listing;
 use crate::reservations::transition::{TransitionCheck, TransitionError, check_transition, reload};
 use crate::transfers::store::was_sold_by;
-use crate::{EventChain, ItemSubject, Purchase, ReservationDetails, ReservationId, TicketService};
+use crate::{EventChain, ItemSubject, ReservationDetails, ReservationId, TicketService};
+use urr_contracts::events::reservation::{ReservationConfirmed, ReservationSnapshot};
 
 const METHOD_CHARS_MAX: usize = 50;
 const METHOD_UNKNOWN: &str = "unknown";
 
-/// A payment that was made.
+/// A payment that was payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletedPayment {
     pub claim: PaymentClaim,
@@ -45,28 +46,19 @@ impl CompletedPayment {
     }
 }
 
-/// Some of the reservations that were ever paid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PaidReservationPage {
-    /// In the order of their ids.
-    pub records: Vec<ReservationRecord>,
-    /// Whether there are others behind them.
-    pub more: bool,
-}
-
 impl TicketService {
     /// The reservations that were ever paid, so many at a time.
     pub async fn list_paid(
         &self,
         after: Option<ReservationId>,
         limit: u32,
-    ) -> Result<PaidReservationPage, StorageError> {
+    ) -> Result<(Vec<ReservationRecord>, bool), StorageError> {
         let read = move |tx: &mut Tx<'_>| listing::paid_page(tx, after, limit.saturating_add(1));
         let mut records: Vec<ReservationRecord> = self.db.read(read).await?;
         let limit = usize::try_from(limit).expect("32 bits fit");
         let more = records.len() > limit;
         records.truncate(limit);
-        Ok(PaidReservationPage { records, more })
+        Ok((records, more))
     }
 
     /// A reservation, whoever's it is.
@@ -81,7 +73,7 @@ impl TicketService {
     }
 
     /// A user's reservation if it can be paid now.
-    pub async fn validate_for_payment(
+    pub async fn validate_reservation(
         &self,
         id: ReservationId,
         user_id: Uuid,
@@ -92,7 +84,7 @@ impl TicketService {
     }
 
     /// What a payment of a reservation belongs to.
-    pub async fn find_flow(&self, id: ReservationId) -> Result<EventChain, StorageError> {
+    pub async fn find_chain(&self, id: ReservationId) -> Result<EventChain, StorageError> {
         self.db.read(move |tx| transitions::flow_find(tx, id)).await
     }
 
@@ -139,47 +131,47 @@ impl TicketService {
         unpinned.await
     }
 
-    /// The payment was made: the seats are sold, and there is a ticket for everyone.
+    /// The payment was payment: the seats are sold, and there is a ticket for everyone.
     pub async fn confirm_reservation(
         &self,
         id: ReservationId,
-        made: CompletedPayment,
+        payment: CompletedPayment,
         context: CallContext,
     ) -> Result<ReservationRecord, TransitionError> {
         // How many tickets there will be: what is pinned cannot be changed any more.
         let quantity = self.find_reservation(id).await?.quantity;
         let ticket_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
-        let (prepared, now) = (self.prepared(1, context), self.clock.now());
+        let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
         let confirmed = self.db.write(move |tx| {
-            let (made, ticket_ids, stamp) = (&made, &*ticket_ids, &prepared.stamp(0));
-            confirm(tx, &HoldConfirmation { id, made, ticket_ids, stamp, now })
+            let (payment, ticket_ids, stamp) = (&payment, &*ticket_ids, &prepared.stamp(0));
+            confirm(tx, &HoldConfirmation { id, payment, ticket_ids, stamp, now })
         });
         let (record, is_new) = confirmed.await?;
         if is_new {
             let (event_id, user_id) = (record.reservation.event_id, record.reservation.user_id);
             self.maps.mark_taken(event_id);
             // Only the first time: by the next one they may be in again, to buy something else.
-            self.slots.finish(Purchase { event_id, user_id, bought_at: now }, context).await;
+            self.slots.finish(FinishSlotBody { event_id, user_id, bought_at: now }, context).await;
         }
         Ok(record)
     }
 
-    /// The money of a cancelled reservation is back.
+    /// The money of a cancelled reservation is money.
     pub async fn mark_refunded(
         &self,
         id: ReservationId,
         payment_id: Uuid,
-        back: ReturnedMoney,
+        money: ReturnedMoney,
     ) -> Result<ReservationRecord, TransitionError> {
         let now = self.clock.now();
-        self.db.write(move |tx| mark_refunded(tx, id, payment_id, back, now)).await
+        self.db.write(move |tx| mark_refunded(tx, id, payment_id, money, now)).await
     }
 }
 
 /// A confirmation with the ids of what it makes.
 pub(crate) struct HoldConfirmation<'a> {
     pub id: ReservationId,
-    pub made: &'a CompletedPayment,
+    pub payment: &'a CompletedPayment,
     /// One for everyone.
     pub ticket_ids: &'a [Uuid],
     pub stamp: &'a Stamp,
@@ -192,10 +184,10 @@ pub(crate) fn confirm(
     tx: &mut Tx<'_>,
     confirming: &HoldConfirmation<'_>,
 ) -> Result<(ReservationRecord, bool), TransitionError> {
-    let HoldConfirmation { id, made, ticket_ids, stamp, now } = *confirming;
-    let found = check_transition(tx, id, |record| decide_confirm(record, &made.claim, now));
+    let HoldConfirmation { id, payment, ticket_ids, stamp, now } = *confirming;
+    let found = check_transition(tx, id, |record| decide_confirm(record, &payment.claim, now));
     if found == Err(TransitionError::Rejected(ReservationRejection::Confirmed))
-        && was_sold_by(tx, id, made.claim.payment_id)?
+        && was_sold_by(tx, id, payment.claim.payment_id)?
     {
         // It has confirmed it, before its owner sold it.
         return reload(tx, id).map(|record| (record, false));
@@ -204,7 +196,7 @@ pub(crate) fn confirm(
         return reload(tx, id).map(|record| (record, false));
     };
     let seats = confirmation::own_seats_count(tx, id)?.ok_or(ReservationRejection::SeatLost)?;
-    let (payment_id, payment_method) = (made.claim.payment_id, made.method.as_str());
+    let (payment_id, payment_method) = (payment.claim.payment_id, payment.method.as_str());
     let event_id = stamp.event_id;
     let sold = SoldHold { id, payment_id, payment_method, seats, fence, event_id, now };
     confirmation::hold_confirm(tx, &sold)?;
@@ -216,22 +208,22 @@ pub(crate) fn confirm(
         let award = PointAward { action: PointAction::TicketPurchase, reference_id: id.0, now };
         points_award_ticket(tx, record.reservation.user_id, artist_id, award)?;
     }
-    announce_confirmed(tx, &record, &items, made, stamp)?;
+    announce_confirmed(tx, &record, &items, payment, stamp)?;
     Ok((reload(tx, id)?, true))
 }
 
-/// Notes that the money of a cancelled reservation is back.
+/// Notes that the money of a cancelled reservation is money.
 pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: ReservationId,
     payment_id: Uuid,
-    back: ReturnedMoney,
+    money: ReturnedMoney,
     now: Timestamp,
 ) -> Result<ReservationRecord, TransitionError> {
-    match check_transition(tx, id, |record| decide_refunded(record, payment_id, back))? {
+    match check_transition(tx, id, |record| decide_refunded(record, payment_id, money))? {
         TransitionCheck::AlreadyDone(record) => Ok(record),
         TransitionCheck::Apply { .. } => {
-            transitions::reservation_mark_refunded(tx, id, back.returned, now)?;
+            transitions::reservation_mark_refunded(tx, id, money.returned, now)?;
             reload(tx, id)
         }
     }
@@ -266,24 +258,24 @@ fn announce_confirmed(
     tx: &mut Tx<'_>,
     record: &ReservationRecord,
     items: &[StoredItem],
-    made: &CompletedPayment,
+    payment: &CompletedPayment,
     stamp: &Stamp,
 ) -> Result<(), StorageError> {
     let event = ReservationConfirmed {
-        facts: facts(record, items, stamp.time),
-        payment_id: made.claim.payment_id,
-        payment_method: made.method.clone(),
+        reservation: reservation_snapshot(record, items, stamp.time),
+        payment_id: payment.claim.payment_id,
+        payment_method: Some(payment.method.clone()),
     };
     outbox::append(tx, stamp, &event)
 }
 
-pub(crate) fn facts(
+pub(crate) fn reservation_snapshot(
     record: &ReservationRecord,
     items: &[StoredItem],
     now: Timestamp,
-) -> ReservationFacts {
+) -> ReservationSnapshot {
     let reservation = &record.reservation;
-    ReservationFacts {
+    ReservationSnapshot {
         reservation_id: reservation.id.0,
         reservation_number: reservation.number.clone(),
         user_id: reservation.user_id,

@@ -215,7 +215,7 @@ pub fn decide_confirm(
 pub fn decide_refunded(
     record: &ReservationRecord,
     payment_id: Uuid,
-    back: ReturnedMoney,
+    money: ReturnedMoney,
 ) -> Result<Transition, ReservationRejection> {
     let is_ours = record.payment_id == Some(payment_id);
     match record.reservation.payment_status {
@@ -224,7 +224,8 @@ pub fn decide_refunded(
         }
         ReservationPaymentStatus::Refunded => Ok(Transition::AlreadyDone),
         ReservationPaymentStatus::Refunding => {
-            let is_right = record.refund_amount == Some(back.asked) && back.returned <= back.asked;
+            let is_right =
+                record.refund_amount == Some(money.requested) && money.returned <= money.requested;
             if is_right { Ok(Transition::Apply) } else { Err(ReservationRejection::WrongAmount) }
         }
         ReservationPaymentStatus::Unpaid | ReservationPaymentStatus::Paid => {
@@ -237,14 +238,14 @@ pub fn decide_refunded(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReturnedMoney {
     /// What we asked for.
-    pub asked: Won,
+    pub requested: Won,
     /// What of that came: less if a part had been given back before.
     pub returned: Won,
 }
 
 impl ReturnedMoney {
     pub fn whole(amount: Won) -> ReturnedMoney {
-        ReturnedMoney { asked: amount, returned: amount }
+        ReturnedMoney { requested: amount, returned: amount }
     }
 }
 
@@ -474,10 +475,10 @@ mod tests {
         let back = |back| decide_refunded(&record("refunding"), OURS, back);
         assert_eq!(back(ReturnedMoney::whole(half)), Err(ReservationRejection::WrongAmount));
         assert_eq!(
-            back(ReturnedMoney { asked: half, returned: asked }),
+            back(ReturnedMoney { requested: half, returned: asked }),
             Err(ReservationRejection::WrongAmount)
         );
-        assert_eq!(back(ReturnedMoney { asked, returned: half }), Ok(Transition::Apply));
+        assert_eq!(back(ReturnedMoney { requested: asked, returned: half }), Ok(Transition::Apply));
     }
 
     #[test]

@@ -16,10 +16,7 @@ use crate::in_list::for_each_chunk;
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store::points_revoke;
 use crate::reservations::rules::ReservationRecord;
-use crate::{
-    CancelPolicy, EventChain, Reservation, ReservationId, ReservationPaymentStatus,
-    ReservationStatus, SaleStatus,
-};
+use crate::{CancelPolicy, EventChain, Reservation, ReservationId, ReservationStatus};
 
 /// The columns of a [`ReservationRecord`], of `reservations as r` joined with `sales as s`.
 pub(crate) const RECORD: &str = "r.id, r.number, r.user_id, r.event_id, r.status, \
@@ -35,22 +32,18 @@ pub fn record_find(
         "select {RECORD} from reservations as r join sales as s on s.event_id = r.event_id \
          where r.id = $1"
     );
-    tx.query_opt(&sql, params![id.0], record_read)
+    tx.query_opt(&sql, params![id], record_read)
 }
 
 pub(crate) fn record_read(row: &Row<'_>) -> Result<ReservationRecord, StorageError> {
-    let (status, payment_status): (String, String) =
-        (row.get("status")?, row.get("payment_status")?);
-    let sale_status: String = row.get("sale_status")?;
     Ok(ReservationRecord {
         reservation: Reservation {
-            id: ReservationId(row.get("id")?),
+            id: row.get("id")?,
             number: row.get("number")?,
             user_id: row.get("user_id")?,
             event_id: row.get("event_id")?,
-            status: ReservationStatus::parse(&status).expect("only known states are stored"),
-            payment_status: ReservationPaymentStatus::parse(&payment_status)
-                .expect("only known states are stored"),
+            status: row.get("status")?,
+            payment_status: row.get("payment_status")?,
             total_amount: row.get("total_amount")?,
             booking_fee: row.get("booking_fee")?,
             fence: row.get("fence")?,
@@ -64,7 +57,7 @@ pub(crate) fn record_read(row: &Row<'_>) -> Result<ReservationRecord, StorageErr
         refund_amount: row.get("refund_amount")?,
         end_reason: row.get("end_reason")?,
         updated_at: row.get("updated_at")?,
-        sale_status: SaleStatus::parse(&sale_status).expect("only known states are stored"),
+        sale_status: row.get("sale_status")?,
         starts_at: row.get("starts_at")?,
         artist_id: row.get("artist_id")?,
     })
@@ -76,14 +69,14 @@ pub fn cancel_policy_find(
     id: ReservationId,
 ) -> Result<CancelPolicy, StorageError> {
     let sql = "select cancel_policy from reservations where id = $1";
-    let policy: Json = tx.query_one(sql, params![id.0], |row| row.get("cancel_policy"))?;
+    let policy: Json = tx.query_one(sql, params![id], |row| row.get("cancel_policy"))?;
     Ok(serde_json::from_value(policy).expect("only policies are stored"))
 }
 
 /// What a reservation's next event belongs to.
 pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<EventChain, StorageError> {
     let sql = "select correlation_id, last_event_id from reservations where id = $1";
-    tx.query_one(sql, params![id.0], flow_read)
+    tx.query_one(sql, params![id], flow_read)
 }
 
 fn flow_read(row: &Row<'_>) -> Result<EventChain, StorageError> {
@@ -318,7 +311,7 @@ fn tickets_invalidate(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError>
 pub fn ticket_was_used(tx: &mut Tx<'_>, id: ReservationId) -> Result<bool, StorageError> {
     let used = tx.query(
         "select checked_in_at from tickets where reservation_id = $1 order by id for update",
-        params![id.0],
+        params![id],
         |row| row.get::<Option<Timestamp>>("checked_in_at"),
     )?;
     Ok(used.iter().any(Option::is_some))
@@ -334,7 +327,7 @@ pub fn hold_pin(
     let rows = tx.execute(
         "update reservations set pinned_by = $2, pinned_at = $3, updated_at = $3 \
          where id = $1 and status = 'pending' and pinned_by is null",
-        params![id.0, payment_id, now],
+        params![id, payment_id, now],
     )?;
     assert_eq!(rows, 1, "the hold was seen to be free under the lock");
     Ok(())
@@ -349,7 +342,7 @@ pub fn hold_unpin(
     let rows = tx.execute(
         "update reservations set pinned_by = null, pinned_at = null, updated_at = $3 \
          where id = $1 and status = 'pending' and pinned_by = $2",
-        params![id.0, payment_id, now],
+        params![id, payment_id, now],
     )?;
     assert_eq!(rows, 1, "the pin was seen under the lock");
     Ok(())
@@ -364,7 +357,7 @@ pub fn reservation_mark_refunded(
     let rows = tx.execute(
         "update reservations set payment_status = 'refunded', refund_amount = $2, \
          updated_at = $3 where id = $1 and payment_status = 'refunding'",
-        params![id.0, returned, now],
+        params![id, returned, now],
     )?;
     assert_eq!(rows, 1, "the state was seen under the lock");
     Ok(())

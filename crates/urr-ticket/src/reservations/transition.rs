@@ -7,12 +7,14 @@ use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
 
-use crate::events::{ReservationCancelled, ReservationExpired, ReservationFacts};
 use crate::inventory::store as sales;
 use crate::reservations::rules::{ReservationRecord, ReservationRejection, Transition};
 use crate::reservations::store as transitions;
 use crate::reservations::store::{EndedReservation, ReservationEnding};
 use crate::{EventChain, ReservationId, SOURCE, TicketService};
+use urr_contracts::events::reservation::{
+    ReservationCancelled, ReservationExpired, ReservationSnapshot,
+};
 
 /// Enough to hide the way to Redis.
 const RELEASES_AT_ONCE: usize = 32;
@@ -93,8 +95,8 @@ impl EndedReservation {
         Some(kept.expect("a refund is not more than the total"))
     }
 
-    fn facts(&self, now: Timestamp) -> ReservationFacts {
-        ReservationFacts {
+    fn snapshot(&self, now: Timestamp) -> ReservationSnapshot {
+        ReservationSnapshot {
             reservation_id: self.id,
             reservation_number: self.number.clone(),
             user_id: self.user_id,
@@ -120,14 +122,14 @@ pub(crate) fn announce(
     match ending {
         ReservationEnding::Expired => {
             let fact = |(stamp, reservation): (Stamp, &EndedReservation)| {
-                (stamp, ReservationExpired { facts: reservation.facts(stamp.time) })
+                (stamp, ReservationExpired { reservation: reservation.snapshot(stamp.time) })
             };
             outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
         }
         ReservationEnding::Cancelled { reason, .. } | ReservationEnding::Withdrawn { reason } => {
             let fact = |(stamp, reservation): (Stamp, &EndedReservation)| {
                 let cancelled = ReservationCancelled {
-                    facts: reservation.facts(stamp.time),
+                    reservation: reservation.snapshot(stamp.time),
                     reason: reason.to_owned(),
                     refund_amount: reservation.refund_amount.unwrap_or(Won::ZERO),
                     cancellation_fee: reservation.cancellation_fee().unwrap_or(Won::ZERO),
@@ -141,7 +143,7 @@ pub(crate) fn announce(
 }
 
 impl TicketService {
-    pub(crate) fn prepared(&self, events_max: usize, context: CallContext) -> PreparedEvents {
+    pub(crate) fn prepare_events(&self, events_max: usize, context: CallContext) -> PreparedEvents {
         let event_ids = (0..events_max).map(|_| self.ids.next_id()).collect();
         PreparedEvents { event_ids, time: self.clock.now(), context }
     }

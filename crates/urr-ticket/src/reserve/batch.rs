@@ -8,7 +8,6 @@ use urr_layout::SeatId;
 use urr_storage::outbox::Stamp;
 use urr_storage::{Db, StorageError, Tx};
 
-use crate::events::{ReservationCreated, ReservationFacts};
 use crate::inventory::rules::NotOnSale;
 use crate::reserve::rules::{
     Hold, HoldDecision, HoldRejection, HoldRequest, HoldRequestKey, HoldTerms, RequestedItems,
@@ -18,6 +17,7 @@ use crate::reserve::store::{
     NewHold, earlier_request_list, holds_find, holds_write, sale_state_load,
 };
 use crate::{Inventory, ReservationId, SOURCE};
+use urr_contracts::events::reservation::{ReservationCreated, ReservationSnapshot};
 
 /// A lone request that failed because of a collision is tried so often.
 const ATTEMPTS_MAX: u32 = 3;
@@ -227,7 +227,7 @@ impl HoldEntry {
 fn created(hold: &Hold, now: Timestamp) -> ReservationCreated {
     let reservation = &hold.reservation;
     ReservationCreated {
-        facts: ReservationFacts {
+        reservation: ReservationSnapshot {
             reservation_id: reservation.id.0,
             reservation_number: reservation.number.clone(),
             user_id: reservation.user_id,

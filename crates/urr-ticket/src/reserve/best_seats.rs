@@ -263,7 +263,7 @@ fn statuses_load(
     view: &InventorySnapshot,
     fence: i64,
 ) -> Result<Statuses, StorageError> {
-    let known = view.snapshot.statuses();
+    let known = view.seats.statuses();
     // After a restore the map is of changes that did not happen.
     let (mut statuses, after) = match view.seen <= fence {
         true => (known.clone(), view.seen),

@@ -12,10 +12,9 @@ use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{StorageError, Tx, outbox};
 
-use crate::events::ReservationChanged;
 use crate::inventory::store as sales;
 use crate::reservations::cancel::check_owner;
-use crate::reservations::payment::facts;
+use crate::reservations::payment::reservation_snapshot;
 use crate::reservations::rules::{ReservationRecord, ReservationRejection, decide_change};
 use crate::reservations::store as transitions;
 use crate::reservations::store::items;
@@ -25,6 +24,7 @@ use crate::reserve::change_seats::rules::{SeatSwap, SeatSwapRequest, decide_swap
 use crate::reserve::change_seats::store as changes;
 use crate::reserve::rules::HoldRejection;
 use crate::{Inventory, InventoryKind, ReservationId, TicketService};
+use urr_contracts::events::reservation::ReservationChanged;
 
 /// Someone wants other seats. At least one, each only once, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl TicketService {
             self.inventories.get(event_id).await?.ok_or(ReservationRejection::NotFound)?;
         let unknown = |seat_id: &&SeatId| inventory.price(**seat_id).is_none();
         let unknown: Vec<SeatId> = request.seat_ids.iter().filter(unknown).copied().collect();
-        let prepared = self.prepared(1, context);
+        let prepared = self.prepare_events(1, context);
         let wanted = request.seat_ids.clone();
         let user_id = request.user_id;
         let changed = self.db.write(move |tx| {
@@ -145,7 +145,7 @@ impl SeatChangeCommand<'_> {
         let new = transitions::record_find(tx, self.id)?.expect("it was changed just now");
         let new_items = items::item_list(tx, self.id)?;
         let event = ReservationChanged {
-            facts: facts(&new, &new_items, stamp.time),
+            reservation: reservation_snapshot(&new, &new_items, stamp.time),
             previous_seat_ids: held,
             previous_total_amount: record.reservation.total_amount,
         };

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::reserve::slots::http::EntrySlot;
+use crate::reserve::slots::EntrySlot;
 use crate::{
     Hold, HoldItem, HoldRejection, InvalidRequestedItems, Inventory, InventoryKind, ItemSubject,
     NotOnSale, RequestedItems, RequestedTickets, ReserveError, ReserveRequest, TicketService,
@@ -242,7 +242,7 @@ impl HoldView {
             id: reservation.id.0,
             reservation_number: reservation.number,
             event_id: reservation.event_id,
-            status: reservation.status.name(),
+            status: reservation.status.as_str(),
             total_amount: reservation.total_amount,
             booking_fee: reservation.booking_fee,
             expires_at: reservation.expires_at,

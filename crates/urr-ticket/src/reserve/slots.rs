@@ -1,47 +1,57 @@
-//! Whose turn it is. Before anything is booked, the waiting room is asked whether the slot lives
-//! that the entry token names; after a purchase it is told, so that the next one can come in.
+//! Slots of the waiting room: checked before anything is booked, ended after a purchase.
 //!
-//! Those who ask while a question about their event is under way are asked for together.
+//! Before a booking the queue is asked whether the slot is live that the entry token names.
+//! Requests that come while a check of the same event is under way are checked together.
 //!
-//! Deliberately absent: any memory of answers. A slot that was left, cleared or bought with is dead
-//! from that moment on. If the waiting room does not answer, nobody books.
-
-pub(crate) mod http;
+//! Deliberately absent: a cache of answers. A slot that was left, cleared or used is dead from that
+//! moment on. If the queue does not answer, nobody books.
 
 use std::time::Duration;
 
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use axum::extract::FromRequestParts;
+use axum::http::HeaderName;
+use axum::http::request::Parts;
 use tokio::time::timeout;
-use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_service::{CallPolicy, Upstream};
+use urr_contracts::clients::QueueClient;
+use urr_contracts::internal::queue::{FinishSlotBody, SlotCheck};
+use urr_kernel::{CallContext, Uuid};
+use urr_service::ApiError;
 
-use crate::batcher::{Batcher, BatcherError};
+use crate::TicketService;
+use crate::batcher::Batcher;
 
-/// Longer than the waiting room takes, and short enough for the person who waits.
-const ASKING_MAX: Duration = Duration::from_secs(2);
-/// A purchase is confirmed whether or not the waiting room hears of it at once: it also learns it
-/// from the event.
-const TELLING_MAX: Duration = Duration::from_secs(2);
-/// Usually it has heard of it before the buyer does.
-const TELLING_AWAITED: Duration = Duration::from_millis(300);
+/// A purchase is confirmed whether or not the queue has ended the slot: it also gets the event. It
+/// usually has before the buyer gets the answer.
+const FINISH_AWAITED: Duration = Duration::from_millis(300);
 
-/// How the ticket office learns whose turn it is. Clones share it.
+/// When a client should try again while the queue does not answer.
+const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(2);
+
+const ENTRY_SLOT: HeaderName = HeaderName::from_static("x-urr-entry-slot");
+
+/// Checks slots. Clones share the batches.
 #[derive(Clone)]
 pub enum SlotChecker {
-    /// Whoever the gateway lets through: for a ticket office that is tested alone.
+    /// Admits everybody whom the gateway admits: for tests of the ticket service alone.
     AllowAll,
     Queue(QueueSlots),
 }
 
-/// The waiting room, as it is asked from here.
+/// Slots that the queue service checks.
 #[derive(Clone)]
 pub struct QueueSlots {
-    queue: Upstream,
-    batcher: Batcher<SlotQuestion, Result<bool, QueueUnavailable>>,
+    queue: QueueClient,
+    batcher: Batcher<PendingCheck, SlotResult>,
 }
 
-/// The turn that someone claims to have.
+type SlotResult = Result<(), SlotError>;
+
+struct PendingCheck {
+    check: SlotCheck,
+    context: CallContext,
+}
+
+/// A slot that a user claims to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotClaim {
     pub event_id: Uuid,
@@ -50,109 +60,105 @@ pub struct SlotClaim {
     pub slot_id: Option<Uuid>,
 }
 
-/// Someone has bought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Purchase {
-    pub event_id: Uuid,
-    pub user_id: Uuid,
-    pub bought_at: Timestamp,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlotError {
-    #[error("their turn is over, or never was")]
+    #[error("the slot is not live")]
     NotLive,
-    #[error("the waiting room does not answer")]
+    #[error("the queue does not answer")]
     QueueUnavailable,
 }
 
-/// Nobody answered, or not what was asked.
-#[derive(Clone, Copy, Debug)]
-struct QueueUnavailable;
-
-struct SlotQuestion {
-    submit: SlotAsk,
-    context: CallContext,
-}
-
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SlotAsk {
-    event_id: Uuid,
-    user_id: Uuid,
-    slot_id: Uuid,
-}
-
-#[derive(Serialize)]
-struct SlotsBody {
-    asks: Vec<SlotAsk>,
-}
-
-#[derive(Deserialize)]
-struct SlotsAnswer {
-    live: Vec<bool>,
-}
-
 impl SlotChecker {
-    /// Asks the waiting room behind `queue`.
-    pub fn queue(queue: Upstream) -> SlotChecker {
+    pub fn new(queue: QueueClient) -> SlotChecker {
         let asked = queue.clone();
-        let work = move |_, questions: Vec<SlotQuestion>| check_together(asked.clone(), questions);
+        let work = move |_, checks: Vec<PendingCheck>| check_together(asked.clone(), checks);
         SlotChecker::Queue(QueueSlots { queue, batcher: Batcher::new(work, |_| {}) })
     }
 
-    /// Whether it is someone's turn to book.
-    pub async fn check(&self, turn: SlotClaim, context: CallContext) -> Result<(), SlotError> {
-        let SlotChecker::Queue(room) = self else { return Ok(()) };
-        let SlotClaim { event_id, user_id, slot_id } = turn;
+    /// Whether a user may book now.
+    pub async fn check(&self, claim: SlotClaim, context: CallContext) -> Result<(), SlotError> {
+        let SlotChecker::Queue(slots) = self else { return Ok(()) };
+        let SlotClaim { event_id, user_id, slot_id } = claim;
         let slot_id = slot_id.ok_or(SlotError::NotLive)?;
-        let question = SlotQuestion { submit: SlotAsk { event_id, user_id, slot_id }, context };
-        match room.batcher.submit(event_id, question).await {
-            Ok(Ok(true)) => Ok(()),
-            Ok(Ok(false)) => Err(SlotError::NotLive),
-            Ok(Err(QueueUnavailable)) | Err(BatcherError::Full | BatcherError::Failed) => {
-                Err(SlotError::QueueUnavailable)
-            }
-        }
+        let check = PendingCheck { check: SlotCheck { event_id, user_id, slot_id }, context };
+        slots.batcher.submit(event_id, check).await.unwrap_or(Err(SlotError::QueueUnavailable))
     }
 
-    /// Ends the turn of someone who has bought. It waits for that only a moment: a slow waiting room
-    /// must not slow payments. A failure is left to the event.
-    pub async fn finish(&self, purchase: Purchase, context: CallContext) {
-        let SlotChecker::Queue(room) = self else { return };
-        let queue = room.queue.clone();
-        let telling = tokio::spawn(async move {
-            let policy = CallPolicy::idempotent(TELLING_MAX);
-            let path = "/internal/queue/finish";
-            let told = queue.post_json::<_, IgnoredAny>(path, &purchase, &context, policy).await;
-            if let Err(error) = told {
-                tracing::warn!(%error, "the waiting room will learn of a purchase from its event");
+    /// Ends the slot of a user who has bought. It waits only a moment, so that a slow queue does not
+    /// slow down payments; if it fails, the queue learns of the purchase from the event.
+    pub async fn finish(&self, purchase: FinishSlotBody, context: CallContext) {
+        let SlotChecker::Queue(slots) = self else { return };
+        let queue = slots.queue.clone();
+        let finish = tokio::spawn(async move {
+            if let Err(error) = queue.finish_slot(&purchase, &context).await {
+                tracing::warn!(%error, "the slot of a buyer was not ended; the event will end it");
             }
         });
-        timeout(TELLING_AWAITED, telling).await.ok();
+        timeout(FINISH_AWAITED, finish).await.ok();
     }
 }
 
-/// One call for all of them. It goes by the context of the first, who would have made it alone.
-async fn check_together(
-    queue: Upstream,
-    questions: Vec<SlotQuestion>,
-) -> Vec<Result<bool, QueueUnavailable>> {
-    let context = questions.first().expect("a batch is not empty").context;
-    let asks: Vec<SlotAsk> = questions.iter().map(|question| question.submit).collect();
-    let (path, policy) = ("/internal/queue/slots", CallPolicy::idempotent(ASKING_MAX));
-    let count = asks.len();
-    match queue.post_json::<_, SlotsAnswer>(path, &SlotsBody { asks }, &context, policy).await {
-        Ok(SlotsAnswer { live }) if live.len() == count => live.into_iter().map(Ok).collect(),
-        Ok(SlotsAnswer { live }) => {
-            let answered = live.len();
-            tracing::error!(asked = count, answered, "the waiting room answers something else");
-            vec![Err(QueueUnavailable); count]
+/// One call for all checks, in the context of the first one.
+async fn check_together(queue: QueueClient, pending: Vec<PendingCheck>) -> Vec<SlotResult> {
+    let context = pending.first().expect("a batch is not empty").context;
+    let checks: Vec<SlotCheck> = pending.iter().map(|pending| pending.check).collect();
+    let count = checks.len();
+    match queue.check_slots(checks, &context).await {
+        Ok(live) if live.len() == count => live
+            .into_iter()
+            .map(|is_live| is_live.then_some(()).ok_or(SlotError::NotLive))
+            .collect(),
+        Ok(live) => {
+            tracing::error!(checks = count, answers = live.len(), "the queue skips slots");
+            vec![Err(SlotError::QueueUnavailable); count]
         }
         Err(error) => {
-            tracing::warn!(%error, asked = count, "nobody can book: whose turn it is is not known");
-            vec![Err(QueueUnavailable); count]
+            tracing::warn!(%error, checks = count, "slots cannot be checked: nobody can book");
+            vec![Err(SlotError::QueueUnavailable); count]
+        }
+    }
+}
+
+/// Extractor: the slot that the user's entry token names, as the gateway says.
+pub struct EntrySlot(Option<Uuid>);
+
+impl<S: Sync> FromRequestParts<S> for EntrySlot {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<EntrySlot, ApiError> {
+        let slot = parts.headers.get(ENTRY_SLOT).and_then(|value| value.to_str().ok());
+        Ok(EntrySlot(slot.and_then(|text| text.parse().ok())))
+    }
+}
+
+impl EntrySlot {
+    /// Rejects users without a live slot. Call it after the cheap checks and before any lock.
+    pub async fn check(
+        &self,
+        ticket: &TicketService,
+        event_id: Uuid,
+        user_id: Uuid,
+        context: CallContext,
+    ) -> Result<(), ApiError> {
+        let claim = SlotClaim { event_id, user_id, slot_id: self.0 };
+        Ok(ticket.slots.check(claim, context).await?)
+    }
+}
+
+impl From<SlotError> for ApiError {
+    fn from(error: SlotError) -> ApiError {
+        match error {
+            // The same code as the gateway's, which rejects tokens that it can judge by itself.
+            SlotError::NotLive => ApiError::forbidden(
+                "ENTRY_TOKEN_INVALID",
+                "Your turn is over or was never yours. Please join the queue again.",
+            )
+            .with("redirectTo", "/queue"),
+            SlotError::QueueUnavailable => ApiError::unavailable(
+                "QUEUE_UNAVAILABLE",
+                "The waiting room does not answer at the moment. Please try again.",
+                QUEUE_RETRY_AFTER,
+            ),
         }
     }
 }

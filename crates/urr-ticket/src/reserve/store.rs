@@ -11,7 +11,6 @@ use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::events::ReservationCreated;
 use crate::inventory::store as sales;
 use crate::memberships::tiers::{Fan, tier_list};
 use crate::reserve::rules::{
@@ -20,9 +19,9 @@ use crate::reserve::rules::{
 };
 use crate::reserve::store_postgres as reserve_postgres;
 use crate::{
-    CancelPolicy, ItemSubject, Reservation, ReservationId, ReservationItem,
-    ReservationPaymentStatus, ReservationStatus,
+    CancelPolicy, ItemSubject, Reservation, ReservationId, ReservationItem, ReservationStatus,
 };
+use urr_contracts::events::reservation::ReservationCreated;
 
 /// Loads all that these requests are decided on, under the lock of the sale. None: there is no such
 /// sale.
@@ -96,8 +95,8 @@ fn sale_state_fill(
 /// Adds one live reservation to what someone has.
 pub(crate) fn buyer_add(buyer: &mut BuyerHoldings, row: &Row<'_>) -> Result<(), StorageError> {
     buyer.live_quantity += row.get::<u32>("quantity")?;
-    if row.get::<String>("status")? == ReservationStatus::Pending.name() {
-        buyer.pending = Some(ReservationId(row.get("id")?));
+    if row.get::<ReservationStatus>("status")? == ReservationStatus::Pending {
+        buyer.pending = Some(row.get("id")?);
     }
     Ok(())
 }
@@ -105,7 +104,7 @@ pub(crate) fn buyer_add(buyer: &mut BuyerHoldings, row: &Row<'_>) -> Result<(), 
 pub(crate) fn earlier_request_read(row: &Row<'_>) -> Result<EarlierRequest, StorageError> {
     let digest: Vec<u8> = row.get("request_digest")?;
     let digest = digest.try_into().expect("a digest has 32 bytes");
-    Ok(EarlierRequest { digest, reservation_id: ReservationId(row.get("id")?) })
+    Ok(EarlierRequest { digest, reservation_id: row.get("id")? })
 }
 
 /// The reservations that were made with keys, by user and key.
@@ -199,7 +198,7 @@ fn seats_hold(tx: &mut Tx<'_>, hold: &Hold, terms: &HoldTerms) -> Result<bool, S
             params![
                 reservation.event_id,
                 seat_id,
-                reservation.id.0,
+                reservation.id,
                 reservation.fence,
                 terms.dangerous_without_seat_guard
             ],
@@ -226,7 +225,7 @@ fn hold_insert(
          values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $12, $13, \
          $14, $15, $15)",
         params![
-            reservation.id.0,
+            reservation.id,
             reservation.number,
             reservation.user_id,
             reservation.event_id,
@@ -250,7 +249,7 @@ fn hold_insert(
              ticket_type_id, quantity, unit_price, is_live) \
              values ($1, $2, $3, $4, $5, $6, $7, $8)",
             params![
-                reservation.id.0,
+                reservation.id,
                 position,
                 reservation.event_id,
                 seat_id,
@@ -315,7 +314,7 @@ pub fn holds_find(
         true => reserve_postgres::holds_find(tx, ids, &mut add)?,
         false => {
             for id in ids {
-                tx.query(&hold_find("reservations.id = $1"), params![id.0], &mut add)?;
+                tx.query(&hold_find("reservations.id = $1"), params![id], &mut add)?;
             }
         }
     }
@@ -337,16 +336,13 @@ pub(crate) fn hold_find(which: &str) -> String {
 }
 
 fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
-    let (status, payment_status): (String, String) =
-        (row.get("status")?, row.get("payment_status")?);
     Ok(Reservation {
-        id: ReservationId(row.get("id")?),
+        id: row.get("id")?,
         number: row.get("number")?,
         user_id: row.get("user_id")?,
         event_id: row.get("event_id")?,
-        status: ReservationStatus::parse(&status).expect("only known states are stored"),
-        payment_status: ReservationPaymentStatus::parse(&payment_status)
-            .expect("only known states are stored"),
+        status: row.get("status")?,
+        payment_status: row.get("payment_status")?,
         total_amount: row.get("total_amount")?,
         booking_fee: row.get("booking_fee")?,
         fence: row.get("fence")?,

@@ -7,18 +7,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use urr_kernel::{EventData, Uuid};
+use urr_kernel::{EventData, Uuid, hex};
 use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::ReservationId;
-use crate::events::ReservationCreated;
 use crate::reserve::rules::{HoldRequest, HoldRequestKey, HoldTerms, SaleState};
 use crate::reserve::store::{
     EarlierRequests, NewHold, buyer_add, earlier_request_read, hold_find, policy_json,
     subject_columns,
 };
+use urr_contracts::events::reservation::ReservationCreated;
 
 /// Fills the board with the seats asked for, what the buyers have, and earlier answers: all by one
 /// statement, because the sale is locked while it travels.
@@ -223,7 +223,7 @@ fn holds_json(holds: &[NewHold<'_>], announcements: &[(Stamp, ReservationCreated
             "quantity": hold.quantity(),
             "fence": reservation.fence,
             "key": key.map(|key| key.text.as_str()),
-            "digest": key.map(|key| hex(&key.digest)),
+            "digest": key.map(|key| hex::encode(key.digest)),
             "flow": stamp.context.correlation_id,
             "told_by": stamp.event_id,
         })
@@ -248,12 +248,4 @@ fn items_json(holds: &[NewHold<'_>]) -> Json {
         }
     }
     Json::from(rows)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes all that is written");
-        text
-    })
 }

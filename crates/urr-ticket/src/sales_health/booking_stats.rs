@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use urr_contracts::internal::ticket::BookingHealth;
 use urr_service::ApiError;
 
 /// So many of the last seconds are remembered.
@@ -29,17 +30,6 @@ struct SecondStats {
     answered: u32,
     failed: u32,
     by_duration: [u32; BUCKETS],
-}
-
-/// What became of the bookings of the last seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BookingSummary {
-    /// Held, or refused by a rule.
-    pub answered: u64,
-    /// Not answered in time, or by a failure of ours.
-    pub failed: u64,
-    /// Nineteen of twenty took no longer than this; zero if there were none.
-    pub p95: Duration,
 }
 
 impl BookingStats {
@@ -77,7 +67,7 @@ impl BookingStats {
         second.by_duration[bucket(took)] += 1;
     }
 
-    pub fn summary(&self) -> BookingSummary {
+    pub fn health(&self) -> BookingHealth {
         let now = self.second();
         let (mut answered, mut failed, mut by_duration) = (0, 0, [0_u64; BUCKETS]);
         let seconds = self.0.seconds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +79,7 @@ impl BookingStats {
             }
         }
         drop(seconds);
-        BookingSummary { answered, failed, p95: percentile_95(&by_duration) }
+        BookingHealth { answered, failed, p95_micros: percentile_95(&by_duration) }
     }
 
     fn second(&self) -> u64 {
@@ -114,17 +104,17 @@ impl Drop for BookingTimer<'_> {
 }
 
 /// The upper end of the bucket that the ninety-fifth of a hundred is in.
-fn percentile_95(by_duration: &[u64; BUCKETS]) -> Duration {
+fn percentile_95(by_duration: &[u64; BUCKETS]) -> u64 {
     let total: u64 = by_duration.iter().sum();
     let rank = (total * 95).div_ceil(100);
     let mut counted = 0;
     for (bucket, count) in by_duration.iter().enumerate() {
         counted += count;
         if *count > 0 && counted >= rank {
-            return bucket_end(bucket);
+            return bucket_end_micros(bucket);
         }
     }
-    Duration::ZERO
+    0
 }
 
 /// The first four buckets have a microsecond each, then four more each time the duration doubles.
@@ -141,14 +131,14 @@ fn bucket(took: Duration) -> usize {
 }
 
 /// No duration in the bucket is longer.
-fn bucket_end(bucket: usize) -> Duration {
+fn bucket_end_micros(bucket: usize) -> u64 {
     let bucket = u64::try_from(bucket).expect("it is small");
     let steps = u64::from(STEPS);
     if bucket < steps {
-        return Duration::from_micros(bucket);
+        return bucket;
     }
     let (doublings, step) = (bucket / steps - 1, bucket % steps);
-    Duration::from_micros(((steps + step + 1) << doublings) - 1)
+    ((steps + step + 1) << doublings) - 1
 }
 
 #[cfg(test)]
@@ -171,7 +161,7 @@ mod tests {
     fn a_duration_is_known_to_a_quarter() {
         for micros in (0..10_000).chain([123_456, 9_999_999, 3_600_000_000]) {
             let took = Duration::from_micros(micros);
-            let end = bucket_end(bucket(took));
+            let end = Duration::from_micros(bucket_end_micros(bucket(took)));
             assert!(took <= end && end <= took + took / 4, "{took:?} {end:?}");
         }
         assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
@@ -180,15 +170,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn refusals_are_answers_and_failures_of_ours_are_not() {
         let stats = BookingStats::new();
-        let summary = BookingSummary::default();
-        assert_eq!(stats.summary(), summary, "nobody has booked");
+        let summary = BookingHealth::default();
+        assert_eq!(stats.health(), summary, "nobody has booked");
         book(&stats, MILLI, Ok(())).await;
         book(&stats, MILLI, Err(ApiError::conflict("SEAT_TAKEN", "Taken."))).await;
         book(&stats, MILLI, Err(ApiError::internal("a bug"))).await;
-        let summary = stats.summary();
+        let summary = stats.health();
         assert_eq!((summary.answered, summary.failed), (2, 1));
         tokio::time::advance(Duration::from_secs(SECONDS)).await;
-        assert_eq!(stats.summary(), BookingSummary::default(), "it is long ago");
+        assert_eq!(stats.health(), BookingHealth::default(), "it is long ago");
     }
 
     #[tokio::test(start_paused = true)]
@@ -198,10 +188,10 @@ mod tests {
             book(&stats, MILLI, Ok(())).await;
         }
         book(&stats, 100 * MILLI, Ok(())).await;
-        let p95 = stats.summary().p95;
+        let p95 = Duration::from_micros(stats.health().p95_micros);
         assert!((100 * MILLI..=125 * MILLI).contains(&p95), "one of nineteen: {p95:?}");
         book(&stats, MILLI, Ok(())).await;
-        let p95 = stats.summary().p95;
+        let p95 = Duration::from_micros(stats.health().p95_micros);
         assert!((MILLI..=2 * MILLI).contains(&p95), "one of twenty: {p95:?}");
     }
 
@@ -213,7 +203,7 @@ mod tests {
             assert!(tokio::time::timeout(wait, booking).await.is_err());
         }
         assert_eq!(stats.measure(ready(Ok::<_, ApiError>(7))).await.ok(), Some(7));
-        let summary = stats.summary();
+        let summary = stats.health();
         assert_eq!((summary.answered, summary.failed), (1, 1));
     }
 }

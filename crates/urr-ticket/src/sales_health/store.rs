@@ -1,19 +1,15 @@
-//! What the waiting room is told of a sale.
+//! The availability of standing events in SQL.
 
+use urr_contracts::internal::ticket::EventAvailability;
 use urr_kernel::Uuid;
 use urr_storage::{Row, StorageError, Tx, params};
 
-/// Tickets without a seat, of all types of an event together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StockTotals {
-    pub available: u32,
-    pub held: u32,
-    pub total: u32,
-}
-
-/// One statement, so that all three are of one moment: between two, what was held may have become
-/// available, and the event would look sold out.
-pub fn stock_totals_load(tx: &mut Tx<'_>, event_id: Uuid) -> Result<StockTotals, StorageError> {
+/// The tickets of all types of an event. One statement, so that all three numbers are of one moment:
+/// between two statements a hold could be released, and the event would look sold out.
+pub fn standing_availability(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+) -> Result<EventAvailability, StorageError> {
     let number = |row: &Row<'_>, column: &str| -> Result<u32, StorageError> {
         let number: i64 = row.get(column)?;
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
@@ -26,7 +22,7 @@ pub fn stock_totals_load(tx: &mut Tx<'_>, event_id: Uuid) -> Result<StockTotals,
          (select coalesce(sum(total), 0) from ticket_types where event_id = $1) as total",
         params![event_id],
         |row| {
-            Ok(StockTotals {
+            Ok(EventAvailability {
                 available: number(row, "available")?,
                 held: number(row, "held")?,
                 total: number(row, "total")?,

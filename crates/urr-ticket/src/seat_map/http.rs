@@ -15,6 +15,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::http::event_not_found;
 use crate::seat_map::{InventorySnapshot, SeatMapStreamLimit, SeatMapView, changes};
 use crate::{InventoryKind, TicketService};
 
@@ -65,7 +66,7 @@ async fn get_seat_map(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let view = load(&ticket, event_id).await?;
-    let tag = format!("\"{FORMAT}-{}\"", view.snapshot.version());
+    let tag = format!("\"{FORMAT}-{}\"", view.seats.version());
     if has_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
     }
@@ -77,10 +78,10 @@ fn body(view: &InventorySnapshot, query: &SeatMapQuery) -> Bytes {
     let event_id = view.inventory.event_id;
     match (query.since, query.layout) {
         (Some(since), None | Some(false)) => {
-            view.snapshot.since(event_id, i64::try_from(since).unwrap_or(i64::MAX))
+            view.seats.since(event_id, i64::try_from(since).unwrap_or(i64::MAX))
         }
-        (None, Some(false)) => view.snapshot.without_layout(event_id),
-        (_, Some(true)) | (None, None) => view.snapshot.whole(&view.inventory),
+        (None, Some(false)) => view.seats.without_layout(event_id),
+        (_, Some(true)) | (None, None) => view.seats.whole(&view.inventory),
     }
 }
 
@@ -139,7 +140,7 @@ async fn load(
     ticket: &TicketService,
     event_id: Uuid,
 ) -> Result<std::sync::Arc<InventorySnapshot>, ApiError> {
-    let view = ticket.maps.load(event_id).await?.ok_or_else(no_event)?;
+    let view = ticket.maps.load(event_id).await?.ok_or_else(event_not_found)?;
     match view.inventory.kind {
         InventoryKind::Seated => Ok(view),
         InventoryKind::Standing => Err(ApiError::not_found(
@@ -147,10 +148,6 @@ async fn load(
             "This event has no numbered seats. Please choose tickets instead.",
         )),
     }
-}
-
-pub(crate) fn no_event() -> ApiError {
-    ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
 }
 
 fn json(bytes: Bytes) -> Response {

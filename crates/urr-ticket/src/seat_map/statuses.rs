@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use urr_layout::SeatId;
+use urr_storage::storable_enum;
 
 const BITS: u32 = 2;
 const SEATS_PER_BYTE: u32 = 8 / BITS;
@@ -16,22 +17,9 @@ pub enum SeatStatus {
     Sold = 2,
 }
 
+storable_enum!(SeatStatus { Available => "available", Held => "held", Sold => "sold" });
+
 impl SeatStatus {
-    pub const ALL: [SeatStatus; 3] = [SeatStatus::Available, SeatStatus::Held, SeatStatus::Sold];
-
-    /// As it is stored.
-    pub fn name(self) -> &'static str {
-        match self {
-            SeatStatus::Available => "available",
-            SeatStatus::Held => "held",
-            SeatStatus::Sold => "sold",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<SeatStatus> {
-        SeatStatus::ALL.into_iter().find(|status| status.name() == name)
-    }
-
     /// As it is sent.
     pub fn code(self) -> u8 {
         self as u8

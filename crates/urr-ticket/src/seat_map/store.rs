@@ -1,10 +1,10 @@
 //! What a seat map is drawn from.
 
-use urr_kernel::{Uuid, Won};
+use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx, params};
 
-use crate::SaleStatus;
-use crate::seat_map::{SeatChange, SeatStatus};
+use crate::seat_map::SeatChange;
+use crate::{SaleStatus, TicketTypeStock};
 
 /// How far an event has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,21 +14,9 @@ pub struct SaleMark {
     pub status: SaleStatus,
 }
 
-/// Tickets without a seat, and how many are left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TicketTypeStock {
-    pub id: Uuid,
-    pub name: String,
-    pub description: String,
-    pub price: Won,
-    pub total: u32,
-    pub available: u32,
-}
-
 pub fn sale_mark(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SaleMark>, StorageError> {
     tx.query_opt("select fence, status from sales where event_id = $1", params![event_id], |row| {
-        let status: String = row.get("status")?;
-        let status = SaleStatus::parse(&status).expect("only known states are stored");
+        let status = row.get("status")?;
         Ok(SaleMark { fence: row.get("fence")?, status })
     })
 }
@@ -45,10 +33,9 @@ pub fn seats_changed(
          order by fence, seat_id",
         params![event_id, after],
         |row| {
-            let status: String = row.get("status")?;
             Ok(SeatChange {
                 seat_id: row.get("seat_id")?,
-                status: SeatStatus::parse(&status).expect("only known states are stored"),
+                status: row.get("status")?,
                 fence: row.get("fence")?,
             })
         },
@@ -67,6 +54,7 @@ pub fn ticket_types_list(
         |row| {
             Ok(TicketTypeStock {
                 id: row.get("id")?,
+                event_id,
                 name: row.get("name")?,
                 description: row.get("description")?,
                 price: row.get("price")?,

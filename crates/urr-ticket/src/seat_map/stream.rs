@@ -137,11 +137,11 @@ impl SeatMapStream {
             }
             let view = self.maps.load(self.event_id).await.ok()??;
             self.next_read_at = Some(Instant::now() + self.maps.0.settings.refresh_interval);
-            let version = view.snapshot.version();
+            let version = view.seats.version();
             let bytes = match self.known {
-                None => Some(view.snapshot.without_layout(self.event_id)),
-                Some(known) if view.snapshot.is_news_to(known) => {
-                    Some(view.snapshot.since(self.event_id, known))
+                None => Some(view.seats.without_layout(self.event_id)),
+                Some(known) if view.seats.is_news_to(known) => {
+                    Some(view.seats.since(self.event_id, known))
                 }
                 Some(_) => None,
             };

@@ -101,7 +101,7 @@ impl TransferView {
         let has_bought = transfer.payment_id.is_some() && transfer.buyer_id == Some(viewer_id);
         TransferView {
             id: transfer.id.0,
-            status: transfer.status.name(),
+            status: transfer.status.as_str(),
             end_reason: transfer.end_reason.clone(),
             is_being_paid: transfer.pinned_by.is_some(),
             is_mine,

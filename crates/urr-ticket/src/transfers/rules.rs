@@ -4,6 +4,7 @@
 //! step of a payment can be asked for again: [`Transition::Done`] says that it was taken before.
 
 use urr_kernel::{Timestamp, Uuid, Won, define_id};
+use urr_storage::{storable_enum, storable_id};
 
 use crate::inventory::rules::{SaleStatus, Tier};
 use crate::memberships::rules::Benefits;
@@ -14,6 +15,7 @@ define_id!(
     /// Which attempt to sell a reservation.
     TransferId
 );
+storable_id!(TransferId);
 
 /// What is charged where no artist's fans are asked.
 const FEE_PERCENT_WITHOUT_ARTIST: u8 = 10;
@@ -117,21 +119,7 @@ pub enum TransferRejection {
     WrongAmount,
 }
 
-impl TransferStatus {
-    /// As it is stored and sent.
-    pub fn name(self) -> &'static str {
-        match self {
-            TransferStatus::Listed => "listed",
-            TransferStatus::Completed => "completed",
-            TransferStatus::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<TransferStatus> {
-        let all = [TransferStatus::Listed, TransferStatus::Completed, TransferStatus::Cancelled];
-        all.into_iter().find(|status| status.name() == name)
-    }
-}
+storable_enum!(TransferStatus { Listed => "listed", Completed => "completed", Cancelled => "cancelled" });
 
 impl TransferPrice {
     pub fn new(original: Won, fee_percent: u8) -> TransferPrice {

@@ -9,7 +9,7 @@ use urr_storage::{Row, StorageError, Tx, Value, params};
 use crate::ReservationId;
 use crate::display_number::display_number;
 use crate::in_list::for_each_chunk;
-use crate::transfers::rules::{Transfer, TransferId, TransferPrice, TransferStatus};
+use crate::transfers::rules::{Transfer, TransferId, TransferPrice};
 
 /// The index that lets a reservation be listed once.
 pub const ONE_LISTED: &str = "transfers_one_listed";
@@ -19,10 +19,9 @@ const TRANSFER: &str = "t.id, t.reservation_id, t.number, t.event_id, t.seller_i
     t.buyer_id, t.pinned_by, t.payment_id, t.refund_amount, t.created_at, t.completed_at";
 
 fn transfer_read(row: &Row<'_>) -> Result<Transfer, StorageError> {
-    let status: String = row.get("status")?;
     Ok(Transfer {
-        id: TransferId(row.get("id")?),
-        reservation_id: ReservationId(row.get("reservation_id")?),
+        id: row.get("id")?,
+        reservation_id: row.get("reservation_id")?,
         number: row.get("number")?,
         event_id: row.get("event_id")?,
         seller_id: row.get("seller_id")?,
@@ -32,7 +31,7 @@ fn transfer_read(row: &Row<'_>) -> Result<Transfer, StorageError> {
             fee_percent: u8::try_from(row.get::<u32>("fee_percent")?).expect("it is a percentage"),
             fee: row.get("fee")?,
         },
-        status: TransferStatus::parse(&status).expect("only known states are stored"),
+        status: row.get("status")?,
         end_reason: row.get("end_reason")?,
         buyer_id: row.get("buyer_id")?,
         pinned_by: row.get("pinned_by")?,
@@ -45,13 +44,13 @@ fn transfer_read(row: &Row<'_>) -> Result<Transfer, StorageError> {
 
 pub fn transfer_find(tx: &mut Tx<'_>, id: TransferId) -> Result<Option<Transfer>, StorageError> {
     let sql = format!("select {TRANSFER} from transfers as t where t.id = $1");
-    tx.query_opt(&sql, params![id.0], transfer_read)
+    tx.query_opt(&sql, params![id], transfer_read)
 }
 
 /// Nobody else changes the transfer until this transaction ends.
 pub fn transfer_lock(tx: &mut Tx<'_>, id: TransferId) -> Result<(), StorageError> {
     let sql = "select id from transfers where id = $1 for update";
-    tx.query_one(sql, params![id.0], |_| Ok(()))
+    tx.query_one(sql, params![id], |_| Ok(()))
 }
 
 /// The transfer by which a reservation is for sale.
@@ -66,7 +65,7 @@ pub fn active_listing_find(
 ) -> Result<Option<ActiveListing>, StorageError> {
     tx.query_opt(
         "select pinned_by from transfers where reservation_id = $1 and status = 'listed'",
-        params![id.0],
+        params![id],
         |row| Ok(ActiveListing { is_pinned: row.get::<Option<Uuid>>("pinned_by")?.is_some() }),
     )
 }
@@ -92,8 +91,8 @@ pub fn transfer_insert(tx: &mut Tx<'_>, new: &NewTransfer) -> Result<(), Storage
          $7::integer, $8::bigint, 'listed', $9::timestamptz, $9::timestamptz \
          from transfers where reservation_id = $2",
         params![
-            new.id.0,
-            new.reservation_id.0,
+            new.id,
+            new.reservation_id,
             new.event_id,
             new.seller_id,
             new.seller_payment_id,
@@ -122,7 +121,7 @@ pub fn transfer_pin(
     let rows = tx.execute(
         "update transfers set pinned_by = $2, pinned_at = $3, buyer_id = $4, updated_at = $3 \
          where id = $1 and status = 'listed' and pinned_by is null",
-        params![step.id.0, step.payment_id, step.now, buyer_id],
+        params![step.id, step.payment_id, step.now, buyer_id],
     )?;
     assert_eq!(rows, 1, "the transfer was seen to be free under the lock");
     Ok(())
@@ -132,7 +131,7 @@ pub fn transfer_unpin(tx: &mut Tx<'_>, step: TransferChange) -> Result<(), Stora
     let rows = tx.execute(
         "update transfers set pinned_by = null, pinned_at = null, buyer_id = null, \
          updated_at = $3 where id = $1 and status = 'listed' and pinned_by = $2",
-        params![step.id.0, step.payment_id, step.now],
+        params![step.id, step.payment_id, step.now],
     )?;
     assert_eq!(rows, 1, "the pin was seen under the lock");
     Ok(())
@@ -144,7 +143,7 @@ pub fn transfer_complete(tx: &mut Tx<'_>, step: TransferChange) -> Result<(), St
         "update transfers set status = 'completed', payment_id = pinned_by, pinned_by = null, \
          pinned_at = null, completed_at = $3, updated_at = $3 \
          where id = $1 and status = 'listed' and pinned_by = $2",
-        params![step.id.0, step.payment_id, step.now],
+        params![step.id, step.payment_id, step.now],
     )?;
     assert_eq!(rows, 1, "the pin was seen under the lock");
     Ok(())
@@ -158,7 +157,7 @@ pub fn transfer_set_refund(
     let rows = tx.execute(
         "update transfers set refund_amount = $4, updated_at = $3 \
          where id = $1 and payment_id = $2 and refund_amount is null",
-        params![step.id.0, step.payment_id, step.now, amount],
+        params![step.id, step.payment_id, step.now, amount],
     )?;
     assert_eq!(rows, 1, "the state was seen under the lock");
     Ok(())
@@ -179,7 +178,7 @@ pub fn reservation_hand_over(
          where id = $1 and status = 'confirmed' and payment_status = 'paid' and user_id = $7 \
          and payment_id = $8 and total_amount = $9",
         params![
-            transfer.reservation_id.0,
+            transfer.reservation_id,
             transfer.buyer_id,
             step.payment_id,
             payment_method,
@@ -202,7 +201,7 @@ pub fn tickets_reissue(
 ) -> Result<(), StorageError> {
     let ids: Vec<Uuid> = tx.query(
         "select id from tickets where reservation_id = $1 order by id",
-        params![id.0],
+        params![id],
         |row| row.get("id"),
     )?;
     assert_eq!(ids.len(), number_ids.len(), "there is a ticket for everyone");
@@ -224,7 +223,7 @@ pub fn was_sold_by(
     let sold = tx.query_opt(
         "select id from transfers where reservation_id = $1 and seller_payment_id = $2 \
          and status = 'completed'",
-        params![id.0, seller_payment_id],
+        params![id, seller_payment_id],
         |row| row.get::<Uuid>("id"),
     )?;
     Ok(sold.is_some())
@@ -259,7 +258,7 @@ pub fn transfer_cancel(
         "{END} where id = $3 and status = 'listed' and pinned_by is null returning {}",
         own_columns()
     );
-    let ended = tx.query(&sql, params![reason, now, id.0], transfer_read)?;
+    let ended = tx.query(&sql, params![reason, now, id], transfer_read)?;
     assert_eq!(ended.len(), 1, "the state was seen under the lock");
     Ok(ended.into_iter().next().expect("it is one"))
 }

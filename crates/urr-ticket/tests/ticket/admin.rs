@@ -69,7 +69,7 @@ contract! {
             call(&world, Some(Role::Admin), Method::PUT, &path, &requested).await;
         assert_eq!(status, StatusCode::OK, "{changed}");
         assert_eq!(changed["ticketType"]["available"], 60);
-        let noted = "select count(*) as n from admin_audit";
+        let noted = "select count(*) as n from admin_actions";
         assert_eq!(world.number(noted).await, 2);
     }
 
@@ -124,7 +124,7 @@ contract! {
         let unknown = format!("/api/admin/tickets/{seated}");
         let told = refusal(&world, Method::PUT, &unknown, &body()).await;
         assert_eq!(told, (404, "TICKET_TYPE_NOT_FOUND".to_owned()));
-        assert_eq!(world.number("select count(*) as n from admin_audit").await, 0);
+        assert_eq!(world.number("select count(*) as n from admin_actions").await, 0);
     }
 
     async fn what_administrators_did_can_be_read_the_newest_first(world: World) {
@@ -151,10 +151,11 @@ contract! {
         let id = |number: usize| all["entries"][number]["id"].clone();
         let newest = json!({"id": id(0), "adminId": other, "action": "RESERVATION_CANCELLED",
             "resourceType": "reservation", "resourceId": held.id.0,
+            "by": "admin", "details": null,
             "summary": format!("{}: 중복", held.number), "createdAt": "2026-12-01T12:01:00Z"});
         let oldest = json!({"id": id(1), "adminId": ADMIN, "action": "TICKET_TYPE_UPDATED",
             "resourceType": "ticket_type", "resourceId": type_id, "summary": "total 10 → 9",
-            "createdAt": "2026-12-01T12:00:00Z"});
+            "by": "admin", "details": null, "createdAt": "2026-12-01T12:00:00Z"});
         assert_eq!(all["entries"], json!([newest, oldest]));
         assert_eq!(log("?limit=1&page=2").await["entries"], json!([oldest]));
         for (query, total) in [
@@ -178,7 +179,7 @@ contract! {
             let (answered, _) = call(&world, role, Method::GET, path, &Value::Null).await;
             assert_eq!(answered, status);
         }
-        for query in ["?adminId=7", "?resourceId=x", "?from=soon"] {
+        for query in ["?adminId=7", "?to=later", "?from=soon"] {
             let path = format!("{path}{query}");
             let told = refusal(&world, Method::GET, &path, &Value::Null).await;
             assert_eq!(told, (400, "INVALID_QUERY".to_owned()), "{query}");

@@ -19,7 +19,7 @@ async fn busy_office(world: &World) -> Uuid {
     let expired = world.hold(event_id, world.ids.next_id(), &[9]).await;
     world.clock.advance(5 * MINUTE);
     world.sweep().await;
-    assert_eq!(world.find(expired.reservation.id).await.reservation.status.name(), "expired");
+    assert_eq!(world.find(expired.reservation.id).await.reservation.status.as_str(), "expired");
     for seat_id in [1, 2] {
         let paid = world.hold(event_id, world.ids.next_id(), &[seat_id]).await;
         let paid = world.pay(&paid).await;
@@ -37,7 +37,7 @@ async fn busy_office(world: &World) -> Uuid {
 
 async fn kinds(world: &World) -> BTreeSet<&'static str> {
     let audit = world.ticket.audit().await.unwrap();
-    audit.differences.iter().map(|difference| difference.kind.name()).collect()
+    audit.differences.iter().map(|difference| difference.kind.as_str()).collect()
 }
 
 /// Makes one thing wrong by hand and looks what the audit says.

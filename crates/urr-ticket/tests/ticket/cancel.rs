@@ -270,7 +270,7 @@ contract! {
         let (status, refused) =
             world.call(CallerIdentity::Admin(admin), Method::POST, &path, body.clone()).await;
         assert_eq!((status, &refused["code"]), (409, &json!("PAYMENT_IN_PROGRESS")));
-        assert_eq!(world.number("select count(*) as n from admin_audit").await, 0);
+        assert_eq!(world.number("select count(*) as n from admin_actions").await, 0);
         world.confirm(record.reservation.id, claim).await.unwrap();
         for reason in ["", " ", &"가".repeat(201)] {
             let body = json!({"reason": reason});
@@ -284,7 +284,7 @@ contract! {
             assert_eq!(done["reservation"]["paymentStatus"], "refunding");
             assert_eq!(done["reservation"]["endReason"], "중복 예매");
         }
-        let written = world.rows("select admin_id, action, summary from admin_audit", |row| {
+        let written = world.rows("select admin_id, action, summary from admin_actions", |row| {
             let summary: String = row.get("summary")?;
             Ok((row.get::<urr_kernel::Uuid>("admin_id")?, row.get::<String>("action")?, summary))
         });

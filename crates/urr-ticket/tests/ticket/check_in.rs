@@ -70,7 +70,7 @@ contract! {
         let body = second.refused(409, "ALREADY_CHECKED_IN");
         assert_eq!(body["checkedInAt"], "2026-12-01T12:00:00Z", "when it came in");
         assert!(body["checkedInBy"].is_string());
-        let audited = "select count(*) as n from admin_audit where action = 'TICKET_CHECKED_IN'";
+        let audited = "select count(*) as n from admin_actions where action = 'TICKET_CHECKED_IN'";
         assert_eq!(world.number(audited).await, 1, "what was refused changed nothing");
     }
 

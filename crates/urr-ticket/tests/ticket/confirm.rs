@@ -141,13 +141,13 @@ contract! {
         let event_id = world.open_sale(hall(1, 5)).await;
         let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
-        world.ticket.validate_for_payment(id, user_id).await.unwrap();
+        world.ticket.validate_reservation(id, user_id).await.unwrap();
         world.clock.advance(5 * MINUTE);
         // Not swept yet: its time is over all the same.
         let claim = world.claim(&record);
         assert_eq!(world.ticket.pin_hold(id, user_id, claim).await, refused(ReservationRejection::Expired));
         assert_eq!(world.confirm(id, claim).await, refused(ReservationRejection::Expired));
-        let looked = world.ticket.validate_for_payment(id, user_id).await;
+        let looked = world.ticket.validate_reservation(id, user_id).await;
         assert_eq!(looked.map(|_| ()), refused(ReservationRejection::Expired));
     }
 
@@ -258,21 +258,21 @@ contract! {
         world.hold(event_id, world.ids.next_id(), &[3]).await;
         let owner = world.ticket.find_reservation(paid[1]).await.unwrap().reservation.user_id;
         world.ticket.cancel_reservation(paid[1], owner, world.context()).await.unwrap();
-        let ids = |page: &urr_ticket::PaidReservationPage| -> Vec<_> {
-            page.records.iter().map(|record| record.reservation.id).collect()
+        let ids = |records: &[urr_ticket::ReservationRecord]| -> Vec<_> {
+            records.iter().map(|record| record.reservation.id).collect()
         };
-        let first = world.ticket.list_paid(None, 2).await.unwrap();
-        assert_eq!((ids(&first), first.more), (paid[..2].to_vec(), true));
-        let last = world.ticket.list_paid(Some(paid[1]), 2).await.unwrap();
-        assert_eq!((ids(&last), last.more), (paid[2..].to_vec(), false));
-        let all = world.ticket.list_paid(None, 3).await.unwrap();
-        assert_eq!((ids(&all), all.more), (paid, false));
+        let (first, more) = world.ticket.list_paid(None, 2).await.unwrap();
+        assert_eq!((ids(&first), more), (paid[..2].to_vec(), true));
+        let (last, more) = world.ticket.list_paid(Some(paid[1]), 2).await.unwrap();
+        assert_eq!((ids(&last), more), (paid[2..].to_vec(), false));
+        let (all, more) = world.ticket.list_paid(None, 3).await.unwrap();
+        assert_eq!((ids(&all), more), (paid, false));
     }
 
     async fn only_the_payment_service_is_let_in(world: World) {
         let event_id = world.open_sale(hall(1, 5)).await;
         let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
-        let base = format!("/internal/ticket/reservations/{}", record.reservation.id);
+        let base = format!("/internal/ticket/payables/reservation/{}", record.reservation.id);
         let payment_id = world.ids.next_id();
         let user_id = record.reservation.user_id;
         let pin = json!({"paymentId": payment_id, "userId": user_id, "amount": 100_000,
@@ -301,8 +301,8 @@ contract! {
         }
         let (_, answer) =
             world.call(CallerIdentity::Service(Caller::Payment), Method::GET, &base, Value::Null).await;
-        assert_eq!(answer["reservation"]["status"], "confirmed");
-        assert_eq!(answer["reservation"]["paymentId"], payment_id.to_string());
+        assert_eq!(answer["payable"]["status"], "confirmed");
+        assert_eq!(answer["payable"]["paymentId"], payment_id.to_string());
         world.assert_agrees().await;
     }
 }

@@ -18,6 +18,7 @@ use urr_ticket::{
 use crate::contract;
 use crate::fixture::World;
 use crate::operations::CallerIdentity;
+use crate::operations::assert_fields;
 use crate::payables::event;
 use crate::projection::deliver;
 
@@ -190,17 +191,16 @@ contract! {
         let id = made["membershipId"].as_str().unwrap().to_owned();
         assert_eq!(made, json!({"membershipId": id, "artistId": artist_id, "price": PRICE,
             "artistName": "한강 밴드", "status": "pending", "isRenewal": false}));
-        let path = format!("/internal/ticket/memberships/{id}");
+        let path = format!("/internal/ticket/payables/membership/{id}");
         let payments = CallerIdentity::Service(Caller::Payment);
         let (_, payable) =
             get(&world, payments, &format!("{path}/validate?userId={user_id}")).await;
-        let unpaid = json!({"membership": {
-            "id": id, "orderName": "한강 밴드 멤버십 1년", "userId": user_id,
+        assert_fields(&payable["payable"], &json!({
+            "kind": "membership", "id": id, "orderName": "한강 밴드 멤버십 1년", "userId": user_id,
             "artistId": artist_id, "eventId": null, "status": "pending",
             "paymentStatus": "unpaid", "totalAmount": PRICE, "bookingFee": 0, "fencingToken": 1,
-            "pinnedBy": null, "paymentId": null, "refundAmount": null,
-        }});
-        assert_eq!(payable, unpaid);
+            "pinnedBy": null, "paymentId": null, "refundAmount": null, "updatedAt": null,
+        }));
         let payment_id = world.ids.next_id();
         let pin = json!({"paymentId": payment_id, "userId": user_id, "fencingToken": 1,
             "amount": PRICE});
@@ -214,11 +214,11 @@ contract! {
         ] {
             let (status, answer) =
                 post(&world, Caller::Payment, &format!("{path}/{step}"), body.clone()).await;
-            assert_eq!((status, &answer["membership"][field]), (200, &value), "{step} {answer}");
+            assert_eq!((status, &answer["payable"][field]), (200, &value), "{step} {answer}");
         }
         let (_, state) = get(&world, payments, &path).await;
-        assert_eq!(state["membership"]["paymentId"], json!(payment_id));
-        assert_eq!(state["membership"]["orderName"], Value::Null);
+        assert_eq!(state["payable"]["paymentId"], json!(payment_id));
+        assert_eq!(state["payable"]["orderName"], Value::Null);
         let (_, mine) = get(&world, fan, &format!("/api/memberships/my/{artist_id}")).await;
         let membership = json!({"id": id, "artistId": artist_id, "artistName": "한강 밴드",
             "membershipPrice": PRICE, "status": "active", "tier": "silver",
@@ -263,7 +263,7 @@ contract! {
         for path in ["/api/memberships/my", &format!("/api/memberships/benefits/{artist_id}")] {
             assert_eq!(get(&world, CallerIdentity::Nobody, path).await.0, 401, "{path}");
         }
-        let path = format!("/internal/ticket/memberships/{}", membership.id.0);
+        let path = format!("/internal/ticket/payables/membership/{}", membership.id.0);
         let path = format!("{path}/validate?userId={stranger}");
         let (status, body) = get(&world, CallerIdentity::Service(Caller::Payment), &path).await;
         assert_eq!((status, &body["code"]), (404, &json!("MEMBERSHIP_NOT_FOUND")));
@@ -276,7 +276,7 @@ contract! {
     async fn only_payments_take_the_steps_of_payments(world: World) {
         let artist_id = world.artist().await;
         let membership = world.subscribe(world.ids.next_id(), artist_id).await;
-        let path = format!("/internal/ticket/memberships/{}", membership.id.0);
+        let path = format!("/internal/ticket/payables/membership/{}", membership.id.0);
         let all = json!({"paymentId": Uuid::nil(), "userId": Uuid::nil(), "fencingToken": 1,
             "amount": PRICE});
         for caller in Caller::ALL.into_iter().filter(|caller| *caller != Caller::Payment) {
@@ -311,7 +311,7 @@ contract! {
         let other = PaymentClaim { payment_id: world.ids.next_id(), ..claim };
         assert_eq!(pin(other).await, refused(MembershipRejection::PaymentInProgress));
         assert_eq!(world.activate(id, other).await, refused(MembershipRejection::PaymentInProgress));
-        let path = format!("/internal/ticket/memberships/{}/validate?userId={user_id}", id.0);
+        let path = format!("/internal/ticket/payables/membership/{}/validate?userId={user_id}", id.0);
         let (status, body) = get(&world, CallerIdentity::Service(Caller::Payment), &path).await;
         assert_eq!((status, &body["code"]), (409, &json!("MEMBERSHIP_BEING_PAID")));
         let active = world.activate(id, claim).await.unwrap();
@@ -536,7 +536,7 @@ contract! {
         let (user_id, artist_id) = (world.ids.next_id(), world.artist().await);
         let (membership, claim) = world.join(user_id, artist_id).await;
         let id = membership.id;
-        let path = format!("/internal/ticket/memberships/{}/refunded", id.0);
+        let path = format!("/internal/ticket/payables/membership/{}/refunded", id.0);
         let refund = async |payment_id: Uuid, amount: i64| {
             let body = json!({"paymentId": payment_id, "amount": amount});
             post(&world, Caller::Payment, &path, body).await
@@ -550,7 +550,7 @@ contract! {
         for _ in 0..2 {
             let (status, answer) = refund(claim.payment_id, PRICE).await;
             assert_eq!(status, 200, "{answer}");
-            let seen = &answer["membership"];
+            let seen = &answer["payable"];
             assert_eq!((&seen["paymentStatus"], &seen["refundAmount"], &seen["status"]),
                 (&json!("refunded"), &json!(PRICE), &json!("expired")));
         }

@@ -454,7 +454,7 @@ async fn run_case(world: &World, ops: &[Op]) -> Result<(), TestCaseError> {
     let mut auditor = world.ticket.auditor();
     // What this case left overdue or pinned is another's; only what does not agree counts.
     let mut differences = auditor.run().await.unwrap().differences;
-    differences.retain(|difference| !["overdue", "oldPin"].contains(&difference.kind.name()));
+    differences.retain(|difference| !["overdue", "oldPin"].contains(&difference.kind.as_str()));
     prop_assert!(differences.is_empty(), "{:?}", differences);
     Ok(())
 }

@@ -35,6 +35,14 @@ impl PaidReservation {
     }
 }
 
+/// Every expected field is there with its value.
+#[track_caller]
+pub fn assert_fields(found: &Value, expected: &Value) {
+    for (field, value) in expected.as_object().unwrap() {
+        assert_eq!(found.get(field), Some(value), "{field} of {found}");
+    }
+}
+
 impl World {
     pub async fn hold(
         &self,

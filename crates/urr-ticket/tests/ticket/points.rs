@@ -316,7 +316,7 @@ contract! {
         let paid = world.pay(&held).await;
         let kinds = async || {
             let found = world.ticket.audit().await.unwrap().differences;
-            found.iter().map(|found| found.kind.name()).collect::<Vec<_>>()
+            found.iter().map(|found| found.kind.as_str()).collect::<Vec<_>>()
         };
         world.execute("update memberships set points = points + 1").await;
         assert_eq!(kinds().await, ["points"]);

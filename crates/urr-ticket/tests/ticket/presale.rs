@@ -321,7 +321,7 @@ contract! {
         world.assert_agrees().await;
         assert_eq!(world.execute("update reservations set booking_fee = 1000").await, 1);
         let found = world.ticket.audit().await.unwrap().differences;
-        assert_eq!(found.iter().map(|found| found.kind.name()).collect::<Vec<_>>(), ["amount"]);
+        assert_eq!(found.iter().map(|found| found.kind.as_str()).collect::<Vec<_>>(), ["amount"]);
         for sql in [
             "update reservations set booking_fee = -1",
             "update reservations set booking_fee = total_amount + 1",

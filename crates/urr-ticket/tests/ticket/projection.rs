@@ -332,7 +332,7 @@ contract! {
             (with(good(), "prices", json!({"S": 1})), "the grade \"R\" has no price"),
             (with(good(), "prices", json!({"R": -1})), "the price of \"R\" is -1원"),
             (with(good(), "prices", json!({"R": 1_000_000_000})), "the price of \"R\" is"),
-            (with(good(), "kind", json!("lying")), "no kind of event \"lying\""),
+            (with(good(), "kind", json!("lying")), "unknown variant `lying`"),
             (with(good(), "saleEndsAt", json!("2026-12-01T11:00:00Z")), "ends before it begins"),
             (with(good(), "saleEndsAt", json!("soon")), "not what its type promises"),
             (with(good(), "seatsPerUserMax", json!(0)), "0 seats per user"),
@@ -347,12 +347,12 @@ contract! {
             let told = poison(&world, data).await;
             assert!(told.contains(reason), "{told:?} should say {reason:?}");
         }
-        for table in ["sales", "seats", "ticket_types", "catalog_news", "outbox", "inbox"] {
+        for table in ["sales", "seats", "ticket_types", "event_states", "outbox", "inbox"] {
             let count = match table {
                 "sales" => "select count(*) as n from sales",
                 "seats" => "select count(*) as n from seats",
                 "ticket_types" => "select count(*) as n from ticket_types",
-                "catalog_news" => "select count(*) as n from catalog_news",
+                "event_states" => "select count(*) as n from event_states",
                 "outbox" => "select count(*) as n from outbox",
                 _ => "select count(*) as n from inbox",
             };

@@ -280,14 +280,14 @@ contract! {
         for _ in 0..2 {
             let (status, answer) = call(&first, payments, json!({"userId": owner_id})).await;
             assert_eq!(status, 200, "{answer}");
-            assert_eq!(answer["reservation"]["refundAmount"], 140_000);
-            assert_eq!(answer["reservation"]["cancellationFee"], 62_000);
+            assert_eq!(answer["payable"]["refundAmount"], 140_000);
+            assert_eq!(answer["payable"]["cancellationFee"], 62_000);
         }
         let body = json!({"adminId": admin_id, "reason": "공연장 사정"});
         let (_, answer) = call(&second, payments, body).await;
-        assert_eq!(answer["reservation"]["refundAmount"], 100_000);
+        assert_eq!(answer["payable"]["refundAmount"], 100_000);
         assert_eq!(world.announced("RESERVATION_CANCELLED").await.len(), 2);
-        assert_eq!(world.number("select count(*) as n from admin_audit").await, 1);
+        assert_eq!(world.number("select count(*) as n from admin_actions").await, 1);
         world.assert_agrees().await;
     }
 
@@ -306,14 +306,14 @@ contract! {
             (world.hold(new.inventory.event_id, world.ids.next_id(), &[0]).await, &long),
         ] {
             let (id, user_id) = (record.reservation.id, record.reservation.user_id);
-            let path = format!("/internal/ticket/reservations/{id}/validate?userId={user_id}");
+            let path = format!("/internal/ticket/payables/reservation/{id}/validate?userId={user_id}");
             let (status, answer) =
                 world.call(CallerIdentity::Service(Caller::Payment), Method::GET, &path, Value::Null).await;
-            assert_eq!((status, &answer["reservation"]["orderName"]), (200, &json!(name)));
-            assert_eq!(answer["reservation"]["bookingFee"], 0);
-            assert_eq!(answer["reservation"]["fencingToken"], record.reservation.fence);
+            assert_eq!((status, &answer["payable"]["orderName"]), (200, &json!(name)));
+            assert_eq!(answer["payable"]["bookingFee"], 0);
+            assert_eq!(answer["payable"]["fencingToken"], record.reservation.fence);
             let stranger = Uuid::nil();
-            let path = format!("/internal/ticket/reservations/{id}/validate?userId={stranger}");
+            let path = format!("/internal/ticket/payables/reservation/{id}/validate?userId={stranger}");
             let (status, _) =
                 world.call(CallerIdentity::Service(Caller::Payment), Method::GET, &path, Value::Null).await;
             assert_eq!(status, 404);

@@ -116,7 +116,7 @@ contract! {
         world.clock.advance(10 * MINUTE);
         let event_id = world.open_sale(hall(1, 5)).await;
         gateway.must_reserve(&fan, event_id, &[0]).await;
-        assert_eq!(SaleStatus::Cancelled.name(), "cancelled");
+        assert_eq!(SaleStatus::Cancelled.as_str(), "cancelled");
         world.execute("update sales set status = 'cancelled'").await;
         let (status, body) = gateway.reserve(&Fan::new(&world), event_id, &[1]).await;
         assert_eq!((status.as_u16(), &body["code"]), (409, &json!("EVENT_CANCELLED")));

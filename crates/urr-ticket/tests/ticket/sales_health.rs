@@ -11,12 +11,12 @@ use crate::fixture::{MINUTE, SECOND, World, hall, new_sale};
 use crate::gateway::{Fan, GatewayClient};
 use crate::operations::CallerIdentity;
 
-const PULSE: &str = "/internal/ticket/pulse";
+const SALES_HEALTH: &str = "/internal/ticket/sales-health";
 
-async fn pulse(world: &World, event_ids: &[Uuid]) -> Value {
+async fn sales_health(world: &World, event_ids: &[Uuid]) -> Value {
     let body = json!({ "eventIds": event_ids });
     let (status, body) =
-        world.call(CallerIdentity::Service(Caller::Queue), Method::POST, PULSE, body).await;
+        world.call(CallerIdentity::Service(Caller::Queue), Method::POST, SALES_HEALTH, body).await;
     assert_eq!(status, 200, "{body}");
     body
 }
@@ -25,7 +25,7 @@ async fn pulse(world: &World, event_ids: &[Uuid]) -> Value {
 async fn supply(world: &World, event_id: Uuid) -> [i64; 3] {
     // What other processes did is seen after a while.
     world.clock.advance(SECOND);
-    let supply = pulse(world, &[event_id]).await["events"][event_id.to_string()].take();
+    let supply = sales_health(world, &[event_id]).await["events"][event_id.to_string()].take();
     ["available", "held", "total"].map(|field| supply[field].as_i64().unwrap())
 }
 
@@ -50,7 +50,7 @@ contract! {
         assert_eq!(supply(&world, seated).await, [0, 0, 4], "sold out");
         assert_eq!(supply(&world, standing).await, [0, 0, 4], "sold out");
         let unknown = world.ids.next_id();
-        let all = pulse(&world, &[seated, unknown, standing]).await;
+        let all = sales_health(&world, &[seated, unknown, standing]).await;
         assert_eq!(all["events"].as_object().unwrap().len(), 2, "{all}");
     }
 
@@ -58,32 +58,32 @@ contract! {
     async fn asking_again_reads_no_more_than_the_map_is_refreshed(world: World) {
         let seated = world.open_sale(hall(1, 4)).await;
         let (standing, _) = world.open_standing(4).await;
-        pulse(&world, &[seated, standing]).await;
+        sales_health(&world, &[seated, standing]).await;
         let reads = world.ticket.seat_maps().reads();
         for _ in 0..20 {
-            pulse(&world, &[seated, standing]).await;
+            sales_health(&world, &[seated, standing]).await;
         }
         assert_eq!(world.ticket.seat_maps().reads(), reads);
         world.clock.advance(SECOND);
-        pulse(&world, &[seated, standing]).await;
+        sales_health(&world, &[seated, standing]).await;
         assert_eq!(world.ticket.seat_maps().reads(), reads + 2, "control");
     }
 
     async fn bookings_are_counted_whatever_they_came_to(world: World) {
         let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 4)).await);
-        let operations = pulse(&world, &[]).await["booking"].take();
-        assert_eq!(operations, json!({ "answered": 0, "failed": 0, "p95Micros": 0 }));
+        let booking = sales_health(&world, &[]).await["booking"].take();
+        assert_eq!(booking, json!({ "answered": 0, "failed": 0, "p95Micros": 0 }));
         gateway.must_reserve(&Fan::new(&world), event_id, &[0]).await;
         let (status, _) = gateway.reserve(&Fan::new(&world), event_id, &[0]).await;
         assert_eq!(status.as_u16(), 409);
-        let operations = pulse(&world, &[]).await["booking"].take();
-        assert_eq!((&operations["answered"], &operations["failed"]), (&json!(2), &json!(0)));
-        assert!(operations["p95Micros"].as_u64().unwrap() > 0, "{operations}");
+        let booking = sales_health(&world, &[]).await["booking"].take();
+        assert_eq!((&booking["answered"], &booking["failed"]), (&json!(2), &json!(0)));
+        assert!(booking["p95Micros"].as_u64().unwrap() > 0, "{booking}");
         let db = world.db.clone();
         tokio::task::spawn_blocking(move || db.close()).await.unwrap();
         let (status, _) = gateway.reserve(&Fan::new(&world), event_id, &[1]).await;
         assert!(status.is_server_error(), "{status}");
-        assert_eq!(pulse(&world, &[]).await["booking"]["failed"], 1);
+        assert_eq!(sales_health(&world, &[]).await["booking"]["failed"], 1);
     }
 
     async fn b_1_the_tier_of_a_fan_is_that_of_a_membership_in_force(world: World) {
@@ -125,12 +125,12 @@ contract! {
             (CallerIdentity::Admin(world.ids.next_id()), 403),
             (CallerIdentity::Service(Caller::Queue), 200),
         ] {
-            assert_eq!(world.call(who, Method::POST, PULSE, body.clone()).await.0, expected);
+            assert_eq!(world.call(who, Method::POST, SALES_HEALTH, body.clone()).await.0, expected);
             assert_eq!(world.call(who, Method::GET, &path, Value::Null).await.0, expected);
         }
         let many: Vec<Uuid> = (0..1_001).map(|_| world.ids.next_id()).collect();
         let many = json!({ "eventIds": many });
-        let refused = world.call(CallerIdentity::Service(Caller::Queue), Method::POST, PULSE, many).await;
+        let refused = world.call(CallerIdentity::Service(Caller::Queue), Method::POST, SALES_HEALTH, many).await;
         assert_eq!((refused.0, &refused.1["code"]), (400, &json!("TOO_MANY_EVENTS")));
     }
 }

@@ -12,6 +12,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
+use urr_contracts::clients::QueueClient;
 use urr_kernel::Uuid;
 use urr_service::{
     ApiError, Caller, Identity, Json, Limits, Metrics, Role, Service, ServiceKit, Upstream,
@@ -84,12 +85,12 @@ impl Room {
         let kit = kit(world);
         let service = Service::new("queue", OpenApiRouter::from(routes), &kit);
         let router = service.local_router();
-        world.ticket_with_slots(SlotChecker::queue(Upstream::local(
+        world.ticket_with_slots(SlotChecker::new(QueueClient::new(Upstream::local(
             Caller::Ticket,
             "queue",
             router,
             &kit,
-        )))
+        ))))
     }
 }
 
@@ -97,16 +98,16 @@ async fn answer_slots(
     State(room): State<Room>,
     Json(body): Json<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    let asks = body["asks"].as_array().unwrap().clone();
-    room.0.asked.lock().unwrap().push(asks.clone());
+    let checks = body["checks"].as_array().unwrap().clone();
+    room.0.asked.lock().unwrap().push(checks.clone());
     room.0.gate.acquire().await.unwrap().forget();
     let is_live = |ask: &Value| {
         let slot_id: Uuid = ask["slotId"].as_str().unwrap().parse().unwrap();
         room.0.live.lock().unwrap().contains(&slot_id)
     };
     match room.mood() {
-        Mood::Good => Ok(Json(json!({ "live": asks.iter().map(is_live).collect::<Vec<_>>() }))),
-        Mood::Confused => Ok(Json(json!({ "live": vec![true; asks.len() + 1] }))),
+        Mood::Good => Ok(Json(json!({ "live": checks.iter().map(is_live).collect::<Vec<_>>() }))),
+        Mood::Confused => Ok(Json(json!({ "live": vec![true; checks.len() + 1] }))),
         Mood::Broken => Err(ApiError::internal("it is broken")),
     }
 }

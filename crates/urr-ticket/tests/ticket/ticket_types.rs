@@ -48,7 +48,7 @@ async fn live(world: &World) -> i64 {
 }
 
 async fn actions(world: &World) -> Vec<String> {
-    let sql = "select admin_id, action, resource_type, resource_id, summary from admin_audit \
+    let sql = "select admin_id, action, resource_type, resource_id, summary from admin_actions \
                order by id";
     world
         .rows(sql, |row| {

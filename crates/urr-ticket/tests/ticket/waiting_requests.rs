@@ -128,7 +128,7 @@ contract! {
         assert_eq!(ask(0).await.as_deref(), Some("SALE_NOT_OPEN"));
         world.clock.advance(SECOND / 2);
         assert_eq!(ask(0).await, None);
-        assert_eq!(SaleStatus::Cancelled.name(), "cancelled");
+        assert_eq!(SaleStatus::Cancelled.as_str(), "cancelled");
         world.execute("update sales set status = 'cancelled'").await;
         let before = decisions(&world);
         assert_eq!(ask(1).await.as_deref(), Some("EVENT_CANCELLED"), "the database knows better");

@@ -15,7 +15,7 @@ use urr_storage::Db;
 use self::report::MoneyReport;
 use super::operator::{Operator, OperatorTarget, kit, running_url};
 use super::{CommandNotRun, block_on, print_line};
-use crate::compose::{ClockAndIds, payments, ticket_service_to_read};
+use crate::compose::{ClockAndIds, payment_service, ticket_service_to_read};
 use crate::config::Config;
 use crate::engines;
 use crate::role::ProcessRole;
@@ -124,7 +124,7 @@ impl PaymentAccess {
         let db = engines::open_storage(config, ProcessRole::Payment, &kit.clock).await?;
         let db = db.expect("payments have tables");
         databases.push(db.clone());
-        let payments = payments(config, db, &ClockAndIds::system())?;
+        let payments = payment_service(config, db, &ClockAndIds::system())?;
         if let Some(office) = office {
             payments.connect_tickets(office);
         }

@@ -22,7 +22,7 @@ pub enum ProofPurpose {
 }
 
 #[derive(Debug, Deserialize)]
-struct Challenge {
+struct ProofChallenge {
     method: String,
     challenge: Option<String>,
     difficulty: Option<u8>,
@@ -41,11 +41,11 @@ pub fn run(config: &Config, purpose: ProofPurpose, url: Option<String>) -> Resul
         asked.with_context(|| format!("{site} does not answer; is URR running there?"))
     })?;
     ensure!(answer.status.is_success(), "{url} answers with status {}", answer.status);
-    let challenge: Challenge = answer.json().with_context(|| format!("{url} is no URR"))?;
+    let challenge: ProofChallenge = answer.json().with_context(|| format!("{url} is no URR"))?;
     print_line(&solve(challenge)?)
 }
 
-fn solve(task: Challenge) -> Result<String> {
+fn solve(task: ProofChallenge) -> Result<String> {
     match (task.method.as_str(), task.challenge, task.difficulty) {
         ("none", _, _) => Ok(String::new()),
         ("proof-of-work", Some(challenge), Some(difficulty)) => {
@@ -69,9 +69,9 @@ fn site_of(config: &Config) -> String {
 mod tests {
     use super::*;
 
-    fn task(method: &str, difficulty: u8) -> Challenge {
+    fn task(method: &str, difficulty: u8) -> ProofChallenge {
         let challenge = Some("urr".to_owned());
-        Challenge { method: method.to_owned(), challenge, difficulty: Some(difficulty) }
+        ProofChallenge { method: method.to_owned(), challenge, difficulty: Some(difficulty) }
     }
 
     #[test]

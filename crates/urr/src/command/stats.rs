@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use urr_bus::Bus;
 use urr_kernel::Clock;
-use urr_stats::{RebuildError, Rebuilding, Rebuilt, Stats};
+use urr_stats::{RebuildError, RebuildReport, RebuildUpdate, StatsParts, StatsService};
 use urr_storage::Db;
 
 use super::{CommandNotRun, block_on, print_line};
@@ -31,7 +31,8 @@ pub fn run(config: &Config, command: StatsCommand) -> Result<()> {
     let StatsCommand::Rebuild = command;
     block_on(async {
         let (db, bus) = open(config).await.map_err(CommandNotRun::wrap)?;
-        let rebuilt = rebuild(&Stats::new(db.clone(), Clock::System), &bus).await;
+        let stats = StatsService::new(StatsParts { db: db.clone(), clock: Clock::System });
+        let rebuilt = rebuild(&stats, &bus).await;
         bus.close().await;
         tokio::task::spawn_blocking(move || db.close()).await?;
         rebuilt
@@ -55,12 +56,12 @@ async fn open(config: &Config) -> Result<(Db, Bus)> {
     Ok((db, engines::connect_bus(config, &Clock::System)?))
 }
 
-async fn rebuild(stats: &Stats, bus: &Bus) -> Result<()> {
+async fn rebuild(stats: &StatsService, bus: &Bus) -> Result<()> {
     let begun = Instant::now();
     let mut printed_at = begun;
     let mut printed = Ok(());
-    let rebuilt = stats.rebuild_and_tell(bus, |step| {
-        let is_end = matches!(step, Rebuilding::Learnt { .. });
+    let rebuilt = stats.rebuild_with_updates(bus, |step| {
+        let is_end = matches!(step, RebuildUpdate::TopicRead { .. });
         if is_end || printed_at.elapsed() >= PROGRESS_INTERVAL {
             printed_at = Instant::now();
             let line = format!("{}, {}", describe(&step), seconds(begun));
@@ -76,7 +77,7 @@ async fn rebuild(stats: &Stats, bus: &Bus) -> Result<()> {
         RebuildError::Overtaken => error.into(),
     })?;
     printed?;
-    let Rebuilt { messages, unreadable, facts } = rebuilt;
+    let RebuildReport { messages, unreadable, facts } = rebuilt;
     print_line(&format!(
         "The statistics are counted again: {messages} events ({unreadable} of them unreadable), \
          {facts} facts, {}.",
@@ -84,11 +85,11 @@ async fn rebuild(stats: &Stats, bus: &Bus) -> Result<()> {
     ))
 }
 
-fn describe(step: &Rebuilding<'_>) -> String {
+fn describe(step: &RebuildUpdate<'_>) -> String {
     match step {
-        Rebuilding::Learning { topic, messages } => format!("{topic}: {messages} events so far"),
-        Rebuilding::Learnt { topic, messages } => format!("{topic}: {messages} events"),
-        Rebuilding::Counting { facts } => format!("counting: {facts} facts so far"),
+        RebuildUpdate::Reading { topic, messages } => format!("{topic}: {messages} events so far"),
+        RebuildUpdate::TopicRead { topic, messages } => format!("{topic}: {messages} events"),
+        RebuildUpdate::Counting { facts } => format!("counting: {facts} facts so far"),
     }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
-use urr_notice::Worker;
+use urr_notice::NoticeWorker;
 
 use super::block_on;
 use super::run::StopSignals;
@@ -18,7 +18,7 @@ pub fn run(config: &Config) -> Result<()> {
     let _log = logging::start(&config.log)?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
-        let worker = Worker::new(compose::notice_queue(&config.sqs)?);
+        let worker = NoticeWorker::new(compose::sqs_queue(&config.sqs)?);
         let stop = CancellationToken::new();
         info!("reading notices");
         tokio::select! {

@@ -1,63 +1,53 @@
-//! Mails as the configuration wants them.
+//! The mail service, from the configuration.
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_mail::{
-    GROUP, Login, MailParts, Mails, Sender, Settings, Smtp, SmtpSettings, TOPICS, handle,
+    GROUP, MailParts, MailService, MailSettings, MailTransport, SmtpCredentials, SmtpSettings,
+    SmtpTransport, TOPICS, handle,
 };
-use urr_service::{Service, Upstream};
+use urr_service::{Caller, Service};
 use urr_storage::Db;
 
-use super::{Builder, World};
+use super::builder::Builder;
 use crate::config::{Config, MailConfig, MailSenderKind};
+use crate::role::ProcessRole;
 
-/// Whom mails ask.
-pub struct Neighbours {
-    pub accounts: Upstream,
-    pub office: Upstream,
-}
-
-/// Starts the mails with what runs beside them.
-pub fn start(
-    builder: &Builder<'_>,
-    db: Db,
-    world: &World,
-    neighbours: Neighbours,
-) -> Result<Service> {
+/// Starts the mail service.
+pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     builder.consume(&db, GROUP, TOPICS, handle);
-    let Neighbours { accounts, office } = neighbours;
-    let mails = Mails::new(MailParts {
+    let mail = MailService::new(MailParts {
         db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        settings: Settings { public_url: public_url(builder.config) },
-        sender: sender(&builder.config.mail)?,
-        accounts,
-        office,
+        clock: builder.kit.clock.clone(),
+        ids: builder.kit.ids.clone(),
+        settings: MailSettings { public_url: public_url(builder.config) },
+        transport: transport(&builder.config.mail)?,
+        auth: AuthClient::new(builder.upstream(Caller::Mail, ProcessRole::Auth)?),
+        ticket: TicketClient::new(builder.upstream(Caller::Mail, ProcessRole::Ticket)?),
     });
-    let (jobs, stopping) = (mails.clone(), builder.stopping.clone());
-    builder.spawn("the mails' jobs", async move { jobs.run_jobs(stopping).await });
-    Ok(mails.service(builder.kit))
+    builder.add_jobs("the mail jobs", mail.clone().run_jobs(builder.stopping.clone()));
+    Ok(mail.service(builder.kit))
 }
 
-fn sender(mail: &MailConfig) -> Result<Sender> {
+fn transport(mail: &MailConfig) -> Result<MailTransport> {
     if mail.sender == MailSenderKind::Log {
-        return Ok(Sender::Log);
+        return Ok(MailTransport::Log);
     }
     let checked = "a server needs it, and that was checked";
     let (host, from) = (mail.smtp_host.clone(), mail.from.clone());
     let settings = SmtpSettings {
         security: mail.smtp_security,
-        login: mail
+        credentials: mail
             .smtp_username
             .clone()
             .zip(mail.smtp_password.clone())
-            .map(|(username, password)| Login { username, password }),
+            .map(|(username, password)| SmtpCredentials { username, password }),
         ..SmtpSettings::new(host.context(checked)?, mail.smtp_port, from.context(checked)?)
     };
-    let smtp = Smtp::new(settings).context("mail.from or mail.smtp_host")?;
-    Ok(Sender::Smtp(Arc::new(smtp)))
+    let smtp = SmtpTransport::new(settings).context("mail.from or mail.smtp_host")?;
+    Ok(MailTransport::Smtp(Arc::new(smtp)))
 }
 
 /// Where the links of mails lead.

@@ -1,31 +1,31 @@
-//! The notices of admissions as the configuration wants them.
+//! The notices of admissions on SQS, from the configuration.
 
 use anyhow::{Context, Result};
-use urr_notice::{Figures, Post, SqsOptions, SqsQueue};
+use urr_notice::{NoticeMetrics, NoticePublisher, SqsOptions, SqsQueue};
 use urr_queue::Notices;
 
-use super::Builder;
+use super::builder::Builder;
 use crate::config::SqsConfig;
 
-/// So many may wait to be sent: some minutes of the usual rate.
+/// Notices that may wait to be sent: some minutes of the usual rate.
 const BUFFERED_MAX: usize = 10_000;
 
-/// Starts whoever sends the notices, if they are wanted.
+/// Starts the sender of notices, if they are enabled.
 pub fn start(builder: &Builder<'_>) -> Result<Notices> {
     if !builder.config.sqs.enabled {
         return Ok(Notices::off());
     }
     let (notices, receiver) = Notices::buffered(BUFFERED_MAX);
-    let figures = Figures::default();
-    figures.register(&builder.kit.metrics);
-    let queue = queue(&builder.config.sqs)?;
-    let post = Post { queue, notices: receiver, figures };
-    builder.spawn("the post of notices", post.run(builder.stopping.clone()));
+    let metrics = NoticeMetrics::default();
+    metrics.register(&builder.kit.metrics);
+    let queue = sqs_queue(&builder.config.sqs)?;
+    let publisher = NoticePublisher { queue, notices: receiver, metrics };
+    builder.spawn("the publisher of notices", publisher.run(builder.stopping.clone()));
     Ok(notices)
 }
 
 /// The queue that the configuration names.
-pub fn queue(config: &SqsConfig) -> Result<SqsQueue> {
+pub fn sqs_queue(config: &SqsConfig) -> Result<SqsQueue> {
     let missing = "the notices need sqs.queue_url, sqs.access_key_id and sqs.secret_access_key";
     Ok(SqsQueue::new(&SqsOptions {
         queue_url: config.queue_url.clone().context(missing)?,

@@ -1,69 +1,64 @@
-//! The waiting rooms as the configuration wants them.
+//! The queue service, from the configuration.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tracing::info;
+use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, Uuid};
-use urr_queue::{Queue, QueueParts, Settings, consume};
+use urr_queue::{QueueParts, QueueService, QueueSettings, consumer};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
 use urr_service::token::TokenKey;
-use urr_service::{Caller, Health};
+use urr_service::{Caller, Health, Service};
 use urr_storage::Db;
 
-use super::{Builder, World, notices};
+use super::builder::Builder;
+use super::notices;
 use crate::config::Config;
 use crate::engines;
-use crate::role::{ProcessRole, ProcessRoles};
+use crate::role::ProcessRole;
 
-/// The rooms of a process. It is closed when nothing else is at work any more.
+/// The rooms of this process. They are closed last.
 #[derive(Clone)]
-pub struct Line {
+pub struct OpenRooms {
     rooms: Rooms,
     clock: Clock,
-    /// Of rooms that live in the process.
+    /// Only of rooms in memory.
     journal: Option<Db>,
 }
 
-/// Opens the waiting rooms. Before the ticket office: that one asks them.
-pub async fn start(builder: &mut Builder<'_>, db: Db, world: &World) -> Result<Queue> {
-    builder.consume(&db, consume::GROUP, consume::TOPICS, consume::handle);
-    let line = Line::open(builder, world).await?;
-    let queue = Queue::new(QueueParts {
+/// Starts the queue service.
+pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
+    builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
+    let rooms = OpenRooms::open(builder).await?;
+    let queue = QueueService::new(QueueParts {
         db,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
+        clock: builder.kit.clock.clone(),
+        ids: builder.kit.ids.clone(),
         settings: settings(builder.config),
-        rooms: line.rooms.clone(),
+        rooms: rooms.rooms.clone(),
         entry_key: entry_key(builder.config),
         notices: notices::start(builder)?,
+        ticket: TicketClient::new(builder.upstream(Caller::Queue, ProcessRole::Ticket)?),
     });
-    if let Rooms::Memory(rooms) = &line.rooms {
-        // Without its journal nobody can come or go: a new process is better than this one.
+    if let Rooms::Memory(rooms) = &rooms.rooms {
+        // Without its journal nobody can join or leave: a new process is better than this one.
         let (rooms, stopping) = (rooms.clone(), builder.stopping.clone());
         builder.spawn("the journal of the waiting rooms", async move {
             stopping.run_until_cancelled(rooms.run_to_end()).await;
         });
     }
-    builder.line = Some(line);
+    builder.rooms = Some(rooms);
     queue.load().await.context("the waiting rooms")?;
-    // A stream would outlast the grace of the shutdown.
-    let (closing, draining) = (queue.clone(), builder.draining.clone());
-    builder.tasks.spawn(async move {
-        draining.cancelled().await;
-        closing.close_streams();
-    });
-    Ok(queue)
-}
-
-/// Once the ticket office is known, wherever it is, the doors of the rooms are opened.
-pub fn connect(builder: &Builder<'_>, queue: &Queue, roles: &ProcessRoles) -> Result<()> {
-    queue.connect_office(builder.upstream(Caller::Queue, ProcessRole::Ticket, roles)?);
     let (jobs, stopping) = (queue.clone(), builder.stopping.clone());
-    builder.spawn("the waiting rooms' jobs", async move { jobs.run_jobs(stopping).await });
-    Ok(())
+    builder.add_jobs("the queue jobs", async move { jobs.run_jobs(stopping).await });
+    let streams = queue.clone();
+    builder.close_on_drain(move || streams.close_streams());
+    let service = queue.service(builder.kit);
+    builder.queue = Some(queue);
+    Ok(service)
 }
 
 /// Signs entry tokens, and verifies them at the gateway.
@@ -71,26 +66,26 @@ pub fn entry_key(config: &Config) -> TokenKey {
     TokenKey::new(config.gateway.entry_token_secret.expose().as_bytes())
 }
 
-impl Line {
-    async fn open(builder: &Builder<'_>, world: &World) -> Result<Line> {
-        let clock = world.clock.clone();
+impl OpenRooms {
+    async fn open(builder: &Builder<'_>) -> Result<OpenRooms> {
+        let (clock, ids) = (builder.kit.clock.clone(), builder.kit.ids.clone());
         if let Some(redis) = &builder.redis {
-            let rooms = RedisRooms::new(redis.clone(), world.ids.clone(), room_time(&clock));
-            return Ok(Line { rooms: Rooms::Redis(rooms), clock, journal: None });
+            let rooms = RedisRooms::new(redis.clone(), ids, room_time(&clock));
+            return Ok(OpenRooms { rooms: Rooms::Redis(rooms), clock, journal: None });
         }
         let journal = engines::open_room_journal(builder.config, &clock)?;
-        let opened = MemoryRooms::open(journal.clone(), world.ids.clone(), clock.now()).await;
+        let opened = MemoryRooms::open(journal.clone(), ids, clock.now()).await;
         let (rooms, recovered) = opened.context("the journal of the waiting rooms")?;
         if recovered.waiting + recovered.active > 0 {
             let (waiting, active) = (recovered.waiting, recovered.active);
-            info!(rooms = recovered.rooms, waiting, active, "everybody is where they were");
+            info!(rooms = recovered.rooms, waiting, active, "the waiting rooms were recovered");
         }
-        Ok(Line { rooms: Rooms::Memory(rooms), clock, journal: Some(journal) })
+        Ok(OpenRooms { rooms: Rooms::Memory(rooms), clock, journal: Some(journal) })
     }
 
-    /// Who does not get an answer from it cannot wait here.
-    pub fn watched_by(&self, health: Health) -> Health {
-        let Line { rooms, clock, .. } = self.clone();
+    /// Adds the check that the rooms answer.
+    pub fn add_check(&self, health: Health) -> Health {
+        let OpenRooms { rooms, clock, .. } = self.clone();
         health.check("waiting-rooms", move || {
             let (rooms, now) = (rooms.clone(), clock.now());
             async move {
@@ -103,7 +98,7 @@ impl Line {
         })
     }
 
-    /// What was acknowledged is in the journal; the last of the rest follows.
+    /// Writes the last changes to the journal and closes it.
     pub async fn close(self) {
         if let Rooms::Memory(rooms) = &self.rooms {
             rooms.close().await;
@@ -115,8 +110,8 @@ impl Line {
     }
 }
 
-/// Several processes share the rooms, and their clocks differ: that of Redis counts. Only a clock
-/// that a test moves must be obeyed by everybody.
+/// Several processes share the rooms and their clocks differ, so Redis keeps the time. A clock that a
+/// test moves comes first.
 fn room_time(clock: &Clock) -> RoomTime {
     match clock {
         Clock::System => RoomTime::Server,
@@ -124,9 +119,9 @@ fn room_time(clock: &Clock) -> RoomTime {
     }
 }
 
-fn settings(config: &Config) -> Settings {
+fn settings(config: &Config) -> QueueSettings {
     let queue = &config.queue;
-    Settings {
+    QueueSettings {
         threshold: queue.threshold,
         admitted_per_second_max: rate(queue.admission_batch_size, queue.admission_interval_ms),
         slot_ttl: Duration::from_secs(queue.active_ttl_seconds),
@@ -142,8 +137,8 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// How many may come in within a second, if so many may at each turn of the admission. A turn that
-/// comes less often than every second still lets in no more than its batch.
+/// The admissions per second that follow from a batch per interval. An interval of more than a second
+/// still admits no more than its batch.
 fn rate(batch_size: u32, interval_ms: u64) -> u32 {
     let per_second = u64::from(batch_size) * 1_000 / interval_ms.clamp(1, 1_000);
     u32::try_from(per_second).unwrap_or(u32::MAX)
@@ -154,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_at_each_turn_is_a_rate_per_second() {
+    fn a_batch_per_interval_is_a_rate_per_second() {
         assert_eq!(rate(100, 1_000), 100);
         assert_eq!(rate(50, 500), 100);
         assert_eq!(rate(100, 10_000), 100, "of which only one second in ten is used");

@@ -32,7 +32,7 @@ const BOT_CHECK: &[(&str, BotCheckKind)] = &[
     ("turnstile", BotCheckKind::Remote(RemoteVerifierKind::Turnstile)),
 ];
 
-/// After so many failed log-ins from an address its next one is checked.
+/// The number of failed log-ins from an address after which the next one is checked.
 const LOGIN_FAILURES_MAX: u32 = 3;
 
 const BOT_CHECK_LOGIN: &[(&str, LoginCheck)] = &[

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use urr_mail::Security;
+use urr_mail::SmtpSecurity;
 
 use super::reader::SettingReader;
 use super::{BotCheckKind, Config, IdentityProviderKind, MailSenderKind, PaymentProviderKind};
@@ -26,8 +26,8 @@ fn check_times(config: &Config, read: &mut SettingReader) {
     read.require(
         &["seats.lock_ttl_seconds", "seats.hold_ttl_seconds"],
         seats.lock_ttl_seconds > seats.hold_ttl_seconds,
-        "a lock that ends before its hold lets others crowd onto a seat that is being paid; make \
-         the first larger than the second",
+        "a lock that ends before its hold lets other requests compete for a seat that is being paid; \
+         make the first larger than the second",
     );
     read.require(
         &["queue.active_seconds_max", "queue.active_ttl_seconds"],
@@ -97,7 +97,7 @@ fn check_engines(config: &Config, read: &mut SettingReader) {
 
 fn check_accounts(config: &Config, read: &mut SettingReader) {
     let auth = &config.auth;
-    // With an id alone only the tokens of Google's own button are checked: nobody is sent anywhere.
+    // With an id alone only the tokens of Google's own button are verified, without a redirect.
     let secrets =
         [&auth.google_client_secret, &auth.kakao_client_secret, &auth.naver_client_secret];
     read.require(
@@ -147,7 +147,7 @@ fn check_mails(config: &Config, read: &mut SettingReader) {
     };
     read.require(
         &["mail.smtp_security", "mail.smtp_host"],
-        mail.smtp_security != Security::None || mail.smtp_host.as_ref().is_none_or(is_here),
+        mail.smtp_security != SmtpSecurity::None || mail.smtp_host.as_ref().is_none_or(is_here),
         "whoever is on the way could read the mails and the password; use starttls or tls",
     );
 }

@@ -1,7 +1,7 @@
 //! Mails and the server that takes them.
 
 use urr_kernel::Secret;
-use urr_mail::Security;
+use urr_mail::SmtpSecurity;
 
 use super::rule::{choice, host, optional, password, port, text, web_origin};
 use super::section::section;
@@ -15,8 +15,11 @@ pub enum MailSenderKind {
 const MAIL_SENDERS: &[(&str, MailSenderKind)] =
     &[("log", MailSenderKind::Log), ("smtp", MailSenderKind::Smtp)];
 
-const SMTP_SECURITY: &[(&str, Security)] =
-    &[("starttls", Security::StartTls), ("tls", Security::Tls), ("none", Security::None)];
+const SMTP_SECURITY: &[(&str, SmtpSecurity)] = &[
+    ("starttls", SmtpSecurity::StartTls),
+    ("tls", SmtpSecurity::Tls),
+    ("none", SmtpSecurity::None),
+];
 
 section! {
     MailConfig = "mail" {
@@ -26,7 +29,7 @@ section! {
         public_url: Option<String> = value(optional(web_origin()));
         smtp_host: Option<String> = value(optional(host()));
         smtp_port: u16 = value(port());
-        smtp_security: Security = value(choice(SMTP_SECURITY));
+        smtp_security: SmtpSecurity = value(choice(SMTP_SECURITY));
         smtp_username: Option<String> = value(optional(text()));
         smtp_password: Option<Secret> = secret(password());
     }

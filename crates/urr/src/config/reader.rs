@@ -1,7 +1,7 @@
-//! Looks a setting up in every source, reads it by its rule, and remembers where it came from.
+//! Finds a setting in every source, reads it by its rule, and records where it came from.
 //!
-//! There is no separate table of keys: what `sections.rs` and `selling.rs` ask for is what exists. Whatever a file
-//! or the environment holds beyond that is reported as unknown.
+//! There is no separate table of keys: what the sections read is what exists. Anything else in a file
+//! or in the environment is reported as unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use urr_kernel::Secret;
 
 use super::describe::Setting;
-use super::rule::{ValueRule, Visibility, mask_address, optional};
+use super::rule::{ValueRule, ValueVisibility, mask_address, optional};
 use super::source::{Environment, RawValue, SettingSource, TomlEntries, default_comments};
 
 /// Everything that was written down anywhere, in rising priority.
@@ -27,7 +27,7 @@ pub struct SettingReader<'a> {
     comments: BTreeMap<String, String>,
     pub settings: Vec<Setting>,
     pub problems: Vec<String>,
-    /// Secrets of our own that nobody gave.
+    /// Secrets of our own that are not set.
     pub missing_secrets: Vec<String>,
     /// Keys whose value could not be read and was replaced by the default.
     unsound: BTreeSet<String>,
@@ -54,7 +54,8 @@ impl<'a> SettingReader<'a> {
         let env_names: Vec<String> = std::iter::once(env_name(key))
             .chain(aliases.iter().map(|alias| (*alias).to_owned()))
             .collect();
-        let (raw, source) = self.resolve(key, &env_names, rule.visibility == Visibility::Hidden);
+        let (raw, source) =
+            self.resolve(key, &env_names, rule.visibility == ValueVisibility::Hidden);
         self.settings.push(Setting {
             key: key.to_owned(),
             display_value: show(&raw, &source, rule.visibility),
@@ -83,7 +84,7 @@ impl<'a> SettingReader<'a> {
         secret
     }
 
-    /// A secret of our own, which `urr up` makes when nobody gives one. Empty until then.
+    /// A secret of our own, which `urr up` makes when none is set. Empty until then.
     pub fn own_secret(&mut self, key: &str, aliases: &[&str], rule: ValueRule<Secret>) -> Secret {
         self.secret(key, aliases, rule).unwrap_or_else(|| {
             if !self.unsound.contains(key) {
@@ -210,18 +211,18 @@ pub fn env_names(settings: &[Setting]) -> impl Iterator<Item = &str> {
     settings.iter().flat_map(|setting| &setting.env_names).map(String::as_str)
 }
 
-fn show(raw: &RawValue, source: &SettingSource, visibility: Visibility) -> String {
+fn show(raw: &RawValue, source: &SettingSource, visibility: ValueVisibility) -> String {
     let text = raw.to_string();
     match visibility {
-        Visibility::Hidden if raw.is_empty() => "[empty]".to_owned(),
-        Visibility::Hidden if matches!(source, SettingSource::Generated(_)) => {
+        ValueVisibility::Hidden if raw.is_empty() => "[empty]".to_owned(),
+        ValueVisibility::Hidden if matches!(source, SettingSource::Generated(_)) => {
             "[generated]".to_owned()
         }
-        Visibility::Hidden => "[set]".to_owned(),
-        Visibility::Address => mask_address(&text),
+        ValueVisibility::Hidden => "[set]".to_owned(),
+        ValueVisibility::Address => mask_address(&text),
         // A password in a place where none belongs is still not printed.
-        Visibility::Plain if text.contains("://") => mask_address(&text),
-        Visibility::Plain => text,
+        ValueVisibility::Plain if text.contains("://") => mask_address(&text),
+        ValueVisibility::Plain => text,
     }
 }
 

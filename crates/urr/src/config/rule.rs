@@ -15,7 +15,7 @@ use super::source::RawValue;
 
 /// How much of a value `urr config` and error messages show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visibility {
+pub enum ValueVisibility {
     Plain,
     /// An address that may carry a password.
     Address,
@@ -28,7 +28,7 @@ pub struct ValueRule<T> {
     pub noun: &'static str,
     /// Completes "use …".
     pub fix: String,
-    pub visibility: Visibility,
+    pub visibility: ValueVisibility,
     read: ReadValue<T>,
 }
 
@@ -50,7 +50,7 @@ fn rule<T>(
         RawValue::Text(text) => read(text.trim()),
         RawValue::List(_) => None,
     };
-    ValueRule { noun, fix: fix.into(), visibility: Visibility::Plain, read: Box::new(read) }
+    ValueRule { noun, fix: fix.into(), visibility: ValueVisibility::Plain, read: Box::new(read) }
 }
 
 /// Empty means none.
@@ -170,7 +170,7 @@ pub fn http_url() -> ValueRule<String> {
         let host = rest.split('/').next().unwrap_or(rest);
         is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
     });
-    ValueRule { visibility: Visibility::Address, ..rule }
+    ValueRule { visibility: ValueVisibility::Address, ..rule }
 }
 
 /// Where one of our own services listens. Between them there is no TLS.
@@ -180,12 +180,12 @@ pub fn service_url() -> ValueRule<String> {
         let host = rest.strip_suffix('/').unwrap_or(rest);
         is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
     });
-    ValueRule { visibility: Visibility::Address, ..rule }
+    ValueRule { visibility: ValueVisibility::Address, ..rule }
 }
 
-/// A web source. `*` is refused, because our answers depend on cookies.
+/// A web origin. `*` is refused, because our answers depend on cookies.
 pub fn web_origin() -> ValueRule<String> {
-    rule("a web source", "http://host:port or https://host, without path", |text| {
+    rule("a web origin", "http://host:port or https://host, without path", |text| {
         let (_, host) = scheme_of(text, &["http", "https"])?;
         is_host(host, false).then(|| text.to_owned())
     })
@@ -200,13 +200,13 @@ pub fn connection_url(schemes: &'static [&'static str]) -> ValueRule<Secret> {
         let host = rest.rsplit('@').next().unwrap_or(rest);
         (!host.is_empty() && !host.starts_with(['/', '?'])).then(|| Secret::new(text))
     });
-    ValueRule { visibility: Visibility::Address, ..rule }
+    ValueRule { visibility: ValueVisibility::Address, ..rule }
 }
 
-/// A secret that somebody else chose, such as a password.
+/// A secret of another party, such as a password.
 pub fn password() -> ValueRule<Secret> {
     ValueRule {
-        visibility: Visibility::Hidden,
+        visibility: ValueVisibility::Hidden,
         ..rule("a password", "one", |text| Some(Secret::new(text)))
     }
 }
@@ -216,7 +216,7 @@ pub fn secret(bytes_min: usize) -> ValueRule<Secret> {
     let fix = format!("at least {bytes_min} bytes; `openssl rand -hex 32` makes one");
     let rule =
         rule("long enough", fix, move |text| (text.len() >= bytes_min).then(|| Secret::new(text)));
-    ValueRule { visibility: Visibility::Hidden, ..rule }
+    ValueRule { visibility: ValueVisibility::Hidden, ..rule }
 }
 
 /// The secret that signs log-ins: see [`signing_key`].
@@ -226,7 +226,7 @@ pub fn jwt_secret() -> ValueRule<Secret> {
     let rule = rule("long enough", fix, |text| {
         (signing_key(text).len() >= SIGNING_KEY_BYTES_MIN).then(|| Secret::new(text))
     });
-    ValueRule { visibility: Visibility::Hidden, ..rule }
+    ValueRule { visibility: ValueVisibility::Hidden, ..rule }
 }
 
 /// Of every secret that we make ourselves.

@@ -250,7 +250,7 @@ mod tests {
     fn the_comment_above_a_key_is_found_without_the_names_of_its_variables() {
         assert_eq!(
             default_comments()["server.port"],
-            "Port of the public door: the pages and the API."
+            "Port of the public listener: the pages and the API."
         );
     }
 

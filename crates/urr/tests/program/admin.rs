@@ -1,4 +1,4 @@
-//! Accounts, as whoever runs the installation deals with them.
+//! `urr admin` and `urr solve`: accounts from a terminal.
 
 use anyhow::{Result, ensure};
 use axum::http::HeaderMap;
@@ -31,7 +31,7 @@ fn log_in(port: u16) -> Result<u16> {
     Ok(post(port, "/api/auth/login", LOGIN, "")?.status)
 }
 
-/// The program as it is when nobody has set anything.
+/// The program with default settings.
 #[test]
 fn whoever_did_the_work_registers_and_logs_in_without_more() -> Result<()> {
     let installation = Installation::new()?;
@@ -42,7 +42,7 @@ fn whoever_did_the_work_registers_and_logs_in_without_more() -> Result<()> {
     let registered = register(&installation, running.port)?;
     assert_eq!(registered.status, 201, "{registered:?}");
     assert_eq!(log_in(running.port)?, 200);
-    // A proof for the other door opens this one no more than none does.
+    // A proof for another purpose is worth nothing.
     let (port, url) = (running.port, format!("http://127.0.0.1:{}", running.port));
     let solved = installation.run(&["solve", "login", "--url", &url])?.succeeded()?.stdout;
     let refused = post(port, "/api/auth/register", REGISTRATION, solved.trim())?;

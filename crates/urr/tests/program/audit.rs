@@ -1,4 +1,4 @@
-//! `urr audit money`: the proof of the books, and what it says when somebody has touched them.
+//! `urr audit money`: the proof of the ledger, and what it reports when tables were tampered with.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ fn the_money_of_a_running_system_is_proved_and_a_hand_in_the_books_is_named() ->
     Ok(())
 }
 
-/// Whoever cannot be asked, or may not ask, gets another code than who finds something.
+/// An audit that cannot run exits with another code than one that finds something.
 fn refusals(installation: &Installation, urr: &Running) -> Result<()> {
     let not_done = |outcome: CommandOutput, part: &str| {
         assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
@@ -165,7 +165,7 @@ fn without_a_running_system_the_folder_is_read_and_a_stuck_payment_is_named() ->
     let text = audit(&installation, &[])?.succeeded()?.stdout;
     assert!(text.starts_with("Money of the data folder ./data at "), "{text}");
 
-    // As a process leaves it that has died before the ticket office could answer.
+    // As a process leaves it that died before the ticket service answered.
     let unfinished = [
         "update payments set step = 'deliver', next_attempt_at = created_at, \
          updated_at = updated_at - 3600000000",

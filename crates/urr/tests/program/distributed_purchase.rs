@@ -1,4 +1,4 @@
-//! A whole purchase through the public door of processes that only meet over the network.
+//! A whole purchase through processes that communicate over the network only.
 
 use anyhow::{Context, Result, ensure};
 use axum::http::HeaderMap;
@@ -105,7 +105,7 @@ pub fn check_refund(fan: &Buyer) -> Result<()> {
     Ok(())
 }
 
-/// Whoever has bought is told so, by what the ticket office knows.
+/// The buyer gets a mail with the data of the ticket service.
 pub fn check_told(fan: &Buyer) -> Result<()> {
     eventually("the buyer is told", || {
         let told = fan.send("GET", "/api/notifications", "", &Value::Null)?.json()?;
@@ -113,7 +113,7 @@ pub fn check_told(fan: &Buyer) -> Result<()> {
     })
 }
 
-/// Without the waiting room nobody books, and when it is back everybody is where they were.
+/// Without the queue service nobody can book; after its return everybody has their old position.
 pub fn check_outage_of_the_waiting_room(
     fan: &Buyer,
     gateway_port: u16,

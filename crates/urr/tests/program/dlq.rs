@@ -1,4 +1,4 @@
-//! `urr dlq`: messages that no handler can take, looked at and sent again beside a running system.
+//! `urr dlq`: dead letters, listed and sent again beside a running system.
 
 use anyhow::{Context, Result, ensure};
 use urr_bus::{Bus, Message};

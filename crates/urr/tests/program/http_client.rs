@@ -57,7 +57,7 @@ pub fn request(
     Ok(Reply { status, head: head.to_lowercase(), body: body.to_owned() })
 }
 
-/// Creates an artist as the gateway would for an administrator, on a private door.
+/// Creates an artist as the gateway would for an administrator, on an internal listener.
 pub fn create_artist(private_port: u16, name: &str) -> Result<Reply> {
     let mut headers = admin_headers();
     headers.insert("content-type", "application/json".parse()?);
@@ -76,7 +76,7 @@ pub fn admin_headers() -> HeaderMap {
     headers
 }
 
-/// An administrator for whom nobody speaks.
+/// The identity of an administrator without a credential.
 pub fn identity_headers() -> HeaderMap {
     let admin = Identity { user_id: Uuid::from_u128(7), email: None, role: Role::Admin };
     let mut headers = HeaderMap::new();
@@ -84,7 +84,7 @@ pub fn identity_headers() -> HeaderMap {
     headers
 }
 
-/// The names of the first hundred artists that a door shows.
+/// The names of the first hundred artists that a listener shows.
 pub fn artist_names(port: u16) -> Result<Vec<String>> {
     let artists = get(port, "/api/artists?limit=100")?.json()?;
     let artists = artists["artists"].as_array().context("a list")?.clone();

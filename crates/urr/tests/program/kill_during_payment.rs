@@ -31,7 +31,7 @@ const HEALED_WITHIN: Duration = Duration::from_secs(90);
 const SLOW_TO_FAIL: [&str; 2] = [TestCard::TimeOut.name(), TestCard::UnknownCode.name()];
 const HEALED_WHOLLY_WITHIN: Duration = Duration::from_secs(600);
 
-/// A box office and its public door.
+/// A running program and its public listener.
 struct PaymentRun {
     installation: Installation,
     token_key: TokenKey,
@@ -212,7 +212,7 @@ impl PaymentRun {
 }
 
 /// M-3, M-11, M-17, K-2: no double charge, no lost ticket, no orphan payment, no stuck hold; the
-/// books equal the provider's and the statistics the owners' tables.
+/// ledger equals the provider's and the statistics equal the services' tables.
 #[test]
 fn m_17_killed_again_and_again_the_program_loses_no_ticket_and_no_won() -> Result<()> {
     let mut installation = Installation::new()?;

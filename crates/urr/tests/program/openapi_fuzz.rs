@@ -11,7 +11,7 @@ use urr_test::servers;
 use crate::http_client::request;
 use crate::process::{Installation, Process, Running};
 
-/// Tries each operation with so many inputs. More find more, and take longer.
+/// Inputs per operation. More find more, and take longer.
 const EXAMPLES: &str = "20";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
@@ -19,7 +19,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 const PATIENCE: Duration = Duration::from_secs(600);
 const PASSWORD: &str = "a long enough secret";
 
-/// As it is when nobody has set anything, and nobody is logged in.
+/// With default settings and without a log-in.
 #[test]
 fn no_input_brings_an_answer_that_the_description_does_not_have() -> Result<()> {
     let Some(schemathesis) = servers::schemathesis()? else { return Ok(()) };
@@ -44,9 +44,9 @@ fn no_input_of_an_administrator_brings_one_either() -> Result<()> {
     Ok(())
 }
 
-/// Figures and the state of the parts are for operators, not for everybody who can reach the door.
+/// Metrics and the state of the parts are for operators, not for everybody who can reach the listener.
 #[test]
-fn d_17_a_door_for_others_shows_no_figures_and_no_addresses() -> Result<()> {
+fn d_17_a_listener_for_others_shows_no_metrics_and_no_addresses() -> Result<()> {
     let installation = Installation::new()?;
     let running = installation.up(&["--host", "0.0.0.0"])?;
     for path in ["/metrics", "/actuator", "/actuator/health", "/actuator/env"] {

@@ -196,7 +196,7 @@ fn eventually_within(
     Ok(())
 }
 
-/// A port that nobody listens on: below those of outgoing connections and those of the test
+/// A port that nothing listens on: below those of outgoing connections and those of the test
 /// servers, and apart for the tests of this process and, most likely, of others.
 pub fn free_port() -> u16 {
     const PORT_MIN: u16 = 10_000;

@@ -1,4 +1,4 @@
-//! `urr queue`: the waiting rooms of a running system, looked at and changed from a terminal.
+//! `urr queue`: the waiting rooms of a running system, shown and changed from a terminal.
 
 use std::fs;
 
@@ -73,7 +73,7 @@ impl Shop {
     }
 }
 
-/// Nothing but `urr up` was needed: where its private door is stands in the data folder.
+/// `urr up` is enough: the address of its internal listener is in the data folder.
 pub fn private_port(installation: &Installation) -> Result<u16> {
     let url = fs::read_to_string(installation.path("data/internal-url"))?;
     let port = url.strip_prefix("http://127.0.0.1:").with_context(|| url.clone())?;
@@ -95,7 +95,7 @@ fn an_operator_watches_and_steers_a_room_of_a_running_system() -> Result<()> {
     assert_eq!(shop.check(event, 1)?["status"], "active");
     assert_eq!(shop.line(&["status", event], "in ")?, "1 of 1000");
     assert_eq!(shop.line(&["set", event, "--threshold", "1"], "threshold ")?, "1 (event)");
-    // At once, for whoever comes next.
+    // At once, for the next visitor.
     assert_eq!(shop.check(event, 2)?["status"], "queued");
     assert_eq!(shop.line(&["status", event], "waiting ")?, "1");
     assert_eq!(shop.line(&["pause", event], "state ")?, "paused");
@@ -137,7 +137,7 @@ fn refusals(shop: &Shop, event: &str) -> Result<()> {
     late.refused_with(&["People may gather already"]);
     let url = format!("http://127.0.0.1:{}", free_port());
     shop.queue(&["status", "--url", &url])?.refused_with(&["nothing answers at", &url]);
-    // From another folder, as in a cluster: whoever has the secret is let in.
+    // From another folder, as in a cluster: the secret is enough.
     let url = format!("http://127.0.0.1:{}", shop.private_port);
     let mut elsewhere = Installation::new()?;
     elsewhere.share_secrets();

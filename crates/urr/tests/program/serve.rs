@@ -13,7 +13,7 @@ use crate::http_client::{activity, artist_names, create_artist, get, identity_he
 use crate::process::{Installation, eventually, free_port};
 use crate::stats::check_rebuild;
 
-/// After so many failed calls the gateway stops asking.
+/// The number of failed calls after which the breaker of the gateway opens.
 const CALLS_UNTIL_OPEN: usize = 10;
 
 #[test]
@@ -108,7 +108,7 @@ fn a_queue_process_without_redis_keeps_its_line_in_its_folder() -> Result<()> {
     Ok(())
 }
 
-/// The catalogue announces the demo events, the ticket office makes their seats and says so.
+/// The catalog announces the demo events; the ticket service creates their seats and announces that.
 fn check_demo(installation: &Installation, gateway_port: u16) -> Result<()> {
     installation.run(&["seed"])?.succeeded()?;
     let again = installation.run(&["seed"])?.succeeded()?.stdout;

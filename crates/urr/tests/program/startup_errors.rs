@@ -1,4 +1,4 @@
-//! What keeps the program from running is told in a sentence that says what to do.
+//! Errors at start are sentences that say what to do.
 
 use std::fs;
 use std::net::TcpListener;
@@ -139,7 +139,7 @@ fn services_without_their_secrets_and_servers() -> Result<()> {
     let outcome = installation.run(&["serve", "--roles", "catalog"])?;
     outcome.refused_with(&["needs PostgreSQL", "database.url", "`urr up`"]);
 
-    // Nobody listens there.
+    // Nothing listens there.
     let nowhere = format!("127.0.0.1:{}", free_port());
     installation.set("URR_DATABASE_URL", &format!("postgres://urr:canary@{nowhere}/urr"));
     let outcome = installation.run(&["serve", "--roles", "catalog"])?;

@@ -1,4 +1,4 @@
-//! What administrators and operators send.
+//! The bodies of administrators and operators.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,53 +8,53 @@ use urr_kernel::{UnfitText, Uuid};
 use urr_service::ApiError;
 use utoipa::ToSchema;
 
-use crate::Opening;
-use crate::admin::{Change, GATHERING_SECONDS, Message, PEOPLE};
+use crate::OpeningOrder;
+use crate::admin::{GATHERING_SECONDS, PEOPLE, RoomChange, RoomMessage};
 
-/// What is not named stays; `null` is the default again.
+/// Absent settings stay; `null` resets to the default.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeRoomBody {
-    /// So many may be in at once.
+    /// How many users may have a slot at once.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 100_000_000, example = 500)]
     threshold: Option<Option<i64>>,
-    /// So many are let in within a second at most.
+    /// How many users are admitted per second at most.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 100_000_000, example = 50)]
     admitted_per_second_max: Option<Option<i64>>,
-    /// So long before the sale people may come. Not once they may.
+    /// How long before the sale users may join. It is fixed once they may.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 604_800, example = 3_600)]
     gathering_seconds: Option<Option<i64>>,
-    /// Whether those who come before the sale are let in by arrival or by lot. Not once they may
-    /// come.
+    /// Whether the users who join before the sale are admitted by arrival or by lot. It is fixed once
+    /// they may join.
     #[serde(default, deserialize_with = "named")]
-    #[schema(value_type = Option<OpeningName>)]
-    opening: Option<Option<OpeningName>>,
+    #[schema(value_type = Option<OpeningOrderBody>)]
+    opening: Option<Option<OpeningOrderBody>>,
     /// Whether the rate follows the health of booking.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<bool>)]
     autopilot: Option<Option<bool>>,
-    /// A line of plain text for those who wait.
+    /// A line of plain text for the users who wait.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 500)]
     message: Option<Option<String>>,
-    /// Whether nobody is let in.
+    /// Whether the admission is paused.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<bool>)]
     paused: Option<Option<bool>>,
 }
 
-/// In which order those are let in who came before the sale.
+/// The order in which the users are admitted who joined before the sale.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum OpeningName {
+pub enum OpeningOrderBody {
     Fifo,
     Lottery,
 }
 
-/// A field that is there, if only with `null`.
+/// A field that is present, perhaps as `null`.
 fn named<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -64,16 +64,16 @@ where
 }
 
 impl ChangeRoomBody {
-    pub fn parse(self) -> Result<Change, ApiError> {
+    pub fn parse(self) -> Result<RoomChange, ApiError> {
         let people = |number, noun| parse_number(number, PEOPLE, noun);
-        let opening = |opening: Option<OpeningName>| match opening {
-            Some(OpeningName::Lottery) => Opening::Lottery,
-            Some(OpeningName::Fifo) | None => Opening::Fifo,
+        let opening = |opening: Option<OpeningOrderBody>| match opening {
+            Some(OpeningOrderBody::Lottery) => OpeningOrder::Lottery,
+            Some(OpeningOrderBody::Fifo) | None => OpeningOrder::Fifo,
         };
         let gathering = self.gathering_seconds;
         let gathering = parse_number(gathering, GATHERING_SECONDS, GATHERING)?;
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
-        Ok(Change {
+        Ok(RoomChange {
             threshold: people(self.threshold, THRESHOLD)?,
             admitted_per_second_max: people(self.admitted_per_second_max, RATE)?,
             gathering: gathering.map(|gathering| gathering.map(seconds)),
@@ -85,29 +85,29 @@ impl ChangeRoomBody {
     }
 }
 
-/// A number as it is refused.
+/// A field with the code of its error.
 #[derive(Clone, Copy)]
-pub struct Noun {
+pub struct NumberField {
     code: &'static str,
     name: &'static str,
 }
 
-pub const THRESHOLD: Noun = Noun { code: "INVALID_THRESHOLD", name: "The threshold" };
-const RATE: Noun = Noun { code: "INVALID_RATE", name: "The rate per second" };
-const GATHERING: Noun =
-    Noun { code: "INVALID_GATHERING", name: "The gathering before the sale, in seconds," };
+pub const THRESHOLD: NumberField = NumberField { code: "INVALID_THRESHOLD", name: "The threshold" };
+const RATE: NumberField = NumberField { code: "INVALID_RATE", name: "The rate per second" };
+const GATHERING: NumberField =
+    NumberField { code: "INVALID_GATHERING", name: "The gathering before the sale, in seconds," };
 
 pub fn parse_number(
     number: Option<Option<i64>>,
     range: RangeInclusive<i64>,
-    noun: Noun,
+    noun: NumberField,
 ) -> Result<Option<Option<u32>>, ApiError> {
     let Some(Some(number)) = number else {
         return Ok(number.map(|_| None));
     };
     let within = u32::try_from(number).ok().filter(|_| range.contains(&number));
     let number = within.ok_or_else(|| {
-        let Noun { code, name } = noun;
+        let NumberField { code, name } = noun;
         let sentence = format!("{name} is a number from {} to {}.", range.start(), range.end());
         ApiError::bad_request(code, sentence)
     })?;
@@ -116,7 +116,7 @@ pub fn parse_number(
 
 fn parse_message_change(
     message: Option<Option<String>>,
-) -> Result<Option<Option<Message>>, ApiError> {
+) -> Result<Option<Option<RoomMessage>>, ApiError> {
     match message {
         None => Ok(None),
         Some(None) => Ok(Some(None)),
@@ -124,8 +124,8 @@ fn parse_message_change(
     }
 }
 
-fn parse_message(text: &str) -> Result<Message, ApiError> {
-    Message::parse(text).map_err(|unfit: UnfitText| {
+fn parse_message(text: &str) -> Result<RoomMessage, ApiError> {
+    RoomMessage::parse(text).map_err(|unfit: UnfitText| {
         ApiError::bad_request("INVALID_MESSAGE", format!("The message {unfit}."))
     })
 }
@@ -139,7 +139,7 @@ pub struct MessageBody {
 }
 
 impl MessageBody {
-    pub fn parse(&self) -> Result<Message, ApiError> {
+    pub fn parse(&self) -> Result<RoomMessage, ApiError> {
         parse_message(&self.message)
     }
 }

@@ -1,13 +1,13 @@
-//! What administrators and operators see.
+//! The views of administrators and operators.
 
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
+use urr_room::ClearedCounts;
 use urr_service::{Page, Paged, Pagination};
 use utoipa::ToSchema;
 
 use crate::admin::RoomReport;
-use crate::{EventRoom, Opening, Phase, Settings};
-use urr_room::Cleared;
+use crate::{EventRoom, OpeningOrder, QueueSettings};
 
 #[derive(Serialize, ToSchema)]
 pub struct RoomAnswer {
@@ -15,7 +15,7 @@ pub struct RoomAnswer {
 }
 
 impl RoomAnswer {
-    pub fn new(report: &RoomReport, settings: &Settings) -> RoomAnswer {
+    pub fn new(report: &RoomReport, settings: &QueueSettings) -> RoomAnswer {
         RoomAnswer { room: RoomView::new(report, settings) }
     }
 }
@@ -29,7 +29,7 @@ pub struct RoomListView {
 impl RoomListView {
     pub fn new(
         reports: &[RoomReport],
-        settings: &Settings,
+        settings: &QueueSettings,
         total: u64,
         page: Page,
     ) -> RoomListView {
@@ -57,29 +57,29 @@ struct RoomView {
     sale_ends_at: Timestamp,
     waiting: u32,
     active: u32,
-    /// So many more could be in.
+    /// How many slots are free.
     available: u32,
     threshold: u32,
-    /// In force, the autopilot's word included.
+    /// In force, with the limit of the autopilot.
     admitted_per_second_max: u32,
-    /// Let in from the line within the last minute.
+    /// Admitted from the line within the last minute.
     rate_per_minute: u64,
     /// Left the line by themselves, or were dropped, within the last minute.
     left_per_minute: u64,
     admitted_total: u64,
     left_total: u64,
-    /// Of the last in line; null if nobody waits.
+    /// The wait of the last user in the line; null if nobody waits.
     last_wait: Option<LastWaitView>,
     sold_out: bool,
     paused: bool,
     message: Option<String>,
     autopilot: AutopilotView,
-    settings: SettingsView,
+    settings: RoomSettingsView,
     #[schema(value_type = String, format = DateTime)]
     server_time: Timestamp,
 }
 
-/// How long the last in line will wait, in seconds, from when the door is open.
+/// In seconds, from when users are admitted.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LastWaitView {
@@ -92,14 +92,14 @@ struct LastWaitView {
 #[serde(rename_all = "camelCase")]
 struct AutopilotView {
     enabled: bool,
-    /// What it allows at the moment; null while it does not fly.
+    /// The present limit; null while it is off.
     rate_per_second: Option<u32>,
 }
 
-/// What was set, and where it comes from: `event` or `default`.
+/// The settings in force and their sources: `event` or `default`.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SettingsView {
+struct RoomSettingsView {
     threshold: NumberView,
     admitted_per_second_max: NumberView,
     gathering_seconds: NumberView,
@@ -131,16 +131,16 @@ struct SwitchView {
 }
 
 impl RoomView {
-    fn new(report: &RoomReport, settings: &Settings) -> RoomView {
+    fn new(report: &RoomReport, settings: &QueueSettings) -> RoomView {
         let RoomReport { event, crowd, rules, .. } = report;
-        let EventRoom { wishes, .. } = &**event;
+        let EventRoom { room_settings, .. } = &**event;
         let sum = |counts: &[u32]| counts.iter().copied().map(u64::from).sum();
-        let gathering = wishes.gathering.unwrap_or(settings.gathering);
+        let gathering = room_settings.gathering.unwrap_or(settings.gathering);
         RoomView {
             event_id: event.event_id,
             title: event.title.clone(),
             artist_name: event.artist_name.clone(),
-            phase: phase_name(report.phase),
+            phase: report.phase.as_str(),
             gathers_at: event.sale_starts_at - gathering,
             sale_starts_at: event.sale_starts_at,
             sale_ends_at: event.sale_ends_at,
@@ -159,76 +159,63 @@ impl RoomView {
                 to: wait.to,
             }),
             sold_out: report.is_sold_out,
-            paused: wishes.is_paused,
-            message: wishes.message.clone(),
+            paused: room_settings.is_paused,
+            message: room_settings.message.clone(),
             autopilot: AutopilotView {
-                enabled: wishes.has_autopilot,
+                enabled: room_settings.has_autopilot,
                 rate_per_second: report.autopilot_rate,
             },
-            settings: SettingsView::new(event, settings),
+            settings: RoomSettingsView::new(event, settings),
             server_time: report.at,
         }
     }
 }
 
-impl SettingsView {
-    fn new(event: &EventRoom, settings: &Settings) -> SettingsView {
-        let wishes = &event.wishes;
-        let number = |wish: Option<u64>, default: u64| NumberView {
-            value: wish.unwrap_or(default),
-            source: source(wish.is_some()),
+impl RoomSettingsView {
+    fn new(event: &EventRoom, settings: &QueueSettings) -> RoomSettingsView {
+        let room_settings = &event.room_settings;
+        let number = |own: Option<u64>, default: u64| NumberView {
+            value: own.unwrap_or(default),
+            source: source(own.is_some()),
         };
-        let gathering = wishes.gathering.map(|gathering| gathering.as_secs());
-        SettingsView {
-            threshold: number(wishes.threshold.map(u64::from), settings.threshold.into()),
+        let gathering = room_settings.gathering.map(|gathering| gathering.as_secs());
+        RoomSettingsView {
+            threshold: number(room_settings.threshold.map(u64::from), settings.threshold.into()),
             admitted_per_second_max: number(
-                wishes.admitted_per_second_max.map(u64::from),
+                room_settings.admitted_per_second_max.map(u64::from),
                 settings.admitted_per_second_max.into(),
             ),
             gathering_seconds: number(gathering, settings.gathering.as_secs()),
             opening: OpeningView {
-                value: wishes.opening.name(),
-                source: source(wishes.opening != Opening::default()),
+                value: room_settings.opening.as_str(),
+                source: source(room_settings.opening != OpeningOrder::default()),
             },
             autopilot: SwitchView {
-                value: wishes.has_autopilot,
-                source: source(wishes.has_autopilot),
+                value: room_settings.has_autopilot,
+                source: source(room_settings.has_autopilot),
             },
         }
     }
 }
 
-fn source(is_wished: bool) -> &'static str {
-    if is_wished { "event" } else { "default" }
+fn source(is_overridden: bool) -> &'static str {
+    if is_overridden { "event" } else { "default" }
 }
 
-pub fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Closed { .. } => "closed",
-        Phase::Gathering { .. } => "gathering",
-        Phase::Drawing => "drawing",
-        Phase::Open => "open",
-        Phase::Paused => "paused",
-        Phase::Over => "over",
-        Phase::Cancelled => "cancelled",
-        Phase::Deleted => "deleted",
-    }
-}
-
-/// What was ended.
+/// The positions and slots that were ended.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClearedView {
     event_id: Uuid,
-    /// How many waited.
+    /// How many users waited.
     waiting: u32,
-    /// How many were in.
+    /// How many users had a slot.
     active: u32,
 }
 
 impl ClearedView {
-    pub fn new(event_id: Uuid, cleared: Cleared) -> ClearedView {
-        let Cleared { waiting, active } = cleared;
+    pub fn new(event_id: Uuid, cleared: ClearedCounts) -> ClearedView {
+        let ClearedCounts { waiting, active } = cleared;
         ClearedView { event_id, waiting, active }
     }
 }

@@ -3,50 +3,49 @@
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use super::{Record, Totals};
+use super::{JournalRecord, RoomTotals};
 
-/// So many places are read or removed in one transaction: others have their turn in between, and
-/// none takes longer than it may.
+/// Bounds the rows of one transaction.
 const READ_MAX: u32 = 5_000;
 const REMOVED_MAX: u32 = 1_000;
 
-/// A place as it is kept.
-pub struct Kept {
+/// A position as it is stored.
+pub struct StoredPosition {
     pub arrival: i64,
     pub user_id: Uuid,
     pub drawn: Option<i64>,
 }
 
-/// What was written already is left alone: a batch is written again when its end was reported as
-/// failed, and it may have succeeded.
-pub fn record_write(tx: &mut Tx<'_>, record: &Record) -> Result<(), StorageError> {
+/// Writing a record again changes nothing: a batch is retried also if only its commit was reported
+/// as failed.
+pub fn record_write(tx: &mut Tx<'_>, record: &JournalRecord) -> Result<(), StorageError> {
     match *record {
-        Record::PlaceIn { room, arrival, user_id } => {
+        JournalRecord::LineJoined { room, arrival, user_id } => {
             let sql = "insert into places (room, arrival, user_id) values ($1, $2, $3) \
                        on conflict (room, arrival) do nothing";
             tx.execute(sql, params![room, arrival, user_id])?;
         }
-        Record::PlaceOut { room, arrival } => {
+        JournalRecord::LineLeft { room, arrival } => {
             let sql = "delete from places where room = $1 and arrival = $2";
             tx.execute(sql, params![room, arrival])?;
         }
-        // They may have left meanwhile.
-        Record::PlaceDrawn { room, arrival, number } => {
+        // The user may have left meanwhile.
+        JournalRecord::NumberDrawn { room, arrival, number } => {
             let sql = "update places set drawn = $3 where room = $1 and arrival = $2";
             tx.execute(sql, params![room, arrival, number])?;
         }
-        Record::SlotIn { room, user_id, slot_id, admitted_at_us } => {
+        JournalRecord::SlotGiven { room, user_id, slot_id, admitted_at_us } => {
             let admitted_at =
                 Timestamp::from_microsecond(admitted_at_us).expect("it was made from a time");
             let sql = "insert into slots (room, user_id, slot_id, admitted_at) \
                        values ($1, $2, $3, $4) on conflict (room, user_id) do nothing";
             tx.execute(sql, params![room, user_id, slot_id, admitted_at])?;
         }
-        Record::SlotOut { room, user_id } => {
+        JournalRecord::SlotEnded { room, user_id } => {
             let sql = "delete from slots where room = $1 and user_id = $2";
             tx.execute(sql, params![room, user_id])?;
         }
-        Record::RoomLeft { room } => {
+        JournalRecord::RoomRetired { room } => {
             tx.execute("delete from journal_rooms where room = $1", params![room])?;
             tx.execute("delete from slots where room = $1", params![room])?;
         }
@@ -54,9 +53,9 @@ pub fn record_write(tx: &mut Tx<'_>, record: &Record) -> Result<(), StorageError
     Ok(())
 }
 
-pub fn room_upsert(tx: &mut Tx<'_>, totals: &Totals) -> Result<(), StorageError> {
+pub fn room_upsert(tx: &mut Tx<'_>, totals: &RoomTotals) -> Result<(), StorageError> {
     let count = |total: u64| i64::try_from(total).unwrap_or(i64::MAX);
-    let Totals { room, event_id, last_number, admitted, left } = *totals;
+    let RoomTotals { room, event_id, last_number, admitted, left } = *totals;
     tx.execute(
         "insert into journal_rooms (room, event_id, last_number, admitted_total, left_total) \
          values ($1, $2, $3, $4, $5) on conflict (room) do update \
@@ -67,10 +66,10 @@ pub fn room_upsert(tx: &mut Tx<'_>, totals: &Totals) -> Result<(), StorageError>
     Ok(())
 }
 
-pub fn room_all(tx: &mut Tx<'_>) -> Result<Vec<Totals>, StorageError> {
+pub fn room_list(tx: &mut Tx<'_>) -> Result<Vec<RoomTotals>, StorageError> {
     let sql = "select room, event_id, last_number, admitted_total, left_total from journal_rooms";
     tx.query(sql, &[], |row| {
-        Ok(Totals {
+        Ok(RoomTotals {
             room: row.get("room")?,
             event_id: row.get("event_id")?,
             last_number: row.get("last_number")?,
@@ -80,27 +79,31 @@ pub fn room_all(tx: &mut Tx<'_>) -> Result<Vec<Totals>, StorageError> {
     })
 }
 
-/// The next places of a room behind an arrival, in order of arrival. Empty at the end.
-pub fn place_page(tx: &mut Tx<'_>, room: i64, behind: i64) -> Result<Vec<Kept>, StorageError> {
+/// The next positions of a room behind an arrival, in order of arrival. Empty at the end.
+pub fn position_list(
+    tx: &mut Tx<'_>,
+    room: i64,
+    behind: i64,
+) -> Result<Vec<StoredPosition>, StorageError> {
     let sql = "select arrival, user_id, drawn from places \
                where room = $1 and arrival > $2 order by arrival limit $3";
     let read = |row: &Row<'_>| {
         let (arrival, user_id) = (row.get("arrival")?, row.get("user_id")?);
-        Ok(Kept { arrival, user_id, drawn: row.get("drawn")? })
+        Ok(StoredPosition { arrival, user_id, drawn: row.get("drawn")? })
     };
     tx.query(sql, params![room, behind, READ_MAX], read)
 }
 
-/// Those who are in: whom, by which slot, since when.
-pub fn slot_all(tx: &mut Tx<'_>, room: i64) -> Result<Vec<(Uuid, Uuid, Timestamp)>, StorageError> {
+/// The slots of a room: user, slot id, admission.
+pub fn slot_list(tx: &mut Tx<'_>, room: i64) -> Result<Vec<(Uuid, Uuid, Timestamp)>, StorageError> {
     let sql = "select user_id, slot_id, admitted_at from slots where room = $1";
     tx.query(sql, params![room], |row| {
         Ok((row.get("user_id")?, row.get("slot_id")?, row.get("admitted_at")?))
     })
 }
 
-/// Numbers of rooms that have places but are no more: what was not removed after they were cleared.
-pub fn stray_rooms(tx: &mut Tx<'_>, known: &[i64]) -> Result<Vec<i64>, StorageError> {
+/// Numbers of retired rooms whose positions were not all deleted.
+pub fn orphan_room_list(tx: &mut Tx<'_>, known: &[i64]) -> Result<Vec<i64>, StorageError> {
     let sql = "select room from places where room > $1 order by room limit 1";
     let mut strays = Vec::new();
     let mut last = i64::MIN;
@@ -113,8 +116,8 @@ pub fn stray_rooms(tx: &mut Tx<'_>, known: &[i64]) -> Result<Vec<i64>, StorageEr
     Ok(strays)
 }
 
-/// Removes some places of a room that is no more. False if there are none left.
-pub fn place_remove_some(tx: &mut Tx<'_>, room: i64) -> Result<bool, StorageError> {
+/// Deletes some positions of a retired room. False if there are none left.
+pub fn position_delete_some(tx: &mut Tx<'_>, room: i64) -> Result<bool, StorageError> {
     let sql = "delete from places where room = $1 and arrival in \
                (select arrival from places where room = $1 order by arrival limit $2)";
     let removed = tx.execute(sql, params![room, REMOVED_MAX])?;

@@ -32,20 +32,20 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A line, and what it should be.
 struct Pair {
-    line: Line,
-    plain: Vec<Entry>,
+    line: WaitingLine,
+    plain: Vec<LineEntry>,
     last_number: i64,
 }
 
 fn empty() -> Pair {
-    let line = Line::new(DefaultHashBuilder::default());
+    let line = WaitingLine::new(DefaultHashBuilder::default());
     Pair { line, plain: Vec::new(), last_number: 0 }
 }
 
-fn person(number: i64) -> Entry {
+fn person(number: i64) -> LineEntry {
     // Ids in no order.
     let user_id = Uuid::from_u128(u128::from(number.unsigned_abs()).wrapping_mul(0x9e37_79b9));
-    Entry { user_id, number, arrival: number, seen_at_us: 0 }
+    LineEntry { user_id, number, arrival: number, seen_at_us: 0 }
 }
 
 impl Pair {
@@ -122,7 +122,8 @@ proptest! {
 /// Without merging, a line of which one in ten stayed would take ten times as much for each.
 #[test]
 fn those_who_left_take_no_memory() {
-    let mut line = Line::of((1..=100_000).map(person).collect(), DefaultHashBuilder::default());
+    let mut line =
+        WaitingLine::of((1..=100_000).map(person).collect(), DefaultHashBuilder::default());
     let full = line.bytes();
     assert!(full < 100_000 * 60, "{full}");
     for number in (1..=100_000).filter(|number| number % 10 != 0) {
@@ -140,7 +141,7 @@ fn those_who_left_take_no_memory() {
 /// who stays.
 #[test]
 fn a_line_does_not_grow_by_those_who_come_and_go() {
-    let mut line = Line::of((1..=300).map(person).collect(), DefaultHashBuilder::default());
+    let mut line = WaitingLine::of((1..=300).map(person).collect(), DefaultHashBuilder::default());
     let before = line.bytes();
     for number in 301..=200_000 {
         line.push(person(number));
@@ -153,9 +154,9 @@ fn a_line_does_not_grow_by_those_who_come_and_go() {
 
 #[test]
 fn being_seen_is_noted() {
-    let mut line = Line::of(vec![person(1), person(2)], DefaultHashBuilder::default());
+    let mut line = WaitingLine::of(vec![person(1), person(2)], DefaultHashBuilder::default());
     let at = line.find(person(2).user_id).unwrap();
-    line.see(at, 17);
+    line.mark_seen(at, 17);
     assert_eq!(line.entry(at).seen_at_us, 17);
     assert_eq!(line.nth(1), Some(&person(1)));
 }

@@ -1,6 +1,6 @@
-//! New numbers for those who were drawn. To line a million people up anew takes too long for the
-//! lock: they are copied in parts, the new line is made beside the room, and under the lock it only
-//! gets what has changed meanwhile.
+//! Renumbers a line after a draw. Sorting a million users takes too long for the lock: the line is
+//! copied in parts, the new line is made from the copy, and under the lock it only gets what has
+//! changed meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,66 +9,66 @@ use hashbrown::DefaultHashBuilder;
 use tokio::sync::Mutex;
 use urr_kernel::Uuid;
 
-use super::super::line::{Entry, Line};
-use super::{Key, Room};
+use super::super::line::{LineEntry, WaitingLine};
+use super::{LineKey, MemoryRoom};
 
-/// Everybody's number from a draw.
-pub type Drawn = HashMap<Uuid, i64, DefaultHashBuilder>;
+/// The drawn number of each user.
+pub type DrawnNumbers = HashMap<Uuid, i64, DefaultHashBuilder>;
 
-/// The line as it was copied, in order.
-pub struct Copied {
-    /// The room's in the journal: another one after clearing.
+/// A copy of the line, in order.
+pub struct LineCopy {
+    /// The room's number in the journal. Clearing changes it.
     room: i64,
-    entries: Vec<Entry>,
+    entries: Vec<LineEntry>,
 }
 
-/// A line with numbers from a draw.
-pub struct NewLine {
+/// A line with drawn numbers.
+pub struct RedrawnLine {
     room: i64,
-    line: Line,
-    /// The last one who was copied. Who comes later stands behind.
-    last: Option<Key>,
-    /// What is to be journalled: arrival and number.
+    line: WaitingLine,
+    /// The last user who was copied. Later arrivals stand behind.
+    last: Option<LineKey>,
+    /// For the journal: arrival and number.
     pub written: Vec<(i64, i64)>,
 }
 
-impl Room {
-    /// To be held from the first copy until everything is journalled.
-    pub fn turn_to_draw(&self) -> Arc<Mutex<()>> {
-        Arc::clone(&self.drawing.turn)
+impl MemoryRoom {
+    /// Held from the first copy until everything is in the journal.
+    pub fn draw_lock(&self) -> Arc<Mutex<()>> {
+        Arc::clone(&self.draw_progress.lock)
     }
 
-    /// From now on it is noted who is seen or goes.
-    pub fn draw_begin(&mut self) -> Copied {
-        self.drawing.touched = Some(Vec::new());
+    /// Begins the copy. From now on it is noted who is seen or leaves.
+    pub fn draw_begin(&mut self) -> LineCopy {
+        self.draw_progress.touched = Some(Vec::new());
         let entries = Vec::with_capacity(self.line.len() as usize);
-        Copied { room: self.number, entries }
+        LineCopy { room: self.number, entries }
     }
 
-    /// Copies the next `count_max` of the line. False if there are no more.
-    pub fn draw_copy(&self, copied: &mut Copied, count_max: usize) -> bool {
-        let last = copied.entries.last().map(Entry::key);
+    /// Copies the next `count_max` users. False if there are no more.
+    pub fn draw_copy(&self, copied: &mut LineCopy, count_max: usize) -> bool {
+        let last = copied.entries.last().map(LineEntry::key);
         let before = copied.entries.len();
         copied.entries.extend(self.line.behind(last).take(count_max));
         copied.entries.len() - before == count_max
     }
 
-    /// Goes on with the new line. Returns what is to be journalled, and the old line: to take it
-    /// apart takes too long for the lock.
-    pub fn draw_end(&mut self, new: NewLine) -> (i64, Vec<(i64, i64)>, Line) {
-        let touched = self.drawing.touched.take().unwrap_or_default();
-        let NewLine { room, mut line, last, written } = new;
+    /// Replaces the line. Returns the records for the journal, and the old line, because dropping
+    /// it takes too long for the lock.
+    pub fn draw_end(&mut self, new: RedrawnLine) -> (i64, Vec<(i64, i64)>, WaitingLine) {
+        let touched = self.draw_progress.touched.take().unwrap_or_default();
+        let RedrawnLine { room, mut line, last, written } = new;
         if room != self.number {
-            // Cleared meanwhile: all who were copied are gone.
+            // The room was cleared meanwhile: the copied users are gone.
             return (self.number, Vec::new(), line);
         }
         for user_id in touched {
             let present = self.line.find(user_id).map(|at| self.line.entry(at));
             match (present, line.find(user_id)) {
                 (Some(entry), Some(at)) if Some(entry.key()) <= last => {
-                    line.see(at, entry.seen_at_us);
+                    line.mark_seen(at, entry.seen_at_us);
                 }
-                // They have gone, and perhaps come again.
+                // The user left, and perhaps joined again.
                 (_, Some(_)) => drop(line.remove(user_id)),
                 (_, None) => {}
             }
@@ -78,22 +78,22 @@ impl Room {
     }
 
     pub(super) fn touch(&mut self, user_id: Uuid) {
-        if let Some(touched) = &mut self.drawing.touched {
+        if let Some(touched) = &mut self.draw_progress.touched {
             touched.push(user_id);
         }
     }
 }
 
-impl Copied {
-    /// Lines everybody up with the numbers they have drawn; only those with an arrival's number up
-    /// to `last_number` get one.
-    pub fn line_up(
+impl LineCopy {
+    /// Sorts the users by their drawn numbers. Only users with an arrival number up to
+    /// `last_number` get one.
+    pub fn join_line(
         mut self,
-        drawn: &Drawn,
+        drawn: &DrawnNumbers,
         last_number: i64,
         hasher: DefaultHashBuilder,
-    ) -> NewLine {
-        let last = self.entries.last().map(Entry::key);
+    ) -> RedrawnLine {
+        let last = self.entries.last().map(LineEntry::key);
         let mut written = Vec::with_capacity(drawn.len());
         for entry in
             self.entries.iter_mut().filter(|entry| (1..=last_number).contains(&entry.number))
@@ -103,8 +103,8 @@ impl Copied {
             entry.number = *number;
             written.push((entry.arrival, *number));
         }
-        self.entries.sort_unstable_by_key(Entry::key);
-        NewLine { room: self.room, line: Line::of(self.entries, hasher), last, written }
+        self.entries.sort_unstable_by_key(LineEntry::key);
+        RedrawnLine { room: self.room, line: WaitingLine::of(self.entries, hasher), last, written }
     }
 }
 
@@ -114,14 +114,14 @@ mod tests {
 
     use urr_kernel::{Clock, IdSource, Timestamp};
 
-    use super::super::super::journal::Totals;
-    use super::super::super::queues::Queues;
-    use super::super::{Surroundings, Sweep};
+    use super::super::super::journal::RoomTotals;
+    use super::super::super::queue_counts::QueueCounts;
+    use super::super::{RoomContext, SweepRequest};
     use super::*;
-    use crate::{Ask, Door, Rules, Standing};
+    use crate::{AdmissionRules, AdmissionState, RoomRequest, UserStatus};
 
-    const SHUT: Rules = Rules {
-        door: Door::Shut,
+    const SHUT: AdmissionRules = AdmissionRules {
+        admission: AdmissionState::Closed,
         threshold: 10,
         admitted_per_second_max: 10,
         slot_ttl: Duration::from_mins(10),
@@ -131,8 +131,8 @@ mod tests {
     };
 
     struct Case {
-        room: Room,
-        queues: Queues,
+        room: MemoryRoom,
+        queue_counts: QueueCounts,
         ids: IdSource,
         now: Timestamp,
     }
@@ -142,10 +142,10 @@ mod tests {
         fn new(count: u128) -> Case {
             let hasher = DefaultHashBuilder::default();
             let event_id = Uuid::nil();
-            let totals = Totals { room: 1, event_id, last_number: 0, admitted: 0, left: 0 };
+            let totals = RoomTotals { room: 1, event_id, last_number: 0, admitted: 0, left: 0 };
             let mut case = Case {
-                room: Room::empty(totals, hasher.clone()),
-                queues: Queues::new(hasher),
+                room: MemoryRoom::empty(totals, hasher.clone()),
+                queue_counts: QueueCounts::new(hasher),
                 ids: IdSource::from_system_randomness(Clock::System),
                 now: Timestamp::from_second(1_800_000_000).unwrap(),
             };
@@ -153,29 +153,30 @@ mod tests {
             case
         }
 
-        fn ask(&self, user: u128) -> Ask {
-            Ask { event_id: Uuid::nil(), user_id: Uuid::from_u128(user), now: self.now }
+        fn request(&self, user: u128) -> RoomRequest {
+            RoomRequest { event_id: Uuid::nil(), user_id: Uuid::from_u128(user), now: self.now }
         }
 
         fn come(&mut self, user: u128) {
-            let (ask, queues, ids) = (self.ask(user), &self.queues, &self.ids);
-            let around = Surroundings { queues, ids, is_accepting: true };
-            let told = self.room.check(ask, &SHUT, &around).unwrap();
-            assert!(matches!(told.seen.standing, Standing::Waiting(_)));
+            let (request, queue_counts, ids) = (self.request(user), &self.queue_counts, &self.ids);
+            let context = RoomContext { queue_counts, ids, is_accepting: true };
+            let answer = self.room.check(request, &SHUT, &context).unwrap();
+            assert!(matches!(answer.snapshot.status, UserStatus::Waiting(_)));
         }
 
         fn leave(&mut self, user: u128) {
-            assert!(self.room.leave(self.ask(user), &self.queues));
+            assert!(self.room.leave(self.request(user), &self.queue_counts));
         }
 
-        /// Lines up in reverse who came up to `last_number`, while something happens.
+        /// Draws the reverse order of arrivals up to `last_number`, while something happens.
         fn draw(&mut self, last_number: i64, meanwhile: impl FnOnce(&mut Case)) -> usize {
             let mut copied = self.room.draw_begin();
             while self.room.draw_copy(&mut copied, 2) {}
             meanwhile(self);
             let drawn =
                 (1..=100).map(|user| (Uuid::from_u128(user), -i64::try_from(user).unwrap()));
-            let new = copied.line_up(&drawn.collect(), last_number, DefaultHashBuilder::default());
+            let new =
+                copied.join_line(&drawn.collect(), last_number, DefaultHashBuilder::default());
             self.room.draw_end(new).1.len()
         }
 
@@ -195,20 +196,24 @@ mod tests {
             case.come(8);
             case.come(9);
             case.leave(9);
-            let around = Surroundings { queues: &case.queues, ids: &case.ids, is_accepting: true };
-            let one = Rules { door: Door::Open, threshold: 1, ..SHUT };
-            assert_eq!(case.room.admit(&one, case.now, 1, &around).len(), 1);
-            case.room.look(case.ask(5), &SHUT);
+            let context = RoomContext {
+                queue_counts: &case.queue_counts,
+                ids: &case.ids,
+                is_accepting: true,
+            };
+            let one = AdmissionRules { admission: AdmissionState::Open, threshold: 1, ..SHUT };
+            assert_eq!(case.room.admit(&one, case.now, 1, &context).len(), 1);
+            case.room.poll(case.request(5), &SHUT);
         });
         assert_eq!(written, 6, "also of those who have gone: that changes nothing on disk");
         assert_eq!(case.line(), [6, 5, 3, 7, 4, 8]);
-        let sweep = Sweep {
+        let sweep = SweepRequest {
             unseen_since: case.now - Duration::from_mins(1),
             now: case.now,
             count_max: 10,
-            looked_at_max: 10,
+            scanned_max: 10,
         };
-        case.room.sweep(&sweep, None, &case.queues);
+        case.room.sweep(&sweep, None, &case.queue_counts);
         assert_eq!(case.line(), [5, 4, 8], "who was seen meanwhile was seen");
     }
 
@@ -217,12 +222,12 @@ mod tests {
         let mut case = Case::new(5);
         let written = case.draw(5, |case| {
             let (_, line) = case.room.clear(case.now, 2);
-            line.behind(None).for_each(|entry| case.queues.remove(entry.user_id));
+            line.behind(None).for_each(|entry| case.queue_counts.remove(entry.user_id));
             case.come(3);
         });
         assert_eq!((written, case.line()), (0, vec![3]));
         case.draw(5, |_| ());
         assert_eq!(case.line(), [3]);
-        assert!(case.room.drawing.touched.is_none(), "nothing is noted after it");
+        assert!(case.room.draw_progress.touched.is_none(), "nothing is noted after it");
     }
 }

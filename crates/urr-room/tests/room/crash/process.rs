@@ -13,15 +13,15 @@ use tokio::task::JoinSet;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_room::JOURNAL;
 use urr_room::memory::MemoryRooms;
-use urr_room::{Ask, Door, Rooms, Rules, Standing};
+use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms, UserStatus};
 use urr_storage::{Db, SqliteOptions, migrate};
 
-use super::audit::Told;
+use super::audit::Acknowledged;
 use crate::fixture::ROOMY;
 
 pub const EVENT: Uuid = Uuid::from_u128(1 << 100);
 /// Nobody is let in by coming; the worker opens the door for a few at a time.
-pub const RULES: Rules = Rules { door: Door::Shut, ..ROOMY };
+pub const RULES: AdmissionRules = AdmissionRules { admission: AdmissionState::Closed, ..ROOMY };
 const TASKS: usize = 64;
 const VARIABLE: &str = "URR_TEST_ROOM_ORDERS";
 const READY: &str = "ready";
@@ -62,8 +62,8 @@ pub fn user_id(person: u64) -> Uuid {
 }
 
 /// The time stands still, so that no slot ends by itself.
-pub fn ask(person: u64) -> Ask {
-    Ask { event_id: EVENT, user_id: user_id(person), now: now() }
+pub fn request(person: u64) -> RoomRequest {
+    RoomRequest { event_id: EVENT, user_id: user_id(person), now: now() }
 }
 
 fn now() -> Timestamp {
@@ -85,7 +85,7 @@ pub async fn close(db: Db, rooms: Rooms) -> Result<()> {
 }
 
 /// A journal in which so many wait.
-pub async fn fill(file: &Path, waiting: u64, told: &mut Told) -> Result<()> {
+pub async fn fill(file: &Path, waiting: u64, acknowledged: &mut Acknowledged) -> Result<()> {
     migrate::migrate_sqlite(file, &JOURNAL, now())?;
     let (db, rooms) = open(file).await?;
     let next = Arc::new(AtomicU64::new(1));
@@ -104,20 +104,24 @@ pub async fn fill(file: &Path, waiting: u64, told: &mut Told) -> Result<()> {
         });
     }
     for places in tasks.join_all().await {
-        told.places.extend(places?);
+        acknowledged.places.extend(places?);
     }
     close(db, rooms).await
 }
 
 async fn line_up(rooms: &Rooms, person: u64) -> Result<i64> {
-    match rooms.check(ask(person), &RULES).await?.standing {
-        Standing::Waiting(place) => Ok(place.number),
+    match rooms.check(request(person), &RULES).await?.status {
+        UserStatus::Waiting(place) => Ok(place.number),
         other => bail!("the door is shut: {other:?}"),
     }
 }
 
 /// Starts the process, kills it as soon as it has said so many lines, and notes all that it said.
-pub fn run_until_killed(orders: &Orders, kill_after: usize, told: &mut Told) -> Result<()> {
+pub fn run_until_killed(
+    orders: &Orders,
+    kill_after: usize,
+    acknowledged: &mut Acknowledged,
+) -> Result<()> {
     let mut process = Command::new(std::env::current_exe()?)
         .args(["--exact", "crash::the_process_that_is_killed", "--nocapture"])
         .env(VARIABLE, serde_json::to_string(orders)?)
@@ -129,7 +133,7 @@ pub fn run_until_killed(orders: &Orders, kill_after: usize, told: &mut Told) -> 
     for line in BufReader::new(output).lines() {
         let line = line?;
         is_ready |= line == READY;
-        count += usize::from(is_ready && told.note(&line)?);
+        count += usize::from(is_ready && acknowledged.note(&line)?);
         if is_ready && !is_killed && count >= kill_after {
             process.kill()?;
             is_killed = true;
@@ -140,7 +144,7 @@ pub fn run_until_killed(orders: &Orders, kill_after: usize, told: &mut Told) -> 
     Ok(())
 }
 
-impl Told {
+impl Acknowledged {
     /// Understands a line of the process; false if it is none.
     fn note(&mut self, line: &str) -> Result<bool> {
         match line.split(' ').collect::<Vec<_>>()[..] {
@@ -204,7 +208,7 @@ async fn come_and_go(rooms: Rooms, next: Arc<AtomicU64>, answer: Answer) -> Resu
         }
         if answer == Answer::WhenKept && person.is_multiple_of(8) {
             say(&format!("leaving {person}"))?;
-            rooms.leave(ask(person)).await?;
+            rooms.leave(request(person)).await?;
             say(&format!("left {person}"))?;
         }
     }
@@ -214,7 +218,7 @@ async fn admit_for_ever(rooms: Rooms) -> Result<()> {
     let mut threshold = rooms.crowd(EVENT, now()).await?.active;
     loop {
         threshold += 3;
-        let rules = Rules { door: Door::Open, threshold, ..RULES };
+        let rules = AdmissionRules { admission: AdmissionState::Open, threshold, ..RULES };
         for admitted in rooms.admit(EVENT, &rules, now()).await? {
             say(&format!("slot {} {}", admitted.user_id.as_u128(), admitted.slot_id))?;
         }

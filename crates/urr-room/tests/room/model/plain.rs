@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_room::{
-    Cleared, Crowd, Door, Pace, Place, RoomError, Rules, SWEEP_GAP_MAX, Seen, Slot, Standing,
-    Whereabouts,
+    AdmissionRules, AdmissionState, ClearedCounts, Crowd, LinePace, LinePosition, RoomError,
+    SWEEP_GAP_MAX, Slot, StatusSnapshot, UserLocation, UserStatus,
 };
 
 use crate::fixture::World;
@@ -29,14 +29,14 @@ struct Room {
     admitted_from_line: Vec<i64>,
     left: Vec<i64>,
     /// When the line was last swept, and since when without a gap.
-    sweeping: Option<(Timestamp, Timestamp)>,
+    sweep: Option<(Timestamp, Timestamp)>,
 }
 
 #[derive(Clone, Copy)]
 struct Waiter {
     number: i64,
     user: usize,
-    seen: Timestamp,
+    snapshot: Timestamp,
 }
 
 impl Room {
@@ -49,14 +49,14 @@ impl Room {
     }
 
     /// How many more may come in now.
-    fn free(&self, rules: &Rules, now: Timestamp) -> usize {
+    fn free(&self, rules: &AdmissionRules, now: Timestamp) -> usize {
         let second = self.admitted.iter().filter(|second| **second == now.as_second()).count();
         let by_rate = to_usize(rules.admitted_per_second_max).saturating_sub(second);
         let by_threshold = to_usize(rules.threshold).saturating_sub(self.slots.len());
-        if rules.door == Door::Open { by_rate.min(by_threshold) } else { 0 }
+        if rules.admission == AdmissionState::Open { by_rate.min(by_threshold) } else { 0 }
     }
 
-    fn let_in(&mut self, user: usize, slot_id: Uuid, rules: &Rules, now: Timestamp) {
+    fn let_in(&mut self, user: usize, slot_id: Uuid, rules: &AdmissionRules, now: Timestamp) {
         let slot = Slot {
             id: slot_id,
             admitted_at: now,
@@ -68,24 +68,27 @@ impl Room {
         self.admitted.push(now.as_second());
     }
 
-    fn see(&mut self, user: usize, rules: &Rules, now: Timestamp) -> Seen {
-        let standing = if let Some(slot) = self.slots.get_mut(&user) {
+    fn see(&mut self, user: usize, rules: &AdmissionRules, now: Timestamp) -> StatusSnapshot {
+        let status = if let Some(slot) = self.slots.get_mut(&user) {
             slot.ends_at = (now + rules.slot_ttl).min(slot.last_end);
-            Standing::Active(*slot)
+            UserStatus::Active(*slot)
         } else if let Some(at) = self.find(user) {
-            self.line[at].seen = now;
-            Standing::Waiting(Place { number: self.line[at].number, position: to_u32(at + 1) })
+            self.line[at].snapshot = now;
+            UserStatus::Waiting(LinePosition {
+                number: self.line[at].number,
+                position: to_u32(at + 1),
+            })
         } else {
-            Standing::Absent
+            UserStatus::Absent
         };
         let (waiting, active) = (to_u32(self.line.len()), to_u32(self.slots.len()));
-        Seen { standing, waiting, active, is_just_admitted: false }
+        StatusSnapshot { status, waiting, active, is_just_admitted: false }
     }
 }
 
 impl Plain {
-    pub fn new(events: usize) -> Plain {
-        Plain { rooms: (0..events).map(|_| Room::default()).collect() }
+    pub fn new(occupied_events: usize) -> Plain {
+        Plain { rooms: (0..occupied_events).map(|_| Room::default()).collect() }
     }
 
     pub fn check(
@@ -94,7 +97,7 @@ impl Plain {
         user: usize,
         fresh: Uuid,
         world: &World,
-    ) -> Result<Seen, Refusal> {
+    ) -> Result<StatusSnapshot, Refusal> {
         let (rules, now) = (&world.rules, world.now());
         let queues = self.rooms.iter().filter(|room| room.find(user).is_some()).count();
         let room = &mut self.rooms[event];
@@ -104,7 +107,7 @@ impl Plain {
         }
         if room.line.is_empty() && room.free(rules, now) > 0 {
             room.let_in(user, fresh, rules, now);
-            return Ok(Seen { is_just_admitted: true, ..room.see(user, rules, now) });
+            return Ok(StatusSnapshot { is_just_admitted: true, ..room.see(user, rules, now) });
         }
         let mut reasons = Vec::new();
         if room.line.len() >= to_usize(rules.waiting_max) {
@@ -117,28 +120,28 @@ impl Plain {
             return Err(Refusal(reasons));
         }
         if room.line.is_empty() {
-            room.sweeping = Some((now, now));
+            room.sweep = Some((now, now));
         }
         room.last_number += 1;
-        room.line.push(Waiter { number: room.last_number, user, seen: now });
+        room.line.push(Waiter { number: room.last_number, user, snapshot: now });
         Ok(room.see(user, rules, now))
     }
 
-    pub fn look(&mut self, event: usize, user: usize, world: &World) -> Seen {
+    pub fn poll(&mut self, event: usize, user: usize, world: &World) -> StatusSnapshot {
         self.rooms[event].end_slots(world.now());
         self.rooms[event].see(user, &world.rules, world.now())
     }
 
-    pub fn locate(&mut self, event: usize, users: usize, now: Timestamp) -> Vec<Whereabouts> {
+    pub fn locate(&mut self, event: usize, users: usize, now: Timestamp) -> Vec<UserLocation> {
         let room = &mut self.rooms[event];
         room.end_slots(now);
         let locate = |user| match room.find(user) {
-            Some(at) => Whereabouts::Waiting(Place {
+            Some(at) => UserLocation::Waiting(LinePosition {
                 number: room.line[at].number,
                 position: to_u32(at + 1),
             }),
-            None if room.slots.contains_key(&user) => Whereabouts::Active,
-            None => Whereabouts::Absent,
+            None if room.slots.contains_key(&user) => UserLocation::Active,
+            None => UserLocation::Absent,
         };
         (0..users).map(locate).collect()
     }
@@ -195,23 +198,23 @@ impl Plain {
     pub fn sweep(&mut self, event: usize, unseen_since: Timestamp, now: Timestamp) -> u32 {
         let room = &mut self.rooms[event];
         let before = room.line.len();
-        let (last, began) = room.sweeping.unwrap_or((now, now));
+        let (last, began) = room.sweep.unwrap_or((now, now));
         let is_gap = now.duration_since(last).unsigned_abs() > SWEEP_GAP_MAX;
         let began = if is_gap { now } else { began };
-        room.sweeping = Some((now, began));
+        room.sweep = Some((now, began));
         if began <= unseen_since {
-            room.line.retain(|waiter| waiter.seen > unseen_since);
+            room.line.retain(|waiter| waiter.snapshot > unseen_since);
         }
         let dropped = before - room.line.len();
         room.left.extend(std::iter::repeat_n(now.as_second(), dropped));
         to_u32(dropped)
     }
 
-    pub fn clear(&mut self, event: usize, now: Timestamp) -> Cleared {
+    pub fn clear(&mut self, event: usize, now: Timestamp) -> ClearedCounts {
         let room = &mut self.rooms[event];
         room.end_slots(now);
         let cleared =
-            Cleared { waiting: to_u32(room.line.len()), active: to_u32(room.slots.len()) };
+            ClearedCounts { waiting: to_u32(room.line.len()), active: to_u32(room.slots.len()) };
         room.line.clear();
         room.slots.clear();
         cleared
@@ -222,7 +225,7 @@ impl Plain {
         let room = &mut self.rooms[event];
         room.end_slots(now);
         let pace = |seconds: &[i64]| -> Vec<u32> {
-            let begin = now.as_second() - i64::try_from(Pace::SECONDS).unwrap();
+            let begin = now.as_second() - i64::try_from(LinePace::SECONDS).unwrap();
             (begin..now.as_second())
                 .map(|second| to_u32(seconds.iter().filter(|other| **other == second).count()))
                 .collect()
@@ -233,12 +236,12 @@ impl Plain {
             last_number: room.last_number,
             admitted_total: room.admitted_total,
             left_total: u64::try_from(room.left.len()).unwrap(),
-            pace: Pace { admitted: pace(&room.admitted_from_line), left: pace(&room.left) },
+            pace: LinePace { admitted: pace(&room.admitted_from_line), left: pace(&room.left) },
             marks: room
                 .line
                 .iter()
                 .zip(1..)
-                .map(|(waiter, position)| Place { number: waiter.number, position })
+                .map(|(waiter, position)| LinePosition { number: waiter.number, position })
                 .collect(),
         }
     }

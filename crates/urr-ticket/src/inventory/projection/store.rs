@@ -4,29 +4,25 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
 use crate::SaleStatus;
-use crate::consumer::InventoryReady;
 use crate::inventory::projection::CatalogState;
 use crate::inventory::store::SaleFacts;
+use urr_contracts::events::inventory::InventoryReady;
 
 /// What is known of an event, under the lock that orders its news. The row is made if there is none:
 /// who comes at the same moment waits for it.
 pub fn catalog_state_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<CatalogState, StorageError> {
     tx.execute(
-        "insert into catalog_news (event_id, status) values ($1, 'open') \
+        "insert into event_states (event_id, status) values ($1, 'open') \
          on conflict (event_id) do nothing",
         params![event_id],
     )?;
     tx.query_one(
-        "select status, facts from catalog_news where event_id = $1 for update",
+        "select status, facts from event_states where event_id = $1 for update",
         params![event_id],
         |row| {
-            let status: String = row.get("status")?;
             let facts: Option<serde_json::Value> = row.get("facts")?;
             let read = |facts| serde_json::from_value(facts).expect("only facts are stored");
-            Ok(CatalogState {
-                status: SaleStatus::parse(&status).expect("only known states are stored"),
-                facts: facts.map(read),
-            })
+            Ok(CatalogState { status: row.get("status")?, facts: facts.map(read) })
         },
     )
 }
@@ -38,8 +34,8 @@ pub fn catalog_state_update(
 ) -> Result<(), StorageError> {
     let to_json = |facts| serde_json::to_value(facts).expect("facts are JSON");
     tx.execute(
-        "update catalog_news set status = $2, facts = $3 where event_id = $1",
-        params![event_id, state.status.name(), state.facts.as_ref().map(to_json)],
+        "update event_states set status = $2, facts = $3 where event_id = $1",
+        params![event_id, state.status, state.facts.as_ref().map(to_json)],
     )?;
     Ok(())
 }
@@ -67,7 +63,7 @@ pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> Result
 }
 
 /// `cause` is the news by which it was closed.
-pub fn sale_end(
+pub fn sale_close(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     status: SaleStatus,
@@ -75,13 +71,17 @@ pub fn sale_end(
 ) -> Result<(), StorageError> {
     tx.execute(
         "update sales set status = $2, closed_by = $3 where event_id = $1 and status <> $2",
-        params![event_id, status.name(), cause],
+        params![event_id, status, cause],
     )?;
     Ok(())
 }
 
 /// Leaves what was sold as it is: there is nothing to be emptied.
-pub fn sale_keep(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> Result<(), StorageError> {
+pub fn sale_mark_emptied(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    now: Timestamp,
+) -> Result<(), StorageError> {
     tx.execute(
         "update sales set emptied_at = $2 where event_id = $1 and emptied_at is null",
         params![event_id, now],

@@ -38,8 +38,8 @@ fn tier_of(points: &str) -> String {
     let (lowest, higher) = TIERS.split_last().expect("there are tiers");
     let cases = higher
         .iter()
-        .map(|(tier, from)| format!("when {points} >= {from} then '{}' ", tier.name()));
-    format!("case {}else '{}' end", cases.collect::<String>(), lowest.0.name())
+        .map(|(tier, from)| format!("when {points} >= {from} then '{}' ", tier.as_str()));
+    format!("case {}else '{}' end", cases.collect::<String>(), lowest.0.as_str())
 }
 
 /// Awards the points of a ticket to the fan of its artist, if there is a membership that counts: on
@@ -104,7 +104,7 @@ fn insert_and_add(
     let PointAward { action, reference_id, now } = award;
     let points = action.points();
     let mut all = vec![
-        Value::Text(action.name()),
+        Value::Text(action.as_str()),
         Value::Uuid(reference_id),
         Value::Int(points),
         Value::Time(now),
@@ -138,7 +138,7 @@ pub fn points_revoke(
     if ids.is_empty() {
         return Ok(());
     }
-    let (name, name_of_return) = (action.name(), action.name_of_return());
+    let (name, name_of_return) = (action.as_str(), action.name_of_return());
     for_each_chunk(reference_ids, params![name, name_of_return, now], |list, values| {
         let sql = format!(
             "insert into membership_points (membership_id, action, reference_id, points, \
@@ -159,7 +159,7 @@ fn members_lock(
     reference_ids: &[Uuid],
 ) -> Result<Vec<Uuid>, StorageError> {
     let mut ids: Vec<Uuid> = Vec::new();
-    for_each_chunk(reference_ids, params![action.name()], |list, values| {
+    for_each_chunk(reference_ids, params![action.as_str()], |list, values| {
         let sql = format!(
             "select membership_id from membership_points where action = $1 \
              and reference_id in ({list})"

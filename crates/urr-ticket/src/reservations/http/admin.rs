@@ -199,7 +199,7 @@ async fn audit_reservations(
 ) -> Result<Json<AuditView>, ApiError> {
     let audit = ticket.audit().await?;
     let view = |difference: AuditDifference| DifferenceView {
-        kind: difference.kind.name(),
+        kind: difference.kind.as_str(),
         event_id: difference.event_id,
         reservation_id: difference.reservation_id,
         seat_id: difference.seat_id,

@@ -29,7 +29,7 @@ pub fn own_seats_count(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<u64>
          and seats.reservation_id = item.reservation_id and seats.status = 'held')), 0)::bigint \
          as own from reservation_items as item \
          where item.reservation_id = $1 and item.is_live and item.seat_id is not null",
-        params![id.0],
+        params![id],
         |row| {
             let (total, own): (u64, u64) = (row.get("total")?, row.get("own")?);
             Ok((own == total).then_some(total))
@@ -44,7 +44,7 @@ pub fn hold_confirm(tx: &mut Tx<'_>, sold: &SoldHold<'_>) -> Result<(), StorageE
          payment_id = pinned_by, pinned_by = null, pinned_at = null, payment_method = $3, \
          updated_at = $4, last_event_id = $5 \
          where id = $1 and status = 'pending' and pinned_by = $2",
-        params![sold.id.0, sold.payment_id, sold.payment_method, sold.now, sold.event_id],
+        params![sold.id, sold.payment_id, sold.payment_method, sold.now, sold.event_id],
     )?;
     assert_eq!(rows, 1, "the pin was seen under the lock");
     let seats = tx.execute(
@@ -52,7 +52,7 @@ pub fn hold_confirm(tx: &mut Tx<'_>, sold: &SoldHold<'_>) -> Result<(), StorageE
          where item.reservation_id = $1 and item.is_live and seats.event_id = item.event_id \
          and seats.seat_id = item.seat_id and seats.reservation_id = item.reservation_id \
          and seats.status = 'held'",
-        params![sold.id.0, sold.fence],
+        params![sold.id, sold.fence],
     )?;
     assert_eq!(seats, sold.seats, "they were seen to be its own under the lock");
     Ok(())
@@ -80,7 +80,7 @@ pub fn ticket_insert(
         params![
             new.id,
             new.number,
-            reservation.id.0,
+            reservation.id,
             reservation.event_id,
             new.position,
             new.unit,

@@ -37,7 +37,7 @@ pub fn item_list(tx: &mut Tx<'_>, id: ReservationId) -> Result<Vec<StoredItem>, 
         "select i.position, i.seat_id, i.ticket_type_id, i.quantity, i.unit_price, t.name \
          from reservation_items as i left join ticket_types as t on t.id = i.ticket_type_id \
          where i.reservation_id = $1 order by i.position",
-        params![id.0],
+        params![id],
         item_read,
     )
 }

@@ -40,7 +40,7 @@ pub fn listed_find(
     id: ReservationId,
 ) -> Result<Option<ListedReservation>, StorageError> {
     let sql = format!("select {RECORD}, s.title, s.venue_name {FROM} where r.id = $1");
-    tx.query_opt(&sql, params![id.0], listed_read)
+    tx.query_opt(&sql, params![id], listed_read)
 }
 
 /// One page, the newest first: ids grow with time.
@@ -93,7 +93,7 @@ impl ReservationFilter {
             add("event_id", Value::Uuid(event_id));
         }
         if let Some(status) = self.status {
-            add("status", Value::Text(status.name()));
+            add("status", Value::Text(status.as_str()));
         }
         (wanted.join(" and "), values)
     }
@@ -116,7 +116,7 @@ pub fn ticket_list(tx: &mut Tx<'_>, id: ReservationId) -> Result<Vec<StoredTicke
     tx.query(
         "select id, number, event_id, position, seat_id, issue, is_valid, checked_in_at \
          from tickets where reservation_id = $1 order by position, unit",
-        params![id.0],
+        params![id],
         |row| {
             Ok(StoredTicket {
                 id: row.get("id")?,

@@ -73,8 +73,7 @@ pub fn sale_list_to_empty(
          and emptied_at is null and event_id > $1 order by event_id limit $2",
         params![after, limit],
         |row| {
-            let status: String = row.get("status")?;
-            let status = SaleStatus::parse(&status).expect("only known states are stored");
+            let status = row.get("status")?;
             let has_begun = row.get::<Timestamp>("starts_at")? <= now;
             let took_place = has_begun && status == SaleStatus::Deleted;
             let (event_id, closed_by) = (row.get("event_id")?, row.get("closed_by")?);

@@ -13,7 +13,7 @@ use crate::TicketService;
 use crate::reserve::best_seats::choose::{NoSeatsFit, SeatPreference};
 use crate::reserve::best_seats::{BestSeatsError, BestSeatsRequest};
 use crate::reserve::http::{AdmittedEvent, ReservationAnswer};
-use crate::reserve::slots::http::EntrySlot;
+use crate::reserve::slots::EntrySlot;
 
 const COUNT_MAX: u32 = 10;
 

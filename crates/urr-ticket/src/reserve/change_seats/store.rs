@@ -35,7 +35,7 @@ pub fn live_quantity_elsewhere(
     tx.query_one(
         "select coalesce(sum(quantity), 0) as total from reservations where event_id = $1 \
          and user_id = $2 and status in ('pending', 'confirmed') and id <> $3",
-        params![reservation.event_id, reservation.user_id, reservation.id.0],
+        params![reservation.event_id, reservation.user_id, reservation.id],
         |row| row.get("total"),
     )
 }
@@ -50,11 +50,11 @@ pub fn seat_drop(
     let rows = tx.execute(
         "update seats set status = 'available', reservation_id = null, fence = $4 \
          where event_id = $1 and seat_id = $2 and reservation_id = $3 and status = 'held'",
-        params![reservation.event_id, seat_id, reservation.id.0, fence],
+        params![reservation.event_id, seat_id, reservation.id, fence],
     )?;
     tx.execute(
         "delete from reservation_items where reservation_id = $1 and seat_id = $2",
-        params![reservation.id.0, seat_id],
+        params![reservation.id, seat_id],
     )?;
     Ok(rows == 1)
 }
@@ -69,7 +69,7 @@ pub fn seat_take(
     let rows = tx.execute(
         "update seats set status = 'held', reservation_id = $3, fence = $4 \
          where event_id = $1 and seat_id = $2 and status = 'available'",
-        params![reservation.event_id, seat_id, reservation.id.0, fence],
+        params![reservation.event_id, seat_id, reservation.id, fence],
     )?;
     Ok(rows == 1)
 }
@@ -84,7 +84,7 @@ pub fn item_insert(
     tx.execute(
         "insert into reservation_items (reservation_id, position, event_id, seat_id, quantity, \
          unit_price, is_live) values ($1, $2, $3, $4, 1, $5, true)",
-        params![reservation.id.0, position, reservation.event_id, seat_id, unit_price],
+        params![reservation.id, position, reservation.event_id, seat_id, unit_price],
     )?;
     Ok(())
 }
@@ -103,7 +103,7 @@ pub fn hold_update(
          total_amount = booking_fee + (select sum(quantity * unit_price)::bigint from reservation_items \
              where reservation_id = $1) \
          where id = $1 and fence = $2 and status = 'pending' and pinned_by is null",
-        params![reservation.id.0, reservation.fence, fence, stamp.time, stamp.event_id],
+        params![reservation.id, reservation.fence, fence, stamp.time, stamp.event_id],
     )?;
     assert_eq!(rows, 1, "the hold was seen under the lock");
     Ok(())

@@ -1,6 +1,7 @@
 //! Who may sell and buy, how much, and what it looks like from outside.
 
 use super::*;
+use crate::operations::assert_fields;
 
 contract! {
     async fn nobody_lists_or_takes_back_what_is_someone_elses(world: World) {
@@ -69,7 +70,7 @@ contract! {
         let transfer = world.transfer(TransferId(transfer)).await;
         let buyer_id = world.ids.next_id();
         let validate =
-            format!("/internal/ticket/transfers/{}/validate?userId={buyer_id}", transfer.id);
+            format!("/internal/ticket/payables/transfer/{}/validate?userId={buyer_id}", transfer.id);
         let payments = CallerIdentity::Service(Caller::Payment);
         assert_eq!(code(&get(&world, payments, &validate).await), (409, "MEMBERSHIP_REQUIRED"));
         let claim = world.transfer_claim(&transfer);
@@ -169,17 +170,17 @@ contract! {
             let path = format!("/api/transfers?{filter}={}", world.ids.next_id());
             assert_eq!(get(&world, buyer, &path).await.1["transfers"], json!([]));
         }
-        let path = format!("/internal/ticket/transfers/{id}");
+        let path = format!("/internal/ticket/payables/transfer/{id}");
         let payments = CallerIdentity::Service(Caller::Payment);
         let validate = format!("{path}/validate?userId={buyer_id}");
         let (_, payable) = get(&world, payments, &validate).await;
-        assert_eq!(payable, json!({"transfer": {
-            "id": id, "orderName": "[양도] 한강의 밤 · R 2매", "userId": buyer_id,
+        assert_fields(&payable["payable"], &json!({
+            "kind": "transfer", "id": id, "orderName": "[양도] 한강의 밤 · R 2매", "userId": buyer_id,
             "reservationId": paid.id().0, "eventId": event_id, "sellerId": seller(&paid),
-            "status": "listed", "paymentStatus": "unpaid", "originalPrice": 200_000,
-            "fee": 20_000, "totalAmount": 220_000, "bookingFee": 0, "fencingToken": 1,
+            "status": "listed", "paymentStatus": "unpaid", "transferFee": 20_000,
+            "totalAmount": 220_000, "bookingFee": 0, "fencingToken": 1,
             "pinnedBy": null, "paymentId": null, "refundAmount": null,
-        }}));
+        }));
         let payment_id = world.ids.next_id();
         let pin = json!({"paymentId": payment_id, "userId": buyer_id, "fencingToken": 1,
             "amount": 220_000});
@@ -192,20 +193,20 @@ contract! {
             }
         }
         let (status, pinned) = post(&world, payments, &format!("{path}/pin"), pin).await;
-        assert_eq!((status, &pinned["transfer"]["pinnedBy"]), (200, &json!(payment_id)));
+        assert_eq!((status, &pinned["payable"]["pinnedBy"]), (200, &json!(payment_id)));
         let taken = post(&world, owner, &format!("/api/transfers/{id}/cancel"), Value::Null).await;
         assert_eq!(code(&taken), (409, "TRANSFER_BEING_PAID"));
         let other = format!("{path}/validate?userId={}", world.ids.next_id());
         assert_eq!(code(&get(&world, payments, &other).await), (409, "TRANSFER_BEING_PAID"));
         let (status, sold) = post(&world, payments, &format!("{path}/confirm"), confirm).await;
-        assert_eq!((status, &sold["transfer"]["status"]), (200, &json!("completed")));
-        assert_eq!(sold["transfer"]["paymentStatus"], "paid");
+        assert_eq!((status, &sold["payable"]["status"]), (200, &json!("completed")));
+        assert_eq!(sold["payable"]["paymentStatus"], "paid");
         assert_eq!(get(&world, buyer, "/api/transfers").await.1["transfers"], json!([]));
         let (_, shown) = get(&world, buyer, &format!("/api/transfers/{id}")).await;
         assert_eq!(shown["transfer"]["reservationId"], paid.id().to_string());
         let (_, mine) = get(&world, buyer, "/api/reservations/my").await;
         assert_eq!(mine["reservations"][0]["totalAmount"], 220_000);
-        assert_eq!(mine["reservations"][0]["status"], ReservationStatus::Confirmed.name());
+        assert_eq!(mine["reservations"][0]["status"], ReservationStatus::Confirmed.as_str());
         let (status, _) = get(&world, CallerIdentity::Nobody, "/api/transfers").await;
         assert_eq!(status, 401);
     }

@@ -23,7 +23,7 @@ struct RoomSummary {
     left_per_minute: u64,
     admitted_total: u64,
     left_total: u64,
-    last_wait: Option<WaitEstimate>,
+    last_wait: Option<LastWaitSummary>,
     sold_out: bool,
     paused: bool,
     message: Option<String>,
@@ -33,7 +33,7 @@ struct RoomSummary {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WaitEstimate {
+struct LastWaitSummary {
     estimated_wait: u64,
     from: u64,
     to: u64,
@@ -62,7 +62,7 @@ struct SettingWithSource {
 }
 
 #[derive(Deserialize)]
-struct RoomAnswer {
+struct RoomDetails {
     room: RoomSummary,
 }
 
@@ -129,10 +129,10 @@ fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
 
 /// The details of one room.
 pub fn room(answer: &Value) -> Result<String> {
-    let RoomAnswer { room } = read(answer)?;
+    let RoomDetails { room } = read(answer)?;
     let wait = match &room.last_wait {
         None => "-".to_owned(),
-        Some(WaitEstimate { estimated_wait, from, to }) => {
+        Some(LastWaitSummary { estimated_wait, from, to }) => {
             format!("{estimated_wait} s ({from} to {to} s)")
         }
     };
@@ -174,7 +174,7 @@ fn moment(time: Timestamp) -> String {
 
 /// What clearing a room would do.
 pub fn clear_warning(answer: &Value) -> Result<String> {
-    let RoomAnswer { room: RoomSummary { title, waiting, active, .. } } = read(answer)?;
+    let RoomDetails { room: RoomSummary { title, waiting, active, .. } } = read(answer)?;
     Ok(format!(
         "{title}: this ends the positions of {waiting} who wait and the slots of {active}, for good"
     ))

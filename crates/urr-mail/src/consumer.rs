@@ -1,0 +1,175 @@
+//! Which domain events become mails.
+
+use std::time::Duration;
+
+use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_contracts::events::payment::{self, PaymentRefunded, RefundCause};
+use urr_contracts::events::queue::{self, AdmissionNear};
+use urr_contracts::events::reservation::{
+    self, ReservationCancelled, ReservationConfirmed, ReservationSnapshot,
+};
+use urr_contracts::events::transfer::{self, TransferCompleted};
+use urr_kernel::{Event, EventData, Timestamp, Uuid, Won};
+use urr_storage::{Tx, storable};
+
+use crate::domain::mail::{MailId, MailKind};
+use crate::domain::template_data::TemplateData;
+use crate::store::{self, NewMail};
+
+/// The consumer group of the mail service.
+pub const GROUP: &str = "mail-service-group";
+
+/// The topics that it consumes.
+pub const TOPICS: &[&str] = &[payment::TOPIC, queue::TOPIC, reservation::TOPIC, transfer::TOPIC];
+
+/// By then a waiting user has been admitted or has given up.
+const ADMISSION_NEAR_TTL: Duration = Duration::from_mins(30);
+
+/// A user who gives back an unpaid hold gets no mail about it.
+const OWNER_REASONS: &[&str] = &["CANCELLED_BY_OWNER", "RELEASED_BY_OWNER"];
+
+/// Stores the mail that an event calls for. A repeated event finds the mail there.
+pub fn handle(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    let planned = match event.event_type.as_str() {
+        ReservationConfirmed::TYPE => Some(purchase(decode_event(event)?)),
+        ReservationCancelled::TYPE => cancellation(decode_event(event)?),
+        PaymentRefunded::TYPE => refund(decode_event(event)?),
+        TransferCompleted::TYPE => Some(transfer_purchase(&decode_event(event)?)),
+        AdmissionNear::TYPE => Some(admission_near(decode_event(event)?, event)),
+        _ => None,
+    };
+    let Some(planned) = planned else { return Ok(Handled::Ignored) };
+    let mail = NewMail {
+        id: MailId(context.derived_id("mail")),
+        kind: planned.kind,
+        subject_id: planned.subject_id,
+        user_id: planned.user_id,
+        template_data: planned.template_data,
+        useful_until: planned.useful_until.map(storable),
+        now: context.now,
+    };
+    store::mail_insert(tx, &mail)?;
+    Ok(Handled::Done)
+}
+
+/// A mail without its id.
+struct PlannedMail {
+    kind: MailKind,
+    subject_id: Uuid,
+    user_id: Uuid,
+    template_data: TemplateData,
+    useful_until: Option<Timestamp>,
+}
+
+impl PlannedMail {
+    fn about(kind: MailKind, reservation: &ReservationSnapshot, data: TemplateData) -> PlannedMail {
+        PlannedMail {
+            kind,
+            subject_id: reservation.reservation_id,
+            user_id: reservation.user_id,
+            template_data: TemplateData {
+                event_id: Some(reservation.event_id),
+                reservation_id: Some(reservation.reservation_id),
+                reservation_number: Some(reservation.reservation_number.clone()),
+                quantity: Some(reservation.quantity),
+                ..data
+            },
+            useful_until: None,
+        }
+    }
+}
+
+fn purchase(confirmed: ReservationConfirmed) -> PlannedMail {
+    let data = TemplateData {
+        amount: Some(confirmed.reservation.total_amount),
+        method: confirmed.payment_method,
+        ..TemplateData::default()
+    };
+    PlannedMail::about(MailKind::Purchase, &confirmed.reservation, data)
+}
+
+/// The buyer gets the mail of a purchase. The seller gets one about the refund.
+fn transfer_purchase(completed: &TransferCompleted) -> PlannedMail {
+    PlannedMail {
+        kind: MailKind::Purchase,
+        subject_id: completed.transfer_id,
+        user_id: completed.buyer_id,
+        template_data: TemplateData {
+            event_id: Some(completed.event_id),
+            reservation_id: Some(completed.reservation_id),
+            amount: Some(completed.total_price),
+            ..TemplateData::default()
+        },
+        useful_until: None,
+    }
+}
+
+/// None if the user gave back their own unpaid hold.
+fn cancellation(cancelled: ReservationCancelled) -> Option<PlannedMail> {
+    let was_paid = cancelled.payment_id.is_some();
+    let is_own = OWNER_REASONS.contains(&cancelled.reason.as_str());
+    if !was_paid && is_own {
+        return None;
+    }
+    // The mail about a hold that was never paid names no amounts.
+    let if_paid = |amount: Won| was_paid.then_some(amount);
+    let data = TemplateData {
+        amount: if_paid(cancelled.reservation.total_amount),
+        refund: if_paid(cancelled.refund_amount),
+        fee: if_paid(cancelled.cancellation_fee),
+        reason: Some(cancelled.reason),
+        ..TemplateData::default()
+    };
+    Some(PlannedMail::about(MailKind::Cancellation, &cancelled.reservation, data))
+}
+
+/// None if nothing is refunded: the mail about the cancellation says so.
+fn refund(refunded: PaymentRefunded) -> Option<PlannedMail> {
+    if refunded.amount <= Won::ZERO {
+        return None;
+    }
+    let payment = refunded.payment;
+    let reason = match refunded.cause {
+        RefundCause::Goodwill | RefundCause::Other => refunded.reason,
+        cause => cause.as_str().to_owned(),
+    };
+    let template_data = TemplateData {
+        event_id: payment.event_id,
+        reservation_id: payment.reservation_id,
+        refund: Some(refunded.amount),
+        fee: Some(refunded.fee).filter(|fee| *fee > Won::ZERO),
+        method: payment.payment_method,
+        reason: Some(reason),
+        ..TemplateData::default()
+    };
+    Some(PlannedMail {
+        kind: MailKind::Refund,
+        subject_id: refunded.refund_id,
+        user_id: payment.user_id,
+        template_data,
+        useful_until: None,
+    })
+}
+
+/// A user may ask for several reminders of one event, so the mail is about the message.
+fn admission_near(near: AdmissionNear, event: &Event) -> PlannedMail {
+    let useful_until = event.time + ADMISSION_NEAR_TTL;
+    let useful_until = near.sale_ends_at.map_or(useful_until, |end| end.min(useful_until));
+    PlannedMail {
+        kind: MailKind::AdmissionNear,
+        subject_id: event.id,
+        user_id: near.user_id,
+        template_data: TemplateData {
+            event_id: Some(near.event_id),
+            event_title: near.event_title,
+            position: near.position,
+            wait_seconds: near.estimated_wait_seconds.filter(|_| near.position != Some(0)),
+            ..TemplateData::default()
+        },
+        useful_until: Some(useful_until),
+    }
+}

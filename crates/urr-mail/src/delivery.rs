@@ -1,0 +1,215 @@
+//! Delivery of due mails: lease, find recipients, send, record the result.
+//!
+//! No transaction is open meanwhile. A process owns a mail for the time of its lease; a mail whose
+//! lease has ended is sent again.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use tokio_util::sync::CancellationToken;
+use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_storage::{StorageError, Tx};
+
+use crate::MailService;
+use crate::domain::mail::{Mail, MailId};
+use crate::domain::retry::{ATTEMPTS_MAX, DeliveryDecision, DeliveryOutcome, decide_delivery};
+use crate::domain::template::render;
+use crate::recipients::{Recipient, Recipients};
+use crate::store::{self, LEASE_TTL, MailLease};
+use crate::transport::OutgoingMail;
+
+const BATCH_MAX: u32 = 32;
+const CONCURRENT_MAX: usize = 8;
+/// Waiting for our own services is not an attempt; they are back soon.
+const PEER_RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+// Reasons for dropping or postponing a mail, as administrators read them.
+const NO_ACCOUNT: &str = "NO_ACCOUNT";
+const NO_ADDRESS: &str = "NO_ADDRESS";
+const TOO_LATE: &str = "TOO_LATE";
+/// Every attempt began, and none came to its end.
+const NEVER_FINISHED: &str = "NEVER_FINISHED";
+const AUTH_UNAVAILABLE: &str = "AUTH_UNAVAILABLE";
+const TICKET_UNAVAILABLE: &str = "TICKET_UNAVAILABLE";
+
+impl MailService {
+    /// Sends due mails until there are none or `stop` is cancelled. Returns how many were leased.
+    pub async fn send_due(&self, stop: &CancellationToken) -> Result<usize, StorageError> {
+        let mut leased = 0;
+        loop {
+            let (lease, mails) = match stop.is_cancelled() {
+                true => return Ok(leased),
+                false => self.lease_due().await?,
+            };
+            if mails.is_empty() {
+                self.0.transport.close_idle();
+                return Ok(leased);
+            }
+            leased += mails.len();
+            self.send_batch(lease, mails).await?;
+        }
+    }
+
+    async fn lease_due(&self) -> Result<(MailLease, Vec<Mail>), StorageError> {
+        let now = self.0.clock.now();
+        let lease = MailLease { id: self.0.ids.next_id(), until: now + LEASE_TTL };
+        let lease_mails = move |tx: &mut Tx<'_>| store::mails_lease(tx, lease, now, BATCH_MAX);
+        Ok((lease, self.0.db.write(lease_mails).await?))
+    }
+
+    async fn send_batch(&self, lease: MailLease, mails: Vec<Mail>) -> Result<(), StorageError> {
+        let user_ids: BTreeSet<Uuid> = mails.iter().map(|mail| mail.user_id).collect();
+        let context = CallContext::root(self.0.ids.next_id());
+        let recipients = match self.find_recipients(user_ids.into_iter().collect(), &context).await
+        {
+            Ok(recipients) => recipients,
+            Err(error) => {
+                let waiting = mails.len();
+                tracing::warn!(%error, waiting, "mails wait: their recipients are not known");
+                return self.postpone_all(lease, &mails, AUTH_UNAVAILABLE).await;
+            }
+        };
+        let each = mails.into_iter().map(|mail| self.send_one(lease, mail, &recipients, &context));
+        // The others go on when one fails: a mail that is cut off would be sent again.
+        let sent: Vec<_> = stream::iter(each).buffer_unordered(CONCURRENT_MAX).collect().await;
+        sent.into_iter().collect()
+    }
+
+    async fn send_one(
+        &self,
+        lease: MailLease,
+        mut mail: Mail,
+        recipients: &Recipients,
+        context: &CallContext,
+    ) -> Result<(), StorageError> {
+        let now = self.0.clock.now();
+        let recipient = match find_recipient(&mail, recipients, now) {
+            Ok(recipient) => recipient,
+            Err(reason) => return self.drop_mail(lease, &mail, reason).await,
+        };
+        if mail.attempts >= ATTEMPTS_MAX {
+            let failed = DeliveryDecision::Failed { error: NEVER_FINISHED.to_owned() };
+            return self.record(lease, &mail, failed).await;
+        }
+        if !mail.is_complete && !self.complete_data(&mut mail, context).await? {
+            return self.postpone_all(lease, &[mail], TICKET_UNAVAILABLE).await;
+        }
+        let (id, language) = (mail.id, recipient.language);
+        let renewed = MailLease { until: self.0.clock.now() + LEASE_TTL, ..lease };
+        let begin = move |tx: &mut Tx<'_>| store::mail_begin_attempt(tx, id, renewed, language);
+        if !self.0.db.write(begin).await? {
+            return Ok(());
+        }
+        mail.attempts += 1;
+        let outgoing = OutgoingMail {
+            id,
+            kind: mail.kind,
+            language,
+            address: recipient.address.clone(),
+            rendered: render(mail.kind, language, &mail.template_data, &self.0.settings.public_url),
+            created_at: mail.created_at,
+        };
+        let outcome = self.0.transport.send(&outgoing).await;
+        if let DeliveryOutcome::Unclear { code } | DeliveryOutcome::Refused { code } = &outcome {
+            tracing::warn!(mail = %id, attempt = mail.attempts, code, "an attempt to send a mail failed");
+        }
+        let decision = decide_delivery(outcome, mail.attempts, self.0.clock.now());
+        self.record(lease, &mail, decision).await
+    }
+
+    /// Asks the ticket service for what the event did not say. Returns `false` without an answer.
+    async fn complete_data(
+        &self,
+        mail: &mut Mail,
+        context: &CallContext,
+    ) -> Result<bool, StorageError> {
+        let Some(reservation_id) = mail.template_data.reservation_id else { return Ok(true) };
+        match self.0.ticket.find_reservation_summary(reservation_id, context).await {
+            Ok(Some(summary)) => mail.template_data.complete(summary),
+            // The mail then says less.
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a mail waits: its reservation is not known");
+                return Ok(false);
+            }
+        }
+        let (id, data) = (mail.id, mail.template_data.clone());
+        self.0.db.write(move |tx| store::mail_complete(tx, id, &data)).await?;
+        Ok(true)
+    }
+
+    async fn record(
+        &self,
+        lease: MailLease,
+        mail: &Mail,
+        decision: DeliveryDecision,
+    ) -> Result<(), StorageError> {
+        let (id, now, stored) = (mail.id, self.0.clock.now(), decision.clone());
+        let record =
+            move |tx: &mut Tx<'_>| store::mail_record_attempt(tx, id, lease.id, &stored, now);
+        if !self.0.db.write(record).await? {
+            return Ok(());
+        }
+        match decision {
+            DeliveryDecision::Sent => self.0.metrics.count_sent(mail.kind),
+            DeliveryDecision::Failed { error } => {
+                self.0.metrics.count_failed(mail.kind);
+                let (kind, attempts) = (mail.kind.as_str(), mail.attempts);
+                tracing::error!(mail = %id, kind, attempts, error, "a mail could not be sent");
+            }
+            DeliveryDecision::Later { .. } => {}
+        }
+        Ok(())
+    }
+
+    async fn drop_mail(
+        &self,
+        lease: MailLease,
+        mail: &Mail,
+        reason: &'static str,
+    ) -> Result<(), StorageError> {
+        let (id, now) = (mail.id, self.0.clock.now());
+        let drop = move |tx: &mut Tx<'_>| store::mail_drop(tx, id, lease.id, reason, now);
+        if self.0.db.write(drop).await? {
+            self.0.metrics.count_dropped(mail.kind);
+            tracing::info!(mail = %id, kind = mail.kind.as_str(), reason, "a mail was dropped");
+        }
+        Ok(())
+    }
+
+    /// Does not count as an attempt: it is not the fault of the mail.
+    async fn postpone_all(
+        &self,
+        lease: MailLease,
+        mails: &[Mail],
+        reason: &'static str,
+    ) -> Result<(), StorageError> {
+        let ids: Vec<MailId> = mails.iter().map(|mail| mail.id).collect();
+        let now = self.0.clock.now();
+        let later =
+            DeliveryDecision::Later { due_at: now + PEER_RETRY_PAUSE, error: reason.to_owned() };
+        let postpone = move |tx: &mut Tx<'_>| {
+            ids.iter().try_for_each(|id| {
+                store::mail_record_attempt(tx, *id, lease.id, &later, now).map(drop)
+            })
+        };
+        self.0.db.write(postpone).await
+    }
+}
+
+/// The recipient, or the reason why there is none.
+fn find_recipient<'a>(
+    mail: &Mail,
+    recipients: &'a Recipients,
+    now: Timestamp,
+) -> Result<&'a Recipient, &'static str> {
+    if mail.useful_until.is_some_and(|end| end <= now) {
+        return Err(TOO_LATE);
+    }
+    let recipient = recipients.get(&mail.user_id).ok_or(NO_ACCOUNT)?;
+    match recipient.address.trim().is_empty() {
+        true => Err(NO_ADDRESS),
+        false => Ok(recipient),
+    }
+}

@@ -1,0 +1,160 @@
+//! Amounts, times and reasons in words, in Korean and English.
+
+use jiff::tz::{Offset, TimeZone};
+use urr_kernel::{Timestamp, Won};
+
+use super::mail::MailLanguage;
+
+/// Korea has no summer time.
+const KOREA: Offset = jiff::tz::offset(9);
+
+pub fn amount(amount: Won, language: MailLanguage) -> String {
+    let korean = amount.to_string();
+    match language {
+        MailLanguage::Korean => korean,
+        MailLanguage::English => format!("KRW {}", korean.trim_end_matches('원')),
+    }
+}
+
+pub fn date(time: Timestamp, language: MailLanguage) -> String {
+    let time = time.to_zoned(TimeZone::fixed(KOREA));
+    let weekday = usize::from(time.weekday().to_monday_zero_offset().unsigned_abs());
+    match language {
+        MailLanguage::Korean => {
+            let weekday = ["월", "화", "수", "목", "금", "토", "일"][weekday];
+            let date = time.strftime("%Y년 %-m월 %-d일");
+            format!("{date} ({weekday}) {} (한국 시간)", time.strftime("%H:%M"))
+        }
+        MailLanguage::English => {
+            format!("{} (Korean time, UTC+9)", time.strftime("%a, %-d %B %Y, %H:%M"))
+        }
+    }
+}
+
+pub fn title(title: Option<&str>, language: MailLanguage) -> String {
+    let title = title.filter(|title| !title.trim().is_empty());
+    let unknown = match language {
+        MailLanguage::Korean => "공연",
+        MailLanguage::English => "your event",
+    };
+    title.unwrap_or(unknown).to_owned()
+}
+
+/// The first ten, and how many more there are.
+pub fn places(places: &[String], language: MailLanguage) -> String {
+    const SHOWN_MAX: usize = 10;
+    let shown = places.iter().take(SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match (places.len().saturating_sub(SHOWN_MAX), language) {
+        (0, _) => shown,
+        (more, MailLanguage::Korean) => format!("{shown} 외 {more}"),
+        (more, MailLanguage::English) => format!("{shown} and {more} more"),
+    }
+}
+
+/// Providers have different names for the same method. None for an unknown one.
+pub fn method(name: &str, language: MailLanguage) -> Option<String> {
+    let (korean, english) = match name.to_lowercase().as_str() {
+        "" | "unknown" => return None,
+        "card" | "카드" | "paymentmethodcard" => ("카드", "Card"),
+        "transfer" | "bank_transfer" | "계좌이체" | "paymentmethodtransfer" => {
+            ("계좌이체", "Bank transfer")
+        }
+        "virtual_account" | "가상계좌" | "paymentmethodvirtualaccount" => {
+            ("가상계좌", "Virtual account")
+        }
+        "mobile" | "휴대폰" | "paymentmethodmobile" => ("휴대폰", "Mobile phone"),
+        "easy_pay" | "간편결제" | "paymentmethodeasypay" => ("간편결제", "Easy payment"),
+        "naver_pay" => ("네이버페이", "Naver Pay"),
+        "kakao_pay" => ("카카오페이", "Kakao Pay"),
+        _ => (name, name),
+    };
+    Some(pick(language, korean, english))
+}
+
+/// A reason is one of our codes or the words of an administrator.
+pub fn reason(code: &str, language: MailLanguage) -> Option<String> {
+    let (korean, english) = match code {
+        "" => return None,
+        "CANCELLED_BY_OWNER" | "RELEASED_BY_OWNER" => ("고객 요청", "At your request"),
+        "EVENT_CANCELLED" | "EVENT_DELETED" => ("공연 취소", "The event was cancelled"),
+        "cancelled" => ("예매 취소", "The booking was cancelled"),
+        "not_confirmable" => ("좌석을 확정하지 못했습니다", "The seats could not be given to you"),
+        "duplicate" => ("중복 결제", "It was paid twice"),
+        "transferred" => ("티켓이 양도되었습니다", "Your ticket was bought by somebody else"),
+        "mismatch" => ("결제 금액 불일치", "Another amount was charged"),
+        _ => (code, code),
+    };
+    Some(pick(language, korean, english))
+}
+
+pub fn position(position: u32, language: MailLanguage) -> String {
+    match position {
+        0 => pick(language, "지금 입장하실 수 있습니다", "you can enter now"),
+        _ => pick(language, &format!("{position}번째"), &position.to_string()),
+    }
+}
+
+/// In minutes, rounded up.
+pub fn wait(seconds: u64, language: MailLanguage) -> String {
+    let minutes = seconds.max(1).div_ceil(60);
+    let english = match minutes {
+        1 => "about a minute".to_owned(),
+        minutes => format!("about {minutes} minutes"),
+    };
+    pick(language, &format!("약 {minutes}분"), &english)
+}
+
+fn pick(language: MailLanguage, korean: &str, english: &str) -> String {
+    match language {
+        MailLanguage::Korean => korean.to_owned(),
+        MailLanguage::English => english.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_groups_and_their_currency() {
+        let won = Won::new(1_234_000);
+        assert_eq!(amount(won, MailLanguage::Korean), "1,234,000원");
+        assert_eq!(amount(won, MailLanguage::English), "KRW 1,234,000");
+        assert_eq!(amount(Won::ZERO, MailLanguage::English), "KRW 0");
+    }
+
+    #[test]
+    fn times_are_koreas_and_say_so() {
+        let late = "2026-12-31T15:00:00Z".parse().unwrap();
+        assert_eq!(date(late, MailLanguage::Korean), "2027년 1월 1일 (금) 00:00 (한국 시간)");
+        assert_eq!(
+            date(late, MailLanguage::English),
+            "Fri, 1 January 2027, 00:00 (Korean time, UTC+9)"
+        );
+    }
+
+    #[test]
+    fn a_begun_minute_counts() {
+        let minutes = [0, 1, 60, 61, 180].map(|seconds| wait(seconds, MailLanguage::Korean));
+        assert_eq!(minutes, ["약 1분", "약 1분", "약 1분", "약 2분", "약 3분"]);
+    }
+
+    #[test]
+    fn methods_and_reasons_are_translated_where_they_are_known() {
+        assert_eq!(method("카드", MailLanguage::English).as_deref(), Some("Card"));
+        assert_eq!(method("unknown", MailLanguage::Korean), None);
+        assert_eq!(method("Points", MailLanguage::Korean).as_deref(), Some("Points"));
+        let wrong = "잘못된 좌석";
+        assert_eq!(reason(wrong, MailLanguage::English).as_deref(), Some(wrong));
+        let cancelled = reason("EVENT_CANCELLED", MailLanguage::English);
+        assert_eq!(cancelled.as_deref(), Some("The event was cancelled"));
+    }
+
+    #[test]
+    fn of_many_places_the_first_are_named() {
+        let many: Vec<String> = (1..=12).map(|n| format!("A-1-{n}")).collect();
+        assert!(places(&many, MailLanguage::English).ends_with("A-1-10 and 2 more"));
+        assert!(places(&many, MailLanguage::Korean).ends_with("A-1-10 외 2"));
+        assert_eq!(places(&many[..2], MailLanguage::Korean), "A-1-1, A-1-2");
+    }
+}

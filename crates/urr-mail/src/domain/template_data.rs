@@ -1,0 +1,51 @@
+//! The values that a template is filled with.
+//!
+//! Most of them come with the event that causes the mail, the rest from the ticket service. None of
+//! them names a person.
+
+use serde::{Deserialize, Serialize};
+use urr_contracts::internal::ticket::ReservationSummary;
+use urr_kernel::{Timestamp, Uuid, Won};
+
+/// The known values. A line of a template whose value is missing is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TemplateData {
+    pub event_id: Option<Uuid>,
+    pub reservation_id: Option<Uuid>,
+    pub reservation_number: Option<String>,
+    pub event_title: Option<String>,
+    pub venue_name: Option<String>,
+    pub starts_at: Option<Timestamp>,
+    /// Labels of seats, and standing tickets with their number.
+    pub places: Vec<String>,
+    pub quantity: Option<u32>,
+    /// What was paid.
+    pub amount: Option<Won>,
+    /// What is refunded.
+    pub refund: Option<Won>,
+    /// The cancellation fee.
+    pub fee: Option<Won>,
+    pub method: Option<String>,
+    pub reason: Option<String>,
+    /// The position in the waiting room; 0 means admitted.
+    pub position: Option<u32>,
+    pub wait_seconds: Option<u64>,
+}
+
+impl TemplateData {
+    /// Adds what the event did not say. What it said stays.
+    pub fn complete(&mut self, summary: ReservationSummary) {
+        let ReservationSummary { reservation_number, event_id, event_title, venue_name, .. } =
+            summary;
+        self.reservation_number.get_or_insert(reservation_number);
+        self.event_id.get_or_insert(event_id);
+        self.event_title.get_or_insert(event_title);
+        self.venue_name.get_or_insert(venue_name);
+        self.starts_at.get_or_insert(summary.event_starts_at);
+        self.quantity.get_or_insert(summary.quantity);
+        if self.places.is_empty() {
+            self.places = summary.places;
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A user's own notifications.
+
+use axum::extract::State;
+use serde::Serialize;
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::{ApiError, ErrorBody, Json, Page, Paged, Pagination, User};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::MailFilter;
+use crate::MailService;
+use crate::domain::mail::Mail;
+
+pub fn routes() -> OpenApiRouter<MailService> {
+    OpenApiRouter::new().routes(routes!(list_notifications))
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct NotificationView {
+    id: Uuid,
+    /// `purchase`, `cancellation`, `refund` or `admission_near`.
+    #[schema(example = "purchase")]
+    kind: &'static str,
+    #[schema(example = "예매가 완료되었습니다: 한강의 밤")]
+    subject: String,
+    /// The page with more about it.
+    link: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+#[derive(Serialize, ToSchema)]
+struct NotificationListView {
+    notifications: Vec<NotificationView>,
+    pagination: Pagination,
+}
+
+impl NotificationView {
+    fn new(service: &MailService, mail: &Mail) -> NotificationView {
+        let rendered = service.preview_mail(mail);
+        NotificationView {
+            id: mail.id.0,
+            kind: mail.kind.as_str(),
+            subject: rendered.subject,
+            link: rendered.link,
+            created_at: mail.created_at,
+        }
+    }
+}
+
+/// Lists my notifications, the newest first.
+#[utoipa::path(
+    get, path = "/api/notifications", tag = "mail", params(Page),
+    responses(
+        (status = 200, body = NotificationListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn list_notifications(
+    State(service): State<MailService>,
+    User(identity): User,
+    page: Page,
+) -> Result<Json<NotificationListView>, ApiError> {
+    let filter = MailFilter { user_id: Some(identity.user_id), ..MailFilter::default() };
+    let (list, total) = service.list_mails(filter, page).await?;
+    let views = list.iter().map(|mail| NotificationView::new(&service, mail)).collect();
+    let Paged { items: notifications, pagination } = Paged::new(views, total, page);
+    Ok(Json(NotificationListView { notifications, pagination }))
+}

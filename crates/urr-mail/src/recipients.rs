@@ -1,0 +1,57 @@
+//! The recipients of mails, as the auth service knows them.
+
+use std::collections::HashMap;
+
+use urr_contracts::clients::ClientError;
+use urr_contracts::internal::auth::AccountLanguage;
+use urr_kernel::{CallContext, Uuid};
+
+use crate::MailService;
+use crate::domain::mail::MailLanguage;
+
+/// A user who can be written to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Recipient {
+    pub address: String,
+    pub language: MailLanguage,
+}
+
+pub type Recipients = HashMap<Uuid, Recipient>;
+
+impl MailService {
+    /// Those of the users who have an account. At most a hundred can be asked for.
+    pub(crate) async fn find_recipients(
+        &self,
+        user_ids: Vec<Uuid>,
+        context: &CallContext,
+    ) -> Result<Recipients, ClientError> {
+        let users = self.0.auth.list_users(user_ids, context).await?;
+        let recipients = users.into_iter().map(|user| {
+            let language = match user.language {
+                AccountLanguage::Korean | AccountLanguage::Other => MailLanguage::Korean,
+                AccountLanguage::English => MailLanguage::English,
+            };
+            (user.id, Recipient { address: user.email, language })
+        });
+        Ok(recipients.collect())
+    }
+}
+
+/// An address as administrators see it: enough to recognise it.
+pub fn mask_address(address: &str) -> String {
+    let (name, domain) = address.rsplit_once('@').unwrap_or((address, ""));
+    let first: String = name.chars().take(1).collect();
+    format!("{first}***@{domain}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_address_the_first_letter_and_the_domain_are_shown() {
+        assert_eq!(mask_address("mina@example.com"), "m***@example.com");
+        assert_eq!(mask_address("김@example.com"), "김***@example.com");
+        assert_eq!(mask_address("none"), "n***@");
+    }
+}

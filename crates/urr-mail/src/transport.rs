@@ -1,0 +1,52 @@
+//! How mails leave: to the log, or to an SMTP server.
+
+pub mod smtp;
+
+use std::sync::Arc;
+
+use urr_kernel::Timestamp;
+
+use crate::domain::mail::{MailId, MailKind, MailLanguage};
+use crate::domain::retry::DeliveryOutcome;
+use crate::domain::template::RenderedMail;
+use smtp::SmtpTransport;
+
+/// Where mails go. Clones share it.
+#[derive(Clone, Debug)]
+pub enum MailTransport {
+    /// One line in the log; administrators can read the mails.
+    Log,
+    Smtp(Arc<SmtpTransport>),
+}
+
+/// A mail that is about to be sent.
+#[derive(Clone)]
+pub struct OutgoingMail {
+    pub id: MailId,
+    pub kind: MailKind,
+    pub language: MailLanguage,
+    pub address: String,
+    pub rendered: RenderedMail,
+    pub created_at: Timestamp,
+}
+
+impl MailTransport {
+    pub async fn send(&self, mail: &OutgoingMail) -> DeliveryOutcome {
+        match self {
+            MailTransport::Log => {
+                let (kind, language) = (mail.kind.as_str(), mail.language.as_str());
+                tracing::info!(kind, mail = %mail.id, language, "mail written to the log only");
+                DeliveryOutcome::Sent
+            }
+            MailTransport::Smtp(smtp) => smtp.send(mail).await,
+        }
+    }
+
+    /// Closes connections, because there is nothing to send for now.
+    pub fn close_idle(&self) {
+        match self {
+            MailTransport::Log => {}
+            MailTransport::Smtp(smtp) => smtp.close_idle(),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The SMTP transport.
+//!
+//! Every step of the protocol is a command of its own, unlike in lettre's pooled transport, whose
+//! error does not say which step was refused: a refused recipient (550 to `RCPT`) ends a mail, while
+//! a refused sender (550 to `MAIL`) is our fault and is tried again.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use lettre::address::AddressError;
+use lettre::message::header::{HeaderName, HeaderValue};
+use lettre::message::{Mailbox, MultiPart};
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::extension::ClientId;
+use lettre::{Address, Message};
+use urr_kernel::Secret;
+
+use super::OutgoingMail;
+use crate::domain::retry::DeliveryOutcome;
+
+/// From the first step to the last.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const IDLE_MAX: usize = 8;
+
+/// How the connection to the server is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SmtpSecurity {
+    /// TLS from the first byte.
+    Tls,
+    /// TLS before anything else; without it nothing is sent.
+    StartTls,
+    /// For a server on this machine only.
+    None,
+}
+
+#[derive(Clone, Debug)]
+pub struct SmtpCredentials {
+    pub username: String,
+    pub password: Secret,
+}
+
+#[derive(Clone, Debug)]
+pub struct SmtpSettings {
+    pub host: String,
+    pub port: u16,
+    pub security: SmtpSecurity,
+    pub credentials: Option<SmtpCredentials>,
+    /// `tickets@urr.example`, or `URR <tickets@urr.example>`.
+    pub from: String,
+    /// A certificate to trust beside the public roots, as DER.
+    pub trusted_certificate: Option<Vec<u8>>,
+    /// For one mail, from the first step to the last.
+    pub timeout: Duration,
+}
+
+impl SmtpSettings {
+    pub fn new(host: impl Into<String>, port: u16, from: impl Into<String>) -> SmtpSettings {
+        SmtpSettings {
+            host: host.into(),
+            port,
+            security: SmtpSecurity::StartTls,
+            credentials: None,
+            from: from.into(),
+            trusted_certificate: None,
+            timeout: SEND_TIMEOUT,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidSmtpSettings {
+    #[error("the sender is not a mail address")]
+    From(#[source] AddressError),
+    #[error("mails without TLS are sent to a server on this machine only")]
+    PlainToRemote,
+    #[error("TLS cannot be set up")]
+    Tls(#[source] lettre::transport::smtp::Error),
+}
+
+/// An SMTP server with connections to it.
+pub struct SmtpTransport {
+    settings: SmtpSettings,
+    from: Mailbox,
+    hello: ClientId,
+    tls: Option<TlsParameters>,
+    /// Open connections that are not in use.
+    idle: Mutex<Vec<AsyncSmtpConnection>>,
+}
+
+/// The step that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SmtpStage {
+    Connect,
+    StartTls,
+    Login,
+    Mail,
+    Recipient,
+    Data,
+    Content,
+}
+
+type StepResult<T> = Result<T, DeliveryOutcome>;
+
+impl SmtpTransport {
+    pub fn new(settings: SmtpSettings) -> Result<SmtpTransport, InvalidSmtpSettings> {
+        let from: Mailbox = settings.from.parse().map_err(InvalidSmtpSettings::From)?;
+        let tls = match settings.security {
+            SmtpSecurity::None if !is_loopback(&settings.host) => {
+                return Err(InvalidSmtpSettings::PlainToRemote);
+            }
+            SmtpSecurity::None => None,
+            SmtpSecurity::Tls | SmtpSecurity::StartTls => {
+                Some(tls_parameters(&settings).map_err(InvalidSmtpSettings::Tls)?)
+            }
+        };
+        let hello = ClientId::Domain(from.email.domain().to_owned());
+        Ok(SmtpTransport { settings, from, hello, tls, idle: Mutex::default() })
+    }
+
+    pub async fn send(&self, mail: &OutgoingMail) -> DeliveryOutcome {
+        let Ok(address) = mail.address.parse::<Address>() else {
+            return DeliveryOutcome::Refused { code: "INVALID_ADDRESS".to_owned() };
+        };
+        let content = self.message(mail, address.clone()).formatted();
+        let sent = tokio::time::timeout(self.settings.timeout, self.deliver(&address, &content));
+        match sent.await {
+            Ok(Ok(())) => DeliveryOutcome::Sent,
+            Ok(Err(outcome)) => outcome,
+            Err(_) => DeliveryOutcome::Unclear { code: "TIMEOUT".to_owned() },
+        }
+    }
+
+    /// Closes the connections that are not in use.
+    pub fn close_idle(&self) {
+        self.idle().clear();
+    }
+
+    /// The message with its headers. Its id follows from the row, so a copy has the same one.
+    fn message(&self, mail: &OutgoingMail, address: Address) -> Message {
+        let id = format!("<mail-{}@{}>", mail.id, self.from.email.domain());
+        let auto_submitted = HeaderName::new_from_ascii_str("Auto-Submitted");
+        let created_at = SystemTime::from(mail.created_at);
+        let (text, html) = (mail.rendered.text.clone(), mail.rendered.html.clone());
+        Message::builder()
+            .from(self.from.clone())
+            .to(Mailbox::new(None, address))
+            .subject(mail.rendered.subject.clone())
+            .message_id(Some(id))
+            .date(created_at)
+            .raw_header(HeaderValue::new(auto_submitted, "auto-generated".to_owned()))
+            .multipart(MultiPart::alternative_plain_html(text, html))
+            .expect("it has a sender and a recipient")
+    }
+
+    async fn deliver(&self, to: &Address, content: &[u8]) -> StepResult<()> {
+        let mut connection = self.sender_accepted().await?;
+        let step = connection.command(Rcpt::new(to.clone(), Vec::new())).await;
+        step.map_err(|error| outcome_at(SmtpStage::Recipient, &error))?;
+        let step = connection.command(Data).await;
+        step.map_err(|error| outcome_at(SmtpStage::Data, &error))?;
+        let step = connection.message(content).await;
+        step.map_err(|error| outcome_at(SmtpStage::Content, &error))?;
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MAX {
+            idle.push(connection);
+        }
+        Ok(())
+    }
+
+    /// A connection that has accepted us as the sender. The server may have closed an idle one;
+    /// nothing was sent on it, so a new one is opened.
+    async fn sender_accepted(&self) -> StepResult<AsyncSmtpConnection> {
+        let open = self.idle().pop();
+        if let Some(mut connection) = open
+            && self.send_mail_from(&mut connection).await.is_ok()
+        {
+            return Ok(connection);
+        }
+        let mut connection = self.connect().await?;
+        let step = self.send_mail_from(&mut connection).await;
+        step.map_err(|error| outcome_at(SmtpStage::Mail, &error))?;
+        Ok(connection)
+    }
+
+    async fn send_mail_from(
+        &self,
+        connection: &mut AsyncSmtpConnection,
+    ) -> Result<(), lettre::transport::smtp::Error> {
+        let from = self.from.email.clone();
+        connection.command(Mail::new(Some(from), Vec::new())).await.map(drop)
+    }
+
+    async fn connect(&self) -> StepResult<AsyncSmtpConnection> {
+        let SmtpSettings { host, port, security, credentials, .. } = &self.settings;
+        let tls = self.tls.clone();
+        let (implicit, starttls) = match security {
+            SmtpSecurity::Tls => (tls, None),
+            SmtpSecurity::StartTls => (None, tls),
+            SmtpSecurity::None => (None, None),
+        };
+        let (server, timeout) = ((host.as_str(), *port), Some(CONNECT_TIMEOUT));
+        let opened =
+            AsyncSmtpConnection::connect_tokio1(server, timeout, &self.hello, implicit, None);
+        let mut connection =
+            opened.await.map_err(|error| outcome_at(SmtpStage::Connect, &error))?;
+        if let Some(tls) = starttls {
+            let step = connection.starttls(tls, &self.hello).await;
+            step.map_err(|error| outcome_at(SmtpStage::StartTls, &error))?;
+        }
+        if let Some(SmtpCredentials { username, password }) = credentials {
+            let credentials = Credentials::new(username.clone(), password.expose().to_owned());
+            let step = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
+            step.map_err(|error| outcome_at(SmtpStage::Login, &error))?;
+        }
+        Ok(connection)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<AsyncSmtpConnection>> {
+        self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+fn tls_parameters(
+    settings: &SmtpSettings,
+) -> Result<TlsParameters, lettre::transport::smtp::Error> {
+    let mut tls = TlsParameters::builder(settings.host.clone());
+    if let Some(trusted) = &settings.trusted_certificate {
+        tls = tls.add_root_certificate(Certificate::from_der(trusted.clone())?);
+    }
+    tls.build_rustls()
+}
+
+/// What a failed step means. The server's sentence is not stored: it may repeat the address.
+fn outcome_at(stage: SmtpStage, error: &lettre::transport::smtp::Error) -> DeliveryOutcome {
+    let status = error.status().map(u16::from);
+    let code = match status {
+        Some(status) => format!("{stage} {status}"),
+        None if error.is_timeout() => format!("{stage} TIMEOUT"),
+        None if error.is_tls() => format!("{stage} TLS"),
+        None if error.is_client() => format!("{stage} UNSUPPORTED"),
+        None => format!("{stage} BROKEN"),
+    };
+    let is_about_us = matches!(status, Some(530 | 535 | 538));
+    let is_about_the_mail = matches!(stage, SmtpStage::Recipient | SmtpStage::Content);
+    match error.is_permanent() && is_about_the_mail && !is_about_us {
+        true => DeliveryOutcome::Refused { code },
+        false => DeliveryOutcome::Unclear { code },
+    }
+}
+
+/// Only names that cannot mean another machine.
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+impl fmt::Display for SmtpStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SmtpStage::Connect => "CONNECT",
+            SmtpStage::StartTls => "STARTTLS",
+            SmtpStage::Login => "LOGIN",
+            SmtpStage::Mail => "MAIL",
+            SmtpStage::Recipient => "RECIPIENT",
+            SmtpStage::Data => "DATA",
+            SmtpStage::Content => "CONTENT",
+        })
+    }
+}
+
+impl fmt::Debug for SmtpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SmtpSettings { host, port, .. } = &self.settings;
+        f.debug_struct("SmtpTransport")
+            .field("host", host)
+            .field("port", port)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! The mail service as the gateway sees it.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use urr_kernel::Uuid;
+use urr_service::{Caller, Identity, Role};
+
+use crate::contract;
+use crate::fixture::{World, kit, send};
+use crate::smtp_server::{Fault, SmtpServer};
+
+type Answer = (StatusCode, Value);
+
+fn router(world: &World) -> Router {
+    let kit = kit(&world.clock, &world.ids, world.metrics.clone());
+    world.service.service(&kit).local_router()
+}
+
+async fn call(world: &World, method: Method, path: &str, who: Option<(Uuid, Role)>) -> Answer {
+    let mut headers = HeaderMap::new();
+    if let Some((user_id, role)) = who {
+        Identity { user_id, email: None, role }.write(&mut headers);
+    }
+    let mut request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+    *request.headers_mut() = headers;
+    request.extensions_mut().insert(Caller::Gateway);
+    let answer = router(world).oneshot(request).await.unwrap();
+    let status = answer.status();
+    let bytes = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+}
+
+async fn as_admin(world: &World, method: Method, path: &str) -> Answer {
+    call(world, method, path, Some((Uuid::from_u128(77), Role::Admin))).await
+}
+
+async fn mine(world: &World, user_id: Uuid, query: &str) -> Value {
+    let path = format!("/api/notifications{query}");
+    let (status, body) = call(world, Method::GET, &path, Some((user_id, Role::User))).await;
+    assert_eq!(status, StatusCode::OK);
+    body
+}
+
+contract! {
+    async fn everybody_sees_what_they_were_told_and_nobody_elses(world: World) {
+        let bought = world.purchase().await;
+        let other = world.purchase().await;
+        world.clock.advance(std::time::Duration::from_secs(60));
+        world.consume(&world.admission_near(bought.user_id)).await.unwrap();
+        send(&world.service).await;
+        let body = mine(&world, bought.user_id, "").await;
+        let kinds: Vec<&str> = body["notifications"].as_array().unwrap().iter()
+            .map(|told| told["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["admission_near", "purchase"], "the newest first");
+        assert_eq!(body["notifications"][1], json!({
+            "id": bought.id.0, "kind": "purchase",
+            "subject": "예매가 완료되었습니다: 한강의 밤",
+            "link": format!("https://urr.example/reservations/{}", bought.subject_id),
+            "createdAt": "2026-12-01T12:00:00Z",
+        }));
+        assert_eq!(body["pagination"]["total"], 2);
+        let theirs = mine(&world, other.user_id, "").await;
+        assert_eq!(theirs["notifications"][0]["id"], json!(other.id.0));
+        assert_eq!(theirs["pagination"]["total"], 1);
+        let page = mine(&world, bought.user_id, "?page=2&limit=1").await;
+        assert_eq!(page["notifications"][0]["kind"], "purchase");
+        let sly = mine(&world, other.user_id, &format!("?userId={}", bought.user_id)).await;
+        assert_eq!(sly["pagination"]["total"], 1, "nothing that is sent says whose they are");
+        let (status, _) = call(&world, Method::GET, "/api/notifications", None).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED);
+    }
+
+    async fn only_administrators_see_mails_and_send_them_again(world: World) {
+        let mail = world.purchase().await;
+        for (method, path) in [
+            (Method::GET, "/api/admin/mails".to_owned()),
+            (Method::GET, format!("/api/admin/mails/{}", mail.id)),
+            (Method::POST, format!("/api/admin/mails/{}/retry", mail.id)),
+        ] {
+            let owner = Some((mail.user_id, Role::User));
+            let (status, _) = call(&world, method.clone(), &path, owner).await;
+            assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
+            let (status, _) = call(&world, method, &path, None).await;
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}");
+        }
+    }
+
+    async fn administrators_find_mails_by_state_and_kind(world: World) {
+        let user_id = world.purchase().await.user_id;
+        send(&world.service).await;
+        world.consume(&world.admission_near(user_id)).await.unwrap();
+        for (query, total) in [
+            ("", 2),
+            ("?status=sent", 1),
+            ("?status=waiting", 1),
+            ("?status=failed", 0),
+            ("?kind=admission_near", 1),
+            ("?kind=purchase&status=waiting", 0),
+            ("?status=&kind=", 2),
+        ] {
+            let path = format!("/api/admin/mails{query}");
+            let (status, body) = as_admin(&world, Method::GET, &path).await;
+            let found = &body["pagination"]["total"];
+            assert_eq!((status, found), (StatusCode::OK, &json!(total)), "{query}");
+        }
+        for (query, code) in [("?status=lost", "INVALID_STATUS"), ("?kind=news", "INVALID_KIND")] {
+            let path = format!("/api/admin/mails{query}");
+            let (status, body) = as_admin(&world, Method::GET, &path).await;
+            assert_eq!((status, body["code"].as_str()), (StatusCode::BAD_REQUEST, Some(code)));
+        }
+        let (_, body) = as_admin(&world, Method::GET, "/api/admin/mails").await;
+        assert!(!body.to_string().contains("mina"), "{body}");
+    }
+
+    async fn a_mail_can_be_read_as_it_was_sent_but_its_address_is_masked(world: World) {
+        let mail = world.purchase().await;
+        send(&world.service).await;
+        let path = format!("/api/admin/mails/{}", mail.id);
+        let (status, body) = as_admin(&world, Method::GET, &path).await;
+        assert_eq!(status, StatusCode::OK);
+        let seen = &body["mail"];
+        assert_eq!((&seen["address"], &seen["attempts"]), (&json!("m***@example.com"), &json!(1)));
+        assert_eq!((&seen["status"], &seen["language"]), (&json!("sent"), &json!("ko")));
+        assert!(seen["text"].as_str().unwrap().contains("좌석: 1층 A-12-7, 1층 A-12-8"));
+        assert!(seen["html"].as_str().unwrap().starts_with("<!DOCTYPE html>"));
+        assert!(!body.to_string().contains("mina@"), "{body}");
+        world.peers.auth_unavailable(true);
+        let (status, body) = as_admin(&world, Method::GET, &path).await;
+        assert_eq!((status, &body["mail"]["address"]), (StatusCode::OK, &Value::Null));
+        let unknown = format!("/api/admin/mails/{}", Uuid::from_u128(5));
+        let (status, body) = as_admin(&world, Method::GET, &unknown).await;
+        let refusal = (status, body["code"].as_str());
+        assert_eq!(refusal, (StatusCode::NOT_FOUND, Some("MAIL_NOT_FOUND")));
+    }
+
+    async fn administrators_send_again_what_has_failed(world: World) {
+        let server = SmtpServer::open().await;
+        let mail = world.purchase().await;
+        let path = format!("/api/admin/mails/{}/retry", mail.id);
+        let (status, body) = as_admin(&world, Method::POST, &path).await;
+        let refusal = (status, body["code"].as_str());
+        assert_eq!(refusal, (StatusCode::CONFLICT, Some("MAIL_NOT_FAILED")));
+        server.fail([Fault::Recipient("550 5.1.1 unknown")]);
+        send(&world.service_over(&server)).await;
+        let seen = as_admin(&world, Method::GET, &format!("/api/admin/mails/{}", mail.id)).await.1;
+        assert_eq!(seen["mail"]["lastError"], "RECIPIENT 550");
+        let (status, body) = as_admin(&world, Method::POST, &path).await;
+        assert_eq!((status, &body["mail"]["status"]), (StatusCode::OK, &json!("waiting")));
+        let (status, log) = as_admin(&world, Method::GET, "/api/admin/mails/log").await;
+        assert_eq!((status, &log["pagination"]["total"]), (StatusCode::OK, &json!(1)));
+        let logged = (&log["entries"][0]["action"], &log["entries"][0]["resourceId"]);
+        assert_eq!(logged, (&json!("MAIL_RETRIED"), &json!(mail.id.to_string())));
+        assert_eq!(send(&world.service_over(&server)).await, 1);
+        assert_eq!(server.accepted().len(), 1);
+    }
+
+    async fn what_is_stored_names_nobody(world: World) {
+        world.purchase().await;
+        send(&world.service).await;
+        let sql = "select cast(template_data as text) || coalesce(last_error, '') as words from mails";
+        let stored: Result<Vec<String>, urr_storage::StorageError> =
+            world.db.read(move |tx| tx.query(sql, &[], |row| row.get("words"))).await;
+        let stored = stored.unwrap().join(" ");
+        assert!(stored.contains("한강의 밤") && !stored.contains("mina"), "{stored}");
+    }
+}

@@ -1,0 +1,107 @@
+//! The accounts and the ticket server, as far as mails ask them. They fail when they are told to.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use urr_contracts::internal::auth::LIST_USERS;
+use urr_contracts::internal::ticket::GET_RESERVATION_SUMMARY;
+use urr_kernel::Uuid;
+
+/// Clones share them.
+#[derive(Clone, Default)]
+pub struct Peers(Arc<Mutex<PeerState>>);
+
+#[derive(Default)]
+struct PeerState {
+    users: HashMap<Uuid, (String, String)>,
+    reservations: HashMap<Uuid, Value>,
+    auth_is_unavailable: bool,
+    ticket_is_unavailable: bool,
+    /// How many ids came with each call.
+    asked: Vec<usize>,
+    summaries: usize,
+}
+
+impl Peers {
+    pub fn register(&self, id: Uuid, address: &str, language: &str) {
+        let user = (address.to_owned(), language.to_owned());
+        self.0.lock().unwrap().users.insert(id, user);
+    }
+
+    pub fn forget(&self, id: Uuid) {
+        self.0.lock().unwrap().users.remove(&id);
+    }
+
+    pub fn book(&self, id: Uuid, event_id: Uuid) {
+        let summary = json!({
+            "reservationNumber": "R-7ZQ0-M4KD-91XA", "eventId": event_id,
+            "eventTitle": "한강의 밤", "venueName": "강변 홀",
+            "eventStartsAt": "2026-12-24T10:30:00Z",
+            "places": ["1층 A-12-7", "1층 A-12-8"], "quantity": 2,
+        });
+        self.0.lock().unwrap().reservations.insert(id, summary);
+    }
+
+    pub fn auth_unavailable(&self, away: bool) {
+        self.0.lock().unwrap().auth_is_unavailable = away;
+    }
+
+    pub fn ticket_unavailable(&self, away: bool) {
+        self.0.lock().unwrap().ticket_is_unavailable = away;
+    }
+
+    pub fn asked(&self) -> Vec<usize> {
+        self.0.lock().unwrap().asked.clone()
+    }
+
+    pub fn summaries(&self) -> usize {
+        self.0.lock().unwrap().summaries
+    }
+
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route(LIST_USERS.path, post(users))
+            .route(GET_RESERVATION_SUMMARY.path, get(summary))
+            .with_state(self.clone())
+    }
+}
+
+async fn users(State(peers): State<Peers>, Json(body): Json<Value>) -> Response {
+    let mut state = peers.0.lock().unwrap();
+    if state.auth_is_unavailable {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let ids: Vec<Uuid> = serde_json::from_value(body["userIds"].clone()).unwrap();
+    state.asked.push(ids.len());
+    let users: Vec<Value> = ids
+        .iter()
+        .filter_map(|id| state.users.get(id).map(|user| (id, user)))
+        .map(|(id, (address, language))| {
+            json!({
+                "id": id, "email": address, "name": "Mina", "role": "user", "language": language,
+            })
+        })
+        .collect();
+    axum::Json(json!({"users": users})).into_response()
+}
+
+async fn summary(State(peers): State<Peers>, Path(id): Path<Uuid>) -> Response {
+    let mut state = peers.0.lock().unwrap();
+    state.summaries += 1;
+    if state.ticket_is_unavailable {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    match state.reservations.get(&id) {
+        Some(summary) => axum::Json(json!({"reservation": summary})).into_response(),
+        None => {
+            let refusal = json!({"error": "Unknown.", "code": "RESERVATION_NOT_FOUND"});
+            (StatusCode::NOT_FOUND, axum::Json(refusal)).into_response()
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The admin paths under `/api/queue/admin`, which the tools of the original system call.
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use urr_kernel::Uuid;
+use urr_service::{Admin, ApiError, Json, Path, Query};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::bodies::{THRESHOLD, parse_number};
+use crate::QueueService;
+use crate::admin::{Actor, PEOPLE, RoomChange, RoomReport};
+use crate::http::AdminErrors;
+
+pub fn routes() -> OpenApiRouter<QueueService> {
+    OpenApiRouter::new()
+        .routes(routes!(get_queue_summary))
+        .routes(routes!(clear_queue))
+        .routes(routes!(set_queue_threshold))
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct QueueSummaryView {
+    event_id: Uuid,
+    queue_size: u32,
+    current_users: u32,
+    threshold: u32,
+    available: u32,
+    #[schema(example = "open")]
+    phase: &'static str,
+}
+
+impl From<RoomReport> for QueueSummaryView {
+    fn from(RoomReport { event, phase, crowd, rules, .. }: RoomReport) -> QueueSummaryView {
+        QueueSummaryView {
+            event_id: event.event_id,
+            queue_size: crowd.waiting,
+            current_users: crowd.active,
+            threshold: rules.threshold,
+            available: rules.threshold.saturating_sub(crowd.active),
+            phase: phase.as_str(),
+        }
+    }
+}
+
+/// The most important numbers of a room.
+#[utoipa::path(
+    get, path = "/api/queue/admin/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
+    responses((status = 200, body = QueueSummaryView), AdminErrors),
+)]
+async fn get_queue_summary(
+    State(queue): State<QueueService>,
+    _admin: Admin,
+    Path(event_id): Path<Uuid>,
+) -> Result<Json<QueueSummaryView>, ApiError> {
+    Ok(Json(queue.report_room(event_id).await?.into()))
+}
+
+#[derive(Serialize, ToSchema)]
+struct QueueClearedView {
+    message: &'static str,
+}
+
+/// End every position and every slot of an event: all users have to join again.
+#[utoipa::path(
+    post, path = "/api/queue/admin/clear/{eventId}", tag = "admin",
+    params(("eventId" = Uuid, Path)),
+    responses((status = 200, body = QueueClearedView), AdminErrors),
+)]
+async fn clear_queue(
+    State(queue): State<QueueService>,
+    Admin(admin): Admin,
+    Path(event_id): Path<Uuid>,
+) -> Result<Json<QueueClearedView>, ApiError> {
+    queue.clear_room(event_id, Actor::Admin(admin.user_id)).await?;
+    Ok(Json(QueueClearedView { message: "Queue cleared" }))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct ThresholdQuery {
+    /// How many users may have a slot at once.
+    #[param(minimum = 1, maximum = 100_000_000)]
+    threshold: i64,
+}
+
+/// Set how many users may have a slot at once.
+#[utoipa::path(
+    post, path = "/api/queue/admin/threshold/{eventId}", tag = "admin",
+    params(("eventId" = Uuid, Path), ThresholdQuery),
+    responses((status = 200, body = QueueSummaryView), AdminErrors),
+)]
+async fn set_queue_threshold(
+    State(queue): State<QueueService>,
+    Admin(admin): Admin,
+    Path(event_id): Path<Uuid>,
+    Query(query): Query<ThresholdQuery>,
+) -> Result<Json<QueueSummaryView>, ApiError> {
+    let threshold = parse_number(Some(Some(query.threshold)), PEOPLE, THRESHOLD)?;
+    let change = RoomChange { threshold, ..RoomChange::default() };
+    queue.change_room(event_id, change, Actor::Admin(admin.user_id)).await?;
+    Ok(Json(queue.report_room(event_id).await?.into()))
+}

@@ -1,0 +1,250 @@
+//! The routes of users: join a line, poll, leave, and be reminded.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Serialize;
+use urr_kernel::Uuid;
+use urr_room::UserStatus;
+use urr_service::{ApiError, Context, ErrorBody, Json, Path, User};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::status_view::{self, QueueStatusView};
+use crate::reminders::ReminderError;
+use crate::{QueueService, QueueStatus};
+
+pub fn routes() -> OpenApiRouter<QueueService> {
+    OpenApiRouter::new()
+        .routes(routes!(check_queue))
+        .routes(routes!(get_queue_status))
+        .routes(routes!(send_queue_heartbeat))
+        .routes(routes!(leave_queue))
+        .routes(routes!(list_own_queues))
+        .routes(routes!(ask_queue_reminder, withdraw_queue_reminder))
+}
+
+/// Join the line of an event.
+///
+/// You are admitted (`active`, with an entry token), or get a position in the line (`queued`).
+/// Repeating the call reports your status and changes nothing: reloading the page costs nothing.
+#[utoipa::path(
+    post, path = "/api/queue/check/{eventId}", tag = "queue",
+    params(("eventId" = Uuid, Path)),
+    responses(
+        (status = 200, body = QueueStatusView<'static>),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody, description = "`PRESALE_MEMBERS_ONLY`: the pre-sale is \
+            not open for you before `opensAt`."),
+        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
+        (status = 409, body = ErrorBody, description = "`SALE_NOT_OPEN` (with `opensAt`), \
+            `SALE_ENDED`, `EVENT_CANCELLED`, or `TOO_MANY_QUEUES`: you wait for as many events as \
+            you may."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_FULL`, `QUEUE_UNAVAILABLE`, or \
+            `ROOM_NOT_READY` for an event that was just created. With `Retry-After`."),
+    ),
+)]
+async fn check_queue(
+    State(queue): State<QueueService>,
+    User(user): User,
+    Context(context): Context,
+    Path(event_id): Path<Uuid>,
+) -> Result<Response, ApiError> {
+    let status = queue.check(event_id, user.user_id, &context).await?;
+    Ok(status_view::checked(&queue, user.user_id, &status))
+}
+
+/// Poll your status.
+///
+/// Poll again after `nextPoll` seconds, with the entity tag of the last answer: 304 means that nothing
+/// but the number of other users has changed. Polling keeps your position: users who do not poll for
+/// ten minutes lose it.
+#[utoipa::path(
+    get, path = "/api/queue/status/{eventId}", tag = "queue",
+    params(
+        ("eventId" = Uuid, Path),
+        ("If-None-Match" = Option<String>, Header, description = "The entity tag of the last answer."),
+    ),
+    responses(
+        (status = 200, body = QueueStatusView<'static>, headers(("etag" = String))),
+        (status = 304, description = "Nothing has changed."),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
+            with `Retry-After`."),
+    ),
+)]
+async fn get_queue_status(
+    State(queue): State<QueueService>,
+    User(user): User,
+    Path(event_id): Path<Uuid>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let status = queue.poll(event_id, user.user_id).await?;
+    Ok(status_view::polled(&queue, user.user_id, &status, &headers))
+}
+
+/// Whether the user waits or has a slot.
+#[derive(Debug, Serialize, ToSchema)]
+struct HeartbeatView {
+    /// `queued`, `active` or `not_in_queue`.
+    #[schema(example = "queued")]
+    status: &'static str,
+    queued: bool,
+}
+
+/// Keep your position without a full poll.
+#[utoipa::path(
+    post, path = "/api/queue/heartbeat/{eventId}", tag = "queue",
+    params(("eventId" = Uuid, Path)),
+    responses(
+        (status = 200, body = HeartbeatView),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
+            with `Retry-After`."),
+    ),
+)]
+async fn send_queue_heartbeat(
+    State(queue): State<QueueService>,
+    User(user): User,
+    Path(event_id): Path<Uuid>,
+) -> Result<Json<HeartbeatView>, ApiError> {
+    let (status, queued) = match queue.heartbeat(event_id, user.user_id).await? {
+        UserStatus::Waiting(_) => ("queued", true),
+        UserStatus::Active(_) => ("active", false),
+        UserStatus::Absent => ("not_in_queue", false),
+    };
+    Ok(Json(HeartbeatView { status, queued }))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct LeaveView {
+    message: &'static str,
+    /// Whether you had a position or a slot.
+    left: bool,
+}
+
+/// Give up your position or your slot.
+///
+/// Your entry token is not valid any more.
+#[utoipa::path(
+    post, path = "/api/queue/leave/{eventId}", tag = "queue",
+    params(("eventId" = Uuid, Path)),
+    responses(
+        (status = 200, body = LeaveView),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
+            with `Retry-After`."),
+    ),
+)]
+async fn leave_queue(
+    State(queue): State<QueueService>,
+    User(user): User,
+    Path(event_id): Path<Uuid>,
+) -> Result<Json<LeaveView>, ApiError> {
+    let left = queue.leave(event_id, user.user_id).await?;
+    Ok(Json(LeaveView { message: "Left queue", left }))
+}
+
+/// A line in which you wait, or an event that you may book.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct OwnQueueView {
+    event_id: Uuid,
+    title: String,
+    /// `queued` or `active`.
+    #[schema(example = "queued")]
+    status: &'static str,
+    /// The first in line has 1. Null before a draw, and with a slot.
+    position: Option<u32>,
+}
+
+/// List the lines in which you wait and the events that you may book.
+///
+/// It polls many rooms, so it is not for regular polling. It keeps your positions.
+#[utoipa::path(
+    get, path = "/api/queue/mine", tag = "queue",
+    responses(
+        (status = 200, body = Vec<OwnQueueView>),
+        (status = 401, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
+    ),
+)]
+async fn list_own_queues(
+    State(queue): State<QueueService>,
+    User(user): User,
+) -> Result<Json<Vec<OwnQueueView>>, ApiError> {
+    let statuses = queue.list_statuses(user.user_id).await?;
+    Ok(Json(statuses.iter().filter_map(own_queue).collect()))
+}
+
+fn own_queue(own: &QueueStatus) -> Option<OwnQueueView> {
+    let (status, position) = match own.snapshot.status {
+        UserStatus::Absent => return None,
+        UserStatus::Active(_) => ("active", None),
+        UserStatus::Waiting(_) if own.context.is_before_draw() => ("queued", None),
+        UserStatus::Waiting(line) => ("queued", Some(line.position)),
+    };
+    let event = &own.context.event;
+    Some(OwnQueueView { event_id: event.event_id, title: event.title.clone(), status, position })
+}
+
+impl From<ReminderError> for ApiError {
+    fn from(error: ReminderError) -> ApiError {
+        match error {
+            ReminderError::NotWaiting => ApiError::conflict(
+                "NOT_WAITING",
+                "You do not wait for this event, so there is no admission to remind you of.",
+            ),
+            ReminderError::Queue(error) => error.into(),
+            ReminderError::Storage(error) => error.into(),
+        }
+    }
+}
+
+/// Be reminded when your admission is near.
+///
+/// You are reminded once: about three minutes before, or when you are among the next in line. Asking
+/// again changes nothing. A reminder does not keep your position: continue to poll.
+#[utoipa::path(
+    post, path = "/api/queue/{eventId}/reminder", tag = "queue",
+    params(("eventId" = Uuid, Path)),
+    responses(
+        (status = 204, description = "You will be reminded."),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
+        (status = 409, body = ErrorBody, description = "`NOT_WAITING`: you have no position in \
+            this line, or you have a slot already."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
+            with `Retry-After`."),
+    ),
+)]
+async fn ask_queue_reminder(
+    State(queue): State<QueueService>,
+    User(user): User,
+    Path(event_id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    queue.ask_reminder(event_id, user.user_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Withdraw your reminder. Doing it again changes nothing.
+#[utoipa::path(
+    delete, path = "/api/queue/{eventId}/reminder", tag = "queue",
+    params(("eventId" = Uuid, Path)),
+    responses(
+        (status = 204, description = "You will not be reminded."),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn withdraw_queue_reminder(
+    State(queue): State<QueueService>,
+    User(user): User,
+    Path(event_id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    queue.withdraw_reminder(event_id, user.user_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

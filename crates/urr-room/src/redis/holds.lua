@@ -1,6 +1,0 @@
--- Whether this slot of the user lives. Another one does not move on by it. Further argument: the slot.
-local held = redis.call('HGET', slots, user)
-if not held or string.sub(held, 1, 16) ~= ARGV[6] then
-    return 0
-end
-return slide() == ARGV[6] and 1 or 0

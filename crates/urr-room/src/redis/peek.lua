@@ -1,2 +1,0 @@
--- What a user has reserved. Key: a hash of users. Argument: user.
-return redis.call('HGET', KEYS[1], ARGV[1]) or ''

@@ -1,0 +1,313 @@
+//! What the statistics learn from domain events.
+//!
+//! Facts end up the same whatever the order in which messages of different keys come.
+
+use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_contracts::events::catalog::{
+    EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
+};
+use urr_contracts::events::inventory::TicketTypeChanged;
+use urr_contracts::events::membership::MembershipActivated;
+use urr_contracts::events::payment::{PaymentConfirmed, PaymentRefunded, PaymentSnapshot};
+use urr_contracts::events::queue::{AdmissionNear, QueueObserved};
+use urr_contracts::events::reservation::{
+    ReservationCancelled, ReservationChanged, ReservationConfirmed, ReservationCreated,
+    ReservationExpired, ReservationSnapshot,
+};
+use urr_contracts::events::transfer::TransferCompleted;
+use urr_contracts::events::user::{UserDeleted, UserRegistered};
+use urr_kernel::{Event, EventData, Timestamp, Uuid, Won};
+use urr_storage::{Tx, storable};
+
+use crate::day_in_korea;
+use crate::domain::{
+    CountedMessage, QueueHour, ReservationFact, ReservationTerms, Transaction, TransactionKind,
+    UserFact, hour_in_korea, keep_earliest,
+};
+use crate::rebuild::{RebuildProgress, RebuildStage};
+use crate::store::catalog::{self, EventProjection, TicketTypeProjection};
+use crate::store::counters::progress_lock;
+use crate::store::{facts, queues};
+
+/// The consumer group of the statistics.
+pub const GROUP: &str = "stats-service-group";
+
+/// The topics that are counted: all.
+pub const TOPICS: &[&str] = urr_contracts::events::TOPICS;
+
+/// Counts an event on the day on which it happened.
+pub fn handle(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    _context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    apply_event(tx, event)?;
+    Ok(Handled::Done)
+}
+
+/// A repeated event has no second effect.
+pub(crate) fn apply_event(tx: &mut Tx<'_>, event: &Event) -> Result<(), HandleError> {
+    let at = storable(event.time);
+    match event.event_type.as_str() {
+        // Reminders are many and nothing is counted of them.
+        AdmissionNear::TYPE => return Ok(()),
+        QueueObserved::TYPE => return apply_queue(tx, &decode_event(event)?, at),
+        _ => {}
+    }
+    let progress = progress_lock(tx)?;
+    let message = CountedMessage {
+        id: event.id,
+        day: day_in_korea(at),
+        event_type: event.event_type.clone(),
+    };
+    progress.apply(tx, RebuildStage::Messages, event.id, &message, CountedMessage::count)?;
+    match event.event_type.as_str() {
+        EventCreated::TYPE => apply_snapshot(tx, &decode_event::<EventCreated>(event)?.0),
+        EventUpdated::TYPE => apply_snapshot(tx, &decode_event::<EventUpdated>(event)?.0),
+        EventCancelled::TYPE => {
+            let EventCancelled { event_id, revision, .. } = decode_event(event)?;
+            Ok(catalog::event_set_status(tx, event_id, "cancelled", revision)?)
+        }
+        EventDeleted::TYPE => {
+            let EventDeleted { event_id, revision, .. } = decode_event(event)?;
+            Ok(catalog::event_set_status(tx, event_id, "deleted", revision)?)
+        }
+        TicketTypeChanged::TYPE => apply_ticket_type(tx, &decode_event(event)?),
+        UserRegistered::TYPE => {
+            let UserRegistered { user_id } = decode_event(event)?;
+            apply_user(tx, &progress, user_id, |user| {
+                keep_earliest(&mut user.registered_at, at);
+            })
+        }
+        UserDeleted::TYPE => {
+            let UserDeleted { user_id } = decode_event(event)?;
+            apply_user(tx, &progress, user_id, |user| {
+                keep_earliest(&mut user.deleted_at, at);
+            })
+        }
+        _ => match transaction(event, at)? {
+            Some(transaction) => apply_transaction(tx, &progress, &transaction),
+            None => apply_reservation(tx, &progress, event, at),
+        },
+    }
+}
+
+fn apply_queue(
+    tx: &mut Tx<'_>,
+    observed: &QueueObserved,
+    at: Timestamp,
+) -> Result<(), HandleError> {
+    let total = |total: u64| i64::try_from(total).unwrap_or(i64::MAX);
+    let hour = QueueHour {
+        waiting_max: observed.waiting.into(),
+        inside_max: observed.inside.into(),
+        joined_total: total(observed.joined_total),
+        admitted_total: total(observed.admitted_total),
+        left_total: total(observed.left_total),
+    };
+    Ok(queues::queue_hour_update(tx, observed.event_id, hour_in_korea(at), &hour)?)
+}
+
+fn apply_snapshot(tx: &mut Tx<'_>, event: &EventSnapshot) -> Result<(), HandleError> {
+    let id = event.event_id;
+    let prices = serde_json::to_value(&event.prices).expect("prices are plain JSON");
+    let projection = EventProjection {
+        id,
+        revision: event.revision,
+        title: &event.title,
+        venue: &event.venue_name,
+        kind: event.kind.as_str(),
+        starts_at: storable(event.starts_at),
+        prices: &prices,
+    };
+    catalog::event_update(tx, &projection)?;
+    catalog::event_set_status(tx, id, event.status.as_str(), event.revision)?;
+    if let Some(layout) = &event.layout {
+        let seats = layout.seat_count();
+        let layout = serde_json::to_value(layout).expect("a layout is plain JSON");
+        catalog::event_set_layout(tx, id, &layout, seats)?;
+    }
+    for ordered in &event.ticket_types {
+        let ticket_type = TicketTypeProjection {
+            event_id: id,
+            id: ordered.id,
+            price: ordered.price.amount(),
+            total: i64::from(ordered.total),
+            // Any later change is newer.
+            fence: -1,
+        };
+        catalog::ticket_type_update(tx, &ticket_type)?;
+    }
+    Ok(catalog::event_count_places(tx, id)?)
+}
+
+fn apply_ticket_type(tx: &mut Tx<'_>, changed: &TicketTypeChanged) -> Result<(), HandleError> {
+    let ticket_type = TicketTypeProjection {
+        event_id: changed.event_id,
+        id: changed.ticket_type_id,
+        price: changed.price.amount(),
+        total: i64::from(changed.total),
+        fence: changed.fence,
+    };
+    catalog::ticket_type_update(tx, &ticket_type)?;
+    Ok(catalog::event_count_places(tx, changed.event_id)?)
+}
+
+fn apply_user(
+    tx: &mut Tx<'_>,
+    progress: &RebuildProgress,
+    id: Uuid,
+    change: impl FnOnce(&mut UserFact),
+) -> Result<(), HandleError> {
+    let stored = facts::user_find(tx, id)?;
+    let mut user = stored.unwrap_or(UserFact { id, registered_at: None, deleted_at: None });
+    change(&mut user);
+    Ok(progress.apply(tx, RebuildStage::Users, id, &user, UserFact::count)?)
+}
+
+/// What an event of a reservation says, whatever its type.
+struct ReservationNotice {
+    reservation: ReservationSnapshot,
+    expires_at: Option<Timestamp>,
+    refund_amount: Won,
+}
+
+impl ReservationNotice {
+    /// None for an event of another topic, which is only counted as activity.
+    fn read(event: &Event) -> Result<Option<ReservationNotice>, HandleError> {
+        let (mut expires_at, mut refund_amount) = (None, Won::ZERO);
+        let reservation = match event.event_type.as_str() {
+            ReservationCreated::TYPE => {
+                let created: ReservationCreated = decode_event(event)?;
+                expires_at = Some(storable(created.expires_at));
+                created.reservation
+            }
+            ReservationChanged::TYPE => decode_event::<ReservationChanged>(event)?.reservation,
+            ReservationConfirmed::TYPE => decode_event::<ReservationConfirmed>(event)?.reservation,
+            ReservationCancelled::TYPE => {
+                let cancelled: ReservationCancelled = decode_event(event)?;
+                refund_amount = cancelled.refund_amount;
+                cancelled.reservation
+            }
+            ReservationExpired::TYPE => decode_event::<ReservationExpired>(event)?.reservation,
+            _ => return Ok(None),
+        };
+        Ok(Some(ReservationNotice { reservation, expires_at, refund_amount }))
+    }
+
+    fn terms(&self, event: &Event, at: Timestamp) -> ReservationTerms {
+        let reservation = &self.reservation;
+        ReservationTerms {
+            rank: match event.event_type.as_str() {
+                ReservationCreated::TYPE => 0,
+                ReservationChanged::TYPE => 1,
+                _ => 2,
+            },
+            at,
+            message_id: event.id,
+            event_id: reservation.event_id,
+            user_id: reservation.user_id,
+            amount: reservation.total_amount.amount(),
+            quantity: i64::from(reservation.quantity),
+            seat_ids: reservation.seat_ids.clone(),
+        }
+    }
+}
+
+fn apply_reservation(
+    tx: &mut Tx<'_>,
+    progress: &RebuildProgress,
+    event: &Event,
+    at: Timestamp,
+) -> Result<(), HandleError> {
+    let Some(notice) = ReservationNotice::read(event)? else { return Ok(()) };
+    let terms = notice.terms(event, at);
+    catalog::event_insert_unknown(tx, terms.event_id)?;
+    let id = notice.reservation.reservation_id;
+    let stored = facts::reservation_find(tx, id)?;
+    let mut fact = stored.unwrap_or_else(|| ReservationFact::new(id, terms.clone()));
+    fact.update_terms(terms);
+    match event.event_type.as_str() {
+        ReservationCreated::TYPE => {
+            if keep_earliest(&mut fact.created_at, at) {
+                fact.hold_ends_at = notice.expires_at;
+            }
+        }
+        ReservationConfirmed::TYPE => {
+            keep_earliest(&mut fact.confirmed_at, at);
+        }
+        ReservationCancelled::TYPE => {
+            if keep_earliest(&mut fact.cancelled_at, at) {
+                fact.refund_amount = notice.refund_amount.amount();
+            }
+        }
+        ReservationExpired::TYPE => {
+            keep_earliest(&mut fact.expired_at, at);
+        }
+        // Only the terms of a changed reservation are different.
+        _ => {}
+    }
+    Ok(progress.apply(tx, RebuildStage::Reservations, id, &fact, ReservationFact::count)?)
+}
+
+/// The transaction that an event reports, if it reports one.
+fn transaction(event: &Event, at: Timestamp) -> Result<Option<Transaction>, HandleError> {
+    Ok(Some(match event.event_type.as_str() {
+        PaymentConfirmed::TYPE => {
+            let PaymentConfirmed { payment, amount, .. } = decode_event(event)?;
+            charge(payment, amount, at)
+        }
+        PaymentRefunded::TYPE => {
+            let refunded: PaymentRefunded = decode_event(event)?;
+            Transaction {
+                kind: TransactionKind::Refund,
+                id: refunded.refund_id,
+                cause: refunded.cause.as_str().to_owned(),
+                ..charge(refunded.payment, refunded.amount, at)
+            }
+        }
+        TransferCompleted::TYPE => {
+            let completed: TransferCompleted = decode_event(event)?;
+            Transaction {
+                user_id: Some(completed.buyer_id),
+                event_id: Some(completed.event_id),
+                amount: completed.total_price.amount(),
+                ..Transaction::new(TransactionKind::Transfer, completed.transfer_id, at)
+            }
+        }
+        MembershipActivated::TYPE => {
+            let activated: MembershipActivated = decode_event(event)?;
+            Transaction {
+                user_id: Some(activated.user_id),
+                ..Transaction::new(TransactionKind::Membership, activated.payment_id, at)
+            }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn charge(payment: PaymentSnapshot, amount: Won, at: Timestamp) -> Transaction {
+    Transaction {
+        user_id: Some(payment.user_id),
+        event_id: payment.event_id,
+        amount: amount.amount(),
+        method: payment.payment_method.unwrap_or_default(),
+        ..Transaction::new(TransactionKind::Charge, payment.payment_id, at)
+    }
+}
+
+fn apply_transaction(
+    tx: &mut Tx<'_>,
+    progress: &RebuildProgress,
+    transaction: &Transaction,
+) -> Result<(), HandleError> {
+    if let Some(event_id) = transaction.event_id {
+        catalog::event_insert_unknown(tx, event_id)?;
+    }
+    // Of several copies the earliest counts.
+    let stored = facts::Fact::find(transaction, tx)?;
+    let earlier = stored.filter(|stored| stored.at < transaction.at);
+    let first = earlier.unwrap_or_else(|| transaction.clone());
+    let stage = RebuildStage::of(transaction.kind);
+    Ok(progress.apply(tx, stage, transaction.id, &first, Transaction::count)?)
+}

@@ -1,0 +1,172 @@
+//! Reads events with their counters, and the sales of halls.
+
+use jiff::civil::Date;
+use serde_json::Value;
+use urr_kernel::{Timestamp, Uuid};
+use urr_storage::{StorageError, Tx, params};
+
+use super::counter_queries::{COLUMN_SUMS, COLUMNS, counters_read};
+use crate::domain::StatsCounters;
+
+/// An event with its counters.
+pub struct EventStats {
+    pub id: Uuid,
+    /// None until the catalog has announced the event.
+    pub title: Option<String>,
+    pub venue: Option<String>,
+    pub starts_at: Option<Timestamp>,
+    pub status: Option<String>,
+    pub places: i64,
+    pub counters: StatsCounters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventStatsOrder {
+    Revenue,
+    Reservations,
+    Occupancy,
+    Cancellations,
+}
+
+impl EventStatsOrder {
+    fn sql(self) -> &'static str {
+        match self {
+            EventStatsOrder::Revenue => "charged - refunded",
+            EventStatsOrder::Reservations => "created",
+            EventStatsOrder::Occupancy => {
+                "case when places = 0 then 0 else places_sold * 1000000 / places end"
+            }
+            EventStatsOrder::Cancellations => "cancelled",
+        }
+    }
+}
+
+/// Which events are listed, with counters since a day or of all time.
+pub struct EventStatsFilter {
+    pub since: Option<Date>,
+    pub id: Option<Uuid>,
+    pub order: EventStatsOrder,
+    pub limit: u32,
+}
+
+pub fn event_list(
+    tx: &mut Tx<'_>,
+    filter: &EventStatsFilter,
+) -> Result<Vec<EventStats>, StorageError> {
+    let (sums, order) = (&*COLUMN_SUMS, filter.order.sql());
+    let sql = format!(
+        "select id, title, venue, starts_at, status, places, {sums} \
+         from events left join event_counters on event_id = id and day >= $1 \
+         where $2 or id = $3 \
+         group by id, title, venue, starts_at, status, places"
+    );
+    let columns = &*COLUMNS;
+    let sql = format!(
+        "select id, title, venue, starts_at, status, places, {columns} from ({sql}) as stats \
+         order by {order} desc, created desc, id limit $4"
+    );
+    let since = filter.since.map(|day| day.to_string()).unwrap_or_default();
+    let id = filter.id.unwrap_or(Uuid::nil());
+    tx.query(&sql, params![since, filter.id.is_none(), id, filter.limit], |row| {
+        Ok(EventStats {
+            id: row.get("id")?,
+            title: row.get("title")?,
+            venue: row.get("venue")?,
+            starts_at: row.get("starts_at")?,
+            status: row.get("status")?,
+            places: row.get("places")?,
+            counters: counters_read(row)?,
+        })
+    })
+}
+
+/// The number of announced events, of those on sale, and of their places.
+pub struct EventCounts {
+    pub events: i64,
+    pub on_sale: i64,
+    pub places: i64,
+}
+
+pub fn event_counts(tx: &mut Tx<'_>) -> Result<EventCounts, StorageError> {
+    tx.query_one(
+        "select count(*) as events, coalesce(sum(places), 0)::bigint as places, \
+         coalesce(sum(case when status = 'on_sale' then 1 else 0 end), 0)::bigint as on_sale \
+         from events where title is not null",
+        &[],
+        |row| {
+            Ok(EventCounts {
+                events: row.get("events")?,
+                on_sale: row.get("on_sale")?,
+                places: row.get("places")?,
+            })
+        },
+    )
+}
+
+pub fn event_title(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<String>, StorageError> {
+    let found: Option<Option<String>> =
+        tx.query_opt("select title from events where id = $1", params![id], |row| {
+            row.get("title")
+        })?;
+    Ok(found.flatten())
+}
+
+/// The events with the most reservations since a time.
+pub fn trending_list(
+    tx: &mut Tx<'_>,
+    since: Timestamp,
+    limit: u32,
+) -> Result<Vec<(Uuid, i64)>, StorageError> {
+    tx.query(
+        "select event_id, count(*) as reservations from reservations where created_at >= $1 \
+         group by event_id order by reservations desc, event_id limit $2",
+        params![since, limit],
+        |row| Ok((row.get("event_id")?, row.get("reservations")?)),
+    )
+}
+
+/// The inventory of an event and what is sold of it.
+pub struct HallSales {
+    pub layout: Option<Value>,
+    pub prices: Option<Value>,
+    /// Ascending.
+    pub sold_seats: Vec<u32>,
+    /// Price and number of each ticket type.
+    pub ticket_types: Vec<(i64, i64)>,
+    pub places_sold: i64,
+}
+
+/// One event, or the events that start last.
+pub fn hall_sales_list(
+    tx: &mut Tx<'_>,
+    id: Option<Uuid>,
+    limit: u32,
+) -> Result<Vec<HallSales>, StorageError> {
+    let events: Vec<(Uuid, Option<Value>, Option<Value>)> = tx.query(
+        "select id, layout, prices from events where title is not null and ($1 or id = $2) \
+         order by starts_at desc, id limit $3",
+        params![id.is_none(), id.unwrap_or(Uuid::nil()), limit],
+        |row| Ok((row.get("id")?, row.get("layout")?, row.get("prices")?)),
+    )?;
+    let mut sales = Vec::with_capacity(events.len());
+    for (id, layout, prices) in events {
+        let sold_seats = tx.query(
+            "select seat_id from sold_seats where event_id = $1 and sold > 0 order by seat_id",
+            params![id],
+            |row| row.get("seat_id"),
+        )?;
+        let ticket_types = tx.query(
+            "select price, total from ticket_types where event_id = $1",
+            params![id],
+            |row| Ok((row.get("price")?, row.get("total")?)),
+        )?;
+        let places_sold = tx.query_one(
+            "select coalesce(sum(places_sold), 0)::bigint as sold from event_counters \
+             where event_id = $1",
+            params![id],
+            |row| row.get("sold"),
+        )?;
+        sales.push(HallSales { layout, prices, sold_seats, ticket_types, places_sold });
+    }
+    Ok(sales)
+}

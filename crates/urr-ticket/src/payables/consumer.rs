@@ -1,0 +1,192 @@
+//! Payment events: what was paid, and what was given back.
+//!
+//! The payment service also calls directly and is usually first; whatever comes second has no
+//! effect (K-1, R-9). A rejection is final and no failure of the consumer: the payment service gets
+//! it as the answer of its call and refunds the money (K-9).
+
+use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_contracts::events::payment::{
+    PaymentConfirmed, PaymentRefunded, PaymentSnapshot, PaymentType, RefundCause,
+};
+use urr_contracts::internal::ticket::PayableKind;
+use urr_kernel::{Event, Uuid};
+use urr_storage::{StorageError, Tx};
+
+use crate::memberships::{MembershipActivation, activate};
+use crate::payables::PayableError;
+use crate::reservations::payment::{HoldConfirmation, confirm};
+use crate::transfers::{TransferCompletion, complete};
+use crate::{
+    CompletedPayment, MembershipError, MembershipId, PaymentClaim, ReservationId,
+    ReservationRejection, ReturnedMoney, SOURCE, TransferError, TransferId, TransferRejection,
+    TransitionError, memberships, reservations, transfers,
+};
+
+/// Payments of types that are newer than this program are ignored, whatever else they say.
+fn is_foreign(event: &Event) -> bool {
+    let name = event.data["paymentType"].as_str();
+    name.is_some_and(|name| name.parse::<PayableKind>().is_err())
+}
+
+/// Gives the buyer what was paid for, if the call of the payment service has not done so.
+pub fn payment_confirmed(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    if is_foreign(event) {
+        return Ok(Handled::Ignored);
+    }
+    let confirmed: PaymentConfirmed = decode_event(event)?;
+    let (payment, amount) = (&confirmed.payment, confirmed.amount);
+    check_target(payment)?;
+    let (id, payment_id) = (payment.reference_id, payment.payment_id);
+    let fencing_token = confirmed.fencing_token.ok_or_else(|| poison("no fencing token"))?;
+    let claim = PaymentClaim { payment_id, fencing_token, amount };
+    let completed = CompletedPayment::new(claim, payment.payment_method.as_deref());
+    let result = match payment.payment_type {
+        PaymentType::Reservation => confirm_reservation(tx, context, id, &completed),
+        PaymentType::Transfer => complete_transfer(tx, context, id, &completed),
+        PaymentType::Membership => activate_membership(tx, context, id, &completed),
+        PaymentType::Other => return Ok(Handled::Ignored),
+    };
+    outcome(event, result)
+}
+
+/// A reservation is named twice.
+fn check_target(payment: &PaymentSnapshot) -> Result<(), HandleError> {
+    let is_other = payment.reservation_id.is_some_and(|id| id != payment.reference_id);
+    match payment.payment_type {
+        PaymentType::Reservation if is_other => Err(poison("two reservations")),
+        _ => Ok(()),
+    }
+}
+
+fn poison(what: &str) -> HandleError {
+    HandleError::Poison(format!("the payment names {what}"))
+}
+
+fn confirm_reservation(
+    tx: &mut Tx<'_>,
+    context: &HandlerContext,
+    id: Uuid,
+    payment: &CompletedPayment,
+) -> Result<(), PayableError> {
+    let id = ReservationId(id);
+    let record = reservations::store::record_find(tx, id)?;
+    let record = record.ok_or(TransitionError::from(ReservationRejection::NotFound))?;
+    let ticket_id = |number| context.derived_id(&format!("ticket {number}"));
+    let confirmation = HoldConfirmation {
+        id,
+        payment,
+        ticket_ids: &(0..record.quantity).map(ticket_id).collect::<Vec<Uuid>>(),
+        stamp: &context.stamp("confirmed", SOURCE),
+        now: context.now,
+    };
+    confirm(tx, &confirmation)?;
+    Ok(())
+}
+
+fn complete_transfer(
+    tx: &mut Tx<'_>,
+    context: &HandlerContext,
+    id: Uuid,
+    payment: &CompletedPayment,
+) -> Result<(), PayableError> {
+    let id = TransferId(id);
+    let transfer = transfers::store::transfer_find(tx, id)?;
+    let transfer = transfer.ok_or(TransferError::from(TransferRejection::NotFound))?;
+    let record = reservations::store::record_find(tx, transfer.reservation_id)?;
+    let quantity = record.expect("reservations are never deleted").quantity;
+    let number_id = |number| context.derived_id(&format!("reissued ticket {number}"));
+    let completion = TransferCompletion {
+        id,
+        payment,
+        number_ids: &(0..quantity).map(number_id).collect::<Vec<Uuid>>(),
+        stamp: &context.stamp("transfer completed", SOURCE),
+        now: context.now,
+    };
+    complete(tx, &completion)?;
+    Ok(())
+}
+
+fn activate_membership(
+    tx: &mut Tx<'_>,
+    context: &HandlerContext,
+    id: Uuid,
+    payment: &CompletedPayment,
+) -> Result<(), PayableError> {
+    let activation = MembershipActivation {
+        id: MembershipId(id),
+        payment,
+        ended: &context.stamp("membership ended", SOURCE),
+        activated: &context.stamp("membership activated", SOURCE),
+        now: context.now,
+    };
+    activate(tx, &activation)?;
+    Ok(())
+}
+
+/// Notes what has gone back, unless the refund had nothing to do with the payable: an
+/// administrator's gift, or a charge for which nothing was given.
+pub fn payment_refunded(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    context: &HandlerContext,
+) -> Result<Handled, HandleError> {
+    if is_foreign(event) {
+        return Ok(Handled::Ignored);
+    }
+    let refunded: PaymentRefunded = decode_event(event)?;
+    let PaymentRefunded { payment, amount, requested_amount, cause, is_whole, .. } = refunded;
+    check_target(&payment)?;
+    let money = ReturnedMoney { requested: requested_amount.unwrap_or(amount), returned: amount };
+    let (id, payment_id, now) = (payment.reference_id, payment.payment_id, context.now);
+    let result: Result<(), PayableError> = match (payment.payment_type, cause) {
+        (PaymentType::Reservation, RefundCause::Cancelled) => {
+            let id = ReservationId(id);
+            let marked = reservations::payment::mark_refunded(tx, id, payment_id, money, now);
+            marked.map(drop).map_err(PayableError::from)
+        }
+        (PaymentType::Transfer, RefundCause::Cancelled | RefundCause::Transferred) => {
+            let marked = transfers::mark_refunded(tx, TransferId(id), payment_id, money, now);
+            marked.map(drop).map_err(PayableError::from)
+        }
+        (_, RefundCause::NotConfirmable | RefundCause::Duplicate | RefundCause::Mismatch) => {
+            return Ok(Handled::Ignored);
+        }
+        // A year whose whole price is back does not count any more; a part is a gift.
+        (PaymentType::Membership, _) if is_whole != Some(false) => {
+            // The whole price may have gone back in parts.
+            let amount = if is_whole == Some(true) { None } else { Some(amount) };
+            let marked = memberships::mark_refunded(tx, MembershipId(id), payment_id, amount, now);
+            marked.map(drop).map_err(PayableError::from)
+        }
+        _ => return Ok(Handled::Ignored),
+    };
+    outcome(event, result)
+}
+
+fn outcome(event: &Event, result: Result<(), PayableError>) -> Result<Handled, HandleError> {
+    let rejection = match result {
+        Ok(()) => return Ok(Handled::Done),
+        Err(error) => match storage_error(error) {
+            Ok(storage) => return Err(storage.into()),
+            Err(rejection) => rejection,
+        },
+    };
+    let kind = &event.event_type;
+    tracing::warn!(event_id = %event.id, kind, rejection, "a payment event has no effect");
+    Ok(Handled::Rejected { reason: rejection })
+}
+
+/// The failure of the database, or the sentence of the rule that said no.
+fn storage_error(error: PayableError) -> Result<StorageError, String> {
+    match error {
+        PayableError::Reservation(TransitionError::Storage(error))
+        | PayableError::Transfer(TransferError::Storage(error))
+        | PayableError::Membership(MembershipError::Storage(error))
+        | PayableError::Storage(error) => Ok(error),
+        rejection => Err(rejection.to_string()),
+    }
+}

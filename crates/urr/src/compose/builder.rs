@@ -1,0 +1,302 @@
+//! Starts the services of a process one after the other, each with its storage, relay, consumer and
+//! jobs.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::warn;
+use urr_auth::AuthService;
+use urr_bus::relay::RelayOptions;
+use urr_bus::{Bus, Consumer, HandleError, Handled, HandlerContext, Relay, consumer, relay};
+use urr_catalog::CatalogService;
+use urr_kernel::{Event, Uuid};
+use urr_queue::QueueService;
+use urr_redis::Redis;
+use urr_service::{
+    Caller, Health, HttpClient, InternalCredentials, Limits, LocalRouter, Metrics, Remote, Service,
+    ServiceKit, ServiceUrl, Upstream,
+};
+use urr_stats::{StatsParts, StatsService};
+use urr_storage::{Db, StorageError, Tx};
+
+use super::{ClockAndIds, auth, catalog, mail, payment, queue, ticket};
+use crate::config::Config;
+use crate::engines;
+use crate::role::{ProcessRole, ProcessRoles};
+use crate::supervisor::TaskSupervisor;
+
+/// Handles one domain event in a transaction of its consumer.
+type EventHandler = fn(&mut Tx<'_>, &Event, &HandlerContext) -> Result<Handled, HandleError>;
+
+type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The parts of a [`super::System`] while it is being put together.
+pub struct Builder<'a> {
+    pub config: &'a Config,
+    pub kit: &'a ServiceKit,
+    pub redis: Option<Redis>,
+    pub draining: CancellationToken,
+    pub stopping: CancellationToken,
+    pub supervisor: TaskSupervisor,
+    pub tasks: TaskTracker,
+    pub bus: Option<Bus>,
+    pub services: Vec<Service>,
+    /// In the order of `services`.
+    pub databases: Vec<Db>,
+    pub auth: Option<AuthService>,
+    pub catalog: Option<CatalogService>,
+    pub queue: Option<QueueService>,
+    pub rooms: Option<queue::OpenRooms>,
+    roles: &'a ProcessRoles,
+    bus_metrics: urr_bus::Metrics,
+    client: HttpClient,
+    /// The services of this process, which call each other before all of them have started.
+    routers: BTreeMap<ProcessRole, LocalRouter>,
+    /// Spawned when all services have started, because jobs call other services.
+    jobs: Vec<(&'static str, BackgroundTask)>,
+}
+
+/// What every service of this process shares.
+pub fn service_kit(config: &Config, sources: ClockAndIds) -> ServiceKit {
+    let ClockAndIds { clock, ids } = sources;
+    ServiceKit { clock, ids, metrics: Metrics::new(), limits: limits(config) }
+}
+
+impl<'a> Builder<'a> {
+    pub async fn new(
+        config: &'a Config,
+        roles: &'a ProcessRoles,
+        kit: &'a ServiceKit,
+    ) -> Result<Builder<'a>> {
+        let has_storage = roles.iter().any(|role| role.schema().is_some());
+        let bus = match has_storage {
+            true => Some(engines::open_bus(config, &kit.clock).await?),
+            false => None,
+        };
+        if has_storage {
+            warn_of_local_state(config, roles);
+        }
+        let draining = CancellationToken::new();
+        Ok(Builder {
+            config,
+            kit,
+            redis: engines::open_redis(config).await?,
+            supervisor: TaskSupervisor::new(draining.clone()),
+            draining,
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            bus,
+            services: Vec::new(),
+            databases: Vec::new(),
+            auth: None,
+            catalog: None,
+            queue: None,
+            rooms: None,
+            roles,
+            bus_metrics: kit.metrics.with_registry(urr_bus::Metrics::register),
+            client: HttpClient::new(),
+            routers: roles.iter().map(|role| (*role, LocalRouter::default())).collect(),
+            jobs: Vec::new(),
+        })
+    }
+
+    pub fn sources(&self) -> ClockAndIds {
+        ClockAndIds { clock: self.kit.clock.clone(), ids: self.kit.ids.clone() }
+    }
+
+    pub async fn start_services(&mut self) -> Result<()> {
+        let roles = self.roles;
+        for role in ProcessRole::SERVICES.into_iter().filter(|role| roles.contains(role)) {
+            let db = self.open_storage(role).await?;
+            let service = match role {
+                ProcessRole::Gateway => unreachable!("the gateway is no service"),
+                ProcessRole::Auth => auth::start(self, db)?,
+                ProcessRole::Catalog => catalog::start(self, db),
+                ProcessRole::Queue => queue::start(self, db).await?,
+                ProcessRole::Ticket => ticket::start(self, db)?,
+                ProcessRole::Payment => payment::start(self, db)?,
+                ProcessRole::Stats => self.start_stats(db),
+                ProcessRole::Mail => mail::start(self, db)?,
+            };
+            self.routers[&role].set(service.local_router());
+            self.services.push(service);
+        }
+        for (name, jobs) in std::mem::take(&mut self.jobs) {
+            self.spawn(name, jobs);
+        }
+        let names = self.services.iter().map(Service::name);
+        let databases = names.zip(self.databases.iter().cloned()).collect();
+        self.kit.metrics.observe_storages(databases);
+        Ok(())
+    }
+
+    fn start_stats(&mut self, db: Db) -> Service {
+        self.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
+        StatsService::new(StatsParts { db, clock: self.kit.clock.clone() }).service(self.kit)
+    }
+
+    /// A service as one of its callers reaches it: in this process, or at its address.
+    pub fn upstream(&self, caller: Caller, role: ProcessRole) -> Result<Upstream> {
+        if let Some(router) = self.routers.get(&role) {
+            return Ok(Upstream::local(caller, role.name(), router.clone(), self.kit));
+        }
+        let credentials = InternalCredentials::from_root(&self.config.internal.token);
+        let remote = Remote {
+            url: self.remote_url(role)?,
+            credential: credentials.for_caller(caller),
+            client: self.client.clone(),
+        };
+        Ok(Upstream::remote(caller, role.name(), remote, self.kit))
+    }
+
+    fn remote_url(&self, role: ProcessRole) -> Result<ServiceUrl> {
+        let Some(url) = self.config.services.url(role) else {
+            let here: Vec<&str> = self.roles.iter().map(|role| role.name()).collect();
+            bail!(
+                "the {role} service does not run here ({}) and its address is not known; \
+                 set services.{role}_url, or add {role} to --roles",
+                here.join(", ")
+            );
+        };
+        url.parse().with_context(|| format!("services.{role}_url"))
+    }
+
+    /// Opens the storage of a role and starts the relay of its outbox.
+    async fn open_storage(&mut self, role: ProcessRole) -> Result<Db> {
+        let db = engines::open_storage(self.config, role, &self.kit.clock).await?;
+        let db = db.expect("every service has tables");
+        let relay = Relay {
+            db: db.clone(),
+            bus: self.bus().clone(),
+            clock: self.kit.clock.clone(),
+            holder: self.relay_holder(role),
+            service: role.name(),
+            metrics: self.bus_metrics.clone(),
+            options: self.relay_options(),
+        };
+        self.spawn("a relay", relay::run(relay, self.stopping.clone()));
+        self.databases.push(db.clone());
+        Ok(db)
+    }
+
+    /// The id by which relays of one outbox exclude each other. On SQLite it is constant, because the
+    /// data folder has one process: after a crash it need not wait for its own lease to end.
+    fn relay_holder(&self, role: ProcessRole) -> Uuid {
+        match engines::is_on_postgres(self.config, role) {
+            true => self.kit.ids.next_id(),
+            false => Uuid::max(),
+        }
+    }
+
+    fn relay_options(&self) -> RelayOptions {
+        let bus = &self.config.bus;
+        RelayOptions {
+            poll: Duration::from_millis(bus.outbox_poll_ms),
+            // Longer than the bus keeps events: without its mark an event would be handled again.
+            inbox_retention: 4 * engines::bus_retention(self.config),
+            purge_interval: Duration::from_millis(bus.inbox_cleanup_interval_ms),
+            ..RelayOptions::default()
+        }
+    }
+
+    fn bus(&self) -> &Bus {
+        self.bus.as_ref().expect("the bus is opened before any storage")
+    }
+
+    /// Starts a consumer of domain events.
+    pub fn consume(&self, db: &Db, group: &str, topics: &[&str], handler: EventHandler) {
+        let consumer = Consumer {
+            bus: self.bus().clone(),
+            db: db.clone(),
+            group: group.to_owned(),
+            topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
+            handler: Arc::new(handler),
+            clock: self.kit.clock.clone(),
+            metrics: self.bus_metrics.clone(),
+        };
+        self.spawn("a consumer", consumer::run(consumer, self.stopping.clone()));
+    }
+
+    /// Runs a supervised task until the process stops.
+    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(self.supervisor.supervise(name, self.stopping.clone(), task));
+    }
+
+    /// Runs the jobs of a service as soon as all services have started.
+    pub fn add_jobs(
+        &mut self,
+        name: &'static str,
+        jobs: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.jobs.push((name, Box::pin(jobs)));
+    }
+
+    /// Closes streams when the process begins to stop: they would outlast the grace period.
+    pub fn close_on_drain(&self, close: impl FnOnce() + Send + 'static) {
+        let draining = self.draining.clone();
+        self.tasks.spawn(async move {
+            draining.cancelled().await;
+            close();
+        });
+    }
+
+    /// The health of everything in this process.
+    pub fn health(&self, name: &'static str) -> Health {
+        let mut health = Health::new(name, self.draining.clone());
+        for (db, service) in self.databases.iter().zip(&self.services) {
+            let db = db.clone();
+            health = health.check(service.name(), move || {
+                let db = db.clone();
+                async move {
+                    // Through the writers, because a sale needs them.
+                    let answer = db.write(|tx| tx.query_one("select 1 as one", &[], |_| Ok(())));
+                    answer.await.map_err(|error: StorageError| {
+                        // Health is public: addresses and logins stay in the log.
+                        warn!(%error, "a storage does not answer");
+                        "the storage does not answer".to_owned()
+                    })
+                }
+            });
+        }
+        match &self.rooms {
+            Some(rooms) => rooms.add_check(health),
+            None => health,
+        }
+    }
+}
+
+/// Warns of state in the data folder of a process that is not alone.
+fn warn_of_local_state(config: &Config, roles: &ProcessRoles) {
+    let folder = config.data.dir.display();
+    let is_everything = *roles == ProcessRole::all();
+    if roles.contains(&ProcessRole::Queue)
+        && !is_everything
+        && engines::has_rooms_in_process(config)
+    {
+        warn!(
+            %folder,
+            "the waiting rooms are in this process, their journal in this folder: run one queue \
+             process only, or set redis.url"
+        );
+    }
+    let is_on_postgres = roles.iter().any(|role| engines::is_on_postgres(config, *role));
+    if is_on_postgres && config.bus.kafka_bootstrap_servers.is_empty() {
+        // Events that are marked as published but exist only in the folder are lost with it.
+        warn!(%folder, "tables are on PostgreSQL, but the bus is in this folder: keep both");
+    }
+}
+
+/// The gateway decides per route how long a request may take; a service stops at the longest.
+fn limits(config: &Config) -> Limits {
+    let gateway = &config.gateway;
+    let longest = gateway.timeout_seconds.max(gateway.payment_timeout_seconds);
+    Limits {
+        body_bytes_max: gateway.body_bytes_max,
+        deadline_max: Duration::from_secs(longest.max(gateway.queue_timeout_seconds)),
+    }
+}

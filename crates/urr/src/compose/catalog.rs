@@ -1,0 +1,31 @@
+//! The catalog service, from the configuration.
+
+use std::time::Duration;
+
+use urr_catalog::{CatalogService, CatalogSettings};
+use urr_service::Service;
+use urr_storage::Db;
+
+use super::builder::Builder;
+use crate::config::Config;
+
+/// Starts the catalog service.
+pub fn start(builder: &mut Builder<'_>, db: Db) -> Service {
+    let consumed = urr_catalog::CONSUMED_TOPICS;
+    builder.consume(&db, urr_catalog::GROUP, consumed, urr_catalog::handle);
+    let (clock, ids) = (builder.kit.clock.clone(), builder.kit.ids.clone());
+    let catalog = CatalogService::with_settings(db, clock, ids, settings(builder.config));
+    let (jobs, stopping) = (catalog.clone(), builder.stopping.clone());
+    builder.add_jobs("the catalog jobs", async move { jobs.run_jobs(stopping).await });
+    let service = catalog.service(builder.kit);
+    builder.catalog = Some(catalog);
+    service
+}
+
+fn settings(config: &Config) -> CatalogSettings {
+    CatalogSettings {
+        status_interval: Duration::from_millis(config.catalog.event_status_interval_ms),
+        seats_per_user_max_default: config.seats.seats_per_user_max,
+        ..CatalogSettings::default()
+    }
+}

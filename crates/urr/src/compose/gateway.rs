@@ -1,0 +1,82 @@
+//! The gateway: its router for the public listener, and its settings.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use axum::Router;
+use tracing::warn;
+use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
+use urr_service::token::TokenKey;
+use urr_service::{Caller, Health, docs_router};
+
+use super::builder::Builder;
+use super::queue::entry_key;
+use crate::config::Config;
+use crate::openapi;
+use crate::role::ProcessRole;
+
+/// The routes of the public listener: the API, health and the API reference.
+pub async fn public_router(builder: &Builder<'_>) -> Result<Router> {
+    let (kit, config) = (builder.kit, builder.config);
+    let upstreams = ProcessRole::SERVICES.map(|role| builder.upstream(Caller::Gateway, role));
+    let upstreams = upstreams.into_iter().collect::<Result<Vec<_>>>()?;
+    let openapi = openapi::document()?;
+    let limiter = match &builder.redis {
+        Some(redis) => RateLimiter::shared(redis.clone(), kit.clock.clone()),
+        None => RateLimiter::local(kit.clock.clone()),
+    };
+    let gateway = Gateway::new(upstreams, limiter, settings(config), kit);
+    let mut health = builder.health("gateway");
+    if let Some(feed) = gateway.revocation_feed() {
+        health = follow_revocations(builder, feed, health).await;
+    }
+    let mut pages = health.router().merge(docs_router(&openapi));
+    if config.server.host.is_loopback() {
+        // Metrics are for operators: a listener that others can reach does not serve them.
+        pages = pages.merge(kit.metrics.router());
+    }
+    Ok(gateway.router(pages, kit))
+}
+
+/// Loads the revoked tokens and keeps the list up to date. Without the list the gateway cannot
+/// accept any token, so it is not ready.
+async fn follow_revocations(builder: &Builder<'_>, feed: RevocationFeed, health: Health) -> Health {
+    if let Err(error) = feed.refresh().await {
+        warn!(%error, "the revoked tokens are not loaded yet; this is retried every second");
+    }
+    let list = feed.clone();
+    builder.spawn("the feed of revoked tokens", feed.run(builder.stopping.clone()));
+    health.check("revoked-tokens", move || {
+        let is_complete = list.is_complete();
+        async move { is_complete.then_some(()).ok_or_else(|| "not known yet".to_owned()) }
+    })
+}
+
+fn settings(config: &Config) -> GatewaySettings {
+    let gateway = &config.gateway;
+    let access_key = TokenKey::new(&config.auth.jwt_key());
+    let entry_key = entry_key(config);
+    GatewaySettings {
+        trusted_edge_secret: gateway.trusted_edge_secret.clone(),
+        trusted_proxies: gateway.trusted_proxies.clone(),
+        allowed_origins: gateway.cors_allowed_origins.clone(),
+        rate_limits: RateLimits {
+            auth: gateway.rate_limit_auth_rpm,
+            queue: gateway.rate_limit_queue_rpm,
+            booking: gateway.rate_limit_booking_rpm,
+            general: gateway.rate_limit_general_rpm,
+            login_account: gateway.rate_limit_login_account_rpm,
+            login_address: gateway.rate_limit_login_address_rpm,
+            refresh_address: gateway.rate_limit_refresh_address_rpm,
+        },
+        timeouts: Timeouts {
+            general: Duration::from_secs(gateway.timeout_seconds),
+            payment: Duration::from_secs(gateway.payment_timeout_seconds),
+            queue: Duration::from_secs(gateway.queue_timeout_seconds),
+        },
+        header_bytes_max: gateway.header_bytes_max,
+        auth_body_bytes_max: gateway.auth_body_bytes_max,
+        is_loopback: config.server.host.is_loopback(),
+        ..GatewaySettings::new(access_key, entry_key)
+    }
+}

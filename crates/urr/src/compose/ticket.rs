@@ -1,0 +1,72 @@
+//! The ticket service, from the configuration.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use urr_contracts::clients::QueueClient;
+use urr_service::{Caller, Service};
+use urr_storage::Db;
+use urr_ticket::{
+    SeatLocks, Signer, SlotChecker, TicketParts, TicketService, TicketSettings, consumer,
+};
+
+use super::ClockAndIds;
+use super::builder::Builder;
+use crate::config::Config;
+use crate::role::ProcessRole;
+
+/// Starts the ticket service.
+pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
+    builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
+    let sources = builder.sources();
+    let locks = match &builder.redis {
+        Some(redis) => SeatLocks::redis(redis.clone()),
+        None => SeatLocks::memory(sources.clock.clone()),
+    };
+    let queue = builder.upstream(Caller::Ticket, ProcessRole::Queue)?;
+    let slots = SlotChecker::new(QueueClient::new(queue));
+    let ticket = service(builder.config, db, &sources, locks, slots);
+    let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
+    builder.add_jobs("the ticket jobs", async move { jobs.run_jobs(stopping).await });
+    let maps = ticket.seat_maps().clone();
+    builder.close_on_drain(move || maps.close_streams());
+    Ok(ticket.service(builder.kit))
+}
+
+/// The ticket service for a command that only reads.
+pub fn ticket_service_to_read(config: &Config, db: Db, sources: &ClockAndIds) -> TicketService {
+    service(config, db, sources, SeatLocks::memory(sources.clock.clone()), SlotChecker::AllowAll)
+}
+
+fn service(
+    config: &Config,
+    db: Db,
+    sources: &ClockAndIds,
+    locks: SeatLocks,
+    slots: SlotChecker,
+) -> TicketService {
+    TicketService::new(TicketParts {
+        db,
+        clock: sources.clock.clone(),
+        ids: sources.ids.clone(),
+        settings: settings(config),
+        locks,
+        signer: signer(config),
+        slots,
+    })
+}
+
+/// Signs with the current key, and verifies with the one before as well.
+fn signer(config: &Config) -> Signer {
+    let seats = &config.seats;
+    Signer::new(&seats.ticket_signing_key, seats.other_ticket_signing_key.as_slice())
+}
+
+fn settings(config: &Config) -> TicketSettings {
+    TicketSettings {
+        hold_ttl: Duration::from_secs(config.seats.hold_ttl_seconds),
+        lock_ttl: Duration::from_secs(config.seats.lock_ttl_seconds),
+        expiry_interval: Duration::from_millis(config.reservations.cleanup_interval_ms),
+        ..TicketSettings::default()
+    }
+}
