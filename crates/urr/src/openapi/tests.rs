@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use urr_test::snapshot;
+
 use super::*;
 
 /// The names of the schemas that a source file declares.
@@ -66,6 +68,13 @@ fn the_schema_scan_finds_two_types_of_one_name() {
 #[test]
 fn schemas_of_different_services_do_not_collide() {
     document().unwrap();
+}
+
+#[test]
+fn the_document_in_the_repository_is_fresh() {
+    let document = serde_json::to_value(document().unwrap()).unwrap();
+    let text = serde_json::to_string_pretty(&document).unwrap() + "\n";
+    snapshot::assert_fresh("docs/openapi.json", &text);
 }
 
 #[test]
