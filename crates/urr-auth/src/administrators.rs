@@ -129,7 +129,7 @@ impl AuthService {
     pub async fn change_role(&self, change: RoleChange) -> Result<UserAccount, ChangeRoleError> {
         let RoleChange { user_id: id, role, admin_id } = change;
         let now = self.clock.now();
-        let logged = self.admin_action(admin_id, "ROLE_CHANGED", "user", id, role.name());
+        let logged = self.admin_action(admin_id, "ROLE_CHANGED", "user", id, role.as_str());
         let changed = self.db.write(move |tx| {
             let (user, admins) = users::user_lock_with_admins(tx, id)?;
             let user = user.filter(|user| user.person.is_some());

@@ -1,4 +1,4 @@
-//! The bus as the rest of the program sees it, whichever engine it has.
+//! The public interface of the bus, whichever engine it has.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -157,7 +157,7 @@ impl Bus {
         }
     }
 
-    /// Forgets messages beyond their retention, a bounded number at a time, and says how many.
+    /// Deletes messages beyond their retention, a bounded number at a time. Returns how many.
     /// Kafka does that itself. Dead letters are kept.
     pub async fn trim(&self, now: Timestamp, limit: u32) -> Result<u64, BusError> {
         match &*self.engine {

@@ -2,7 +2,7 @@
 //!
 //! Inbox row and effect are one transaction, and the message is acknowledged after it: whatever
 //! fails in between, the message comes again and has no second effect. Messages of one key are
-//! handled in order; keys go side by side.
+//! handled in order; different keys concurrently.
 
 mod handler;
 
@@ -22,10 +22,10 @@ use self::handler::MessageOutcome;
 use crate::dead_letters::{self, HandlingFailure};
 use crate::{Bus, BusError, BusMetrics, Delivery, DeliveryBatch, LagReader, Subscription, backoff};
 
-/// So many keys are handled side by side.
+/// How many keys are handled concurrently.
 const KEYS_AT_ONCE: usize = 32;
 
-/// A failure that waiting will hardly mend gets so many attempts before the message is set aside.
+/// Attempts before a message becomes a dead letter, if waiting will hardly help.
 const ATTEMPTS_MAX: u32 = 5;
 
 /// A handler that is always too slow, or always collides, is given about two minutes.
@@ -47,7 +47,7 @@ pub struct Consumer {
     pub metrics: BusMetrics,
 }
 
-/// Told to stop, or the storage was closed: what is not acknowledged will come again.
+/// The consumer was cancelled or the storage was closed: what is not acknowledged is delivered again.
 #[derive(Debug)]
 struct Stopped;
 
@@ -231,7 +231,7 @@ impl Consumer {
                 return Ok(Err(format!("{error} (after {attempt} attempts)")));
             }
             let (group, place, id) = (&self.group, &delivery.position, event.id);
-            warn!(group, %place, event_id = %id, attempt, %error, "a handler failed; once more");
+            warn!(group, %place, event_id = %id, attempt, %error, "a handler failed and is retried");
             self.metrics.count_retry(&self.group, place);
             self.wait(attempt, event.id.as_bytes(), cancel).await?;
         }

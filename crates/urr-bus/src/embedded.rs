@@ -143,7 +143,7 @@ impl EmbeddedBus {
         });
         let (trimmed, unread, groups) = trim.await?;
         if unread > 0 {
-            error!(unread, ?groups, "messages were forgotten that these groups never read");
+            error!(unread, ?groups, "messages were deleted that these groups never read");
         }
         Ok(trimmed)
     }
@@ -155,7 +155,7 @@ impl EmbeddedBus {
     }
 }
 
-/// Reads a stretch of a partition.
+/// Reads a range of a partition.
 pub(crate) struct EmbeddedReader {
     db: Db,
     rest: PartitionRange,
@@ -246,7 +246,7 @@ impl EmbeddedSubscription {
                 for topic in &topics {
                     places.extend(log::partitions_with_news(tx, topic, &positions)?);
                 }
-                // Every partition with news gets its share, so that none waits behind another.
+                // Every partition with new messages gets its share, so that none waits for another.
                 let share = BATCH_MAX / places.len().clamp(1, BATCH_MAX);
                 let mut deliveries = Vec::new();
                 for (topic, partition, from) in places.iter().take(BATCH_MAX) {

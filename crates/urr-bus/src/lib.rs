@@ -1,12 +1,12 @@
 //! The bus: topics of ordered messages, from an outbox to the inboxes of its consumers.
 //!
 //! A [`Bus`] is either embedded (a log in a SQLite file of its own) or Kafka. Both have the same
-//! words: topics with partitions, a key that decides the partition, groups with an acknowledged
-//! place per partition. Delivery is at least once; the inbox of a consumer makes that one effect.
+//! concepts: topics with partitions, a key that decides the partition, groups with an acknowledged
+//! offset per partition. Delivery is at least once; the inbox of a consumer makes that one effect.
 //!
 //! - [`relay`] takes events from a service's outbox to the bus.
 //! - [`consumer`] takes messages from the bus to a service's handler.
-//! - [`dead_letters`] keeps what no handler can take, and lets an operator send it again.
+//! - [`dead_letters`] keeps messages that no handler can take, for an operator to replay.
 //!
 //! Invariants:
 //! - Messages of one topic and key are published, delivered and handled in order.

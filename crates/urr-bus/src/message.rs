@@ -1,10 +1,10 @@
-//! Messages before and after their journey.
+//! Messages of the bus, to publish and as delivered.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::str::FromStr;
 
-/// What travels beside the body.
+/// Headers of a message.
 pub type MessageHeaders = BTreeMap<String, String>;
 
 /// A message to publish.
@@ -35,7 +35,7 @@ impl BusMessage {
     }
 }
 
-/// The place of a message on the bus, written `topic/partition/offset`.
+/// The position of a message on the bus, written `topic/partition/offset`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessagePosition {
     pub topic: String,
@@ -51,7 +51,7 @@ impl fmt::Display for MessagePosition {
 
 /// Text that is not a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the place of a message: expected <topic>/<partition>/<offset>")]
+#[error("not the position of a message: expected <topic>/<partition>/<offset>")]
 pub struct ParsePositionError;
 
 impl FromStr for MessagePosition {

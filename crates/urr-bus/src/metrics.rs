@@ -1,4 +1,4 @@
-//! What operators watch: events on their way, and how far behind the consumers are.
+//! Metrics of the bus: published events, outcomes of messages, and lags.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -9,7 +9,7 @@ use urr_kernel::Timestamp;
 
 use crate::{MessagePosition, PartitionLag};
 
-/// The figures of the bus. Clones share them; the default is registered nowhere.
+/// The metrics of the bus. Clones share them; the default is registered nowhere.
 #[derive(Clone, Debug, Default)]
 pub struct BusMetrics {
     published: Family<TopicLabels, Counter>,
@@ -53,7 +53,7 @@ struct PartitionLabels {
 }
 
 impl BusMetrics {
-    /// Registers the figures under names that begin with `urr_bus_`.
+    /// Registers the metrics under names that begin with `urr_bus_`.
     pub fn register(registry: &mut Registry) -> BusMetrics {
         let metrics = BusMetrics::default();
         let registry = registry.sub_registry_with_prefix("urr_bus");
@@ -115,7 +115,7 @@ impl BusMetrics {
         self.dead_letters.get_or_create(&group_labels(group, place)).inc();
     }
 
-    /// Replaces what was known of the group: partitions that moved away are no longer ours to tell.
+    /// Replaces the lags of the group, because partitions may have moved to another consumer.
     pub(crate) fn set_lag(&self, group: &str, known: &[PartitionLag], lags: &[PartitionLag]) {
         let labels = |lag: &PartitionLag| PartitionLabels {
             group: group.to_owned(),

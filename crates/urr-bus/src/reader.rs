@@ -1,13 +1,13 @@
-//! Reading stretches of partitions page by page, apart from any group: for operators' commands.
+//! Reads ranges of partitions page by page, outside of any group: for operators' commands.
 
 use crate::embedded::EmbeddedReader;
 use crate::kafka::KafkaReader;
 use crate::{BusError, Delivery};
 
-/// So many messages are in memory at a time, however long the topic is.
+/// How many messages are in memory at a time, however long the topic is.
 pub(crate) const PAGE_MAX: usize = 500;
 
-/// A stretch of a partition: the offsets from `start` on, before `end`.
+/// A range of a partition: the offsets from `start` to before `end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartitionRange {
     pub(crate) topic: String,

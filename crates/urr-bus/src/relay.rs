@@ -1,9 +1,9 @@
 //! The relay: from the outbox of a service to the bus.
 //!
 //! It asks for rows that are not marked as published, publishes them and marks them. A crash in
-//! between publishes them again, which the inboxes notice. It never remembers how far it came: a
-//! transaction may commit an earlier number later. Only while rows cannot be published it reads on
-//! behind them, to the end, and then begins anew.
+//! between publishes them again, which the inboxes notice. It never remembers the highest number: a
+//! transaction may commit an earlier number later. Only while rows cannot be published it reads past
+//! them, to the end, and then starts again.
 
 mod pass;
 
@@ -37,7 +37,7 @@ pub struct Relay {
 pub struct RelayOptions {
     /// A relay that dies blocks the others for this long.
     pub lease: Duration,
-    /// How often to look without having been woken.
+    /// How often the outbox is read without a signal.
     pub poll: Duration,
     pub batch_max: u32,
     /// Published events stay this long, for people who look into the outbox.
@@ -46,9 +46,9 @@ pub struct RelayOptions {
     pub inbox_retention: Duration,
     /// How often the lag is read.
     pub lag_interval: Duration,
-    /// How often what is old is forgotten.
+    /// How often old rows are deleted.
     pub purge_interval: Duration,
-    /// So many rows are forgotten by one transaction.
+    /// How many rows one transaction deletes.
     pub purge_max: u32,
 }
 
@@ -67,7 +67,7 @@ impl Default for RelayOptions {
     }
 }
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RelayRound {
     /// Nothing waits.
@@ -93,8 +93,8 @@ struct RelayProgress {
     /// would be published again.
     unmarked: Vec<i64>,
     pass: OutboxPass,
-    /// Whether it was told that another relay has the lease.
-    told_not_ours: bool,
+    /// Whether it was logged that another relay has the lease.
+    logged_not_ours: bool,
 }
 
 /// When the side work is due.
@@ -126,7 +126,7 @@ pub async fn run(relay: Relay, cancel: CancellationToken) {
             }
             return;
         }
-        relay.do_chores(&mut chores, round, &mut progress.told_not_ours).await;
+        relay.do_chores(&mut chores, round, &mut progress.logged_not_ours).await;
         tokio::select! {
             () = cancel.cancelled() => {}
             () = relay.wait_after(round, failures) => {}
@@ -184,7 +184,7 @@ impl Relay {
         }
         if let Some(error) = failed.filter(|_| was_clean) {
             let (service, error) = (self.service, error.full_text());
-            warn!(service, error, "events could not be published; once more");
+            warn!(service, error, "events could not be published and are retried");
         }
         self.mark(&mut progress.unmarked).await?;
         Ok(match (progress.pass.is_clean(), is_last) {
@@ -270,7 +270,7 @@ impl Relay {
         if *error == StorageError::Closed {
             return RelayRound::Closed;
         }
-        warn!(service = self.service, %error, "the outbox could not be read or marked; once more");
+        warn!(service = self.service, %error, "the outbox could not be read or marked and is retried");
         RelayRound::Failed
     }
 
@@ -279,15 +279,15 @@ impl Relay {
         &self,
         chores: &mut RelaySchedule,
         round: RelayRound,
-        told_not_ours: &mut bool,
+        logged_not_ours: &mut bool,
     ) {
-        *told_not_ours &= round == RelayRound::NotOurs;
+        *logged_not_ours &= round == RelayRound::NotOurs;
         if Instant::now() >= chores.lag {
             let waiting = self.note_failure(self.read_lag().await).unwrap_or(0);
             chores.lag = Instant::now() + self.options.lag_interval;
-            if round == RelayRound::NotOurs && waiting > 0 && !*told_not_ours {
+            if round == RelayRound::NotOurs && waiting > 0 && !*logged_not_ours {
                 info!(service = self.service, waiting, "another relay has the lease of the outbox");
-                *told_not_ours = true;
+                *logged_not_ours = true;
             }
         }
         // A backlog is worked off between the rounds, so that publishing goes on. That of the bus
@@ -342,7 +342,9 @@ impl Relay {
         match marked.and(released) {
             Ok(()) => info!(service = self.service, "the relay has stopped"),
             Err(StorageError::Closed) => {}
-            Err(error) => warn!(service = self.service, %error, "the relay stopped in disorder"),
+            Err(error) => {
+                warn!(service = self.service, %error, "the relay could not release its lease")
+            }
         }
     }
 }

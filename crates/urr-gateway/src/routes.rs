@@ -211,7 +211,6 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/admin/events/{id}/tickets", "ticket", Admin, General, Browse, Default),
         route(ALL, "/api/admin/tickets/**", "ticket", Admin, General, Browse, Default),
         route(ALL, "/api/admin/check-ins/**", "ticket", Admin, General, Hold, Default),
-        route(GET, "/api/admin/ticket-audit-log", "ticket", Admin, General, Browse, Default),
         route(ALL, "/api/admin/payments/**", "payment", Admin, General, Pay, Payment),
         route(ALL, "/api/admin/mails/**", "mail", Admin, General, Browse, Default),
         route(ALL, "/api/admin/**", "catalog", Admin, General, Browse, Default),

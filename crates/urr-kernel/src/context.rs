@@ -1,11 +1,12 @@
-//! What travels with a request through calls and events: who belongs together, what caused what.
+//! The context of a request, which goes along with calls and domain events: correlation, causation
+//! and trace.
 
 use std::fmt;
 use std::str::FromStr;
 
 use uuid::Uuid;
 
-/// The thread that ties the parts of one user action together.
+/// Ties the parts of one user action together.
 ///
 /// `correlation_id` names the whole flow, `causation_id` the event that led here (if an event did),
 /// and `trace` is the W3C trace context for the tracing system.

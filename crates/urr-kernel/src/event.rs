@@ -1,4 +1,4 @@
-//! The envelope of an event: CloudEvents 1.0 in its JSON form.
+//! Domain events and their envelope: CloudEvents 1.0 in its JSON form.
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use crate::{CallContext, TraceContext};
 
 pub const SPEC_VERSION: &str = "1.0";
 
-/// A fact that a service announces. The type says where it goes and what it is called.
+/// The data of a domain event. The type has its topic and its name.
 pub trait EventData: Serialize + DeserializeOwned {
     /// The topic, for example `reservation-events`.
     const TOPIC: &'static str;
@@ -20,7 +20,7 @@ pub trait EventData: Serialize + DeserializeOwned {
     fn aggregate_id(&self) -> Uuid;
 }
 
-/// An event as it travels. Unknown attributes are ignored, as CloudEvents asks.
+/// A domain event in its envelope. Unknown attributes are ignored, as CloudEvents asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DomainEvent {
     pub specversion: String,
@@ -92,7 +92,7 @@ impl DomainEvent {
         Ok(event)
     }
 
-    /// The data as the type its name promises.
+    /// The data, as the type that belongs to the event's name.
     pub fn decode<D: EventData>(&self) -> Result<D, DecodeEventError> {
         assert_eq!(self.event_type, D::TYPE, "the caller matched on the type");
         D::deserialize(&self.data).map_err(|source| DecodeEventError::WrongData {

@@ -1,4 +1,4 @@
-//! Time-ordered ids (UUIDv7) from a handed-in clock and a seedable generator.
+//! Time-ordered ids (UUIDv7) from a given clock and a seedable generator.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,8 +1,8 @@
-//! The word by which a client says that two requests are one.
+//! Idempotency keys: the client's name for a request, so that a retry has no second effect.
 
 const CHARS_MAX: usize = 64;
 
-/// It is the user's own: others may use the same word.
+/// A key is unique per user: others may use the same text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 

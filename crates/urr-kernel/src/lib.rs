@@ -1,8 +1,8 @@
 //! What every crate shares: ids, money, time, secrets, the envelope of events, and rules that more
-//! than one service keeps.
+//! than one service applies.
 //!
 //! Deliberately absent: async, SQL, HTTP, files and the process environment. Time, ids and
-//! randomness are values that are handed in, so that a test or a simulation can decide them.
+//! randomness are passed in as values, so that a test or a simulation can decide them.
 
 mod clock;
 mod context;

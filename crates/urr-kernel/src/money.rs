@@ -39,7 +39,7 @@ impl Won {
         self.0.checked_mul(count).map(Won).ok_or(MoneyOverflow)
     }
 
-    /// So many per cent of the amount, rounded down to a whole won.
+    /// A percentage of the amount, rounded down to a whole won.
     pub fn percent(self, percent: u8) -> Result<Won, MoneyOverflow> {
         Ok(Won(self.times(i64::from(percent))?.0.div_euclid(100)))
     }

@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 
 use crate::hex;
 
-/// A secret. `Debug` hides it, there is no `Display`, and equality does not leak its length of match.
+/// A secret. `Debug` hides it, there is no `Display`, and it is compared in constant time.
 #[derive(Clone)]
 pub struct Secret(String);
 

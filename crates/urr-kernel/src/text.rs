@@ -1,6 +1,6 @@
-//! Text that people give and others see.
+//! Validation of texts that users enter and others see.
 
-/// Why a text cannot be shown in one line. Reads on after what it is, as in "The name is empty".
+/// Why a text cannot be shown in one line. The text follows a subject, as in "The name is empty".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitText {
     #[error("is empty")]

@@ -1,5 +1,5 @@
-//! What a type of standing tickets may be: the one home of the rules that the catalogue, which
-//! orders them, and the ticket office, which sells them, have in common.
+//! The rules for ticket types, shared by the catalog service, which orders them, and the ticket
+//! service, which sells them.
 
 use crate::Won;
 
@@ -15,7 +15,7 @@ pub mod limits {
 
 use limits::{DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, PRICE_MAX_WON, TOTAL_MAX};
 
-/// A type of tickets as someone wants it. Only [`TicketTypeDraft::parse`] makes one.
+/// A ticket type as it was requested. Only [`TicketTypeDraft::parse`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketTypeDraft {
     name: String,
@@ -24,7 +24,7 @@ pub struct TicketTypeDraft {
     total: u32,
 }
 
-/// Why a type of tickets cannot be as wanted.
+/// Why a ticket type is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTicketType {
     #[error("A name has 1 to {NAME_CHARS_MAX} characters.")]

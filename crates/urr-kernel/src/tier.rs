@@ -1,4 +1,4 @@
-//! A fan's standing with an artist, and what it means for a pre-sale.
+//! Membership tiers, and when each may buy in a pre-sale.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::named_enum;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// A fan's standing with an artist. `None` of it is the general public.
+/// The tier of a member. `Option::None` is the general public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {

@@ -1,4 +1,4 @@
-//! The simple way to describe a hall: so many rows of so many seats, a grade per range of rows.
+//! A grid: the simple description of a hall with equal rows and a grade per range of rows.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! What makes a layout unusable.
+//! Validation of layouts.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::{
 const NUMBER_MAX: u16 = 9_999;
 const COORDINATE_MAX: u32 = 1_000_000;
 
-/// The first thing that is wrong, as a sentence for whoever drew the hall.
+/// The first mistake in a layout, as a sentence for the administrator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLayout {
     #[error("The layout has no section.")]
@@ -39,7 +39,7 @@ pub enum InvalidLayout {
 }
 
 impl Layout {
-    /// Whether it can be sold as it is.
+    /// Whether its seats can be sold.
     pub fn check(&self) -> Result<(), InvalidLayout> {
         if self.sections.is_empty() {
             return Err(InvalidLayout::NoSection);

@@ -1,8 +1,8 @@
-//! Halls as both the catalogue and the ticket office see them: sections, rows, numbered seats.
+//! The seats of a hall, shared by the catalog and ticket services: sections, rows, numbered seats.
 //!
 //! A layout is written compactly, by rows. Its seats are numbered from 0 in the order of sections,
 //! rows and seats, and that number is the seat's id within an event: a map of 50,000 seats needs no
-//! list of ids, and a seat's place, grade and label follow from its number.
+//! list of ids, and a seat's position, grade and label follow from its number.
 //!
 //! Deliberately absent: prices and whether a seat is free. Those belong to an event.
 

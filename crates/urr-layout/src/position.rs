@@ -1,11 +1,11 @@
-//! Where a numbered seat is.
+//! The position of a seat: its section, row and number.
 
 use crate::{Layout, SeatRow, Section};
 
 /// A seat's number within its layout, from 0.
 pub type SeatId = u32;
 
-/// A seat with its surroundings.
+/// A seat with its section and row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeatPosition<'a> {
     pub id: SeatId,
@@ -31,7 +31,7 @@ impl SeatPosition<'_> {
 }
 
 impl Layout {
-    /// Where a seat is; none if the layout does not have it.
+    /// The position of a seat; none if the layout does not have it.
     pub fn place(&self, id: SeatId) -> Option<SeatPosition<'_>> {
         let mut first = 0;
         for section in &self.sections {

@@ -1,4 +1,4 @@
-//! Calls to services that belong to others: identity providers, payment agencies, bot checks.
+//! The HTTP client for services of third parties: identity and payment providers, bot checks.
 //!
 //! Invariants:
 //! - Everyone is called over HTTPS, and the certificate is checked against the roots of the web.
@@ -27,7 +27,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// No answer may be longer.
+/// Longer answers are an error.
 pub const BODY_BYTES_MAX: usize = 1_000_000;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -69,13 +69,13 @@ pub struct OutboundResponse {
 /// Why there is no answer. The texts name no address: addresses can hold secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
-    /// The address is none, or may not be called.
+    /// The address is invalid, or may not be called.
     #[error("the address may not be called: {0}")]
     RefusedAddress(&'static str),
     /// No connection came about, so surely nothing was sent.
     #[error("the service cannot be reached")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
-    /// The time was over. The service may have acted.
+    /// No answer in time. The service may have acted.
     #[error("the service did not answer in time")]
     Timeout,
     /// The connection broke. The service may have acted.

@@ -1,4 +1,4 @@
-//! A breaker: stops calls to what keeps failing, until someone has seen it work again.
+//! The breaker for Redis: stops calls while Redis keeps failing, until a probe succeeds.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -19,8 +19,7 @@ impl RedisBreaker {
         self.failures.store(0, Ordering::Relaxed);
     }
 
-    /// A call failed. True for the one caller that has thereby opened the breaker, and who sees to
-    /// it that it is closed again.
+    /// A call failed. True for the one call that opened the breaker; its caller starts the probe.
     pub fn failed(&self, failures_max: u32) -> bool {
         // Only calls that were admitted fail, so this cannot wrap.
         let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;

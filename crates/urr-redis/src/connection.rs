@@ -18,8 +18,8 @@ use urr_kernel::Secret;
 use crate::error::CommandFailure;
 use crate::{RedisError, RedisOptions, RedisTopology};
 
-/// Bytes that stay unacknowledged for so long break the connection. Without it, a server that
-/// vanished from the network would be waited for until the system gives up, a quarter of an hour.
+/// The connection is broken if bytes stay unacknowledged for this long. Without it, a server that
+/// vanished from the network would block calls until the operating system gives up after 15 minutes.
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(3);
 /// A Cluster's redirections need some attempts. They also repeat calls whose connection broke.
 const CLUSTER_ATTEMPTS_MORE: u32 = 3;
@@ -31,7 +31,7 @@ pub(crate) struct ConnectionSource {
     client: RedisClient,
     connection_timeout: Duration,
     current: Mutex<Current>,
-    /// Whoever holds this makes the connection; the others wait for it.
+    /// Held while a connection is made, so that others wait for it.
     connecting: tokio::sync::Mutex<()>,
 }
 
@@ -61,10 +61,10 @@ enum RedisClient {
 
 impl ConnectionSource {
     pub fn new(
-        place: &RedisTopology,
+        topology: &RedisTopology,
         options: &RedisOptions,
     ) -> Result<ConnectionSource, RedisError> {
-        let client = RedisClient::new(place, options)
+        let client = RedisClient::new(topology, options)
             .map_err(|error| RedisError::Rejected(format!("the address of Redis: {error}")))?;
         Ok(ConnectionSource {
             client,
@@ -94,9 +94,9 @@ impl ConnectionSource {
         Ok(live)
     }
 
-    /// Forgets a broken connection, unless another has taken its place. That of a Cluster mends
-    /// itself: only one of its nodes may be gone.
-    pub fn let_go(&self, broken: &SharedConnection) {
+    /// Drops a broken connection, unless another has replaced it. The connection of a Cluster recovers
+    /// by itself: only one of its nodes may be gone.
+    pub fn drop_broken(&self, broken: &SharedConnection) {
         let mut current = self.current();
         let in_use = current.live.as_ref().is_some_and(|live| live.number == broken.number);
         if in_use && matches!(broken.connection, RedisConnection::Single(_)) {
@@ -119,11 +119,11 @@ impl SharedConnection {
 }
 
 impl RedisClient {
-    fn new(place: &RedisTopology, options: &RedisOptions) -> redis::RedisResult<RedisClient> {
+    fn new(topology: &RedisTopology, options: &RedisOptions) -> redis::RedisResult<RedisClient> {
         // Without a delay a call need not wait for the answer to the one before it. That costs a fifth
         // of the calls per second that one connection can take, which are more than we need.
         let tcp = TcpSettings::default().set_nodelay(true).set_user_timeout(UNACKNOWLEDGED_MAX);
-        match place {
+        match topology {
             RedisTopology::Single(url) => {
                 let info = url.expose().into_connection_info()?.set_tcp_settings(tcp);
                 let config = AsyncConnectionConfig::new()

@@ -24,7 +24,7 @@ pub(crate) enum FailureScope {
     None,
     /// It is not able to serve now, but the connection may be.
     Server,
-    /// The connection is of no use any more.
+    /// The connection is broken.
     Connection,
 }
 
@@ -47,7 +47,7 @@ impl CommandFailure {
         }
     }
 
-    /// The script answered what its caller cannot read: a bug, and none of Redis.
+    /// The script returned something that its caller cannot read: our own bug.
     pub fn to_understand(cause: impl ToString) -> CommandFailure {
         let cause = cause.to_string();
         CommandFailure {

@@ -38,7 +38,7 @@ pub use self::hash_tag::hash_tag;
 use self::hash_tag::slot_of;
 pub use self::script::Script;
 
-/// Where Redis is: `redis://[user][:password@]host:port[/database]`.
+/// The address of Redis: `redis://[user][:password@]host:port[/database]`.
 #[derive(Debug, Clone)]
 pub enum RedisTopology {
     Single(Secret),
@@ -55,7 +55,7 @@ pub struct RedisOptions {
     pub connection_timeout: Duration,
     /// For the whole answer, on a Cluster with all redirections.
     pub response_timeout: Duration,
-    /// So many failures in a row open the breaker.
+    /// This many failures in a row open the breaker.
     pub failures_max: u32,
     /// How long calls are refused before the first attempt to close the breaker, and before each
     /// further one.
@@ -94,18 +94,18 @@ struct Inner {
 
 impl Redis {
     /// Connects with the usual timeouts; see [`Redis::connect_with`].
-    pub async fn connect(place: &RedisTopology) -> Result<Redis, RedisError> {
-        Redis::connect_with(place, RedisOptions::default()).await
+    pub async fn connect(topology: &RedisTopology) -> Result<Redis, RedisError> {
+        Redis::connect_with(topology, RedisOptions::default()).await
     }
 
     /// Connects. Only an address that makes no sense is an error: a Redis that is down now may come
-    /// back, and who needs it at start asks with [`Redis::ping`].
+    /// back. A program that needs it at start calls [`Redis::ping`].
     pub async fn connect_with(
-        place: &RedisTopology,
+        topology: &RedisTopology,
         options: RedisOptions,
     ) -> Result<Redis, RedisError> {
-        let source = ConnectionSource::new(place, &options)?;
-        let breakers = match place {
+        let source = ConnectionSource::new(topology, &options)?;
+        let breakers = match topology {
             RedisTopology::Single(_) => 1,
             RedisTopology::Cluster(_) => CLUSTER_BREAKERS,
         };
@@ -122,7 +122,7 @@ impl Redis {
     pub async fn ping(&self) -> Result<(), RedisError> {
         let live = self.0.source.live().await.map_err(|failure| failure.error)?;
         let answer = live.send(&redis::cmd("PING")).await;
-        answer.map(drop).map_err(|error| self.0.judge(&live, &error).error)
+        answer.map(drop).map_err(|error| self.0.classify(&live, &error).error)
     }
 
     /// Whether calls are refused at the moment, on a Cluster for some of the keys at least.
@@ -198,15 +198,15 @@ impl Inner {
             }
             answer => answer,
         };
-        let answer = answer.map_err(|error| self.judge(&live, &error))?;
+        let answer = answer.map_err(|error| self.classify(&live, &error))?;
         T::from_redis_value(answer).map_err(CommandFailure::to_understand)
     }
 
-    /// Says what an error means, and lets go of a connection that is of no use any more.
-    fn judge(&self, live: &SharedConnection, error: &redis::RedisError) -> CommandFailure {
+    /// Classifies an error, and drops the connection if it is broken.
+    fn classify(&self, live: &SharedConnection, error: &redis::RedisError) -> CommandFailure {
         let failure = CommandFailure::after_sending(error);
         if failure.scope == FailureScope::Connection {
-            self.source.let_go(live);
+            self.source.drop_broken(live);
         }
         failure
     }

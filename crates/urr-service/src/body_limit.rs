@@ -1,4 +1,4 @@
-//! A body larger than the service takes is refused, whether it announces its size or not.
+//! The limit on request bodies, for those that announce their size and those that do not.
 
 use std::convert::Infallible;
 
@@ -15,7 +15,7 @@ use crate::extract::too_large;
 /// is still sending when the connection closes sees a reset instead of the answer.
 const DRAINED_MAX: usize = 4;
 
-/// Why a request goes no further, and what is still to be read of it.
+/// A request that the layer refused, and the rest of its body.
 pub(crate) struct RefusedRequest {
     error: ApiError,
     rest: Option<Box<Limited<Body>>>,
@@ -46,8 +46,12 @@ pub(crate) fn limit_body(bytes_max: usize, request: Request) -> Result<Request, 
         let rest = Limited::new(request.into_body(), bytes_max.saturating_mul(DRAINED_MAX));
         return Err(RefusedRequest { error: too_large(), rest: Some(Box::new(rest)) });
     }
-    let mut request = request.map(|body| Body::new(Limited::new(body, bytes_max)));
-    // The bound of axum's own extractors is another one.
+    // A body of known size, as all calls inside the process have, cannot grow.
+    let mut request = match request.body().size_hint().exact() {
+        Some(_) => request,
+        None => request.map(|body| Body::new(Limited::new(body, bytes_max))),
+    };
+    // axum's own extractors have another default limit.
     DefaultBodyLimit::disable().apply(&mut request);
     Ok(request)
 }

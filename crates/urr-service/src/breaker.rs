@@ -25,7 +25,7 @@ pub struct Breaker {
 #[derive(Debug)]
 struct BreakerCircuit {
     state: CircuitState,
-    /// Counts the changes of state: what was let in under an older one has no say in this one.
+    /// Counts the changes of state: a call that was admitted in an older state is not counted.
     generation: u64,
 }
 
@@ -47,7 +47,7 @@ pub enum BreakerState {
     Open,
 }
 
-/// How a call went, as far as the breaker cares.
+/// How a call went, for the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
     Success,
@@ -62,8 +62,8 @@ pub struct BreakerOpen {
     pub retry_after: Duration,
 }
 
-/// The right to make one call. Dropped without a outcome, as when the caller is cancelled, it
-/// gives its place back.
+/// The right to make one call. If it is dropped without an outcome, as when the caller is cancelled,
+/// the call is not counted.
 #[derive(Debug)]
 pub struct CallPermit<'a> {
     breaker: &'a Breaker,

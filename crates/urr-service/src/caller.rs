@@ -1,19 +1,17 @@
 //! Which of our own programs is calling, and how it proves that over the network.
 //!
-//! Every caller has a credential of its own, so that one that leaks names the service it leaked
-//! from and opens nothing in another's name. Inside a process the proof is the `Caller` value
+//! Every caller has a credential of its own, so that a leaked one tells where it leaked and cannot
+//! be used in another caller's name. Inside a process the proof is the `Caller` value
 //! itself: it is put into the request as a typed extension, which no byte from a network can make.
 
-use std::fmt;
 use std::net::SocketAddr;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName};
 use axum::middleware::{self, Next};
-use urr_kernel::Secret;
+use urr_kernel::{Secret, named_enum};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::ApiError;
@@ -37,57 +35,19 @@ pub enum Caller {
     Operator,
 }
 
-/// A name that none of our programs has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such caller")]
-pub struct UnknownCaller;
-
-impl Caller {
-    pub const ALL: [Caller; 11] = [
-        Caller::Gateway,
-        Caller::Auth,
-        Caller::Catalog,
-        Caller::Queue,
-        Caller::Ticket,
-        Caller::Payment,
-        Caller::Stats,
-        Caller::Mail,
-        Caller::Community,
-        Caller::Worker,
-        Caller::Operator,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Caller::Gateway => "gateway",
-            Caller::Auth => "auth",
-            Caller::Catalog => "catalog",
-            Caller::Queue => "queue",
-            Caller::Ticket => "ticket",
-            Caller::Payment => "payment",
-            Caller::Stats => "stats",
-            Caller::Mail => "mail",
-            Caller::Community => "community",
-            Caller::Worker => "worker",
-            Caller::Operator => "operator",
-        }
-    }
-}
-
-impl fmt::Display for Caller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Caller {
-    type Err = UnknownCaller;
-
-    fn from_str(name: &str) -> Result<Caller, UnknownCaller> {
-        let found = Caller::ALL.into_iter().find(|caller| caller.name() == name);
-        found.ok_or(UnknownCaller)
-    }
-}
+named_enum!(Caller {
+    Gateway => "gateway",
+    Auth => "auth",
+    Catalog => "catalog",
+    Queue => "queue",
+    Ticket => "ticket",
+    Payment => "payment",
+    Stats => "stats",
+    Mail => "mail",
+    Community => "community",
+    Worker => "worker",
+    Operator => "operator",
+});
 
 /// The credentials of all callers, derived from one root secret that the processes share.
 #[derive(Clone, Debug)]
@@ -108,14 +68,14 @@ impl InternalCredentials {
         &self.0[position.expect("ALL names every caller")]
     }
 
-    /// Who the headers prove the call to come from: nobody if they claim nobody.
+    /// The caller that the headers prove; `None` if they claim none.
     fn verify(&self, headers: &HeaderMap) -> Result<Option<Caller>, InvalidCallerCredential> {
         let claimed = match (only(headers, &CALLER)?, only(headers, &CREDENTIAL)?) {
             (None, None) => return Ok(None),
             (Some(name), Some(secret)) => (name, secret),
             (_, _) => return Err(InvalidCallerCredential),
         };
-        let caller: Caller = claimed.0.parse().map_err(|UnknownCaller| InvalidCallerCredential)?;
+        let caller: Caller = claimed.0.parse().map_err(|_| InvalidCallerCredential)?;
         match self.of(caller).matches(claimed.1) {
             true => Ok(Some(caller)),
             false => Err(InvalidCallerCredential),
@@ -125,7 +85,8 @@ impl InternalCredentials {
 
 struct InvalidCallerCredential;
 
-/// The one value of a header. Two values would let two programs read two different ones.
+/// The only value of a header. A repeated header is refused, because two programs could read
+/// different values of it.
 fn only<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -139,7 +100,7 @@ fn only<'a>(
 }
 
 fn credential(root: &Secret, caller: Caller) -> Secret {
-    root.derive(&format!("urr-internal-caller:{}", caller.name()))
+    root.derive(&format!("urr-internal-caller:{}", caller.as_str()))
 }
 
 /// For the network listeners of services: replaces the credential headers by the `Caller` they
@@ -239,9 +200,9 @@ mod tests {
     #[test]
     fn every_caller_is_found_by_its_name() {
         for caller in Caller::ALL {
-            assert_eq!(caller.name().parse(), Ok(caller));
+            assert_eq!(caller.as_str().parse(), Ok(caller));
         }
-        assert_eq!("Gateway".parse::<Caller>(), Err(UnknownCaller));
+        assert!("Gateway".parse::<Caller>().is_err());
     }
 
     #[test]
@@ -250,7 +211,7 @@ mod tests {
         for claimed in Caller::ALL {
             for owner in Caller::ALL {
                 let secret = all.for_caller(owner);
-                let sent = headers(&[(CALLER, claimed.name()), (CREDENTIAL, secret.expose())]);
+                let sent = headers(&[(CALLER, claimed.as_str()), (CREDENTIAL, secret.expose())]);
                 let verified = all.verify(&sent).ok().flatten();
                 assert_eq!(verified, (claimed == owner).then_some(owner));
             }

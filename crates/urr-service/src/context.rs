@@ -1,5 +1,5 @@
-//! The outermost step: gives a request its context, and a response its error body, its request id
-//! and its place in the numbers.
+//! The context of a request: trace, correlation id and language. When the request is answered, its
+//! error body, request id and metrics follow from it.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ use urr_kernel::{CallContext, IdSource, TraceContext};
 use uuid::Uuid;
 
 use crate::deadline::Deadline;
-use crate::messages::Language;
+use crate::messages::AnswerLanguage;
 use crate::metrics::AnsweredRequest;
 use crate::{ApiError, Caller, ServiceKit};
 
@@ -22,32 +22,32 @@ pub(crate) const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correla
 pub(crate) const CAUSATION_ID: HeaderName = HeaderName::from_static("x-causation-id");
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The route of a request by the table of whoever passes it on, as an extension of the response.
-/// The router's own would be one for all that is passed on.
+/// The route of a request in the metrics, as an extension of the response. The gateway sets it from
+/// its own table, because its router has one catch-all route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteLabel(pub &'static str);
 
-/// What the step needs: whose requests it sees, and the local-in things.
+/// What the request layer needs: the name of the service and its kit.
 pub(crate) struct ContextState {
     pub service: &'static str,
     pub kit: ServiceKit,
 }
 
-/// What a call inside the process hands over beside the request; over a network it is in headers.
-/// Nobody outside can make one.
+/// What goes with a call beside the request: as an extension inside the process, in headers over the
+/// network.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LocalCall {
+pub(crate) struct CallMetadata {
     pub context: CallContext,
     pub deadline: Deadline,
 }
 
-/// A request under way: what is known of it when it is answered.
+/// What is noted of a request until it is answered.
 pub(crate) struct RequestRecord {
     pub begun: Instant,
     context: CallContext,
     method: Method,
     route: Option<MatchedPath>,
-    language: Language,
+    language: AnswerLanguage,
     pub span: Span,
 }
 
@@ -55,8 +55,8 @@ impl RequestRecord {
     /// Gives a request its context.
     pub fn note(state: &ContextState, request: &mut Request) -> RequestRecord {
         let begun = Instant::now();
-        let local = request.extensions().get::<LocalCall>().map(|local| local.context);
-        let context = context_of(local, request.headers(), &state.kit.ids);
+        let given = request.extensions().get::<CallMetadata>().map(|call| call.context);
+        let context = context_of(given, request.headers(), &state.kit.ids);
         let method = request.method().clone();
         let route = request.extensions().get::<MatchedPath>().cloned();
         let span = tracing::info_span!(
@@ -69,7 +69,7 @@ impl RequestRecord {
         if !span.is_disabled() {
             span.record("trace_id", context.trace.trace_id());
         }
-        let language = Language::preferred(request.headers());
+        let language = AnswerLanguage::preferred(request.headers());
         request.extensions_mut().insert(context);
         RequestRecord { begun, context, method, route, language, span }
     }
@@ -104,11 +104,11 @@ fn route_name(route: Option<&MatchedPath>) -> &str {
     route.map_or("unmatched", MatchedPath::as_str)
 }
 
-/// The context that was local over, or that the headers carry on, or a new one. What is malformed
-/// is as good as absent.
-fn context_of(local: Option<CallContext>, headers: &HeaderMap, ids: &IdSource) -> CallContext {
+/// The context that a caller in this process gave, or that of the headers, or a new one. Malformed
+/// headers are ignored.
+fn context_of(given: Option<CallContext>, headers: &HeaderMap, ids: &IdSource) -> CallContext {
     let fresh = ids.next_id();
-    if let Some(context) = local {
+    if let Some(context) = given {
         return CallContext { trace: context.trace.child(fresh), ..context };
     }
     let correlation_id = id_in(headers, &CORRELATION_ID).or_else(|| id_in(headers, &REQUEST_ID));
@@ -121,14 +121,14 @@ fn context_of(local: Option<CallContext>, headers: &HeaderMap, ids: &IdSource) -
     }
 }
 
-/// Removes what a client says about the context: what we say travels elsewhere.
+/// Removes the context headers, which a client may have set.
 pub(crate) fn remove_context(headers: &mut HeaderMap) {
     for name in [TRACEPARENT, CORRELATION_ID, CAUSATION_ID, REQUEST_ID] {
         headers.remove(name);
     }
 }
 
-/// Writes a context into the headers of a call, over whatever was there.
+/// Writes a context into the headers of a call and replaces what was there.
 pub(crate) fn write_context(context: &CallContext, headers: &mut HeaderMap) {
     remove_context(headers);
     let trace = HeaderValue::from_str(&context.trace.to_string());
@@ -154,7 +154,7 @@ fn id_in(headers: &HeaderMap, name: &HeaderName) -> Option<Uuid> {
     id.filter(|id| !id.is_nil())
 }
 
-/// Extractor: the context of this request, to be local on with every call and event.
+/// Extractor: the context of this request, to be passed on with every call and domain event.
 #[derive(Clone, Copy, Debug)]
 pub struct Context(pub CallContext);
 
@@ -164,11 +164,11 @@ impl<S: Sync> FromRequestParts<S> for Context {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Context, ApiError> {
         let context = parts.extensions.get::<CallContext>().copied();
         let mut context = context.ok_or_else(|| ApiError::internal("no context layer"))?;
-        // What caused a call is for our own programs to say; the layer did not know yet who calls
-        // over a network.
+        // Only our own programs may set the causation id, and the request layer reads the context
+        // before it has verified the caller.
         if parts.extensions.get::<Caller>().is_some() {
-            let told = id_in(&parts.headers, &CAUSATION_ID);
-            context.causation_id = context.causation_id.or(told);
+            let given = id_in(&parts.headers, &CAUSATION_ID);
+            context.causation_id = context.causation_id.or(given);
         }
         Ok(Context(context))
     }

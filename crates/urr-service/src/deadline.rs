@@ -1,4 +1,4 @@
-//! Work has an end: the caller says how long it will wait, and the service stops when nobody does.
+//! Deadlines: the caller says how long it will wait, and the service stops working after that.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,11 +12,11 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use crate::ApiError;
-use crate::context::LocalCall;
+use crate::context::CallMetadata;
 
 pub(crate) const DEADLINE_MS: HeaderName = HeaderName::from_static("x-urr-deadline-ms");
 
-/// Extractor: when the answer to this request is worth nothing any more.
+/// Extractor: the time after which nobody waits for the answer to this request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline(pub Instant);
 
@@ -41,8 +41,8 @@ impl Deadline {
 /// gives itself.
 pub(crate) fn time_allowed(longest: Duration, request: &mut Request) -> Duration {
     let told = request.headers_mut().remove(DEADLINE_MS);
-    if let Some(local) = request.extensions().get::<LocalCall>() {
-        return local.deadline.remaining().min(longest);
+    if let Some(call) = request.extensions().get::<CallMetadata>() {
+        return call.deadline.remaining().min(longest);
     }
     let told: Option<u64> = told.and_then(|millis| millis.to_str().ok()?.parse().ok());
     told.map_or(longest, |millis| Duration::from_millis(millis).min(longest))

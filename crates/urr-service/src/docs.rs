@@ -67,7 +67,7 @@ pub fn merge_openapi(
     Ok(merged)
 }
 
-/// What the door may answer instead of any service.
+/// What the gateway may answer to any operation.
 const COMMON: [(&str, &str); 5] = [
     ("400", "The address, a header or the body is not acceptable."),
     ("429", "Too many requests; `Retry-After` says when to come back."),

@@ -1,8 +1,8 @@
-//! `ApiError`: what a client is told when a request cannot be done, and what only the log learns.
+//! `ApiError`: the answer to a request that is refused or fails, and the cause for the log.
 //!
 //! The error does not know the trace it belongs to. It travels in the extensions of the response
-//! to the context layer, the outermost one, which writes the body with the trace id and logs the
-//! source, once.
+//! to the request layer, which writes the body with the trace id, in the language of the client, and
+//! logs the source once.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -15,7 +15,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
-use crate::messages::{self, Language};
+use crate::messages::{self, AnswerLanguage};
 
 /// A refusal or failure with its status, its code for programs and its sentence for people.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct ApiError {
     status: StatusCode,
     code: Cow<'static, str>,
     sentence: Cow<'static, str>,
-    /// If it says more than the sentence of the code.
+    /// Set if it says more than the Korean sentence of the code.
     korean: Option<Box<str>>,
     extra: Map<String, Value>,
     source: Option<Arc<dyn Error + Send + Sync>>,
@@ -106,7 +106,7 @@ impl ApiError {
         ApiError::new(StatusCode::GATEWAY_TIMEOUT, code, sentence)
     }
 
-    /// Our own mistake. The client learns nothing but the trace id; the log learns the source.
+    /// Our own mistake. The client gets the trace id only; the source is logged.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> ApiError {
         let sentence = "Something went wrong on our side. Please try again.";
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", sentence)
@@ -127,10 +127,12 @@ impl ApiError {
         self
     }
 
-    fn sentence_in(&self, language: Language) -> &str {
+    fn sentence_in(&self, language: AnswerLanguage) -> &str {
         let korean = match language {
-            Language::English => None,
-            Language::Korean => self.korean.as_deref().or_else(|| messages::korean(&self.code)),
+            AnswerLanguage::English => None,
+            AnswerLanguage::Korean => {
+                self.korean.as_deref().or_else(|| messages::korean(&self.code))
+            }
         };
         korean.unwrap_or(&self.sentence)
     }
@@ -165,7 +167,7 @@ impl ApiError {
         &self,
         response: &mut Response,
         trace_id: Option<&str>,
-        language: Language,
+        language: AnswerLanguage,
     ) {
         let mut body = self.extra.clone();
         body.insert("error".to_owned(), Value::from(self.sentence_in(language)));
@@ -187,8 +189,8 @@ impl ApiError {
         *response.body_mut() = Value::Object(body).to_string().into();
     }
 
-    /// Logs a failure of ours with everything that led to it. Refusals are the client's business,
-    /// and a part that is down or slow is known to us: no error of the program for each request.
+    /// Logs a failure of ours with its sources. Refusals are not logged. A dependency that is down or
+    /// slow is a warning, because alerts count errors and every request would raise one.
     pub(crate) fn log(&self) {
         if !self.status.is_server_error() {
             return;
@@ -227,10 +229,10 @@ impl Error for ApiError {
 }
 
 impl IntoResponse for ApiError {
-    /// A complete answer but for the trace id, which the context layer adds.
+    /// A complete answer but for the trace id and the language, which the request layer adds.
     fn into_response(self) -> Response {
         let mut response = Response::default();
-        self.write_into(&mut response, None, Language::English);
+        self.write_into(&mut response, None, AnswerLanguage::English);
         response.extensions_mut().insert(self);
         response
     }

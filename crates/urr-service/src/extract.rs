@@ -1,5 +1,5 @@
-//! `Json`, `Path` and `Query` as axum has them, but what they refuse is an `ApiError` that says
-//! where the mistake is. A bad request is never our failure: no 500.
+//! `Json`, `Path` and `Query` as axum has them, but a rejection is an `ApiError` with status 4xx that
+//! names the wrong field.
 
 use std::error::Error;
 
@@ -15,13 +15,13 @@ use serde::de::DeserializeOwned;
 
 use crate::ApiError;
 use crate::field_error::{FieldError, RequestPart};
-use crate::messages::Language;
+use crate::messages::AnswerLanguage;
 
 /// A JSON body, in or out.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
-/// A body as it came, for those who check a signature over its bytes.
+/// A body as it came, for handlers that check a signature over its bytes.
 #[derive(Clone, Debug)]
 pub struct RawBody(pub Bytes);
 
@@ -130,8 +130,8 @@ fn json_refused(rejection: JsonRejection) -> ApiError {
 
 /// A mistake in a field, in both languages.
 fn wrong_field(code: &'static str, part: RequestPart, error: &FieldError) -> ApiError {
-    ApiError::bad_request(code, error.sentence(Language::English, part))
-        .in_korean(error.sentence(Language::Korean, part))
+    ApiError::bad_request(code, error.sentence(AnswerLanguage::English, part))
+        .in_korean(error.sentence(AnswerLanguage::Korean, part))
 }
 
 fn not_json() -> ApiError {
@@ -156,7 +156,7 @@ fn has_nul(json: &[u8]) -> bool {
     if !json.windows(ESCAPED.len()).any(|window| window == ESCAPED) {
         return false;
     }
-    // It may be an escaped backslash before the letters: rare enough to be read twice.
+    // The backslash may itself be escaped, so the document is parsed. This is rare.
     serde_json::from_slice(json).is_ok_and(|document| value_has_nul(&document))
 }
 

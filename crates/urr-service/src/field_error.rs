@@ -3,7 +3,7 @@
 //! serde describes a mistake in the words of the parser and with the names of Rust types. Here its
 //! text is read and said again: which field, and what is expected.
 
-use crate::messages::Language;
+use crate::messages::AnswerLanguage;
 
 /// Where in a request a mistake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,14 +14,14 @@ pub(crate) enum RequestPart {
 }
 
 impl RequestPart {
-    fn name(self, language: Language) -> &'static str {
+    fn name(self, language: AnswerLanguage) -> &'static str {
         match (self, language) {
-            (RequestPart::Body, Language::English) => "The body",
-            (RequestPart::Body, Language::Korean) => "요청 본문은",
-            (RequestPart::Query, Language::English) => "The query of the address",
-            (RequestPart::Query, Language::Korean) => "조회 조건은",
-            (RequestPart::Path, Language::English) => "A part of the path",
-            (RequestPart::Path, Language::Korean) => "주소의 값은",
+            (RequestPart::Body, AnswerLanguage::English) => "The body",
+            (RequestPart::Body, AnswerLanguage::Korean) => "요청 본문은",
+            (RequestPart::Query, AnswerLanguage::English) => "The query of the address",
+            (RequestPart::Query, AnswerLanguage::Korean) => "조회 조건은",
+            (RequestPart::Path, AnswerLanguage::English) => "A part of the path",
+            (RequestPart::Path, AnswerLanguage::Korean) => "주소의 값은",
         }
     }
 }
@@ -104,34 +104,36 @@ impl FieldError {
     }
 
     /// The sentence about a mistake in this part of a request.
-    pub fn sentence(&self, language: Language, part: RequestPart) -> String {
+    pub fn sentence(&self, language: AnswerLanguage, part: RequestPart) -> String {
         let subject = match (&self.field, language) {
-            (Some(field), Language::English) => format!("`{field}`"),
-            (Some(field), Language::Korean) => format!("`{field}` 값은"),
+            (Some(field), AnswerLanguage::English) => format!("`{field}`"),
+            (Some(field), AnswerLanguage::Korean) => format!("`{field}` 값은"),
             (None, language) => part.name(language).to_owned(),
         };
         let field = self.field.as_deref().unwrap_or_default();
         match (&self.problem, language) {
-            (FieldProblem::Missing, Language::English) => {
+            (FieldProblem::Missing, AnswerLanguage::English) => {
                 format!("The field `{field}` is missing.")
             }
-            (FieldProblem::Missing, Language::Korean) => format!("`{field}` 항목이 빠졌습니다."),
-            (FieldProblem::Unknown, Language::English) => {
+            (FieldProblem::Missing, AnswerLanguage::Korean) => {
+                format!("`{field}` 항목이 빠졌습니다.")
+            }
+            (FieldProblem::Unknown, AnswerLanguage::English) => {
                 format!("There is no field `{field}` here.")
             }
-            (FieldProblem::Unknown, Language::Korean) => {
+            (FieldProblem::Unknown, AnswerLanguage::Korean) => {
                 format!("`{field}` 항목은 사용할 수 없습니다.")
             }
-            (FieldProblem::Repeated, Language::English) => {
+            (FieldProblem::Repeated, AnswerLanguage::English) => {
                 format!("The field `{field}` is there twice.")
             }
-            (FieldProblem::Repeated, Language::Korean) => {
+            (FieldProblem::Repeated, AnswerLanguage::Korean) => {
                 format!("`{field}` 항목이 두 번 들어 있습니다.")
             }
-            (FieldProblem::Wrong(expected), Language::English) => {
+            (FieldProblem::Wrong(expected), AnswerLanguage::English) => {
                 format!("{subject} must be {}.", expected.in_english())
             }
-            (FieldProblem::Wrong(expected), Language::Korean) => {
+            (FieldProblem::Wrong(expected), AnswerLanguage::Korean) => {
                 format!("{subject} {}.", expected.in_korean())
             }
         }
@@ -299,8 +301,8 @@ mod tests {
             ),
         ] {
             let error = FieldError::read(text);
-            assert_eq!(error.sentence(Language::English, RequestPart::Body), english);
-            assert_eq!(error.sentence(Language::Korean, RequestPart::Body), korean);
+            assert_eq!(error.sentence(AnswerLanguage::English, RequestPart::Body), english);
+            assert_eq!(error.sentence(AnswerLanguage::Korean, RequestPart::Body), korean);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Whether a service is alive, and whether it can do its work.
+//! Health checks: whether a service is alive, and whether it can do its work.
 //!
-//! Probes are many and come from outside, so they cost next to nothing: the checks run at most
-//! once a second, however many ask (P-13).
+//! Probes are frequent and public, so they must be cheap: the checks run at most once a second,
+//! however many probes there are (P-13).
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -36,7 +36,7 @@ pub struct Health {
     checks: Vec<(&'static str, Check)>,
 }
 
-/// View: what a probe is told.
+/// View: the answer to a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct HealthView {
     service: &'static str,
@@ -58,7 +58,7 @@ impl Health {
         Health { service, draining, checks: Vec::new() }
     }
 
-    /// Adds a dependency. The check says what is wrong in words that may be shown to anybody.
+    /// Adds a dependency. The text of a failed check is public: no addresses and no logins.
     pub fn check<F, R>(mut self, name: &'static str, check: F) -> Health
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -95,7 +95,7 @@ impl Health {
     }
 }
 
-/// One check, which may hang or panic: both are answers.
+/// Runs one check. A check that hangs or panics has failed.
 async fn ask(check: &Check) -> Result<(), String> {
     let asked = AssertUnwindSafe(async { check().await }).catch_unwind();
     match tokio::time::timeout(CHECK_TIMEOUT, asked).await {

@@ -1,12 +1,11 @@
-//! Who the user is, as the gateway says in three headers. Nobody else is believed.
-
-use std::fmt;
-use std::str::FromStr;
+//! The user of a request, as the gateway says in three headers. From any other caller these headers
+//! are refused.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use urr_kernel::percent;
+use urr_storage::storable_enum;
 use uuid::Uuid;
 
 use crate::ApiError;
@@ -24,37 +23,7 @@ pub enum UserRole {
     Admin,
 }
 
-/// A role that does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such role: expected \"user\" or \"admin\"")]
-pub struct UnknownUserRole;
-
-impl UserRole {
-    pub const fn name(self) -> &'static str {
-        match self {
-            UserRole::User => "user",
-            UserRole::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for UserRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for UserRole {
-    type Err = UnknownUserRole;
-
-    fn from_str(name: &str) -> Result<UserRole, UnknownUserRole> {
-        match name {
-            "user" => Ok(UserRole::User),
-            "admin" => Ok(UserRole::Admin),
-            _ => Err(UnknownUserRole),
-        }
-    }
-}
+storable_enum!(UserRole { User => "user", Admin => "admin" });
 
 /// A user whose token the gateway has verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +38,7 @@ pub struct Identity {
 #[error("the gateway sent a malformed {0} header")]
 struct MalformedIdentity(HeaderName);
 
-/// An identity as requests carry it, made once for many of them.
+/// The headers of an identity, built once and used for many requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityHeaders {
     user_id: HeaderValue,
@@ -100,7 +69,7 @@ impl Identity {
         let ascii = |text: &str| HeaderValue::from_str(text).expect("the text is printable ASCII");
         IdentityHeaders {
             user_id: ascii(&self.user_id.to_string()),
-            role: HeaderValue::from_static(self.role.name()),
+            role: HeaderValue::from_static(self.role.as_str()),
             email: self
                 .email
                 .as_deref()
@@ -126,15 +95,15 @@ impl Identity {
         };
         let user_id = user_id.parse().map_err(|_| MalformedIdentity(USER_ID))?;
         let role = text(USER_ROLE)?.map_or(Ok(UserRole::User), str::parse);
-        let role = role.map_err(|UnknownUserRole| MalformedIdentity(USER_ROLE))?;
+        let role = role.map_err(|_| MalformedIdentity(USER_ROLE))?;
         let email = text(USER_EMAIL)?.map(|text| percent::decode(text).ok_or(USER_EMAIL));
         let email = email.transpose().map_err(MalformedIdentity)?;
         Ok(Some(Identity { user_id, email, role }))
     }
 }
 
-/// Believes the identity headers of the gateway and refuses everybody else's, loudly: they are an
-/// attempt to be someone else, or a call that went around the gateway.
+/// Reads the identity headers if the gateway wrote them. From anybody else they are an attempt to
+/// impersonate a user, or a call that bypassed the gateway: refused and logged.
 fn identify(parts: &Parts) -> Result<Option<Identity>, ApiError> {
     let claims = [USER_ID, USER_EMAIL, USER_ROLE];
     if !claims.iter().any(|name| parts.headers.contains_key(name)) {

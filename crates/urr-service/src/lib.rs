@@ -1,12 +1,13 @@
-//! What every service needs over HTTP: error bodies, extractors, identity, the calls between
-//! services, health, metrics, documents and a server that ends in good order.
+//! What every service needs: errors, extractors, identity, calls between services, jobs, caches,
+//! idempotency keys, the admin log, health, metrics, API documents and a server.
 //!
-//! A service builds an `OpenApiRouter` of handlers and has it dressed by [`Service::new`]. The
-//! result is called inside the process through [`Upstream::local`], or listens on the network
-//! behind [`Service::network_router`]; it cannot tell which.
+//! A service builds an `OpenApiRouter` of handlers. [`Service::new`] puts the request layer around
+//! it: context, deadline, body limit, metrics. The result is called inside the process through
+//! [`Upstream::local`], or over the network behind [`Service::network_router`]; handlers see no
+//! difference.
 //!
-//! Deliberately absent: business, SQL, configuration and global state. What a service is made
-//! of is local in as a [`ServiceKit`].
+//! Deliberately absent: business rules, configuration and global state. A service is given what it
+//! needs as a [`ServiceKit`].
 
 pub mod admin_audit;
 pub mod admin_log;
@@ -38,7 +39,7 @@ pub mod token;
 mod upstream;
 
 pub use breaker::{Breaker, BreakerState, CallOutcome};
-pub use caller::{Caller, Internal, InternalCredentials, UnknownCaller, internal_routes};
+pub use caller::{Caller, Internal, InternalCredentials, internal_routes};
 pub use context::{Context, RouteLabel};
 pub use deadline::Deadline;
 pub use docs::{SchemaConflict, docs_router, merge_openapi};
@@ -48,7 +49,7 @@ pub use etag::{ETag, has_etag};
 pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
 pub use idempotency::idempotency_key;
-pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, UnknownUserRole, User, UserRole};
+pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, User, UserRole};
 pub use metrics::Metrics;
 pub use page::{Page, Paged, Pagination};
 pub use request_layer::LayeredRoute;

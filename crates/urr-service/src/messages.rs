@@ -8,26 +8,26 @@ use axum::http::header::ACCEPT_LANGUAGE;
 
 /// A language in which errors are explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum AnswerLanguage {
     English,
     Korean,
 }
 
-impl Language {
+impl AnswerLanguage {
     /// As `Content-Language` names it.
     pub const fn tag(self) -> &'static str {
         match self {
-            Language::English => "en",
-            Language::Korean => "ko",
+            AnswerLanguage::English => "en",
+            AnswerLanguage::Korean => "ko",
         }
     }
 
     /// The language that a client prefers by `Accept-Language` (RFC 9110, 12.5.4). Of two that are
     /// equally welcome the first wins; `*`, nothing and languages that we do not have mean English.
-    pub fn preferred(headers: &HeaderMap) -> Language {
+    pub fn preferred(headers: &HeaderMap) -> AnswerLanguage {
         let values = headers.get_all(ACCEPT_LANGUAGE).iter();
         let ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
-        let mut best = (Language::English, 0);
+        let mut best = (AnswerLanguage::English, 0);
         for (language, quality) in ranges.filter_map(parse_range) {
             if quality > best.1 {
                 best = (language, quality);
@@ -38,12 +38,12 @@ impl Language {
 }
 
 /// A language that we have, and how welcome it is, in thousandths.
-fn parse_range(range: &str) -> Option<(Language, u32)> {
+fn parse_range(range: &str) -> Option<(AnswerLanguage, u32)> {
     let (name, parameters) = range.split_once(';').unwrap_or((range, ""));
     let primary = name.trim().split('-').next()?.to_ascii_lowercase();
     let language = match primary.as_str() {
-        "ko" => Language::Korean,
-        "en" | "*" => Language::English,
+        "ko" => AnswerLanguage::Korean,
+        "en" | "*" => AnswerLanguage::English,
         _ => return None,
     };
     let quality = match parameters.trim().strip_prefix("q=") {
@@ -232,7 +232,6 @@ const KOREAN: &[(&str, &str)] = &[
     ("PAYMENT_NOT_CONFIRMED", "환불할 결제가 없습니다."),
     ("PAYMENT_NOT_FOUND", "결제 내역을 찾을 수 없습니다."),
     ("PAYMENT_RETURNED", "예매가 확정되지 않아 결제 금액을 돌려드렸습니다."),
-    ("PRESALE", "지금은 선예매 대상 회원만 구매할 수 있습니다."),
     ("PRESALE_MEMBERS_ONLY", "지금은 선예매 대상 회원만 구매할 수 있습니다."),
     ("PRICE_IS_FIXED", "양도 가격은 결제한 금액으로 정해져 있습니다."),
     ("PROOF_REQUIRED", "본인 확인이 필요합니다."),
@@ -271,7 +270,6 @@ const KOREAN: &[(&str, &str)] = &[
     ("SALE_ENDED", "판매가 종료되었습니다."),
     ("SALE_NOT_OPEN", "아직 판매 시작 전입니다."),
     ("SALE_NOT_READY", "좌석을 준비하고 있습니다. 잠시 후 다시 시도해 주세요."),
-    ("SALE_OVER", "판매가 종료되었습니다."),
     ("SALE_STARTED", "판매가 시작된 뒤에는 바꿀 수 없습니다."),
     ("SEAT_BEING_DECIDED", "다른 고객이 이 좌석을 선택하고 있습니다. 잠시 후 다시 시도해 주세요."),
     ("SEAT_LIMIT", "1인당 구매할 수 있는 매수를 초과했습니다."),
@@ -309,7 +307,6 @@ const KOREAN: &[(&str, &str)] = &[
     ("TOKEN_MALFORMED", "로그인 정보를 읽을 수 없습니다."),
     ("TOKEN_REVOKED", "로그아웃되었습니다. 다시 로그인해 주세요."),
     ("TOO_MANY_ASKS", "요청이 너무 많습니다. 잠시 후 다시 시도해 주세요."),
-    ("TOO_MANY_CHOSEN", "한 번에 선택할 수 있는 매수를 초과했습니다."),
     (
         "TOO_MANY_DOWNLOADS",
         "동시에 내려받을 수 있는 수를 초과했습니다. 잠시 후 다시 시도해 주세요.",
@@ -358,17 +355,17 @@ mod tests {
 
     use super::*;
 
-    fn preferred(value: &str) -> Language {
+    fn preferred(value: &str) -> AnswerLanguage {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_LANGUAGE, value.parse().unwrap());
-        Language::preferred(&headers)
+        AnswerLanguage::preferred(&headers)
     }
 
     #[test]
     fn the_language_is_the_most_welcome_one_that_we_have() {
         for korean in ["ko", "ko-KR,ko;q=0.9,en-US;q=0.8", "fr, KO ;q=0.1", "en;q=0.5, ko;q=0.501"]
         {
-            assert_eq!(preferred(korean), Language::Korean, "{korean}");
+            assert_eq!(preferred(korean), AnswerLanguage::Korean, "{korean}");
         }
         for english in [
             "",
@@ -381,9 +378,9 @@ mod tests {
             "ko;q=2",
             "*, ko",
         ] {
-            assert_eq!(preferred(english), Language::English, "{english}");
+            assert_eq!(preferred(english), AnswerLanguage::English, "{english}");
         }
-        assert_eq!(Language::preferred(&HeaderMap::new()), Language::English);
+        assert_eq!(AnswerLanguage::preferred(&HeaderMap::new()), AnswerLanguage::English);
     }
 
     #[test]

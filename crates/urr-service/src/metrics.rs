@@ -1,4 +1,4 @@
-//! Numbers for Prometheus. The registry is local in like everything else: no global.
+//! Metrics for Prometheus. The registry is passed in like everything else; there is no global one.
 
 mod answers;
 
@@ -24,11 +24,11 @@ use crate::ApiError;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// From a seat looked up in memory to a payment provider that takes its time.
+/// In seconds: from a seat map out of memory to a slow payment provider.
 const DURATION_BUCKETS: [f64; 12] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
-/// The registry of a process and the numbers that every service has. Clones are handles.
+/// The registry of a process and the metrics that every service has. Clones are handles.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
@@ -111,30 +111,30 @@ impl Metrics {
         metrics
     }
 
-    /// Adds a number or a family of numbers. A counter's name goes without `_total`, which the
+    /// Adds a metric or a family of metrics. A counter's name goes without `_total`, which the
     /// format adds.
     pub fn register(&self, name: &str, help: &str, metric: impl Metric) {
         self.lock().register(name, help, metric);
     }
 
-    /// Shows a number that goes up and down. It is read when somebody looks.
+    /// Adds a gauge that is read at every scrape.
     pub fn observe_gauge(&self, name: &'static str, help: &'static str, read: NumberReader) {
         let kind = MetricType::Gauge;
         self.lock().register_collector(Box::new(ObservedNumber { name, help, kind, read }));
     }
 
-    /// Shows a number that only grows. It is read when somebody looks.
+    /// Adds a counter that is read at every scrape.
     pub fn observe_counter(&self, name: &'static str, help: &'static str, read: NumberReader) {
         let kind = MetricType::Counter;
         self.lock().register_collector(Box::new(ObservedNumber { name, help, kind, read }));
     }
 
-    /// For those who bring a set of numbers of their own.
+    /// For a service that registers a set of metrics of its own.
     pub fn with_registry<T>(&self, add: impl FnOnce(&mut Registry) -> T) -> T {
         add(&mut self.lock())
     }
 
-    /// All numbers in the OpenMetrics text format.
+    /// All metrics in the OpenMetrics text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.lock())
@@ -142,7 +142,7 @@ impl Metrics {
         text
     }
 
-    /// `GET /metrics`. It belongs on a listener that the public does not reach.
+    /// `GET /metrics`, for the internal listener.
     pub fn router(&self) -> Router {
         let metrics = self.clone();
         Router::new().route("/metrics", get(async move || metrics.answer()))
@@ -191,7 +191,7 @@ impl Metrics {
     }
 }
 
-/// Reads a number that somebody else keeps.
+/// Reads the present value of a metric.
 pub type NumberReader = Box<dyn Fn() -> u64 + Send + Sync>;
 
 struct ObservedNumber {
@@ -218,7 +218,7 @@ impl Collector for ObservedNumber {
     }
 }
 
-/// The method as a label. Clients invent methods; each would be a new time series.
+/// The method as a label. Invented methods share one label, or each would be a new time series.
 fn method_name(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

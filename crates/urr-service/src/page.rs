@@ -1,4 +1,4 @@
-//! Long lists are given out in pages, all in the same way.
+//! Pagination: how every list of the interface is divided into pages.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -9,7 +9,7 @@ use crate::{ApiError, Query};
 const LIMIT_DEFAULT: u32 = 20;
 const LIMIT_MAX: u32 = 100;
 
-/// Extractor: which page of a list is wanted. Numbers out of range are moved into it.
+/// Extractor: the requested page of a list. Numbers out of range are clamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Page {

@@ -1,4 +1,4 @@
-//! A handler that panics answers 500 like any other failure; the text stays in our log.
+//! A handler that panics answers 500 like any other failure. The text goes to the log only.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -16,8 +16,8 @@ struct Panicked(String);
 
 /// Awaits `work`, or answers for it if it panics.
 ///
-/// State that the panic left half-changed is behind mutexes, which tell by poisoning, or in
-/// transactions, which are rolled back: it is safe to go on serving.
+/// It is safe to continue: state that the panic left half-changed is behind poisoned mutexes or in
+/// transactions that are rolled back.
 pub(crate) fn caught(work: impl Future<Output = Response>) -> impl Future<Output = Response> {
     AssertUnwindSafe(work).catch_unwind().map(|answer| match answer {
         Ok(response) => response,

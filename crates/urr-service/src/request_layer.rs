@@ -1,7 +1,8 @@
-//! What every request of a service passes, in one visible order.
+//! The layer that every request of a service passes: context, deadline, credentials, body limit,
+//! panics, metrics.
 //!
-//! It is one layer and not five, and all that need not wait is done before the future is made: what
-//! a future holds is copied each time it is moved, and a request is large.
+//! It is one layer and not five, and everything that need not wait is done before the future is
+//! made, because a future is copied each time it is moved and a request is large.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,17 +26,16 @@ use crate::context::{ContextState, RequestRecord};
 use crate::deadline::{self, Deadline, keep_deadline, time_allowed};
 use crate::panics::caught;
 
-/// The layer.
 #[derive(Clone)]
 pub(crate) struct RequestLayer(Arc<LayerState>);
 
 struct LayerState {
     context: ContextState,
-    /// Given where other processes of ours call.
+    /// Set on listeners that our other processes call.
     credentials: Option<InternalCredentials>,
 }
 
-/// A route behind all state.
+/// A route behind the request layer.
 #[derive(Clone)]
 pub struct LayeredRoute {
     state: Arc<LayerState>,
@@ -66,8 +66,8 @@ impl Service<Request> for LayeredRoute {
     }
 
     /// The context comes first, so that whatever a later step answers has its trace id and is
-    /// counted; a panic is caught within the span it is logged in. A route does nothing before its
-    /// future is polled, so that all its work is within the net, the deadline and the span.
+    /// counted. A route does nothing before its future is polled, so all of its work is within the
+    /// deadline, the span and the catching of panics.
     fn call(&mut self, mut request: Request) -> Self::Future {
         let state = Arc::clone(&self.state);
         let record = RequestRecord::note(&state.context, &mut request);

@@ -1,5 +1,5 @@
-//! Listens, and ends in good order: no new connections, requests in flight are finished, the rest
-//! is cut off when the grace is over.
+//! The HTTP server with a graceful shutdown: it takes no new connections, finishes requests in
+//! flight, and cuts off the rest when the grace period is over.
 
 mod write_limit;
 
@@ -32,7 +32,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const HEADERS_MAX: usize = 128;
 /// Above this, further clients wait in the queue of the operating system.
 const CONNECTIONS_MAX: usize = 16_384;
-/// After an error of `accept`, most often too many open files, the world is given time to change.
+/// The pause after an error of `accept`, which is most often too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 
 /// Serves until `shutdown`, then for at most `grace` longer.

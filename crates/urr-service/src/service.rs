@@ -1,4 +1,4 @@
-//! A service as it is dressed for the world.
+//! A service: its routes, their description, and the request layer around them.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Default for RequestLimits {
     }
 }
 
-/// A service with its routes and their description, ready to be dressed.
+/// A service with its routes and their description.
 #[derive(Clone)]
 pub struct Service {
     name: &'static str,
@@ -68,27 +68,27 @@ impl Service {
     /// For calls inside the process, where nobody has a credential. Credential headers mean nothing
     /// here: only [`crate::Upstream::local`] can say who calls.
     pub fn local_router(&self) -> Router {
-        self.dress(None, NoLayer::new())
+        self.layered(None, NoLayer::new())
     }
 
-    /// For the public door, where nobody has a credential either. `frame` is around all the rest:
-    /// it sees every request first and every answer last.
-    pub fn router_with_outer_layer<F>(&self, frame: F) -> Router
+    /// For the public listener, where nobody has a credential either. `outer` is around the request
+    /// layer: it sees every request first and every answer last.
+    pub fn router_with_outer_layer<F>(&self, outer: F) -> Router
     where
         F: Layer<LayeredRoute> + Clone + Send + Sync + 'static,
         F::Service: tower::Service<Request, Response = Response, Error = Infallible>,
         F::Service: Clone + Send + Sync + 'static,
         <F::Service as tower::Service<Request>>::Future: Send,
     {
-        self.dress(None, frame)
+        self.layered(None, outer)
     }
 
     /// For a listener that other processes of ours call.
     pub fn network_router(&self, credentials: &InternalCredentials) -> Router {
-        self.dress(Some(credentials), NoLayer::new())
+        self.layered(Some(credentials), NoLayer::new())
     }
 
-    fn dress<F>(&self, credentials: Option<&InternalCredentials>, frame: F) -> Router
+    fn layered<F>(&self, credentials: Option<&InternalCredentials>, outer: F) -> Router
     where
         F: Layer<LayeredRoute> + Clone + Send + Sync + 'static,
         F::Service: tower::Service<Request, Response = Response, Error = Infallible>,
@@ -97,8 +97,8 @@ impl Service {
     {
         let Service { name, routes, kit, .. } = self;
         let context = ContextState { service: name, kit: kit.clone() };
-        let dress = RequestLayer::new(context, credentials.cloned());
-        // With its state given, a router makes its routes now and not for every request.
-        routes.clone().layer(Stack::new(dress, frame)).with_state(())
+        let layer = RequestLayer::new(context, credentials.cloned());
+        // `with_state` makes the router build its routes now and not for every request.
+        routes.clone().layer(Stack::new(layer, outer)).with_state(())
     }
 }

@@ -1,4 +1,4 @@
-//! The storage as clients and operators see it: its failures, and its figures.
+//! The storage in answers and metrics: how its errors are answered, and its counters.
 
 use std::fmt;
 use std::time::Duration;
@@ -43,14 +43,14 @@ impl From<StorageError> for ApiError {
 }
 
 impl Metrics {
-    /// Shows how the storages of these services are doing. To be called once.
+    /// Registers the metrics of the storages of these services. To be called once.
     pub fn observe_storages(&self, storages: Vec<(&'static str, Db)>) {
         let watched = ObservedStorages(storages);
         self.with_registry(|registry| registry.register_collector(Box::new(watched)));
     }
 }
 
-/// Asks the storages for their figures whenever someone looks.
+/// Reads the statistics of the storages at every scrape.
 struct ObservedStorages(Vec<(&'static str, Db)>);
 
 impl fmt::Debug for ObservedStorages {
@@ -59,7 +59,7 @@ impl fmt::Debug for ObservedStorages {
     }
 }
 
-/// Name, explanation, and where the figure stands.
+/// Name, help text, and how the counter is read.
 type StorageCounter = (&'static str, &'static str, fn(&DbStats) -> u64);
 
 const COUNTERS: [StorageCounter; 6] = [

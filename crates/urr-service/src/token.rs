@@ -17,7 +17,7 @@ use urr_kernel::{Timestamp, Uuid};
 
 use crate::UserRole;
 
-/// Longer texts are not worth a look. Ours have a few hundred characters.
+/// Longer texts are refused unread. Ours have a few hundred characters.
 const CHARS_MAX: usize = 4_096;
 const ISSUER: &str = "urr";
 const ALGORITHM: &str = "HS256";
@@ -34,9 +34,9 @@ pub struct TokenPurpose {
 
 /// Says who someone is, to the gateway. The subject is the user.
 pub const ACCESS: TokenPurpose = TokenPurpose { audience: "urr-api", typ: "at+jwt" };
-/// Buys the next access token. The subject is the user.
+/// Is exchanged for the next access token. The subject is the user.
 pub const REFRESH: TokenPurpose = TokenPurpose { audience: "urr-auth", typ: "rt+jwt" };
-/// Lets someone book who has waited. The subject is the event.
+/// Proves a slot: its holder may book. The subject is the event.
 pub const ENTRY: TokenPurpose = TokenPurpose { audience: "urr-booking", typ: "et+jwt" };
 
 /// What an access token says beside its subject.
@@ -162,14 +162,14 @@ impl TokenKey {
     ) -> Result<VerifiedToken<C>, TokenError> {
         let parts = TokenParts::of(token)?;
         let mac = URL_SAFE_NO_PAD.decode(parts.mac).map_err(|_| TokenError::Malformed)?;
-        // Nothing of it is read before it is known to be ours.
+        // The signature is verified before anything is parsed.
         let expected = self.0.clone().chain_update(parts.signed.as_bytes());
         expected.verify_slice(&mac).map_err(|_| TokenError::Forged)?;
         parts.understand(purpose, now)
     }
 }
 
-/// Reads a token whose signature somebody we trust has verified. All else is checked as ever.
+/// Reads a token whose signature was verified before. All other checks are made.
 pub fn read_vouched<C: DeserializeOwned>(
     purpose: TokenPurpose,
     token: &str,
@@ -180,7 +180,7 @@ pub fn read_vouched<C: DeserializeOwned>(
 
 /// A token as it is written.
 struct TokenParts<'a> {
-    /// TokenHeader and payload, as they were signed.
+    /// Header and payload, as they were signed.
     signed: &'a str,
     header: &'a str,
     payload: &'a str,

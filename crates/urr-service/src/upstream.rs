@@ -1,8 +1,7 @@
-//! How one service calls another, in the same way whether it lives in this process or elsewhere.
+//! How one service calls another, in this process or in another one.
 //!
-//! Both forms have the same deadline, retries, budget, breaker and errors; the same identity,
-//! context and deadline arrive, in headers or local over. So nothing learnt in one process is wrong
-//! in a cluster.
+//! Both forms have the same deadline, retries, retry budget, breaker and errors, and the service
+//! gets the same identity, context and deadline: so tests in one process hold for a cluster too.
 
 mod budget;
 mod error;
@@ -30,12 +29,12 @@ use self::transport::{TimedBody, Transport, observe_body, remove_hop_by_hop};
 use crate::ServiceKit;
 use crate::breaker::{Breaker, BreakerOpen, BreakerState, CallOutcome};
 use crate::caller::{CALLER, CREDENTIAL, Caller};
-use crate::context::LocalCall;
+use crate::context::CallMetadata;
 use crate::deadline::Deadline;
 use crate::metrics::Metrics;
 
 const ATTEMPTS_MAX: u32 = 3;
-/// The typed helpers hold an answer in memory; none of ours is near this.
+/// The typed helpers hold an answer in memory. No answer of ours is near this size.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// How long a call may take in all, and whether making it twice is harmless.
@@ -43,7 +42,7 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub struct CallPolicy {
     deadline: Duration,
     idempotent: bool,
-    /// The caller had less time left than the service may take.
+    /// The caller had less time left than the call may take: a timeout is not the service's fault.
     is_hurried: bool,
 }
 
@@ -138,12 +137,12 @@ impl Upstream {
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let deadline = Deadline::after(policy.deadline);
-        let local = LocalCall { context: *context, deadline };
+        let call = CallMetadata { context: *context, deadline };
         clean(&mut request);
         let repeatable = policy.idempotent && request.body().is_end_stream();
         let repeatable =
             repeatable.then(|| Box::new(RepeatableRequest::of(&request, Bytes::new())));
-        let response = self.call_until(request, repeatable, local, policy).await?;
+        let response = self.call_until(request, repeatable, call, policy).await?;
         Ok(response.map(|body| Body::new(TimedBody::new(body, policy.deadline))))
     }
 
@@ -167,7 +166,7 @@ impl Upstream {
         self.json(Method::POST, path, body.into(), context, policy).await
     }
 
-    /// A whole call: the answer is read and understood, or the refusal is.
+    /// Makes a call and reads its JSON answer, or its error body.
     async fn json<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -185,9 +184,9 @@ impl Upstream {
             request.headers_mut().insert(header::CONTENT_TYPE, json);
         }
         let deadline = Deadline::after(policy.deadline);
-        let local = LocalCall { context: *context, deadline };
+        let call = CallMetadata { context: *context, deadline };
         let repeatable = policy.idempotent.then(|| Box::new(RepeatableRequest::of(&request, body)));
-        let response = self.call_until(request, repeatable, local, policy).await?;
+        let response = self.call_until(request, repeatable, call, policy).await?;
         let status = response.status();
         let answer = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
         let answer = match tokio::time::timeout_at(deadline.0, answer).await {
@@ -205,46 +204,46 @@ impl Upstream {
             .map_err(|source| UpstreamError::Unreadable { target, source: source.into() })
     }
 
-    /// Makes the call, and again if that is allowed and promises something. The time for all
-    /// attempts together is in `local`.
+    /// Makes the call, and repeats it if that is allowed and may help. The deadline in `call` is for
+    /// all attempts together.
     async fn call_until(
         &self,
         request: Request,
         repeatable: Option<Box<RepeatableRequest>>,
-        local: LocalCall,
+        call: CallMetadata,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         self.0.budget.deposit();
-        let answer = self.attempt(request, local, policy).await;
+        let answer = self.attempt(request, call, policy).await;
         match repeatable {
             Some(repeatable) if is_transient(&answer) => {
-                // Boxed: it is rare, and calls need not carry the room for it along.
-                Box::pin(self.repeat(answer, &repeatable, local, policy)).await
+                // Boxed, because it is rare and would enlarge the future of every call.
+                Box::pin(self.repeat(answer, &repeatable, call, policy)).await
             }
             _ => answer,
         }
     }
 
-    /// Calls again as long as `answer` is worth it.
+    /// Calls again while the answer is a transient failure and the budget allows it.
     async fn repeat(
         &self,
         mut answer: Result<Response, UpstreamError>,
         repeatable: &RepeatableRequest,
-        local: LocalCall,
+        call: CallMetadata,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let Inner { caller, target, budget, metrics, .. } = &*self.0;
         for retry in 1..ATTEMPTS_MAX {
             let pause = budget.pause(retry);
-            let in_time = pause < local.deadline.remaining();
+            let in_time = pause < call.deadline.remaining();
             if !is_transient(&answer) || !in_time || !budget.withdraw() {
                 break;
             }
             tokio::time::sleep(pause).await;
-            metrics.count_retry(caller.name(), target);
-            let next = self.attempt(repeatable.request(), local, policy).await;
+            metrics.count_retry(caller.as_str(), target);
+            let next = self.attempt(repeatable.request(), call, policy).await;
             if matches!(next, Err(UpstreamError::Open { .. })) {
-                // What the service said before the breaker opened says more than the breaker.
+                // The service's own answer says more than that the breaker opened.
                 break;
             }
             answer = next;
@@ -256,22 +255,22 @@ impl Upstream {
     async fn attempt(
         &self,
         request: Request,
-        local: LocalCall,
+        call: CallMetadata,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let Inner { caller, target, transport, breaker, metrics, .. } = &*self.0;
         let permit = match breaker.admit() {
             Ok(permit) => permit,
             Err(BreakerOpen { retry_after }) => {
-                metrics.count_call(caller.name(), target, "open");
+                metrics.count_call(caller.as_str(), target, "open");
                 return Err(UpstreamError::Open { target, retry_after });
             }
         };
         let (request, sent_whole) = observe_body(request);
-        let sent = transport.send(*caller, target, local, request);
-        let answer = match tokio::time::timeout_at(local.deadline.0, sent).await {
+        let sent = transport.send(*caller, target, call, request);
+        let answer = match tokio::time::timeout_at(call.deadline.0, sent).await {
             Ok(answer) => answer,
-            // Who waits for the client's body is not slow himself.
+            // The service waited for the client's body: the client was slow.
             Err(_) if sent_whole.is_some_and(|whole| !whole.load(Ordering::Relaxed)) => {
                 Err(UpstreamError::RequestStalled { target })
             }
@@ -282,7 +281,7 @@ impl Upstream {
             outcome = CallOutcome::Nothing;
         }
         permit.settle(outcome);
-        metrics.count_call(caller.name(), target, label);
+        metrics.count_call(caller.as_str(), target, label);
         answer
     }
 
@@ -325,7 +324,7 @@ fn in_memory(bytes: &Bytes) -> Body {
     if bytes.is_empty() { Body::empty() } else { Body::from(bytes.clone()) }
 }
 
-/// Removes what belongs to the connection the request came on, or claims what only we may say.
+/// Removes headers of the connection that the request came on, and headers that only we may set.
 fn clean(request: &mut Request) {
     // Path parameters and the like of the router that passes the request on would mix with those
     // of the service.
@@ -337,11 +336,11 @@ fn clean(request: &mut Request) {
     }
 }
 
-/// What an answer says about the service, and what it is called in the numbers.
+/// The outcome of a call for the breaker, and its label in the metrics.
 fn classify_answer(answer: &Result<Response, UpstreamError>) -> (CallOutcome, &'static str) {
     match answer {
-        // A service that sends some away and says when to come back is at work. Were that counted, a
-        // storm of logins would close the accounts to those who are logged in (M-12).
+        // A service that is busy and says when to come back works. If that counted as a failure, a
+        // wave of logins would open the breaker for users who are logged in (M-12).
         Ok(response) if is_busy(response) => (CallOutcome::Nothing, "busy"),
         Ok(response) if response.status().is_server_error() => (CallOutcome::Failure, "failed"),
         Ok(response) if response.status().is_client_error() => (CallOutcome::Success, "refused"),

@@ -5,11 +5,11 @@
 
 #[path = "service/errors.rs"]
 mod errors;
-#[path = "service/serving.rs"]
-mod serving;
-#[path = "service/shop.rs"]
-mod shop;
-#[path = "service/trust.rs"]
-mod trust;
+#[path = "service/fixture.rs"]
+mod fixture;
+#[path = "service/identity.rs"]
+mod identity;
+#[path = "service/server.rs"]
+mod server;
 #[path = "service/upstream.rs"]
 mod upstream;

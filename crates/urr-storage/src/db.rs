@@ -76,7 +76,7 @@ impl PostgresOptions {
     }
 }
 
-/// What the engine's threads and the handles have in common.
+/// State that the engine's threads and the handles share.
 pub(crate) struct EngineShared {
     pub(crate) outbox_signal: Notify,
     pub(crate) stats: DbCounters,
@@ -161,7 +161,7 @@ impl Db {
         }
     }
 
-    /// Figures for the metrics.
+    /// Statistics for the metrics.
     pub fn stats(&self) -> DbStats {
         let queue_length = match &*self.engine {
             DbEngine::Sqlite(engine) => engine.write_queue_length(),
@@ -191,7 +191,7 @@ pub struct DbStats {
     pub groups_lost: u64,
     pub retries: u64,
     pub refused: u64,
-    /// Statements of all closures, of those that only read too. Each is a journey on PostgreSQL.
+    /// Statements of all closures, of those that only read too. Each is a round trip on PostgreSQL.
     pub statements: u64,
 }
 

@@ -1,10 +1,10 @@
-//! Events that came in: remembered with their effect, so that a second delivery has none.
+//! The inbox: which domain events were handled, so that a second delivery has no effect.
 
 use urr_kernel::{Timestamp, Uuid};
 
 use crate::{StorageError, Tx, params};
 
-/// Notes that `consumer` handles an event in this transaction. `false`: it already has.
+/// Records that `consumer` handles an event in this transaction. `false`: it was handled before.
 pub fn record(
     tx: &mut Tx<'_>,
     consumer: &str,
@@ -19,9 +19,9 @@ pub fn record(
     Ok(rows == 1)
 }
 
-/// Forgets events handled before `before`, a bounded number at a time. Returns how many.
+/// Deletes the rows of events handled before `before`, a bounded number at a time. Returns how many.
 ///
-/// Keep them longer than the bus keeps its messages: a forgotten event would have an effect again.
+/// Keep them longer than the bus keeps its messages: a deleted event would have its effect again.
 pub fn purge(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, StorageError> {
     // SQLite and PostgreSQL both compare rows of columns.
     tx.execute(

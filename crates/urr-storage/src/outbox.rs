@@ -1,8 +1,8 @@
-//! Events on their way out: written with the change they announce, sent afterwards.
+//! The outbox: domain events are inserted with the change they announce, and published afterwards.
 //!
 //! The relay (in `urr-bus`) is the only reader. It never remembers "the highest number seen": a
 //! transaction may commit its number after a later number was seen, and its event would be lost.
-//! It asks for the rows that are not yet marked as published.
+//! It reads the rows that are not yet marked as published.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{StorageError, Tx, Value, params};
 /// refuses it for ever.
 pub const EVENT_BYTES_MAX: usize = 256 * 1024;
 
-/// What the envelope of a new event needs beside its data. The id is handed in, so that a closure
+/// The envelope of a new event without its data. The id is given by the caller, so that a closure
 /// that runs twice announces the same event.
 #[derive(Clone, Copy, Debug)]
 pub struct EventMetadata {
@@ -33,7 +33,7 @@ pub fn append<D: EventData>(
     metadata: &EventMetadata,
     data: &D,
 ) -> Result<(), StorageError> {
-    let (event, body) = seal(metadata, data);
+    let (event, body) = envelope(metadata, data);
     tx.execute(
         "insert into outbox (event_id, topic, key, body, created_at) values ($1, $2, $3, $4, $5)",
         params![event.id, D::TOPIC, event.subject, body, metadata.time],
@@ -62,21 +62,21 @@ pub fn append_all<D: EventData>(
 }
 
 /// Facts as an array of `{id, key, body}`, for a caller whose own statement inserts them with the
-/// change that they announce: that saves PostgreSQL a journey.
+/// change that they announce: that saves a round trip to PostgreSQL.
 pub fn rows_to_insert<D: EventData>(
     tx: &mut Tx<'_>,
     facts: &[(EventMetadata, D)],
 ) -> serde_json::Value {
     tx.note_outbox_row();
     let rows = facts.iter().map(|(metadata, data)| {
-        let (event, body) = seal(metadata, data);
+        let (event, body) = envelope(metadata, data);
         serde_json::json!({"id": event.id, "key": event.subject, "body": body})
     });
     rows.collect()
 }
 
 /// The event in its envelope, and as text.
-fn seal<D: EventData>(metadata: &EventMetadata, data: &D) -> (DomainEvent, String) {
+fn envelope<D: EventData>(metadata: &EventMetadata, data: &D) -> (DomainEvent, String) {
     let event = DomainEvent::new(
         metadata.event_id,
         metadata.source,
@@ -98,10 +98,10 @@ pub struct OutboxRow {
     pub body: String,
 }
 
-/// Takes or keeps the right to send. Only one relay of a schema has it at a time.
+/// Takes or renews the lease of the outbox. Only one relay of a schema has it at a time.
 ///
-/// A lease that ends later than two of its length from now was set by a clock that is far ahead: it
-/// is not believed, or nothing would be sent for hours. The second length is for clocks that differ
+/// A lease that ends more than twice its length from now was set by a clock that is far ahead. It is
+/// ignored, or nothing would be published for hours. The second length allows for clocks that differ
 /// a little.
 pub fn lease_take(
     tx: &mut Tx<'_>,
@@ -119,7 +119,7 @@ pub fn lease_take(
     Ok(rows == 1)
 }
 
-/// Gives the right up, so that another relay need not wait for its end.
+/// Releases the lease, so that another relay need not wait for its end.
 pub fn lease_release(tx: &mut Tx<'_>, holder: Uuid) -> Result<(), StorageError> {
     tx.execute("delete from outbox_lease where holder = $1", params![holder])?;
     Ok(())
@@ -150,11 +150,12 @@ fn unpublished_after(
     )
 }
 
-/// The oldest unpublished events behind `seq`, of which the reader left `passed` unpublished up to
-/// there. None: more are there by now. One of them was committed late, and it may come before a row
-/// of its key that stands behind `seq`: who publishes that one first breaks their order.
+/// The oldest unpublished events after `seq`. `passed` is how many up to `seq` the reader could not
+/// publish.
 ///
-/// The rows are read first: what had been committed when they were read is counted.
+/// `None` if there are more of those by now: a transaction has committed late, and its event must be
+/// published before later ones of the same key. The rows are read before the count, so the count
+/// includes everything that was committed when they were read.
 pub fn unpublished_behind(
     tx: &mut Tx<'_>,
     seq: i64,
@@ -167,8 +168,8 @@ pub fn unpublished_behind(
     Ok((waiting <= passed).then_some(rows))
 }
 
-/// So many rows are marked by one statement. The last chunk is filled up with its last number, so
-/// that there is one statement to prepare and not a hundred.
+/// How many rows one statement marks. The last chunk is padded with its last number, so that there
+/// is one statement to prepare and not a hundred.
 const MARK_CHUNK: usize = 100;
 
 pub fn mark_published(tx: &mut Tx<'_>, seqs: &[i64], now: Timestamp) -> Result<(), StorageError> {
@@ -184,7 +185,7 @@ pub fn mark_published(tx: &mut Tx<'_>, seqs: &[i64], now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Forgets events published before `before`, a bounded number at a time. Returns how many.
+/// Deletes events published before `before`, a bounded number at a time. Returns how many.
 pub fn purge(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, StorageError> {
     tx.execute(
         "delete from outbox where seq in \
@@ -193,7 +194,7 @@ pub fn purge(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, Stor
     )
 }
 
-/// How many events wait, and since when the oldest does: the lag that operators watch.
+/// How many events wait to be published, and since when the oldest does.
 pub fn lag(tx: &mut Tx<'_>) -> Result<(u64, Option<Timestamp>), StorageError> {
     tx.query_one(
         "select count(*) as waiting, min(created_at) as oldest from outbox \

@@ -19,10 +19,10 @@ use crate::job::{Job, JobMessage, TxDecision};
 use crate::tx::TxConnection;
 use crate::{StorageError, Tx};
 
-/// A closure is run at most so often when it collides with others.
+/// How often a closure is run at most when it conflicts with others.
 const ATTEMPTS_MAX: u32 = 8;
 
-/// And so often when its connection is lost: once more on a new one, then the server is gone.
+/// How often it is run when its connection is lost: once more on a new one.
 const ATTEMPTS_WITHOUT_CONNECTION_MAX: u32 = 2;
 
 /// After a failed connect the next try waits this long; until then callers fail at once.

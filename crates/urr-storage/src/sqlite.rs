@@ -32,8 +32,8 @@ const GROUP_MAX: usize = 256;
 const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const GROUPS_BETWEEN_LOOKS: u32 = 64;
 
-/// After a closure spoiled its group, so many groups run with savepoints from the start: who fails
-/// once after writing tends to come again.
+/// After a closure broke its group, this many groups run with savepoints from the start, because a
+/// closure that fails after writing tends to be retried.
 const CAREFUL_GROUPS: u32 = 64;
 
 pub(crate) struct SqliteEngine {

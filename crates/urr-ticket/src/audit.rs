@@ -1,5 +1,5 @@
-//! Looks whether seats, items, reservations, stock and tickets agree, and reports what does not.
-//! It mends nothing: a difference is a bug, and mending it would hide it.
+//! The audit: proves that seats, items, reservations, stock and tickets agree, and reports
+//! differences. It repairs nothing: a difference is a bug, and repairing it would hide it.
 
 pub(crate) mod store;
 
@@ -16,30 +16,31 @@ use crate::audit::store::AuditDifference;
 /// More differences than this are not listed.
 pub const DIFFERENCES_MAX: usize = 100;
 
-/// How long after its end a hold should be gone at the latest.
+/// A hold should have been ended this long after its expiry.
 const OVERDUE_AFTER: Duration = Duration::from_secs(120);
-/// How long a payment may have a hold. Longer than any payment takes, and than it is looked for
-/// when its outcome is not known.
+/// A payment may pin a hold this long: longer than any payment takes, with the time in which a lost
+/// outcome is searched for.
 const PIN_OLD_AFTER: Duration = Duration::from_secs(15 * 60);
 const EVENTS_AT_ONCE: u32 = 500;
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditReport {
-    /// How many events were looked at.
+    /// How many events were audited.
     pub events: u64,
     /// At most [`DIFFERENCES_MAX`].
     pub differences: Vec<AuditDifference>,
 }
 
-/// Audits again and again, and passes over events that agreed and have not changed since.
+/// Audits repeatedly and skips events that agreed and have not changed since.
 pub struct Auditor {
     ticket: TicketService,
     agreed: HashMap<Uuid, i64>,
     runs: u32,
 }
 
-/// So many looks at what changed, then one at everything: the tables can also change by hand.
+/// After this many runs over changed events one run covers all of them: the tables can also be
+/// changed by hand.
 const RUNS_BETWEEN_FULL_AUDITS: u32 = 12;
 
 impl TicketService {
@@ -54,7 +55,7 @@ impl TicketService {
 }
 
 impl Auditor {
-    /// Audits what changed since the last look. What is found is logged and counted.
+    /// Audits the events that changed since the last run. Differences are logged and counted.
     pub async fn run(&mut self) -> Result<AuditReport, StorageError> {
         if self.runs.is_multiple_of(RUNS_BETWEEN_FULL_AUDITS) {
             self.agreed.clear();

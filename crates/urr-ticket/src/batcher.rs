@@ -1,8 +1,8 @@
-//! A desk: what is asked while it is busy is taken together the next time.
+//! A batcher: requests for one event that arrive while a batch runs form the next batch.
 //!
-//! Nothing waits for a timer. A lone request is worked on at once; a crowd makes its own batches,
-//! as large as the work before them is long. Work that has begun goes on when those who asked have
-//! gone away; who leaves the line before is not worked for.
+//! There is no timer. A single request is worked on at once; under load batches grow with the
+//! duration of the work. A batch that has begun is finished even if its clients are gone; a client
+//! that is gone before is skipped.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use urr_kernel::Uuid;
 
-/// At most so many are taken together: the first of them waits for the last.
+/// The size of a batch: its first request waits for the last.
 const BATCH_MAX: usize = 128;
 
-/// More than this waiting for one event are refused.
+/// More pending requests for one event are rejected.
 const PENDING_MAX: usize = 8_192;
 
-/// How much a desk takes on.
+/// The limits of a batcher.
 #[derive(Clone, Copy, Debug)]
 pub struct BatcherLimits {
     pub batch_max: usize,
@@ -27,19 +27,19 @@ pub struct BatcherLimits {
 
 type Answers<A> = Pin<Box<dyn Future<Output = Vec<A>> + Send>>;
 
-/// One line for each event. Clones share it.
+/// Batches requests per event. Clones share it.
 pub struct Batcher<Q, A> {
     inner: Arc<Inner<Q, A>>,
 }
 
 struct Inner<Q, A> {
-    /// Events that are being worked on, with those who wait.
+    /// Events with a running batch, and their pending requests.
     pending: Mutex<HashMap<Uuid, VecDeque<PendingRequest<Q, A>>>>,
-    /// Answers each question of a batch, in their order.
+    /// Answers the requests of a batch, in their order.
     work: Box<dyn Fn(Uuid, Vec<Q>) -> Answers<A> + Send + Sync>,
-    /// Takes the answers that nobody waits for any more.
+    /// Called with answers whose clients are gone.
     on_abandoned: Box<dyn Fn(A) + Send + Sync>,
-    /// Takes the questions whose askers left the line.
+    /// Called with requests whose clients were gone before their batch began.
     on_cancelled: Box<dyn Fn(Q) + Send + Sync>,
     limits: BatcherLimits,
 }
@@ -52,9 +52,9 @@ struct PendingRequest<Q, A> {
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatcherError {
-    /// Too many wait already. Nothing was done.
+    /// Too many pending requests. Nothing was done.
     Full,
-    /// The work broke down: a bug of ours, or the process ends.
+    /// The work panicked, or the process ends.
     Failed,
 }
 
@@ -91,7 +91,7 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
         Batcher { inner: Arc::new(Inner { pending, work, on_abandoned, on_cancelled, limits }) }
     }
 
-    /// The same desk, but what was asked by those who left the line is not simply forgotten.
+    /// Calls this for requests that are skipped because their clients are gone.
     pub fn on_cancelled(
         mut self,
         on_cancelled: impl Fn(Q) + Send + Sync + 'static,
@@ -101,7 +101,7 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
         self
     }
 
-    /// Stands in line and waits for the answer.
+    /// Submits a request and waits for its answer.
     pub async fn submit(&self, event_id: Uuid, request: Q) -> Result<A, BatcherError> {
         let (answer, receiver) = oneshot::channel();
         let pending_request = PendingRequest { request, answer };
@@ -117,9 +117,9 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
 }
 
 enum Enqueued<W> {
-    /// Someone is at work and will come to it.
+    /// A batch is running; the request is part of the next one.
     Line,
-    /// Nobody is at work on this event.
+    /// No batch is running for this event.
     First(W),
 }
 
@@ -147,8 +147,8 @@ impl<Q, A> Inner<Q, A> {
 
     /// The next batch; none ends the work on this event.
     ///
-    /// Who left is passed over: after the database stood still for a while, nothing is held for the
-    /// many who have given up.
+    /// Requests whose clients are gone are skipped: after a stall of the database nothing is held
+    /// for clients that have given up.
     fn next_batch(&self, event_id: Uuid) -> Option<Vec<PendingRequest<Q, A>>> {
         let (mut batch, mut on_cancelled) = (Vec::new(), Vec::new());
         {
@@ -171,7 +171,7 @@ impl<Q, A> Inner<Q, A> {
     }
 }
 
-/// Works on the line of one event until it is empty.
+/// Runs the batches of one event until no request is pending.
 struct BatchRunner<Q, A> {
     inner: Arc<Inner<Q, A>>,
     event_id: Uuid,
@@ -204,8 +204,7 @@ impl<Q, A> BatchRunner<Q, A> {
 }
 
 impl<Q, A> Drop for BatchRunner<Q, A> {
-    /// After a panic nobody else would ever serve this line: those in it are told, and the next
-    /// one starts anew.
+    /// After a panic the pending requests fail, and the next request starts anew.
     fn drop(&mut self) {
         if !self.is_done {
             drop(self.inner.pending().remove(&self.event_id));
@@ -219,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    /// A desk that answers with the size of the batch, once it is let.
+    /// Answers with the size of the batch, once the gate lets it.
     fn sizes(gate: Arc<tokio::sync::Semaphore>) -> Batcher<u32, usize> {
         let work = move |_, requests: Vec<u32>| {
             let gate = Arc::clone(&gate);
@@ -297,7 +296,7 @@ mod tests {
 
     type Noted = Arc<Mutex<Vec<u32>>>;
 
-    /// A desk that counts answers nobody took and notes the questions of those who left.
+    /// Counts abandoned answers and records skipped requests.
     fn counting(
         gate: &Arc<tokio::sync::Semaphore>,
     ) -> (Batcher<u32, u32>, Arc<AtomicUsize>, Noted) {
@@ -368,7 +367,7 @@ mod tests {
         assert_eq!(staying.await.expect("it ends"), Ok(301));
         assert_eq!(on_abandoned.load(Ordering::SeqCst), 0);
         assert_eq!(*on_cancelled.lock().expect("it is whole"), (1..=300).collect::<Vec<u32>>());
-        // The last who leave end the work on the event, too.
+        // The last client that leaves also ends the work on the event.
         let busy = submit(302);
         line_is(0).await;
         let gone = submit(303);

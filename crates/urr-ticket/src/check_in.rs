@@ -1,4 +1,4 @@
-//! The door: a ticket comes in once.
+//! Check-in: a ticket admits once.
 
 pub(crate) mod http;
 pub(crate) mod signature;
@@ -15,17 +15,17 @@ use crate::check_in::store as check_in;
 use crate::check_in::store::{CheckInAttempt, CheckInCounts, CheckInTicket};
 use crate::transfers::end_with_entry;
 
-/// A ticket that is shown at the door of an event.
+/// A ticket that is scanned at the entrance of an event.
 #[derive(Clone, Debug)]
 pub struct ScannedTicket {
     /// The text of its QR code.
     pub payload: String,
     pub event_id: Uuid,
-    /// Who holds the scanner.
+    /// The administrator with the scanner.
     pub admin_id: Uuid,
 }
 
-/// A ticket that was let in.
+/// A ticket that was checked in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedInTicket {
     pub ticket_id: Uuid,
@@ -37,7 +37,7 @@ pub struct CheckedInTicket {
     pub checked_in_at: Timestamp,
 }
 
-/// Why a ticket does not open the door.
+/// Why a ticket is not checked in.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckInError {
     #[error(transparent)]
@@ -57,7 +57,7 @@ pub enum CheckInError {
 }
 
 impl TicketService {
-    /// Lets a ticket in: signature, event, issue, validity, and only once; one transaction.
+    /// Checks a ticket in: signature, event, issue, validity, and only once; one transaction.
     pub async fn check_in(&self, shown: &ScannedTicket) -> Result<CheckedInTicket, CheckInError> {
         let signed = self.signer.verify(&shown.payload)?;
         if signed.event_id != shown.event_id {
@@ -90,13 +90,13 @@ impl TicketService {
         })
     }
 
-    /// How many of an event's tickets came in.
+    /// How many tickets of an event were checked in.
     pub async fn count_check_ins(&self, event_id: Uuid) -> Result<CheckInCounts, StorageError> {
         self.db.read(move |tx| check_in::check_in_count(tx, event_id)).await
     }
 }
 
-/// Why a ticket that exists was not let in.
+/// Why an existing ticket was rejected.
 fn refusal(ticket: &CheckInTicket, issue: u32) -> CheckInError {
     if ticket.issue != issue {
         return CheckInError::Reissued;

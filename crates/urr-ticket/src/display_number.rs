@@ -1,4 +1,4 @@
-//! Numbers for people: on tickets, in letters, on the phone.
+//! Numbers for people: on tickets, in mails, on the phone.
 
 use urr_kernel::Uuid;
 

@@ -16,7 +16,7 @@ use crate::{
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
-    path: "/api/admin/ticket-audit-log",
+    path: "/api/admin/reservations/log",
     operation_id: "list_ticket_admin_actions",
     tag: "admin",
 };
@@ -59,7 +59,9 @@ struct TimeView {
     time: Timestamp,
 }
 
-/// The time of the server, for countdowns.
+/// Returns the server's time.
+///
+/// Public. Clients use it for countdowns.
 #[utoipa::path(
     get, path = "/api/time", tag = "tickets", responses((status = 200, body = TimeView)),
 )]

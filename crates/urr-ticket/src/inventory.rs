@@ -1,4 +1,4 @@
-//! What is sold: sales, their inventory, ticket types, and how they follow the catalogue.
+//! Sales and their inventory: seats, ticket types, availability, and the projection of the catalog.
 
 pub(crate) mod cache;
 pub(crate) mod http;

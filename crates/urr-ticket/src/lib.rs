@@ -1,16 +1,16 @@
-//! The ticket office: seats, stock, holds, reservations, tickets.
+//! The ticket service: seats, stock, holds, reservations, tickets, transfers, memberships.
 //!
-//! It is the only writer of its schema `reservation_service`. What is sold it learns from
-//! `catalog-events`, what was paid from `payment-events`; what it sells it announces on
-//! `reservation-events`.
+//! It is the only writer of its schema `reservation_service`. Its consumer reads `catalog-events`
+//! (what is sold) and `payment-events` (what was paid); it publishes reservation, inventory,
+//! membership and transfer events.
 //!
 //! Invariants: a seat has at most one live hold or sale; stock is never negative; a reservation is
 //! pending and then exactly one of confirmed, cancelled, expired; a change and its event are
 //! committed together. Every change of an event's seats, stock or reservations happens under the
-//! lock of the event's row in `sales`, which numbers it: that number is the fencing token.
+//! lock of the event's row in `sales`, which numbers the change: that number is the fencing token.
 //!
-//! Deliberately absent: any decision by a lock outside of the database. Seat locks only turn the
-//! crowd away early.
+//! Deliberately absent: any decision by a lock outside of the database. Seat locks only reject
+//! requests early that would lose.
 
 mod audit;
 mod batcher;
@@ -92,7 +92,7 @@ pub use transfers::store::TransferFilter;
 pub use transfers::{TransferDetails, TransferError};
 pub use urr_kernel::{IdempotencyKey, InvalidIdempotencyKey, InvalidTicketType, TicketTypeDraft};
 
-/// The tables of the ticket office.
+/// The tables of the ticket service.
 pub const SCHEMA: Schema = Schema {
     name: "reservation_service",
     migrations: migrations![
@@ -102,7 +102,7 @@ pub const SCHEMA: Schema = Schema {
     ],
 };
 
-/// Who we are in the envelope of events.
+/// The source in the envelope of its events.
 pub(crate) const SOURCE: &str = "urr/ticket";
 
 /// The ticket service with one method per operation. Clones share it.
@@ -141,13 +141,13 @@ pub struct TicketParts {
     pub ids: IdSource,
     pub settings: TicketSettings,
     pub locks: SeatLocks,
-    /// Signs tickets. What it does not know was not issued by us.
+    /// Signs and verifies tickets.
     pub signer: Signer,
-    /// Whose turn it is to book.
+    /// Checks the slots of the waiting room.
     pub slots: SlotChecker,
 }
 
-/// What the service answers to, for a process that does not run it.
+/// The description of the routes, for a process that does not run the service.
 pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
@@ -155,7 +155,7 @@ pub fn openapi() -> OpenApi {
 impl TicketService {
     pub fn new(parts: TicketParts) -> TicketService {
         let TicketParts { db, clock, ids, settings, locks, signer, slots } = parts;
-        let inventories = InventoryCache::new(db.clone());
+        let inventories = InventoryCache::new(db.clone(), clock.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let metrics = TicketMetrics::default();
         let batchers = reserve::ReserveBatchers::new(&db, &clock, &locks, &maps, &settings);
@@ -178,17 +178,15 @@ impl TicketService {
         }))
     }
 
-    /// The maps of its seats.
     pub fn seat_maps(&self) -> &SeatMaps {
         &self.maps
     }
 
-    /// What signs its tickets.
     pub fn signer(&self) -> &Signer {
         &self.signer
     }
 
-    /// The ticket office as a service on the network or within the process.
+    /// The service for the network or for other services of the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
         self.metrics.register(&kit.metrics);
         Service::new("ticket", http::routes().with_state(self.clone()), kit)

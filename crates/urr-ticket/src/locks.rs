@@ -1,15 +1,15 @@
-//! Seat locks: they turn the crowd away before it reaches the database.
+//! Seat locks: they reject competing requests before these reach the database.
 //!
-//! A lock is first taken for an attempt, as "deciding", with a short life: a crash must not block a
-//! free seat for minutes. After the commit it is kept, with the fencing token that the
-//! database minted, for as long as the hold lives and a little longer.
+//! A lock is first acquired for an attempt, as "deciding", with a short life: a crash must not
+//! block a free seat for minutes. After the commit it is confirmed, with the fencing token
+//! that the database minted, for as long as the hold lives and a little longer.
 //!
-//! A lock proves nothing. Whoever has it still asks the database, and whoever loses it keeps the
-//! hold: a Redis that is flushed, killed or silent costs speed only. So calls do not fail; what the
-//! locks cannot tell is [`LockResult::Unknown`].
+//! A lock proves nothing. Its holder still asks the database, and a holder who loses it keeps the
+//! hold: a Redis that is flushed, killed or silent costs speed only. So calls do not fail;
+//! [`LockResult::Unknown`] means that the database must decide.
 //!
-//! Invariants: taking, keeping or giving up again, in whatever order the calls arrive, never weakens
-//! what stands (M-14): a kept lock yields only to a higher token, to its own release, or to time.
+//! Invariants: acquiring, confirming or abandoning again, in any order of arrival, never weakens a
+//! confirmed lock (M-14): it yields only to a higher token, to its own release, or to time.
 
 pub(crate) mod memory;
 pub(crate) mod redis;
@@ -24,7 +24,7 @@ use urr_redis::Redis;
 use crate::locks::memory::MemoryLocks;
 use crate::locks::redis::RedisLocks;
 
-/// How long an attempt may take until its seats are free for others again.
+/// An attempt that takes longer loses its locks.
 const DECIDING_TTL: Duration = Duration::from_secs(10);
 
 /// The locks of all events, in one of three forms. Clones share them.
@@ -38,18 +38,18 @@ enum LockBackend {
     Off,
 }
 
-/// What came of taking locks.
+/// The result of acquiring locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockResult {
-    /// All of them are the holder's.
+    /// The holder has all locks.
     Acquired,
-    /// None was taken: this seat is someone else's.
+    /// No lock was acquired: another user has this seat.
     Refused {
         seat_id: SeatId,
-        /// The hold that has it. None: someone is being decided right now.
+        /// The token of the hold; none while another request is being decided.
         token: Option<i64>,
     },
-    /// The locks cannot tell: ask the database.
+    /// The locks do not know: the database must decide.
     Unknown,
 }
 
@@ -64,15 +64,14 @@ impl SeatLocks {
         SeatLocks(LockBackend::Redis(Arc::new(RedisLocks::new(redis))))
     }
 
-    /// No locks: everyone asks the database.
+    /// No locks: every request reaches the database.
     pub fn off() -> SeatLocks {
         SeatLocks(LockBackend::Off)
     }
 
-    /// Takes all of the seats, or none. `attempt` is a fresh id.
+    /// Acquires all of the locks, or none. `attempt` is a fresh id.
     ///
-    /// What the holder already has stays as it is: neither the life of the lock nor its token
-    /// changes.
+    /// Locks that the holder already has stay as they are, with their life and token.
     pub async fn acquire(
         &self,
         event_id: Uuid,
@@ -87,8 +86,8 @@ impl SeatLocks {
         }
     }
 
-    /// After the commit: the seats are the holder's for `ttl`. A higher token wins over whatever
-    /// stands there; a lower one does nothing.
+    /// Confirms the locks after the commit: the holder has them for `ttl`. A higher token replaces
+    /// any lock; a lower one does nothing.
     pub async fn confirm(
         &self,
         event_id: Uuid,
@@ -106,7 +105,7 @@ impl SeatLocks {
         }
     }
 
-    /// The attempt came to nothing: undoes only what this very attempt newly took.
+    /// Removes the locks that this attempt newly acquired.
     pub async fn abandon(&self, event_id: Uuid, seat_ids: &[SeatId], attempt: Uuid) {
         match &self.0 {
             LockBackend::Memory(memory) => memory.abandon(event_id, seat_ids, attempt),
@@ -115,7 +114,7 @@ impl SeatLocks {
         }
     }
 
-    /// The hold with this token is over: expired, cancelled or changed.
+    /// Removes the locks of a hold that has ended or changed.
     pub async fn release(&self, event_id: Uuid, seat_ids: &[SeatId], token: i64) {
         match &self.0 {
             LockBackend::Memory(memory) => memory.release(event_id, seat_ids, token),

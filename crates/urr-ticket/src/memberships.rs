@@ -1,7 +1,7 @@
 //! Fan memberships: joining, paying, points, the end of a year.
 //!
-//! A membership is bought year by year; what a payment pays for is its next term, and the number of
-//! the term is the fencing token. Every step of a payment can be repeated and has its effect once.
+//! A membership is bought year by year. A payment pays its next term, and the number of the term is
+//! the fencing token. Every step of a payment can be repeated and has its effect once.
 
 pub(crate) mod http;
 pub(crate) mod points;
@@ -24,10 +24,11 @@ use crate::memberships::rules::{
 use crate::memberships::store::{EndedMembership, TermChange, TermSelector};
 use crate::memberships::tiers::{Fan, tier_list};
 use crate::reservations::rules::{PaymentClaim, Transition};
+use crate::reservations::transition::{LockedDecision, decide_under_lock};
 use crate::{CompletedPayment, TicketService, Tier};
 use urr_contracts::events::membership::{MembershipActivated, MembershipExpired};
 
-/// Few enough that nobody waits for it.
+/// Small batches, so that nobody waits long for them.
 const ENDED_AT_ONCE: u32 = 250;
 
 /// Why a membership did not take a step.
@@ -39,30 +40,19 @@ pub enum MembershipError {
     Storage(#[from] StorageError),
 }
 
-/// What a step found under the lock.
-enum MembershipCheck {
-    AlreadyDone(Membership),
-    Apply(Membership),
-}
-
-/// Decides about a step under the lock of the membership. What is refused or was done before takes
-/// no lock and writes nothing.
+/// Decides about a transition under the lock of the membership.
 fn check_transition(
     tx: &mut Tx<'_>,
     id: MembershipId,
     which: TermSelector,
     decide: impl Fn(&Membership) -> Result<Transition, MembershipRejection>,
-) -> Result<MembershipCheck, MembershipError> {
-    let membership = store::membership_find(tx, id, which)?.ok_or(MembershipRejection::NotFound)?;
-    if decide(&membership)? == Transition::AlreadyDone {
-        return Ok(MembershipCheck::AlreadyDone(membership));
-    }
-    store::membership_lock(tx, id)?;
-    let membership = reload(tx, id, which)?;
-    Ok(match decide(&membership)? {
-        Transition::AlreadyDone => MembershipCheck::AlreadyDone(membership),
-        Transition::Apply => MembershipCheck::Apply(membership),
-    })
+) -> Result<LockedDecision<Membership, ()>, MembershipError> {
+    decide_under_lock(
+        tx,
+        |tx| Ok(store::membership_find(tx, id, which)?.ok_or(MembershipRejection::NotFound)?),
+        |_, membership| Ok(decide(membership)?),
+        |tx, _| Ok(store::membership_lock(tx, id)?),
+    )
 }
 
 fn reload(
@@ -81,7 +71,7 @@ fn check_owner(membership: &Membership, user_id: Uuid) -> Result<(), MembershipR
 }
 
 impl TicketService {
-    /// Begins to buy a year. One that waits to be paid is returned as it is.
+    /// Begins the purchase of a year. A term that waits for payment is returned as it is.
     pub async fn subscribe(
         &self,
         user_id: Uuid,
@@ -137,7 +127,7 @@ impl TicketService {
         self.db.read(check_transition).await
     }
 
-    /// A fan's standing with an artist; none is the general public.
+    /// A user's tier with an artist; none is the general public.
     pub async fn tier_with(
         &self,
         user_id: Uuid,
@@ -149,7 +139,7 @@ impl TicketService {
         self.db.read(check_transition).await
     }
 
-    /// A membership with its last term, whoever's it is.
+    /// A membership of any user with its last term.
     pub async fn find_membership(&self, id: MembershipId) -> Result<Membership, MembershipError> {
         let check_transition =
             move |tx: &mut Tx<'_>| store::membership_find(tx, id, TermSelector::Last);
@@ -183,8 +173,8 @@ impl TicketService {
                 decide_pin(membership, &claim)
             })?;
             match found {
-                MembershipCheck::AlreadyDone(membership) => Ok(membership),
-                MembershipCheck::Apply(_) => {
+                LockedDecision::AlreadyDone(membership) => Ok(membership),
+                LockedDecision::Apply(..) => {
                     let step = TermChange { id, number, payment_id: claim.payment_id, now };
                     store::term_pin(tx, step, claim.amount)?;
                     reload(tx, id, TermSelector::Number(number))
@@ -194,7 +184,7 @@ impl TicketService {
         pinned.await
     }
 
-    /// The payment has come to nothing.
+    /// Releases the term: the payment has failed.
     pub async fn unpin_membership(
         &self,
         id: MembershipId,
@@ -206,8 +196,8 @@ impl TicketService {
             match check_transition(tx, id, which, |membership| {
                 decide_unpin(membership, payment_id)
             })? {
-                MembershipCheck::AlreadyDone(_) => reload(tx, id, TermSelector::Last),
-                MembershipCheck::Apply(membership) => {
+                LockedDecision::AlreadyDone(_) => reload(tx, id, TermSelector::Last),
+                LockedDecision::Apply(membership, ()) => {
                     let number = membership.term.expect("a pin is that of a term").number;
                     store::term_unpin(tx, TermChange { id, number, payment_id, now })?;
                     reload(tx, id, TermSelector::Last)
@@ -232,7 +222,7 @@ impl TicketService {
         activated.await
     }
 
-    /// The money of a term is back: it counts no more, and its points are taken back.
+    /// Ends a refunded term and takes its points back.
     pub async fn mark_membership_refunded(
         &self,
         id: MembershipId,
@@ -243,7 +233,7 @@ impl TicketService {
         self.db.write(move |tx| mark_refunded(tx, id, payment_id, Some(amount), now)).await
     }
 
-    /// Rewards what was done in the community. Returns in how many memberships.
+    /// Awards points for an action in the community. Returns in how many memberships.
     pub async fn award_points(
         &self,
         members: PointRecipients,
@@ -254,7 +244,7 @@ impl TicketService {
         self.db.write(move |tx| point_store::points_award_limited(tx, members, award)).await
     }
 
-    /// What was rewarded is not there any more.
+    /// Takes the points back for a post or comment that was deleted.
     pub async fn revoke_points(
         &self,
         action: PointAction,
@@ -266,7 +256,7 @@ impl TicketService {
         self.db.write(back).await
     }
 
-    /// Announces memberships that are over, each once (F-12). Returns how many.
+    /// Announces the end of memberships, each once (F-12). Returns how many.
     pub async fn end_memberships(&self) -> Result<u64, StorageError> {
         let mut ended = 0;
         loop {
@@ -290,7 +280,7 @@ impl TicketService {
     }
 }
 
-/// An activation with what its events are payment of.
+/// An activation and the metadata of its events.
 pub(crate) struct MembershipActivation<'a> {
     pub id: MembershipId,
     pub payment: &'a CompletedPayment,
@@ -299,8 +289,8 @@ pub(crate) struct MembershipActivation<'a> {
     pub now: Timestamp,
 }
 
-/// Sells the pinned term, gives its points, announces it. If that was done before, nothing happens
-/// if it is refused, nothing was written.
+/// Sells the pinned term, awards its points, announces it. A repeated activation has no effect
+/// a rejected one writes nothing.
 pub(crate) fn activate(
     tx: &mut Tx<'_>,
     activating: &MembershipActivation<'_>,
@@ -311,10 +301,10 @@ pub(crate) fn activate(
     let found =
         check_transition(tx, id, which, |membership| decide_confirm(membership, &payment.claim))?;
     let before = match found {
-        MembershipCheck::AlreadyDone(membership) => return Ok(membership),
-        MembershipCheck::Apply(membership) => membership,
+        LockedDecision::AlreadyDone(membership) => return Ok(membership),
+        LockedDecision::Apply(membership, ()) => membership,
     };
-    // A year that was over before its end was told.
+    // The year had ended without having been announced.
     if before.is_live && before.status(now) == MembershipStatus::Expired {
         outbox::append(tx, ended, &MembershipExpired::from(&before))?;
     }
@@ -342,8 +332,8 @@ pub(crate) fn activate(
     Ok(membership)
 }
 
-/// Ends a term whose money is back; none: all of it. The end of the membership, if it is one, is
-/// announced by the next sweep.
+/// Ends a refunded term; no amount means all of it. If the membership ends with it, the next sweep
+/// announces that.
 pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: MembershipId,
@@ -354,8 +344,8 @@ pub(crate) fn mark_refunded(
     let which = TermSelector::OfPayment(payment_id);
     let membership =
         match check_transition(tx, id, which, |membership| decide_refunded(membership, amount))? {
-            MembershipCheck::AlreadyDone(membership) => return Ok(membership),
-            MembershipCheck::Apply(membership) => membership,
+            LockedDecision::AlreadyDone(membership) => return Ok(membership),
+            LockedDecision::Apply(membership, ()) => membership,
         };
     let term = membership.term.as_ref().expect("it was decided about");
     let (number, period) = (term.number, term.period.expect("what is paid has a span"));

@@ -1,4 +1,4 @@
-//! What operators see of the ticket office.
+//! The metrics of the ticket service.
 
 use std::sync::atomic::AtomicI64;
 

@@ -1,8 +1,8 @@
-//! Reserving: parse, turn the crowd away cheaply, then stand in line at the desk of the event.
+//! Reserving seats or tickets: cheap rejections first, then a batch per event.
 //!
-//! Three layers guard a seat. The lock (memory or Redis) refuses all but one early; the lock of the
-//! sale's row with a fresh look at the seat decides; conditional updates and a unique index are the
-//! last guard. Only the last two are needed for the right result.
+//! Three layers guard a seat. The seat lock (memory or Redis) rejects all but one request early;
+//! the lock of the sale's row with a fresh read of the seat decides; conditional updates and a
+//! unique index are the last guard. Only the last two are needed for the right result.
 
 pub(crate) mod batch;
 pub(crate) mod best_seats;
@@ -36,12 +36,12 @@ use crate::{
     TicketService, TicketSettings,
 };
 
-/// So often, and so long apart, is asked again for a seat about which someone is being decided:
-/// they may not get it. Longer than most decisions take, and too short to be felt.
+/// How often and how long apart a seat is retried while another request for it is being decided:
+/// that request may fail. 80 ms is longer than most decisions take and too short to be noticed.
 const LOCK_ATTEMPTS_MAX: u32 = 4;
 const LOCK_RETRY_EVERY: Duration = Duration::from_millis(20);
 
-/// Someone asks for seats or tickets.
+/// A request for seats or tickets.
 #[derive(Clone, Debug)]
 pub struct ReserveRequest {
     pub user_id: Uuid,
@@ -64,7 +64,7 @@ pub enum ReserveError {
     Storage(#[from] StorageError),
 }
 
-/// The desks of a process.
+/// The batchers of a process.
 #[derive(Clone)]
 pub(crate) struct ReserveBatchers {
     holds: Batcher<HoldJob, DecidedHold>,
@@ -79,7 +79,7 @@ struct HoldJob {
     attempt: Uuid,
 }
 
-/// An outcome with what is to be done about the locks.
+/// An outcome and the locks that depend on it.
 struct DecidedHold {
     outcome: Result<HoldOutcome, StorageError>,
     event_id: Uuid,
@@ -122,7 +122,7 @@ fn hold_batcher(
         };
         decide_jobs(db.clone(), maps.clone(), jobs, terms)
     };
-    // Who asked left the line: nothing is held for them, and their seats are the next one's.
+    // The client is gone before the decision: nothing is held, and the seats are unlocked.
     let left_locks = locks.clone();
     let left = move |job: HoldJob| {
         let locks = left_locks.clone();
@@ -133,7 +133,7 @@ fn hold_batcher(
         });
     };
     let (locks, lock_ttl) = (locks.clone(), settings.lock_ttl);
-    // Who asked has gone away: their hold stands until it expires, and so should its lock.
+    // The client is gone: the hold lives until it expires, and so does its lock.
     let abandoned = move |decided: DecidedHold| {
         let locks = locks.clone();
         tokio::spawn(async move { settle_locks(&locks, &decided, lock_ttl).await });
@@ -157,7 +157,7 @@ async fn decide_jobs(
         entries.push(entry);
     }
     let outcomes = decide_batch(&db, HoldBatch { inventory, terms, requests: entries }).await;
-    // Before anyone is answered: who reserves and then looks sees it.
+    // Marked before the answer, so that a user who reserves and then reads the map sees it.
     if outcomes.iter().any(|outcome| !matches!(outcome, Ok(HoldOutcome::Rejected(_)))) {
         maps.mark_taken(event_id);
     }
@@ -209,14 +209,14 @@ async fn settle_locks(locks: &SeatLocks, decided: &DecidedHold, lock_ttl: Durati
 }
 
 impl TicketService {
-    /// Holds seats or tickets for someone, or says why not.
+    /// Holds seats or tickets, or rejects the request.
     pub async fn reserve(
         &self,
         request: ReserveRequest,
         context: CallContext,
     ) -> Result<Hold, ReserveError> {
         match self.reserve_once(request.clone(), context).await {
-            // Its time may be over, and no sweep has come by yet.
+            // The earlier hold may have expired without having been swept yet.
             Err(ReserveError::Rejected(HoldRejection::HoldInProgress { reservation_id }))
                 if self.end_if_overdue(reservation_id).await? =>
             {
@@ -243,7 +243,7 @@ impl TicketService {
         let rejected_early = self.find_early_rejection(event_id, user_id, &request.requested).await;
         let refusal = match (rejected_early, request.requested.seat_ids()) {
             (Some(EarlyRejection::NotOnSale(reason)), _) => Some(reason.into()),
-            // The database says more, but no seat is locked for them meanwhile.
+            // The database decides; no seat is locked for them meanwhile.
             (Some(EarlyRejection::Undecided), _) | (None, []) => None,
             (None, seat_ids) => self.lock_seats(event_id, seat_ids, user_id, attempt).await,
         };
@@ -266,8 +266,7 @@ impl TicketService {
         into_answer(decided.outcome?)
     }
 
-    /// Why the seats are not to be had, as far as can be told without the database. Otherwise their
-    /// locks are taken, if they can be.
+    /// Locks the seats, or tells why they cannot be had, as far as is known without the database.
     async fn lock_seats(
         &self,
         event_id: Uuid,
@@ -281,7 +280,7 @@ impl TicketService {
             match self.locks.acquire(event_id, seat_ids, user_id, attempt).await {
                 LockResult::Acquired => return None,
                 LockResult::Unknown => return self.maps.taken_hint(event_id, seat_ids).map(taken),
-                // A lock can outlive its hold, if its release was lost. The map knows better.
+                // A lock can outlive its hold if its release was lost. The map is newer then.
                 LockResult::Refused { seat_id, token: Some(token) } => {
                     let is_free = self.maps.is_free_at(event_id, seat_id, token);
                     return (!is_free).then(|| taken(seat_id));
@@ -297,7 +296,7 @@ impl TicketService {
         }
     }
 
-    /// They get nothing. That is the answer, unless this very request was answered before.
+    /// Rejects the request, unless this very request was answered before.
     async fn reject_unless_repeated(
         &self,
         event_id: Uuid,
@@ -324,7 +323,7 @@ fn into_answer(outcome: HoldOutcome) -> Result<Hold, ReserveError> {
     }
 }
 
-/// What can be said without looking at what is left.
+/// Checks that need no look at the stock.
 fn check_requested(inventory: &Inventory, requested: &RequestedItems) -> Result<(), ReserveError> {
     match (inventory.kind, requested) {
         (InventoryKind::Standing, RequestedItems::Tickets(_)) => Ok(()),
@@ -337,7 +336,7 @@ fn check_requested(inventory: &Inventory, requested: &RequestedItems) -> Result<
     }
 }
 
-/// Two requests with the same digest ask for the same.
+/// Equal for requests for the same items.
 fn digest(event_id: Uuid, requested: &RequestedItems) -> [u8; 32] {
     let mut hasher = Sha256::new();
     hasher.update(event_id.as_bytes());

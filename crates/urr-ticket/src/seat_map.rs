@@ -1,20 +1,19 @@
-//! Seat maps in memory: a thousand people who look at an event are one look at the database.
+//! Seat maps in memory: a thousand users who look at an event cost one database read.
 //!
-//! A map is loaded once and then brought up to date with what changed since. Changes of an event
-//! are numbered in the order of their commits, so asking for the later numbers misses nothing,
-//! whichever process made them.
+//! A map is loaded once and then updated with the changes since. Changes of an event are numbered
+//! in the order of their commits, so reading the higher numbers misses nothing, whichever process
+//! made them.
 //!
 //! If the numbers go back, the database was restored from a copy: the same number then names two
-//! changes. Every map is drawn anew under another epoch, and who knows a version of another epoch
-//! is told everything.
+//! changes. Every map is rebuilt under another epoch, and a client with a version of another epoch
+//! gets everything.
 //!
-//! Invariants: a look sees every change that this process has committed and marked before, and
-//! every change of others that is older than the refresh interval. One reader per event is at the
-//! database at a time. Those who come meanwhile take its answer if it is new enough for them, and
-//! otherwise share the next one, also if it is a failure: nobody waits for more than two.
+//! Invariants: a read sees every change that this process has committed and marked before, and
+//! every change of others that is older than the refresh interval. One refresh per event runs at a
+//! time. Requests that arrive meanwhile use its result if it is new enough for them, and otherwise
+//! share the next one, also if it fails: nobody waits for more than two.
 //!
-//! Deliberately absent: any decision. What a map says is a hint; seats are given under the lock of
-//! the sale.
+//! Deliberately absent: any decision. A map is a hint; seats are given under the lock of the sale.
 
 pub(crate) mod entry;
 pub(crate) mod http;
@@ -45,15 +44,15 @@ use crate::seat_map::stream::StreamPermits;
 pub use crate::seat_map::stream::{SeatMapStreamLimit, changes};
 use crate::{Inventory, SaleStatus};
 
-/// More ticket types than this and their events are looked up anew.
+/// The index of ticket types is emptied when it has this many entries.
 const TICKET_TYPES_MAX: usize = 10_000;
 
-/// How maps are kept.
+/// Settings of seat maps.
 #[derive(Clone, Debug)]
 pub struct SeatMapSettings {
-    /// How old a map may be that is shown: how late changes of other processes are seen.
+    /// How old a map may be: how late changes of other processes are seen.
     pub refresh_interval: Duration,
-    /// More events than this and the map that was not looked at for longest is forgotten.
+    /// When this many maps are cached, the least recently used one is dropped.
     pub events_max: usize,
     /// How many clients may follow the changes of maps at the same time.
     pub streams_max: usize,
@@ -75,7 +74,7 @@ impl Default for SeatMapSettings {
     }
 }
 
-/// The maps of the events that are looked at. Clones share them.
+/// Seat maps by event. Clones share them.
 #[derive(Clone)]
 pub struct SeatMaps(Arc<Inner>);
 
@@ -92,17 +91,17 @@ struct Inner {
     reads: AtomicU64,
 }
 
-/// An event as it was at one moment.
+/// The inventory of an event at one moment.
 #[derive(Debug)]
 pub struct InventorySnapshot {
     pub inventory: Arc<Inventory>,
     pub seats: Arc<SeatSnapshot>,
     pub ticket_types: Vec<TicketTypeStock>,
-    /// Every change up to this number is in here. It may be larger than the picture's version.
+    /// Every change up to this number is included. It may be larger than the version of the seats.
     pub seen: i64,
     status: SaleStatus,
     read_at: Timestamp,
-    /// The number of the attempt that drew it.
+    /// The number of the refresh that read it.
     attempt: u64,
     change_counts: ChangeCounts,
 }
@@ -131,7 +130,7 @@ impl SeatMaps {
         }))
     }
 
-    /// The event as it is now; none if there is no such event, or no longer.
+    /// The current snapshot; none if there is no such event.
     pub async fn load(
         &self,
         event_id: Uuid,
@@ -142,7 +141,7 @@ impl SeatMaps {
         {
             return Ok(visible(view));
         }
-        // Held until the view is shown: whoever waited for it must find it.
+        // Held until the snapshot is published: waiting requests must find it.
         let _refreshing = entry.refreshing.lock().await;
         if let Some(view) = entry.current(&started, &self.0.clock, self.0.settings.refresh_interval)
         {
@@ -171,7 +170,7 @@ impl SeatMaps {
         }
     }
 
-    /// Brings the map of a slot up to date, or draws it for the first time.
+    /// Updates the snapshot of an entry, or reads it for the first time.
     async fn refresh(
         &self,
         event_id: Uuid,
@@ -233,7 +232,8 @@ impl SeatMaps {
         *self.0.epoch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins another epoch, unless the map of another event did: a database is restored as a whole.
+    /// Begins another epoch, unless the map of another event has: a database is restored as a
+    /// whole.
     fn epoch_after(&self, ended: MapEpoch) -> MapEpoch {
         let mut epoch = self.0.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         if *epoch == ended {
@@ -242,7 +242,7 @@ impl SeatMaps {
         *epoch
     }
 
-    /// The event of a ticket type, as it is now.
+    /// The current snapshot of the event of a ticket type.
     pub async fn load_by_ticket_type(
         &self,
         ticket_type_id: Uuid,
@@ -267,23 +267,24 @@ impl SeatMaps {
         self.load(event_id).await
     }
 
-    /// To be called after a commit that changed something of the event: the next look sees it.
+    /// To be called after a commit that changed the event: the next read sees it.
     pub fn mark_dirty(&self, event_id: Uuid) {
         if let Some(entry) = self.find_entry(event_id) {
             entry.mark(true);
         }
     }
 
-    /// The same after a commit that only took seats: hints that others are taken stay good.
+    /// The same after a commit that only took seats: hints that other seats are taken stay valid.
     pub fn mark_taken(&self, event_id: Uuid) {
         if let Some(entry) = self.find_entry(event_id) {
             entry.mark(false);
         }
     }
 
-    /// One of these seats that is taken, as far as is known without asking: to turn the crowd away.
+    /// One of these seats that is known to be taken, without asking the database: for early
+    /// rejections.
     ///
-    /// It says nothing if nobody looked lately, or if a seat was freed since.
+    /// None if the map is not recent or a seat was freed since.
     pub fn taken_hint(&self, event_id: Uuid, seat_ids: &[SeatId]) -> Option<SeatId> {
         let entry = self.find_entry(event_id)?;
         let view = entry.view()?;
@@ -299,14 +300,14 @@ impl SeatMaps {
         seat_ids.iter().copied().find(is_taken)
     }
 
-    /// Whether a seat is known to have been free after the change with this number: a lock that
-    /// carries the number is then left over.
+    /// Whether a seat is known to have been free after the change with this number: a lock with the
+    /// number is then left over.
     pub fn is_free_at(&self, event_id: Uuid, seat_id: SeatId, fence: i64) -> bool {
         let view = self.find_entry(event_id).and_then(|entry| entry.view());
         view.is_some_and(|view| view.seen >= fence && view.seats.statuses().is_available(seat_id))
     }
 
-    /// How often the database was read to draw a map.
+    /// How often the database was read for a map.
     pub fn reads(&self) -> u64 {
         self.0.reads.load(Ordering::Relaxed)
     }
@@ -316,7 +317,7 @@ impl SeatMaps {
         self.0.entries.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Ends all streams and refuses new ones: a stream would outlast the shutdown's grace.
+    /// Ends all streams and rejects new ones: a stream would outlast the shutdown's grace.
     pub fn close_streams(&self) {
         self.0.closing.cancel();
     }
@@ -325,7 +326,7 @@ impl SeatMaps {
         self.0.entries.read().unwrap_or_else(PoisonError::into_inner).get(&event_id).cloned()
     }
 
-    /// The place of an event in memory, made if need be.
+    /// The entry of an event, created if need be.
     fn entry(&self, event_id: Uuid) -> Arc<MapEntry> {
         if let Some(entry) = self.find_entry(event_id) {
             return entry;
@@ -340,7 +341,7 @@ impl SeatMaps {
         Arc::clone(entries.entry(event_id).or_insert_with(|| Arc::new(MapEntry::new())))
     }
 
-    /// An event that does not exist takes no place.
+    /// Drops the entry of an event that does not exist.
     fn forget(&self, event_id: Uuid, entry: &Arc<MapEntry>) {
         let mut entries = self.0.entries.write().unwrap_or_else(PoisonError::into_inner);
         if entries.get(&event_id).is_some_and(|present| Arc::ptr_eq(present, entry)) {
@@ -356,7 +357,7 @@ impl InventorySnapshot {
     }
 }
 
-/// What was deleted is not shown.
+/// A deleted event is not visible.
 fn visible(view: Arc<InventorySnapshot>) -> Option<Arc<InventorySnapshot>> {
     (view.status != SaleStatus::Deleted).then_some(view)
 }

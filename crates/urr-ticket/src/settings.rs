@@ -1,4 +1,4 @@
-//! How the ticket office works.
+//! Settings of the ticket service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ pub struct TicketSettings {
     pub lock_ttl: Duration,
     /// Time between two sweeps for holds whose time is over.
     pub expiry_interval: Duration,
-    /// What is kept when someone cancels: agreed on with who reserves from now on.
+    /// The cancellation fees, agreed on with everybody who reserves from now on.
     pub cancel_policy: Arc<CancelPolicy>,
     /// How seat maps are kept in memory.
     pub seat_maps: SeatMapSettings,
-    /// Sells without looking whether a seat is free and without the index that guards it: only the
-    /// seat locks are left. It sells seats twice: for the controls of the tests, which must see it.
+    /// Sells without checking that a seat is free and without the index that guards it, so that
+    /// only the seat locks are left. It sells seats twice: negative controls of the tests use it.
     pub dangerous_without_seat_guard: bool,
 }
 

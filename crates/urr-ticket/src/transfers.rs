@@ -1,8 +1,8 @@
-//! Tickets that are passed on: listing, buying, taking money, the beginning of the event.
+//! Transfers: listing, buying, cancelling, the start of the event.
 //!
-//! The price is paid for a transfer as for any other thing, and every step of a payment can be
-//! repeated and has its effect once. Locks are taken in one order: the sale, the tickets, the
-//! transfer. The door has no use for the sale and takes the last two.
+//! The price is paid like any other payable, and every step of a payment can be repeated and has
+//! its effect once. Locks are taken in one order: the sale, the tickets, the transfer. Check-in
+//! takes only the last two.
 
 pub(crate) mod http;
 pub(crate) mod rules;
@@ -28,7 +28,9 @@ use crate::reservations::store as transitions;
 use crate::reservations::store::items;
 use crate::reservations::store::items::StoredItem;
 use crate::reservations::store::{EndedReservation, ReservationEnding};
-use crate::reservations::transition::{PreparedEvents, TransitionError};
+use crate::reservations::transition::{
+    LockedDecision, PreparedEvents, TransitionError, decide_under_lock,
+};
 use crate::transfers::rules::{
     Transfer, TransferBuyer, TransferId, TransferOffer, TransferRejection, decide_cancel,
     decide_complete, decide_list, decide_pay, decide_pin, decide_refunded, decide_unpin,
@@ -40,7 +42,7 @@ use crate::{
 };
 use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
 
-/// Few enough that nobody waits for it.
+/// Small batches, so that nobody waits long for them.
 const ENDED_AT_ONCE: u32 = 250;
 
 const CANCELLED_BY_SELLER: &str = "CANCELLED_BY_SELLER";
@@ -56,7 +58,7 @@ pub enum TransferError {
     Storage(#[from] StorageError),
 }
 
-/// A transfer with its lines.
+/// A transfer with its items.
 #[derive(Clone, Debug)]
 pub struct TransferDetails {
     pub shown: TransferSummary,
@@ -65,38 +67,30 @@ pub struct TransferDetails {
     pub inventory: Option<Arc<Inventory>>,
 }
 
-/// What a step found under the lock.
-enum TransferCheck {
-    AlreadyDone(TransferOffer),
-    Apply { offer: TransferOffer, is_used: bool },
-}
-
 fn load(tx: &mut Tx<'_>, id: TransferId) -> Result<TransferOffer, TransferError> {
     let transfer = store::transfer_find(tx, id)?.ok_or(TransferRejection::NotFound)?;
     let record = transitions::record_find(tx, transfer.reservation_id)?;
     Ok(TransferOffer { transfer, record: record.expect("reservations are never deleted") })
 }
 
-/// Decides about a step under the locks. What is refused or was done before takes none and writes
-/// nothing.
+/// Decides about a transition under the locks. Returns whether a ticket was used.
 fn check_transition(
     tx: &mut Tx<'_>,
     id: TransferId,
     decide: impl Fn(&mut Tx<'_>, &TransferOffer) -> Result<Transition, TransferError>,
-) -> Result<TransferCheck, TransferError> {
-    let offer = load(tx, id)?;
-    if decide(tx, &offer)? == Transition::AlreadyDone {
-        return Ok(TransferCheck::AlreadyDone(offer));
-    }
-    let Transfer { event_id, reservation_id, .. } = offer.transfer;
-    sales::sale_lock(tx, event_id, 1)?.expect("a transfer belongs to a sale");
-    let is_used = transitions::ticket_was_used(tx, reservation_id)?;
-    store::transfer_lock(tx, id)?;
-    let offer = load(tx, id)?;
-    Ok(match decide(tx, &offer)? {
-        Transition::AlreadyDone => TransferCheck::AlreadyDone(offer),
-        Transition::Apply => TransferCheck::Apply { offer, is_used },
-    })
+) -> Result<LockedDecision<TransferOffer, bool>, TransferError> {
+    decide_under_lock(
+        tx,
+        |tx| load(tx, id),
+        decide,
+        |tx, offer| {
+            let Transfer { event_id, reservation_id, .. } = offer.transfer;
+            sales::sale_lock(tx, event_id, 1)?.expect("a transfer belongs to a sale");
+            let is_used = transitions::ticket_was_used(tx, reservation_id)?;
+            store::transfer_lock(tx, id)?;
+            Ok(is_used)
+        },
+    )
 }
 
 fn tier_of(
@@ -110,7 +104,7 @@ fn tier_of(
     Ok(tier_list(tx, &[fan], now)?.get(&fan).copied())
 }
 
-/// What is asked of someone who buys.
+/// Loads what the rules ask of a buyer.
 fn buyer_find(
     tx: &mut Tx<'_>,
     offer: &TransferOffer,
@@ -185,8 +179,8 @@ impl TicketService {
                     Ok(decide_cancel(&offer.transfer, user_id)?)
                 };
             match check_transition(tx, id, decide)? {
-                TransferCheck::AlreadyDone(offer) => Ok(offer.transfer),
-                TransferCheck::Apply { .. } => {
+                LockedDecision::AlreadyDone(offer) => Ok(offer.transfer),
+                LockedDecision::Apply(..) => {
                     let ended = store::transfer_cancel(tx, id, CANCELLED_BY_SELLER, now)?;
                     announce_cancelled(tx, std::slice::from_ref(&ended), &prepared, 0)?;
                     Ok(ended)
@@ -201,7 +195,7 @@ impl TicketService {
         self.db.read(move |tx| load(tx, id)).await
     }
 
-    /// A transfer if this user can buy it now, and what to call it on the way.
+    /// A transfer if this user can buy it now, with the name of its order.
     pub async fn validate_transfer(
         &self,
         id: TransferId,
@@ -235,11 +229,9 @@ impl TicketService {
                     Ok(decide_pin(offer, &buyer, &claim, now)?)
                 };
             match check_transition(tx, id, decide)? {
-                TransferCheck::AlreadyDone(offer) => Ok(offer),
-                TransferCheck::Apply { is_used: true, .. } => {
-                    Err(TransferRejection::CheckedIn.into())
-                }
-                TransferCheck::Apply { .. } => {
+                LockedDecision::AlreadyDone(offer) => Ok(offer),
+                LockedDecision::Apply(_, true) => Err(TransferRejection::CheckedIn.into()),
+                LockedDecision::Apply(..) => {
                     let step = TransferChange { id, payment_id: claim.payment_id, now };
                     store::transfer_pin(tx, step, user_id)?;
                     load(tx, id)
@@ -249,8 +241,8 @@ impl TicketService {
         pinned.await
     }
 
-    /// The payment has come to nothing. If the event has begun, the listing ends with the next
-    /// sweep.
+    /// Releases the listing: the payment has failed. If the event has begun, the next sweep ends
+    /// it.
     pub async fn unpin_transfer(
         &self,
         id: TransferId,
@@ -263,8 +255,8 @@ impl TicketService {
                     Ok(decide_unpin(&offer.transfer, payment_id)?)
                 };
             match check_transition(tx, id, decide)? {
-                TransferCheck::AlreadyDone(offer) => Ok(offer),
-                TransferCheck::Apply { .. } => {
+                LockedDecision::AlreadyDone(offer) => Ok(offer),
+                LockedDecision::Apply(..) => {
                     store::transfer_unpin(tx, TransferChange { id, payment_id, now })?;
                     load(tx, id)
                 }
@@ -280,7 +272,7 @@ impl TicketService {
         payment: CompletedPayment,
         context: CallContext,
     ) -> Result<TransferOffer, TransferError> {
-        // A confirmed reservation has as many tickets for ever.
+        // The number of tickets of a confirmed reservation never changes.
         let quantity = self.find_transfer(id).await?.record.quantity;
         let number_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
         let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
@@ -331,7 +323,7 @@ impl TicketService {
         Ok(found.pop().ok_or(TransferRejection::NotFound)?)
     }
 
-    /// Ends what is listed of events that have begun, each announced once. Returns how many.
+    /// Ends listings of events that have begun, each announced once. Returns how many.
     pub async fn end_started_transfers(&self) -> Result<u64, StorageError> {
         let mut ended = 0;
         loop {
@@ -361,7 +353,7 @@ impl TransferError {
     }
 }
 
-/// Of two that list at the same moment the index lets one through.
+/// Of two concurrent listings the index accepts one.
 fn already_listed(error: StorageError) -> TransferError {
     match error {
         StorageError::Constraint { ref name, .. } if name == store::ONE_LISTED => {
@@ -371,7 +363,7 @@ fn already_listed(error: StorageError) -> TransferError {
     }
 }
 
-/// A completion with what its event and its tickets are payment of.
+/// A completion, the ids of its new ticket numbers and the metadata of its event.
 pub(crate) struct TransferCompletion<'a> {
     pub id: TransferId,
     pub payment: &'a CompletedPayment,
@@ -381,8 +373,8 @@ pub(crate) struct TransferCompletion<'a> {
     pub now: Timestamp,
 }
 
-/// Hands the reservation over, issues its tickets anew, announces it. If that was done before,
-/// nothing happens (K-1); if it is refused, nothing was written.
+/// Hands the reservation over, reissues its tickets, announces it. A repeated completion has no
+/// effect (K-1); a rejected one writes nothing.
 pub(crate) fn complete(
     tx: &mut Tx<'_>,
     completing: &TransferCompletion<'_>,
@@ -396,24 +388,25 @@ pub(crate) fn complete(
         Ok(decide_complete(offer, &payment.claim, buyer.as_ref())?)
     };
     let offer = match check_transition(tx, id, decide)? {
-        TransferCheck::AlreadyDone(offer) => return Ok(offer),
-        TransferCheck::Apply { is_used: true, .. } => {
+        LockedDecision::AlreadyDone(offer) => return Ok(offer),
+        LockedDecision::Apply(_, true) => {
             return Err(TransferRejection::CheckedIn.into());
         }
-        TransferCheck::Apply { offer, .. } => offer,
+        LockedDecision::Apply(offer, _) => offer,
     };
     let (transfer, reservation_id) = (&offer.transfer, offer.transfer.reservation_id);
     let step = TransferChange { id, payment_id: payment.claim.payment_id, now };
     store::transfer_complete(tx, step)?;
     store::reservation_hand_over(tx, transfer, step, &payment.method)?;
     store::tickets_reissue(tx, reservation_id, number_ids)?;
-    // What the seller had bought is paid back to them, so they have not bought it.
+    // The seller is refunded, so the purchase does not count for points any more.
     points_revoke(tx, PointAction::TicketPurchase, &[reservation_id.0], now)?;
     outbox::append(tx, stamp, &completed_event(transfer, payment.claim.payment_id))?;
     load(tx, id)
 }
 
-/// Notes that money of the buyer is money. Of a reservation that they cancelled it is the refund.
+/// Records that money of the buyer has gone back. For a reservation that they cancelled it is the
+/// refund.
 pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: TransferId,
@@ -425,8 +418,8 @@ pub(crate) fn mark_refunded(
         Ok(decide_refunded(&offer.transfer, payment_id, money.requested)?)
     };
     let offer = match check_transition(tx, id, decide)? {
-        TransferCheck::AlreadyDone(offer) => return Ok(offer),
-        TransferCheck::Apply { offer, .. } => offer,
+        LockedDecision::AlreadyDone(offer) => return Ok(offer),
+        LockedDecision::Apply(offer, _) => offer,
     };
     if offer.payment_status() == ReservationPaymentStatus::Paid {
         return Err(TransferRejection::NotRefunding.into());
@@ -446,7 +439,7 @@ pub(crate) fn mark_refunded(
     load(tx, id)
 }
 
-/// Ends the listings of reservations that have just ended. Their stamps come behind those of the
+/// Ends the listings of reservations that have just ended. Their events come after those of the
 /// reservations.
 pub(crate) fn end_with_reservations(
     tx: &mut Tx<'_>,
@@ -465,8 +458,8 @@ pub(crate) fn end_with_reservations(
     announce_cancelled(tx, &listings, prepared, ended.len())
 }
 
-/// Ends the listing of a reservation of which a ticket has just opened the door: who is in does not
-/// sell. The ticket is locked.
+/// Ends the listing of a reservation one of whose tickets was just checked in. The ticket is
+/// locked.
 pub(crate) fn end_with_entry(
     tx: &mut Tx<'_>,
     reservation_id: Uuid,

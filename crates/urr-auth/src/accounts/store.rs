@@ -73,7 +73,7 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageEr
             person.key_version,
             user.password_hash,
             user.password_version,
-            user.role.name(),
+            user.role.as_str(),
             user.status,
             user.created_at,
             user.language,
@@ -188,7 +188,7 @@ pub fn user_set_role(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let sql = "update users set role = $2, updated_at = $3 where id = $1";
-    tx.execute(sql, params![id, role.name(), now]).map(drop)
+    tx.execute(sql, params![id, role.as_str(), now]).map(drop)
 }
 
 pub fn user_set_language(

@@ -29,7 +29,7 @@ impl From<&UserAccount> for SessionUserView {
             user_id: user.id.0,
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
-            role: user.role.name(),
+            role: user.role.as_str(),
         }
     }
 }
@@ -103,7 +103,7 @@ impl ProfileDetailView {
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
             phone: user.person.phone.as_ref().map(|phone| phone.as_str().to_owned()),
-            role: user.role.name(),
+            role: user.role.as_str(),
             language: user.language.as_str(),
             has_password: *has_password,
             identity_verified: *identity_verified,

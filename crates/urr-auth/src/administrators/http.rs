@@ -86,7 +86,7 @@ impl From<UserAccount> for AccountView {
             id: user.id.0,
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
-            role: user.role.name(),
+            role: user.role.as_str(),
             status: user.status.as_str(),
             created_at: user.created_at,
             last_login_at: user.last_login_at,

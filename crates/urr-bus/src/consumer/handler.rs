@@ -1,4 +1,4 @@
-//! What a service says to the consumer loop, and what it is told.
+//! Handlers of domain events: their type, their outcome and their context.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub type Handler = Arc<
         + Sync,
 >;
 
-/// How a handler dealt with an event. Each of them is final and committed.
+/// How a handler dealt with an event. Every outcome is final and committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandlerOutcome {
     Done,
@@ -93,7 +93,7 @@ impl HandlerContext {
         self.event_metadata(name, source)
     }
 
-    /// The envelope of an event that handling this one announces. `name` tells it from others.
+    /// The metadata of an event that handling this one announces. `name` distinguishes several.
     pub fn event_metadata(&self, name: &str, source: &'static str) -> EventMetadata {
         EventMetadata {
             event_id: self.derived_id(name),

@@ -1,8 +1,8 @@
-//! Going through dead letters, however many there are.
+//! Iterates over dead letters, however many there are.
 //!
-//! Whether a letter is open stands behind it: its mark comes later in the same partition. So each
-//! stretch of a partition is gone through twice, page by page: once to learn which places hold
-//! letters and which of them were replayed, and once for the letters themselves.
+//! The mark that a letter was replayed comes later in the same partition. So each range of a
+//! partition is read twice, page by page: first to learn which offsets hold letters and which of
+//! them were replayed, then for the letters themselves.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,7 @@ use super::{DeadLetter, GROUP, ORIGINAL, REPLAYED, read};
 use crate::reader::{PartitionRange, TopicReader};
 use crate::{Bus, BusError, Delivery, MessagePosition};
 
-/// So many letters are known at a time: a few ten megabytes. More take another turn.
+/// How many letters are in memory at a time: a few ten megabytes. More need another survey.
 pub(super) const SURVEY_LETTERS_MAX: usize = 100_000;
 
 /// Letters one after the other, oldest first in each partition.

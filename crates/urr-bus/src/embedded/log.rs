@@ -122,8 +122,8 @@ pub(super) fn group_offset_start(
     Ok(positions)
 }
 
-/// A group that reads nothing holds messages back for so many times their retention. Then they go
-/// unread, as they would on Kafka.
+/// A group that reads nothing keeps messages for this many times their retention. Then they are
+/// deleted unread, as on Kafka.
 const RETENTIONS_UNREAD_MAX: i64 = 4;
 
 /// A partition, where it ends, and up to where every group has read it.
@@ -154,7 +154,7 @@ pub(super) fn partition_ends(tx: &mut Tx<'_>) -> Result<Vec<PartitionEnd>, Stora
     )
 }
 
-/// Forgets old messages that every group has read.
+/// Deletes old messages that every group has read.
 pub(super) fn message_trim(
     tx: &mut Tx<'_>,
     end: &PartitionEnd,
@@ -164,7 +164,7 @@ pub(super) fn message_trim(
     message_trim_range(tx, end, 0..end.read_by_all, before(now, end.retention_ms), limit)
 }
 
-/// Forgets messages that are so old that no group is waited for any longer.
+/// Deletes messages that are too old to wait for any group.
 pub(super) fn message_trim_unread(
     tx: &mut Tx<'_>,
     end: &PartitionEnd,

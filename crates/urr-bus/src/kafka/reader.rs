@@ -1,4 +1,4 @@
-//! Looking at Kafka's topics without being part of a group: for start and operators' commands.
+//! Reads topics of Kafka without being part of a group: for the start and operators' commands.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::{KafkaAdmin, KafkaOptions, REQUEST_TIMEOUT, blocking};
 use crate::reader::{PAGE_MAX, PartitionRange};
 use crate::{BusError, Delivery};
 
-/// Waits until each topic has so many partitions, each with a leader: a consumer that starts before
-/// would look again only after a while. Says how many there are.
+/// Waits until each topic has its partitions, each with a leader: a consumer that starts earlier
+/// would notice them only after a while. Returns how many there are.
 pub(super) async fn wait_for_leaders(
     admin: &Arc<KafkaAdmin>,
     wanted: BTreeMap<String, i32>,
@@ -105,7 +105,7 @@ pub(super) async fn extents(
     .await
 }
 
-/// Reads a stretch of a partition.
+/// Reads a range of a partition.
 pub(crate) struct KafkaReader {
     /// Taken out only to be dropped.
     consumer: Option<Arc<BaseConsumer>>,

@@ -1,10 +1,10 @@
-//! One reading of the outbox from its beginning, on behind rows that cannot be published.
+//! One pass over the outbox from its beginning, past rows that cannot be published.
 
 use std::collections::HashSet;
 
 use urr_storage::outbox::OutboxRow;
 
-/// Beyond so many keys, whole topics are held back: what is remembered stays small.
+/// With more keys than this, whole topics are held back, to bound the memory.
 const KEYS_HELD_BACK_MAX: usize = 10_000;
 
 /// How far a reading came. It is forgotten at its end, so that what was committed late is found.
@@ -12,7 +12,7 @@ const KEYS_HELD_BACK_MAX: usize = 10_000;
 pub(super) struct OutboxPass {
     /// All that was committed up to this number was read.
     pub(super) seq: i64,
-    /// So many rows up to there were not published.
+    /// How many rows up to there were not published.
     pub(super) passed: u64,
     /// Topic and key of what could not be published: what follows must not overtake it.
     keys: HashSet<(String, String)>,

@@ -3,7 +3,7 @@
 use urr_bus::KafkaOptions;
 use urr_test::servers::{self, KafkaServer, Server};
 
-use crate::world::{World, assert_each_seat_in_order, eventually, paint, steps};
+use crate::fixture::{Fixture, assert_each_seat_in_order, eventually, paint, steps};
 
 const SEATS: usize = 250;
 const STEPS: i64 = 20;
@@ -15,17 +15,17 @@ async fn a_broker_that_restarts_and_crashes_loses_and_repeats_nothing() {
     }
     // One of its own: it is stopped.
     let mut kafka = tokio::task::spawn_blocking(|| KafkaServer::start().unwrap()).await.unwrap();
-    let world = World::on_kafka(KafkaOptions::new(kafka.bootstrap())).await;
-    let (relay, consumer) = (world.relay(), world.consumer("group", paint()));
-    let events = steps(&world, SEATS, STEPS);
+    let fixture = Fixture::on_kafka(KafkaOptions::new(kafka.bootstrap())).await;
+    let (relay, consumer) = (fixture.relay(), fixture.consumer("group", paint()));
+    let events = steps(&fixture, SEATS, STEPS);
     let mut parts = events.chunks(events.len() / 5);
     let mut append = async || {
         for chunk in parts.next().unwrap().chunks(50) {
-            world.outbox_append(chunk).await;
+            fixture.outbox_append(chunk).await;
         }
     };
     append().await;
-    world.effects_become(100).await;
+    fixture.effects_become(100).await;
 
     // In order, while events are on their way both to and from it.
     let restarting = tokio::task::spawn_blocking(move || {
@@ -35,7 +35,7 @@ async fn a_broker_that_restarts_and_crashes_loses_and_repeats_nothing() {
     append().await;
     let mut kafka = restarting.await.unwrap();
     append().await;
-    world.effects_become(events.len() * 3 / 5).await;
+    fixture.effects_become(events.len() * 3 / 5).await;
 
     append().await;
     let crashing = tokio::task::spawn_blocking(move || {
@@ -45,12 +45,12 @@ async fn a_broker_that_restarts_and_crashes_loses_and_repeats_nothing() {
     });
     append().await;
     let kafka = crashing.await.unwrap();
-    let effects = world.effects_become(events.len()).await;
+    let effects = fixture.effects_become(events.len()).await;
     assert_each_seat_in_order(&effects);
-    eventually("all are marked", async || world.outbox_waiting().await == 0).await;
+    eventually("all are marked", async || fixture.outbox_waiting().await == 0).await;
     relay.stop().await;
     consumer.stop().await;
-    assert_eq!(world.effects().await.len(), events.len());
+    assert_eq!(fixture.effects().await.len(), events.len());
     assert_eq!(events.len(), 5_000);
     drop(kafka);
 }
@@ -61,19 +61,19 @@ async fn a_relay_and_a_consumer_stop_in_time_while_the_broker_is_away() {
         return;
     }
     let mut kafka = tokio::task::spawn_blocking(|| KafkaServer::start().unwrap()).await.unwrap();
-    let world = World::on_kafka(KafkaOptions::new(kafka.bootstrap())).await;
-    let (relay, consumer) = (world.relay(), world.consumer("group", paint()));
-    world.outbox_append(&steps(&world, 10, 1)).await;
-    world.effects_become(10).await;
+    let fixture = Fixture::on_kafka(KafkaOptions::new(kafka.bootstrap())).await;
+    let (relay, consumer) = (fixture.relay(), fixture.consumer("group", paint()));
+    fixture.outbox_append(&steps(&fixture, 10, 1)).await;
+    fixture.effects_become(10).await;
     let kafka = tokio::task::spawn_blocking(move || {
         kafka.kill().unwrap();
         kafka
     });
     let kafka = kafka.await.unwrap();
-    world.outbox_append(&steps(&world, 10, 1)).await;
+    fixture.outbox_append(&steps(&fixture, 10, 1)).await;
     relay.stop().await;
     consumer.stop().await;
-    world.bus.close().await;
-    assert_eq!(world.outbox_waiting().await, 10, "they wait for the next start");
+    fixture.bus.close().await;
+    assert_eq!(fixture.outbox_waiting().await, 10, "they wait for the next start");
     drop(kafka);
 }

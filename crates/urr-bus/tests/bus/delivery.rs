@@ -7,11 +7,11 @@ use urr_kernel::Timestamp;
 use urr_storage::{StorageError, params};
 use urr_test::servers::{self, Server};
 
+use crate::fixture::{Fixture, within};
 use crate::logs::Logs;
-use crate::on_both_forms;
-use crate::world::{World, within};
+use crate::on_both_engines;
 
-on_both_forms![
+on_both_engines![
     messages_of_one_key_arrive_in_the_order_they_were_published,
     key_body_and_headers_arrive_as_they_were_sent,
     every_group_gets_every_message,
@@ -25,9 +25,9 @@ on_both_forms![
 mod cases {
     use super::*;
 
-    fn numbered(world: &World, count: usize) -> Vec<BusMessage> {
+    fn numbered(fixture: &Fixture, count: usize) -> Vec<BusMessage> {
         let message = |number: usize| {
-            BusMessage::new(&world.topic, format!("key {}", number % 20), number.to_string())
+            BusMessage::new(&fixture.topic, format!("key {}", number % 20), number.to_string())
         };
         (0..count).map(message).collect()
     }
@@ -36,12 +36,12 @@ mod cases {
         String::from_utf8(body.to_vec()).unwrap().parse().unwrap()
     }
 
-    pub async fn messages_of_one_key_arrive_in_the_order_they_were_published(world: World) {
-        let positions = world.publish(numbered(&world, 600)).await;
+    pub async fn messages_of_one_key_arrive_in_the_order_they_were_published(fixture: Fixture) {
+        let positions = fixture.publish(numbered(&fixture, 600)).await;
         let partitions: std::collections::BTreeSet<_> =
             positions.iter().map(|position| position.partition).collect();
         assert_eq!(partitions.len(), 3, "the keys are spread");
-        let deliveries = world.read("group", 600).await;
+        let deliveries = fixture.read("group", 600).await;
         let mut last_of_key = std::collections::HashMap::new();
         let mut next_of_partition = std::collections::HashMap::new();
         for delivery in &deliveries {
@@ -57,14 +57,14 @@ mod cases {
         assert_eq!(deliveries.len(), 600);
     }
 
-    pub async fn key_body_and_headers_arrive_as_they_were_sent(world: World) {
+    pub async fn key_body_and_headers_arrive_as_they_were_sent(fixture: Fixture) {
         let mut message =
-            BusMessage::new(&world.topic, b"\xff\x00key".to_vec(), b"\x00\xfe".to_vec());
+            BusMessage::new(&fixture.topic, b"\xff\x00key".to_vec(), b"\x00\xfe".to_vec());
         message.headers.insert("name".to_owned(), "wert/값".to_owned());
         message.partition = Some(2);
-        let no_key = BusMessage::new(&world.topic, "", "");
-        world.publish(vec![message.clone(), no_key]).await;
-        let mut deliveries = world.read("group", 2).await;
+        let no_key = BusMessage::new(&fixture.topic, "", "");
+        fixture.publish(vec![message.clone(), no_key]).await;
+        let mut deliveries = fixture.read("group", 2).await;
         deliveries.sort_by_key(|delivery| delivery.key.is_empty());
         let delivery = &deliveries[0];
         assert_eq!((&delivery.key, &delivery.body), (&message.key, &message.body));
@@ -72,9 +72,9 @@ mod cases {
         assert_eq!((deliveries[1].key.len(), deliveries[1].body.len()), (0, 0));
     }
 
-    pub async fn every_group_gets_every_message(world: World) {
-        world.publish(numbered(&world, 50)).await;
-        let (ticket, stats) = tokio::join!(world.read("ticket", 50), world.read("stats", 50));
+    pub async fn every_group_gets_every_message(fixture: Fixture) {
+        fixture.publish(numbered(&fixture, 50)).await;
+        let (ticket, stats) = tokio::join!(fixture.read("ticket", 50), fixture.read("stats", 50));
         let numbers = |deliveries: Vec<urr_bus::Delivery>| {
             let mut numbers: Vec<_> = deliveries.iter().map(|d| number(&d.body)).collect();
             numbers.sort_unstable();
@@ -85,60 +85,60 @@ mod cases {
         assert_eq!(numbers(stats), all);
     }
 
-    pub async fn a_restarted_group_goes_on_where_it_acknowledged(mut world: World) {
-        let messages = numbered(&world, 30);
-        world.publish(messages[..20].to_vec()).await;
-        world.read("group", 20).await;
-        world.reopen_bus().await;
-        world.publish(messages[20..].to_vec()).await;
+    pub async fn a_restarted_group_goes_on_where_it_acknowledged(mut fixture: Fixture) {
+        let messages = numbered(&fixture, 30);
+        fixture.publish(messages[..20].to_vec()).await;
+        fixture.read("group", 20).await;
+        fixture.reopen_bus().await;
+        fixture.publish(messages[20..].to_vec()).await;
         let mut numbers: Vec<usize> =
-            world.read("group", 10).await.iter().map(|d| number(&d.body)).collect();
+            fixture.read("group", 10).await.iter().map(|d| number(&d.body)).collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (20..30).collect::<Vec<_>>());
     }
 
-    pub async fn an_unacknowledged_batch_comes_again(mut world: World) {
-        world.publish(numbered(&world, 1)).await;
-        let topics = [world.topic.clone()];
-        let mut subscription = world.bus.subscribe("group", &topics).await.unwrap();
+    pub async fn an_unacknowledged_batch_comes_again(mut fixture: Fixture) {
+        fixture.publish(numbered(&fixture, 1)).await;
+        let topics = [fixture.topic.clone()];
+        let mut subscription = fixture.bus.subscribe("group", &topics).await.unwrap();
         let first = within(subscription.next_batch()).await.unwrap();
         subscription.close().await;
-        world.reopen_bus().await;
-        let mut subscription = world.bus.subscribe("group", &topics).await.unwrap();
+        fixture.reopen_bus().await;
+        let mut subscription = fixture.bus.subscribe("group", &topics).await.unwrap();
         let second = within(subscription.next_batch()).await.unwrap();
         assert_eq!(first, second);
         subscription.close().await;
     }
 
-    pub async fn a_waiting_subscription_is_woken_by_a_message(world: World) {
-        let topics = [world.topic.clone()];
-        let mut subscription = world.bus.subscribe("group", &topics).await.unwrap();
+    pub async fn a_waiting_subscription_is_woken_by_a_message(fixture: Fixture) {
+        let topics = [fixture.topic.clone()];
+        let mut subscription = fixture.bus.subscribe("group", &topics).await.unwrap();
         // A batch before this one shows that the subscription is in place.
-        world.publish(numbered(&world, 1)).await;
+        fixture.publish(numbered(&fixture, 1)).await;
         let batch = within(subscription.next_batch()).await.unwrap();
         subscription.acknowledge(&batch).await.unwrap();
         let (batch, positions) =
-            tokio::join!(within(subscription.next_batch()), world.publish(numbered(&world, 1)));
+            tokio::join!(within(subscription.next_batch()), fixture.publish(numbered(&fixture, 1)));
         assert_eq!(batch.unwrap().deliveries[0].position, positions[0]);
         subscription.close().await;
     }
 
-    pub async fn a_message_for_an_unknown_topic_fails_and_the_others_do_not(world: World) {
-        let mut messages = numbered(&world, 3);
-        messages[1].topic = format!("{}-unknown", world.topic);
-        let results = within(world.bus.publish(messages)).await;
+    pub async fn a_message_for_an_unknown_topic_fails_and_the_others_do_not(fixture: Fixture) {
+        let mut messages = numbered(&fixture, 3);
+        messages[1].topic = format!("{}-unknown", fixture.topic);
+        let results = within(fixture.bus.publish(messages)).await;
         assert!(results[0].is_ok() && results[2].is_ok(), "{results:?}");
         // Kafka's client may say that it waited in vain for the topic to appear.
         let unknown =
             matches!(&results[1], Err(BusError::UnknownTopic(_) | BusError::Kafka { .. }));
         assert!(unknown, "{:?}", results[1]);
-        assert_eq!(world.read("group", 2).await.len(), 2);
+        assert_eq!(fixture.read("group", 2).await.len(), 2);
     }
 
-    pub async fn the_lag_is_what_was_not_acknowledged(world: World) {
-        world.publish(numbered(&world, 40)).await;
-        let topics = [world.topic.clone()];
-        let mut subscription = world.bus.subscribe("group", &topics).await.unwrap();
+    pub async fn the_lag_is_what_was_not_acknowledged(fixture: Fixture) {
+        fixture.publish(numbered(&fixture, 40)).await;
+        let topics = [fixture.topic.clone()];
+        let mut subscription = fixture.bus.subscribe("group", &topics).await.unwrap();
         let mut read = 0;
         let mut batches = Vec::new();
         while read < 40 {
@@ -162,80 +162,80 @@ mod cases {
 
 #[tokio::test]
 async fn on_the_embedded_bus_a_second_consumer_of_a_group_is_refused_until_the_first_leaves() {
-    let world = World::embedded().await;
-    let topics = [world.topic.clone()];
-    let first = world.bus.subscribe("group", &topics).await.unwrap();
-    let second = world.bus.subscribe("group", &topics).await;
+    let fixture = Fixture::embedded().await;
+    let topics = [fixture.topic.clone()];
+    let first = fixture.bus.subscribe("group", &topics).await.unwrap();
+    let second = fixture.bus.subscribe("group", &topics).await;
     assert!(matches!(second, Err(BusError::GroupBusy { .. })));
-    assert!(world.bus.subscribe("another group", &topics).await.is_ok());
+    assert!(fixture.bus.subscribe("another group", &topics).await.is_ok());
     first.close().await;
-    assert!(world.bus.subscribe("group", &topics).await.is_ok());
+    assert!(fixture.bus.subscribe("group", &topics).await.is_ok());
 }
 
 #[tokio::test]
 async fn the_embedded_bus_forgets_old_messages_that_every_group_has_read() {
-    let world = World::embedded().await;
-    let topics = [world.topic.clone()];
-    world
-        .publish((0..9).map(|n| BusMessage::new(&world.topic, "key", n.to_string())).collect())
+    let fixture = Fixture::embedded().await;
+    let topics = [fixture.topic.clone()];
+    fixture
+        .publish((0..9).map(|n| BusMessage::new(&fixture.topic, "key", n.to_string())).collect())
         .await;
-    let later = world.clock.now() + Duration::from_hours(24 * 8);
+    let later = fixture.clock.now() + Duration::from_hours(24 * 8);
     // A group that has subscribed but read nothing holds everything back.
-    let slow = world.bus.subscribe("slow", &topics).await.unwrap();
-    world.read("quick", 9).await;
-    assert_eq!(world.bus.trim(later, 100).await.unwrap(), 0);
+    let slow = fixture.bus.subscribe("slow", &topics).await.unwrap();
+    fixture.read("quick", 9).await;
+    assert_eq!(fixture.bus.trim(later, 100).await.unwrap(), 0);
     drop(slow);
-    world.read("slow", 9).await;
-    assert_eq!(world.bus.trim(world.clock.now(), 100).await.unwrap(), 0, "it is not old yet");
-    assert_eq!(world.bus.trim(later, 4).await.unwrap(), 4);
-    assert_eq!(world.bus.trim(later, 100).await.unwrap(), 5);
+    fixture.read("slow", 9).await;
+    assert_eq!(fixture.bus.trim(fixture.clock.now(), 100).await.unwrap(), 0, "it is not old yet");
+    assert_eq!(fixture.bus.trim(later, 4).await.unwrap(), 4);
+    assert_eq!(fixture.bus.trim(later, 100).await.unwrap(), 5);
     // Offsets go on where they were.
-    let positions = world.publish(vec![BusMessage::new(&world.topic, "key", "9")]).await;
+    let positions = fixture.publish(vec![BusMessage::new(&fixture.topic, "key", "9")]).await;
     assert_eq!(positions[0].offset, 9);
 }
 
 /// The log of a week is long, and trimming it is done by its only writer.
 #[tokio::test]
 async fn the_embedded_bus_looks_at_no_more_messages_than_it_may_forget() {
-    let world = World::embedded().await;
-    world
-        .publish((0..9).map(|n| BusMessage::new(&world.topic, "key", n.to_string())).collect())
+    let fixture = Fixture::embedded().await;
+    fixture
+        .publish((0..9).map(|n| BusMessage::new(&fixture.topic, "key", n.to_string())).collect())
         .await;
     // One that is old, behind more young ones than a look may take in.
-    let log = world.log();
+    let log = fixture.log();
     let age = log.write(|tx| {
         let sql = "update bus_message set appended_at = $1 where message_offset = 8";
         tx.execute(sql, params![Timestamp::UNIX_EPOCH])
     });
     assert_eq!(age.await.unwrap_or_else(|error: StorageError| panic!("{error}")), 1);
-    let now = world.clock.now();
-    assert_eq!(world.bus.trim(now, 8).await.unwrap(), 0);
-    assert_eq!(world.bus.trim(now, 9).await.unwrap(), 1);
+    let now = fixture.clock.now();
+    assert_eq!(fixture.bus.trim(now, 8).await.unwrap(), 0);
+    assert_eq!(fixture.bus.trim(now, 9).await.unwrap(), 1);
 }
 
 #[tokio::test]
 async fn the_embedded_bus_waits_for_a_group_that_reads_nothing_no_longer_than_four_retentions() {
     let (logs, _guard) = Logs::collect();
-    let world = World::embedded().await;
-    let topics = [world.topic.clone()];
-    drop(world.bus.subscribe("abandoned", &topics).await.unwrap());
-    world
-        .publish((0..9).map(|n| BusMessage::new(&world.topic, "key", n.to_string())).collect())
+    let fixture = Fixture::embedded().await;
+    let topics = [fixture.topic.clone()];
+    drop(fixture.bus.subscribe("abandoned", &topics).await.unwrap());
+    fixture
+        .publish((0..9).map(|n| BusMessage::new(&fixture.topic, "key", n.to_string())).collect())
         .await;
-    world.read("quick", 9).await;
-    let later = |days: u64| world.clock.now() + Duration::from_hours(24 * days);
-    assert_eq!(world.bus.trim(later(27), 100).await.unwrap(), 0);
-    let told = || logs.lines_with("messages were forgotten that these groups never read");
+    fixture.read("quick", 9).await;
+    let later = |days: u64| fixture.clock.now() + Duration::from_hours(24 * days);
+    assert_eq!(fixture.bus.trim(later(27), 100).await.unwrap(), 0);
+    let told = || logs.lines_with("messages were deleted that these groups never read");
     assert!(told().is_empty());
-    assert_eq!(world.bus.trim(later(29), 4).await.unwrap(), 4);
+    assert_eq!(fixture.bus.trim(later(29), 4).await.unwrap(), 4);
     assert_eq!(told().len(), 1);
     assert!(told()[0].starts_with("ERROR") && told()[0].contains("unread=4"), "{:?}", told());
     assert!(told()[0].contains("abandoned") && !told()[0].contains("quick"), "{:?}", told());
     // It goes on with what is left.
-    let bodies = world.read("abandoned", 5).await.into_iter().map(|delivery| delivery.body);
+    let bodies = fixture.read("abandoned", 5).await.into_iter().map(|delivery| delivery.body);
     assert_eq!(bodies.collect::<Vec<_>>(), [b"4", b"5", b"6", b"7", b"8"]);
-    assert_eq!(world.bus.trim(later(29), 2).await.unwrap(), 2);
-    assert_eq!(world.bus.trim(later(29), 100).await.unwrap(), 3);
+    assert_eq!(fixture.bus.trim(later(29), 2).await.unwrap(), 2);
+    assert_eq!(fixture.bus.trim(later(29), 100).await.unwrap(), 3);
     assert_eq!(told().len(), 1, "these were read");
 }
 
@@ -248,20 +248,20 @@ async fn on_kafka_a_partition_that_was_paused_lost_and_regained_is_read_again() 
     options.session_timeout = Duration::from_secs(6);
     options.poll_interval_max = Duration::from_secs(6);
     let pause_after = options.poll_interval_max / 10;
-    let world = World::on_kafka(options).await;
+    let fixture = Fixture::on_kafka(options).await;
     let publish_to_each = async || {
-        let mut messages = vec![BusMessage::new(&world.topic, "", ""); 3];
+        let mut messages = vec![BusMessage::new(&fixture.topic, "", ""); 3];
         (0..).zip(&mut messages).for_each(|(number, message)| message.partition = Some(number));
-        world.publish(messages).await
+        fixture.publish(messages).await
     };
-    let topics = [world.topic.clone()];
-    let mut first = world.bus.subscribe("group", &topics).await.unwrap();
+    let topics = [fixture.topic.clone()];
+    let mut first = fixture.bus.subscribe("group", &topics).await.unwrap();
     read_all(&mut first, publish_to_each().await).await;
 
     // The first is busy for long and has paused when the second takes a partition from it.
     let busy = tokio::time::timeout(pause_after * 2, first.keep_alive()).await;
     assert!(busy.is_err());
-    let mut second = world.bus.subscribe("group", &topics).await.unwrap();
+    let mut second = fixture.bus.subscribe("group", &topics).await.unwrap();
     let mut positions = publish_to_each().await;
     let batch = tokio::select! {
         batch = within(second.next_batch()) => batch.unwrap(),
@@ -288,17 +288,17 @@ async fn read_all(subscription: &mut Subscription, mut positions: Vec<MessagePos
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_kafka_two_consumers_of_a_group_share_the_messages() {
-    let Some(world) = World::kafka().await else {
+    let Some(fixture) = Fixture::kafka().await else {
         return;
     };
-    let topics = [world.topic.clone()];
-    let mut one = world.bus.subscribe("group", &topics).await.unwrap();
-    let mut two = world.bus.subscribe("group", &topics).await.unwrap();
+    let topics = [fixture.topic.clone()];
+    let mut one = fixture.bus.subscribe("group", &topics).await.unwrap();
+    let mut two = fixture.bus.subscribe("group", &topics).await.unwrap();
     // Messages are published until both have got some: the second joins while the first reads.
     let (mut of_one, mut of_two) = (0, 0);
     while of_one == 0 || of_two == 0 {
-        let key = |n: u8| BusMessage::new(&world.topic, vec![n], "body");
-        world.publish((0..30).map(key).collect()).await;
+        let key = |n: u8| BusMessage::new(&fixture.topic, vec![n], "body");
+        fixture.publish((0..30).map(key).collect()).await;
         tokio::select! {
             batch = within(one.next_batch()) => {
                 let batch = batch.unwrap();
@@ -317,14 +317,14 @@ async fn on_kafka_two_consumers_of_a_group_share_the_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_has_the_same_partition_on_both_forms() {
-    let Some(kafka) = World::kafka().await else {
+async fn a_key_has_the_same_partition_on_both_engines() {
+    let Some(kafka) = Fixture::kafka().await else {
         return;
     };
-    let embedded = World::embedded().await;
-    let partitions = async |world: World| {
-        let message = |n: u32| BusMessage::new(&world.topic, format!("key {n}"), "");
-        let positions = world.publish((0..200).map(message).collect()).await;
+    let embedded = Fixture::embedded().await;
+    let partitions = async |fixture: Fixture| {
+        let message = |n: u32| BusMessage::new(&fixture.topic, format!("key {n}"), "");
+        let positions = fixture.publish((0..200).map(message).collect()).await;
         positions.iter().map(|position| position.partition).collect::<Vec<_>>()
     };
     assert_eq!(partitions(kafka).await, partitions(embedded).await);
@@ -332,22 +332,22 @@ async fn a_key_has_the_same_partition_on_both_forms() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_kafka_a_message_that_fails_holds_back_those_of_its_key_behind_it() {
-    let Some(world) = World::kafka().await else {
+    let Some(fixture) = Fixture::kafka().await else {
         return;
     };
     // More than the client takes.
     let large = vec![0; 2_000_000];
     let messages = vec![
-        BusMessage::new(&world.topic, "key", "before"),
-        BusMessage::new(&world.topic, "key", large),
-        BusMessage::new(&world.topic, "key", "behind"),
-        BusMessage::new(&world.topic, "key", "far behind"),
-        BusMessage::new(&world.topic, "another key", "beside"),
+        BusMessage::new(&fixture.topic, "key", "before"),
+        BusMessage::new(&fixture.topic, "key", large),
+        BusMessage::new(&fixture.topic, "key", "behind"),
+        BusMessage::new(&fixture.topic, "key", "far behind"),
+        BusMessage::new(&fixture.topic, "another key", "beside"),
     ];
-    let results = within(world.bus.publish(messages)).await;
+    let results = within(fixture.bus.publish(messages)).await;
     assert!(results[0].is_ok() && results[4].is_ok(), "{results:?}");
     assert!(matches!(results[1], Err(BusError::Kafka { .. })), "{results:?}");
     assert!(matches!(results[2], Err(BusError::HeldBack)), "{results:?}");
     assert!(matches!(results[3], Err(BusError::HeldBack)), "{results:?}");
-    assert_eq!(world.bus.scan(&world.topic).await.unwrap().len(), 2);
+    assert_eq!(fixture.bus.scan(&fixture.topic).await.unwrap().len(), 2);
 }

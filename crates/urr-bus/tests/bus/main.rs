@@ -5,32 +5,32 @@
 )]
 
 mod broker;
-mod consuming;
+mod consumer;
 mod dead_letters;
 mod delivery;
+mod fixture;
 mod logs;
-mod relaying;
-mod world;
+mod relay;
 
 /// Runs each case on both forms of the bus. Kafka is skipped, with a line that says so, where it
 /// cannot be started; with `CI=true` that is a failure.
-macro_rules! on_both_forms {
+macro_rules! on_both_engines {
     ($($case:ident),* $(,)?) => {
         mod embedded {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {
-                super::cases::$case(crate::world::World::embedded().await).await;
+                super::cases::$case(crate::fixture::Fixture::embedded().await).await;
             })*
         }
 
         mod kafka {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {
-                if let Some(world) = crate::world::World::kafka().await {
-                    super::cases::$case(world).await;
+                if let Some(fixture) = crate::fixture::Fixture::kafka().await {
+                    super::cases::$case(fixture).await;
                 }
             })*
         }
     };
 }
-pub(crate) use on_both_forms;
+pub(crate) use on_both_engines;

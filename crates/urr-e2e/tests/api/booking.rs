@@ -95,7 +95,7 @@ on_both_deployments! {
         let id = text(&free.json()["reservation"]["id"]);
         let cancel = app.post(&format!("/api/admin/reservations/{id}/cancel")).as_admin();
         assert_eq!(cancel.json(&json!({"reason": "중복"})).send().await.status, 200);
-        let log = app.get("/api/admin/ticket-audit-log").as_admin().send().await;
+        let log = app.get("/api/admin/reservations/log").as_admin().send().await;
         assert_eq!(log.json()["entries"][0]["resourceId"], id.as_str());
         app.stop().await;
     }

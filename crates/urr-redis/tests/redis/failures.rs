@@ -6,7 +6,7 @@ use urr_redis::{Redis, RedisError, RedisOptions};
 use urr_test::eventually;
 use urr_test::servers::{self, Server};
 
-use crate::world::{ADD, connect, connect_cluster, own_server};
+use crate::fixture::{ADD, connect, connect_cluster, own_server};
 
 async fn add(redis: &Redis, key: &str) -> Result<i64, RedisError> {
     redis.run(&ADD, &[key], 1).await

@@ -6,17 +6,17 @@
 )]
 
 mod failures;
+mod fixture;
 mod scripts;
-mod world;
 
 /// Runs each case on one server and on a Cluster. Where they cannot be started that is skipped, with
 /// a line that says so; with `CI=true` it is a failure.
-macro_rules! on_both_forms {
+macro_rules! on_both_topologies {
     ($($case:ident),* $(,)?) => {
         mod single {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {
-                if let Some(redis) = crate::world::single().await {
+                if let Some(redis) = crate::fixture::single().await {
                     super::cases::$case(redis).await;
                 }
             })*
@@ -25,11 +25,11 @@ macro_rules! on_both_forms {
         mod cluster {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {
-                if let Some(redis) = crate::world::cluster().await {
+                if let Some(redis) = crate::fixture::cluster().await {
                     super::cases::$case(redis).await;
                 }
             })*
         }
     };
 }
-pub(crate) use on_both_forms;
+pub(crate) use on_both_topologies;

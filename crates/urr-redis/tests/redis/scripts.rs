@@ -3,10 +3,10 @@
 use urr_kernel::Secret;
 use urr_redis::{Redis, RedisError, RedisTopology};
 
-use crate::on_both_forms;
-use crate::world::{ADD, single};
+use crate::fixture::{ADD, single};
+use crate::on_both_topologies;
 
-on_both_forms!(
+on_both_topologies!(
     a_script_sees_its_keys_and_arguments,
     f_5_keys_with_one_hash_tag_go_into_one_script,
     a_hundred_callers_share_one_connection,

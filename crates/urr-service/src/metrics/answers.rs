@@ -1,5 +1,5 @@
-//! The numbers of answers like those before, found without a copy of their labels: they are counted
-//! twice for every request that passes the gateway.
+//! A cache of the counters of answers by service and route. It finds them without building their
+//! labels, because every request through the gateway is counted twice.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,13 +10,13 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use super::AnsweredRequest;
 
-/// By service and route. There are no more of them than time series.
+/// By service and route. It has no more entries than there are time series.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AnswerCounters(Arc<RwLock<HashMap<&'static str, Routes>>>);
 
 type Routes = HashMap<String, RouteCounters>;
 
-/// What is counters of a route.
+/// The counters of a route.
 #[derive(Debug)]
 struct RouteCounters {
     durations: Histogram,
@@ -24,7 +24,7 @@ struct RouteCounters {
 }
 
 impl AnswerCounters {
-    /// Counts the answer if there was one like it before; tells whether it did.
+    /// Counts the answer if its counters are cached. Returns whether they are.
     pub fn count(&self, method: &'static str, answered: &AnsweredRequest<'_>) -> bool {
         let services = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let route = services.get(answered.service).and_then(|routes| routes.get(answered.route));
@@ -38,7 +38,7 @@ impl AnswerCounters {
         true
     }
 
-    /// Remembers where answers like this one are counted.
+    /// Caches the counters of answers like this one.
     pub fn insert(
         &self,
         method: &'static str,
@@ -50,7 +50,7 @@ impl AnswerCounters {
         let routes = services.entry(answered.service).or_default();
         let counters = routes.entry(answered.route.to_owned());
         let counters = counters.or_insert_with(|| RouteCounters { durations, counts: Vec::new() });
-        // Two that came first at once may be remembered twice; they are the same number.
+        // Two requests at once may both insert it; both entries are handles on the same counter.
         counters.counts.push((method, answered.status, count));
     }
 }

@@ -1,4 +1,4 @@
-//! A connection whose peer must read what it asked for.
+//! A write timeout for connections: the peer must read the answer it asked for.
 
 use std::io;
 use std::pin::Pin;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// Fails when a write has waited too long for the peer. Otherwise somebody could hold every slot of
-/// the door by asking for much and reading nothing.
+/// Fails when a write has waited too long for the peer. Without it, clients that read nothing could
+/// occupy every connection of the server.
 pub(super) struct WriteLimited<S> {
     stream: S,
     limit: Duration,

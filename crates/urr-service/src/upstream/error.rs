@@ -92,8 +92,8 @@ impl UpstreamError {
     }
 }
 
-/// What the client is told when nobody up the way knew better. A service client that expects a
-/// refusal looks at [`UpstreamError::refusal`] first.
+/// The error for the client when no operation handled it. A client that expects a refusal looks at
+/// [`UpstreamError::refusal`] first.
 impl From<UpstreamError> for ApiError {
     fn from(error: UpstreamError) -> ApiError {
         match error {

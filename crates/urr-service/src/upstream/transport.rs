@@ -31,11 +31,12 @@ use urr_kernel::Secret;
 use super::error::UpstreamError;
 use crate::body_limit::is_limit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
-use crate::context::{LocalCall, remove_context, write_context};
+use crate::context::{CallMetadata, remove_context, write_context};
 use crate::{ApiError, panics};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Shorter than a server keeps a silent connection, so that the two ends do not meet in closing.
+/// Shorter than the idle timeout of our servers: a request must not be sent on a connection that the
+/// server is closing.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 const POOL_IDLE_PER_HOST_MAX: usize = 256;
 
@@ -92,7 +93,7 @@ impl fmt::Display for ServiceUrl {
     }
 }
 
-/// The router of a service in this process. It can be local to callers before the service exists,
+/// The router of a service in this process. It can be given to callers before the service exists,
 /// because services call each other in circles. Until it is set, calls fail as to a service that
 /// cannot be reached. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +116,7 @@ impl From<Router> for LocalRouter {
 #[error("the service has not started yet")]
 struct NotStarted;
 
-/// The way to a service.
+/// How a service is reached.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Local(LocalRouter),
@@ -123,12 +124,12 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// It is not an `async fn`: those hold what they are given twice, and a request is large.
+    /// Not an `async fn`, because the future of one holds its arguments twice and a request is large.
     pub fn send(
         &self,
         caller: Caller,
         target: &'static str,
-        local: LocalCall,
+        call: CallMetadata,
         mut request: Request,
     ) -> impl Future<Output = Result<Response, UpstreamError>> {
         let sent =
@@ -137,7 +138,7 @@ impl Transport {
                     Some(router) => {
                         remove_context(request.headers_mut());
                         request.extensions_mut().insert(caller);
-                        request.extensions_mut().insert(local);
+                        request.extensions_mut().insert(call);
                         Either::Left(Either::Left(send_local(router.clone(), request).map(Ok)))
                     }
                     None => Either::Left(Either::Right(future::ready(Err(
@@ -145,8 +146,8 @@ impl Transport {
                     )))),
                 },
                 Transport::Remote { url, credential, client } => {
-                    write_context(&local.context, request.headers_mut());
-                    local.deadline.write(request.headers_mut());
+                    write_context(&call.context, request.headers_mut());
+                    call.deadline.write(request.headers_mut());
                     prove(request.headers_mut(), caller, credential);
                     Either::Right(Box::pin(send_remote(client, url, target, request)))
                 }
@@ -165,7 +166,8 @@ fn send_local(router: Router, request: Request) -> impl Future<Output = Response
         Ok(response) => response,
     });
     panics::caught(work).map(|mut response| {
-        // A dressed service has logged and removed its error; one of a bare router ends here.
+        // The request layer of a service has logged and removed its error. A bare router, as tests
+        // use it, has no such layer.
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             error.log();
         }
@@ -175,7 +177,7 @@ fn send_local(router: Router, request: Request) -> impl Future<Output = Response
 }
 
 fn prove(headers: &mut HeaderMap, caller: Caller, credential: &Secret) {
-    headers.insert(CALLER, HeaderValue::from_static(caller.name()));
+    headers.insert(CALLER, HeaderValue::from_static(caller.as_str()));
     let mut secret =
         HeaderValue::from_str(credential.expose()).expect("credentials are derived as hexadecimal");
     secret.set_sensitive(true);
@@ -242,7 +244,7 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    // A client may not name what only we say: that would take it away from the service behind.
+    // A client must not make us drop the headers that we add ourselves by listing them here.
     let is_ours =
         |name: &HeaderName| ["x-user-", "x-urr-"].iter().any(|p| name.as_str().starts_with(p));
     for name in listed.into_iter().filter(|name| !is_ours(name)) {
@@ -253,20 +255,20 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// A request's body that tells whether it was read to its end.
+/// A request body that records whether it was read to its end.
 struct ObservedBody {
     body: Body,
     is_whole: Arc<AtomicBool>,
 }
 
-/// The request, and whether its body was read to its end. Nothing to tell if there is none.
+/// Wraps the body of a request to learn whether it was read to its end. `None` if there is no body.
 pub(crate) fn observe_body(request: Request) -> (Request, Option<Arc<AtomicBool>>) {
     if request.body().is_end_stream() {
         return (request, None);
     }
     let is_whole = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&is_whole);
-    (request.map(|body| Body::new(ObservedBody { body, is_whole })), Some(told))
+    let flag = Arc::clone(&is_whole);
+    (request.map(|body| Body::new(ObservedBody { body, is_whole })), Some(flag))
 }
 
 impl HttpBody for ObservedBody {
@@ -293,19 +295,19 @@ impl HttpBody for ObservedBody {
     }
 }
 
-/// An answer's body that fails when the service falls silent in the middle of it.
+/// An answer's body that fails when the service stops sending in the middle of it.
 ///
 /// Only the wait for the service counts: a client that reads slowly leaves the body unpolled.
 pub(crate) struct TimedBody {
     body: Body,
     silence_max: Duration,
-    /// Made when there is something to wait for: most answers are there at once.
+    /// Created at the first wait: most answers are complete at once.
     alarm: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the service fell silent in the middle of its answer")]
+#[error("the service stopped sending in the middle of its answer")]
 pub(crate) struct BodyStalled;
 
 impl TimedBody {

@@ -17,24 +17,24 @@ use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_service::{ApiError, CallPolicy, Caller, Upstream, UpstreamError};
 
-use crate::shop::{
-    FORMS, Form, HoldBody, PATIENT, Shop, context, get_request, idempotent, once, request, soon,
-    told,
+use crate::fixture::{
+    HoldBody, PATIENT, TRANSPORTS, TestService, Transport, context, get_request, idempotent, once,
+    request, soon, status_and_body,
 };
 
 async fn call(upstream: &Upstream, policy: CallPolicy) -> (u16, Value) {
-    told(upstream.call(get_request("/scripted"), &context(), policy).await).await
+    status_and_body(upstream.call(get_request("/scripted"), &context(), policy).await).await
 }
 
 #[tokio::test]
 async fn typed_calls_give_the_answer_or_the_refusal() {
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Payment).await;
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Payment).await;
         let held: Value =
             upstream.post_json("/holds", &HoldBody { seat: 12 }, &context(), once()).await.unwrap();
         assert_eq!(held, json!({"held": 12}));
-        shop.state.script([409]);
+        fixture.state.script([409]);
         let refused = upstream.get_json::<Value>("/scripted", &context(), once()).await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.refusal().unwrap().code, "SCRIPTED");
@@ -47,92 +47,92 @@ async fn typed_calls_give_the_answer_or_the_refusal() {
 
 #[tokio::test]
 async fn bodies_are_streamed_both_ways() {
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Gateway).await;
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
         let chunks = ["{\"seat\"", ":", "3}"].map(Ok::<_, std::io::Error>);
         let body = Body::from_stream(stream::iter(chunks));
         let headers = [("content-type", "application/json")];
         let posted = request("POST", "/holds", &headers, body);
         let answer = upstream.call(posted, &context(), once()).await;
-        assert_eq!(told(answer).await, (201, json!({"held": 3})));
+        assert_eq!(status_and_body(answer).await, (201, json!({"held": 3})));
     }
 }
 
 #[tokio::test]
 async fn work_whose_time_is_over_is_not_begun() {
-    let shop = Shop::open();
+    let fixture = TestService::open();
     let late = request("GET", "/scripted", &[("x-urr-deadline-ms", "0")], Body::empty());
-    let response = shop.service.local_router().oneshot(late).await.unwrap();
-    let (status, body) = told(Ok(response)).await;
+    let response = fixture.service.local_router().oneshot(late).await.unwrap();
+    let (status, body) = status_and_body(Ok(response)).await;
     assert_eq!((status, &body["code"]), (504, &json!("DEADLINE_EXCEEDED")));
-    for form in FORMS {
-        let upstream = shop.upstream(form, Caller::Gateway).await;
+    for transport in TRANSPORTS {
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
         let (status, _) = call(&upstream, CallPolicy::once(Duration::ZERO)).await;
         assert_eq!(status, 504);
     }
-    assert_eq!(shop.state.hits(), 0);
+    assert_eq!(fixture.state.hits(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_service_ends_work_that_takes_longer_than_its_caller_waits() {
-    let shop = Shop::open();
+    let fixture = TestService::open();
     for (told_ms, seconds) in [("2000", 2), ("3600000", 30), ("soon", 30)] {
         let begun = Instant::now();
         let slow = request("GET", "/wait", &[("x-urr-deadline-ms", told_ms)], Body::empty());
-        let response = shop.service.local_router().oneshot(slow).await.unwrap();
+        let response = fixture.service.local_router().oneshot(slow).await.unwrap();
         assert_eq!(response.status(), 504);
         assert_eq!(begun.elapsed().as_secs(), seconds, "{told_ms}");
-        soon(shop.state.dropped.notified()).await;
+        soon(fixture.state.dropped.notified()).await;
     }
 }
 
 #[tokio::test]
 async fn a_slow_service_is_a_504_within_the_deadline() {
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Gateway).await;
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
         let begun = Instant::now();
         let policy = CallPolicy::idempotent(Duration::from_millis(80));
         let answer = upstream.call(get_request("/wait"), &context(), policy).await;
-        assert_eq!(told(answer).await.0, 504, "{form:?}");
+        assert_eq!(status_and_body(answer).await.0, 504, "{transport:?}");
         assert!(begun.elapsed() < Duration::from_secs(5));
-        assert_eq!(shop.state.hits(), 1, "not repeated");
-        soon(shop.state.dropped.notified()).await;
+        assert_eq!(fixture.state.hits(), 1, "not repeated");
+        soon(fixture.state.dropped.notified()).await;
     }
 }
 
 #[tokio::test]
 async fn a_service_that_never_answers_the_connection_is_a_timeout() {
-    let shop = Shop::open();
+    let fixture = TestService::open();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
-    let secret = shop.credentials.for_caller(Caller::Gateway);
-    let upstream = shop.upstream_at(address, Caller::Gateway, secret);
+    let secret = fixture.credentials.for_caller(Caller::Gateway);
+    let upstream = fixture.upstream_at(address, Caller::Gateway, secret);
     let (status, body) = call(&upstream, CallPolicy::once(Duration::from_millis(50))).await;
     assert_eq!((status, &body["code"]), (504, &json!("UPSTREAM_TIMEOUT")));
 }
 
 #[tokio::test]
 async fn a_refused_connection_is_a_503_that_says_when_to_come_back() {
-    let shop = Shop::open();
+    let fixture = TestService::open();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let secret = shop.credentials.for_caller(Caller::Gateway);
-    let upstream = shop.upstream_at(address, Caller::Gateway, secret);
+    let secret = fixture.credentials.for_caller(Caller::Gateway);
+    let upstream = fixture.upstream_at(address, Caller::Gateway, secret);
     let refused = upstream.call(get_request("/"), &context(), once()).await.unwrap_err();
     assert!(matches!(refused, UpstreamError::Unreachable { .. }));
     let response = ApiError::from(refused).into_response();
     assert_eq!(response.headers()["retry-after"], "1");
-    let (status, body) = told(Ok(response)).await;
+    let (status, body) = status_and_body(Ok(response)).await;
     assert_eq!((status, &body["code"]), (503, &json!("SERVICE_UNAVAILABLE")));
     assert_eq!(body["retryAfter"], 1);
 }
 
 #[tokio::test]
 async fn only_what_is_harmless_and_transient_is_repeated() {
-    for form in FORMS {
+    for transport in TRANSPORTS {
         for (policy, status, hits) in [
             (idempotent(), 503, 3),
             (idempotent(), 502, 3),
@@ -141,34 +141,34 @@ async fn only_what_is_harmless_and_transient_is_repeated() {
             (idempotent(), 429, 1),
             (once(), 503, 1),
         ] {
-            let shop = Shop::open();
-            let upstream = shop.upstream(form, Caller::Gateway).await;
-            shop.state.script([status; 5]);
+            let fixture = TestService::open();
+            let upstream = fixture.upstream(transport, Caller::Gateway).await;
+            fixture.state.script([status; 5]);
             assert_eq!(call(&upstream, policy).await.0, status);
-            assert_eq!(shop.state.hits(), hits, "{form:?} {status} {policy:?}");
+            assert_eq!(fixture.state.hits(), hits, "{transport:?} {status} {policy:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_repeated_call_can_succeed_but_a_streamed_body_is_not_sent_twice() {
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Gateway).await;
-        shop.state.script([503]);
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
+        fixture.state.script([503]);
         assert_eq!(call(&upstream, idempotent()).await.0, 200);
-        assert_eq!(shop.state.hits(), 2);
-        let retried = r#"urr_upstream_retries_total{caller="gateway",target="shop"} 1"#;
-        assert!(shop.kit.metrics.text().contains(retried));
+        assert_eq!(fixture.state.hits(), 2);
+        let retried = r#"urr_upstream_retries_total{caller="gateway",target="fixture"} 1"#;
+        assert!(fixture.kit.metrics.text().contains(retried));
 
-        shop.state.script([503]);
+        fixture.state.script([503]);
         let body = Body::from_stream(stream::iter([Ok::<_, std::io::Error>("x")]));
         let streamed = request("POST", "/scripted", &[], body);
         let answer = upstream.call(streamed, &context(), idempotent()).await;
-        assert_eq!(told(answer).await.0, 503);
-        assert_eq!(shop.state.hits(), 3);
+        assert_eq!(status_and_body(answer).await.0, 503);
+        assert_eq!(fixture.state.hits(), 3);
 
-        shop.state.script([503]);
+        fixture.state.script([503]);
         let body = HoldBody { seat: 1 };
         let context = context();
         let held = upstream.post_json::<_, Value>("/scripted", &body, &context, idempotent());
@@ -178,45 +178,45 @@ async fn a_repeated_call_can_succeed_but_a_streamed_body_is_not_sent_twice() {
 
 #[tokio::test]
 async fn retries_are_bounded_by_a_share_of_the_traffic() {
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Gateway).await;
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
         let mut retries = 0;
         for _ in 0..10 {
             // Enough successes to keep the breaker closed: the budget alone is at work.
             for _ in 0..6 {
                 assert_eq!(call(&upstream, idempotent()).await.0, 200);
             }
-            shop.state.script([503; 3]);
-            let before = shop.state.hits();
+            fixture.state.script([503; 3]);
+            let before = fixture.state.hits();
             assert_eq!(call(&upstream, idempotent()).await.0, 503);
-            retries += shop.state.hits() - before - 1;
-            shop.state.script.lock().unwrap().clear();
+            retries += fixture.state.hits() - before - 1;
+            fixture.state.script.lock().unwrap().clear();
         }
         // 70 calls and an initial balance of three; without a budget there would be 20.
-        assert!(retries <= 7 + 3, "{form:?}: {retries} retries");
+        assert!(retries <= 7 + 3, "{transport:?}: {retries} retries");
         assert!(retries > 3, "the budget fills up again");
     }
 }
 
 #[tokio::test]
 async fn the_breaker_opens_after_failures_and_closes_after_probes() {
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Gateway).await;
-        shop.state.script([500; 11]);
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
+        fixture.state.script([500; 11]);
         for _ in 0..10 {
             assert_eq!(call(&upstream, once()).await.0, 500);
         }
         let (status, body) = call(&upstream, once()).await;
         assert_eq!((status, &body["code"]), (503, &json!("SERVICE_UNAVAILABLE")));
         assert_eq!(body["retryAfter"], 10);
-        assert_eq!(shop.state.hits(), 10, "an open breaker does not call");
+        assert_eq!(fixture.state.hits(), 10, "an open breaker does not call");
 
-        shop.kit.clock.advance(Duration::from_secs(10));
+        fixture.kit.clock.advance(Duration::from_secs(10));
         assert_eq!(call(&upstream, once()).await.0, 500, "the first probe fails");
         assert_eq!(call(&upstream, once()).await.0, 503, "open again");
-        shop.kit.clock.advance(Duration::from_secs(10));
+        fixture.kit.clock.advance(Duration::from_secs(10));
         for _ in 0..4 {
             assert_eq!(call(&upstream, once()).await.0, 200, "probes succeed");
         }
@@ -225,10 +225,10 @@ async fn the_breaker_opens_after_failures_and_closes_after_probes() {
 
 #[tokio::test]
 async fn refusals_do_not_open_the_breaker() {
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Gateway).await;
-        shop.state.script([400, 404, 409, 422, 429].into_iter().cycle().take(40));
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
+        fixture.state.script([400, 404, 409, 422, 429].into_iter().cycle().take(40));
         for _ in 0..40 {
             assert!(call(&upstream, once()).await.0 < 500);
         }
@@ -239,30 +239,31 @@ async fn refusals_do_not_open_the_breaker() {
 /// M-12: a storm on one door of a service does not close its others.
 #[tokio::test]
 async fn a_service_that_sends_some_away_stays_open_to_the_others() {
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Gateway).await;
-        let call =
-            async |path| told(upstream.call(get_request(path), &context(), once()).await).await.0;
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
+        let call = async |path| {
+            status_and_body(upstream.call(get_request(path), &context(), once()).await).await.0
+        };
         for _ in 0..30 {
-            assert_eq!(call("/busy").await, 503, "{form:?}");
+            assert_eq!(call("/busy").await, 503, "{transport:?}");
         }
-        assert_eq!(call("/scripted").await, 200, "{form:?}");
+        assert_eq!(call("/scripted").await, 200, "{transport:?}");
         // The control: a 503 that does not say when to come back is a failure.
-        shop.state.script([503; 10]);
+        fixture.state.script([503; 10]);
         for _ in 0..10 {
-            assert_eq!(call("/scripted").await, 503, "{form:?}");
+            assert_eq!(call("/scripted").await, 503, "{transport:?}");
         }
-        let hits = shop.state.hits();
-        assert_eq!(call("/scripted").await, 503, "{form:?}");
-        assert_eq!(shop.state.hits(), hits, "{form:?}: an open breaker does not call");
+        let hits = fixture.state.hits();
+        assert_eq!(call("/scripted").await, 503, "{transport:?}");
+        assert_eq!(fixture.state.hits(), hits, "{transport:?}: an open breaker does not call");
     }
 }
 
 #[tokio::test]
 async fn bodies_that_clients_break_do_not_open_the_breaker() {
-    let shop = Shop::open();
-    let upstream = shop.upstream(Form::RemoteService, Caller::Gateway).await;
+    let fixture = TestService::open();
+    let upstream = fixture.upstream(Transport::RemoteService, Caller::Gateway).await;
     for _ in 0..20 {
         let chunks = [Ok("half"), Err(std::io::Error::other("the client is gone"))];
         let body = Body::from_stream(stream::iter(chunks));
@@ -275,16 +276,16 @@ async fn bodies_that_clients_break_do_not_open_the_breaker() {
 
 #[tokio::test]
 async fn a_caller_that_goes_away_ends_the_work() {
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Gateway).await;
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
         let context = context();
         let call = upstream.call(get_request("/wait"), &context, CallPolicy::once(PATIENT * 2));
         tokio::select! {
             _ = call => panic!("nobody answers"),
-            () = shop.state.waiting.notified() => {}
+            () = fixture.state.waiting.notified() => {}
         }
-        soon(shop.state.dropped.notified()).await;
+        soon(fixture.state.dropped.notified()).await;
     }
 }
 
@@ -299,9 +300,9 @@ async fn the_path_parameters_of_a_proxy_do_not_reach_the_service() {
         *request.uri_mut() = seat.parse::<Uri>().unwrap();
         Ok(upstream.call(request, &context(), once()).await?)
     }
-    for form in FORMS {
-        let shop = Shop::open();
-        let upstream = shop.upstream(form, Caller::Gateway).await;
+    for transport in TRANSPORTS {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(transport, Caller::Gateway).await;
         let proxy = Router::new().route("/{service}/{version}", get(pass_on)).with_state(upstream);
         let response = proxy.oneshot(get_request("/seat/v1")).await.unwrap();
         let body = response.into_body().collect().await.unwrap().to_bytes();

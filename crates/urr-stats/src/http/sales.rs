@@ -135,7 +135,7 @@ pub(super) struct PaymentMethodView {
     refund_amount: i64,
 }
 
-/// Lists payments by method, most used first.
+/// Lists payments by method, the largest amount first.
 ///
 /// For administrators. Amounts are won since the beginning.
 #[utoipa::path(

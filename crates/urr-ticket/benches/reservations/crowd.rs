@@ -142,12 +142,12 @@ impl Client {
     /// Asks as someone new and reads the whole answer.
     async fn reserve(&mut self, seat_id: u32, key: Option<Uuid>) {
         let (event_id, user_id) = (self.event_id, self.ids.next_id());
-        let key = key.map_or_else(String::new, |key| format!(r#","idempotencyKey":"{key}""#));
-        let body = format!(r#"{{"eventId":"{event_id}","seatIds":[{seat_id}]{key}}}"#);
+        let key = key.map_or_else(String::new, |key| format!("idempotency-key: {key}\r\n"));
+        let body = format!(r#"{{"eventId":"{event_id}","seatIds":[{seat_id}]}}"#);
         let head = &self.head;
         let length = body.len();
         let request =
-            format!("{head}x-user-id: {user_id}\r\ncontent-length: {length}\r\n\r\n{body}");
+            format!("{head}{key}x-user-id: {user_id}\r\ncontent-length: {length}\r\n\r\n{body}");
         self.stream.write_all(request.as_bytes()).await.expect("the service reads");
         let mut filled = 0;
         while answer_length(&self.buffer[..filled]).is_none_or(|length| filled < length) {

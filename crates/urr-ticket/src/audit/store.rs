@@ -1,4 +1,4 @@
-//! Questions whose answer is nothing as long as seats, items, reservations, stock and tickets agree.
+//! The checks of the audit in SQL: a query without rows means agreement.
 
 use urr_kernel::{Timestamp, Uuid, named_enum};
 use urr_layout::SeatId;
@@ -64,7 +64,7 @@ named_enum!(AuditDifferenceKind {
     OldPin => "oldPin",
 });
 
-/// Each question has the event as `$1` and how many answers are wanted as `$2`.
+/// Each check takes the event as `$1` and the limit of rows as `$2`.
 const CHECKS: [(AuditDifferenceKind, &str); 11] = [
     (
         AuditDifferenceKind::SeatCount,

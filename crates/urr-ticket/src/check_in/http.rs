@@ -1,4 +1,4 @@
-//! The door over HTTP: for administrators with a scanner.
+//! The routes for check-in: for administrators with a scanner.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ struct CheckInBody {
     /// The text of the ticket's QR code.
     #[schema(max_length = 500)]
     payload: String,
-    /// The event whose door this is.
+    /// The event at whose entrance it is scanned.
     event_id: Uuid,
 }
 
@@ -42,7 +42,7 @@ struct CheckedInView {
     number: String,
     reservation_number: String,
     event_id: Uuid,
-    /// Where the holder sits; nothing for a standing ticket.
+    /// The seat; null for a standing ticket.
     seat: Option<CheckInSeatView>,
     ticket_type_name: Option<String>,
     #[schema(value_type = String, format = DateTime)]
@@ -89,7 +89,15 @@ impl CheckedInView {
     }
 }
 
-/// Lets the holder of a ticket in, once.
+/// Checks a ticket in.
+///
+/// For administrators. `payload` is the text of the QR code, `eventId` the event of this entrance.
+/// A ticket is checked in once; after an unknown outcome a retry may answer `ALREADY_CHECKED_IN`
+/// for the first attempt.
+///
+/// Errors: 400 `INVALID_TICKET`; 404 `TICKET_NOT_FOUND`, `EVENT_NOT_FOUND`; 409
+/// `ALREADY_CHECKED_IN` (with `checkedInAt`, `checkedInBy`), `TICKET_FOR_OTHER_EVENT`,
+/// `TICKET_REISSUED`, `TICKET_CANCELLED`; 422 `TICKET_FORGED`.
 #[utoipa::path(
     post, path = "/api/admin/check-ins", tag = "tickets", request_body = CheckInBody,
     responses(
@@ -130,12 +138,14 @@ struct CheckInsQuery {
 #[serde(rename_all = "camelCase")]
 struct CheckInsView {
     event_id: Uuid,
-    /// Tickets that may come in, those who did included.
+    /// Valid tickets, those included that were checked in.
     tickets: u64,
     checked_in: u64,
 }
 
-/// How many came in.
+/// Counts the tickets of an event and those checked in.
+///
+/// For administrators. Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/check-ins", tag = "tickets", params(CheckInsQuery),
     responses(

@@ -1,13 +1,12 @@
-//! Tickets as they are shown at the door: signed, so that a scanner without a network can tell a
-//! forged one.
+//! Signed tickets, so that a scanner without a network detects forged ones.
 //!
 //! A payload is `URR1.<what>.<signature>`, both parts in base64url without padding. `<what>` is 40
 //! bytes: the ticket's id (16), the event's id (16), the seat's number (4) and the issue (4), the
 //! numbers with the highest byte first; the seat of a standing ticket is `ffffffff`. The signature
 //! is Ed25519 over the text `URR1.<what>`.
 //!
-//! A scanner that is offline knows that we issued the ticket, for which event and seat. It does not
-//! know whether the ticket was cancelled, passed on or used since: the check-in does.
+//! An offline scanner knows that we issued the ticket, and for which event and seat. It does not
+//! know whether the ticket was cancelled, transferred or used since; check-in does.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
@@ -28,7 +27,7 @@ pub struct SignedTicket {
     pub event_id: Uuid,
     /// None: a standing ticket.
     pub seat_id: Option<SeatId>,
-    /// How often the ticket was issued anew; only the last one opens the door.
+    /// How often the ticket was issued; only the last issue is valid.
     pub issue: u32,
 }
 
@@ -86,7 +85,7 @@ impl Signer {
     }
 }
 
-/// What any scanner does.
+/// The check that any scanner can make.
 fn verify(keys: &[PublicKey], payload: &str) -> Result<SignedTicket, InvalidPayload> {
     let (signed, signature) = payload.rsplit_once('.').ok_or(InvalidPayload::Malformed)?;
     let what = signed.strip_prefix(PREFIX).ok_or(InvalidPayload::Malformed)?;

@@ -1,10 +1,10 @@
-//! The door: tickets that were shown.
+//! Check-in in SQL.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{StorageError, Tx, params};
 
-/// A ticket as the door sees it.
+/// A ticket with what check-in needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckInTicket {
     pub id: Uuid,
@@ -21,14 +21,14 @@ pub struct CheckInTicket {
     pub checked_in_by: Option<Uuid>,
 }
 
-/// How many of an event's tickets there are, and how many were shown.
+/// How many tickets of an event are valid and how many were checked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckInCounts {
     pub valid: u64,
     pub checked_in: u64,
 }
 
-/// Which ticket comes in, which issue of it, and who lets it in.
+/// Which issue of which ticket is checked in, and by whom.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckInAttempt {
     pub ticket_id: Uuid,
@@ -37,8 +37,8 @@ pub struct CheckInAttempt {
     pub now: Timestamp,
 }
 
-/// Lets a ticket in if it is the last issue, valid and not in yet. Of two at the same moment one
-/// waits for the other's row and then finds it changed.
+/// Checks a ticket in if it is the last issue, valid and not checked in yet. Of two concurrent
+/// scans one waits for the other's row and then finds it changed.
 pub fn ticket_check_in(tx: &mut Tx<'_>, entering: &CheckInAttempt) -> Result<bool, StorageError> {
     let rows = tx.execute(
         "update tickets set checked_in_at = $3, checked_in_by = $4 \

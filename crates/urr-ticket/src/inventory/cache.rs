@@ -1,112 +1,50 @@
-//! What is sold never changes, so it is read once.
-//!
-//! Those who ask for an event that is not in memory stand in line at its desk: when a sale opens,
-//! one of them reads it, and the others find it in memory.
+//! A cache of inventories: what a sale sells never changes, so it is read once.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+use std::time::Duration;
 
-use urr_kernel::Uuid;
+use urr_kernel::{Clock, Uuid};
+use urr_service::cache::{Cache, CacheOptions};
 use urr_storage::{Db, StorageError};
 
 use crate::Inventory;
-use crate::batcher::{Batcher, BatcherError};
-use crate::inventory::store as sales;
+use crate::inventory::store::inventory_find;
 
-/// More events than this in memory at once and the one that was not asked for longest is forgotten.
-const INVENTORIES_MAX: usize = 1_000;
+const OPTIONS: CacheOptions = CacheOptions { ttl: Duration::from_hours(24), entries_max: 1_000 };
 
-type InventoryResult = Result<Option<Arc<Inventory>>, StorageError>;
-
-/// The inventories of the events that were asked for. Clones share them.
+/// Inventories by event. Clones share them.
 #[derive(Clone)]
 pub struct InventoryCache {
-    memory: Arc<InventoryMap>,
-    batcher: Batcher<(), InventoryResult>,
-}
-
-struct InventoryMap {
     db: Db,
-    max: usize,
-    cached: RwLock<HashMap<Uuid, CachedInventory>>,
-    /// Grows whenever someone asks.
-    asked: AtomicU64,
-    reads: AtomicU64,
+    inventories: Cache<Uuid, Arc<Inventory>, InventoryMiss>,
 }
 
-struct CachedInventory {
-    inventory: Arc<Inventory>,
-    last_asked: AtomicU64,
+/// Why there is no inventory to cache.
+#[derive(Clone)]
+enum InventoryMiss {
+    NotFound,
+    Storage(StorageError),
 }
 
 impl InventoryCache {
-    pub fn new(db: Db) -> InventoryCache {
-        InventoryCache::with_max(db, INVENTORIES_MAX)
+    pub fn new(db: Db, clock: Clock) -> InventoryCache {
+        InventoryCache { db, inventories: Cache::new(clock, OPTIONS) }
     }
 
-    fn with_max(db: Db, max: usize) -> InventoryCache {
-        let memory = Arc::new(InventoryMap {
-            db,
-            max,
-            cached: RwLock::default(),
-            asked: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
-        });
-        let reading = Arc::clone(&memory);
-        let work = move |event_id, requests: Vec<()>| {
-            let memory = Arc::clone(&reading);
-            async move { vec![memory.load(event_id).await; requests.len()] }
+    /// The inventory of an event; none if there is no complete sale.
+    pub async fn get(&self, event_id: Uuid) -> Result<Option<Arc<Inventory>>, StorageError> {
+        let db = self.db.clone();
+        let load = || async move {
+            match db.read(move |tx| inventory_find(tx, event_id)).await {
+                Ok(found) => found.map(Arc::new).ok_or(InventoryMiss::NotFound),
+                Err(error) => Err(InventoryMiss::Storage(error)),
+            }
         };
-        InventoryCache { memory, batcher: Batcher::new(work, |_| {}) }
-    }
-
-    /// What an event sells; none while the ticket office has not heard of it.
-    pub async fn get(&self, event_id: Uuid) -> InventoryResult {
-        if let Some(inventory) = self.memory.get(event_id) {
-            return Ok(Some(inventory));
+        match self.inventories.get_or_load(event_id, load).await {
+            Ok(inventory) => Ok(Some(inventory)),
+            Err(InventoryMiss::NotFound) => Ok(None),
+            Err(InventoryMiss::Storage(error)) => Err(error),
         }
-        match self.batcher.submit(event_id, ()).await {
-            Ok(found) => found,
-            Err(BatcherError::Full) => Err(StorageError::Overloaded),
-            Err(BatcherError::Failed) => {
-                Err(StorageError::Panicked("the desk broke down".to_owned()))
-            }
-        }
-    }
-}
-
-impl InventoryMap {
-    fn get(&self, event_id: Uuid) -> Option<Arc<Inventory>> {
-        let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
-        let cached = cached.get(&event_id)?;
-        cached.last_asked.store(self.tick(), Ordering::Relaxed);
-        Some(Arc::clone(&cached.inventory))
-    }
-
-    /// One at a time for an event.
-    async fn load(&self, event_id: Uuid) -> InventoryResult {
-        if let Some(inventory) = self.get(event_id) {
-            return Ok(Some(inventory));
-        }
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        let found = self.db.read(move |tx| sales::inventory_find(tx, event_id)).await?;
-        let Some(inventory) = found.map(Arc::new) else { return Ok(None) };
-        let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
-        if cached.len() >= self.max {
-            let last_asked = |cached: &CachedInventory| cached.last_asked.load(Ordering::Relaxed);
-            let oldest = cached.iter().min_by_key(|(_, cached)| last_asked(cached));
-            if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                cached.remove(&oldest);
-            }
-        }
-        let last_asked = AtomicU64::new(self.tick());
-        cached.insert(event_id, CachedInventory { inventory: Arc::clone(&inventory), last_asked });
-        Ok(Some(inventory))
-    }
-
-    fn tick(&self) -> u64 {
-        self.asked.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -114,17 +52,14 @@ impl InventoryMap {
 mod tests {
     use std::time::Duration;
 
-    use futures_util::FutureExt;
     use futures_util::future::join_all;
     use urr_kernel::Timestamp;
     use urr_layout::Layout;
     use urr_storage::{SqliteOptions, Tx, migrate};
 
     use super::*;
-    use crate::InventoryKind;
-    use crate::SCHEMA;
-    use crate::inventory::store::NewSale;
-    use crate::inventory::store::SaleFacts;
+    use crate::inventory::store::{NewSale, SaleFacts, sale_create};
+    use crate::{InventoryKind, SCHEMA};
 
     fn new_sale(event_id: Uuid) -> NewSale {
         let now = Timestamp::UNIX_EPOCH;
@@ -147,44 +82,24 @@ mod tests {
         }
     }
 
-    /// A memory for two events of three.
-    async fn memory_for_two() -> (tempfile::TempDir, InventoryCache, [Uuid; 3]) {
+    #[tokio::test]
+    async fn a_crowd_that_finds_the_cache_empty_reads_once() {
         let folder = tempfile::tempdir().expect("there is space");
         let path = folder.path().join("tickets.db");
         let now = Timestamp::UNIX_EPOCH;
         migrate::migrate_sqlite(&path, &SCHEMA, now).expect("it is new");
         let db = Db::open_sqlite(&path, &SqliteOptions::default()).expect("it is there");
-        let events = [1, 2, 3].map(Uuid::from_u128);
-        for event_id in events {
-            let create = move |tx: &mut Tx<'_>| sales::sale_create(tx, &new_sale(event_id), now);
-            assert_eq!(db.write(create).await, Ok(true));
-        }
-        (folder, InventoryCache::with_max(db, 2), events)
-    }
-
-    #[tokio::test]
-    async fn a_crowd_that_finds_the_memory_empty_reads_once() {
-        let (_folder, inventories, [event_id, ..]) = memory_for_two().await;
-        let mut asking: Vec<_> = (0..1_000).map(|_| Box::pin(inventories.get(event_id))).collect();
-        assert!(asking.iter_mut().all(|asking| asking.as_mut().now_or_never().is_none()));
-        for found in join_all(asking).await {
+        let event_id = Uuid::from_u128(1);
+        let create = move |tx: &mut Tx<'_>| sale_create(tx, &new_sale(event_id), now);
+        assert_eq!(db.write(create).await, Ok(true));
+        let inventories = InventoryCache::new(db.clone(), Clock::manual(now));
+        let before = db.stats().statements;
+        let reads = (0..1_000).map(|_| inventories.get(event_id));
+        for found in join_all(reads).await {
             assert!(found.is_ok_and(|found| found.is_some()));
         }
-        assert_eq!(inventories.memory.reads.load(Ordering::Relaxed), 1);
-    }
-
-    #[tokio::test]
-    async fn a_full_memory_forgets_only_what_was_not_asked_for_longest() {
-        let (_folder, inventories, [first, second, third]) = memory_for_two().await;
-        let reads_for = async |event_id| {
-            let before = inventories.memory.reads.load(Ordering::Relaxed);
-            assert!(inventories.get(event_id).await.is_ok_and(|found| found.is_some()));
-            inventories.memory.reads.load(Ordering::Relaxed) - before
-        };
-        assert_eq!((reads_for(first).await, reads_for(second).await), (1, 1));
-        assert_eq!(reads_for(first).await, 0);
-        assert_eq!(reads_for(third).await, 1);
-        assert_eq!(reads_for(first).await, 0, "it was asked for after the second");
-        assert_eq!(reads_for(second).await, 1);
+        assert_eq!(db.stats().statements - before, 1);
+        let unknown = inventories.get(Uuid::from_u128(2)).await;
+        assert!(unknown.is_ok_and(|found| found.is_none()));
     }
 }

@@ -1,4 +1,4 @@
-//! What is sold, to whom and when.
+//! Rules of sales: what is sold, to whom and when.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ pub use urr_kernel::Tier;
 use urr_kernel::{Timestamp, Uuid, Won, presale_delay};
 use urr_layout::{Layout, SeatId};
 
-/// What never changes about an event's sale: what can be kept without asking again.
+/// The part of a sale that never changes, so that it can be cached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory {
     pub event_id: Uuid,
@@ -36,8 +36,8 @@ pub struct SalePolicy {
     pub seats_per_user_max: u32,
 }
 
-/// In this order: what is over is never open again, and what was cancelled stays so, even if it is
-/// then put out of sight: everybody is owed their money.
+/// In this order: a closed sale never opens again, and a cancelled one stays cancelled even if it
+/// is deleted later, because everybody is owed a refund.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SaleStatus {
     Open,
@@ -45,7 +45,7 @@ pub enum SaleStatus {
     Cancelled,
 }
 
-/// Why nothing is sold to this person now.
+/// Why a user cannot buy now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOnSale {
     #[error("there is no such event")]
@@ -67,7 +67,7 @@ storable_enum!(InventoryKind { Seated => "seated", Standing => "standing" });
 
 storable_enum!(SaleStatus { Open => "open", Cancelled => "cancelled", Deleted => "deleted" });
 
-/// What a purchase in a pre-sale costs beside its items: once for the reservation.
+/// The booking fee of a purchase in a pre-sale, once per reservation.
 pub fn presale_fee(tier: Tier) -> Won {
     match tier {
         Tier::Silver => Won::new(3_000),
@@ -77,18 +77,18 @@ pub fn presale_fee(tier: Tier) -> Won {
 }
 
 impl SalePolicy {
-    /// When someone of this tier may buy: members of the artist earlier, if there is a pre-sale.
+    /// When a user of this tier may buy: members of the artist earlier, if there is a pre-sale.
     pub fn opens_at(&self, tier: Option<Tier>) -> Timestamp {
         let after = if self.has_presale { presale_delay(tier) } else { Duration::ZERO };
         self.sale_starts_at + after
     }
 
-    /// Whether it still depends on the tier who may buy.
+    /// Whether the tier still decides who may buy.
     pub fn is_before_general_sale(&self, now: Timestamp) -> bool {
         self.has_presale && now < self.opens_at(None)
     }
 
-    /// What a reservation costs beside its items if someone of this tier makes it now (B-3).
+    /// The booking fee of a reservation that a user of this tier makes now (B-3).
     pub fn booking_fee(&self, tier: Option<Tier>, now: Timestamp) -> Won {
         match tier {
             Some(tier) if self.is_before_general_sale(now) => presale_fee(tier),
@@ -96,7 +96,7 @@ impl SalePolicy {
         }
     }
 
-    /// Whether someone of this tier may buy now.
+    /// Whether a user of this tier may buy now.
     pub fn check_open(&self, tier: Option<Tier>, now: Timestamp) -> Result<(), NotOnSale> {
         match self.status {
             SaleStatus::Open => {}
@@ -121,7 +121,7 @@ impl SalePolicy {
 }
 
 impl Inventory {
-    /// What a seat costs; none if there is no such seat.
+    /// The price of a seat; none if there is no such seat.
     pub fn price(&self, seat_id: SeatId) -> Option<Won> {
         let place = self.layout.place(seat_id)?;
         Some(*self.prices.get(&place.section.grade).expect("every grade has a price"))

@@ -1,4 +1,4 @@
-//! What is sold: the row that orders all changes of an event, and its seats.
+//! Sales in SQL: the row that orders all changes of an event, and its seats.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::{Inventory, SalePolicy};
 
-/// Everything about a sale that is about to be made.
+/// A sale to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSale {
     pub inventory: Inventory,
@@ -18,7 +18,7 @@ pub struct NewSale {
     pub ticket_types: Vec<NewTicketType>,
 }
 
-/// What the catalogue may still change.
+/// The part of a sale that the catalog may still change. It is also stored as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SaleFacts {
@@ -42,7 +42,7 @@ pub struct NewTicketType {
     pub total: u32,
 }
 
-/// The sale under its lock: nobody else changes the event until this transaction ends.
+/// A locked sale: no other transaction changes the event until this one ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockedSale {
     pub policy: SalePolicy,
@@ -50,7 +50,7 @@ pub struct LockedSale {
     pub fence: i64,
 }
 
-/// Makes a sale with all its seats and ticket types. `false`: it was made before.
+/// Creates a sale with all its seats and ticket types. `false`: it existed before.
 pub fn sale_create(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> Result<bool, StorageError> {
     if !sale_insert(tx, new, now)? {
         return Ok(false);
@@ -141,8 +141,8 @@ pub fn sale_lock(
     )
 }
 
-/// Takes the same lock without a number: for who may find out that nothing changes. What does change
-/// is numbered by [`sale_number`], from the `fence` seen here on.
+/// Takes the same lock without a number, for transactions that may change nothing. Changes are
+/// numbered by [`sale_number`], from the `fence` seen here on.
 pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<LockedSale>, StorageError> {
     tx.query_opt(
         "select fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
@@ -152,13 +152,13 @@ pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<LockedSa
     )
 }
 
-/// Notes the last number that was given out under [`sale_lock_only`].
+/// Stores the last number that was given out under [`sale_lock_only`].
 pub fn sale_number(tx: &mut Tx<'_>, event_id: Uuid, fence: i64) -> Result<(), StorageError> {
     tx.execute("update sales set fence = $2 where event_id = $1", params![event_id, fence])?;
     Ok(())
 }
 
-/// What a sale allows, without its lock: it may allow something else a moment later.
+/// The policy of a sale without its lock: it may change a moment later.
 pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SalePolicy>, StorageError> {
     tx.query_opt(
         "select status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale, \

@@ -1,8 +1,8 @@
 //! Ticket types are added and changed by administrators.
 //!
-//! Both happen under the lock of the event's sale, as everything that changes stock does: a change
-//! cannot overwrite a sale of the same moment. The administrator's action and the news for
-//! the catalogue are written in the same transaction.
+//! Both happen under the lock of the event's sale, like every change of stock: a change cannot
+//! overwrite a concurrent sale. The admin log and the event for the catalog are written in
+//! the same transaction.
 
 pub(crate) mod http;
 pub(crate) mod rules;
@@ -94,7 +94,7 @@ impl TicketService {
         Ok(made)
     }
 
-    /// Changes a ticket type as far as what was sold allows; one transaction.
+    /// Changes a ticket type within the limits of what was sold; one transaction.
     pub async fn change_ticket_type(
         &self,
         admin_id: Uuid,
@@ -115,7 +115,7 @@ impl TicketService {
                     SaleStatus::Cancelled => return Err(EventCancelled),
                     SaleStatus::Deleted => return Err(NotFound),
                 }
-                // Again, now that nobody else changes it.
+                // Read again under the lock.
                 let before = store::ticket_type_find(tx, id)?.ok_or(NotFound)?;
                 let after = before.change(&draft)?;
                 if store::name_exists(tx, event_id, &after.name, id)? {
@@ -157,8 +157,8 @@ impl TicketService {
     }
 }
 
-/// Numbers the change, so that whoever caches the event sees it, notes who made it, and tells the
-/// catalogue.
+/// Numbers the change, so that caches of the event see it, writes the admin log and announces the
+/// change.
 fn finish(
     tx: &mut Tx<'_>,
     to: &TicketTypeStock,
@@ -181,7 +181,7 @@ fn finish(
     Ok(())
 }
 
-/// What differs, for the people who read the log.
+/// The differences, for the admin log.
 fn changes(before: &TicketTypeStock, after: &TicketTypeStock) -> String {
     let mut changes = Vec::new();
     if before.name != after.name {

@@ -1,10 +1,10 @@
-//! Locks in the memory of one process.
+//! Seat locks in the memory of one process.
 //!
-//! All locks of an event are in one shard, so that taking several seats is one step. Refusing a seat
-//! is a look under one mutex: the way of the crowd.
+//! All locks of an event are in one shard, so that several seats are locked in one step. Rejecting
+//! a request reads one map under one mutex.
 //!
-//! Memory is bounded: once a second whoever comes first removes what is over from the next shard,
-//! and beyond [`LOCKS_MAX`] no more locks are made; the database is asked instead.
+//! Memory is bounded: once a second a caller removes the expired locks of the next shard, and
+//! beyond [`LOCKS_MAX`] no more locks are made, so that the database decides.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -26,7 +26,7 @@ pub(crate) struct MemoryLocks {
     clock: Clock,
     names: RandomState,
     shards: Vec<Mutex<Shard>>,
-    /// In all shards, those that are over included.
+    /// In all shards, expired locks included.
     count: AtomicUsize,
     count_max: usize,
     next_sweep_at_us: AtomicI64,
@@ -155,7 +155,7 @@ impl MemoryLocks {
         self.count.load(Ordering::Relaxed) + more <= self.count_max
     }
 
-    /// Removes what is over from one shard, if nobody else did within the last second.
+    /// Removes expired locks from one shard, at most once a second.
     fn sweep_if_due(&self, now_us: i64) {
         let due_at_us = self.next_sweep_at_us.load(Ordering::Relaxed);
         let next_at_us = now_us + SWEEP_EVERY_US;

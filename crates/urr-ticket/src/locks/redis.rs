@@ -20,7 +20,7 @@ static REMOVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("rem
 
 pub(crate) struct RedisLocks {
     redis: Redis,
-    /// Whether the last answer was a refusal, which the log was told of.
+    /// Whether the last answer was a refusal that was logged.
     is_refused: AtomicBool,
 }
 
@@ -70,7 +70,7 @@ impl RedisLocks {
         self.run::<i64>(&REMOVE, event_id, seat_ids, format!("kept:{token}:")).await;
     }
 
-    /// None if Redis did not do it, or did not say so.
+    /// None if Redis failed or did not answer.
     async fn run<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -89,7 +89,7 @@ impl RedisLocks {
                 self.is_refused.store(false, Ordering::Relaxed);
                 Some(answer)
             }
-            // What is silent or down is told by the circuit.
+            // The circuit logs a Redis that does not answer.
             Err(RedisError::Unavailable | RedisError::Timeout) => None,
             Err(RedisError::Rejected(error)) => {
                 if !self.is_refused.swap(true, Ordering::Relaxed) {

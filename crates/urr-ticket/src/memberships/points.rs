@@ -1,4 +1,4 @@
-//! Points of a membership: what they are given for, how many, and which tier they make.
+//! Rules of points: what they are awarded for, how many, and the tiers they make.
 
 pub(crate) mod http;
 pub(crate) mod store;
@@ -18,7 +18,7 @@ pub const DIAMOND_FROM: i64 = 1_500;
 pub const TIERS: [(Tier, i64); 3] =
     [(Tier::Diamond, DIAMOND_FROM), (Tier::Gold, GOLD_FROM), (Tier::Silver, 0)];
 
-/// What points are given for.
+/// The actions that points are awarded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointAction {
     Join,
@@ -44,7 +44,7 @@ impl PointAction {
         format!("{self}_RETURNED")
     }
 
-    /// What the community may report.
+    /// The actions that the community may report.
     pub fn parse_of_community(name: &str) -> Option<PointAction> {
         [PointAction::Post, PointAction::Comment, PointAction::NewsArticle]
             .into_iter()
@@ -60,8 +60,8 @@ impl PointAction {
         }
     }
 
-    /// How often a day it is rewarded in a membership. What is paid for has no limit. What was
-    /// taken back counts: who writes and deletes all day gains nothing.
+    /// How often a day it is awarded in a membership. Paid actions have no limit. Returned awards
+    /// count: writing and deleting all day gains nothing.
     pub fn per_day_max(self) -> Option<u32> {
         match self {
             PointAction::Join | PointAction::Renew | PointAction::TicketPurchase => None,

@@ -1,7 +1,7 @@
-//! Fan memberships: years that are bought one after the other, and points that make a tier.
+//! Rules of memberships: years that are bought one after the other, and points that make a tier.
 //!
-//! Whoever asks loaded the membership under its lock and writes what is decided here. Every step of
-//! a payment can be asked for again: [`Transition::Done`] says that it was taken before.
+//! The caller loads the membership under its lock and writes the decision. Every step of a payment
+//! can be repeated: [`Transition::AlreadyDone`] means that it was taken before.
 
 use std::time::Duration;
 use urr_storage::{storable_enum, storable_id};
@@ -25,7 +25,7 @@ const KOREA: Offset = Offset::constant(9);
 /// How long before its end a membership can be renewed.
 const RENEWABLE_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// An artist as the catalogue announced them.
+/// An artist as the catalog announced it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MembershipArtist {
     pub name: String,
@@ -39,9 +39,9 @@ pub struct Membership {
     pub id: MembershipId,
     pub user_id: Uuid,
     pub artist_id: Uuid,
-    /// None: nothing was heard of the artist.
+    /// None if the artist was not announced yet.
     pub artist: Option<MembershipArtist>,
-    /// By its points, whether it counts at the moment or not.
+    /// By its points, active or not.
     pub tier: Tier,
     pub points: i64,
     /// None: it was never paid.
@@ -59,7 +59,7 @@ pub struct Membership {
 pub struct MembershipTerm {
     pub number: i64,
     pub payment_status: TermPaymentStatus,
-    /// What is charged: fixed when a payment begins.
+    /// The price, fixed when a payment begins.
     pub amount: Option<Won>,
     pub pinned_by: Option<Uuid>,
     pub payment_id: Option<Uuid>,
@@ -122,7 +122,7 @@ storable_enum!(TermPaymentStatus { Unpaid => "unpaid", Paid => "paid", Refunded 
 named_enum!(MembershipStatus { Pending => "pending", Active => "active", Expired => "expired" });
 
 impl Membership {
-    /// Expired is expired, told or not (F-12).
+    /// A membership ends at its time, whether that was announced or not (F-12).
     pub fn status(&self, now: Timestamp) -> MembershipStatus {
         match self.joined_at {
             None => MembershipStatus::Pending,
@@ -131,7 +131,7 @@ impl Membership {
         }
     }
 
-    /// What it is worth now. None is the general public.
+    /// The tier that counts now. None is the general public.
     pub fn effective_tier(&self, now: Timestamp) -> Option<Tier> {
         (self.status(now) == MembershipStatus::Active).then_some(self.tier)
     }
@@ -191,7 +191,7 @@ pub fn decide_pay(membership: &Membership) -> Result<Won, MembershipRejection> {
     }
 }
 
-/// A payment is about to charge: the price is fixed. The term is the one that it names.
+/// A payment is about to charge and fixes the price. The term is the one that it names.
 pub fn decide_pin(
     membership: &Membership,
     claim: &PaymentClaim,
@@ -207,7 +207,7 @@ pub fn decide_pin(
     check_amount(claim, Some(price)).map(|()| Transition::Apply)
 }
 
-/// A payment has come to nothing. The term is the one that it has to do with, if there is any.
+/// A payment has failed. The term is the one that it has pinned or paid, if any.
 pub fn decide_unpin(
     membership: &Membership,
     payment_id: Uuid,
@@ -275,8 +275,8 @@ pub fn next_period(membership: &Membership, now: Timestamp) -> TermPeriod {
     TermPeriod { starts_at, ends_at: ends_at.expect("the calendar goes on for thousands of years") }
 }
 
-/// Takes a term out of a membership: what is left of it is cut, what comes behind moves forward.
-/// `paid` are the numbered spans of the other paid terms. Returns those that move.
+/// Removes a term: the rest of it is cut, and later terms move forward. `paid` are the other paid
+/// terms with their numbers. Returns the terms that move.
 pub fn cut_period(
     gone: TermPeriod,
     paid: &[(i64, TermPeriod)],
@@ -291,15 +291,15 @@ pub fn cut_period(
     (cut, moved.collect())
 }
 
-/// What a tier gives. `None` is the general public, which is called bronze.
+/// The benefits of a tier. `None` is the general public, which is called bronze.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Benefits {
     /// In which wave of a pre-sale it buys.
     pub presale_phase: Option<u8>,
     pub presale_label: &'static str,
-    /// Of a purchase in a pre-sale; in the general sale nobody pays it (B-7).
+    /// Of a purchase in a pre-sale; the general sale has no fee (B-7).
     pub booking_fee: Won,
-    /// None: they cannot pass tickets on.
+    /// None: they cannot transfer tickets.
     pub transfer_fee_percent: Option<u8>,
     /// The points of the next tier.
     pub next_tier_from: Option<i64>,

@@ -10,7 +10,7 @@ use crate::memberships::rules::{
     Membership, MembershipArtist, MembershipId, MembershipTerm, TermPeriod,
 };
 
-/// Which term of a membership is wanted.
+/// Selects a term of a membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermSelector {
     Last,
@@ -19,7 +19,7 @@ pub enum TermSelector {
     OfPayment(Uuid),
 }
 
-/// An artist as the catalogue announces them.
+/// An artist as the catalog announces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtistUpdate {
     pub id: Uuid,
@@ -28,7 +28,7 @@ pub struct ArtistUpdate {
     pub announced_at: Timestamp,
 }
 
-/// What is older does not overwrite what is newer.
+/// Older announcements do not overwrite newer ones.
 pub fn artist_upsert(tx: &mut Tx<'_>, update: &ArtistUpdate) -> Result<(), StorageError> {
     tx.execute(
         "insert into artists (id, name, membership_price, announced_at) values ($1, $2, $3, $4) \
@@ -136,13 +136,13 @@ fn period_read(row: &Row<'_>) -> Result<Option<TermPeriod>, StorageError> {
     Ok(starts_at.zip(ends_at).map(|(starts_at, ends_at)| TermPeriod { starts_at, ends_at }))
 }
 
-/// Nobody else changes the membership until this transaction ends.
+/// Locks the membership until the transaction ends.
 pub fn membership_lock(tx: &mut Tx<'_>, id: MembershipId) -> Result<(), StorageError> {
     let sql = "select id from memberships where id = $1 for update";
     tx.query_one(sql, params![id], |_| Ok(()))
 }
 
-/// Makes a fan's membership if there is none, and locks it. It is worth nothing yet.
+/// Creates a user's membership if there is none, and locks it. It is not active yet.
 pub fn membership_make(
     tx: &mut Tx<'_>,
     id: MembershipId,
@@ -178,7 +178,7 @@ pub fn term_offer(
     Ok(())
 }
 
-/// What a payment does to a term.
+/// A change of a term by a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TermChange {
     pub id: MembershipId,
@@ -302,8 +302,8 @@ pub struct EndedMembership {
     pub expires_at: Timestamp,
 }
 
-/// Marks memberships as ended that are over, so many at most. Who is just being renewed is left:
-/// the condition is looked at again under the lock.
+/// Marks expired memberships as ended, up to a limit. One that is being renewed is skipped: the
+/// condition is checked again under the lock.
 pub fn membership_end_overdue(
     tx: &mut Tx<'_>,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! The standing of fans with artists.
+//! Tiers of users with artists, in SQL.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use urr_storage::{Row, StorageError, Tx, params};
 use crate::Tier;
 use crate::reserve::store_postgres::list;
 
-/// Whose standing with whom is asked for.
+/// A user and an artist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fan {
     pub user_id: Uuid,
     pub artist_id: Uuid,
 }
 
-/// Their tiers; who is not in it is the general public.
+/// Their tiers; the general public is left out.
 pub fn tier_list(
     tx: &mut Tx<'_>,
     fans: &[Fan],

@@ -1,4 +1,4 @@
-//! Giving back: a hold is released, a reservation is cancelled by its owner or an administrator.
+//! Cancellation: owners release holds and cancel reservations, administrators cancel any.
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::admin_log::{self, AdminAction};
@@ -21,19 +21,19 @@ use crate::{ReservationId, ReservationStatus, TicketService};
 const CANCELLED_BY_OWNER: &str = "CANCELLED_BY_OWNER";
 const RELEASED_BY_OWNER: &str = "RELEASED_BY_OWNER";
 
-/// An administrator and why they cancel.
+/// A cancellation by an administrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminCancel {
     pub admin_id: Uuid,
     pub reason: String,
     /// Whether the owner bears the fee.
     pub fee: FeeMode,
-    /// Only as long as this payment is the reservation's: it may have been sold on (M-8).
+    /// Only while this payment is the reservation's: it may have been sold on (M-8).
     pub payment_id: Option<Uuid>,
 }
 
 impl TicketService {
-    /// Cancels one's own reservation. What is cancelled already stays so and is returned.
+    /// Cancels one's own reservation. A cancelled one is returned as it is.
     pub async fn cancel_reservation(
         &self,
         id: ReservationId,
@@ -46,11 +46,11 @@ impl TicketService {
                 check_owner(record, user_id)?;
                 decide_cancel(record, CancelActor::Owner, now)
             })?;
-            let TransitionCheck::Apply { record, fence } = found else { return done(found) };
+            let TransitionCheck::Apply(record, fence) = found else { return done(found) };
             if transitions::ticket_was_used(tx, id)? {
                 return Err(ReservationRejection::CheckedIn.into());
             }
-            // What is for sale must be there when it is bought (M-8).
+            // A listed reservation must still exist when it is bought (M-8).
             if active_listing_find(tx, id)?.is_some() {
                 return Err(ReservationRejection::Listed.into());
             }
@@ -61,7 +61,7 @@ impl TicketService {
         self.after_end(cancelled.await?).await
     }
 
-    /// Releases one's own hold. A token that is not the present one releases nothing.
+    /// Releases one's own hold. A stale token releases nothing.
     pub async fn release_hold(
         &self,
         id: ReservationId,
@@ -75,14 +75,14 @@ impl TicketService {
                 check_owner(record, user_id)?;
                 decide_release(record, token, now)
             })?;
-            let TransitionCheck::Apply { record, fence } = found else { return done(found) };
+            let TransitionCheck::Apply(record, fence) = found else { return done(found) };
             let end = CancelEnd { fence, reason: RELEASED_BY_OWNER, fee: FeeMode::ByPolicy };
             end_one(tx, &record, end, &prepared, now)
         });
         self.after_end(released.await?).await
     }
 
-    /// Cancels anybody's reservation. It is written down with the change (M-10).
+    /// Cancels any reservation and writes the admin log (M-10).
     pub async fn cancel_as_admin(
         &self,
         id: ReservationId,
@@ -98,7 +98,7 @@ impl TicketService {
                 }
                 decide_cancel(record, CancelActor::Admin, now)
             })?;
-            let TransitionCheck::Apply { record, fence } = found else { return done(found) };
+            let TransitionCheck::Apply(record, fence) = found else { return done(found) };
             if active_listing_find(tx, id)?.is_some_and(|listing| listing.is_pinned) {
                 return Err(ReservationRejection::BeingBought.into());
             }
@@ -144,13 +144,13 @@ fn done(
     found: TransitionCheck,
 ) -> Result<(ReservationRecord, Vec<EndedReservation>), TransitionError> {
     match found {
-        TransitionCheck::AlreadyDone(record) | TransitionCheck::Apply { record, .. } => {
+        TransitionCheck::AlreadyDone(record) | TransitionCheck::Apply(record, _) => {
             Ok((record, Vec::new()))
         }
     }
 }
 
-/// How one reservation ends.
+/// The end of one reservation.
 #[derive(Clone, Copy)]
 struct CancelEnd<'a> {
     fence: i64,

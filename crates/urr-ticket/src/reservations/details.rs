@@ -1,4 +1,4 @@
-//! Looking at reservations: one's own, and for administrators everybody's; and what those did.
+//! Reads of reservations: one's own, and all for administrators.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use crate::reservations::store::list::{ListedReservation, StoredTicket};
 use crate::reservations::transition::TransitionError;
 use crate::{Inventory, ItemSubject, ReservationId, TicketService};
 
-/// A reservation with all that belongs to it.
+/// A reservation with its items, tickets and inventory.
 #[derive(Clone, Debug)]
 pub struct ReservationDetails {
     pub listed: ListedReservation,
     pub items: Vec<StoredItem>,
     pub tickets: Vec<StoredTicket>,
-    /// What the event sells: a seat's label follows from it. None: its seats are not complete.
+    /// The inventory of the event, for labels of seats. None: it is not complete.
     pub inventory: Option<Arc<Inventory>>,
 }
 
-/// Providers of payments do not take longer ones.
+/// Payment providers reject longer names.
 const ORDER_NAME_CHARS_MAX: usize = 100;
 
 impl ReservationDetails {
-    /// What it is called where it is paid: the event, and how many of what.
+    /// The name of its order: the event, and how many of what.
     pub fn order_name(&self) -> String {
         let mut counts: Vec<(&str, u32)> = Vec::new();
         for stored in &self.items {
@@ -81,7 +81,7 @@ pub(crate) fn shorten_order_name(name: String) -> String {
 }
 
 impl TicketService {
-    /// One's own reservation; someone else's is not found.
+    /// One's own reservation; another user's is not found.
     pub async fn my_reservation(
         &self,
         id: ReservationId,

@@ -1,8 +1,8 @@
-//! Ending many reservations: holds whose time is over, and all that was reserved of a closed sale.
+//! Ending many reservations: expired holds, and everything that was reserved of a closed sale.
 //!
-//! A transaction ends a batch of one event, under the lock of its sale, so that the sale goes on in
-//! between. What cannot be ended is found by halving and set aside, and a sale that does not answer
-//! in time is put off: neither stops the others.
+//! A transaction ends a batch of one event under the lock of its sale, so that the sale goes on in
+//! between. A reservation that cannot be ended is found by halving and set aside, and a sale that
+//! does not answer in time is postponed: neither stops the others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -20,18 +20,18 @@ use crate::reservations::transition::announce;
 use crate::transfers::end_with_reservations;
 use crate::{ReservationId, ReservationStatus, SaleStatus, TicketService};
 
-/// Few enough that a sale does not feel the lock, many enough to share a commit.
+/// Small enough that a sale does not notice the lock, large enough to share a commit.
 pub const BATCH_MAX: u32 = 250;
 
 /// A batch that had to wait for long is not followed by as long a pause.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// What could not be ended is tried again after this time.
+/// A reservation that could not be ended is tried again after this time.
 const SET_ASIDE_FOR: Duration = Duration::from_secs(60);
 const SET_ASIDE_MAX: usize = 10_000;
 
-/// A sale that did not answer in time is left alone for so long; then its batches are smaller, until
-/// nothing was heard of it for a while.
+/// A sale that did not answer in time is postponed this long, and its batches are smaller until it
+/// was not slow for a while.
 const PUT_OFF_FOR: Duration = Duration::from_secs(10);
 const SLOW_FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
@@ -40,17 +40,17 @@ const CLOSED_SALES_AT_ONCE: u32 = 100;
 const EVENT_CANCELLED: &str = "EVENT_CANCELLED";
 const EVENT_DELETED: &str = "EVENT_DELETED";
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SweepReport {
     pub ended: u64,
-    /// They could not be ended.
+    /// Reservations that could not be ended.
     pub failed: Vec<Uuid>,
-    /// Events that did not answer in time. What is left of them is tried again soon.
+    /// Events that did not answer in time. They are tried again soon.
     pub put_off: Vec<Uuid>,
 }
 
-/// Sweeps again and again, and remembers what it cannot end.
+/// Sweeps repeatedly and remembers what it cannot end.
 pub struct Sweeper {
     ticket: TicketService,
     set_aside: HashMap<Uuid, Timestamp>,
@@ -65,19 +65,19 @@ struct SlowSale {
     batch_max: usize,
 }
 
-/// How it went with a batch.
+/// The result of a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BatchEnd {
     Done,
-    /// Someone else is at the sale.
+    /// Another transaction has the lock of the sale.
     Busy,
     PutOff,
 }
 
-/// Whether a batch waits for its turn at the sale.
+/// Whether a batch waits for the lock of the sale.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LockWait {
-    /// Leaves a sale alone at which someone else is busy.
+    /// Skips a sale that is locked.
     Skip,
     Wait,
 }
@@ -107,7 +107,7 @@ impl Sweeper {
             let Some(last) = due.last().copied() else { return Ok(swept) };
             after = last;
             let batches = self.batches(due);
-            // First where nobody is busy: another process may be at the same event.
+            // Unlocked sales first: another process may be at the same event.
             let mut busy = Vec::new();
             for batch in batches {
                 if self.end(batch.clone(), LockWait::Skip, &mut swept).await? == BatchEnd::Busy {
@@ -120,7 +120,7 @@ impl Sweeper {
         }
     }
 
-    /// What was set aside or slow long ago is tried as if nothing had been. Returns the time.
+    /// Forgets old failures. Returns the time.
     fn forget_old(&mut self) -> Timestamp {
         let now = self.ticket.clock.now();
         self.set_aside.retain(|_, until| *until > now);
@@ -136,8 +136,8 @@ impl Sweeper {
         by_event.into_iter().map(|(event_id, ids)| EndingBatch::expired(event_id, ids)).collect()
     }
 
-    /// Cancels what is reserved of sales that were closed: everything, or only the holds if the event
-    /// has begun. A hold that is being paid is left until its payment is decided.
+    /// Cancels the reservations of closed sales: all of them, or only the holds if the event has
+    /// begun. A pinned hold waits for its payment.
     pub async fn empty_closed_sales(&mut self) -> Result<SweepReport, StorageError> {
         let now = self.forget_old();
         let (mut swept, mut after) = (SweepReport::default(), Uuid::nil());
@@ -189,7 +189,7 @@ impl Sweeper {
         self.ticket.db.write(move |tx| overdue::sale_mark_emptied(tx, &sale, now)).await
     }
 
-    /// Ends a batch; one that fails is halved until what is to blame is alone.
+    /// Ends a batch. A failing batch is halved until the cause is alone.
     async fn end(
         &mut self,
         batch: EndingBatch,
@@ -223,10 +223,10 @@ impl Sweeper {
                     waiting.extend([EndingBatch { ids, ..batch.clone() }, batch]);
                 }
             }
-            // What was begun is finished.
+            // A batch that has begun is finished.
             lock_wait = LockWait::Wait;
         }
-        // The sale has at least as much of the database's time as the sweep.
+        // The sale gets at least as much of the database's time as the sweep.
         tokio::time::sleep(begun.elapsed().min(PAUSE_MAX)).await;
         Ok(BatchEnd::Done)
     }
@@ -236,8 +236,8 @@ impl Sweeper {
         self.slow.get(&event_id).is_some_and(|slow| slow.until > now)
     }
 
-    /// Leaves a sale alone for a while. It may be that someone keeps its lock, or that its batches
-    /// take too long: so they are smaller from then on.
+    /// Postpones a sale. Its lock may be held for long, or its batches may take too long: so they
+    /// are smaller from then on.
     fn put_off(&mut self, event_id: Uuid, error: &StorageError, swept: &mut SweepReport) {
         tracing::warn!(%error, %event_id, "a sale did not answer in time; it is tried again");
         let until = self.ticket.clock.now() + PUT_OFF_FOR;
@@ -260,7 +260,7 @@ impl EndingBatch {
         EndingBatch { event_id, ids, ending: ReservationEnding::Expired, cause: None }
     }
 
-    /// Parts of at most so many; none if it is empty.
+    /// Parts of at most this size; none if it is empty.
     fn split(self, size: usize) -> Vec<EndingBatch> {
         let EndingBatch { event_id, ids, ending, cause } = self;
         let part = |ids: &[Uuid]| EndingBatch { event_id, ids: ids.to_vec(), ending, cause };
@@ -275,8 +275,8 @@ fn is_everyones(error: &StorageError) -> bool {
 }
 
 impl TicketService {
-    /// Ends a hold whose time is over, if no sweep has done so yet: it stands in the way of its
-    /// owner's next one. `false`: it is not over.
+    /// Ends an expired hold that was not swept yet: it blocks its owner's next one. `false`: it has
+    /// not expired.
     pub async fn end_if_overdue(&self, id: ReservationId) -> Result<bool, StorageError> {
         let find = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
         let found: Option<ReservationRecord> = self.db.read(find).await?;

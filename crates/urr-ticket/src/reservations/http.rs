@@ -1,4 +1,4 @@
-//! One's own reservations over HTTP: look, change, release, cancel.
+//! The routes of one's own reservations.
 
 pub(crate) mod admin;
 pub(crate) mod internal;
@@ -23,6 +23,7 @@ use crate::{
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(list_my_reservations))
+        .routes(routes!(list_my_reservations_alias))
         .routes(routes!(get_reservation, release_hold))
         .routes(routes!(get_seat_reservation))
         .routes(routes!(cancel_reservation))
@@ -43,7 +44,7 @@ struct ReservationAnswerView {
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-struct MyFilter {
+struct MyReservationFilter {
     /// `pending`, `confirmed`, `cancelled` or `expired`.
     #[param(example = "confirmed")]
     status: Option<String>,
@@ -62,9 +63,11 @@ pub fn parse_status(name: Option<&str>) -> Result<Option<ReservationStatus>, Api
     name.parse().map(Some).map_err(|_| unknown())
 }
 
-/// One's own reservations, the newest first.
+/// Lists the user's reservations, newest first.
+///
+/// `status` is `pending`, `confirmed`, `cancelled` or `expired`. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
-    get, path = "/api/reservations/my", tag = "reservations", params(Page, MyFilter),
+    get, path = "/api/reservations", tag = "reservations", params(Page, MyReservationFilter),
     responses(
         (status = 200, body = ReservationListView),
         (status = 400, body = ErrorBody),
@@ -75,7 +78,7 @@ async fn list_my_reservations(
     State(ticket): State<TicketService>,
     User(user): User,
     page: Page,
-    Query(filter): Query<MyFilter>,
+    Query(filter): Query<MyReservationFilter>,
 ) -> Result<Json<ReservationListView>, ApiError> {
     let status = parse_status(filter.status.as_deref())?;
     let (user_id, event_id) = (Some(user.user_id), filter.event_id);
@@ -87,7 +90,30 @@ async fn list_my_reservations(
     Ok(Json(ReservationListView { reservations, pagination }))
 }
 
-/// One's own reservation with its tickets.
+/// Lists the user's reservations, newest first.
+///
+/// An alias of `GET /api/reservations`. Errors: 400 `INVALID_STATUS`.
+#[utoipa::path(
+    get, path = "/api/reservations/my", tag = "reservations", params(Page, MyReservationFilter),
+    responses(
+        (status = 200, body = ReservationListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn list_my_reservations_alias(
+    state: State<TicketService>,
+    user: User,
+    page: Page,
+    filter: Query<MyReservationFilter>,
+) -> Result<Json<ReservationListView>, ApiError> {
+    list_my_reservations(state, user, page, filter).await
+}
+
+/// Returns the user's reservation with its tickets.
+///
+/// A valid ticket has `qr`, the text of its QR code. Errors: 404 `RESERVATION_NOT_FOUND`, also for
+/// reservations of others.
 #[utoipa::path(
     get, path = "/api/reservations/{id}", tag = "reservations", params(("id" = Uuid, Path)),
     responses(
@@ -105,7 +131,9 @@ async fn get_reservation(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-/// The same, at the address where seats are looked for.
+/// Returns the user's reservation with its tickets.
+///
+/// An alias of `GET /api/reservations/{id}`. Errors: 404 `RESERVATION_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/seats/reservation/{id}", tag = "reservations", params(("id" = Uuid, Path)),
     responses(
@@ -123,10 +151,13 @@ async fn get_seat_reservation(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-/// Cancels one's own reservation.
+/// Cancels the user's reservation.
 ///
-/// A hold is given back; of what was paid the refund begins. Cancelling again changes nothing and
-/// answers the same.
+/// A hold is released; a paid reservation is refunded by the policy of the booking (see the refund
+/// preview). Possible until the event starts. Repeating it changes nothing.
+///
+/// Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_EXPIRED`, `PAYMENT_IN_PROGRESS`,
+/// `EVENT_STARTED`, `ALREADY_CHECKED_IN`, `RESERVATION_LISTED`, `TRANSFER_BEING_PAID`.
 #[utoipa::path(
     post, path = "/api/reservations/{id}/cancel", tag = "reservations",
     params(("id" = Uuid, Path)),
@@ -156,7 +187,10 @@ struct ReleaseQuery {
     fencing_token: Option<i64>,
 }
 
-/// Gives one's own hold back.
+/// Releases the user's hold.
+///
+/// Repeating it changes nothing. Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_CONFIRMED`
+/// (cancel it instead), `PAYMENT_IN_PROGRESS`, `STALE_FENCING_TOKEN`.
 #[utoipa::path(
     delete, path = "/api/reservations/{id}", tag = "reservations",
     params(("id" = Uuid, Path), ReleaseQuery),
@@ -190,10 +224,14 @@ struct ChangeSeatsBody {
     fencing_token: Option<i64>,
 }
 
-/// Gives one's own hold other seats.
+/// Replaces the seats of a hold.
 ///
-/// Either all of them are its own afterwards, or nothing has changed. The time in which it must be
-/// paid stays the same, and the fencing token is a new one. It needs an entry token as booking does.
+/// Needs an entry token. All new seats are held or nothing changes. `expiresAt` stays, and the
+/// fencing token is new. With `fencingToken` the change applies only to that version.
+///
+/// Errors: 403 and 404 as for holding seats; 409 `SEAT_TAKEN`, `SEAT_LIMIT`, `EVENT_IS_STANDING`,
+/// `RESERVATION_EXPIRED`, `RESERVATION_CANCELLED`, `RESERVATION_CONFIRMED`, `PAYMENT_IN_PROGRESS`,
+/// `STALE_FENCING_TOKEN`.
 #[utoipa::path(
     put, path = "/api/reservations/{id}/seats", tag = "reservations",
     params(("id" = Uuid, Path)), request_body = ChangeSeatsBody,
@@ -221,7 +259,8 @@ async fn change_seats(
         seat_ids: RequestedItems::of_seats(body.seat_ids)?.seat_ids().to_vec(),
         fencing_token: body.fencing_token,
     };
-    // It takes seats like any booking: whose turn is over may keep what they hold, and no more.
+    // It takes seats like a booking: a user whose slot has ended keeps the hold but gets no other
+    // seats.
     let held = ticket.my_reservation(ReservationId(id), user.user_id).await?;
     let event_id = held.listed.record.reservation.event_id;
     slot.check(&ticket, event_id, user.user_id, context).await?;
@@ -229,7 +268,7 @@ async fn change_seats(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-/// The reservation as it is now.
+/// The reservation after the operation.
 async fn answer(
     ticket: &TicketService,
     id: ReservationId,

@@ -33,16 +33,15 @@ pub enum ReservationPaymentStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
     pub id: ReservationId,
-    /// For people: on tickets, in letters, on the phone.
+    /// For people: on tickets, in mails, on the phone.
     pub number: String,
     pub user_id: Uuid,
     pub event_id: Uuid,
     pub status: ReservationStatus,
     pub payment_status: ReservationPaymentStatus,
-    /// What it costs: its items and the booking fee.
+    /// The price of its items and the booking fee.
     pub total_amount: Won,
-    /// What its owner has paid beside the items: the surcharge of a pre-sale, and the fees of the
-    /// transfers by which it came to them.
+    /// The surcharge of a pre-sale, and the fees of the transfers by which it came to its owner.
     pub booking_fee: Won,
     /// The fencing token. It grows with every change of the event's seats and stock.
     pub fence: i64,
@@ -52,18 +51,18 @@ pub struct Reservation {
     pub created_at: Timestamp,
 }
 
-/// What the story of a reservation belongs to, and how far it was told.
+/// The events of a reservation: their flow, and the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventChain {
-    /// Of the request that made the reservation.
+    /// The correlation id of the request that made the reservation.
     pub correlation_id: Option<Uuid>,
-    /// What was last announced of it while it lived.
+    /// The last event before it ended.
     pub last_event_id: Option<Uuid>,
 }
 
 impl EventChain {
-    /// The context of what comes next: the same flow, caused by what the call names, or else by what
-    /// came before.
+    /// The context of the next event: the same flow, caused by what the call names, or else by the
+    /// last event.
     pub fn follow(self, call: CallContext) -> CallContext {
         CallContext {
             correlation_id: self.correlation_id.unwrap_or(call.correlation_id),
@@ -73,7 +72,7 @@ impl EventChain {
     }
 }
 
-/// One line of a reservation.
+/// An item of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservationItem {
     pub subject: ItemSubject,

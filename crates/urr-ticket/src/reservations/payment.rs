@@ -1,7 +1,7 @@
-//! What payments do with a hold: look at it, pin it, confirm it, let it go, report the refund.
+//! Payment of reservations: validate, pin, confirm, unpin, record the refund.
 //!
-//! Every step can be repeated by the same payment and has its effect once. Another payment, an old
-//! fencing token or another amount is refused.
+//! The same payment can repeat every step, and each has its effect once. Another payment, an old
+//! fencing token or another amount is rejected.
 
 use urr_contracts::internal::queue::FinishSlotBody;
 use urr_kernel::{CallContext, Timestamp, Uuid};
@@ -38,7 +38,7 @@ pub struct CompletedPayment {
 }
 
 impl CompletedPayment {
-    /// What was paid is sold, whatever its provider says of the method, or does not say.
+    /// The method is for information only: a missing or long one is accepted.
     pub fn new(claim: PaymentClaim, method: Option<&str>) -> CompletedPayment {
         let method = method.map(str::trim).filter(|method| !method.is_empty());
         let method = method.unwrap_or(METHOD_UNKNOWN).chars().take(METHOD_CHARS_MAX).collect();
@@ -47,7 +47,7 @@ impl CompletedPayment {
 }
 
 impl TicketService {
-    /// The reservations that were ever paid, so many at a time.
+    /// Reservations that were ever paid, a page at a time, and whether there are more.
     pub async fn list_paid(
         &self,
         after: Option<ReservationId>,
@@ -61,7 +61,7 @@ impl TicketService {
         Ok((records, more))
     }
 
-    /// A reservation, whoever's it is.
+    /// A reservation of any user.
     pub async fn find_reservation(
         &self,
         id: ReservationId,
@@ -83,7 +83,7 @@ impl TicketService {
         Ok(details)
     }
 
-    /// What a payment of a reservation belongs to.
+    /// The event chain that a payment of the reservation continues.
     pub async fn find_chain(&self, id: ReservationId) -> Result<EventChain, StorageError> {
         self.db.read(move |tx| transitions::flow_find(tx, id)).await
     }
@@ -103,7 +103,7 @@ impl TicketService {
             })?;
             match found {
                 TransitionCheck::AlreadyDone(record) => Ok(record),
-                TransitionCheck::Apply { .. } => {
+                TransitionCheck::Apply(..) => {
                     transitions::hold_pin(tx, id, claim.payment_id, now)?;
                     reload(tx, id)
                 }
@@ -112,7 +112,7 @@ impl TicketService {
         pinned.await
     }
 
-    /// The payment has come to nothing. If the time is over, the hold expires with the next sweep.
+    /// Releases the hold: the payment has failed. An expired hold ends with the next sweep.
     pub async fn unpin_hold(
         &self,
         id: ReservationId,
@@ -122,7 +122,7 @@ impl TicketService {
         let unpinned = self.db.write(move |tx| {
             match check_transition(tx, id, |record| decide_unpin(record, payment_id))? {
                 TransitionCheck::AlreadyDone(record) => Ok(record),
-                TransitionCheck::Apply { .. } => {
+                TransitionCheck::Apply(..) => {
                     transitions::hold_unpin(tx, id, payment_id, now)?;
                     reload(tx, id)
                 }
@@ -138,7 +138,7 @@ impl TicketService {
         payment: CompletedPayment,
         context: CallContext,
     ) -> Result<ReservationRecord, TransitionError> {
-        // How many tickets there will be: what is pinned cannot be changed any more.
+        // The number of tickets: a pinned hold does not change any more.
         let quantity = self.find_reservation(id).await?.quantity;
         let ticket_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
         let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
@@ -150,13 +150,13 @@ impl TicketService {
         if is_new {
             let (event_id, user_id) = (record.reservation.event_id, record.reservation.user_id);
             self.maps.mark_taken(event_id);
-            // Only the first time: by the next one they may be in again, to buy something else.
+            // Only the first time: later the user may have another slot, to buy something else.
             self.slots.finish(FinishSlotBody { event_id, user_id, bought_at: now }, context).await;
         }
         Ok(record)
     }
 
-    /// The money of a cancelled reservation is money.
+    /// Records that the money of a cancelled reservation has gone back.
     pub async fn mark_refunded(
         &self,
         id: ReservationId,
@@ -168,7 +168,7 @@ impl TicketService {
     }
 }
 
-/// A confirmation with the ids of what it makes.
+/// A confirmation with the ids of its tickets and its event.
 pub(crate) struct HoldConfirmation<'a> {
     pub id: ReservationId,
     pub payment: &'a CompletedPayment,
@@ -178,8 +178,8 @@ pub(crate) struct HoldConfirmation<'a> {
     pub now: Timestamp,
 }
 
-/// Sells what is pinned, makes the tickets, announces it. `false`: that was done before. If it is
-/// refused, nothing was written.
+/// Sells a pinned hold, issues the tickets, announces it. `false`: that was done before. A rejected
+/// confirmation writes nothing.
 pub(crate) fn confirm(
     tx: &mut Tx<'_>,
     confirming: &HoldConfirmation<'_>,
@@ -189,10 +189,10 @@ pub(crate) fn confirm(
     if found == Err(TransitionError::Rejected(ReservationRejection::Confirmed))
         && was_sold_by(tx, id, payment.claim.payment_id)?
     {
-        // It has confirmed it, before its owner sold it.
+        // The payment has confirmed it, before its owner sold it on.
         return reload(tx, id).map(|record| (record, false));
     }
-    let TransitionCheck::Apply { record, fence } = found? else {
+    let TransitionCheck::Apply(record, fence) = found? else {
         return reload(tx, id).map(|record| (record, false));
     };
     let seats = confirmation::own_seats_count(tx, id)?.ok_or(ReservationRejection::SeatLost)?;
@@ -212,7 +212,7 @@ pub(crate) fn confirm(
     Ok((reload(tx, id)?, true))
 }
 
-/// Notes that the money of a cancelled reservation is money.
+/// Records that the money of a cancelled reservation has gone back.
 pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
     id: ReservationId,
@@ -222,21 +222,21 @@ pub(crate) fn mark_refunded(
 ) -> Result<ReservationRecord, TransitionError> {
     match check_transition(tx, id, |record| decide_refunded(record, payment_id, money))? {
         TransitionCheck::AlreadyDone(record) => Ok(record),
-        TransitionCheck::Apply { .. } => {
+        TransitionCheck::Apply(..) => {
             transitions::reservation_mark_refunded(tx, id, money.returned, now)?;
             reload(tx, id)
         }
     }
 }
 
-/// A ticket per person: one for a seat, as many as were bought of a ticket type.
+/// One ticket per person: one for a seat, several for a ticket type.
 fn tickets_of(items: &[StoredItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
     let units = items.iter().flat_map(|stored| {
         let quantity = u16::try_from(stored.item.quantity).expect("limits are small");
         (0..quantity).map(move |unit| (stored, unit))
     });
     let units: Vec<(&StoredItem, u16)> = units.collect();
-    // Before they are paired, which would pass over what is too many.
+    // Checked before pairing, which would drop surplus units.
     assert_eq!(units.len(), ticket_ids.len(), "the quantity is the sum of the items");
     units
         .into_iter()

@@ -1,4 +1,4 @@
-//! What goes back of a reservation that is cancelled, and what would go back now.
+//! Refunds of cancelled reservations, and the preview of a refund.
 
 pub(crate) mod http;
 pub(crate) mod rules;
@@ -22,15 +22,15 @@ use crate::{
     CancelPolicy, ReservationId, ReservationItem, ReservationStatus, SaleStatus, TicketService,
 };
 
-/// What would go back if the owner cancelled now.
+/// The refund if the owner cancelled now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefundPreview {
     pub refund: RefundQuote,
-    /// When it is over, or something else would go back.
+    /// Until when the preview holds.
     pub until: Timestamp,
 }
 
-/// A paid reservation with what its refund depends on.
+/// The terms of a paid reservation's refund.
 struct RefundTerms {
     policy: CancelPolicy,
     items: Vec<ReservationItem>,
@@ -54,7 +54,7 @@ impl RefundTerms {
     }
 }
 
-/// An owner bears the fee, unless the event was taken from them.
+/// The owner bears the fee, unless the event was cancelled or deleted.
 pub(crate) fn owners_fee(record: &ReservationRecord) -> FeeMode {
     match record.sale_status {
         SaleStatus::Open => FeeMode::ByPolicy,
@@ -62,7 +62,7 @@ pub(crate) fn owners_fee(record: &ReservationRecord) -> FeeMode {
     }
 }
 
-/// What goes back of a reservation that is cancelled now. None: all that was paid, if it was.
+/// The refund of a reservation that is cancelled now. None: all that was paid, if it was.
 pub(crate) fn refund_for(
     tx: &mut Tx<'_>,
     record: &ReservationRecord,
@@ -81,7 +81,7 @@ pub(crate) fn refund_for(
 }
 
 impl TicketService {
-    /// What would go back if the owner cancelled now, or why they cannot.
+    /// The refund if the owner cancelled now, or why they cannot.
     pub async fn preview_refund(
         &self,
         id: ReservationId,

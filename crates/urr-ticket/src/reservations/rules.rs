@@ -1,14 +1,14 @@
-//! Which steps a reservation may take: held, pinned while it is paid, then exactly one end.
+//! Rules of reservations: held, pinned while it is paid, then exactly one end.
 //!
-//! Whoever asks loaded the record under the lock of its sale and writes what is decided here.
-//! Every step can be asked for again: [`Transition::Done`] says that it was taken before.
+//! The caller loads the record under the lock of its sale and writes the decision. Every step can
+//! be repeated: [`Transition::AlreadyDone`] means that it was taken before.
 
 use urr_kernel::{Timestamp, Uuid, Won};
 
 use crate::inventory::rules::SaleStatus;
 use crate::reservations::model::{Reservation, ReservationPaymentStatus, ReservationStatus};
 
-/// A reservation with everything that decides about its next step.
+/// A reservation with everything that its transitions depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationRecord {
     pub reservation: Reservation,
@@ -26,7 +26,7 @@ pub struct ReservationRecord {
     pub artist_id: Option<Uuid>,
 }
 
-/// What a reservation is at a moment. A hold whose time is over is over, swept or not.
+/// The phase of a reservation at a moment. An expired hold is expired, swept or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReservationPhase {
     Held,
@@ -36,11 +36,11 @@ pub enum ReservationPhase {
     Expired,
 }
 
-/// What remains to be done for a step.
+/// Whether a step is still to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transition {
     Apply,
-    /// This very step was taken before.
+    /// The same step was taken before.
     AlreadyDone,
 }
 
@@ -77,7 +77,7 @@ pub enum ReservationRejection {
     BeingBought,
     #[error("the reservation was sold on, and another payment is its own")]
     SoldOn,
-    /// Only a bug of ours, or a hand in the tables, can cause it.
+    /// Only a bug, or a change of the tables by hand, can cause it.
     #[error("a seat of the reservation is no longer its own")]
     SeatLost,
 }
@@ -91,7 +91,7 @@ pub enum CancelActor {
     Admin,
 }
 
-/// What a payment says when it pins a hold or confirms it.
+/// What a payment states when it pins or confirms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaymentClaim {
     pub payment_id: Uuid,
@@ -114,7 +114,7 @@ impl ReservationRecord {
         }
     }
 
-    /// What was kept when a paid reservation was cancelled.
+    /// What was kept of a cancelled paid reservation.
     pub fn cancellation_fee(&self) -> Option<Won> {
         let kept = self.reservation.total_amount.minus(self.refund_amount?);
         Some(kept.expect("a refund is not more than the total"))
@@ -146,7 +146,7 @@ impl ReservationRecord {
     }
 }
 
-/// Whether someone may pay now.
+/// Whether the hold can be paid now.
 pub fn decide_pay(record: &ReservationRecord, now: Timestamp) -> Result<(), ReservationRejection> {
     match record.phase(now) {
         ReservationPhase::Held if record.sale_status != SaleStatus::Open => {
@@ -160,8 +160,8 @@ pub fn decide_pay(record: &ReservationRecord, now: Timestamp) -> Result<(), Rese
     }
 }
 
-/// A payment is about to charge. The time is looked at here, for the last time: from now on the
-/// hold waits for the payment (M-16).
+/// A payment is about to charge. The expiry is checked here for the last time: from now on the hold
+/// waits for the payment (M-16).
 pub fn decide_pin(
     record: &ReservationRecord,
     claim: &PaymentClaim,
@@ -174,8 +174,8 @@ pub fn decide_pin(
     record.check_claim(claim).map(|()| Transition::Apply)
 }
 
-/// A payment has come to nothing. Where it has no pin, nothing is left to do; what it has confirmed
-/// stays confirmed.
+/// A payment has failed. Without a pin nothing is left to do; a confirmed reservation stays
+/// confirmed.
 pub fn decide_unpin(
     record: &ReservationRecord,
     payment_id: Uuid,
@@ -190,7 +190,7 @@ pub fn decide_unpin(
     }
 }
 
-/// A payment was made. Only the one that pinned the hold can confirm it.
+/// A payment was made. Only the payment that pinned the hold can confirm it.
 pub fn decide_confirm(
     record: &ReservationRecord,
     claim: &PaymentClaim,
@@ -210,8 +210,8 @@ pub fn decide_confirm(
     record.check_claim(claim).map(|()| step)
 }
 
-/// The money of a cancelled reservation is back. Seats and stock have no part in it: they were
-/// given back when it was cancelled and may be someone else's by now (M-13).
+/// The money of a cancelled reservation has gone back. Seats and stock are not touched: they were
+/// released when it was cancelled and may be sold again (M-13).
 pub fn decide_refunded(
     record: &ReservationRecord,
     payment_id: Uuid,
@@ -234,12 +234,12 @@ pub fn decide_refunded(
     }
 }
 
-/// Money that is back.
+/// Money that has gone back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReturnedMoney {
-    /// What we asked for.
+    /// The amount that was asked for.
     pub requested: Won,
-    /// What of that came: less if a part had been given back before.
+    /// The amount that came: less if a part had gone back before.
     pub returned: Won,
 }
 
@@ -249,8 +249,8 @@ impl ReturnedMoney {
     }
 }
 
-/// Whether a reservation may be cancelled. What is cancelled stays so: asking again is harmless,
-/// and what is over gives nothing back a second time (M-2).
+/// Whether a reservation may be cancelled. Cancelling twice is harmless, and nothing is released a
+/// second time (M-2).
 pub fn decide_cancel(
     record: &ReservationRecord,
     by: CancelActor,
@@ -272,7 +272,7 @@ pub fn decide_cancel(
     }
 }
 
-/// Whether a hold may be released. A token is not needed, but a stale one releases nothing.
+/// Whether a hold may be released. The token is optional, but a stale one is rejected.
 pub fn decide_release(
     record: &ReservationRecord,
     token: Option<i64>,
@@ -491,7 +491,7 @@ mod tests {
         );
         assert_eq!(decide_change(&closed, None, now), Err(ReservationRejection::EventCancelled));
         assert_eq!(decide_cancel(&closed, CancelActor::Owner, now), Ok(Transition::Apply));
-        // What is being paid is decided first.
+        // A pinned hold is decided by its payment first.
         let paying = ReservationRecord { sale_status: SaleStatus::Cancelled, ..record("pinned") };
         assert_eq!(decide_confirm(&paying, &claim(OURS), now), Ok(Transition::Apply));
     }

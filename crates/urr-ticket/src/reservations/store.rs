@@ -1,4 +1,4 @@
-//! The steps of reservations in SQL. Every change is a compare-and-set, under the lock of its sale.
+//! Reservations in SQL. Every change is a compare-and-set under the lock of its sale.
 
 pub(crate) mod confirm;
 pub(crate) mod items;
@@ -63,7 +63,7 @@ pub(crate) fn record_read(row: &Row<'_>) -> Result<ReservationRecord, StorageErr
     })
 }
 
-/// What was agreed on when the reservation was made.
+/// The cancellation policy that was agreed on when the reservation was made.
 pub fn cancel_policy_find(
     tx: &mut Tx<'_>,
     id: ReservationId,
@@ -73,7 +73,7 @@ pub fn cancel_policy_find(
     Ok(serde_json::from_value(policy).expect("only policies are stored"))
 }
 
-/// What a reservation's next event belongs to.
+/// The event chain of a reservation.
 pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<EventChain, StorageError> {
     let sql = "select correlation_id, last_event_id from reservations where id = $1";
     tx.query_one(sql, params![id], flow_read)
@@ -91,9 +91,10 @@ fn flow_read(row: &Row<'_>) -> Result<EventChain, StorageError> {
 pub enum ReservationEnding<'a> {
     /// Holds whose time is over.
     Expired,
-    /// Holds and confirmed reservations. Of what was paid so much is to be refunded; none: all.
+    /// Holds and confirmed reservations. `refund` is the amount to refund; none means all that was
+    /// paid.
     Cancelled { reason: &'a str, refund: Option<Won> },
-    /// Cancelled too, but only holds: what was paid stays as it is.
+    /// Cancelled, but only holds: paid reservations stay.
     Withdrawn { reason: &'a str },
 }
 
@@ -124,14 +125,14 @@ pub struct EndedReservation {
     pub refund_amount: Option<Won>,
     pub payment_id: Option<Uuid>,
     pub flow: EventChain,
-    /// What it had, in order.
+    /// Its seats, in order.
     pub seat_ids: Vec<SeatId>,
-    /// How many of them were not its own, which only a bug or a hand can cause.
+    /// How many of them were not its own, which only a bug or a change by hand can cause.
     pub seats_lost: usize,
 }
 
-/// Ends those of the event's reservations that can end so, and gives back what they had: exactly
-/// their own seats and stock. A hold that is being paid does not end.
+/// Ends the reservations that can end so, and releases exactly their own seats and stock. A pinned
+/// hold does not end.
 pub fn reservations_end(
     tx: &mut Tx<'_>,
     fence: i64,
@@ -208,7 +209,7 @@ fn reservations_expire(
     Ok(ended)
 }
 
-/// A hold that no payment is busy with.
+/// A hold without a pin.
 const FREE_HOLD: &str = "status = 'pending' and pinned_by is null";
 const CANCELLABLE: &str = "status = 'confirmed' or (status = 'pending' and pinned_by is null)";
 
@@ -243,7 +244,7 @@ fn reservations_cancel(
     Ok(ended)
 }
 
-/// Makes the seats of the reservations available, if they are still theirs.
+/// Releases the seats of the reservations, if they are still theirs.
 fn seats_free(
     tx: &mut Tx<'_>,
     fence: i64,
@@ -306,8 +307,8 @@ fn tickets_invalidate(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError>
     })
 }
 
-/// Whether someone has entered with a ticket of the reservation. The tickets are locked: nobody
-/// enters with them until this transaction ends.
+/// Whether a ticket of the reservation was used. The tickets are locked: none is checked in until
+/// the transaction ends.
 pub fn ticket_was_used(tx: &mut Tx<'_>, id: ReservationId) -> Result<bool, StorageError> {
     let used = tx.query(
         "select checked_in_at from tickets where reservation_id = $1 order by id for update",
@@ -317,7 +318,7 @@ pub fn ticket_was_used(tx: &mut Tx<'_>, id: ReservationId) -> Result<bool, Stora
     Ok(used.iter().any(Option::is_some))
 }
 
-/// A payment begins. The record was decided on under the lock, so a miss is a bug of ours.
+/// Pins a hold. The record was checked under the lock, so a miss is a bug.
 pub fn hold_pin(
     tx: &mut Tx<'_>,
     id: ReservationId,

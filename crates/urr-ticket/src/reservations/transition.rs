@@ -1,4 +1,4 @@
-//! What all steps of a reservation have in common: load, decide, lock, decide again, announce.
+//! The common part of all transitions: load, decide, lock, decide again, announce.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use urr_contracts::events::reservation::{
     ReservationCancelled, ReservationExpired, ReservationSnapshot,
 };
 
-/// Enough to hide the way to Redis.
+/// Enough concurrent calls to hide the latency of Redis.
 const RELEASES_AT_ONCE: usize = 32;
 
-/// Why a step was not taken.
+/// Why a transition failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransitionError {
     #[error(transparent)]
@@ -28,38 +28,58 @@ pub enum TransitionError {
     Storage(#[from] StorageError),
 }
 
-/// What a step found.
+/// The result of [`decide_under_lock`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum TransitionCheck {
-    /// It was taken before.
-    AlreadyDone(ReservationRecord),
-    /// It is to be taken now: the sale is locked, and this is the number of the change.
-    Apply { record: ReservationRecord, fence: i64 },
+pub(crate) enum LockedDecision<T, L> {
+    /// It was done before.
+    AlreadyDone(T),
+    /// It is to be done now, under the lock.
+    Apply(T, L),
 }
 
-/// Decides about a step under the lock of the sale.
+/// Decides about a transition under a lock.
 ///
-/// It decides without the lock first: what is refused or was done before takes no lock and writes
-/// nothing, so that it neither delays a sale nor spoils a group commit.
+/// It decides without the lock first: transitions that are rejected or already done take no lock
+/// and write nothing, so that they neither delay a sale nor spoil a group commit.
+pub(crate) fn decide_under_lock<T, L, E>(
+    tx: &mut Tx<'_>,
+    load: impl Fn(&mut Tx<'_>) -> Result<T, E>,
+    decide: impl Fn(&mut Tx<'_>, &T) -> Result<Transition, E>,
+    lock: impl FnOnce(&mut Tx<'_>, &T) -> Result<L, E>,
+) -> Result<LockedDecision<T, L>, E> {
+    let loaded = load(tx)?;
+    if decide(tx, &loaded)? == Transition::AlreadyDone {
+        return Ok(LockedDecision::AlreadyDone(loaded));
+    }
+    let locked = lock(tx, &loaded)?;
+    let loaded = load(tx)?;
+    Ok(match decide(tx, &loaded)? {
+        Transition::AlreadyDone => LockedDecision::AlreadyDone(loaded),
+        Transition::Apply => LockedDecision::Apply(loaded, locked),
+    })
+}
+
+/// With the number of the change.
+pub(crate) type TransitionCheck = LockedDecision<ReservationRecord, i64>;
+
+/// Decides about a transition of a reservation under the lock of its sale.
 pub(crate) fn check_transition(
     tx: &mut Tx<'_>,
     id: ReservationId,
     decide: impl Fn(&ReservationRecord) -> Result<Transition, ReservationRejection>,
 ) -> Result<TransitionCheck, TransitionError> {
-    let record = transitions::record_find(tx, id)?.ok_or(ReservationRejection::NotFound)?;
-    if decide(&record)? == Transition::AlreadyDone {
-        return Ok(TransitionCheck::AlreadyDone(record));
-    }
-    let event_id = record.reservation.event_id;
-    let sale = sales::sale_lock(tx, event_id, 1)?.expect("a reservation belongs to a sale");
-    let record = transitions::record_find(tx, id)?.expect("reservations are never deleted");
-    Ok(match decide(&record)? {
-        Transition::AlreadyDone => TransitionCheck::AlreadyDone(record),
-        Transition::Apply => TransitionCheck::Apply { record, fence: sale.fence },
-    })
+    decide_under_lock(
+        tx,
+        |tx| Ok(transitions::record_find(tx, id)?.ok_or(ReservationRejection::NotFound)?),
+        |_, record| Ok(decide(record)?),
+        |tx, record| {
+            let sale = sales::sale_lock(tx, record.reservation.event_id, 1)?;
+            Ok(sale.expect("a reservation belongs to a sale").fence)
+        },
+    )
 }
 
-/// The reservation as it is after the step.
+/// The reservation after the transition.
 pub(crate) fn reload(
     tx: &mut Tx<'_>,
     id: ReservationId,
@@ -81,7 +101,7 @@ impl PreparedEvents {
         Stamp { event_id, source: SOURCE, time, context }
     }
 
-    /// Of an event that goes on with the story of a reservation.
+    /// The metadata of an event that continues the chain of a reservation.
     pub(crate) fn stamp_in(&self, flow: EventChain, position: usize) -> Stamp {
         let stamp = self.stamp(position);
         Stamp { context: flow.follow(stamp.context), ..stamp }
@@ -89,7 +109,7 @@ impl PreparedEvents {
 }
 
 impl EndedReservation {
-    /// What is kept of what was paid. None: it was never paid.
+    /// What is kept of the paid amount. None: it was never paid.
     fn cancellation_fee(&self) -> Option<Won> {
         let kept = self.total_amount.minus(self.refund_amount?);
         Some(kept.expect("a refund is not more than the total"))
@@ -148,7 +168,7 @@ impl TicketService {
         PreparedEvents { event_ids, time: self.clock.now(), context }
     }
 
-    /// After the commit: others may have the seats.
+    /// Releases the locks after the commit: others may have the seats.
     pub(crate) async fn release_seats(&self, ended: &[EndedReservation]) {
         for chunk in ended.chunks(RELEASES_AT_ONCE) {
             let releases = chunk.iter().filter(|reservation| !reservation.seat_ids.is_empty());
@@ -166,7 +186,7 @@ impl TicketService {
         events.into_iter().for_each(|event_id| self.seats_changed(event_id));
     }
 
-    /// After the commit: who looks at the map next sees it.
+    /// After the commit: the next read of the map sees it.
     pub(crate) fn seats_changed(&self, event_id: Uuid) {
         self.maps.mark_dirty(event_id);
     }

@@ -19,7 +19,7 @@ use crate::reserve::store::{
 use crate::{Inventory, ReservationId, SOURCE};
 use urr_contracts::events::reservation::{ReservationCreated, ReservationSnapshot};
 
-/// A lone request that failed because of a collision is tried so often.
+/// A single request is retried this often after a collision.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// Requests of one event.
@@ -38,36 +38,36 @@ pub struct HoldEntry {
     pub context: CallContext,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldOutcome {
     Held(Hold),
-    /// The answer to a request that was made before, as it stands now.
+    /// The current state of the hold that an earlier request with the same key made.
     Repeated(Hold),
     Rejected(HoldRejection),
 }
 
 /// Why a batch was not committed.
 #[derive(Debug)]
-pub enum NotCommitted {
-    /// There was nothing to commit: everyone was refused, or answered before.
-    NothingNew(Vec<HoldOutcome>),
+pub enum NotCommitted<O> {
+    /// Nothing to commit: every request was rejected or answered before.
+    NothingNew(Vec<O>),
     /// A row was not as it had been read, although the sale was locked.
     GuardRefused,
     Storage(StorageError),
 }
 
-impl From<StorageError> for NotCommitted {
-    fn from(error: StorageError) -> NotCommitted {
+impl<O> From<StorageError> for NotCommitted<O> {
+    fn from(error: StorageError) -> NotCommitted<O> {
         NotCommitted::Storage(error)
     }
 }
 
-/// Decides a batch and commits it. If one request breaks it, the batch is halved until that one is
-/// alone, so that the others do not suffer.
+/// Decides a batch and commits it. If a request breaks the transaction, the batch is halved until
+/// that request is alone, so that the others are not affected.
 pub async fn decide_batch(db: &Db, batch: HoldBatch) -> Vec<Result<HoldOutcome, StorageError>> {
     let mut outcomes = Vec::with_capacity(batch.requests.len());
-    // Another event may have used the same key in the same moment: the second attempt sees it.
+    // Another event may have used the same key at the same moment: the second attempt sees it.
     let mut attempts_max = 2;
     let mut parts = vec![batch];
     while let Some(part) = parts.pop() {
@@ -95,7 +95,7 @@ async fn decide_part(
     db: &Db,
     part: &Arc<HoldBatch>,
     attempts_max: u32,
-) -> Result<Vec<HoldOutcome>, NotCommitted> {
+) -> Result<Vec<HoldOutcome>, NotCommitted<HoldOutcome>> {
     let mut attempt = 0;
     loop {
         attempt += 1;
@@ -111,8 +111,8 @@ async fn decide_part(
     }
 }
 
-impl NotCommitted {
-    /// Whether somebody else did something that another attempt would see.
+impl<O> NotCommitted<O> {
+    /// Whether a retry would see what another transaction did.
     fn is_collision(&self) -> bool {
         match self {
             NotCommitted::Storage(error) => matches!(error, StorageError::Constraint { .. }),
@@ -123,7 +123,7 @@ impl NotCommitted {
 }
 
 impl HoldBatch {
-    /// The second half, and the first: the order in which they are put on a pile.
+    /// The second half first: the order of a stack.
     fn halves(&self) -> [HoldBatch; 2] {
         let (first, second) = self.requests.split_at(self.requests.len() / 2);
         [second, first].map(|requests| HoldBatch {
@@ -134,15 +134,15 @@ impl HoldBatch {
     }
 }
 
-/// Whether a failure can come from a single request, so that the others deserve another chance.
+/// Whether a single request can cause the failure, so that the others deserve another attempt.
 pub fn is_ones_fault(error: &StorageError) -> bool {
     use StorageError::{Aborted, Constraint, Decode, Panicked, Statement};
     matches!(error, Constraint { .. } | Panicked(_) | Aborted | Decode { .. } | Statement { .. })
 }
 
-/// What it means that a guard of the schema refused again and again.
+/// Maps a schema guard that refused again and again.
 fn last_guard(
-    failure: NotCommitted,
+    failure: NotCommitted<HoldOutcome>,
     requested: &RequestedItems,
 ) -> Result<HoldOutcome, StorageError> {
     let taken = |seat_ids: &[SeatId]| {
@@ -163,7 +163,10 @@ fn last_guard(
     }
 }
 
-async fn write(db: &Db, batch: Arc<HoldBatch>) -> Result<Vec<HoldOutcome>, NotCommitted> {
+async fn write(
+    db: &Db,
+    batch: Arc<HoldBatch>,
+) -> Result<Vec<HoldOutcome>, NotCommitted<HoldOutcome>> {
     db.write(move |tx| decide_together(tx, &batch)).await
 }
 
@@ -171,7 +174,7 @@ async fn write(db: &Db, batch: Arc<HoldBatch>) -> Result<Vec<HoldOutcome>, NotCo
 pub fn decide_together(
     tx: &mut Tx<'_>,
     batch: &HoldBatch,
-) -> Result<Vec<HoldOutcome>, NotCommitted> {
+) -> Result<Vec<HoldOutcome>, NotCommitted<HoldOutcome>> {
     let HoldBatch { inventory, terms, requests } = batch;
     let asked: Vec<HoldRequest> = requests.iter().map(|entry| entry.request.clone()).collect();
     let Some(mut state) = sale_state_load(tx, inventory.event_id, &asked, terms.now)? else {
@@ -196,7 +199,7 @@ pub fn decide_together(
     if is_new { Ok(outcomes) } else { Err(NotCommitted::NothingNew(outcomes)) }
 }
 
-/// What comes of decisions; those that repeat an earlier one are looked up together.
+/// The outcomes of decisions. Holds of repeated requests are loaded together.
 fn outcomes(
     tx: &mut Tx<'_>,
     decisions: Vec<Result<HoldDecision, HoldRejection>>,
@@ -242,7 +245,7 @@ fn created(hold: &Hold, now: Timestamp) -> ReservationCreated {
     }
 }
 
-/// What someone's key stands for, if it was used before.
+/// The outcome that a key stands for, if it was used before.
 pub fn find_repeated(
     tx: &mut Tx<'_>,
     user_id: Uuid,
@@ -252,7 +255,7 @@ pub fn find_repeated(
     Ok(found.into_iter().next().expect("one key, one answer"))
 }
 
-/// What each of these keys stands for, if it was used before.
+/// The outcomes that these keys stand for, if they were used before.
 pub fn find_all_repeated(
     tx: &mut Tx<'_>,
     asked: &[(Uuid, HoldRequestKey)],

@@ -1,11 +1,11 @@
-//! The best seats that are left, chosen inside the transaction that holds them.
+//! Best available seats, chosen inside the transaction that holds them.
 //!
-//! The map in memory and what changed since it was drawn are together, under the lock of the sale,
-//! the seats as they are: one short look by index, however large the hall. So two who ask at the
-//! same moment get different seats, and "sold out" is never said too early.
+//! The cached map plus the changes since it was read are the true state of the seats, because the
+//! sale is locked: one short read by index, however large the hall. So two concurrent requests get
+//! different seats, and `SOLD_OUT` is never answered too early.
 //!
-//! Those who ask for seats of one event stand in line at its desk. Otherwise a few of them would
-//! keep every connection of the process waiting for one row.
+//! Requests for one event are batched. Otherwise a few of them would block every connection of the
+//! process on one row.
 
 pub(crate) mod choose;
 pub(crate) mod http;
@@ -37,11 +37,11 @@ use crate::{
 /// A collision of two requests with one key is over by the second attempt.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// They are chosen for one after the other, so the first of a batch waits for all of it; and who
-/// comes when more than this wait would wait for longer than they like.
+/// Requests of a batch are decided one after the other, so the first waits for all of them. A
+/// longer queue would wait longer than users do.
 const LIMITS: BatcherLimits = BatcherLimits { batch_max: 32, pending_max: 256 };
 
-/// Someone asks for the best seats.
+/// A request for the best seats.
 #[derive(Clone, Debug)]
 pub struct BestSeatsRequest {
     pub user_id: Uuid,
@@ -62,27 +62,15 @@ pub enum BestSeatsError {
     Reserve(#[from] ReserveError),
 }
 
-/// Seats that fitted and what came of asking for them, or that none did.
+/// The outcome for the chosen seats, or that no seats fit.
 type BestSeatsOutcome = Result<HoldOutcome, NoSeatsFit>;
 type BestSeatsAnswer = Result<BestSeatsOutcome, StorageError>;
 
 pub(crate) type BestSeatsBatcher = Batcher<BestSeatsJob, BestSeatsAnswer>;
 
-/// Why nothing was committed.
-enum Failed {
-    /// There was nothing to commit.
-    NothingNew(Vec<BestSeatsOutcome>),
-    GuardRefused,
-    Storage(StorageError),
-}
+type NotWritten = NotCommitted<BestSeatsOutcome>;
 
-impl From<StorageError> for Failed {
-    fn from(error: StorageError) -> Failed {
-        Failed::Storage(error)
-    }
-}
-
-/// The desk where the best seats are asked for.
+/// Batches requests for best seats.
 pub(crate) fn batcher(
     db: &Db,
     clock: &Clock,
@@ -101,7 +89,7 @@ pub(crate) fn batcher(
         let (db, maps) = (db.clone(), maps.clone());
         async move {
             let answers = answer_all(&db, BestSeatsBatch { terms, requests }).await;
-            // Before anyone is answered: who reserves and then looks sees it.
+            // Marked before the answer, so that a user who reserves and then reads the map sees it.
             if answers.iter().any(|answer| matches!(answer, Ok(Ok(HoldOutcome::Held(_))) | Err(_)))
             {
                 maps.mark_taken(event_id);
@@ -110,7 +98,7 @@ pub(crate) fn batcher(
         }
     };
     let (locks, lock_ttl) = (locks.clone(), settings.lock_ttl);
-    // Who asked has gone away: their hold stands until it expires, and so should its lock.
+    // The client is gone: the hold lives until it expires, and so does its lock.
     let abandoned = move |answer: BestSeatsAnswer| {
         let locks = locks.clone();
         tokio::spawn(async move { keep_locks(&locks, &answer, lock_ttl).await });
@@ -127,7 +115,7 @@ async fn keep_locks(locks: &SeatLocks, answer: &BestSeatsAnswer, lock_ttl: Durat
 }
 
 impl TicketService {
-    /// Holds the best seats for someone: the same rules as for seats that were picked by hand.
+    /// Holds the best seats, by the same rules as seats that a user picked.
     pub async fn reserve_best_seats(
         &self,
         request: BestSeatsRequest,
@@ -135,7 +123,7 @@ impl TicketService {
     ) -> Result<Hold, BestSeatsError> {
         use ReserveError::Rejected;
         match self.reserve_best_seats_once(request.clone(), context).await {
-            // Its time may be over, and no sweep has come by yet.
+            // The earlier hold may have expired without having been swept yet.
             Err(BestSeatsError::Reserve(Rejected(HoldRejection::HoldInProgress {
                 reservation_id,
             }))) if self.end_if_overdue(reservation_id).await.map_err(ReserveError::from)? => {
@@ -176,7 +164,7 @@ impl TicketService {
     }
 }
 
-/// Someone asks, with all that the closure needs.
+/// A request with everything that its transaction needs.
 #[derive(Clone)]
 pub(crate) struct BestSeatsJob {
     view: Arc<InventorySnapshot>,
@@ -188,24 +176,23 @@ pub(crate) struct BestSeatsJob {
     context: CallContext,
 }
 
-/// Those who ask for seats of one event together.
+/// Requests for seats of one event.
 struct BestSeatsBatch {
     terms: HoldTerms,
     requests: Vec<BestSeatsJob>,
 }
 
-/// One transaction for all. If one request breaks it, each has its own, so that the others do not
-/// suffer.
+/// One transaction for all. If one request breaks it, each request gets its own transaction.
 async fn answer_all(db: &Db, batch: BestSeatsBatch) -> Vec<BestSeatsAnswer> {
     let batch = Arc::new(batch);
     match write(db, &batch).await {
-        Ok(decided) | Err(Failed::NothingNew(decided)) => {
+        Ok(decided) | Err(NotWritten::NothingNew(decided)) => {
             return decided.into_iter().map(Ok).collect();
         }
-        Err(Failed::Storage(error)) if !is_ones_fault(&error) => {
+        Err(NotWritten::Storage(error)) if !is_ones_fault(&error) => {
             return vec![Err(error); batch.requests.len()];
         }
-        Err(Failed::GuardRefused | Failed::Storage(_)) => {}
+        Err(NotWritten::GuardRefused | NotWritten::Storage(_)) => {}
     }
     let mut answers = Vec::with_capacity(batch.requests.len());
     for request in &batch.requests {
@@ -219,29 +206,31 @@ async fn answer_all(db: &Db, batch: BestSeatsBatch) -> Vec<BestSeatsAnswer> {
 async fn answer_alone(db: &Db, batch: Arc<BestSeatsBatch>) -> BestSeatsAnswer {
     for _ in 0..ATTEMPTS_MAX {
         match write(db, &batch).await {
-            Ok(decided) | Err(Failed::NothingNew(decided)) => {
+            Ok(decided) | Err(NotWritten::NothingNew(decided)) => {
                 return Ok(decided.into_iter().next().expect("one request, one outcome"));
             }
-            Err(Failed::GuardRefused | Failed::Storage(StorageError::Constraint { .. })) => {}
-            Err(Failed::Storage(error)) => return Err(error),
+            Err(
+                NotWritten::GuardRefused | NotWritten::Storage(StorageError::Constraint { .. }),
+            ) => {}
+            Err(NotWritten::Storage(error)) => return Err(error),
         }
     }
     Err(StorageError::Contention)
 }
 
-async fn write(db: &Db, batch: &Arc<BestSeatsBatch>) -> Result<Vec<BestSeatsOutcome>, Failed> {
+async fn write(db: &Db, batch: &Arc<BestSeatsBatch>) -> Result<Vec<BestSeatsOutcome>, NotWritten> {
     let batch = Arc::clone(batch);
     db.write(move |tx| batch.decide(tx)).await
 }
 
 impl BestSeatsBatch {
-    /// Locks the sale; then each is decided in turn, after what those before got.
-    fn decide(&self, tx: &mut Tx<'_>) -> Result<Vec<BestSeatsOutcome>, Failed> {
+    /// Locks the sale and decides the requests in order; each sees the seats that earlier ones got.
+    fn decide(&self, tx: &mut Tx<'_>) -> Result<Vec<BestSeatsOutcome>, NotWritten> {
         let newest = &self.requests.last().expect("a batch is not empty").view;
         let event_id = newest.inventory.event_id;
         let Some(sale) = sales::sale_lock_only(tx, event_id)? else {
             let unknown = Ok(HoldOutcome::Rejected(NotOnSale::NotFound.into()));
-            return Err(Failed::NothingNew(vec![unknown; self.requests.len()]));
+            return Err(NotWritten::NothingNew(vec![unknown; self.requests.len()]));
         };
         let mut statuses = statuses_load(tx, newest, sale.fence)?;
         let mut decided = Vec::with_capacity(self.requests.len());
@@ -253,18 +242,18 @@ impl BestSeatsBatch {
             decided.push(outcome);
         }
         let is_new = decided.iter().any(|decided| matches!(decided, Ok(HoldOutcome::Held(_))));
-        if is_new { Ok(decided) } else { Err(Failed::NothingNew(decided)) }
+        if is_new { Ok(decided) } else { Err(NotWritten::NothingNew(decided)) }
     }
 }
 
-/// The seats as they are: a map, and what changed since. The sale is locked.
+/// The current seats: the cached map and the changes since. The sale is locked.
 fn statuses_load(
     tx: &mut Tx<'_>,
     view: &InventorySnapshot,
     fence: i64,
 ) -> Result<Statuses, StorageError> {
     let known = view.seats.statuses();
-    // After a restore the map is of changes that did not happen.
+    // After a restore of the database the map contains changes that did not happen.
     let (mut statuses, after) = match view.seen <= fence {
         true => (known.clone(), view.seen),
         false => (Statuses::all_available(known.count()), 0),
@@ -276,13 +265,13 @@ fn statuses_load(
 }
 
 impl BestSeatsJob {
-    /// Replay, choose; then the way of every request for seats.
+    /// Replays, chooses seats, then decides like every other request for seats.
     fn decide(
         &self,
         tx: &mut Tx<'_>,
         statuses: &Statuses,
         terms: &HoldTerms,
-    ) -> Result<BestSeatsOutcome, Failed> {
+    ) -> Result<BestSeatsOutcome, NotWritten> {
         if let Some(key) = &self.key
             && let Some(outcome) = find_repeated(tx, self.user_id, key)?
         {
@@ -313,13 +302,13 @@ impl BestSeatsJob {
             Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => {
                 Ok(Ok(outcomes.into_iter().next().expect("one request, one outcome")))
             }
-            Err(NotCommitted::GuardRefused) => Err(Failed::GuardRefused),
-            Err(NotCommitted::Storage(error)) => Err(Failed::Storage(error)),
+            Err(NotCommitted::GuardRefused) => Err(NotWritten::GuardRefused),
+            Err(NotCommitted::Storage(error)) => Err(NotWritten::Storage(error)),
         }
     }
 }
 
-/// What can be said without looking at what is left.
+/// Checks that need no look at the stock.
 fn check_preference(
     view: &InventorySnapshot,
     preference: &SeatPreference,
@@ -345,7 +334,7 @@ fn check_preference(
     }
 }
 
-/// Two requests with the same digest ask for the same.
+/// Equal for requests with the same preference.
 fn digest(event_id: Uuid, preference: &SeatPreference) -> [u8; 32] {
     let mut hasher = Sha256::new();
     hasher.update(event_id.as_bytes());

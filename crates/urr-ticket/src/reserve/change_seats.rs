@@ -1,7 +1,7 @@
-//! Other seats for a hold: the old ones go and the new ones come in one step, or nothing happens.
+//! Changes the seats of a hold: all of them in one step, or nothing.
 //!
-//! The expiry stays as it was, so that nobody keeps seats by changing them. The fencing token is a
-//! new one, and the old one is stale from then on.
+//! The expiry stays the same, so that seats cannot be kept by changing them. The hold gets a new
+//! fencing token, and the old one is stale from then on.
 
 pub(crate) mod rules;
 pub(crate) mod store;
@@ -26,12 +26,12 @@ use crate::reserve::rules::HoldRejection;
 use crate::{Inventory, InventoryKind, ReservationId, TicketService};
 use urr_contracts::events::reservation::ReservationChanged;
 
-/// Someone wants other seats. At least one, each only once, in order.
+/// A request for other seats: at least one, each once, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSeats {
     pub user_id: Uuid,
     pub seat_ids: Vec<SeatId>,
-    /// If it is not the present one, nothing is changed.
+    /// If it is stale, nothing is changed.
     pub fencing_token: Option<i64>,
 }
 
@@ -58,15 +58,15 @@ impl From<TransitionError> for ChangeError {
     }
 }
 
-/// A hold as it was and as it is.
+/// A changed hold and the seats that it gave back.
 struct ChangedHold {
     record: ReservationRecord,
-    /// What others may have now, and the token under which it was locked. None: nothing changed.
+    /// The seats given back and the token they were locked with; none if nothing changed.
     dropped: Option<(Vec<SeatId>, i64)>,
 }
 
 impl TicketService {
-    /// Gives one's own hold other seats.
+    /// Changes the seats of one's own hold.
     pub async fn change_seats(
         &self,
         id: ReservationId,

@@ -1,4 +1,4 @@
-//! Reserving over HTTP.
+//! The routes for reserving seats and tickets.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
-use urr_service::{ApiError, Context, ErrorBody, Json, User, idempotency_key};
+use urr_service::idempotency::{header_key, key_reused};
+use urr_service::{ApiError, Context, ErrorBody, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -21,7 +22,7 @@ use crate::{
 
 const ENTRY_EVENT: HeaderName = HeaderName::from_static("x-urr-entry-event");
 
-/// By then it has been decided who gets the seat.
+/// The other request for the seat is decided by then.
 const SEAT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 pub fn routes() -> OpenApiRouter<TicketService> {
@@ -32,7 +33,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
 pub struct AdmittedEvent(Option<Uuid>);
 
 impl AdmittedEvent {
-    /// Who was admitted to one event does not book another (D-5).
+    /// A user who was admitted to one event cannot book another (D-5).
     pub fn check(&self, event_id: Uuid) -> Result<(), ApiError> {
         match self.0 {
             Some(entered) if entered == event_id => Ok(()),
@@ -61,15 +62,20 @@ struct ReserveSeatsBody {
     /// The numbers of the seats, each once.
     #[schema(min_items = 1, max_items = 10, example = json!([12, 13]))]
     seat_ids: Vec<SeatId>,
-    /// A request that is sent again with the same key has no second effect. It may be in the header
-    /// `Idempotency-Key` instead.
-    #[schema(min_length = 1, max_length = 64)]
-    idempotency_key: Option<String>,
 }
 
 /// Holds seats.
 ///
-/// They are the user's alone until `expiresAt`; who has paid by then keeps them.
+/// Needs an entry token. All seats are held or none, for five minutes; a payment in progress keeps
+/// them longer. Takes the header `Idempotency-Key`: the same key and body return the same
+/// reservation. `bookingFee` is part of `totalAmount` and applies in a pre-sale.
+///
+/// Errors: 400 `NOTHING_CHOSEN`, `CHOSEN_TWICE`, `INVALID_IDEMPOTENCY_KEY`; 403
+/// `ENTRY_TOKEN_INVALID`, `ENTRY_TOKEN_OTHER_EVENT`, `PRESALE_MEMBERS_ONLY` (with `opensAt`); 404
+/// `EVENT_NOT_FOUND`, `SEAT_NOT_FOUND`; 409 `SALE_NOT_OPEN`, `SALE_ENDED`, `SALE_NOT_READY`,
+/// `EVENT_CANCELLED`, `EVENT_IS_STANDING`, `SEAT_TAKEN` (with `seatIds`), `SEAT_BEING_DECIDED`
+/// (retry), `HOLD_IN_PROGRESS` (one hold per user and event; with `reservationId`), `SEAT_LIMIT`;
+/// 422 `IDEMPOTENCY_KEY_REUSED`; 503 `BUSY`, `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/seats/reserve", tag = "reservations", request_body = ReserveSeatsBody,
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),
@@ -99,7 +105,7 @@ async fn reserve_seats(
         user_id: user.user_id,
         event_id: body.event_id,
         requested: RequestedItems::of_seats(body.seat_ids)?,
-        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
+        key: header_key(&headers)?,
     };
     slot.check(&ticket, request.event_id, request.user_id, context).await?;
     let hold = ticket.booking_stats.measure(ticket.reserve(request, context)).await?;
@@ -113,9 +119,6 @@ struct ReserveTicketsBody {
     /// Each ticket type once.
     #[schema(min_items = 1, max_items = 10)]
     items: Vec<RequestedItemBody>,
-    /// See the reservation of seats.
-    #[schema(min_length = 1, max_length = 64)]
-    idempotency_key: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -126,7 +129,13 @@ struct RequestedItemBody {
     quantity: u32,
 }
 
-/// Holds tickets without seats.
+/// Holds tickets of a standing event.
+///
+/// Needs an entry token. `items` are 1 to 10 quantities, each ticket type once. Takes the header
+/// `Idempotency-Key`.
+///
+/// Errors: as for holding seats; 404 `TICKET_TYPE_NOT_FOUND`; 409 `EVENT_HAS_SEATS`, `SOLD_OUT`,
+/// `NOT_ENOUGH` (with `ticketTypeId` and `available`).
 #[utoipa::path(
     post, path = "/api/reservations", tag = "reservations", request_body = ReserveTicketsBody,
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),
@@ -160,7 +169,7 @@ async fn reserve_tickets(
         user_id: user.user_id,
         event_id: body.event_id,
         requested: RequestedItems::of_tickets(body.items.into_iter().map(line).collect())?,
-        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
+        key: header_key(&headers)?,
     };
     slot.check(&ticket, request.event_id, request.user_id, context).await?;
     let hold = ticket.booking_stats.measure(ticket.reserve(request, context)).await?;
@@ -191,9 +200,7 @@ pub struct HoldView {
     expires_at: Timestamp,
     /// Grows with every change of the event's seats; a payment has to name it.
     fencing_token: i64,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     seats: Vec<HeldSeatView>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     items: Vec<HeldTicketsView>,
 }
 
@@ -223,7 +230,7 @@ pub struct HeldTicketsView {
 }
 
 impl TicketService {
-    /// A hold as the client is told of it.
+    /// The view of a hold.
     pub(crate) async fn reservation_answer(
         &self,
         hold: Hold,
@@ -253,7 +260,7 @@ impl HoldView {
     }
 }
 
-/// What a reservation is for: seats or ticket types.
+/// The views of items: seats or ticket types.
 pub(crate) fn item_views(
     held: Vec<HoldItem>,
     inventory: &Inventory,
@@ -296,12 +303,12 @@ impl HeldSeatView {
 
 impl From<InvalidRequestedItems> for ApiError {
     fn from(invalid: InvalidRequestedItems) -> ApiError {
-        let code = match invalid {
-            InvalidRequestedItems::Empty => "NOTHING_CHOSEN",
-            InvalidRequestedItems::TooMany => "TOO_MANY_CHOSEN",
-            InvalidRequestedItems::Duplicate => "CHOSEN_TWICE",
-        };
-        ApiError::bad_request(code, invalid.to_string())
+        let sentence = invalid.to_string();
+        match invalid {
+            InvalidRequestedItems::Empty => ApiError::bad_request("NOTHING_CHOSEN", sentence),
+            InvalidRequestedItems::TooMany => ApiError::conflict("SEAT_LIMIT", sentence),
+            InvalidRequestedItems::Duplicate => ApiError::bad_request("CHOSEN_TWICE", sentence),
+        }
     }
 }
 
@@ -367,10 +374,7 @@ impl From<HoldRejection> for ApiError {
                     .with("ticketTypeId", ticket_type_id.to_string())
                     .with("available", available)
             }
-            HoldRejection::KeyReused => ApiError::unprocessable(
-                "IDEMPOTENCY_KEY_REUSED",
-                "This idempotency key was used for another request.",
-            ),
+            HoldRejection::KeyReused => key_reused(),
         }
     }
 }
@@ -386,14 +390,14 @@ impl From<NotOnSale> for ApiError {
                 ApiError::conflict("EVENT_CANCELLED", "This event was cancelled.")
             }
             NotOnSale::NotOpen { opens_at } => {
-                ApiError::forbidden("SALE_NOT_OPEN", "The sale has not begun.")
+                ApiError::conflict("SALE_NOT_OPEN", "The sale has not begun.")
                     .with("opensAt", opens_at.to_string())
             }
             NotOnSale::Presale { opens_at } => {
-                ApiError::forbidden("PRESALE", "Only members can buy at the moment.")
+                ApiError::forbidden("PRESALE_MEMBERS_ONLY", "Only members can buy at the moment.")
                     .with("opensAt", opens_at.to_string())
             }
-            NotOnSale::Ended => ApiError::forbidden("SALE_OVER", "The sale is over."),
+            NotOnSale::Ended => ApiError::conflict("SALE_ENDED", "The sale is over."),
         }
     }
 }

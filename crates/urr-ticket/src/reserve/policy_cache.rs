@@ -1,104 +1,48 @@
-//! What sales allow, as it was a moment ago: who cannot buy is told so before they lock a seat.
+//! A cache of sale policies for early rejections.
 //!
-//! It decides against someone only. Whether they may buy is decided on what the database says then.
+//! It only rejects. Whether a user may buy is decided on what the database says then.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use urr_kernel::{Clock, Timestamp, Uuid};
+use urr_kernel::{Clock, Uuid};
+use urr_service::cache::{Cache, CacheOptions};
 use urr_storage::Db;
 
 use crate::SalePolicy;
-use crate::batcher::Batcher;
 use crate::inventory::store::policy_find;
 
-/// Older ones are read again.
-const AGE_MAX: Duration = Duration::from_secs(1);
-
-/// About two hundred bytes each, so 2 MiB.
-const POLICIES_MAX: usize = 10_000;
+/// A policy takes about two hundred bytes, so 2 MiB.
+const OPTIONS: CacheOptions = CacheOptions { ttl: Duration::from_secs(1), entries_max: 10_000 };
 
 /// The policies of a process. Clones share them.
 #[derive(Clone)]
 pub struct PolicyCache {
-    policies: Arc<PolicyMap>,
-    /// However many ask at once, a policy is read once.
-    batcher: Batcher<(), Option<Arc<SalePolicy>>>,
-}
-
-struct PolicyMap {
     db: Db,
-    clock: Clock,
-    cached: Mutex<HashMap<Uuid, CachedPolicy>>,
+    policies: Cache<Uuid, Arc<SalePolicy>, PolicyMiss>,
 }
 
-struct CachedPolicy {
-    policy: Arc<SalePolicy>,
-    /// A moment before it was read.
-    read_at: Timestamp,
-}
+/// There is no such sale, or the database failed.
+#[derive(Clone)]
+struct PolicyMiss;
 
 impl PolicyCache {
     pub fn new(db: &Db, clock: &Clock) -> PolicyCache {
-        let (db, clock, cached) = (db.clone(), clock.clone(), Mutex::default());
-        let policies = Arc::new(PolicyMap { db, clock, cached });
-        let reading = Arc::clone(&policies);
-        let work = move |event_id, requests: Vec<()>| {
-            let policies = Arc::clone(&reading);
-            async move { vec![policies.load(event_id).await; requests.len()] }
-        };
-        PolicyCache { policies, batcher: Batcher::new(work, |_| {}) }
+        PolicyCache { db: db.clone(), policies: Cache::new(clock.clone(), OPTIONS) }
     }
 
-    /// None: there is no such sale, or it cannot be told now. Then the database will tell.
+    /// None if there is no such sale or the database fails: then the reservation itself finds out.
     pub async fn get(&self, event_id: Uuid) -> Option<Arc<SalePolicy>> {
-        match self.policies.get(event_id) {
-            Some(policy) => Some(policy),
-            None => self.batcher.submit(event_id, ()).await.ok().flatten(),
-        }
-    }
-}
-
-impl PolicyMap {
-    fn get(&self, event_id: Uuid) -> Option<Arc<SalePolicy>> {
-        let now = self.clock.now();
-        let cached = self.cached();
-        let cached = cached.get(&event_id).filter(|cached| cached.is_fresh(now))?;
-        Some(Arc::clone(&cached.policy))
-    }
-
-    /// One at a time for an event.
-    async fn load(&self, event_id: Uuid) -> Option<Arc<SalePolicy>> {
-        if let Some(policy) = self.get(event_id) {
-            return Some(policy);
-        }
-        let read_at = self.clock.now();
-        let policy = match self.db.read(move |tx| policy_find(tx, event_id)).await {
-            Ok(policy) => Arc::new(policy?),
-            Err(error) => {
-                tracing::warn!(%error, %event_id, "the policy of a sale could not be read");
-                return None;
+        let db = self.db.clone();
+        let load = || async move {
+            match db.read(move |tx| policy_find(tx, event_id)).await {
+                Ok(policy) => policy.map(Arc::new).ok_or(PolicyMiss),
+                Err(error) => {
+                    tracing::warn!(%error, %event_id, "the policy of a sale could not be read");
+                    Err(PolicyMiss)
+                }
             }
         };
-        let mut cached = self.cached();
-        if cached.len() >= POLICIES_MAX {
-            cached.retain(|_, cached| cached.is_fresh(read_at));
-        }
-        if cached.len() < POLICIES_MAX {
-            cached.insert(event_id, CachedPolicy { policy: Arc::clone(&policy), read_at });
-        }
-        Some(policy)
-    }
-
-    fn cached(&self) -> MutexGuard<'_, HashMap<Uuid, CachedPolicy>> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl CachedPolicy {
-    /// A clock that was set back makes nothing young.
-    fn is_fresh(&self, now: Timestamp) -> bool {
-        self.read_at <= now && now < self.read_at + AGE_MAX
+        self.policies.get_or_load(event_id, load).await.ok()
     }
 }

@@ -1,7 +1,7 @@
-//! Who cannot have anything now is told so before they lock a seat: in a pre-sale the crowd without
-//! a membership makes no seat look busy for those who have one.
+//! Early rejections: a request that cannot succeed locks no seat. In a pre-sale, users without a
+//! membership do not make seats look busy for members.
 //!
-//! It decides against someone only. Whether they may buy is decided under the lock of the sale.
+//! It only rejects. Whether a user may buy is decided under the lock of the sale.
 
 use urr_kernel::{Clock, Uuid};
 use urr_storage::{Db, StorageError};
@@ -12,17 +12,17 @@ use crate::inventory::rules::{NotOnSale, Tier};
 use crate::memberships::tiers::{Fan, tier_list};
 use crate::reserve::rules::RequestedItems;
 
-/// Why a request cannot succeed, or is not known to.
+/// Why a request cannot succeed.
 pub enum EarlyRejection {
     NotOnSale(NotOnSale),
-    /// What they are told depends on what they have, or their tier could not be looked up.
+    /// The answer depends on the user's other reservations, or the tier could not be loaded.
     Undecided,
 }
 
-/// Where the standing of buyers is asked for.
+/// Loads the tiers of buyers in batches.
 pub type TierBatcher = Batcher<Fan, Result<Option<Tier>, StorageError>>;
 
-/// However many members come at the opening of a pre-sale, they are looked up together.
+/// At the opening of a pre-sale the tiers of many members are loaded together.
 pub fn tier_batcher(db: &Db, clock: &Clock) -> TierBatcher {
     let (db, clock) = (db.clone(), clock.clone());
     let work = move |_, fans: Vec<Fan>| {
@@ -39,8 +39,7 @@ pub fn tier_batcher(db: &Db, clock: &Clock) -> TierBatcher {
 }
 
 impl TicketService {
-    /// Why they could not have this, whatever is left, as far as can be told without the lock of
-    /// the sale.
+    /// Why the request would be rejected, as far as is known without the lock of the sale.
     pub(crate) async fn find_early_rejection(
         &self,
         event_id: Uuid,
@@ -49,7 +48,7 @@ impl TicketService {
     ) -> Option<EarlyRejection> {
         let policy = self.batchers.policies.get(event_id).await?;
         let tier = match policy.artist_id {
-            // The only time in which it matters.
+            // The tier matters only then.
             Some(artist_id) if policy.is_before_general_sale(self.clock.now()) => {
                 match self.batchers.tiers.submit(event_id, Fan { user_id, artist_id }).await {
                     Ok(Ok(tier)) => tier,

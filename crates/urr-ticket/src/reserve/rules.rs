@@ -1,4 +1,4 @@
-//! Who gets what: requests for seats or standing tickets, decided one after another.
+//! Rules of holds: requests for seats or standing tickets are decided one after another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::reservations::model::{
 };
 use crate::reservations::refund::rules::CancelPolicy;
 
-/// Someone asks for seats or tickets of an event.
+/// A request for seats or tickets of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldRequest {
-    /// What the reservation will be called if there is one.
+    /// The id of the reservation that it may become.
     pub reservation_id: ReservationId,
     pub user_id: Uuid,
     pub requested: RequestedItems,
@@ -38,21 +38,21 @@ pub struct RequestedTickets {
     pub quantity: u32,
 }
 
-/// The word by which a client's second attempt is recognised, and what it asked for.
+/// The idempotency key of a request and the digest of what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldRequestKey {
     pub text: String,
     pub digest: [u8; 32],
 }
 
-/// What the requests of one event are decided on. It is loaded under the lock of the sale, and each
-/// request that wins changes it for those behind.
+/// The state that requests of one event are decided on. It is loaded under the lock of the sale,
+/// and every accepted request changes it for those after it.
 #[derive(Clone, Debug)]
 pub struct SaleState {
     pub policy: SalePolicy,
     /// The last fencing token that was given out.
     pub fence: i64,
-    /// Every seat that is asked for, and whether it is free.
+    /// Whether each requested seat is free.
     pub seats: HashMap<SeatId, bool>,
     pub stock: HashMap<Uuid, AvailableStock>,
     pub buyers: HashMap<Uuid, BuyerHoldings>,
@@ -67,7 +67,7 @@ pub struct AvailableStock {
     pub available: u32,
 }
 
-/// What someone has of the event already.
+/// What a user already has of the event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BuyerHoldings {
     pub tier: Option<Tier>,
@@ -82,7 +82,7 @@ pub struct EarlierRequest {
     pub reservation_id: ReservationId,
 }
 
-/// What is the same for all requests that are decided together.
+/// Terms that are the same for all requests of a batch.
 #[derive(Clone, Debug)]
 pub struct HoldTerms {
     pub now: Timestamp,
@@ -92,7 +92,7 @@ pub struct HoldTerms {
     pub dangerous_without_seat_guard: bool,
 }
 
-/// A reservation with what it is for.
+/// A reservation with its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub reservation: Reservation,
@@ -109,11 +109,11 @@ pub struct HoldItem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldDecision {
     Hold(Hold),
-    /// It was answered before.
+    /// The request was answered before.
     Repeated(ReservationId),
 }
 
-/// Why someone does not get what they asked for.
+/// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HoldRejection {
     #[error(transparent)]
@@ -124,7 +124,7 @@ pub enum HoldRejection {
     SeatLimit { seats_per_user_max: u32, live_quantity: u32 },
     #[error("seats are taken")]
     SeatsTaken { seat_ids: Vec<SeatId> },
-    /// They may not get it: it is worth asking again.
+    /// That request may fail, so it is worth trying again.
     #[error("someone else is getting an answer about the seat")]
     SeatBeingDecided { seat_id: SeatId },
     #[error("there is no such ticket type")]
@@ -135,10 +135,10 @@ pub enum HoldRejection {
     KeyReused,
 }
 
-/// Nobody may have more seats or tickets of an event than this.
+/// The most seats or tickets of an event that a user may have.
 pub const REQUESTED_MAX: usize = 10;
 
-/// A request that makes no sense for any event.
+/// A request that is wrong for every event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRequestedItems {
     #[error("Please choose at least one.")]
@@ -219,7 +219,7 @@ fn check_count(count: usize) -> Result<(), InvalidRequestedItems> {
     }
 }
 
-/// Decides one request and notes on the board what it takes.
+/// Decides one request and records in the state what it takes.
 pub fn decide_hold(
     state: &mut SaleState,
     request: &HoldRequest,
@@ -252,7 +252,7 @@ pub fn decide_hold(
     Ok(HoldDecision::Hold(hold))
 }
 
-/// The reservation that this very request made before.
+/// The reservation that an earlier request with the same key made.
 fn find_repeated(
     state: &SaleState,
     request: &HoldRequest,
@@ -312,7 +312,7 @@ fn take_tickets(
     Ok(lines.iter().map(take).collect())
 }
 
-/// What is paid for.
+/// The items and the fee of a hold.
 struct PricedItems {
     items: Vec<HoldItem>,
     booking_fee: Won,
@@ -346,7 +346,7 @@ fn make_hold(
     Hold { reservation, items }
 }
 
-/// What those behind in the line must know.
+/// Records the hold for the requests after it.
 fn record_hold(state: &mut SaleState, request: &HoldRequest, hold: &Hold) {
     let reservation_id = hold.reservation.id;
     let buyer = state.buyers.entry(request.user_id).or_default();

@@ -1,7 +1,7 @@
-//! The desk's SQL: what requests are decided on, and the holds that come of them.
+//! Holds in SQL: the state that requests are decided on, and the holds that are written.
 //!
 //! On PostgreSQL a whole batch is read and written by a handful of statements
-//! (`reserve_postgres.rs`); on SQLite, where a statement costs no journey, row by row.
+//! (`store_postgres.rs`); on SQLite, where a statement costs no round trip, row by row.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,8 +23,8 @@ use crate::{
 };
 use urr_contracts::events::reservation::ReservationCreated;
 
-/// Loads all that these requests are decided on, under the lock of the sale. None: there is no such
-/// sale.
+/// Loads the state that these requests are decided on, under the lock of the sale. None: there is
+/// no such sale.
 pub fn sale_state_load(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -92,7 +92,7 @@ fn sale_state_fill(
     Ok(())
 }
 
-/// Adds one live reservation to what someone has.
+/// Adds a live reservation to a buyer's holdings.
 pub(crate) fn buyer_add(buyer: &mut BuyerHoldings, row: &Row<'_>) -> Result<(), StorageError> {
     buyer.live_quantity += row.get::<u32>("quantity")?;
     if row.get::<ReservationStatus>("status")? == ReservationStatus::Pending {
@@ -160,8 +160,8 @@ fn stock_list(
 /// A hold that is about to be written, with the key of its request.
 pub type NewHold<'a> = (&'a Hold, Option<&'a HoldRequestKey>);
 
-/// Writes holds that were decided on this board, and announces them. `false`: a seat or the stock
-/// was not as the board said, and the transaction must not be committed.
+/// Writes holds that were decided on this state, and announces them. `false`: a seat or the stock
+/// was different, and the transaction must not be committed.
 pub fn holds_write(
     tx: &mut Tx<'_>,
     state: &SaleState,
@@ -321,8 +321,8 @@ pub fn holds_find(
     Ok(holds)
 }
 
-/// A query for reservations with their items, a row for each item. What was given back by a change
-/// of seats is not live; of what is over, nothing is.
+/// A query for reservations, a row for each item. Items given back by a change of seats are not
+/// live; a reservation that has ended has no live items.
 pub(crate) fn hold_find(which: &str) -> String {
     format!(
         "select reservations.id, number, user_id, reservations.event_id, status, payment_status, \

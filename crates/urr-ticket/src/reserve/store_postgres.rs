@@ -1,8 +1,8 @@
-//! The desk's SQL on PostgreSQL: a statement for all requests of a batch, not one for each.
+//! Holds in SQL on PostgreSQL: one statement for all requests of a batch.
 //!
-//! Rows are looked up one by one, by `cross join lateral (… limit 1)`: of an event whose seats were
-//! just made PostgreSQL has no statistics, and in a plain join it would read all seats of the event.
-//! Lists travel as text with commas: the storage has no arrays.
+//! Rows are looked up one by one, by `cross join lateral (… limit 1)`: for an event whose seats
+//! were just inserted PostgreSQL has no statistics, and a plain join would read all seats of the
+//! event. Lists are passed as text with commas: the storage has no arrays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ use crate::reserve::store::{
 };
 use urr_contracts::events::reservation::ReservationCreated;
 
-/// Fills the board with the seats asked for, what the buyers have, and earlier answers: all by one
-/// statement, because the sale is locked while it travels.
+/// Loads the requested seats, the buyers' holdings and earlier requests by one statement, because
+/// the sale is locked meanwhile.
 pub(crate) fn sale_state_fill(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -156,7 +156,7 @@ pub(crate) fn holds_write(
     Ok(is_whole || terms.dangerous_without_seat_guard)
 }
 
-/// It touches as many rows as seats were free. The lock of the sale keeps the rows where they are.
+/// It updates as many rows as seats were free. The lock of the sale keeps the rows in place.
 const HOLDS_WRITE: &str = "\
     with numbered as (\
         update sales set fence = $2 where event_id = $1\
@@ -190,7 +190,7 @@ const HOLDS_WRITE: &str = "\
     where event_id = $1 and seat_id = item.seat_id limit 1) as seat) as place \
     where seats.ctid = place.at and (seats.status = 'available' or $7::boolean)";
 
-/// Takes so many of each ticket type at once. `false`: of one there are not enough.
+/// Takes the quantities of all ticket types at once. `false`: one of them has too few.
 pub(crate) fn stock_take(
     tx: &mut Tx<'_>,
     needed: &BTreeMap<Uuid, u32>,

@@ -1,4 +1,4 @@
-//! How long bookings took lately, and how many failed: of this process, in a few kilobytes.
+//! Statistics of the bookings of the last seconds in this process: durations and failures.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,12 +7,12 @@ use tokio::time::Instant;
 use urr_contracts::internal::ticket::BookingHealth;
 use urr_service::ApiError;
 
-/// So many of the last seconds are remembered.
+/// How many seconds are covered.
 const SECONDS: u64 = 10;
 /// Four steps for each doubling: a duration is known to a quarter.
 const STEPS: u32 = 4;
 const BUCKETS: usize = 128;
-/// Who goes away earlier has changed their mind; who goes away later was not answered in time.
+/// A client that gives up earlier has changed its mind; later, it was not answered in time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(2);
 
 /// The bookings of the last seconds. Clones share them.
@@ -39,7 +39,7 @@ impl BookingStats {
         BookingStats(Arc::new(Inner { begun_at: Instant::now(), seconds: Mutex::new(seconds) }))
     }
 
-    /// Awaits a booking and notes what became of it, also if nobody waits for it to the end.
+    /// Awaits a booking and records its outcome, also if the client gives up.
     pub async fn measure<T, E: Into<ApiError>>(
         &self,
         booking: impl Future<Output = Result<T, E>>,
@@ -87,7 +87,7 @@ impl BookingStats {
     }
 }
 
-/// A booking that is being awaited.
+/// A booking under way.
 struct BookingTimer<'a> {
     stats: &'a BookingStats,
     begun: Instant,

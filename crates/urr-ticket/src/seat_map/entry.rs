@@ -1,4 +1,4 @@
-//! The place of one event in memory: the view that is shown, and who may bring it up to date.
+//! The cached map of one event: the published snapshot, and who may refresh it.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -9,10 +9,9 @@ use urr_storage::StorageError;
 
 use crate::seat_map::InventorySnapshot;
 
-/// See the head of this file.
 #[derive(Debug)]
 pub struct MapEntry {
-    /// Whoever holds it is at the database.
+    /// Held during a refresh.
     pub refreshing: tokio::sync::Mutex<()>,
     view: RwLock<Option<Arc<InventorySnapshot>>>,
     changed: AtomicU64,
@@ -29,7 +28,7 @@ pub struct ChangeCounts {
     pub freed: u64,
 }
 
-/// Why an attempt to bring the view up to date has none to show.
+/// Why a refresh has no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadFailure {
     /// There is no such event.
@@ -37,7 +36,7 @@ pub enum LoadFailure {
     Failed(StorageError),
 }
 
-/// How things stood when somebody came to look.
+/// The counters when a read began.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadStart {
     changed: u64,
@@ -77,9 +76,9 @@ impl MapEntry {
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view);
     }
 
-    /// The view, if it is young enough and has all that was marked when the viewer came, or if its
-    /// drawing began after that. By its age alone a view that took long to draw would be nobody's
-    /// answer, and all who waited for it would go to the database one after the other.
+    /// The snapshot, if it is young enough and has all changes that were marked when the read
+    /// began, or if its refresh began after that. By age alone a refresh that took long would help
+    /// nobody, and all requests that waited for it would read the database one after the other.
     pub fn current(
         &self,
         started: &ReadStart,
@@ -99,7 +98,7 @@ impl MapEntry {
         self.changed.fetch_add(1, Ordering::Release);
     }
 
-    /// To be read before the database is: what is marked later may or may not be seen.
+    /// To be read before the database is: changes marked later may or may not be included.
     pub fn change_counts(&self) -> ChangeCounts {
         ChangeCounts {
             changed: self.changed.load(Ordering::Acquire),
@@ -107,7 +106,7 @@ impl MapEntry {
         }
     }
 
-    /// Begins an attempt to bring the view up to date, and numbers it.
+    /// Begins a refresh and numbers it.
     pub fn begin_refresh(&self) -> u64 {
         self.attempts.fetch_add(1, Ordering::AcqRel) + 1
     }
@@ -117,8 +116,8 @@ impl MapEntry {
         *failure = Some((attempt, reason));
     }
 
-    /// What an attempt found that began after somebody came, if there was nothing to show: it is
-    /// their answer too. A database that is down is not asked once per viewer.
+    /// The failure of a refresh that began after the read: it is the answer of this read too. A
+    /// database that is down is not asked once per reader.
     pub fn failure_after(&self, started: &ReadStart) -> Option<LoadFailure> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         let (attempt, reason) = failure.as_ref()?;

@@ -1,4 +1,4 @@
-//! The seats of an event at one version, and what is sent of them.
+//! The seats of an event at one version, and its rendered views.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,13 +12,13 @@ use utoipa::ToSchema;
 use crate::Inventory;
 use crate::seat_map::statuses::{SeatStatus, Statuses};
 
-/// So many of the last changes are kept to answer those who know an older version.
+/// How many recent changes are kept for clients with an older version.
 const CHANGES_MAX: usize = 4_096;
-/// So many different answers to those who know an older version are kept per version.
+/// How many different views of changes are cached per version.
 const ANSWERS_MAX: usize = 256;
-/// About how many bytes one change takes in an answer.
+/// The approximate size of a change in a view.
 const CHANGE_BYTES: usize = 10;
-/// The lower bits of a version number the changes, those above tell the epoch.
+/// The lower bits of a version are the number of a change, the higher bits its epoch.
 const FENCE_BITS: u32 = 36;
 /// So a version is below 2^53, and JavaScript can count it.
 const EPOCHS: i64 = 1 << (53 - FENCE_BITS);
@@ -31,16 +31,16 @@ pub struct SeatChange {
     pub fence: i64,
 }
 
-/// As long as an epoch lasts, a number stands for one change.
+/// Within an epoch a number stands for one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapEpoch(i64);
 
 impl MapEpoch {
-    /// Of a process that has not seen numbers go back.
+    /// The epoch of a process that has not seen numbers go back.
     pub const FIRST: MapEpoch = MapEpoch(0);
 
-    /// Named by the time, not counted: processes that counted differently would give one name to
-    /// two epochs.
+    /// Named by the time, not counted: processes that count differently would give one name to two
+    /// epochs.
     pub fn next(self, now: Timestamp) -> MapEpoch {
         let named = |seconds: i64| MapEpoch(1 + seconds.rem_euclid(EPOCHS - 1));
         let next = named(now.as_second());
@@ -49,21 +49,21 @@ impl MapEpoch {
 }
 
 /// The seats at one version. A version is the number of the last change of any seat, so it names
-/// the same picture in every process.
+/// the same snapshot in every process.
 #[derive(Debug)]
 pub struct SeatSnapshot {
     epoch: MapEpoch,
     /// The number of the last change.
     fence: i64,
     statuses: Statuses,
-    /// The last changes, oldest first. A seat that changed twice is in it twice.
+    /// The last changes, oldest first. A seat that changed twice is listed twice.
     recent: VecDeque<(i64, SeatId)>,
     /// All changes after this one are in `recent`.
     recent_since: i64,
     rendered: RenderedViews,
 }
 
-/// What was sent of this picture already.
+/// Views of this snapshot that were rendered already.
 #[derive(Debug, Default)]
 struct RenderedViews {
     whole: OnceLock<Bytes>,
@@ -72,7 +72,7 @@ struct RenderedViews {
     available_by_grade: OnceLock<HashMap<String, u32>>,
 }
 
-/// The seats of an event. What a client knows already is left out.
+/// The seats of an event. Fields that the client already knows are null.
 ///
 /// `statuses` decodes to bytes; the seat with the number `n` has the status
 /// `(bytes[n >> 2] >> ((n & 3) * 2)) & 3`: 0 available, 1 held, 2 sold. In JavaScript:
@@ -87,24 +87,20 @@ pub struct SeatMapView<'a> {
     #[schema(minimum = 0)]
     version: i64,
     /// Seats are numbered from 0 in the order of sections, rows and seats. It never changes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     layout: Option<&'a Layout>,
     /// By grade, in won. They never change.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, i64>>)]
     prices: Option<&'a std::collections::BTreeMap<String, urr_kernel::Won>>,
     /// Two bits per seat, in base64.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "AAAAAJQB")]
     statuses: Option<String>,
     /// The seats that changed, each as its number and its present status.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Vec<u32>>>, example = json!([[12, 1], [13, 0]]))]
     changes: Option<Vec<(SeatId, u8)>>,
 }
 
 impl SeatSnapshot {
-    /// Before the first change.
+    /// The seats before the first change.
     pub fn blank(epoch: MapEpoch, seats: u32) -> SeatSnapshot {
         SeatSnapshot {
             epoch,
@@ -116,7 +112,7 @@ impl SeatSnapshot {
         }
     }
 
-    /// The picture after these changes, which come in the order of their numbers.
+    /// The snapshot after these changes, which come in the order of their numbers.
     pub fn after(&self, changes: &[SeatChange]) -> SeatSnapshot {
         assert!(changes.is_sorted_by_key(|change| change.fence), "changes come in their order");
         let mut next = SeatSnapshot {
@@ -148,7 +144,7 @@ impl SeatSnapshot {
         self.epoch.0 << FENCE_BITS | self.fence
     }
 
-    /// Whether someone who knows a version has something to learn.
+    /// Whether a client with this version has something to learn.
     pub fn is_news_to(&self, version: i64) -> bool {
         self.fence_in(version).is_none_or(|known| known < self.fence)
     }
@@ -162,8 +158,8 @@ impl SeatSnapshot {
         &self.statuses
     }
 
-    /// The seats that changed after a version, as they are now. None: too long ago to know, or in
-    /// another epoch.
+    /// The seats that changed after a version, with their current status. None: too long ago to
+    /// know, or in another epoch.
     pub fn changes_since(&self, version: i64) -> Option<Vec<(SeatId, SeatStatus)>> {
         let known = self.fence_in(version).filter(|known| *known >= self.recent_since)?;
         let later = self.recent.iter().rev().take_while(|(fence, _)| *fence > known);
@@ -172,7 +168,7 @@ impl SeatSnapshot {
         Some(ids.into_iter().map(|id| (id, status(id))).collect())
     }
 
-    /// Everything, as it is sent to whoever knows nothing.
+    /// The view for a client that knows nothing.
     pub fn whole(&self, inventory: &Inventory) -> Bytes {
         let view = || {
             let (layout, prices) = (Some(&inventory.layout), Some(&inventory.prices));
@@ -181,12 +177,13 @@ impl SeatSnapshot {
         self.rendered.whole.get_or_init(view).clone()
     }
 
-    /// The statuses, as they are sent to whoever knows the layout.
+    /// The view for a client that knows the layout.
     pub fn without_layout(&self, event_id: Uuid) -> Bytes {
         self.rendered.statuses.get_or_init(|| render(&self.view(event_id))).clone()
     }
 
-    /// What changed after a version, or all statuses if that is shorter or more is not known.
+    /// The changes after a version, or all statuses if that is shorter or the changes are not
+    /// known.
     pub fn since(&self, event_id: Uuid, version: i64) -> Bytes {
         let mut rendered = self.rendered.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = rendered.get(&version) {
@@ -312,7 +309,7 @@ mod tests {
         let (few, many) = (blank.after(&taken[..20]), blank.after(&taken));
         let is_changes = |snapshot: &SeatSnapshot| {
             let bytes = snapshot.since(Uuid::nil(), 0);
-            String::from_utf8_lossy(&bytes).contains("changes")
+            String::from_utf8_lossy(&bytes).contains("\"changes\":[")
         };
         assert!(is_changes(&few) && !is_changes(&many));
     }

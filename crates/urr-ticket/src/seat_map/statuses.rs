@@ -1,4 +1,4 @@
-//! Whether seats are free: two bits each.
+//! Packed seat statuses: two bits each.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ const BITS: u32 = 2;
 const SEATS_PER_BYTE: u32 = 8 / BITS;
 const MASK: u8 = 0b11;
 
-/// What a seat is, with the number it has on the wire.
+/// The status of a seat, with its number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SeatStatus {
     Available = 0,

@@ -1,4 +1,4 @@
-//! What a seat map is drawn from.
+//! Reads of seat maps in SQL.
 
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx, params};
@@ -6,7 +6,7 @@ use urr_storage::{StorageError, Tx, params};
 use crate::seat_map::SeatChange;
 use crate::{SaleStatus, TicketTypeStock};
 
-/// How far an event has come.
+/// The last change of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaleMark {
     /// The number of the last change of the event's seats, stock or reservations.

@@ -1,8 +1,7 @@
-//! The changes of a map as they happen, as server-sent events.
+//! Seat map changes as server-sent events.
 //!
-//! Each stream looks as often as a map is refreshed; the looks of all streams and viewers together
-//! are one at the database, and the answer for those at the same version is made once. However
-//! much happens, a stream tells it no oftener than a map is refreshed.
+//! Each stream reads the map once per refresh interval. All streams and readers of an event share
+//! one database read, and the view for clients with the same version is rendered once.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -17,10 +16,10 @@ use urr_kernel::Uuid;
 
 use crate::seat_map::SeatMaps;
 
-/// How long a client waits before it asks again.
+/// How long a client waits before it connects again.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// As many follow as may.
+/// The limit of streams is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeatMapStreamLimit {
     #[error("too many follow the changes of maps")]
@@ -29,7 +28,7 @@ pub enum SeatMapStreamLimit {
     OfUser,
 }
 
-/// The places of those who follow.
+/// The permits of streams.
 #[derive(Debug)]
 pub struct StreamPermits {
     max: usize,
@@ -43,7 +42,7 @@ struct StreamCounts {
     by_user: HashMap<Uuid, usize>,
 }
 
-/// Free again when it is dropped.
+/// A permit; given back when it is dropped.
 struct StreamPermit {
     permits: Arc<StreamPermits>,
     user_id: Uuid,
@@ -95,7 +94,7 @@ struct SeatMapStream {
     _permit: StreamPermit,
 }
 
-/// What changed after `known`, then every change until the stream's time is over. Without `known`
+/// The changes after `known`, then every change until the stream's lifetime ends. Without `known`
 /// it begins with all statuses.
 pub fn changes(
     maps: &SeatMaps,
@@ -118,7 +117,7 @@ pub fn changes(
 }
 
 impl SeatMapStream {
-    /// None: the stream ends. Its client comes back by itself and says what it knows.
+    /// None ends the stream. The client connects again with its version.
     async fn next(&mut self) -> Option<Event> {
         let closing = self.maps.0.closing.clone();
         let ends_at = self.ends_at;

@@ -1,4 +1,4 @@
-//! Passing tickets on over HTTP: listing, looking, taking back. Buying is paying, by the payments.
+//! The routes of transfers. Buying is a payment.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -40,14 +40,12 @@ struct TransferView {
     /// Why it was cancelled: `CANCELLED_BY_SELLER`, `EVENT_STARTED`, `EVENT_CANCELLED`,
     /// `TICKET_USED` and others.
     #[schema(example = "EVENT_STARTED")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     end_reason: Option<String>,
-    /// Someone is paying: nobody else can buy it, and it cannot be taken back.
+    /// A payment is under way: no other user can buy it, and it cannot be cancelled.
     is_being_paid: bool,
     /// Whether one sells it oneself.
     is_mine: bool,
     /// Only of one that one sells oneself, or has bought.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reservation_id: Option<Uuid>,
     /// What the seller had paid, and gets back when it is sold.
     #[schema(value_type = i64, example = 150_000)]
@@ -125,11 +123,14 @@ impl TransferView {
     }
 }
 
-/// Lists one's own reservation for others to buy.
+/// Lists the user's paid reservation for sale.
 ///
-/// It must be paid, its event must not have begun, and none of its tickets may have been used. Of
-/// an artist's event only members of the artist can list. The buyer pays what the seller had paid
-/// and the fee: 10 % of a SILVER seller and where there is no artist, 5 % of a GOLD or DIAMOND one.
+/// The price is what the seller paid; the buyer also pays the fee (10 %, or 5 % for a gold or
+/// diamond seller). Possible until the event starts. Of an artist's event only members sell and
+/// buy. A sale refunds the seller in full and issues new tickets.
+///
+/// Errors: 403 `MEMBERSHIP_REQUIRED`; 404 `RESERVATION_NOT_FOUND`; 409 `TRANSFER_LISTED`,
+/// `RESERVATION_NOT_CONFIRMED`, `EVENT_STARTED`, `EVENT_CANCELLED`, `ALREADY_CHECKED_IN`.
 #[utoipa::path(
     post, path = "/api/transfers", tag = "transfers", request_body = CreateTransferBody,
     responses(
@@ -162,7 +163,10 @@ struct ListedFilter {
     event_id: Option<Uuid>,
 }
 
-/// What can be bought of others, the newest first.
+/// Lists what can be bought, newest first.
+///
+/// Buy with `POST /api/payments/prepare`, type `transfer`, and the `totalPrice`. Errors of buying:
+/// 409 `MEMBERSHIP_REQUIRED`, `OWN_TRANSFER`, `SEAT_LIMIT`, `TRANSFER_CANCELLED`.
 #[utoipa::path(
     get, path = "/api/transfers", tag = "transfers", params(Page, ListedFilter),
     responses(
@@ -182,7 +186,9 @@ async fn list_transfers(
     list(&ticket, filter, user.user_id, page).await
 }
 
-/// What one sells or has sold oneself, the newest first.
+/// Lists what the user sells or has sold, newest first.
+///
+/// `status` is `listed`, `completed` or `cancelled`.
 #[utoipa::path(
     get, path = "/api/transfers/my", tag = "transfers", params(Page),
     responses(
@@ -211,7 +217,9 @@ async fn list(
     Ok(Json(TransferListView { transfers, pagination }))
 }
 
-/// One of them, whatever became of it.
+/// Returns one transfer in any status.
+///
+/// `reservationId` is visible to seller and buyer only. Errors: 404 `TRANSFER_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/transfers/{id}", tag = "transfers", params(("id" = Uuid, Path)),
     responses(
@@ -229,9 +237,11 @@ async fn get_transfer(
     answer(&ticket, TransferId(id), user.user_id).await
 }
 
-/// Takes one's own listing back.
+/// Withdraws the user's listing.
 ///
-/// Doing so again changes nothing and answers the same.
+/// Repeating it changes nothing. A listing also ends when the event starts or is cancelled, and
+/// when one of its tickets is used. Errors: 404 `TRANSFER_NOT_FOUND`; 409 `TRANSFER_BEING_PAID`,
+/// `TRANSFER_SOLD`.
 #[utoipa::path(
     post, path = "/api/transfers/{id}/cancel", tag = "transfers", params(("id" = Uuid, Path)),
     responses(
@@ -277,7 +287,7 @@ impl From<TransferRejection> for ApiError {
                 let sentence = "Only members of the artist can pass tickets on.";
                 return ApiError::forbidden("MEMBERSHIP_REQUIRED", sentence);
             }
-            // Payments ask on behalf of the buyer: to them it is the state of things.
+            // Payments ask for the buyer, so it is a conflict and not a missing permission.
             TransferRejection::BuyerNotMember => {
                 ("MEMBERSHIP_REQUIRED", "Only members of the artist can buy this.")
             }

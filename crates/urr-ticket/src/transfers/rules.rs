@@ -1,7 +1,7 @@
-//! Passing tickets on: an owner lists a paid reservation, and someone else buys it.
+//! Rules of transfers: an owner lists a paid reservation, and another user buys it.
 //!
-//! Whoever asks loaded the offer under the lock of its sale and writes what is decided here. Every
-//! step of a payment can be asked for again: [`Transition::Done`] says that it was taken before.
+//! The caller loads the offer under the lock of its sale and writes the decision. Every step of a
+//! payment can be repeated: [`Transition::AlreadyDone`] means that it was taken before.
 
 use urr_kernel::{Timestamp, Uuid, Won, define_id};
 use urr_storage::{storable_enum, storable_id};
@@ -17,7 +17,7 @@ define_id!(
 );
 storable_id!(TransferId);
 
-/// What is charged where no artist's fans are asked.
+/// The fee of an event without an artist.
 const FEE_PERCENT_WITHOUT_ARTIST: u8 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct TransferOffer {
     pub record: ReservationRecord,
 }
 
-/// What is asked of someone who buys.
+/// What the rules ask of a buyer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferBuyer {
     pub user_id: Uuid,
@@ -134,7 +134,7 @@ impl TransferPrice {
 }
 
 impl Transfer {
-    /// Whether it can be sold: neither sold nor called off.
+    /// Whether it is still on offer.
     fn check_listed(&self) -> Result<(), TransferRejection> {
         match self.status {
             TransferStatus::Listed => Ok(()),
@@ -160,7 +160,7 @@ impl TransferOffer {
         self.transfer.payment_id.is_some() && self.transfer.payment_id == self.record.payment_id
     }
 
-    /// How it stands with the buyer's money.
+    /// The status of the buyer's money.
     pub fn payment_status(&self) -> ReservationPaymentStatus {
         match self.transfer.status {
             TransferStatus::Listed | TransferStatus::Cancelled => ReservationPaymentStatus::Unpaid,
@@ -170,7 +170,7 @@ impl TransferOffer {
             TransferStatus::Completed if self.is_present() => {
                 self.record.reservation.payment_status
             }
-            // They have sold it, too: they get back what they paid.
+            // They have sold it on: they get back what they paid.
             TransferStatus::Completed => ReservationPaymentStatus::Refunding,
         }
     }
@@ -229,7 +229,7 @@ pub fn decide_list(
     Ok(TransferPrice::new(reservation.total_amount, percent))
 }
 
-/// Whether someone may buy now.
+/// Whether a user may buy now.
 pub fn decide_pay(
     offer: &TransferOffer,
     buyer: &TransferBuyer,
@@ -249,8 +249,8 @@ pub fn decide_pay(
     offer.check_room(buyer)
 }
 
-/// A payment is about to charge: until it is decided nobody else can buy, and the seller cannot
-/// change their mind (M-7, M-11).
+/// A payment is about to charge: until it is decided no other user can buy, and the seller cannot
+/// cancel (M-7, M-11).
 pub fn decide_pin(
     offer: &TransferOffer,
     buyer: &TransferBuyer,
@@ -266,7 +266,7 @@ pub fn decide_pin(
     transfer.check_claim(claim).map(|()| Transition::Apply)
 }
 
-/// A payment has come to nothing. What it has bought stays bought.
+/// A payment has failed. A completed purchase stays completed.
 pub fn decide_unpin(
     transfer: &Transfer,
     payment_id: Uuid,
@@ -280,8 +280,8 @@ pub fn decide_unpin(
     }
 }
 
-/// A payment was made. Only the one that pinned the transfer buys it. The beginning of the event is
-/// not looked at again, as it is not for a hold (M-16); what was cancelled is not handed over.
+/// A payment was made. Only the payment that pinned the transfer completes it. The start of the
+/// event is not checked again, as for a hold (M-16); a cancelled event is not handed over.
 pub fn decide_complete(
     offer: &TransferOffer,
     claim: &PaymentClaim,
@@ -305,7 +305,7 @@ pub fn decide_complete(
     Ok(Transition::Apply)
 }
 
-/// Whether a seller may take it back. What is sold is sold, whoever came first.
+/// Whether a seller may cancel. What is sold stays sold, whoever came first.
 pub fn decide_cancel(transfer: &Transfer, user_id: Uuid) -> Result<Transition, TransferRejection> {
     if transfer.seller_id != user_id {
         return Err(TransferRejection::NotFound);
@@ -318,7 +318,7 @@ pub fn decide_cancel(transfer: &Transfer, user_id: Uuid) -> Result<Transition, T
     }
 }
 
-/// Money of the buyer is back.
+/// Money of the buyer has gone back.
 pub fn decide_refunded(
     transfer: &Transfer,
     payment_id: Uuid,

@@ -1,6 +1,6 @@
-//! Tickets that are passed on. Every change is a compare-and-set under the lock of the transfer.
+//! Transfers in SQL. Every change is a compare-and-set under the lock of the transfer.
 //!
-//! Locks are taken in one order: the sale, the tickets, the transfer. The door takes the last two.
+//! Locks are taken in one order: the sale, the tickets, the transfer. Check-in takes the last two.
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Page;
@@ -47,13 +47,13 @@ pub fn transfer_find(tx: &mut Tx<'_>, id: TransferId) -> Result<Option<Transfer>
     tx.query_opt(&sql, params![id], transfer_read)
 }
 
-/// Nobody else changes the transfer until this transaction ends.
+/// Locks the transfer until the transaction ends.
 pub fn transfer_lock(tx: &mut Tx<'_>, id: TransferId) -> Result<(), StorageError> {
     let sql = "select id from transfers where id = $1 for update";
     tx.query_one(sql, params![id], |_| Ok(()))
 }
 
-/// The transfer by which a reservation is for sale.
+/// The open listing of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActiveListing {
     pub is_pinned: bool,
@@ -105,7 +105,7 @@ pub fn transfer_insert(tx: &mut Tx<'_>, new: &NewTransfer) -> Result<(), Storage
     Ok(())
 }
 
-/// What a payment does to a transfer.
+/// A change of a transfer by a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferChange {
     pub id: TransferId,
@@ -193,7 +193,7 @@ pub fn reservation_hand_over(
     Ok(())
 }
 
-/// Issues the tickets of a reservation anew, with new numbers: the old ones open no door any more.
+/// Reissues the tickets of a reservation with new numbers: the old ones are not valid any more.
 pub fn tickets_reissue(
     tx: &mut Tx<'_>,
     id: ReservationId,
@@ -214,7 +214,7 @@ pub fn tickets_reissue(
     Ok(())
 }
 
-/// Whether a payment had paid for the reservation before it was sold to the next one.
+/// Whether this payment had paid for the reservation before it was sold on.
 pub fn was_sold_by(
     tx: &mut Tx<'_>,
     id: ReservationId,
@@ -229,7 +229,7 @@ pub fn was_sold_by(
     Ok(sold.is_some())
 }
 
-/// What someone has of an event: held and bought.
+/// What a user holds or has bought of an event.
 pub fn live_quantity(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> Result<u32, StorageError> {
     tx.query_one(
         "select coalesce(sum(quantity), 0)::bigint as total from reservations \
@@ -247,7 +247,7 @@ fn own_columns() -> String {
 const END: &str = "update transfers set status = 'cancelled', end_reason = $1, \
     pinned_by = null, pinned_at = null, buyer_id = null, updated_at = $2";
 
-/// The seller takes it back.
+/// Cancels a listing for its seller.
 pub fn transfer_cancel(
     tx: &mut Tx<'_>,
     id: TransferId,
@@ -263,8 +263,7 @@ pub fn transfer_cancel(
     Ok(ended.into_iter().next().expect("it is one"))
 }
 
-/// Ends the listings of reservations that are not their owners' to sell any more. A payment that is
-/// under way will be refused.
+/// Ends the listings of reservations that have ended. A payment that is under way will be rejected.
 pub fn transfers_end_of(
     tx: &mut Tx<'_>,
     reservation_ids: &[Uuid],
@@ -283,8 +282,8 @@ pub fn transfers_end_of(
     Ok(ended)
 }
 
-/// Ends listings of events that have begun, so many at most. What is being paid is decided first;
-/// who is just at one has its lock, and it is looked at the next time.
+/// Ends listings of events that have begun, up to a limit. Pinned ones are decided by their payment
+/// first; locked ones are skipped until the next run.
 pub fn transfers_end_started(
     tx: &mut Tx<'_>,
     reason: &str,
@@ -303,7 +302,7 @@ pub fn transfers_end_started(
     tx.query(&sql, params![reason, now, limit], transfer_read)
 }
 
-/// A transfer with what people want to know of it.
+/// A transfer with its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferSummary {
     pub transfer: Transfer,

@@ -141,7 +141,7 @@ contract! {
         let reason = json!({"reason": "중복"});
         assert_eq!(world.call(CallerIdentity::Admin(other), Method::POST, &cancel, reason).await.0, 200);
         let log = async |query: &str| {
-            let path = format!("/api/admin/ticket-audit-log{query}");
+            let path = format!("/api/admin/reservations/log{query}");
             let (status, body) =
                 call(&world, Some(Role::Admin), Method::GET, &path, &Value::Null).await;
             assert_eq!(status, StatusCode::OK, "{body}");
@@ -174,7 +174,7 @@ contract! {
     }
 
     async fn only_administrators_read_what_administrators_did(world: World) {
-        let path = "/api/admin/ticket-audit-log";
+        let path = "/api/admin/reservations/log";
         for (role, status) in [(None, 401), (Some(Role::User), 403)] {
             let (answered, _) = call(&world, role, Method::GET, path, &Value::Null).await;
             assert_eq!(answered, status);

@@ -265,7 +265,7 @@ contract! {
         new.facts.sale_starts_at = world.clock.now() + 5 * MINUTE;
         assert!(world.sale_insert(new).await);
         let body = json!({"eventId": early, "grade": "R", "count": 1});
-        refused(&gateway.post(&fan, early, BEST, body).await, 403, "SALE_NOT_OPEN");
+        refused(&gateway.post(&fan, early, BEST, body).await, 409, "SALE_NOT_OPEN");
         let taken = "select count(*) as n from seats where status <> 'available'";
         assert_eq!(world.number(taken).await, 1, "nothing that was refused left a trace");
     }
@@ -275,15 +275,16 @@ contract! {
         let gateway = GatewayClient::new(&world);
         let (fan, other) = (Fan::new(&world), Fan::new(&world));
         let mut body = two(event_id);
-        body["idempotencyKey"] = json!("wish-1");
-        let (_, first) = gateway.post(&fan, event_id, BEST, body.clone()).await;
+        let key = "wish-1";
+        let (_, first) = gateway.post_with_key(&fan, event_id, BEST, body.clone(), key).await;
         assert_eq!(seats_of(&first), [0, 1]);
-        let (status, again) = gateway.post(&fan, event_id, BEST, body.clone()).await;
+        let (status, again) = gateway.post_with_key(&fan, event_id, BEST, body.clone(), key).await;
         assert_eq!(status, 201);
         assert_eq!(again, first, "although nothing is left");
-        refused(&gateway.post(&other, event_id, BEST, body.clone()).await, 409, "SOLD_OUT");
+        let sold_out = gateway.post_with_key(&other, event_id, BEST, body.clone(), key).await;
+        refused(&sold_out, 409, "SOLD_OUT");
         body["count"] = json!(1);
-        let reused = gateway.post(&fan, event_id, BEST, body).await;
+        let reused = gateway.post_with_key(&fan, event_id, BEST, body, key).await;
         refused(&reused, 422, "IDEMPOTENCY_KEY_REUSED");
     }
 

@@ -64,16 +64,17 @@ impl GatewayClient {
         self.send(headers(fan, entered), path, &body).await
     }
 
-    pub async fn post_with_header(
+    pub async fn post_with_key(
         &self,
         fan: &Fan,
         event_id: Uuid,
+        path: &str,
         body: Value,
         key: &str,
     ) -> (StatusCode, Value) {
         let mut headers = headers(Some(fan), Some(event_id));
         headers.insert("idempotency-key", key.parse().unwrap());
-        self.send(headers, "/api/seats/reserve", &body).await
+        self.send(headers, path, &body).await
     }
 
     pub async fn reserve(
@@ -93,8 +94,8 @@ impl GatewayClient {
         seat_ids: &[u32],
         key: &str,
     ) -> (StatusCode, Value) {
-        let body = json!({"eventId": event_id, "seatIds": seat_ids, "idempotencyKey": key});
-        self.post(fan, event_id, "/api/seats/reserve", body).await
+        let body = json!({"eventId": event_id, "seatIds": seat_ids});
+        self.post_with_key(fan, event_id, "/api/seats/reserve", body, key).await
     }
 
     pub async fn reserve_tickets(

@@ -426,6 +426,6 @@ contract! {
         let listed = dead_letters::list(&bus, topic, dead_letters::Which::Open, 10).await.unwrap();
         let reasons: Vec<_> = listed.letters.iter().map(|letter| &*letter.reason).collect();
         assert_eq!(reasons.len(), 1, "{reasons:?}");
-        assert!(reasons[0].contains("fencingToken"), "{reasons:?}");
+        assert!(reasons[0].contains("fencing token"), "{reasons:?}");
     }
 }

@@ -105,7 +105,7 @@ contract! {
             assert_eq!(answered, expected, "{tier} {body}");
         }
         let (status, body) = gateway.reserve(&Fan::new(&world), presale.event_id, &[8]).await;
-        assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE")));
+        assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE_MEMBERS_ONLY")));
         assert_eq!(body["opensAt"], "2026-12-03T11:00:00Z");
     }
 
@@ -123,14 +123,14 @@ contract! {
         for fan in &strangers {
             // Nothing can be decided now, and nothing has to be.
             let (status, body) = gateway.reserve(fan, event_id, &[3, 4]).await;
-            assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE")));
+            assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE_MEMBERS_ONLY")));
         }
         assert_eq!(decided(&world), before);
         let (probe, attempt) = (world.ids.next_id(), world.ids.next_id());
         assert_eq!(world.locks.acquire(event_id, &[3, 4], probe, attempt).await, LockResult::Acquired);
         // Not even a seat that another one has is looked at.
         let (_, body) = gateway.reserve(&strangers[0], event_id, &[3, 4]).await;
-        assert_eq!(body["code"], "PRESALE");
+        assert_eq!(body["code"], "PRESALE_MEMBERS_ONLY");
         world.locks.abandon(event_id, &[3, 4], attempt).await;
         let requested = [3, 4];
         let (member, stranger, ()) = tokio::join!(
@@ -139,7 +139,7 @@ contract! {
             stall.end(),
         );
         assert_eq!(member.0, StatusCode::CREATED, "{}", member.1);
-        assert_eq!(stranger.1["code"], "PRESALE");
+        assert_eq!(stranger.1["code"], "PRESALE_MEMBERS_ONLY");
     }
 
     /// A membership counts from the moment in which it is paid.
@@ -160,7 +160,7 @@ contract! {
         gateway.must_reserve(&Fan::new(&world), presale.event_id, &[0]).await;
         world.execute("update sales set has_presale = true").await;
         let (status, body) = gateway.reserve(&Fan::new(&world), presale.event_id, &[1]).await;
-        assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE")));
+        assert_eq!((status.as_u16(), &body["code"]), (403, &json!("PRESALE_MEMBERS_ONLY")));
         assert_eq!(world.number("select count(*) as n from reservations").await, 1);
     }
 

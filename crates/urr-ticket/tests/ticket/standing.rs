@@ -30,7 +30,7 @@ contract! {
         for (items, status, code) in [
             (json!([]), 400, "NOTHING_CHOSEN"),
             (json!([line(type_id, 0)]), 400, "NOTHING_CHOSEN"),
-            (json!([line(type_id, 11)]), 400, "TOO_MANY_CHOSEN"),
+            (json!([line(type_id, 11)]), 409, "SEAT_LIMIT"),
             (json!([line(type_id, 1), line(type_id, 1)]), 400, "CHOSEN_TWICE"),
             (json!([line(type_id, 1), line(other, 1)]), 404, "TICKET_TYPE_NOT_FOUND"),
             (json!([line(type_id, 5)]), 409, "SEAT_LIMIT"),
@@ -99,8 +99,8 @@ contract! {
         let fan = Fan::new(&world);
         let ask = async |quantity: u32| {
             let items = json!([{"ticketTypeId": type_id, "quantity": quantity}]);
-            let body = json!({"eventId": event_id, "items": items, "idempotencyKey": "k1"});
-            gateway.post(&fan, event_id, "/api/reservations", body).await
+            let body = json!({"eventId": event_id, "items": items});
+            gateway.post_with_key(&fan, event_id, "/api/reservations", body, "k1").await
         };
         let first = ask(2).await;
         assert_eq!(first.0, StatusCode::CREATED, "{}", first.1);

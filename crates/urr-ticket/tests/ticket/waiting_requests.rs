@@ -168,7 +168,7 @@ contract! {
         );
         assert_eq!(again, (StatusCode::CREATED, first));
         assert_eq!(reused.0.as_u16(), 422);
-        assert_eq!((unused.0.as_u16(), &unused.1["code"]), (403, &json!("SALE_OVER")));
+        assert_eq!((unused.0.as_u16(), &unused.1["code"]), (409, &json!("SALE_ENDED")));
     }
 
     async fn a_seat_about_which_someone_is_being_decided_is_not_called_taken(world: World) {

@@ -71,7 +71,7 @@ pub fn admin_headers() -> HeaderMap {
     let credential = credentials.for_caller(Caller::Gateway);
     let mut headers = identity_headers();
     let header = |text: &str| text.parse().expect("it is printable ASCII");
-    headers.insert("x-urr-caller", header(Caller::Gateway.name()));
+    headers.insert("x-urr-caller", header(Caller::Gateway.as_str()));
     headers.insert("x-urr-credential", header(credential.expose()));
     headers
 }

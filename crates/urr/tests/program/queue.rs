@@ -66,7 +66,7 @@ impl Shop {
         let mut headers = HeaderMap::new();
         let user_id = Uuid::from_u128(fan);
         Identity { user_id, email: None, role: Role::User }.write(&mut headers);
-        headers.insert("x-urr-caller", Caller::Gateway.name().parse()?);
+        headers.insert("x-urr-caller", Caller::Gateway.as_str().parse()?);
         let credential = credentials.for_caller(Caller::Gateway);
         headers.insert("x-urr-credential", credential.expose().parse()?);
         request(self.private_port, method, path, &headers, "")

@@ -1,4 +1,4 @@
-//! What the catalogue said, and the sale that follows it.
+//! The projection of the catalog in SQL.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
@@ -8,8 +8,8 @@ use crate::inventory::projection::CatalogState;
 use crate::inventory::store::SaleFacts;
 use urr_contracts::events::inventory::InventoryReady;
 
-/// What is known of an event, under the lock that orders its news. The row is made if there is none:
-/// who comes at the same moment waits for it.
+/// The state of an event under the lock that orders its changes. The row is created if there is
+/// none, so that concurrent consumers wait for it.
 pub fn catalog_state_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<CatalogState, StorageError> {
     tx.execute(
         "insert into event_states (event_id, status) values ($1, 'open') \
@@ -40,7 +40,7 @@ pub fn catalog_state_update(
     Ok(())
 }
 
-/// Older facts than those of the sale change nothing; nor do any while there is no sale.
+/// Changes nothing if the sale has newer facts or does not exist yet.
 pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> Result<(), StorageError> {
     tx.execute(
         "update sales set revision = $2, title = $3, venue_name = $4, artist_id = $5, \
@@ -62,7 +62,7 @@ pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> Result
     Ok(())
 }
 
-/// `cause` is the news by which it was closed.
+/// `cause` is the id of the catalog's event.
 pub fn sale_close(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -76,7 +76,7 @@ pub fn sale_close(
     Ok(())
 }
 
-/// Leaves what was sold as it is: there is nothing to be emptied.
+/// Marks the sale as emptied: what was sold stays as it is.
 pub fn sale_mark_emptied(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -89,7 +89,7 @@ pub fn sale_mark_emptied(
     Ok(())
 }
 
-/// Counts what an event sells. The revision is the caller's.
+/// Counts the inventory of an event. The caller fills in the revision.
 pub fn inventory_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<InventoryReady, StorageError> {
     tx.query_one(
         "select (select count(*) from seats where event_id = $1) as seats, \

@@ -1,10 +1,10 @@
-//! Ticket types: tickets without a seat. What they may be is said by `TicketTypeDraft`.
+//! Rules of ticket types. `TicketTypeDraft` has the limits of their values.
 
 use urr_kernel::{TicketTypeDraft, Uuid, Won};
 
 use crate::inventory::store::NewTicketType;
 
-/// A ticket type as it is.
+/// A ticket type with its stock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketTypeStock {
     pub id: Uuid,
@@ -16,7 +16,7 @@ pub struct TicketTypeStock {
     pub available: u32,
 }
 
-/// Why a ticket type cannot become what is wanted any more.
+/// Why a ticket type cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TicketTypeRejection {
     #[error("more are held or sold")]
@@ -43,7 +43,7 @@ impl TicketTypeStock {
         self.total.checked_sub(self.available).expect("no more are available than there are")
     }
 
-    /// The ticket type as wanted, with what was sold still sold. The caller has the event's lock.
+    /// The changed ticket type; sold tickets stay sold. The caller has the event's lock.
     pub fn change(&self, to: &TicketTypeDraft) -> Result<TicketTypeStock, TicketTypeRejection> {
         let sold = self.sold();
         if sold > 0 && to.price() != self.price {

@@ -1,4 +1,4 @@
-//! Ticket types.
+//! Ticket types in SQL.
 
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx, params};
@@ -48,7 +48,7 @@ pub fn ticket_type_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<usize, Stora
     Ok(types as usize)
 }
 
-/// Writes it whole. The caller has the lock of the event's sale: `available` is still true.
+/// Writes all columns. The caller has the lock of the event's sale, so `available` is current.
 pub fn ticket_type_update(tx: &mut Tx<'_>, to: &TicketTypeStock) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update ticket_types set name = $2, description = $3, price = $4, total = $5, \

@@ -1,5 +1,4 @@
-//! Points of memberships. Rows are only added; a balance, and the tier that it makes, follow in the
-//! same transaction.
+//! Points in SQL. Rows are only added; the balance and its tier follow in the same transaction.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
@@ -8,7 +7,7 @@ use urr_storage::{StorageError, Tx, Value, params};
 use crate::in_list::for_each_chunk;
 use crate::memberships::points::{PointAction, TIERS, start_of_day};
 
-/// Whose points they are: those of memberships that count now.
+/// The active memberships that get points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointRecipients {
     pub user_id: Uuid,
@@ -16,7 +15,7 @@ pub struct PointRecipients {
     pub artist_id: Option<Uuid>,
 }
 
-/// Points for something that was done.
+/// An award of points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointAward {
     pub action: PointAction,
@@ -24,7 +23,7 @@ pub struct PointAward {
     pub now: Timestamp,
 }
 
-/// A line of a membership's history.
+/// An entry of a membership's point history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointEntry {
     pub action: String,
@@ -63,8 +62,8 @@ pub fn points_award_member(
     Ok(insert_and_add(tx, award, "id = $5", params![membership_id])? == 1)
 }
 
-/// Awards points to memberships that count, each as often a day as the action allows. Returns to
-/// how many. They are locked first: who counts what was given today must see what is given right now.
+/// Awards points to active memberships within the daily limit of the action. Returns to how many.
+/// They are locked first, so that concurrent awards are counted.
 pub fn points_award_limited(
     tx: &mut Tx<'_>,
     members: PointRecipients,
@@ -87,8 +86,8 @@ pub fn points_award_limited(
     Ok(awarded)
 }
 
-/// Notes points and adds them to the balance of the memberships that meet the condition, whose
-/// parameters begin at `$5`. What was awarded before is not awarded again.
+/// Inserts points and adds them to the balance of the memberships that meet the condition, whose
+/// parameters begin at `$5`. Points are awarded once per reference.
 fn insert_and_add(
     tx: &mut Tx<'_>,
     award: PointAward,
@@ -151,8 +150,8 @@ pub fn points_revoke(
     balances_set(tx, &ids)
 }
 
-/// The memberships that were given points for these references, locked in the order of their ids:
-/// what is cancelled together may have many owners, and so may what is cancelled at the same time.
+/// The memberships that were awarded points for these references, locked in the order of ids:
+/// reservations that are cancelled together may have many owners.
 fn members_lock(
     tx: &mut Tx<'_>,
     action: PointAction,
@@ -176,7 +175,7 @@ fn members_lock(
     Ok(ids)
 }
 
-/// Makes balances what they are: sums.
+/// Sets balances to the sums of their entries.
 fn balances_set(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError> {
     for_each_chunk(ids, &[], |list, values| {
         let tier = tier_of("total.points");

@@ -1,4 +1,5 @@
-//! Everybody's reservations, for administrators. A state is never set, only steps are taken (M-10).
+//! The routes of reservations for administrators. A status is never set, only transitions are made
+//! (M-10).
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,9 @@ struct AdminFilter {
     user_id: Option<Uuid>,
 }
 
-/// Everybody's reservations, the newest first.
+/// Lists all reservations, newest first.
+///
+/// For administrators. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/admin/reservations", tag = "admin", params(Page, AdminFilter),
     responses(
@@ -75,7 +78,9 @@ async fn list_reservations(
     Ok(Json(AdminReservationListView { reservations, pagination }))
 }
 
-/// Anybody's reservation.
+/// Returns any user's reservation.
+///
+/// For administrators. Errors: 404 `RESERVATION_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/reservations/{id}", tag = "admin", params(("id" = Uuid, Path)),
     responses(
@@ -97,10 +102,10 @@ async fn get_any_reservation(
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AdminCancelBody {
-    /// It is written down, and the owner sees it.
+    /// Written to the admin log and shown to the owner.
     #[schema(min_length = 1, max_length = 200)]
     reason: String,
-    /// What goes back of what was paid. If it is missing, everything does.
+    /// How much of the paid amount is refunded; everything by default.
     #[serde(default)]
     refund: AdminRefundMode,
 }
@@ -115,7 +120,12 @@ enum AdminRefundMode {
     Policy,
 }
 
-/// Cancels anybody's reservation; of what was paid the refund begins.
+/// Cancels any user's reservation.
+///
+/// For administrators, also after the event started. `reason` is shown to the owner. `refund` is
+/// `full` (the default, with the booking fee) or `policy` (as if the owner had cancelled). Errors:
+/// 400 `INVALID_REASON` (1 to 200 characters); 404 `RESERVATION_NOT_FOUND`; 409
+/// `PAYMENT_IN_PROGRESS`, `RESERVATION_EXPIRED`.
 #[utoipa::path(
     post, path = "/api/admin/reservations/{id}/cancel", tag = "admin",
     params(("id" = Uuid, Path)), request_body = AdminCancelBody,
@@ -166,7 +176,7 @@ async fn answer(
 
 #[derive(Serialize, ToSchema)]
 struct AuditView {
-    /// How many events were looked at.
+    /// How many events were audited.
     events: u64,
     /// At most 100.
     differences: Vec<DifferenceView>,
@@ -184,7 +194,9 @@ struct DifferenceView {
     ticket_type_id: Option<Uuid>,
 }
 
-/// Compares seats, reservations, stock and tickets, and lists what does not agree.
+/// Audits seats, reservations, stock and tickets.
+///
+/// For administrators. Lists what does not agree.
 #[utoipa::path(
     get, path = "/api/admin/reservations/audit", tag = "admin",
     responses(

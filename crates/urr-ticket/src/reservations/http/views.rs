@@ -1,4 +1,4 @@
-//! Reservations as clients see them.
+//! Views of reservations.
 
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid, Won};
@@ -10,7 +10,7 @@ use crate::reservations::store::list::StoredTicket;
 use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
 use crate::{HoldItem, ReservationDetails, ReservationStatus, SignedTicket, Signer};
 
-/// A reservation with what it is for.
+/// A reservation with its items.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReservationView {
@@ -28,7 +28,7 @@ pub struct ReservationView {
     /// `unpaid`, `paid`, `refunding` or `refunded`.
     #[schema(example = "paid")]
     payment_status: &'static str,
-    /// A payment is under way: until it is decided nothing can be changed.
+    /// A payment is under way: until it is decided the reservation cannot be changed.
     payment_in_progress: bool,
     #[schema(value_type = i64, example = 198_000)]
     total_amount: Won,
@@ -43,21 +43,16 @@ pub struct ReservationView {
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     /// Only of a hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
     fencing_token: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     payment_method: Option<String>,
     /// What goes back of a paid reservation that was cancelled.
     #[schema(value_type = Option<i64>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     refund_amount: Option<Won>,
     /// What is kept of a paid reservation that was cancelled.
     #[schema(value_type = Option<i64>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     cancellation_fee: Option<Won>,
     /// Why it was cancelled.
     #[schema(example = "CANCELLED_BY_OWNER")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     end_reason: Option<String>,
     seats: Vec<HeldSeatView>,
     items: Vec<HeldTicketsView>,
@@ -76,7 +71,6 @@ pub struct TicketView {
     #[schema(value_type = Option<String>, format = DateTime)]
     checked_in_at: Option<Timestamp>,
     /// What its QR code says; only of a valid ticket.
-    #[serde(skip_serializing_if = "Option::is_none")]
     qr: Option<String>,
 }
 
@@ -95,7 +89,6 @@ pub struct ReservationDetailView {
 #[serde(rename_all = "camelCase")]
 pub struct AdminReservationView {
     user_id: Uuid,
-    #[serde(skip_serializing_if = "Option::is_none")]
     payment_id: Option<Uuid>,
     #[serde(flatten)]
     reservation: ReservationView,

@@ -1,4 +1,4 @@
-//! What would go back if one cancelled now.
+//! The route of the refund preview.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -19,19 +19,29 @@ pub fn routes() -> OpenApiRouter<TicketService> {
 struct RefundPreviewView {
     #[schema(value_type = i64, example = 180_000)]
     refund_amount: Won,
-    /// What would be kept: together with the refund it is what was paid.
+    /// What would be kept; refund and fee together are the paid amount.
     #[schema(value_type = i64, example = 20_000)]
     cancellation_fee: Won,
     /// `UNPAID`, `FULL` (the event was cancelled), `GRACE`, `FREE_DAYS`, `PERCENT_…` (so much of each
     /// ticket) or `PERCENT_…_CAPPED` (but not more than a fixed fee).
     #[schema(example = "PERCENT_10")]
     rule: String,
-    /// So long it stays as it is, unless the event is moved or cancelled.
+    /// Until when it is valid, unless the event is moved or cancelled.
     #[schema(value_type = String, format = DateTime)]
     until: Timestamp,
 }
 
-/// What would go back if one's own reservation were cancelled now, and until when.
+/// Returns what a cancellation would refund now.
+///
+/// The amounts stay the same until `until` unless the event is moved or cancelled. The policy of
+/// the booking applies, by calendar days in Korea: free within 24 hours of the booking if the event
+/// is at least 3 days away, and 10 days before the event within 7 days of the booking; otherwise
+/// the fee is 10 % (at most 4,000 won per ticket 10 days before), 10 % up to 7 days, 20 % up to 3
+/// days, 30 % up to 1 day before, and 90 % on the day. The booking fee goes back on the day of the
+/// booking only.
+///
+/// Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_CANCELLED`, `EVENT_STARTED`,
+/// `ALREADY_CHECKED_IN`, `RESERVATION_LISTED`.
 #[utoipa::path(
     get, path = "/api/reservations/{id}/refund-preview", tag = "reservations",
     params(("id" = Uuid, Path)),

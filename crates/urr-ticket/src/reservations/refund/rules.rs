@@ -1,7 +1,8 @@
-//! What goes back when a paid reservation is cancelled: by the policy under which it was made.
+//! Rules of refunds: the refund of a cancelled reservation follows the policy under which it was
+//! made.
 //!
-//! Two clocks run: the time since the booking, and the days until the event. Days are those of
-//! Korea's calendar, which knows no summer time.
+//! Two clocks matter: the time since the booking, and the days until the event. Days are those of
+//! Korea's calendar, which has no summer time.
 
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use crate::reservations::model::ReservationItem;
 
 const KOREA: Offset = Offset::constant(9);
 
-/// What is kept when an owner cancels. Also stored in this form, with every reservation: what was
-/// agreed on stays, whatever is agreed on with others later.
+/// The cancellation fees. Stored as JSON with every reservation: later policies do not change what
+/// was agreed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelPolicy {
@@ -23,7 +24,8 @@ pub struct CancelPolicy {
     bands: Vec<FeeBand>,
 }
 
-/// So long after the booking nothing of the tickets is kept, if the event is far enough away.
+/// The period after the booking in which tickets are refunded in full, if the event is far enough
+/// away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GracePeriod {
@@ -31,12 +33,12 @@ pub struct GracePeriod {
     pub days_before_min: u16,
 }
 
-/// What is kept of each ticket while the event is at least so many days away.
+/// The fee of a ticket while the event is at least this many days away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeeBand {
     pub days_before_min: u16,
-    /// Nothing is kept until so many days after the booking are over.
+    /// No fee within this many days after the booking.
     pub free_days: Option<u16>,
     /// Of the price, rounded down.
     pub percent: u8,
@@ -51,7 +53,7 @@ pub enum InvalidCancelPolicy {
     Fee,
 }
 
-/// Who bears the fee.
+/// Whether the cancellation fee applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeeMode {
     /// The owner changed their mind.
@@ -60,7 +62,7 @@ pub enum FeeMode {
     Waived,
 }
 
-/// What a refund depends on beside the policy.
+/// The input of a refund beside the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefundBasis<'a> {
     /// When the reservation was made.
@@ -71,7 +73,7 @@ pub struct RefundBasis<'a> {
     pub fee: FeeMode,
 }
 
-/// What goes back and what is kept: together they are what was paid.
+/// A refund and the fee; together they are the paid amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefundQuote {
     pub refund: Won,
@@ -80,7 +82,7 @@ pub struct RefundQuote {
     pub rule: RefundRule,
 }
 
-/// Why so much is kept of the tickets.
+/// The rule that decided the fee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefundRule {
     /// Nothing was paid.
@@ -114,7 +116,7 @@ impl CancelPolicy {
         }
     }
 
-    /// As ticket offices in Korea have it, within what consumers' law allows there.
+    /// The usual schedule of Korean ticket sellers, within consumers' law.
     pub fn korean() -> CancelPolicy {
         let band = |days_before_min, percent| FeeBand {
             days_before_min,
@@ -129,7 +131,7 @@ impl CancelPolicy {
         CancelPolicy::new(grace, bands).expect("it is a policy")
     }
 
-    /// What is kept of the tickets. `None`: the event has begun, and everything is.
+    /// The rule and the band that apply. `None`: the event has begun, and nothing is refunded.
     fn rule(
         &self,
         booking: &RefundBasis<'_>,
@@ -182,7 +184,7 @@ impl RefundBasis<'_> {
     }
 }
 
-/// What goes back if the reservation is cancelled now.
+/// The refund if the reservation is cancelled now.
 pub fn refund_of(policy: &CancelPolicy, booking: &RefundBasis<'_>, now: Timestamp) -> RefundQuote {
     let total = booking.total();
     if booking.fee == FeeMode::Waived {
@@ -192,21 +194,22 @@ pub fn refund_of(policy: &CancelPolicy, booking: &RefundBasis<'_>, now: Timestam
         return RefundQuote { refund: Won::ZERO, fee: total, rule: RefundRule::EventStarted };
     };
     let of_tickets = band.map_or(Won::ZERO, |band| booking.sum(|item| band.fee(item)));
-    // The booking is paid for as soon as its day is over, however much goes back of the tickets.
+    // The booking fee is kept after the day of the booking, however much of the tickets is
+    // refunded.
     let is_booking_day = days(booking.booked_at, now) <= 0;
     let of_booking = if is_booking_day { Won::ZERO } else { booking.booking_fee };
     let fee = of_tickets.plus(of_booking).expect("it is less than the total");
     RefundQuote { refund: total.minus(fee).expect("it is less than the total"), fee, rule }
 }
 
-/// When something else would go back than now; at the latest when the event begins.
+/// When the refund changes; at the latest when the event begins.
 pub fn refund_changes_at(
     policy: &CancelPolicy,
     booking: &RefundBasis<'_>,
     now: Timestamp,
 ) -> Timestamp {
     let (booked_on, starts_on) = (date(booking.booked_at), date(booking.starts_at));
-    // The first moment when the event is not so many days away any more.
+    // The first moment when the event is fewer days away.
     let nearer = |days_before: u16| midnight(starts_on, 1 - i32::from(days_before));
     let mut moments = vec![
         policy.grace_end(booking),
@@ -234,7 +237,7 @@ fn days(from: Timestamp, to: Timestamp) -> i32 {
     (date(to) - date(from)).get_days()
 }
 
-/// The beginning of the day so many days later.
+/// Midnight this many days later.
 fn midnight(day: Date, days_later: i32) -> Timestamp {
     let day = day.saturating_add(jiff::Span::new().days(days_later));
     KOREA.to_timestamp(day.at(0, 0, 0, 0)).unwrap_or(Timestamp::MAX)

@@ -1,4 +1,4 @@
-//! A paid hold becomes a sale: its seats are sold, and there are tickets. Under the lock of the sale.
+//! Confirmation in SQL, under the lock of the sale.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
@@ -6,16 +6,16 @@ use urr_storage::{StorageError, Tx, params};
 
 use crate::{Reservation, ReservationId};
 
-/// What a confirmation writes.
+/// The values of a confirmation.
 #[derive(Clone, Debug)]
 pub struct SoldHold<'a> {
     pub id: ReservationId,
     pub payment_id: Uuid,
     pub payment_method: &'a str,
-    /// As many as were seen to be its own.
+    /// As many as were found to be its own.
     pub seats: u64,
     pub fence: i64,
-    /// Of its announcement.
+    /// The id of its event.
     pub event_id: Uuid,
     pub now: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! The lines of reservations.
+//! Items of reservations in SQL.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use urr_storage::{Row, StorageError, Tx, params};
 use crate::in_list::for_each_chunk;
 use crate::{ItemSubject, ReservationId, ReservationItem};
 
-/// A line with its place in the reservation.
+/// An item with its position in the reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredItem {
     pub position: u16,
@@ -18,7 +18,7 @@ pub struct StoredItem {
     pub name: Option<String>,
 }
 
-/// The seats among the lines, in order.
+/// The seats among the items, in order.
 pub fn seat_ids(items: &[StoredItem]) -> Vec<SeatId> {
     let mut seat_ids: Vec<SeatId> = items
         .iter()
@@ -31,7 +31,7 @@ pub fn seat_ids(items: &[StoredItem]) -> Vec<SeatId> {
     seat_ids
 }
 
-/// The lines of a reservation, also of one that is over.
+/// The items of a reservation, ended or not.
 pub fn item_list(tx: &mut Tx<'_>, id: ReservationId) -> Result<Vec<StoredItem>, StorageError> {
     tx.query(
         "select i.position, i.seat_id, i.ticket_type_id, i.quantity, i.unit_price, t.name \
@@ -42,7 +42,7 @@ pub fn item_list(tx: &mut Tx<'_>, id: ReservationId) -> Result<Vec<StoredItem>, 
     )
 }
 
-/// The lines of several reservations.
+/// The items of several reservations.
 pub fn item_list_of(
     tx: &mut Tx<'_>,
     ids: &[Uuid],

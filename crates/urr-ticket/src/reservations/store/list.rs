@@ -1,4 +1,4 @@
-//! Reservations in lists, for their owners and for administrators.
+//! Lists of reservations and tickets in SQL.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
@@ -9,7 +9,7 @@ use crate::reservations::rules::ReservationRecord;
 use crate::reservations::store::{RECORD, record_read};
 use crate::{ReservationId, ReservationStatus};
 
-/// A reservation and what its event is called.
+/// A reservation with the names of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedReservation {
     pub record: ReservationRecord,
@@ -17,7 +17,7 @@ pub struct ListedReservation {
     pub venue_name: String,
 }
 
-/// Which reservations are wanted. None of a field: all.
+/// Which reservations are listed. `None` in a field means all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReservationFilter {
     pub user_id: Option<Uuid>,
@@ -65,7 +65,7 @@ pub fn listed_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> Result<u64, 
     tx.query_one(&sql, &values, |row| row.get("total"))
 }
 
-/// Whatever was ever paid, in the order of its ids.
+/// Reservations that were ever paid, in the order of ids.
 pub fn paid_page(
     tx: &mut Tx<'_>,
     after: Option<ReservationId>,

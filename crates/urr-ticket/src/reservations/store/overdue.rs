@@ -1,4 +1,4 @@
-//! What is to be ended: holds whose time is over, and what is left of closed sales.
+//! Expired holds and closed sales in SQL.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
@@ -6,7 +6,7 @@ use urr_storage::{StorageError, Tx, params};
 use crate::SaleStatus;
 use crate::inventory::store as sales;
 
-/// A hold whose time is over, and its place in the order of such holds.
+/// An expired hold and its position in the order of expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overdue {
     pub expires_at: Timestamp,
@@ -39,7 +39,7 @@ pub fn hold_list(
     )
 }
 
-/// Whether nobody has the lock of the sale at this moment; if so, this transaction has it.
+/// Whether the sale is unlocked; if so, this transaction has locked it.
 pub fn sale_is_free(tx: &mut Tx<'_>, event_id: Uuid) -> Result<bool, StorageError> {
     let free = tx.query_opt(
         "select event_id from sales where event_id = $1 for update skip locked",
@@ -54,10 +54,10 @@ pub fn sale_is_free(tx: &mut Tx<'_>, event_id: Uuid) -> Result<bool, StorageErro
 pub struct ClosedSale {
     pub event_id: Uuid,
     pub status: SaleStatus,
-    /// Whether it took place and was put out of sight afterwards. Then only holds end: who was there
-    /// has had what they paid for. A cancelled event is paid back, however late.
+    /// Whether it took place and was deleted afterwards. Then only holds end; visitors had what
+    /// they paid for. A cancelled event is refunded, however late.
     pub took_place: bool,
-    /// The news by which it was closed.
+    /// The catalog's event that closed it.
     pub closed_by: Option<Uuid>,
 }
 
@@ -82,7 +82,7 @@ pub fn sale_list_to_empty(
     )
 }
 
-/// The next reservations that end with the sale and that no payment is busy with.
+/// The next reservations that end with the sale and are not pinned.
 pub fn live_list(
     tx: &mut Tx<'_>,
     sale: &ClosedSale,
@@ -97,14 +97,14 @@ pub fn live_list(
     )
 }
 
-/// Notes that nothing is left to end of a closed sale, if that is so.
+/// Marks a closed sale as emptied if no reservation is left to end.
 pub fn sale_mark_emptied(
     tx: &mut Tx<'_>,
     sale: &ClosedSale,
     now: Timestamp,
 ) -> Result<(), StorageError> {
-    // Under the lock: whoever reserved before the sale was closed has committed. No seat changes,
-    // so it is not numbered.
+    // Under the lock all reservations that began before the sale was closed are committed. No seat
+    // changes, so the change is not numbered.
     if sales::sale_lock_only(tx, sale.event_id)?.is_none() {
         return Ok(());
     }

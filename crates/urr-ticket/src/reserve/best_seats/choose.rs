@@ -1,42 +1,42 @@
-//! The best seats that are left: so many beside each other, near the stage and the middle.
+//! Chooses the best free seats: adjacent, near the stage and the middle.
 
 use urr_layout::{Layout, SeatId, SeatRow, Section};
 
-/// What someone asks for.
+/// The seats that a user would like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeatPreference {
     pub count: u32,
     pub grade: Option<String>,
     /// The name of a section.
     pub section: Option<String>,
-    /// One of the seats must be for a wheelchair. Who does not ask for such a seat gets none.
+    /// One of the seats must be for a wheelchair. Requests without this flag get no such seat.
     pub accessible: bool,
 }
 
-/// Why nobody can sit together.
+/// Why no seats fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSeatsFit {
     #[error("nothing is left")]
     SoldOut,
-    /// Seats are left, but not so many beside each other.
+    /// Seats are left, but fewer of them are adjacent.
     #[error("not so many seats are left beside each other")]
     NotAdjacent { available: u32, adjacent_max: u32 },
 }
 
-/// What makes seats worse than others; what stands first weighs most.
+/// Reasons against seats, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SeatRank {
     /// Seats from where part of the stage cannot be seen.
     restricted_view: u32,
     /// Seats for wheelchairs beyond the one that is needed.
     spare_accessible: u32,
-    /// Single seats that would be left between others, which nobody likes to buy.
+    /// Single seats that would be left between others: they are hard to sell.
     orphans: u32,
     distance: i64,
     first: SeatId,
 }
 
-/// A row that serves the wish.
+/// A row that matches the preference.
 struct CandidateRow<'a> {
     first: SeatId,
     section: &'a Section,
@@ -47,10 +47,10 @@ struct CandidateRow<'a> {
     nearest: i64,
 }
 
-/// What matters about a seat.
+/// The properties of a seat that matter here.
 #[derive(Clone, Copy)]
 struct CandidateSeat {
-    /// Free, and not kept for those who ask for it.
+    /// Free, and not reserved for wheelchairs unless one was asked for.
     is_usable: bool,
     is_accessible: bool,
     has_restricted_view: bool,
@@ -136,7 +136,7 @@ fn seats(
     (0..row.row.seats).map(seat).collect()
 }
 
-/// Usable seats that stand together.
+/// Adjacent usable seats.
 #[derive(Clone, Copy)]
 struct FreeRun {
     /// Where they begin in the row.
@@ -158,7 +158,7 @@ fn runs(seats: &[CandidateSeat]) -> Vec<FreeRun> {
     runs
 }
 
-/// How good the seats of a run are, at every place where so many fit and serve the wish.
+/// Ranks every position in a run where enough seats match the preference.
 fn ranks<'a>(
     row: &'a CandidateRow<'_>,
     seats: &'a [CandidateSeat],
@@ -190,8 +190,8 @@ fn ranks<'a>(
     })
 }
 
-/// The line on which a row stands, in half centimetres from the middle of the stage. The bend of a
-/// row is left out: it moves all its seats alike.
+/// The geometry of a row, in half centimetres from the middle of the stage. The bend of a row is
+/// ignored: it moves all its seats alike.
 struct RowLine {
     /// The middle of the row.
     x: i64,
@@ -214,7 +214,8 @@ impl RowLine {
         }
     }
 
-    /// The square of the distance from the stage, so many half seats right of the row's middle.
+    /// The squared distance from the stage of a point this many half seats right of the row's
+    /// middle.
     fn distance(&self, half_seats: i64) -> i64 {
         let x = self.x + half_seats * self.step_x / 1_000;
         let y = self.y + half_seats * self.step_y / 1_000;
@@ -233,7 +234,7 @@ impl RowLine {
         let around = (foot - 1).max(-end)..=(foot + 1).min(end);
         let least = around.map(|half_seats| self.distance(half_seats)).min();
         let least = least.expect("the foot is one of them");
-        // What was rounded above moves a place by less than two half centimetres.
+        // Rounding above moves a point by less than two half centimetres.
         least - 8 * i64::try_from(least.unsigned_abs().isqrt()).unwrap_or(i64::MAX / 8) - 16
     }
 }

@@ -1,10 +1,11 @@
-//! The best seats over HTTP.
+//! The route for best available seats.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, Context, ErrorBody, Json, User, idempotency_key};
+use urr_service::idempotency::header_key;
+use urr_service::{ApiError, Context, ErrorBody, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -37,9 +38,6 @@ struct ReserveBestBody {
     /// Whether one of the seats must be for a wheelchair. Only then such seats are given.
     #[serde(default)]
     accessible: bool,
-    /// See the reservation of seats.
-    #[schema(min_length = 1, max_length = 64)]
-    idempotency_key: Option<String>,
 }
 
 impl ReserveBestBody {
@@ -57,10 +55,14 @@ impl ReserveBestBody {
     }
 }
 
-/// Holds the best seats that are left beside each other.
+/// Holds the best seats beside each other.
 ///
-/// Nearest to the stage and the middle, leaving no single seat alone if that can be avoided; seats
-/// with a restricted view come last.
+/// Needs an entry token. Chooses seats in one row, nearest to the stage and the middle, leaves no
+/// single seat alone if possible, and uses seats with a restricted view last. `grade` and `section`
+/// narrow the choice. `accessible` includes one wheelchair seat; otherwise none is chosen.
+///
+/// Errors: as for holding seats; 400 `INVALID_COUNT`; 404 `GRADE_NOT_FOUND`, `SECTION_NOT_FOUND`;
+/// 409 `SOLD_OUT`, `NOT_ADJACENT` (with `available` and `adjacentMax`).
 #[utoipa::path(
     post, path = "/api/seats/best", tag = "reservations", request_body = ReserveBestBody,
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),
@@ -92,7 +94,7 @@ async fn reserve_best_seats(
         user_id: user.user_id,
         event_id: body.event_id,
         preference: body.preference()?,
-        key: idempotency_key(&headers, body.idempotency_key.as_deref())?,
+        key: header_key(&headers)?,
     };
     slot.check(&ticket, request.event_id, request.user_id, context).await?;
     let hold = ticket.booking_stats.measure(ticket.reserve_best_seats(request, context)).await?;

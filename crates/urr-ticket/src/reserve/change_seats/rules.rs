@@ -1,4 +1,4 @@
-//! Which seats a hold gives back and which it takes when it is changed.
+//! Rules of seat changes: which seats a hold gives back and which it takes.
 
 use urr_kernel::Timestamp;
 use urr_layout::SeatId;
@@ -6,7 +6,7 @@ use urr_layout::SeatId;
 use crate::inventory::rules::{SalePolicy, Tier};
 use crate::reserve::rules::HoldRejection;
 
-/// What is decided on. All seats are in order.
+/// The input of a decision. All seats are in order.
 #[derive(Clone, Copy, Debug)]
 pub struct SeatSwapRequest<'a> {
     pub held: &'a [SeatId],

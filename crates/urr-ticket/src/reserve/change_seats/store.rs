@@ -1,4 +1,4 @@
-//! Other seats for a hold, row by row: there are few. All under the lock of the sale.
+//! Seat changes of a hold in SQL, row by row, under the lock of the sale.
 
 use urr_kernel::{Uuid, Won};
 use urr_layout::SeatId;
@@ -7,7 +7,7 @@ use urr_storage::{StorageError, Tx, params};
 
 use crate::Reservation;
 
-/// Those of the seats that are not available.
+/// The seats that are not available.
 pub fn seat_list_taken(
     tx: &mut Tx<'_>,
     event_id: Uuid,

@@ -28,24 +28,24 @@ use urr_service::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
-pub const FORMS: [Form; 2] = [Form::Local, Form::RemoteService];
+pub const TRANSPORTS: [Transport; 2] = [Transport::Local, Transport::RemoteService];
 pub const PATIENT: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Transport {
     Local,
     RemoteService,
 }
 
-pub struct Shop {
+pub struct TestService {
     pub kit: ServiceKit,
     pub credentials: InternalCredentials,
     pub service: Service,
-    pub state: Arc<ShopState>,
+    pub state: Arc<TestServiceState>,
 }
 
 #[derive(Default)]
-pub struct ShopState {
+pub struct TestServiceState {
     /// How many calls have reached a handler of `/scripted` or `/wait`.
     pub hits: AtomicU32,
     /// What `/scripted` answers next; 200 if nothing is left.
@@ -55,7 +55,7 @@ pub struct ShopState {
     pub open_gate: Notify,
 }
 
-impl ShopState {
+impl TestServiceState {
     pub fn script(&self, statuses: impl IntoIterator<Item = u16>) {
         self.script.lock().unwrap().extend(statuses);
     }
@@ -70,8 +70,8 @@ pub struct HoldBody {
     pub seat: u32,
 }
 
-impl Shop {
-    pub fn open() -> Shop {
+impl TestService {
+    pub fn open() -> TestService {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
         let kit = ServiceKit {
             ids: IdSource::seeded(clock.clone(), 1),
@@ -79,10 +79,10 @@ impl Shop {
             metrics: Metrics::new(),
             limits: RequestLimits { body_bytes_max: 100_000, ..RequestLimits::default() },
         };
-        let state = Arc::new(ShopState::default());
-        let service = Service::new("shop", routes(Arc::clone(&state)), &kit);
+        let state = Arc::new(TestServiceState::default());
+        let service = Service::new("fixture", routes(Arc::clone(&state)), &kit);
         let credentials = InternalCredentials::from_root(&Secret::new("root"));
-        Shop { kit, credentials, service, state }
+        TestService { kit, credentials, service, state }
     }
 
     pub async fn listen(&self) -> SocketAddr {
@@ -93,10 +93,12 @@ impl Shop {
         address
     }
 
-    pub async fn upstream(&self, form: Form, caller: Caller) -> Upstream {
-        match form {
-            Form::Local => Upstream::local(caller, "shop", self.service.local_router(), &self.kit),
-            Form::RemoteService => {
+    pub async fn upstream(&self, transport: Transport, caller: Caller) -> Upstream {
+        match transport {
+            Transport::Local => {
+                Upstream::local(caller, "fixture", self.service.local_router(), &self.kit)
+            }
+            Transport::RemoteService => {
                 let credential = self.credentials.for_caller(caller);
                 self.upstream_at(self.listen().await, caller, credential)
             }
@@ -106,11 +108,11 @@ impl Shop {
     pub fn upstream_at(&self, address: SocketAddr, caller: Caller, secret: Secret) -> Upstream {
         let url = format!("http://{address}").parse().unwrap();
         let remote = RemoteService { url, credential: secret, client: HttpClient::new() };
-        Upstream::remote(caller, "shop", remote, &self.kit)
+        Upstream::remote(caller, "fixture", remote, &self.kit)
     }
 }
 
-fn routes(state: Arc<ShopState>) -> OpenApiRouter {
+fn routes(state: Arc<TestServiceState>) -> OpenApiRouter {
     OpenApiRouter::new()
         .route("/seats/{id}", get(get_seat))
         .route("/holds", post(reserve_seat))
@@ -144,7 +146,7 @@ async fn get_admin(Admin(identity): Admin) -> Json<Value> {
 }
 
 async fn ping(internal: Internal) -> Json<Value> {
-    Json(json!({"caller": internal.caller().name()}))
+    Json(json!({"caller": internal.caller().as_str()}))
 }
 
 async fn get_context(Context(context): Context, request: Request) -> Json<Value> {
@@ -169,7 +171,7 @@ async fn panic() -> &'static str {
     panic!("the secret of the panic");
 }
 
-async fn answer_as_scripted(State(state): State<Arc<ShopState>>, _body: String) -> Response {
+async fn answer_as_scripted(State(state): State<Arc<TestServiceState>>, _body: String) -> Response {
     state.hits.fetch_add(1, Ordering::SeqCst);
     let status = state.script.lock().unwrap().pop_front().unwrap_or(200);
     let status = StatusCode::from_u16(status).unwrap();
@@ -179,7 +181,7 @@ async fn answer_as_scripted(State(state): State<Arc<ShopState>>, _body: String) 
     }
 }
 
-struct TellDropped(Arc<ShopState>);
+struct TellDropped(Arc<TestServiceState>);
 
 impl Drop for TellDropped {
     fn drop(&mut self) {
@@ -188,7 +190,7 @@ impl Drop for TellDropped {
 }
 
 /// Never answers; tells when it begins to wait and when it is given up.
-async fn wait(State(state): State<Arc<ShopState>>) -> Response {
+async fn wait(State(state): State<Arc<TestServiceState>>) -> Response {
     state.hits.fetch_add(1, Ordering::SeqCst);
     let _tell = TellDropped(Arc::clone(&state));
     state.waiting.notify_one();
@@ -196,7 +198,7 @@ async fn wait(State(state): State<Arc<ShopState>>) -> Response {
 }
 
 /// Answers when the test opens the gate.
-async fn wait_at_gate(State(state): State<Arc<ShopState>>) -> &'static str {
+async fn wait_at_gate(State(state): State<Arc<TestServiceState>>) -> &'static str {
     state.waiting.notify_one();
     state.open_gate.notified().await;
     "through the gate"
@@ -227,7 +229,7 @@ pub fn get_request(path: &str) -> Request {
 }
 
 /// The status and the JSON of an answer, or of the error a client would be told.
-pub async fn told(answer: Result<Response, UpstreamError>) -> (u16, Value) {
+pub async fn status_and_body(answer: Result<Response, UpstreamError>) -> (u16, Value) {
     let response = answer.unwrap_or_else(|error| ApiError::from(error).into_response());
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use urr_service::serve;
 
-use crate::shop::{PATIENT, Shop, raw, soon};
+use crate::fixture::{PATIENT, TestService, raw, soon};
 
 const GATE: &str = "GET /gate HTTP/1.1\r\nhost: x\r\n\r\n";
 const WAIT: &str = "GET /wait HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -21,31 +21,31 @@ struct Listening {
     server: JoinHandle<std::io::Result<()>>,
 }
 
-async fn listen(shop: &Shop, grace: Duration) -> Listening {
+async fn listen(fixture: &TestService, grace: Duration) -> Listening {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listen_on(listener, shop, grace)
+    listen_on(listener, fixture, grace)
 }
 
-fn listen_on(listener: TcpListener, shop: &Shop, grace: Duration) -> Listening {
+fn listen_on(listener: TcpListener, fixture: &TestService, grace: Duration) -> Listening {
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
-    let router = shop.service.network_router(&shop.credentials);
+    let router = fixture.service.network_router(&fixture.credentials);
     let server = tokio::spawn(serve(listener, router, shutdown.clone(), grace));
     Listening { address, shutdown, server }
 }
 
 #[tokio::test]
 async fn a_drain_finishes_what_is_in_flight_and_takes_nothing_new() {
-    let shop = Shop::open();
-    let Listening { address, shutdown, server } = listen(&shop, PATIENT).await;
+    let fixture = TestService::open();
+    let Listening { address, shutdown, server } = listen(&fixture, PATIENT).await;
     let idle = TcpStream::connect(address).await.unwrap();
     let begun = Instant::now();
     let in_flight = tokio::spawn(raw(address, GATE));
-    soon(shop.state.waiting.notified()).await;
+    soon(fixture.state.waiting.notified()).await;
     shutdown.cancel();
     soon(async { while TcpStream::connect(address).await.is_ok() {} }).await;
     assert!(!server.is_finished(), "it waits for the request in flight");
-    shop.state.open_gate.notify_one();
+    fixture.state.open_gate.notify_one();
     let answer = soon(in_flight).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.ends_with("through the gate"), "{answer}");
@@ -58,32 +58,32 @@ async fn a_drain_finishes_what_is_in_flight_and_takes_nothing_new() {
 
 #[tokio::test]
 async fn what_outlasts_the_grace_is_cut_off() {
-    let shop = Shop::open();
+    let fixture = TestService::open();
     let grace = Duration::from_millis(20);
-    let Listening { address, shutdown, server } = listen(&shop, grace).await;
+    let Listening { address, shutdown, server } = listen(&fixture, grace).await;
     let in_flight = tokio::spawn(raw(address, WAIT));
-    soon(shop.state.waiting.notified()).await;
+    soon(fixture.state.waiting.notified()).await;
     shutdown.cancel();
     assert!(soon(server).await.unwrap().is_ok());
-    soon(shop.state.dropped.notified()).await;
+    soon(fixture.state.dropped.notified()).await;
     assert_eq!(soon(in_flight).await.unwrap(), "", "no half answer");
 }
 
 #[tokio::test]
 async fn a_client_that_disconnects_ends_the_work() {
-    let shop = Shop::open();
-    let Listening { address, .. } = listen(&shop, PATIENT).await;
+    let fixture = TestService::open();
+    let Listening { address, .. } = listen(&fixture, PATIENT).await;
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(WAIT.as_bytes()).await.unwrap();
-    soon(shop.state.waiting.notified()).await;
+    soon(fixture.state.waiting.notified()).await;
     drop(client);
-    soon(shop.state.dropped.notified()).await;
+    soon(fixture.state.dropped.notified()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_never_ends_its_headers_is_dropped() {
-    let shop = Shop::open();
-    let Listening { address, .. } = listen(&shop, PATIENT).await;
+    let fixture = TestService::open();
+    let Listening { address, .. } = listen(&fixture, PATIENT).await;
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(b"GET /scripted HTTP/1.1\r\nx-slow: ").await.unwrap();
     let begun = Instant::now();
@@ -92,13 +92,13 @@ async fn a_client_that_never_ends_its_headers_is_dropped() {
     assert_eq!(begun.elapsed().as_secs(), 15);
     let answer = String::from_utf8(answer).unwrap();
     assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert_eq!(shop.state.hits(), 0);
+    assert_eq!(fixture.state.hits(), 0);
 }
 
 #[tokio::test]
 async fn bytes_that_are_not_http_do_not_trouble_the_server() {
-    let shop = Shop::open();
-    let Listening { address, .. } = listen(&shop, PATIENT).await;
+    let fixture = TestService::open();
+    let Listening { address, .. } = listen(&fixture, PATIENT).await;
     let answer = raw(address, "\u{16}\u{3}\u{1} this is TLS\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     let answer =
@@ -108,13 +108,13 @@ async fn bytes_that_are_not_http_do_not_trouble_the_server() {
 
 #[tokio::test]
 async fn a_client_that_sends_too_much_gets_to_read_why() {
-    let shop = Shop::open();
+    let fixture = TestService::open();
     // Small buffers: the client is still sending when the server has read enough to refuse.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(8).unwrap();
-    let Listening { address, .. } = listen_on(listener, &shop, PATIENT);
+    let Listening { address, .. } = listen_on(listener, &fixture, PATIENT);
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_send_buffer_size(4_096).unwrap();
     let mut client = socket.connect(address).await.unwrap();

@@ -12,13 +12,14 @@ use urr_storage::{StorageError, params};
 use urr_test::servers::{self, Server};
 
 use crate::dead_letters::list;
-use crate::logs::Logs;
-use crate::on_both_forms;
-use crate::world::{
-    World, assert_each_seat_in_order, effect_insert, eventually, metrics_text, paint, steps, within,
+use crate::fixture::{
+    Fixture, assert_each_seat_in_order, effect_insert, eventually, metrics_text, paint, steps,
+    within,
 };
+use crate::logs::Logs;
+use crate::on_both_engines;
 
-on_both_forms![
+on_both_engines![
     each_event_has_its_effect_and_keys_keep_their_order,
     a_message_delivered_twice_has_one_effect,
     without_an_inbox_a_message_delivered_twice_has_two_effects,
@@ -50,41 +51,42 @@ impl Calls {
 mod cases {
     use super::*;
 
-    pub async fn each_event_has_its_effect_and_keys_keep_their_order(world: World) {
-        world.publish_events(&steps(&world, 25, 40)).await;
-        let consumer = world.consumer("group", paint());
-        assert_each_seat_in_order(&world.effects_become(1_000).await);
+    pub async fn each_event_has_its_effect_and_keys_keep_their_order(fixture: Fixture) {
+        fixture.publish_events(&steps(&fixture, 25, 40)).await;
+        let consumer = fixture.consumer("group", paint());
+        assert_each_seat_in_order(&fixture.effects_become(1_000).await);
         consumer.stop().await;
-        assert_eq!(world.effects().await.len(), 1_000);
+        assert_eq!(fixture.effects().await.len(), 1_000);
     }
 
-    pub async fn a_message_delivered_twice_has_one_effect(world: World) {
+    pub async fn a_message_delivered_twice_has_one_effect(fixture: Fixture) {
         let (twice, after) =
-            (world.event(Uuid::from_u128(1), 0), world.event(Uuid::from_u128(1), 1));
-        world.publish_events(&[twice.clone(), twice, after]).await;
-        let consumer = world.consumer("group", paint());
+            (fixture.event(Uuid::from_u128(1), 0), fixture.event(Uuid::from_u128(1), 1));
+        fixture.publish_events(&[twice.clone(), twice, after]).await;
+        let consumer = fixture.consumer("group", paint());
         // The last message of the key comes behind both copies.
-        assert_each_seat_in_order(&world.effects_become(2).await);
+        assert_each_seat_in_order(&fixture.effects_become(2).await);
         consumer.stop().await;
-        assert_eq!(world.effects().await.len(), 2);
+        assert_eq!(fixture.effects().await.len(), 2);
     }
 
     /// The control of the case above: it is the inbox that makes it one.
-    pub async fn without_an_inbox_a_message_delivered_twice_has_two_effects(world: World) {
-        let twice = world.event(Uuid::from_u128(1), 0);
-        world.publish_events(&[twice.clone(), twice]).await;
-        for delivery in world.read("group", 2).await {
+    pub async fn without_an_inbox_a_message_delivered_twice_has_two_effects(fixture: Fixture) {
+        let twice = fixture.event(Uuid::from_u128(1), 0);
+        fixture.publish_events(&[twice.clone(), twice]).await;
+        for delivery in fixture.read("group", 2).await {
             let event = DomainEvent::from_bytes(&delivery.body).unwrap();
-            let effect = world.db.write(move |tx| effect_insert(tx, &event));
+            let effect = fixture.db.write(move |tx| effect_insert(tx, &event));
             effect.await.unwrap();
         }
-        assert_eq!(world.effects().await.len(), 2);
+        assert_eq!(fixture.effects().await.len(), 2);
     }
 
-    pub async fn two_groups_have_their_own_effects(world: World) {
-        world.publish_events(&steps(&world, 5, 4)).await;
-        let (ticket, stats) = (world.consumer("ticket", paint()), world.consumer("stats", paint()));
-        let effects = world.effects_become(40).await;
+    pub async fn two_groups_have_their_own_effects(fixture: Fixture) {
+        fixture.publish_events(&steps(&fixture, 5, 4)).await;
+        let (ticket, stats) =
+            (fixture.consumer("ticket", paint()), fixture.consumer("stats", paint()));
+        let effects = fixture.effects_become(40).await;
         let mut times = HashMap::new();
         for effect in effects {
             *times.entry(effect.event_id).or_insert(0) += 1;
@@ -95,23 +97,25 @@ mod cases {
         stats.stop().await;
     }
 
-    pub async fn a_consumer_that_crashes_again_and_again_loses_and_repeats_nothing(world: World) {
-        world.publish_events(&steps(&world, 20, 60)).await;
+    pub async fn a_consumer_that_crashes_again_and_again_loses_and_repeats_nothing(
+        fixture: Fixture,
+    ) {
+        fixture.publish_events(&steps(&fixture, 20, 60)).await;
         for wanted in [100, 400, 800] {
-            let consumer = world.consumer("group", paint());
-            world.effects_become(wanted).await;
+            let consumer = fixture.consumer("group", paint());
+            fixture.effects_become(wanted).await;
             consumer.crash().await;
         }
-        let consumer = world.consumer("group", paint());
-        assert_each_seat_in_order(&world.effects_become(1_200).await);
+        let consumer = fixture.consumer("group", paint());
+        assert_each_seat_in_order(&fixture.effects_become(1_200).await);
         consumer.stop().await;
-        assert_eq!(world.effects().await.len(), 1_200);
+        assert_eq!(fixture.effects().await.len(), 1_200);
     }
 
-    pub async fn a_business_rejection_is_kept_and_never_tried_again(world: World) {
+    pub async fn a_business_rejection_is_kept_and_never_tried_again(fixture: Fixture) {
         let seat = Uuid::from_u128(1);
-        let events = [world.event(seat, 0), world.event(seat, 1)];
-        world.publish_events(&events).await;
+        let events = [fixture.event(seat, 0), fixture.event(seat, 1)];
+        fixture.publish_events(&events).await;
         let calls = Calls::default();
         let handler: Handler = {
             let calls = calls.clone();
@@ -125,21 +129,21 @@ mod cases {
         };
         let mut registry = Registry::default();
         let metrics = BusMetrics::register(&mut registry);
-        let consumer = world.consumer_with("group", handler, metrics);
-        assert_each_seat_in_order(&world.effects_become(2).await);
+        let consumer = fixture.consumer_with("group", handler, metrics);
+        assert_each_seat_in_order(&fixture.effects_become(2).await);
         consumer.stop().await;
         let text = metrics_text(&registry);
         assert!(text.contains("outcome=\"rejected\"} 2"), "{text}");
         assert!(!text.contains("urr_bus_dead_letters_total{"), "{text}");
         assert_eq!((calls.of(&events[0]), calls.of(&events[1])), (1, 1));
-        assert_eq!(list(&world).await, []);
+        assert_eq!(list(&fixture).await, []);
     }
 
-    pub async fn an_outage_is_waited_for_while_other_keys_go_on(world: World) {
+    pub async fn an_outage_is_waited_for_while_other_keys_go_on(fixture: Fixture) {
         let (down, up) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let events: Vec<DomainEvent> =
-            [down, up].iter().flat_map(|seat| (0..3).map(|n| world.event(*seat, n))).collect();
-        world.publish_events(&events).await;
+            [down, up].iter().flat_map(|seat| (0..3).map(|n| fixture.event(*seat, n))).collect();
+        fixture.publish_events(&events).await;
         let is_down = Arc::new(AtomicBool::new(true));
         let calls = Calls::default();
         let handler: Handler = {
@@ -154,22 +158,22 @@ mod cases {
                 Ok(HandlerOutcome::Done)
             })
         };
-        let consumer = world.consumer("group", handler);
-        let effects = world.effects_become(3).await;
+        let consumer = fixture.consumer("group", handler);
+        let effects = fixture.effects_become(3).await;
         assert!(effects.iter().all(|effect| effect.seat_id == up), "{effects:?}");
         // More attempts than a failure that is not an outage would get.
         eventually("attempts", async || calls.of(&events[0]) > 6).await;
         assert_eq!(calls.of(&events[1]), 0, "the next of the key waits");
-        assert_eq!(world.effects().await.len(), 3);
+        assert_eq!(fixture.effects().await.len(), 3);
         is_down.store(false, Ordering::SeqCst);
-        assert_each_seat_in_order(&world.effects_become(6).await);
+        assert_each_seat_in_order(&fixture.effects_become(6).await);
         consumer.stop().await;
-        assert_eq!(list(&world).await, []);
+        assert_eq!(list(&fixture).await, []);
     }
 
-    pub async fn an_unknown_outcome_is_tried_again(world: World) {
-        let event = world.event(Uuid::from_u128(1), 0);
-        world.publish_events(std::slice::from_ref(&event)).await;
+    pub async fn an_unknown_outcome_is_tried_again(fixture: Fixture) {
+        let event = fixture.event(Uuid::from_u128(1), 0);
+        fixture.publish_events(std::slice::from_ref(&event)).await;
         let calls = Calls::default();
         let handler: Handler = {
             let calls = calls.clone();
@@ -182,17 +186,17 @@ mod cases {
                 Ok(HandlerOutcome::Done)
             })
         };
-        let consumer = world.consumer("group", handler);
-        world.effects_become(1).await;
+        let consumer = fixture.consumer("group", handler);
+        fixture.effects_become(1).await;
         consumer.stop().await;
         assert_eq!(calls.of(&event), 7);
     }
 
-    pub async fn what_is_not_for_us_is_ignored(world: World) {
+    pub async fn what_is_not_for_us_is_ignored(fixture: Fixture) {
         let seat = Uuid::from_u128(1);
-        let mut foreign = world.event(seat, 7);
+        let mut foreign = fixture.event(seat, 7);
         foreign.event_type = "SEAT_SOLD".to_owned();
-        world.publish_events(&[foreign, world.event(seat, 0)]).await;
+        fixture.publish_events(&[foreign, fixture.event(seat, 0)]).await;
         let handler: Handler = Arc::new(|tx, event, _| match event.event_type.as_str() {
             "SEAT_PAINTED" => {
                 effect_insert(tx, event)?;
@@ -200,17 +204,17 @@ mod cases {
             }
             _ => Ok(HandlerOutcome::Ignored),
         });
-        let consumer = world.consumer("group", handler);
-        assert_each_seat_in_order(&world.effects_become(1).await);
+        let consumer = fixture.consumer("group", handler);
+        assert_each_seat_in_order(&fixture.effects_become(1).await);
         consumer.stop().await;
-        assert_eq!(list(&world).await, []);
+        assert_eq!(list(&fixture).await, []);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_finishes_and_acknowledges_what_is_under_way() {
-    let world = World::embedded().await;
-    world.publish_events(&steps(&world, 10, 10)).await;
+    let fixture = Fixture::embedded().await;
+    fixture.publish_events(&steps(&fixture, 10, 10)).await;
     let (entered, was_entered) = tokio::sync::mpsc::unbounded_channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = Mutex::new(released);
@@ -223,14 +227,14 @@ async fn a_stop_finishes_and_acknowledges_what_is_under_way() {
         effect_insert(tx, event)?;
         Ok(HandlerOutcome::Done)
     });
-    let consumer = world.consumer("group", handler);
+    let consumer = fixture.consumer("group", handler);
     let mut was_entered = was_entered;
     within(was_entered.recv()).await.unwrap();
     let stopping = tokio::spawn(consumer.stop());
     release.send(()).unwrap();
     within(stopping).await.unwrap();
-    assert_eq!(world.effects().await.len(), 100);
-    let subscription = world.bus.subscribe("group", std::slice::from_ref(&world.topic)).await;
+    assert_eq!(fixture.effects().await.len(), 100);
+    let subscription = fixture.bus.subscribe("group", std::slice::from_ref(&fixture.topic)).await;
     let lags = subscription.unwrap().lag_reader().lag().await.unwrap();
     assert_eq!(lags.iter().map(|lag| lag.messages).sum::<i64>(), 0);
 }
@@ -238,15 +242,15 @@ async fn a_stop_finishes_and_acknowledges_what_is_under_way() {
 #[tokio::test]
 async fn a_consumer_whose_storage_is_closed_ends_loudly_and_without_dead_letters() {
     let (logs, _guard) = Logs::collect();
-    let world = World::embedded().await;
-    world.db.close();
-    world.publish_events(&[world.event(Uuid::from_u128(1), 0)]).await;
-    let consumer = world.consumer("group", paint());
+    let fixture = Fixture::embedded().await;
+    fixture.db.close();
+    fixture.publish_events(&[fixture.event(Uuid::from_u128(1), 0)]).await;
+    let consumer = fixture.consumer("group", paint());
     within(consumer.ended()).await;
-    assert_eq!(list(&world).await, []);
+    assert_eq!(list(&fixture).await, []);
     let lines = logs.lines_with("the storage was closed under the consumer");
     assert!(lines.len() == 1 && lines[0].starts_with("ERROR"), "{lines:?}");
-    assert_eq!(world.read("group", 1).await.len(), 1, "it was not acknowledged");
+    assert_eq!(fixture.read("group", 1).await.len(), 1, "it was not acknowledged");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,9 +261,9 @@ async fn on_kafka_a_batch_that_takes_long_keeps_its_place_in_the_group() {
     let mut options = KafkaOptions::new(servers::shared_kafka().unwrap().bootstrap());
     options.session_timeout = Duration::from_secs(6);
     options.poll_interval_max = Duration::from_secs(6);
-    let world = World::on_kafka(options).await;
+    let fixture = Fixture::on_kafka(options).await;
     // More than a batch, so that messages are on their way to us while the first one stalls.
-    world.publish_events(&steps(&world, 50, 20)).await;
+    fixture.publish_events(&steps(&fixture, 50, 20)).await;
     let resumed_at = Instant::now() + Duration::from_secs(15);
     let handler: Handler = Arc::new(move |tx, event, _| {
         if Instant::now() < resumed_at {
@@ -269,8 +273,8 @@ async fn on_kafka_a_batch_that_takes_long_keeps_its_place_in_the_group() {
         Ok(HandlerOutcome::Done)
     });
     let mut registry = Registry::default();
-    let consumer = world.consumer_with("group", handler, BusMetrics::register(&mut registry));
-    assert_each_seat_in_order(&world.effects_become(1_000).await);
+    let consumer = fixture.consumer_with("group", handler, BusMetrics::register(&mut registry));
+    assert_each_seat_in_order(&fixture.effects_become(1_000).await);
     consumer.stop().await;
     // Who loses the place gets the messages a second time.
     let text = metrics_text(&registry);

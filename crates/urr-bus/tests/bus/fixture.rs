@@ -44,7 +44,7 @@ enum Form {
     Kafka(KafkaOptions),
 }
 
-pub struct World {
+pub struct Fixture {
     form: Form,
     pub bus: Bus,
     pub db: Db,
@@ -55,27 +55,27 @@ pub struct World {
     _folder: TempDir,
 }
 
-impl World {
-    pub async fn embedded() -> World {
+impl Fixture {
+    pub async fn embedded() -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bus.sqlite");
-        World::new(folder, Form::Embedded(path)).await
+        Fixture::new(folder, Form::Embedded(path)).await
     }
 
     /// None where Kafka cannot be started, which has been said.
-    pub async fn kafka() -> Option<World> {
+    pub async fn kafka() -> Option<Fixture> {
         if !servers::available(Server::Kafka).unwrap() {
             return None;
         }
         let kafka = servers::shared_kafka().unwrap();
-        Some(World::on_kafka(KafkaOptions::new(kafka.bootstrap())).await)
+        Some(Fixture::on_kafka(KafkaOptions::new(kafka.bootstrap())).await)
     }
 
-    pub async fn on_kafka(options: KafkaOptions) -> World {
-        World::new(tempfile::tempdir().unwrap(), Form::Kafka(options)).await
+    pub async fn on_kafka(options: KafkaOptions) -> Fixture {
+        Fixture::new(tempfile::tempdir().unwrap(), Form::Kafka(options)).await
     }
 
-    async fn new(folder: TempDir, form: Form) -> World {
+    async fn new(folder: TempDir, form: Form) -> Fixture {
         let clock = Clock::System;
         let ids = IdSource::from_system_randomness(clock.clone());
         let path = folder.path().join("service.sqlite");
@@ -84,7 +84,7 @@ impl World {
         let topic = format!("paint-{}", ids.next_id().simple());
         let bus = open(&form, &clock);
         bus.ensure_topics(&[TopicSpec::new(&topic)]).await.unwrap();
-        World { form, bus, db, clock, ids, topic, _folder: folder }
+        Fixture { form, bus, db, clock, ids, topic, _folder: folder }
     }
 
     /// The bus as another start of the program sees it.
@@ -301,9 +301,9 @@ pub fn assert_each_seat_in_order(effects: &[Effect]) {
 }
 
 /// Events of several seats, dealt out in turn.
-pub fn steps(world: &World, seats: usize, steps: i64) -> Vec<DomainEvent> {
-    let seats: Vec<Uuid> = (0..seats).map(|_| world.ids.next_id()).collect();
-    (0..steps).flat_map(|step| seats.iter().map(move |seat| world.event(*seat, step))).collect()
+pub fn steps(fixture: &Fixture, seats: usize, steps: i64) -> Vec<DomainEvent> {
+    let seats: Vec<Uuid> = (0..seats).map(|_| fixture.ids.next_id()).collect();
+    (0..steps).flat_map(|step| seats.iter().map(move |seat| fixture.event(*seat, step))).collect()
 }
 
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
