@@ -21,12 +21,12 @@ pub(super) struct EventsQuery {
     /// 10 by default, at most 100.
     limit: Option<i64>,
     /// `revenue` by default.
-    sort_by: Option<EventSort>,
+    sort_by: Option<EventStatsSort>,
 }
 
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-enum EventSort {
+enum EventStatsSort {
     Revenue,
     Reservations,
     Occupancy,
@@ -67,7 +67,9 @@ impl From<EventStats> for EventStatsView {
     }
 }
 
-/// Lists events with their sales, the best first.
+/// Lists events with their sales, best first.
+///
+/// For administrators. `sortBy` is `revenue` (the default), `reservations` or `occupancy`.
 #[utoipa::path(
     get, path = "/api/stats/events", tag = "statistics", params(EventsQuery),
     responses(
@@ -82,10 +84,10 @@ pub(super) async fn list_event_stats(
     _admin: Admin,
     Query(query): Query<EventsQuery>,
 ) -> Result<Json<StatsAnswer<Vec<EventStatsView>>>, ApiError> {
-    let order = match query.sort_by.unwrap_or(EventSort::Revenue) {
-        EventSort::Revenue => EventStatsOrder::Revenue,
-        EventSort::Reservations => EventStatsOrder::Reservations,
-        EventSort::Occupancy => EventStatsOrder::Occupancy,
+    let order = match query.sort_by.unwrap_or(EventStatsSort::Revenue) {
+        EventStatsSort::Revenue => EventStatsOrder::Revenue,
+        EventStatsSort::Reservations => EventStatsOrder::Reservations,
+        EventStatsSort::Occupancy => EventStatsOrder::Occupancy,
     };
     let limit = u32::from(clamp(query.limit, EVENTS_DEFAULT, EVENTS_MAX));
     let events = stats.events(order, limit).await?;
@@ -120,7 +122,9 @@ struct EventOverviewView {
     occupancy_rate: f64,
 }
 
-/// Shows the sales of one event.
+/// Returns the sales of one event.
+///
+/// For administrators. Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/stats/events/{eventId}", tag = "statistics", params(("eventId" = Uuid, Path)),
     responses(
