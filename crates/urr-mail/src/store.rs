@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
+use urr_storage::{Row, StorageError, ToValue, Tx, Value, from_row, params};
 
 use crate::domain::mail::{Mail, MailId, MailKind, MailLanguage, MailStatus};
 use crate::domain::retry::DeliveryDecision;
@@ -45,22 +45,11 @@ pub struct MailLease {
 }
 
 fn mail_read(row: &Row<'_>) -> Result<Mail, StorageError> {
-    Ok(Mail {
-        id: row.get("id")?,
-        kind: row.get("kind")?,
-        subject_id: row.get("subject_id")?,
-        user_id: row.get("user_id")?,
+    Ok(from_row!(row => Mail {
+        id, kind, subject_id, user_id, is_complete, language, status, last_error, attempts, due_at,
+        useful_until, created_at, ended_at;
         template_data: template_data_read(row)?,
-        is_complete: row.get("is_complete")?,
-        language: row.get("language")?,
-        status: row.get("status")?,
-        last_error: row.get("last_error")?,
-        attempts: row.get("attempts")?,
-        due_at: row.get("due_at")?,
-        useful_until: row.get("useful_until")?,
-        created_at: row.get("created_at")?,
-        ended_at: row.get("ended_at")?,
-    })
+    }))
 }
 
 fn template_data_read(row: &Row<'_>) -> Result<TemplateData, StorageError> {

@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use axum::extract::{FromRef, State};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Db, Row, StorageError, Tx, Value, params, storable};
+use urr_storage::{Db, Row, StorageError, Tx, Value, from_row, params, storable};
 use utoipa::openapi::path::Operation;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::{Admin, ApiError, ErrorBody, Json, Page, Paged, Pagination, Query};
+use crate::{Admin, ApiError, Errors, Json, Page, Paged, Pagination, Query};
 
 const SUMMARY_CHARS_MAX: usize = 1_000;
 
@@ -128,16 +128,11 @@ pub fn list(
 }
 
 fn action_read(row: &Row<'_>) -> Result<AdminAction, StorageError> {
-    Ok(AdminAction {
-        id: row.get("id")?,
-        admin_id: row.get("admin_id")?,
+    Ok(from_row!(row => AdminAction {
+        id, admin_id, resource_id, summary, details, created_at;
         action: Cow::Owned(row.get("action")?),
         resource_type: Cow::Owned(row.get("resource_type")?),
-        resource_id: row.get("resource_id")?,
-        summary: row.get("summary")?,
-        details: row.get("details")?,
-        created_at: row.get("created_at")?,
-    })
+    }))
 }
 
 /// The place of the log in a service's interface.
@@ -216,12 +211,7 @@ impl From<AdminAction> for AdminActionView {
 /// are written in one transaction. `adminId` is null for what an operator did at the command line.
 #[utoipa::path(
     get, path = "/", params(AdminLogFilter, Page),
-    responses(
-        (status = 200, body = AdminLogView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = AdminLogView), Errors<401, 403>),
 )]
 async fn list_admin_actions(
     State(db): State<Db>,

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{
     Components, ContentBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr,
-    ResponseBuilder,
+    Response as ApiResponse, ResponseBuilder,
 };
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
 use crate::ErrorBody;
 
@@ -67,6 +67,45 @@ pub fn merge_openapi(
     Ok(merged)
 }
 
+/// The refusals of an operation, by status, for `#[utoipa::path(responses(…, Errors<401, 404>))]`.
+/// What any operation may answer ([`COMMON`]) need not be named.
+pub struct Errors<
+    const A: u16,
+    const B: u16 = 0,
+    const C: u16 = 0,
+    const D: u16 = 0,
+    const E: u16 = 0,
+    const F: u16 = 0,
+>;
+
+impl<const A: u16, const B: u16, const C: u16, const D: u16, const E: u16, const F: u16>
+    IntoResponses for Errors<A, B, C, D, E, F>
+{
+    fn responses() -> BTreeMap<String, RefOr<ApiResponse>> {
+        let statuses = [A, B, C, D, E, F].into_iter().filter(|status| *status > 0);
+        statuses.map(|status| (status.to_string(), error_answer(description_of(status)))).collect()
+    }
+}
+
+fn description_of(status: u16) -> &'static str {
+    match status {
+        401 => "There is no login, or it is not valid any more.",
+        402 => "The payment was declined.",
+        403 => "This user may not do this.",
+        404 => "There is no such thing, or it is not this user's.",
+        409 => "The present state does not allow it; `code` says why.",
+        410 => "It has expired.",
+        422 => "The idempotency key belongs to another request, or the content is not acceptable.",
+        _ => "`code` says why.",
+    }
+}
+
+fn error_answer(description: &str) -> RefOr<ApiResponse> {
+    let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(ErrorBody::name())));
+    let answer = ResponseBuilder::new().description(description);
+    RefOr::T(answer.content("application/json", body.build()).build())
+}
+
 /// What the gateway may answer to any operation.
 const COMMON: [(&str, &str); 5] = [
     ("400", "The address, a header or the body is not acceptable."),
@@ -87,13 +126,8 @@ fn add_common_answers(operation: &mut Operation) {
     let with_body = operation.request_body.is_some();
     let answers = COMMON.iter().chain(COMMON_WITH_BODY.iter().filter(|_| with_body));
     for (status, description) in answers {
-        let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(ErrorBody::name())));
-        let answer = ResponseBuilder::new()
-            .description(*description)
-            .content("application/json", body.build())
-            .build();
         let answers = &mut operation.responses.responses;
-        answers.entry((*status).to_owned()).or_insert(RefOr::T(answer));
+        answers.entry((*status).to_owned()).or_insert_with(|| error_answer(description));
     }
 }
 

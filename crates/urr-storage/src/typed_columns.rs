@@ -2,6 +2,15 @@
 
 use urr_kernel::Tier;
 
+/// Reads a struct whose fields are named like the columns: `from_row!(row => Venue { id, name })`.
+/// Fields with another source follow a semicolon: `from_row!(row => Sale { id; tickets: Vec::new() })`.
+#[macro_export]
+macro_rules! from_row {
+    ($row:expr => $type:ident { $($field:ident),+ $(,)? $(; $($other:ident: $value:expr),+ $(,)?)? }) => {
+        $type { $($field: $row.get(stringify!($field))?,)+ $($($other: $value,)+)? }
+    };
+}
+
 /// Lets an id type of [`urr_kernel::define_id!`] be a column and a parameter:
 /// `row.get::<ReservationId>("id")?` and `params![reservation_id]`.
 #[macro_export]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use urr_kernel::Uuid;
-use urr_storage::{Db, Row, StorageError, Tx, outbox};
+use urr_storage::{Db, Row, StorageError, Tx, from_row, outbox};
 
 /// The databases whose tables have to agree. They are only read.
 pub struct ServiceTables {
@@ -105,16 +105,11 @@ impl ServiceTables {
                    where reservation_id = reservations.id and is_valid) as valid_tickets \
                    from reservations";
         let read = |row: &Row<'_>| {
-            let reserved = ReservationRow {
-                status: row.get("status")?,
-                payment_status: row.get("payment_status")?,
-                quantity: row.get("quantity")?,
-                total_amount: row.get("total_amount")?,
-                refund_amount: row.get("refund_amount")?,
-                payment_id: row.get("payment_id")?,
+            let reserved = from_row!(row => ReservationRow {
+                status, payment_status, quantity, total_amount, refund_amount, payment_id,
+                valid_tickets;
                 is_pinned: row.get::<Option<Uuid>>("pinned_by")?.is_some(),
-                valid_tickets: row.get("valid_tickets")?,
-            };
+            });
             Ok((row.get("id")?, reserved))
         };
         rows(&self.ticket, sql, read).await.into_iter().collect()
@@ -128,18 +123,14 @@ impl ServiceTables {
                    (select coalesce(sum(refunded), 0)::bigint from sandbox_payments as s \
                     where s.order_id = payments.order_id) as refunded from payments";
         let read = |row: &Row<'_>| {
-            let paid = PaymentRow {
+            let paid = from_row!(row => PaymentRow {
+                payable_id, order_id, status, step, amount;
                 kind: row.get("payable_kind")?,
-                payable_id: row.get("payable_id")?,
-                order_id: row.get("order_id")?,
                 card: row.get::<Option<String>>("payment_key")?.as_deref().and_then(card_of),
-                status: row.get("status")?,
-                step: row.get("step")?,
-                amount: row.get("amount")?,
                 ours: (row.get("charged_amount")?, row.get("refunded_amount")?),
                 theirs: (row.get("charged")?, row.get("refunded")?),
                 is_announced: row.get::<Option<Uuid>>("confirmed_event_id")?.is_some(),
-            };
+            });
             Ok((row.get("id")?, paid))
         };
         rows(&self.payment, sql, read).await.into_iter().collect()
@@ -194,16 +185,9 @@ impl ServiceTables {
         let sums = names.iter().map(|name| format!("coalesce(sum({name}), 0)::bigint as {name}"));
         let sums = sums.collect::<Vec<String>>().join(", ");
         let read = |row: &Row<'_>| {
-            Ok(StatsTotals {
-                created: row.get("created")?,
-                confirmed: row.get("confirmed")?,
-                cancelled: row.get("cancelled")?,
-                expired: row.get("expired")?,
-                places_sold: row.get("places_sold")?,
-                charges: row.get("charges")?,
-                charged: row.get("charged")?,
-                refunded: row.get("refunded")?,
-            })
+            Ok(from_row!(row => StatsTotals {
+                created, confirmed, cancelled, expired, places_sold, charges, charged, refunded
+            }))
         };
         let sql = format!("select {sums} from hour_counters");
         rows(&self.stats, &sql, read).await.into_iter().next().expect("sums are one row")

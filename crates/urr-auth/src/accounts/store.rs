@@ -3,7 +3,7 @@
 use urr_contracts::internal::auth::USERS_PER_CALL_MAX;
 use urr_kernel::Timestamp;
 use urr_service::{Page, UserRole};
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
+use urr_storage::{Row, StorageError, ToValue, Tx, Value, from_row, params};
 
 use crate::accounts::account::{AccountStatus, UserId};
 use crate::accounts::language::Language;
@@ -34,25 +34,16 @@ fn user_from_row(row: &Row<'_>) -> Result<StoredUser, StorageError> {
     let status: AccountStatus = row.get("status")?;
     let person = match status {
         AccountStatus::Deleted => None,
-        AccountStatus::Active | AccountStatus::Dormant => Some(SealedDetails {
-            key_version: row.get("key_version")?,
-            email_cipher: row.get("email_cipher")?,
-            email_index: row.get("email_index")?,
-            name_cipher: row.get("name_cipher")?,
-            phone_cipher: row.get("phone_cipher")?,
-        }),
+        AccountStatus::Active | AccountStatus::Dormant => Some(from_row!(row => SealedDetails {
+            key_version, email_cipher, email_index, name_cipher, phone_cipher
+        })),
     };
-    Ok(StoredUser {
-        id: row.get("id")?,
-        person,
-        password_hash: row.get("password_hash")?,
-        password_version: row.get("password_version")?,
+    Ok(from_row!(row => StoredUser {
+        id, password_hash, password_version, language, created_at, last_login_at;
+        person: person,
         role: get_named(row, "role")?,
-        language: row.get("language")?,
-        status,
-        created_at: row.get("created_at")?,
-        last_login_at: row.get("last_login_at")?,
-    })
+        status: status,
+    }))
 }
 
 /// `false` if the address is taken.

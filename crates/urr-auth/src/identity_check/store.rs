@@ -1,7 +1,7 @@
 //! The SQL of identity checks.
 
 use urr_kernel::Timestamp;
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
+use urr_storage::{Row, StorageError, ToValue, Tx, Value, from_row, params};
 
 use super::{Verification, VerificationId, VerificationStatus};
 use crate::accounts::account::UserId;
@@ -61,13 +61,7 @@ pub fn verification_insert(
 }
 
 fn verification_from_row(row: &Row<'_>) -> Result<Verification, StorageError> {
-    Ok(Verification {
-        id: row.get("id")?,
-        user_id: row.get("user_id")?,
-        status: row.get("status")?,
-        created_at: row.get("created_at")?,
-        expires_at: row.get("expires_at")?,
-    })
+    Ok(from_row!(row => Verification { id, user_id, status, created_at, expires_at }))
 }
 
 pub fn verification_find(

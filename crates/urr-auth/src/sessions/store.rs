@@ -1,7 +1,7 @@
 //! The SQL of refresh tokens and revoked access tokens.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::accounts::account::UserId;
 use crate::sessions::refresh::StoredRefreshToken;
@@ -13,19 +13,12 @@ const TOKEN_COLUMNS: &str = "id, user_id, family_id, login_at, access_jti, acces
 const FAMILIES_LISTED_MAX: u32 = 1_000;
 
 fn token_from_row(row: &Row<'_>) -> Result<StoredRefreshToken, StorageError> {
-    Ok(StoredRefreshToken {
-        id: row.get("id")?,
-        user_id: row.get("user_id")?,
-        family_id: row.get("family_id")?,
-        login_at: row.get("login_at")?,
+    Ok(from_row!(row => StoredRefreshToken {
+        id, user_id, family_id, login_at, access_expires_at, issued_at, expires_at, rotated_at,
+        revoked_at;
         access_id: row.get("access_jti")?,
-        access_expires_at: row.get("access_expires_at")?,
         access_revoked: row.get::<Option<Timestamp>>("access_revoked_at")?.is_some(),
-        issued_at: row.get("issued_at")?,
-        expires_at: row.get("expires_at")?,
-        rotated_at: row.get("rotated_at")?,
-        revoked_at: row.get("revoked_at")?,
-    })
+    }))
 }
 
 pub fn refresh_insert(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use urr_kernel::Timestamp;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use super::PartitionKey;
 use crate::partition::partition_of;
@@ -143,13 +143,9 @@ pub(super) fn partition_ends(tx: &mut Tx<'_>) -> Result<Vec<PartitionEnd>, Stora
          from bus_partition p where p.retention_ms <> $1",
         params![KEEP_FOR_EVER_MS],
         |row| {
-            Ok(PartitionEnd {
-                topic: row.get("topic")?,
-                partition: row.get("partition")?,
-                retention_ms: row.get("retention_ms")?,
-                read_by_all: row.get("read_by_all")?,
-                next_offset: row.get("next_offset")?,
-            })
+            Ok(from_row!(row => PartitionEnd {
+                topic, partition, retention_ms, read_by_all, next_offset
+            }))
         },
     )
 }

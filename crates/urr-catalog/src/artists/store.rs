@@ -1,21 +1,17 @@
 //! The SQL of artists.
 
 use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use super::{Artist, ArtistId, ArtistName};
 
 const COLUMNS: &str = "id, name, description, image_url, membership_price, created_at";
 
 fn artist_from_row(row: &Row<'_>) -> Result<Artist, StorageError> {
-    Ok(Artist {
-        id: row.get("id")?,
+    Ok(from_row!(row => Artist {
+        id, description, image_url, membership_price, created_at;
         name: ArtistName::stored(row.get("name")?),
-        description: row.get("description")?,
-        image_url: row.get("image_url")?,
-        membership_price: row.get("membership_price")?,
-        created_at: row.get("created_at")?,
-    })
+    }))
 }
 
 /// `false` if the name is taken.

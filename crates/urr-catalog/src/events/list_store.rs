@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use urr_kernel::Timestamp;
 use urr_service::Page;
-use urr_storage::{StorageError, TIME_MAX, TIME_MIN, ToValue, Tx, Value};
+use urr_storage::{StorageError, TIME_MAX, TIME_MIN, ToValue, Tx, Value, from_row};
 use utoipa::ToSchema;
 
 use super::search_store::search_condition;
@@ -134,17 +134,8 @@ pub fn counts_load(tx: &mut Tx<'_>, now: Timestamp) -> Result<CatalogCounts, Sto
          (select count(*) from halls) as halls, (select count(*) from images) as images"
     );
     tx.query_one(&sql, &[now.to_value()], |row| {
-        Ok(CatalogCounts {
-            upcoming: row.get("upcoming")?,
-            on_sale: row.get("on_sale")?,
-            ended: row.get("ended")?,
-            cancelled: row.get("cancelled")?,
-            not_ready: row.get("not_ready")?,
-            deleted: row.get("deleted")?,
-            artists: row.get("artists")?,
-            venues: row.get("venues")?,
-            halls: row.get("halls")?,
-            images: row.get("images")?,
-        })
+        Ok(from_row!(row => CatalogCounts {
+            upcoming, on_sale, ended, cancelled, not_ready, deleted, artists, venues, halls, images
+        }))
     })
 }

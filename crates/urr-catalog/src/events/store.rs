@@ -1,7 +1,7 @@
 //! The SQL of single events; `list_store.rs` has the filtered lists.
 
 use urr_kernel::Timestamp;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use super::rules::{
     ArtistRef, EventId, EventRecord, HallRef, OrderedInventory, TicketType, VenueRef,
@@ -36,41 +36,27 @@ pub fn event_from_row(row: &Row<'_>) -> Result<EventRecord, StorageError> {
         row.get("sale_starts_at")?,
         row.get("sale_ends_at")?,
     );
-    Ok(EventRecord {
-        id: row.get("id")?,
-        revision: row.get("revision")?,
-        title: row.get("title")?,
-        description: row.get("description")?,
+    Ok(from_row!(row => EventRecord {
+        id, revision, title, description, has_presale, seats_per_user_max, poster_image_url,
+        price_min, price_max, capacity, inventory_ready, inventory_problem, cancel_reason,
+        created_by, created_at, updated_at, deleted_at;
         kind: get_named(row, "kind")?,
         announced_status: row.get("status")?,
-        artist,
+        artist: artist,
         venue: VenueRef {
             id: row.get("venue_id")?,
             name: row.get("venue_name")?,
             address: row.get("venue_address")?,
         },
-        hall,
+        hall: hall,
         schedule: schedule.map_err(|error| decode_error("starts_at", error))?,
-        has_presale: row.get("has_presale")?,
-        seats_per_user_max: row.get("seats_per_user_max")?,
-        poster_image_url: row.get("poster_image_url")?,
         prices: get_json(row, "prices")?,
-        price_min: row.get("price_min")?,
-        price_max: row.get("price_max")?,
         ordered: OrderedInventory {
             seats: row.get("seats_ordered")?,
             ticket_types: row.get("ticket_types_ordered")?,
             places: row.get("places_ordered")?,
         },
-        capacity: row.get("capacity")?,
-        inventory_ready: row.get("inventory_ready")?,
-        inventory_problem: row.get("inventory_problem")?,
-        cancel_reason: row.get("cancel_reason")?,
-        created_by: row.get("created_by")?,
-        created_at: row.get("created_at")?,
-        updated_at: row.get("updated_at")?,
-        deleted_at: row.get("deleted_at")?,
-    })
+    }))
 }
 
 pub fn event_insert(
@@ -305,14 +291,6 @@ pub fn ticket_type_list(tx: &mut Tx<'_>, id: EventId) -> Result<Vec<TicketType>,
         "select id, name, description, price, total from event_ticket_types \
          where event_id = $1 order by position",
         params![id],
-        |row| {
-            Ok(TicketType {
-                id: row.get("id")?,
-                name: row.get("name")?,
-                description: row.get("description")?,
-                price: row.get("price")?,
-                total: row.get("total")?,
-            })
-        },
+        |row| Ok(from_row!(row => TicketType { id, name, description, price, total })),
     )
 }

@@ -3,7 +3,7 @@
 use urr_kernel::Timestamp;
 use urr_layout::{Grid, Layout};
 use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::sql::{get_json, to_json};
 use crate::{Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
@@ -12,13 +12,7 @@ const VENUE_COLUMNS: &str = "id, name, address, description, created_at";
 const HALL_COLUMNS: &str = "id, venue_id, name, description, layout, grid, created_at";
 
 fn venue_from_row(row: &Row<'_>) -> Result<Venue, StorageError> {
-    Ok(Venue {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        address: row.get("address")?,
-        description: row.get("description")?,
-        created_at: row.get("created_at")?,
-    })
+    Ok(from_row!(row => Venue { id, name, address, description, created_at }))
 }
 
 /// `false` if the name is taken.
@@ -51,7 +45,7 @@ pub fn venue_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<Venue>, StorageErro
             "select {VENUE_COLUMNS} from venues order by name collate \"C\" limit $1 offset $2"
         ),
         params![page.limit(), page.offset()],
-        venue_from_row,
+        venue_from_row: venue_from_row,
     )
 }
 
@@ -87,14 +81,10 @@ fn hall_from_row(row: &Row<'_>) -> Result<Hall, StorageError> {
         Some(_) => Some(get_json(row, "grid")?),
         None => None,
     };
-    Ok(Hall {
-        id: row.get("id")?,
-        venue_id: row.get("venue_id")?,
-        name: row.get("name")?,
-        description: row.get("description")?,
+    Ok(from_row!(row => Hall {
+        id, venue_id, name, description, created_at;
         template: SeatTemplate::stored(layout, grid),
-        created_at: row.get("created_at")?,
-    })
+    }))
 }
 
 /// `false` if the venue has a hall of this name.
@@ -167,15 +157,10 @@ pub fn hall_list_of_venue(tx: &mut Tx<'_>, id: VenueId) -> Result<Vec<HallSummar
          where venue_id = $1 order by name collate \"C\" limit 100",
         params![id],
         |row| {
-            Ok(HallSummary {
-                id: row.get("id")?,
-                venue_id: row.get("venue_id")?,
-                name: row.get("name")?,
-                description: row.get("description")?,
-                seats_total: row.get("seats_total")?,
+            Ok(from_row!(row => HallSummary {
+                id, venue_id, name, description, seats_total, created_at;
                 grades: get_json(row, "grades")?,
-                created_at: row.get("created_at")?,
-            })
+            }))
         },
     )
 }

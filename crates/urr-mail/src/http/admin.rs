@@ -3,9 +3,7 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{
-    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query,
-};
+use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -133,12 +131,7 @@ impl AdminMailFilter {
 /// For administrators. Errors: 400 `INVALID_STATUS`, `INVALID_KIND`.
 #[utoipa::path(
     get, path = "/api/admin/mails", tag = "admin", params(Page, AdminMailFilter),
-    responses(
-        (status = 200, body = MailListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = MailListView), Errors<401, 403>),
 )]
 async fn list_mails(
     State(service): State<MailService>,
@@ -157,13 +150,7 @@ async fn list_mails(
 /// For administrators. The address is masked. Errors: 404 `MAIL_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/mails/{id}", tag = "admin", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = MailPreviewAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = MailPreviewAnswer), Errors<401, 403, 404>),
 )]
 async fn get_mail(
     State(service): State<MailService>,
@@ -185,14 +172,7 @@ async fn get_mail(
 /// `MAIL_NOT_FAILED`.
 #[utoipa::path(
     post, path = "/api/admin/mails/{id}/retry", tag = "admin", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = MailAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = MailAnswer), Errors<401, 403, 404, 409>),
 )]
 async fn retry_mail(
     State(service): State<MailService>,

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, ErrorBody, Json, Page, Paged, Pagination, User};
+use urr_service::{ApiError, Errors, Json, Page, Paged, Pagination, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -56,11 +56,7 @@ impl NotificationView {
 /// deleted after 90 days.
 #[utoipa::path(
     get, path = "/api/notifications", tag = "mail", params(Page),
-    responses(
-        (status = 200, body = NotificationListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = NotificationListView), Errors<401>),
 )]
 async fn list_notifications(
     State(service): State<MailService>,

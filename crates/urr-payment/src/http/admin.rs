@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use urr_kernel::{Uuid, Won};
 use urr_service::idempotency::header_key;
-use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Path, Query};
+use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -44,12 +44,7 @@ struct AdminPaymentFilter {
 /// For administrators. The total is counted up to ten thousand. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/admin/payments", tag = "admin", params(Page, AdminPaymentFilter),
-    responses(
-        (status = 200, body = AdminPaymentListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = AdminPaymentListView), Errors<401, 403>),
 )]
 async fn list_payments(
     State(payments): State<PaymentService>,
@@ -76,13 +71,7 @@ async fn list_payments(
 /// answered. Errors: 404 `PAYMENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/payments/{id}", tag = "admin", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = AdminPaymentAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = AdminPaymentAnswerView), Errors<401, 403, 404>),
 )]
 async fn get_payment(
     State(payments): State<PaymentService>,
@@ -115,15 +104,7 @@ struct RefundBody {
 #[utoipa::path(
     post, path = "/api/admin/payments/{id}/refund", tag = "admin",
     params(("id" = Uuid, Path)), request_body = RefundBody,
-    responses(
-        (status = 200, body = AdminPaymentAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody),
-    ),
+    responses((status = 200, body = AdminPaymentAnswerView), Errors<401, 403, 404, 409, 422>),
 )]
 async fn refund_payment(
     State(payments): State<PaymentService>,
@@ -172,14 +153,7 @@ struct CloseBody {
 #[utoipa::path(
     post, path = "/api/admin/payments/{id}/refunds/{refundId}/close", tag = "admin",
     params(("id" = Uuid, Path), ("refundId" = Uuid, Path)), request_body = CloseBody,
-    responses(
-        (status = 200, body = AdminPaymentAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = AdminPaymentAnswerView), Errors<401, 403, 404, 409>),
 )]
 async fn close_refund(
     State(payments): State<PaymentService>,

@@ -10,7 +10,7 @@ use urr_contracts::internal::payment::{
     ProviderAudit, ProviderAuditQuery, TicketAudit, TicketAuditQuery,
 };
 use urr_kernel::Won;
-use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Query, internal_routes};
+use urr_service::{Admin, ApiError, Context, Errors, Json, Query, internal_routes};
 use urr_storage::storable_time;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -60,11 +60,7 @@ struct LedgerAuditView {
 /// ledger.
 #[utoipa::path(
     get, path = "/api/admin/payments/audit", tag = "admin",
-    responses(
-        (status = 200, body = LedgerAuditView),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = LedgerAuditView), Errors<401, 403>),
 )]
 async fn audit_payments(
     State(payments): State<PaymentService>,

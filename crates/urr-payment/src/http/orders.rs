@@ -8,7 +8,7 @@ use urr_contracts::clients::PayableRef;
 use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{Uuid, Won, one_line};
 use urr_service::idempotency::header_key;
-use urr_service::{ApiError, Context, ErrorBody, Json, Page, Paged, Path, User};
+use urr_service::{ApiError, Context, Errors, Json, Page, Paged, Path, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -74,13 +74,7 @@ struct OrderView {
 /// rejection, such as `RESERVATION_EXPIRED` or `PAYMENT_IN_PROGRESS`; 503 `SERVICE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/payments/prepare", tag = "payments", request_body = PrepareBody,
-    responses(
-        (status = 200, body = OrderView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = OrderView), Errors<401, 404, 409>),
 )]
 async fn prepare_payment(
     State(payments): State<PaymentService>,
@@ -171,13 +165,7 @@ struct ConfirmPaymentBody {
     responses(
         (status = 200, body = PaidView),
         (status = 202, body = PaidView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 402, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        Errors<401, 402, 404, 409, 422>,
     ),
 )]
 async fn confirm_payment(
@@ -239,13 +227,7 @@ struct CancelView {
 #[utoipa::path(
     post, path = "/api/payments/{paymentKey}/cancel", tag = "payments",
     params(("paymentKey" = String, Path)), request_body = CancelPaymentBody,
-    responses(
-        (status = 200, body = CancelView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = CancelView), Errors<401, 404, 409>),
 )]
 async fn cancel_payment(
     State(payments): State<PaymentService>,
@@ -269,12 +251,7 @@ async fn cancel_payment(
 #[utoipa::path(
     get, path = "/api/payments/order/{orderId}", tag = "payments",
     params(("orderId" = String, Path)),
-    responses(
-        (status = 200, body = PaymentAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = PaymentAnswerView), Errors<401, 404>),
 )]
 async fn get_order(
     State(payments): State<PaymentService>,
@@ -292,11 +269,7 @@ async fn get_order(
 /// In pages; `status` as for an order.
 #[utoipa::path(
     get, path = "/api/payments", tag = "payments", params(Page),
-    responses(
-        (status = 200, body = PaymentListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = PaymentListView), Errors<401>),
 )]
 async fn list_own_payments(
     State(payments): State<PaymentService>,
@@ -315,11 +288,7 @@ async fn list_own_payments(
 /// An alias of `GET /api/payments`.
 #[utoipa::path(
     get, path = "/api/payments/user/me", tag = "payments", params(Page),
-    responses(
-        (status = 200, body = PaymentListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = PaymentListView), Errors<401>),
 )]
 async fn list_my_payments(
     payments: State<PaymentService>,

@@ -8,7 +8,7 @@ use urr_contracts::clients::PayableRef;
 use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won, one_line};
 use urr_service::idempotency::header_key;
-use urr_service::{ApiError, Context, ErrorBody, Json, User};
+use urr_service::{ApiError, Context, Errors, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -57,13 +57,7 @@ struct TestCardPayment {
     responses(
         (status = 200, body = PaidView),
         (status = 202, body = PaidView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 402, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody),
-        (status = 503, body = ErrorBody),
+        Errors<401, 402, 404, 409, 422>,
     ),
 )]
 async fn process_payment(

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Serialize;
-use urr_service::{ApiError, ErrorBody, Json, Path, RawBody};
+use urr_service::{ApiError, Errors, Json, Path, RawBody};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -32,12 +32,7 @@ struct ReceivedView {
     post, path = "/api/payments/webhooks/{provider}", tag = "payments",
     params(("provider" = String, Path, example = "toss")),
     request_body(content = String, content_type = "application/json"),
-    responses(
-        (status = 200, body = ReceivedView),
-        (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 413, body = ErrorBody),
-    ),
+    responses((status = 200, body = ReceivedView), Errors<404>),
 )]
 async fn receive_webhook(
     State(payments): State<PaymentService>,

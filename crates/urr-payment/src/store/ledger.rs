@@ -1,7 +1,7 @@
 //! The ledger: entries are inserted and never changed.
 
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_storage::{StorageError, Tx, Value, params};
+use urr_storage::{StorageError, Tx, Value, from_row, params};
 
 use crate::domain::ledger::{EntryKind, LedgerAccount, Posting};
 use crate::domain::ledger_audit::{LedgerLine, PaymentTotals};
@@ -167,13 +167,10 @@ pub fn totals_list(
 /// The ledger's lines about the payments of a range.
 pub fn lines_list(tx: &mut Tx<'_>, range: &LedgerRange) -> Result<Vec<LedgerLine>, StorageError> {
     tx.query(&range.lines_sql(), &range.values(), |row| {
-        Ok(LedgerLine {
-            payment_id: row.get("payment_id")?,
+        Ok(from_row!(row => LedgerLine {
+            payment_id, kind, account, amount;
             entry_id: row.get("id")?,
-            kind: row.get("kind")?,
-            account: row.get("account")?,
-            amount: row.get("amount")?,
-        })
+        }))
     })
 }
 

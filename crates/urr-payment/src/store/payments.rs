@@ -3,7 +3,7 @@
 use urr_contracts::clients::PayableRef;
 use urr_kernel::{Timestamp, UnknownName, Uuid, Won};
 use urr_service::Page;
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, params, storable_enum};
+use urr_storage::{Row, StorageError, ToValue, Tx, Value, from_row, params, storable_enum};
 
 use crate::domain::payment::{Payment, PaymentId, PaymentStatus};
 use crate::provider::ProviderPayment;
@@ -16,40 +16,15 @@ pub(super) const COLUMNS: &str = "id, order_id, user_id, payable_kind, payable_i
     updated_at";
 
 pub(super) fn read(row: &Row<'_>) -> Result<Payment, StorageError> {
-    Ok(Payment {
-        id: row.get("id")?,
-        order_id: row.get("order_id")?,
-        user_id: row.get("user_id")?,
+    Ok(from_row!(row => Payment {
+        id, order_id, user_id, event_id, reservation_id, fencing_token, order_name, amount,
+        booking_fee, currency, provider, payment_key, provider_key, method, status, step, attempts,
+        charge_sent_at, last_charge_at, failure_code, wait_code, cancel_reason, approved_at,
+        receipt_url, correlation_id, cause_event_id, confirmed_event_id, created_at, updated_at;
         payable: read_payable(row)?,
-        event_id: row.get("event_id")?,
-        reservation_id: row.get("reservation_id")?,
-        fencing_token: row.get("fencing_token")?,
-        order_name: row.get("order_name")?,
-        amount: row.get("amount")?,
-        booking_fee: row.get("booking_fee")?,
-        currency: row.get("currency")?,
-        provider: row.get("provider")?,
-        payment_key: row.get("payment_key")?,
-        provider_key: row.get("provider_key")?,
-        method: row.get("method")?,
-        status: row.get("status")?,
-        step: row.get("step")?,
-        attempts: row.get("attempts")?,
-        charge_sent_at: row.get("charge_sent_at")?,
-        last_charge_at: row.get("last_charge_at")?,
-        failure_code: row.get("failure_code")?,
-        wait_code: row.get("wait_code")?,
-        cancel_reason: row.get("cancel_reason")?,
-        approved_at: row.get("approved_at")?,
-        receipt_url: row.get("receipt_url")?,
         charged: row.get("charged_amount")?,
         refunded: row.get("refunded_amount")?,
-        correlation_id: row.get("correlation_id")?,
-        cause_event_id: row.get("cause_event_id")?,
-        confirmed_event_id: row.get("confirmed_event_id")?,
-        created_at: row.get("created_at")?,
-        updated_at: row.get("updated_at")?,
-    })
+    }))
 }
 
 fn read_payable(row: &Row<'_>) -> Result<PayableRef, StorageError> {

@@ -1,7 +1,7 @@
 //! Refunds of payments.
 
 use urr_kernel::Timestamp;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::domain::payment::PaymentId;
 use crate::domain::refund::{Refund, RefundId, RefundStatus};
@@ -11,25 +11,11 @@ const COLUMNS: &str = "id, payment_id, cause, amount, fee, reason, requested_by,
     done_at";
 
 fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
-    Ok(Refund {
-        id: row.get("id")?,
-        payment_id: row.get("payment_id")?,
+    Ok(from_row!(row => Refund {
+        id, payment_id, amount, fee, reason, requested_by, requested_amount, status, sent_at,
+        key_number, declines, failure_code, correlation_id, causation_id, created_at, done_at;
         origin: row.get("cause")?,
-        amount: row.get("amount")?,
-        fee: row.get("fee")?,
-        reason: row.get("reason")?,
-        requested_by: row.get("requested_by")?,
-        requested_amount: row.get("requested_amount")?,
-        status: row.get("status")?,
-        sent_at: row.get("sent_at")?,
-        key_number: row.get("key_number")?,
-        declines: row.get("declines")?,
-        failure_code: row.get("failure_code")?,
-        correlation_id: row.get("correlation_id")?,
-        causation_id: row.get("causation_id")?,
-        created_at: row.get("created_at")?,
-        done_at: row.get("done_at")?,
-    })
+    }))
 }
 
 /// Inserts a refund once per origin. Returns whether it is new.

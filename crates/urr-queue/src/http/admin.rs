@@ -8,7 +8,7 @@ mod views;
 use axum::extract::{FromRef, State};
 use urr_kernel::Uuid;
 use urr_service::admin_log::{self, AdminLogRoute};
-use urr_service::{Admin, ApiError, ErrorBody, Json, Page, Path};
+use urr_service::{Admin, ApiError, Errors, Json, Page, Path};
 use urr_storage::Db;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -50,12 +50,7 @@ pub fn routes() -> OpenApiRouter<QueueService> {
 /// `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/admin/queue", tag = "admin", params(Page),
-    responses(
-        (status = 200, body = RoomListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = RoomListView), Errors<401, 403>),
 )]
 async fn list_rooms(
     State(queue): State<QueueService>,
@@ -102,11 +97,7 @@ async fn show(queue: &QueueService, event_id: Uuid) -> Result<Json<SingleRoomVie
 #[utoipa::path(
     patch, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     request_body = ChangeRoomBody,
-    responses(
-        (status = 200, body = SingleRoomView),
-        AdminErrors,
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = SingleRoomView), AdminErrors, Errors<409>),
 )]
 async fn change_room(
     State(queue): State<QueueService>,

@@ -73,7 +73,6 @@ struct DrawView {
     params(("eventId" = Uuid, Path)),
     responses(
         (status = 200, body = DrawView),
-        (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, or `NO_LOTTERY`: \
             users are admitted in the order of arrival."),
     ),
@@ -98,7 +97,6 @@ async fn get_draw(
     params(("eventId" = Uuid, Path)),
     responses(
         (status = 200, content_type = "text/plain", body = String),
-        (status = 400, body = ErrorBody),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, or `NO_LOTTERY`."),
         (status = 409, body = ErrorBody, description = "`NOT_DRAWN_YET`"),
         (status = 503, body = ErrorBody, description = "`TOO_MANY_DOWNLOADS`, or \

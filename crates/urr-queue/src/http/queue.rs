@@ -6,7 +6,7 @@ use axum::response::Response;
 use serde::Serialize;
 use urr_kernel::Uuid;
 use urr_room::UserStatus;
-use urr_service::{ApiError, Context, ErrorBody, Json, Path, User};
+use urr_service::{ApiError, Context, ErrorBody, Errors, Json, Path, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -39,7 +39,7 @@ pub fn routes() -> OpenApiRouter<QueueService> {
     params(("eventId" = Uuid, Path)),
     responses(
         (status = 200, body = QueueStatusView<'static>),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 403, body = ErrorBody, description = "`PRESALE_MEMBERS_ONLY`: the pre-sale is \
             not open for you before `opensAt`."),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
@@ -77,7 +77,7 @@ async fn check_queue(
     responses(
         (status = 200, body = QueueStatusView<'static>, headers(("etag" = String))),
         (status = 304, description = "Nothing has changed."),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
         (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
             with `Retry-After`."),
@@ -111,7 +111,7 @@ struct HeartbeatView {
     params(("eventId" = Uuid, Path)),
     responses(
         (status = 200, body = HeartbeatView),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
         (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
             with `Retry-After`."),
@@ -146,7 +146,7 @@ struct LeaveView {
     params(("eventId" = Uuid, Path)),
     responses(
         (status = 200, body = LeaveView),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
         (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
             with `Retry-After`."),
@@ -181,7 +181,7 @@ struct OwnQueueView {
     get, path = "/api/queue/mine", tag = "queue",
     responses(
         (status = 200, body = Vec<OwnQueueView>),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
     ),
 )]
@@ -227,7 +227,7 @@ impl From<ReminderError> for ApiError {
     params(("eventId" = Uuid, Path)),
     responses(
         (status = 204, description = "You will be reminded."),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
         (status = 409, body = ErrorBody, description = "`NOT_WAITING`: you have no position in \
             this line, or you have a slot already."),
@@ -250,10 +250,7 @@ async fn ask_queue_reminder(
 #[utoipa::path(
     delete, path = "/api/queue/{eventId}/reminder", tag = "queue",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 204, description = "You will not be reminded."),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 204, description = "You will not be reminded."), Errors<401>),
 )]
 async fn withdraw_queue_reminder(
     State(queue): State<QueueService>,

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use urr_kernel::Uuid;
 use urr_room::UserStatus;
-use urr_service::{ApiError, ErrorBody, Path, Query, User};
+use urr_service::{ApiError, ErrorBody, Errors, Path, Query, User};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -65,7 +65,7 @@ struct QueueStreamQuery {
     params(("eventId" = Uuid, Path), QueueStreamQuery),
     responses(
         (status = 200, content_type = "text/event-stream", body = String),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
         (status = 409, body = ErrorBody, description = "`STREAM_NOT_YET`: you are not among the \
             first; poll after `nextPoll` seconds. `NOT_IN_QUEUE`: you have no position. \

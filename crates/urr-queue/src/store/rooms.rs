@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::{DrawState, EventRoom, RoomSettings};
 
@@ -52,19 +52,13 @@ fn room_read(row: &Row<'_>) -> Result<EventRoom, StorageError> {
     };
     let sale_starts_at: Option<Timestamp> = row.get("sale_starts_at")?;
     let sale_ends_at: Option<Timestamp> = row.get("sale_ends_at")?;
-    Ok(EventRoom {
-        event_id: row.get("event_id")?,
-        status: row.get("status")?,
-        title: row.get("title")?,
-        artist_id: row.get("artist_id")?,
-        artist_name: row.get("artist_name")?,
+    Ok(from_row!(row => EventRoom {
+        event_id, status, title, artist_id, artist_name, has_presale, awaits_clearing;
         sale_starts_at: sale_starts_at.expect("a row with a revision has a sale"),
         sale_ends_at: sale_ends_at.expect("a row with a revision has a sale"),
-        has_presale: row.get("has_presale")?,
         room_settings: room_settings_read(row)?,
-        draw,
-        awaits_clearing: row.get("awaits_clearing")?,
-    })
+        draw: draw,
+    }))
 }
 
 /// The revision of an event whose room is to be cleared; none if it was cleared.
@@ -88,15 +82,10 @@ pub fn clearing_finish(tx: &mut Tx<'_>, event_id: Uuid, revision: i64) -> Result
 
 fn room_settings_read(row: &Row<'_>) -> Result<RoomSettings, StorageError> {
     let gathering: Option<u32> = row.get("gathering_seconds")?;
-    Ok(RoomSettings {
-        threshold: row.get("threshold")?,
-        admitted_per_second_max: row.get("admitted_per_second_max")?,
+    Ok(from_row!(row => RoomSettings {
+        threshold, admitted_per_second_max, opening, is_paused, has_autopilot, message;
         gathering: gathering.map(|seconds| Duration::from_secs(u64::from(seconds))),
-        opening: row.get("opening")?,
-        is_paused: row.get("is_paused")?,
-        has_autopilot: row.get("has_autopilot")?,
-        message: row.get("message")?,
-    })
+    }))
 }
 
 /// Locks the row of an event until the end of the transaction.

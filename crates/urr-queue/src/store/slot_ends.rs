@@ -1,7 +1,7 @@
 //! Slots that have to end because their owners have bought.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{StorageError, Tx, from_row, params};
 
 /// A purchase after which the buyer's slot ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +33,7 @@ pub fn slot_end_list(
         "select reservation_id, event_id, user_id, bought_at from slot_ends \
          where reservation_id > $1 order by reservation_id limit $2",
         params![after, count_max],
-        |row| {
-            Ok(SlotEnd {
-                reservation_id: row.get("reservation_id")?,
-                event_id: row.get("event_id")?,
-                user_id: row.get("user_id")?,
-                bought_at: row.get("bought_at")?,
-            })
-        },
+        |row| Ok(from_row!(row => SlotEnd { reservation_id, event_id, user_id, bought_at })),
     )
 }
 

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{DAYS_DEFAULT, DAYS_MAX};
@@ -50,12 +50,7 @@ impl From<Activity> for ActivityView {
 /// For administrators. This response is not wrapped in `data`.
 #[utoipa::path(
     get, path = "/api/stats/activity", tag = "statistics", params(ActivityQuery),
-    responses(
-        (status = 200, body = ActivityListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = ActivityListView), Errors<401, 403>),
 )]
 pub(super) async fn list_activity(
     State(stats): State<StatsService>,

@@ -4,7 +4,7 @@ use axum::extract::State;
 use jiff::civil::Date;
 use serde::Serialize;
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Query};
 use utoipa::ToSchema;
 
 use super::{DaysQuery, StatsAnswer, answer, title_or_id};
@@ -63,12 +63,7 @@ struct CancellationDayView {
 /// For administrators. `totalRefundAmount` is what was promised.
 #[utoipa::path(
     get, path = "/api/stats/cancellations", tag = "statistics", params(DaysQuery),
-    responses(
-        (status = 200, body = StatsAnswer<CancellationsView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<CancellationsView>), Errors<401, 403>),
 )]
 pub(super) async fn get_cancellations(
     State(stats): State<StatsService>,

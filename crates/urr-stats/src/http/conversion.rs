@@ -3,7 +3,7 @@
 use axum::extract::State;
 use jiff::civil::Date;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Query};
 use utoipa::ToSchema;
 
 use super::{DaysQuery, StatsAnswer, answer};
@@ -64,12 +64,7 @@ fn started(counters: &StatsCounters) -> i64 {
 /// For administrators. Counts the reservations that started within the days. Rates are per cent.
 #[utoipa::path(
     get, path = "/api/stats/conversion", tag = "statistics", params(DaysQuery),
-    responses(
-        (status = 200, body = StatsAnswer<ConversionView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<ConversionView>), Errors<401, 403>),
 )]
 pub(super) async fn get_conversion(
     State(stats): State<StatsService>,

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, ErrorBody, Json, Path, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{StatsAnswer, answer, clamp, title_or_id};
@@ -72,12 +72,7 @@ impl From<EventStats> for EventStatsView {
 /// For administrators. `sortBy` is `revenue` (the default), `reservations` or `occupancy`.
 #[utoipa::path(
     get, path = "/api/stats/events", tag = "statistics", params(EventsQuery),
-    responses(
-        (status = 200, body = StatsAnswer<Vec<EventStatsView>>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<Vec<EventStatsView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_event_stats(
     State(stats): State<StatsService>,
@@ -127,13 +122,7 @@ struct EventOverviewView {
 /// For administrators. Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/stats/events/{eventId}", tag = "statistics", params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = StatsAnswer<EventSalesView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<EventSalesView>), Errors<401, 403, 404>),
 )]
 pub(super) async fn get_event_stats(
     State(stats): State<StatsService>,

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, ErrorBody, Json};
+use urr_service::{Admin, ApiError, Errors, Json};
 use utoipa::ToSchema;
 
 use super::{StatsAnswer, answer};
@@ -78,12 +78,7 @@ struct LoadView {
 /// counts payments that were returned because nothing could be delivered.
 #[utoipa::path(
     get, path = "/api/stats/performance", tag = "statistics",
-    responses(
-        (status = 200, body = StatsAnswer<PerformanceView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<PerformanceView>), Errors<401, 403>),
 )]
 pub(super) async fn get_performance(
     State(stats): State<StatsService>,

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde::Serialize;
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, ErrorBody, Json, Path, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Path, Query};
 use utoipa::ToSchema;
 
 use super::{DaysQuery, StatsAnswer, answer, title_or_id};
@@ -63,12 +63,7 @@ impl QueueStatsView {
 /// counts are since the room opened.
 #[utoipa::path(
     get, path = "/api/stats/queues", tag = "statistics", params(DaysQuery),
-    responses(
-        (status = 200, body = StatsAnswer<Vec<QueueTotalsView>>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<Vec<QueueTotalsView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_queues(
     State(stats): State<StatsService>,
@@ -90,12 +85,7 @@ pub(super) async fn list_queues(
 #[utoipa::path(
     get, path = "/api/stats/queues/{eventId}", tag = "statistics",
     params(("eventId" = Uuid, Path), DaysQuery),
-    responses(
-        (status = 200, body = StatsAnswer<Vec<QueueHourView>>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<Vec<QueueHourView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_queue_hours(
     State(stats): State<StatsService>,

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde::Serialize;
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, ErrorBody, Json};
+use urr_service::{Admin, ApiError, Errors, Json};
 use utoipa::ToSchema;
 
 use super::{StatsAnswer, answer, title_or_id};
@@ -67,12 +67,7 @@ struct TrendingView {
 /// hour.
 #[utoipa::path(
     get, path = "/api/stats/realtime", tag = "statistics",
-    responses(
-        (status = 200, body = StatsAnswer<RealtimeView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<RealtimeView>), Errors<401, 403>),
 )]
 pub(super) async fn get_realtime(
     State(stats): State<StatsService>,

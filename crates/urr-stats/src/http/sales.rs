@@ -3,7 +3,7 @@
 use axum::extract::State;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{DaysQuery, StatsAnswer, answer};
@@ -38,12 +38,7 @@ pub(super) struct OverviewView {
 /// While `rebuilding` is true the statistics are being counted again and are too small.
 #[utoipa::path(
     get, path = "/api/stats/overview", tag = "statistics",
-    responses(
-        (status = 200, body = StatsAnswer<OverviewView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<OverviewView>), Errors<401, 403>),
 )]
 pub(super) async fn get_overview(
     State(stats): State<StatsService>,
@@ -95,12 +90,7 @@ pub(super) struct DayView {
 /// those of Korea.
 #[utoipa::path(
     get, path = "/api/stats/daily", tag = "statistics", params(DaysQuery),
-    responses(
-        (status = 200, body = StatsAnswer<Vec<DayView>>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<Vec<DayView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_days(
     State(stats): State<StatsService>,
@@ -140,12 +130,7 @@ pub(super) struct PaymentMethodView {
 /// For administrators. Amounts are won since the beginning.
 #[utoipa::path(
     get, path = "/api/stats/payments", tag = "statistics",
-    responses(
-        (status = 200, body = StatsAnswer<Vec<PaymentMethodView>>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<Vec<PaymentMethodView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_payment_methods(
     State(stats): State<StatsService>,
@@ -198,12 +183,7 @@ pub(super) struct RevenueView {
 /// For administrators. A week is named by its Monday.
 #[utoipa::path(
     get, path = "/api/stats/revenue", tag = "statistics", params(RevenueQuery),
-    responses(
-        (status = 200, body = StatsAnswer<Vec<RevenueView>>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<Vec<RevenueView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_revenue(
     State(stats): State<StatsService>,

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{StatsAnswer, answer};
@@ -71,13 +71,7 @@ const TIERS: [&str; 4] = ["budget", "standard", "premium", "vip"];
 /// `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/stats/seat-preferences", tag = "statistics", params(SeatsQuery),
-    responses(
-        (status = 200, body = StatsAnswer<SeatPreferencesView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<SeatPreferencesView>), Errors<401, 403, 404>),
 )]
 pub(super) async fn get_seat_preferences(
     State(stats): State<StatsService>,

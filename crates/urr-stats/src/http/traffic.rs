@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{StatsAnswer, answer, clamp};
@@ -61,12 +61,7 @@ struct PeakHourView {
 /// For administrators. `days` is 7 by default, at most 90.
 #[utoipa::path(
     get, path = "/api/stats/hourly-traffic", tag = "statistics", params(TrafficQuery),
-    responses(
-        (status = 200, body = StatsAnswer<HourlyTrafficView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<HourlyTrafficView>), Errors<401, 403>),
 )]
 pub(super) async fn get_hourly_traffic(
     State(stats): State<StatsService>,

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Query};
 use utoipa::ToSchema;
 
 use super::{DaysQuery, StatsAnswer, answer};
@@ -39,12 +39,7 @@ struct RoleView {
 /// For administrators. `cumulativeUsers` counts all until that day.
 #[utoipa::path(
     get, path = "/api/stats/users", tag = "statistics", params(DaysQuery),
-    responses(
-        (status = 200, body = StatsAnswer<UserStatsView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<UserStatsView>), Errors<401, 403>),
 )]
 pub(super) async fn get_user_stats(
     State(stats): State<StatsService>,
@@ -127,12 +122,7 @@ const LOYAL_FROM: i64 = 5;
 /// (up to four times), `loyal`; spending, and the time to payment in minutes. Weekday 1 is Monday.
 #[utoipa::path(
     get, path = "/api/stats/user-behavior", tag = "statistics", params(DaysQuery),
-    responses(
-        (status = 200, body = StatsAnswer<UserBehaviorView>),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = StatsAnswer<UserBehaviorView>), Errors<401, 403>),
 )]
 pub(super) async fn get_user_behavior(
     State(stats): State<StatsService>,

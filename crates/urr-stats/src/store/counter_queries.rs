@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use super::day_read;
 use crate::domain::{Hour, MethodTotals, StatsCounter, StatsCounters};
@@ -63,12 +63,7 @@ pub fn method_list(tx: &mut Tx<'_>) -> Result<Vec<(String, MethodTotals)>, Stora
          from method_totals group by method order by 3 desc, method",
         &[],
         |row| {
-            let totals = MethodTotals {
-                charges: row.get("charges")?,
-                charged: row.get("charged")?,
-                refunds: row.get("refunds")?,
-                refunded: row.get("refunded")?,
-            };
+            let totals = from_row!(row => MethodTotals { charges, charged, refunds, refunded });
             Ok((row.get("method")?, totals))
         },
     )

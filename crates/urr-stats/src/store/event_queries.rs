@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use serde_json::Value;
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{StorageError, Tx, from_row, params};
 
 use super::counter_queries::{COLUMN_SUMS, COLUMNS, counters_read};
 use crate::domain::StatsCounters;
@@ -68,15 +68,10 @@ pub fn event_list(
     let since = filter.since.map(|day| day.to_string()).unwrap_or_default();
     let id = filter.id.unwrap_or(Uuid::nil());
     tx.query(&sql, params![since, filter.id.is_none(), id, filter.limit], |row| {
-        Ok(EventStats {
-            id: row.get("id")?,
-            title: row.get("title")?,
-            venue: row.get("venue")?,
-            starts_at: row.get("starts_at")?,
-            status: row.get("status")?,
-            places: row.get("places")?,
+        Ok(from_row!(row => EventStats {
+            id, title, venue, starts_at, status, places;
             counters: counters_read(row)?,
-        })
+        }))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use urr_kernel::Uuid;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use super::day_read;
 use crate::domain::{
@@ -240,8 +240,8 @@ fn user_read(row: &Row<'_>) -> Result<UserFact, StorageError> {
 }
 
 fn reservation_read(row: &Row<'_>) -> Result<ReservationFact, StorageError> {
-    Ok(ReservationFact {
-        id: row.get("id")?,
+    Ok(from_row!(row => ReservationFact {
+        id, created_at, hold_ends_at, confirmed_at, cancelled_at, expired_at, refund_amount;
         terms: ReservationTerms {
             rank: row.get("terms_rank")?,
             at: row.get("terms_at")?,
@@ -252,13 +252,7 @@ fn reservation_read(row: &Row<'_>) -> Result<ReservationFact, StorageError> {
             quantity: row.get("quantity")?,
             seat_ids: seat_ids_read(row)?,
         },
-        created_at: row.get("created_at")?,
-        hold_ends_at: row.get("hold_ends_at")?,
-        confirmed_at: row.get("confirmed_at")?,
-        cancelled_at: row.get("cancelled_at")?,
-        expired_at: row.get("expired_at")?,
-        refund_amount: row.get("refund_amount")?,
-    })
+    }))
 }
 
 fn seat_ids_read(row: &Row<'_>) -> Result<Vec<u32>, StorageError> {
@@ -270,16 +264,10 @@ fn seat_ids_read(row: &Row<'_>) -> Result<Vec<u32>, StorageError> {
 }
 
 fn transaction_read(row: &Row<'_>) -> Result<Transaction, StorageError> {
-    Ok(Transaction {
-        kind: row.get("kind")?,
-        id: row.get("id")?,
+    Ok(from_row!(row => Transaction {
+        kind, id, user_id, event_id, amount, method, cause;
         at: row.get("happened_at")?,
-        user_id: row.get("user_id")?,
-        event_id: row.get("event_id")?,
-        amount: row.get("amount")?,
-        method: row.get("method")?,
-        cause: row.get("cause")?,
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use urr_kernel::Uuid;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use super::day_read;
 use crate::domain::{Hour, QueueHour};
@@ -78,11 +78,7 @@ pub fn queue_hour_list(
 }
 
 fn queue_hour_read(row: &Row<'_>) -> Result<QueueHour, StorageError> {
-    Ok(QueueHour {
-        waiting_max: row.get("waiting_max")?,
-        inside_max: row.get("inside_max")?,
-        joined_total: row.get("joined_total")?,
-        admitted_total: row.get("admitted_total")?,
-        left_total: row.get("left_total")?,
-    })
+    Ok(from_row!(row => QueueHour {
+        waiting_max, inside_max, joined_total, admitted_total, left_total
+    }))
 }

@@ -1,7 +1,7 @@
 //! The tables of the sandbox: checkouts, and movements of money, once per idempotency key.
 
 use urr_kernel::{Timestamp, Won};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use super::TestCard;
 use crate::provider::{CURRENCY, ChargeRequest, ProviderPayment, ProviderState, RefundRequest};
@@ -38,16 +38,9 @@ const COLUMNS: &str =
 
 impl SandboxPayment {
     fn read(row: &Row<'_>) -> Result<SandboxPayment, StorageError> {
-        Ok(SandboxPayment {
-            payment_key: row.get("payment_key")?,
-            order_id: row.get("order_id")?,
-            amount: row.get("amount")?,
-            attempts: row.get("attempts")?,
-            charged: row.get("charged")?,
-            refunded: row.get("refunded")?,
-            refusal: row.get("refusal")?,
-            approved_at: row.get("approved_at")?,
-        })
+        Ok(from_row!(row => SandboxPayment {
+            payment_key, order_id, amount, attempts, charged, refunded, refusal, approved_at
+        }))
     }
 
     fn is_charged(&self) -> bool {
