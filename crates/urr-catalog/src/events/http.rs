@@ -17,7 +17,7 @@ use crate::events::search::QUERY_CHARS_MAX;
 use crate::response_cache::http::{CACHED_BRIEFLY, REVALIDATED, render, respond};
 use crate::response_cache::{CacheLifetime, CachedResponse, ExpiryHint};
 use crate::{
-    ArtistId, CatalogService, EventDetail, EventId, EventListFilter, EventSort, EventStatus,
+    ArtistId, CatalogService, EventDetail, EventId, EventListFilter, EventListOrder, EventStatus,
     SearchQuery, Visibility,
 };
 
@@ -27,7 +27,7 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
 
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum EventSortParam {
+pub enum EventOrderParam {
     SaleStart,
     Date,
     Title,
@@ -48,7 +48,7 @@ pub struct EventQuery {
     to: Option<Timestamp>,
     /// The default is `saleStart`.
     #[param(inline)]
-    sort: Option<EventSortParam>,
+    sort: Option<EventOrderParam>,
     /// Words in the title, artist, venue or address; initial consonants (ㅎㄱ) work too.
     #[param(max_length = 100)]
     q: Option<String>,
@@ -72,9 +72,9 @@ impl EventQuery {
             to: self.to.map(storable_time),
             search: parse_search(self.q.as_deref())?,
             sort: match self.sort {
-                None | Some(EventSortParam::SaleStart) => EventSort::SaleStart,
-                Some(EventSortParam::Date) => EventSort::Date,
-                Some(EventSortParam::Title) => EventSort::Title,
+                None | Some(EventOrderParam::SaleStart) => EventListOrder::SaleStart,
+                Some(EventOrderParam::Date) => EventListOrder::Date,
+                Some(EventOrderParam::Title) => EventListOrder::Title,
             },
             visibility: Visibility::Public,
         })
@@ -87,7 +87,12 @@ pub struct EventListView {
     pagination: Pagination,
 }
 
-/// The events, with filters and search.
+/// Lists events, with filters and search.
+///
+/// Public. `q` finds words in title, artist, venue or address; all of up to six words must occur,
+/// parts of words count, and initial consonants (`ㅎㄱ`) find 한강. `from` and `to` filter by the start
+/// of the event. An event can be booked while its `status` is `on_sale` and `inventoryReady` is
+/// true. Caches may keep the response for 5 s. Errors: 400 `INVALID_QUERY`.
 #[utoipa::path(
     get, path = "/api/events", tag = "events", params(EventQuery, Page),
     responses(
@@ -140,7 +145,11 @@ pub struct EventDetailView {
     event: EventView,
 }
 
-/// One event. For countdowns use `GET /api/time`, because caches keep this answer.
+/// Returns one event.
+///
+/// Public. `prices` are won by grade; `preSaleSchedule` tells from when each tier may buy. Send the
+/// `ETag` as `If-None-Match`: an unchanged event is 304. Use `GET /api/time` for countdowns.
+/// Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(

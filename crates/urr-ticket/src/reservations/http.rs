@@ -63,7 +63,9 @@ pub fn parse_status(name: Option<&str>) -> Result<Option<ReservationStatus>, Api
     name.parse().map(Some).map_err(|_| unknown())
 }
 
-/// One's own reservations, the newest first.
+/// Lists the user's reservations, newest first.
+///
+/// `status` is `pending`, `confirmed`, `cancelled` or `expired`. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/reservations", tag = "reservations", params(Page, MyReservationFilter),
     responses(
@@ -88,7 +90,9 @@ async fn list_my_reservations(
     Ok(Json(ReservationListView { reservations, pagination }))
 }
 
-/// The same list at its former path.
+/// Lists the user's reservations, newest first.
+///
+/// An alias of `GET /api/reservations`. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/reservations/my", tag = "reservations", params(Page, MyReservationFilter),
     responses(
@@ -106,7 +110,10 @@ async fn list_my_reservations_alias(
     list_my_reservations(state, user, page, filter).await
 }
 
-/// One's own reservation with its tickets.
+/// Returns the user's reservation with its tickets.
+///
+/// A valid ticket has `qr`, the text of its QR code. Errors: 404 `RESERVATION_NOT_FOUND`, also for
+/// reservations of others.
 #[utoipa::path(
     get, path = "/api/reservations/{id}", tag = "reservations", params(("id" = Uuid, Path)),
     responses(
@@ -124,7 +131,9 @@ async fn get_reservation(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-/// The same at the path of seats.
+/// Returns the user's reservation with its tickets.
+///
+/// An alias of `GET /api/reservations/{id}`. Errors: 404 `RESERVATION_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/seats/reservation/{id}", tag = "reservations", params(("id" = Uuid, Path)),
     responses(
@@ -142,10 +151,13 @@ async fn get_seat_reservation(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-/// Cancels one's own reservation.
+/// Cancels the user's reservation.
 ///
-/// A hold is released; for a paid reservation the refund begins. Cancelling again changes nothing and
-/// gives the same answer.
+/// A hold is released; a paid reservation is refunded by the policy of the booking (see the refund
+/// preview). Possible until the event starts. Repeating it changes nothing.
+///
+/// Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_EXPIRED`, `PAYMENT_IN_PROGRESS`,
+/// `EVENT_STARTED`, `ALREADY_CHECKED_IN`, `RESERVATION_LISTED`, `TRANSFER_BEING_PAID`.
 #[utoipa::path(
     post, path = "/api/reservations/{id}/cancel", tag = "reservations",
     params(("id" = Uuid, Path)),
@@ -175,7 +187,10 @@ struct ReleaseQuery {
     fencing_token: Option<i64>,
 }
 
-/// Releases one's own hold.
+/// Releases the user's hold.
+///
+/// Repeating it changes nothing. Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_CONFIRMED`
+/// (cancel it instead), `PAYMENT_IN_PROGRESS`, `STALE_FENCING_TOKEN`.
 #[utoipa::path(
     delete, path = "/api/reservations/{id}", tag = "reservations",
     params(("id" = Uuid, Path), ReleaseQuery),
@@ -209,10 +224,14 @@ struct ChangeSeatsBody {
     fencing_token: Option<i64>,
 }
 
-/// Changes the seats of one's own hold.
+/// Replaces the seats of a hold.
 ///
-/// Either all of them are its own afterwards, or nothing has changed. The time in which it must be
-/// paid stays the same, and the fencing token is a new one. It needs an entry token as booking does.
+/// Needs an entry token. All new seats are held or nothing changes. `expiresAt` stays, and the
+/// fencing token is new. With `fencingToken` the change applies only to that version.
+///
+/// Errors: 403 and 404 as for holding seats; 409 `SEAT_TAKEN`, `SEAT_LIMIT`, `EVENT_IS_STANDING`,
+/// `RESERVATION_EXPIRED`, `RESERVATION_CANCELLED`, `RESERVATION_CONFIRMED`, `PAYMENT_IN_PROGRESS`,
+/// `STALE_FENCING_TOKEN`.
 #[utoipa::path(
     put, path = "/api/reservations/{id}/seats", tag = "reservations",
     params(("id" = Uuid, Path)), request_body = ChangeSeatsBody,

@@ -31,7 +31,17 @@ struct RefundPreviewView {
     until: Timestamp,
 }
 
-/// The refund if one's own reservation were cancelled now, and until when it is valid.
+/// Returns what a cancellation would refund now.
+///
+/// The amounts stay the same until `until` unless the event is moved or cancelled. The policy of
+/// the booking applies, by calendar days in Korea: free within 24 hours of the booking if the event
+/// is at least 3 days away, and 10 days before the event within 7 days of the booking; otherwise
+/// the fee is 10 % (at most 4,000 won per ticket 10 days before), 10 % up to 7 days, 20 % up to 3
+/// days, 30 % up to 1 day before, and 90 % on the day. The booking fee goes back on the day of the
+/// booking only.
+///
+/// Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_CANCELLED`, `EVENT_STARTED`,
+/// `ALREADY_CHECKED_IN`, `RESERVATION_LISTED`.
 #[utoipa::path(
     get, path = "/api/reservations/{id}/refund-preview", tag = "reservations",
     params(("id" = Uuid, Path)),
