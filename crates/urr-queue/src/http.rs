@@ -8,15 +8,13 @@ mod queue;
 mod status_view;
 mod stream;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use crowd::CrowdDocument;
 pub use stream::Streams;
 use urr_kernel::Timestamp;
 use urr_room::RoomError;
-use urr_service::ApiError;
-use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
+use urr_service::{ApiError, Errors};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::status::QueueError;
@@ -97,15 +95,5 @@ fn unavailable() -> ApiError {
     ApiError::unavailable("QUEUE_UNAVAILABLE", sentence, UNAVAILABLE_RETRY_AFTER)
 }
 
-/// The errors of admin routes in the interface description.
-struct AdminErrors;
-
-impl utoipa::IntoResponses for AdminErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let body = Content::new(Some(Ref::from_schema_name("ErrorBody")));
-        let response = ResponseBuilder::new().content("application/json", body).build();
-        ["400", "401", "403", "404"]
-            .map(|status| (status.to_owned(), response.clone().into()))
-            .into()
-    }
-}
+/// The refusals of every operation on a room by an administrator.
+pub(crate) type AdminErrors = Errors<401, 403, 404>;

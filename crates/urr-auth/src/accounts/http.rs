@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde::Deserialize;
-use urr_service::{ApiError, Context, ErrorStatus, Json, User};
+use urr_service::{ApiError, Context, Errors, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -88,10 +88,7 @@ fn parse_language(language: Option<String>) -> Result<Option<Language>, ApiError
 /// address has an account; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     post, path = "/api/auth/register", tag = "auth", request_body = RegisterBody,
-    responses(
-        (status = 201, body = SessionView),
-        ErrorStatus<400>, ErrorStatus<403>, ErrorStatus<409>, ErrorStatus<503>,
-    ),
+    responses((status = 201, body = SessionView), Errors<403, 409>),
 )]
 pub async fn register(
     State(auth): State<AuthService>,
@@ -115,7 +112,7 @@ pub async fn register(
 /// accounts that were created by social login. Errors: 404 `USER_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/auth/me", tag = "auth",
-    responses((status = 200, body = ProfileDetailView), ErrorStatus<401>, ErrorStatus<404>),
+    responses((status = 200, body = ProfileDetailView), Errors<401>, Errors<404>),
 )]
 pub async fn get_me(
     State(auth): State<AuthService>,
@@ -144,10 +141,7 @@ pub struct UpdateMeBody {
 /// `INVALID_LANGUAGE`; 404 `USER_NOT_FOUND`.
 #[utoipa::path(
     put, path = "/api/auth/me", tag = "auth", request_body = UpdateMeBody,
-    responses(
-        (status = 200, body = ProfileDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<404>,
-    ),
+    responses((status = 200, body = ProfileDetailView), Errors<401, 404>),
 )]
 pub async fn update_me(
     State(auth): State<AuthService>,
@@ -178,11 +172,7 @@ pub struct DeleteMeBody {
 /// `USER_NOT_FOUND`; 409 `LAST_ADMIN`; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     delete, path = "/api/auth/me", tag = "auth", request_body = DeleteMeBody,
-    responses(
-        (status = 200, body = MessageView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-        ErrorStatus<503>,
-    ),
+    responses((status = 200, body = MessageView), Errors<401, 403, 404, 409>),
 )]
 pub async fn delete_me(
     State(auth): State<AuthService>,
@@ -215,10 +205,7 @@ pub struct ChangePasswordBody {
 /// `RECENT_LOGIN_REQUIRED`; 404 `USER_NOT_FOUND`; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     put, path = "/api/auth/password", tag = "auth", request_body = ChangePasswordBody,
-    responses(
-        (status = 200, body = SessionView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<503>,
-    ),
+    responses((status = 200, body = SessionView), Errors<401, 403, 404>),
 )]
 pub async fn change_password(
     State(auth): State<AuthService>,

@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::{
-    Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path, Query, UserRole,
+    Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, UserRole,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -43,10 +43,7 @@ pub struct RedeemAdminInviteBody {
 /// as for registering.
 #[utoipa::path(
     post, path = "/api/auth/admin-invite", tag = "auth", request_body = RedeemAdminInviteBody,
-    responses(
-        (status = 201, body = SessionView),
-        ErrorStatus<400>, ErrorStatus<403>, ErrorStatus<409>, ErrorStatus<503>,
-    ),
+    responses((status = 201, body = SessionView), Errors<403, 409>),
 )]
 pub async fn redeem_admin_invite(
     State(auth): State<AuthService>,
@@ -114,10 +111,7 @@ pub struct AccountFilter {
 /// `INVALID_EMAIL`.
 #[utoipa::path(
     get, path = "/api/auth/admin/users", tag = "auth", params(Page, AccountFilter),
-    responses(
-        (status = 200, body = AccountListView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>,
-    ),
+    responses((status = 200, body = AccountListView), Errors<401, 403>),
 )]
 pub async fn list_users(
     State(auth): State<AuthService>,
@@ -158,10 +152,7 @@ pub struct AccountDetailView {
 #[utoipa::path(
     put, path = "/api/auth/admin/users/{id}/role", tag = "auth", params(("id" = Uuid, Path)),
     request_body = ChangeRoleBody,
-    responses(
-        (status = 200, body = AccountDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 200, body = AccountDetailView), Errors<401, 403, 404, 409>),
 )]
 pub async fn change_role(
     State(auth): State<AuthService>,

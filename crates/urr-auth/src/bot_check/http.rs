@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Timestamp;
-use urr_service::{ApiError, ErrorStatus, Json, Query};
+use urr_service::{ApiError, Errors, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -67,7 +67,7 @@ impl From<BotCheckTask> for BotCheckTaskView {
 /// minutes.
 #[utoipa::path(
     get, path = "/api/auth/challenge", tag = "auth", params(ChallengeQuery),
-    responses((status = 200, body = BotCheckTaskView), ErrorStatus<400>),
+    responses((status = 200, body = BotCheckTaskView), Errors<400>),
 )]
 pub async fn get_challenge(
     State(auth): State<AuthService>,

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, ErrorStatus, Json, User};
+use urr_service::{ApiError, Errors, Json, User};
 use utoipa::ToSchema;
 
 use crate::{
@@ -39,10 +39,7 @@ pub struct VerificationView {
 /// `IDENTITY_PROVIDER_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/auth/identity/start", tag = "auth",
-    responses(
-        (status = 201, body = VerificationView),
-        ErrorStatus<401>, ErrorStatus<404>, ErrorStatus<409>, ErrorStatus<429>,
-    ),
+    responses((status = 201, body = VerificationView), Errors<401, 404, 409>),
 )]
 pub async fn start_verification(
     State(auth): State<AuthService>,
@@ -106,11 +103,7 @@ pub struct VerifiedIdentityView {
 #[utoipa::path(
     post, path = "/api/auth/identity/complete", tag = "auth",
     request_body = CompleteVerificationBody,
-    responses(
-        (status = 200, body = VerifiedIdentityView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<404>, ErrorStatus<409>, ErrorStatus<410>,
-        ErrorStatus<422>, ErrorStatus<503>,
-    ),
+    responses((status = 200, body = VerifiedIdentityView), Errors<401, 404, 409, 410, 422>),
 )]
 pub async fn complete_verification(
     State(auth): State<AuthService>,

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Secret;
-use urr_service::{ApiError, ErrorStatus, Json, MaybeUser, RawBody};
+use urr_service::{ApiError, Errors, Json, MaybeUser, RawBody};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -42,10 +42,7 @@ pub struct LoginBody {
 /// challenge; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     post, path = "/api/auth/login", tag = "auth", request_body = LoginBody,
-    responses(
-        (status = 200, body = SessionView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<503>,
-    ),
+    responses((status = 200, body = SessionView), Errors<401, 403>),
 )]
 pub async fn login(
     State(auth): State<AuthService>,
@@ -81,7 +78,7 @@ pub struct RefreshBody {
 /// for seven days), `REFRESH_TOKEN_REVOKED`, `REFRESH_TOKEN_REUSED`.
 #[utoipa::path(
     post, path = "/api/auth/refresh", tag = "auth", request_body = Option<RefreshBody>,
-    responses((status = 200, body = SessionView), ErrorStatus<400>, ErrorStatus<401>),
+    responses((status = 200, body = SessionView), Errors<400>, Errors<401>),
 )]
 pub async fn refresh(
     State(auth): State<AuthService>,
@@ -123,7 +120,7 @@ pub struct LogoutBody {
 /// because of what was sent, and clears the cookies.
 #[utoipa::path(
     post, path = "/api/auth/logout", tag = "auth", request_body = Option<LogoutBody>,
-    responses((status = 200, body = MessageView), ErrorStatus<503>),
+    responses((status = 200, body = MessageView), Errors<503>),
 )]
 pub async fn logout(
     State(auth): State<AuthService>,
@@ -163,7 +160,7 @@ pub struct VerifiedTokenView {
 /// or was revoked.
 #[utoipa::path(
     post, path = "/api/auth/verify-token", tag = "auth", request_body = VerifyTokenBody,
-    responses((status = 200, body = VerifiedTokenView), ErrorStatus<400>, ErrorStatus<401>),
+    responses((status = 200, body = VerifiedTokenView), Errors<400>, Errors<401>),
 )]
 pub async fn verify_token(
     State(auth): State<AuthService>,

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Secret, Timestamp};
-use urr_service::{ApiError, Context, ErrorStatus, Json, MaybeUser, Path, Query, User};
+use urr_service::{ApiError, Context, Errors, Json, MaybeUser, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -66,7 +66,7 @@ pub struct StartSocialQuery {
 #[utoipa::path(
     get, path = "/api/auth/social/{provider}/start", tag = "auth",
     params(("provider" = String, Path, example = "google"), StartSocialQuery),
-    responses((status = 302), ErrorStatus<400>, ErrorStatus<404>),
+    responses((status = 302), Errors<400>, Errors<404>),
 )]
 pub async fn start_social(
     State(auth): State<AuthService>,
@@ -108,10 +108,7 @@ pub struct SocialRedirectView {
     post, path = "/api/auth/social/{provider}/link", tag = "auth",
     request_body = LinkSocialBody,
     params(("provider" = String, Path, example = "google")),
-    responses(
-        (status = 200, body = SocialRedirectView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<503>,
-    ),
+    responses((status = 200, body = SocialRedirectView), Errors<401, 403, 404>),
 )]
 pub async fn link_social(
     State(auth): State<AuthService>,
@@ -148,7 +145,7 @@ pub struct FinishSocialQuery {
 #[utoipa::path(
     get, path = "/api/auth/social/{provider}/callback", tag = "auth",
     params(("provider" = String, Path, example = "google"), FinishSocialQuery),
-    responses((status = 302), ErrorStatus<404>),
+    responses((status = 302), Errors<404>),
 )]
 pub async fn finish_social(
     State(auth): State<AuthService>,
@@ -209,7 +206,7 @@ pub struct GoogleNonceView {
 /// browser for ten minutes. Errors: 404 `PROVIDER_NOT_CONFIGURED`.
 #[utoipa::path(
     post, path = "/api/auth/google/nonce", tag = "auth",
-    responses((status = 200, body = GoogleNonceView), ErrorStatus<404>),
+    responses((status = 200, body = GoogleNonceView), Errors<404>),
 )]
 pub async fn start_google_button(
     State(auth): State<AuthService>,
@@ -241,10 +238,7 @@ pub struct GoogleLoginBody {
 /// `PROVIDER_NOT_CONFIGURED`; 409 `EMAIL_IN_USE` (log in by password and link the provider).
 #[utoipa::path(
     post, path = "/api/auth/google", tag = "auth", request_body = GoogleLoginBody,
-    responses(
-        (status = 200, body = SessionView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<404>, ErrorStatus<409>, ErrorStatus<503>,
-    ),
+    responses((status = 200, body = SessionView), Errors<401, 404, 409>),
 )]
 pub async fn login_by_google(
     State(auth): State<AuthService>,
@@ -285,7 +279,7 @@ pub struct IdentityListView {
 /// An account can be entered by each of them, and by its password if it has one.
 #[utoipa::path(
     get, path = "/api/auth/me/identities", tag = "auth",
-    responses((status = 200, body = IdentityListView), ErrorStatus<401>),
+    responses((status = 200, body = IdentityListView), Errors<401>),
 )]
 pub async fn list_identities(
     State(auth): State<AuthService>,
@@ -306,10 +300,7 @@ pub async fn list_identities(
 #[utoipa::path(
     delete, path = "/api/auth/me/identities/{provider}", tag = "auth",
     params(("provider" = String, Path, example = "google")),
-    responses(
-        (status = 200, body = MessageView),
-        ErrorStatus<401>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 200, body = MessageView), Errors<401, 404, 409>),
 )]
 pub async fn unlink_identity(
     State(auth): State<AuthService>,

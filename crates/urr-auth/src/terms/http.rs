@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_service::{ApiError, ErrorStatus, Json, User};
+use urr_service::{ApiError, Errors, Json, User};
 use utoipa::ToSchema;
 
 use crate::{
@@ -87,10 +87,7 @@ pub struct OutstandingTermsView {
 /// `INVALID_TERMS` (one is answered twice); 404 `USER_NOT_FOUND`.
 #[utoipa::path(
     post, path = "/api/auth/terms", tag = "auth", request_body = AnswerTermsBody,
-    responses(
-        (status = 200, body = OutstandingTermsView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<404>,
-    ),
+    responses((status = 200, body = OutstandingTermsView), Errors<401, 404>),
 )]
 pub async fn answer_terms(
     State(auth): State<AuthService>,

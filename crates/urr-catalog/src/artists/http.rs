@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::{Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path};
+use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -73,7 +73,6 @@ pub struct ArtistListView {
     responses(
         (status = 200, body = ArtistListView),
         (status = 304, description = "The client has the current version."),
-        ErrorStatus<400>,
     ),
 )]
 pub async fn list_artists(
@@ -124,7 +123,7 @@ impl ArtistDetailView {
     responses(
         (status = 200, body = ArtistDetailView),
         (status = 304, description = "The client has the current version."),
-        ErrorStatus<400>, ErrorStatus<404>,
+        Errors<404>,
     ),
 )]
 pub async fn get_artist(
@@ -217,10 +216,7 @@ pub struct ArtistOnlyView {
 /// `INVALID_IMAGE_URL`, `INVALID_TEXT`; 409 `ARTIST_NAME_TAKEN`.
 #[utoipa::path(
     post, path = "/api/admin/artists", tag = "artists", request_body = CreateArtistBody,
-    responses(
-        (status = 201, body = ArtistOnlyView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<409>,
-    ),
+    responses((status = 201, body = ArtistOnlyView), Errors<401, 403, 409>),
 )]
 pub async fn create_artist(
     State(catalog): State<CatalogService>,
@@ -265,10 +261,7 @@ impl EditArtistBody {
 #[utoipa::path(
     put, path = "/api/admin/artists/{id}", tag = "artists", params(("id" = Uuid, Path)),
     request_body = EditArtistBody,
-    responses(
-        (status = 200, body = ArtistOnlyView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 200, body = ArtistOnlyView), Errors<401, 403, 404, 409>),
 )]
 pub async fn edit_artist(
     State(catalog): State<CatalogService>,

@@ -5,9 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::idempotency::{KeyedRequest, fingerprint, header_key};
-use urr_service::{
-    Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path, Query,
-};
+use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -92,10 +90,7 @@ pub struct AdminEventQuery {
 /// For administrators. `includeDeleted` adds deleted events. Errors: 400 `INVALID_QUERY`.
 #[utoipa::path(
     get, path = "/api/admin/events", tag = "events", params(AdminEventQuery, Page),
-    responses(
-        (status = 200, body = AdminEventListView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>,
-    ),
+    responses((status = 200, body = AdminEventListView), Errors<401, 403>),
 )]
 pub async fn list_admin_events(
     State(catalog): State<CatalogService>,
@@ -125,10 +120,7 @@ pub async fn list_admin_events(
 /// For administrators. `revision` is needed to change it. Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = AdminEventDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>,
-    ),
+    responses((status = 200, body = AdminEventDetailView), Errors<401, 403, 404>),
 )]
 pub async fn get_admin_event(
     State(catalog): State<CatalogService>,
@@ -162,10 +154,7 @@ async fn detail(
     post, path = "/api/admin/events", tag = "events", request_body = CreateEventBody,
     params(("Idempotency-Key" = Option<String>, Header, max_length = 64,
         description = "A second request with the same key gets the same event.")),
-    responses(
-        (status = 201, body = AdminEventDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<422>,
-    ),
+    responses((status = 201, body = AdminEventDetailView), Errors<401, 403, 422>),
 )]
 pub async fn create_event(
     State(catalog): State<CatalogService>,
@@ -196,10 +185,7 @@ pub async fn create_event(
 #[utoipa::path(
     put, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     request_body = EditEventBody,
-    responses(
-        (status = 200, body = AdminEventDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 200, body = AdminEventDetailView), Errors<401, 403, 404, 409>),
 )]
 pub async fn edit_event(
     State(catalog): State<CatalogService>,
@@ -220,10 +206,7 @@ pub async fn edit_event(
 #[utoipa::path(
     post, path = "/api/admin/events/{id}/cancel", tag = "events", params(("id" = Uuid, Path)),
     request_body = CancelEventBody,
-    responses(
-        (status = 200, body = AdminEventDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 200, body = AdminEventDetailView), Errors<401, 403, 404, 409>),
 )]
 pub async fn cancel_event(
     State(catalog): State<CatalogService>,
@@ -244,10 +227,7 @@ pub async fn cancel_event(
 /// nothing. Errors: 404 `EVENT_NOT_FOUND`; 409 `EVENT_NOT_DELETABLE`.
 #[utoipa::path(
     delete, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
-    responses(
-        (status = 204, description = "The event is deleted."),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 204, description = "The event is deleted."), Errors<401, 403, 404, 409>),
 )]
 pub async fn delete_event(
     State(catalog): State<CatalogService>,
@@ -279,7 +259,7 @@ pub struct CatalogCountsView {
 /// artists, venues, halls and images.
 #[utoipa::path(
     get, path = "/api/admin/dashboard", tag = "events",
-    responses((status = 200, body = DashboardView), ErrorStatus<401>, ErrorStatus<403>),
+    responses((status = 200, body = DashboardView), Errors<401>, Errors<403>),
 )]
 pub async fn get_dashboard(
     State(catalog): State<CatalogService>,

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, ErrorStatus, Page, Paged, Pagination, Path, Query};
+use urr_service::{ApiError, Errors, Page, Paged, Pagination, Path, Query};
 use urr_storage::storable_time;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -98,7 +98,6 @@ pub struct EventListView {
     responses(
         (status = 200, body = EventListView),
         (status = 304, description = "The client has the current version."),
-        ErrorStatus<400>,
     ),
 )]
 pub async fn list_events(
@@ -155,7 +154,7 @@ pub struct EventDetailView {
     responses(
         (status = 200, body = EventDetailView),
         (status = 304, description = "The client has the current version."),
-        ErrorStatus<400>, ErrorStatus<404>,
+        Errors<404>,
     ),
 )]
 pub async fn get_event(

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, Context, ETag, ErrorStatus, Json, Path};
+use urr_service::{Admin, ApiError, Context, ETag, Errors, Json, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -96,10 +96,7 @@ pub struct ImageDetailView {
 #[utoipa::path(
     post, path = "/api/image/upload", tag = "images",
     request_body(content = UploadImageForm, content_type = "multipart/form-data"),
-    responses(
-        (status = 201, body = ImageDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<413>, ErrorStatus<415>,
-    ),
+    responses((status = 201, body = ImageDetailView), Errors<401, 403>),
 )]
 pub async fn upload_image(
     State(catalog): State<CatalogService>,
@@ -155,7 +152,7 @@ fn image_not_found() -> ApiError {
             (ImageBytes = "image/gif"), (ImageBytes = "image/svg+xml"),
         )),
         (status = 304, description = "The client has the current version."),
-        ErrorStatus<400>, ErrorStatus<404>,
+        Errors<404>,
     ),
 )]
 pub async fn get_image(

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::{Grid, Layout};
-use urr_service::{Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path};
+use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 
 use crate::errors::hall_not_found;
@@ -112,10 +112,7 @@ fn parse_template(
 #[utoipa::path(
     post, path = "/api/admin/venues/{id}/halls", tag = "venues", params(("id" = Uuid, Path)),
     request_body = CreateHallBody,
-    responses(
-        (status = 201, body = HallDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 201, body = HallDetailView), Errors<401, 403, 404, 409>),
 )]
 pub async fn create_hall(
     State(catalog): State<CatalogService>,
@@ -141,10 +138,7 @@ pub async fn create_hall(
 /// For administrators. Errors: 404 `HALL_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = HallDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>,
-    ),
+    responses((status = 200, body = HallDetailView), Errors<401, 403, 404>),
 )]
 pub async fn get_hall(
     State(catalog): State<CatalogService>,
@@ -189,10 +183,7 @@ impl EditHallBody {
 #[utoipa::path(
     put, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     request_body = EditHallBody,
-    responses(
-        (status = 200, body = HallDetailView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 200, body = HallDetailView), Errors<401, 403, 404, 409>),
 )]
 pub async fn edit_hall(
     State(catalog): State<CatalogService>,
@@ -210,10 +201,7 @@ pub async fn edit_hall(
 /// For administrators. Errors: 404 `HALL_NOT_FOUND`; 409 `HALL_IN_USE`.
 #[utoipa::path(
     delete, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
-    responses(
-        (status = 204, description = "The hall is deleted."),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 204, description = "The hall is deleted."), Errors<401, 403, 404, 409>),
 )]
 pub async fn delete_hall(
     State(catalog): State<CatalogService>,
@@ -236,10 +224,7 @@ pub struct SeatLayoutListView {
 /// For administrators, in pages.
 #[utoipa::path(
     get, path = "/api/admin/seat-layouts", tag = "venues", params(Page),
-    responses(
-        (status = 200, body = SeatLayoutListView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>,
-    ),
+    responses((status = 200, body = SeatLayoutListView), Errors<401, 403>),
 )]
 pub async fn list_seat_layouts(
     State(catalog): State<CatalogService>,

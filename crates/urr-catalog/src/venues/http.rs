@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{Admin, ApiError, Context, ErrorStatus, Json, Page, Paged, Pagination, Path};
+use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -60,7 +60,7 @@ pub struct VenueListView {
 /// Public. Names are ordered by their bytes.
 #[utoipa::path(
     get, path = "/api/venues", tag = "venues", params(Page),
-    responses((status = 200, body = VenueListView), ErrorStatus<400>),
+    responses((status = 200, body = VenueListView), Errors<400>),
 )]
 pub async fn list_venues(
     State(catalog): State<CatalogService>,
@@ -84,7 +84,7 @@ pub struct VenueDetailView {
 /// Public. Up to 100 halls, without their seats. Errors: 404 `VENUE_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
-    responses((status = 200, body = VenueDetailView), ErrorStatus<400>, ErrorStatus<404>),
+    responses((status = 200, body = VenueDetailView), Errors<400>, Errors<404>),
 )]
 pub async fn get_venue(
     State(catalog): State<CatalogService>,
@@ -118,10 +118,7 @@ pub struct VenueOnlyView {
 /// For administrators. Errors: 400 `INVALID_NAME`, `INVALID_TEXT`; 409 `NAME_TAKEN`.
 #[utoipa::path(
     post, path = "/api/admin/venues", tag = "venues", request_body = CreateVenueBody,
-    responses(
-        (status = 201, body = VenueOnlyView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<409>,
-    ),
+    responses((status = 201, body = VenueOnlyView), Errors<401, 403, 409>),
 )]
 pub async fn create_venue(
     State(catalog): State<CatalogService>,
@@ -174,10 +171,7 @@ impl EditVenueBody {
 #[utoipa::path(
     put, path = "/api/admin/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
     request_body = EditVenueBody,
-    responses(
-        (status = 200, body = VenueOnlyView),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 200, body = VenueOnlyView), Errors<401, 403, 404, 409>),
 )]
 pub async fn edit_venue(
     State(catalog): State<CatalogService>,
@@ -195,10 +189,7 @@ pub async fn edit_venue(
 /// For administrators. Errors: 404 `VENUE_NOT_FOUND`; 409 `VENUE_IN_USE`.
 #[utoipa::path(
     delete, path = "/api/admin/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
-    responses(
-        (status = 204, description = "The venue is deleted."),
-        ErrorStatus<400>, ErrorStatus<401>, ErrorStatus<403>, ErrorStatus<404>, ErrorStatus<409>,
-    ),
+    responses((status = 204, description = "The venue is deleted."), Errors<401, 403, 404, 409>),
 )]
 pub async fn delete_venue(
     State(catalog): State<CatalogService>,

@@ -45,7 +45,7 @@ pub fn venue_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<Venue>, StorageErro
             "select {VENUE_COLUMNS} from venues order by name collate \"C\" limit $1 offset $2"
         ),
         params![page.limit(), page.offset()],
-        venue_from_row: venue_from_row,
+        venue_from_row,
     )
 }
 
