@@ -207,7 +207,7 @@ impl TicketService {
         unpinned.await
     }
 
-    /// The payment was payment: the year begins, or comes behind the present one.
+    /// Starts the paid year, or appends it to the current one.
     pub async fn activate_membership(
         &self,
         id: MembershipId,

@@ -360,7 +360,9 @@ impl From<BatcherError> for ReserveError {
     fn from(no_answer: BatcherError) -> ReserveError {
         ReserveError::Storage(match no_answer {
             BatcherError::Full => StorageError::Overloaded,
-            BatcherError::Failed => StorageError::Panicked("the desk broke down".to_owned()),
+            BatcherError::Failed => {
+                StorageError::Panicked("a batch of requests panicked".to_owned())
+            }
         })
     }
 }
