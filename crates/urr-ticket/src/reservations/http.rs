@@ -6,7 +6,7 @@ pub(crate) mod views;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_kernel::Uuid;
+use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_service::{ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use crate::reservations::http::views::{ReservationDetailView, ReservationView};
 use crate::reserve::slots::EntrySlot;
 use crate::{
-    ChangeError, ChangeSeats, RequestedItems, ReservationFilter, ReservationId,
+    ChangeError, ChangeSeats, RefundPreview, RequestedItems, ReservationFilter, ReservationId,
     ReservationRejection, ReservationStatus, ReserveError, TicketService, TransitionError,
 };
 
@@ -28,6 +28,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .routes(routes!(get_seat_reservation))
         .routes(routes!(cancel_reservation))
         .routes(routes!(change_seats))
+        .routes(routes!(preview_refund))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -247,6 +248,50 @@ async fn change_seats(
     slot.check(&ticket, event_id, user.user_id, context).await?;
     ticket.change_seats(ReservationId(id), request, context).await?;
     answer(&ticket, ReservationId(id), user.user_id).await
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct RefundPreviewView {
+    #[schema(value_type = i64, example = 180_000)]
+    refund_amount: Won,
+    /// What would be kept; refund and fee together are the paid amount.
+    #[schema(value_type = i64, example = 20_000)]
+    cancellation_fee: Won,
+    /// `UNPAID`, `FULL` (the event was cancelled), `GRACE`, `FREE_DAYS`, `PERCENT_…` (so much of each
+    /// ticket) or `PERCENT_…_CAPPED` (but not more than a fixed fee).
+    #[schema(example = "PERCENT_10")]
+    rule: String,
+    /// Until when it is valid, unless the event is moved or cancelled.
+    #[schema(value_type = String, format = DateTime)]
+    until: Timestamp,
+}
+
+/// The refund if one's own reservation were cancelled now, and until when it is valid.
+#[utoipa::path(
+    get, path = "/api/reservations/{id}/refund-preview", tag = "reservations",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = RefundPreviewView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+async fn preview_refund(
+    State(ticket): State<TicketService>,
+    User(user): User,
+    Path(id): Path<Uuid>,
+) -> Result<Json<RefundPreviewView>, ApiError> {
+    let RefundPreview { refund, until } =
+        ticket.preview_refund(ReservationId(id), user.user_id).await?;
+    Ok(Json(RefundPreviewView {
+        refund_amount: refund.refund,
+        cancellation_fee: refund.fee,
+        rule: refund.rule.name(),
+        until,
+    }))
 }
 
 /// The reservation after the operation.
